@@ -1,0 +1,66 @@
+#include "base/file.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace requant {
+namespace {
+
+std::string Path(const std::string& name) { return testing::TempDir() + name; }
+
+TEST(ReadFile, NamesAMissingFile) {
+  const auto read = ReadFile(Path("absent"));
+  EXPECT_EQ(read.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(read.status().message().find("absent"), std::string::npos);
+}
+
+TEST(ReadFile, RefusesADirectoryAndAFileOverTheLimit) {
+  EXPECT_NE(ReadFile(testing::TempDir()).status().message().find("directory"),
+            std::string::npos);
+  ASSERT_TRUE(WriteFileAtomically(Path("five"), "12345").ok());
+  EXPECT_EQ(ReadFile(Path("five"), 5).value(), "12345");
+  EXPECT_EQ(ReadFile(Path("five"), 4).status().code(),
+            absl::StatusCode::kOutOfRange);
+}
+
+TEST(WriteFileAtomically, LeavesTheOldFileWhenTheWriterFails) {
+  ASSERT_TRUE(WriteFileAtomically(Path("kept"), "old").ok());
+  const auto status = WriteFileAtomically(Path("kept"), [](int fd) {
+    EXPECT_EQ(write(fd, "new", 3), 3);
+    return absl::ResourceExhaustedError("disk full");
+  });
+  EXPECT_NE(status.message().find("kept: disk full"), std::string::npos);
+  EXPECT_EQ(ReadFile(Path("kept")).value(), "old");
+  EXPECT_NE(access(TemporaryName(Path("kept"), getpid()).c_str(), F_OK), 0);
+}
+
+TEST(WriteFileAtomically, FollowsASymbolicLink) {
+  ASSERT_TRUE(WriteFileAtomically(Path("target"), "old").ok());
+  unlink(Path("link").c_str());
+  ASSERT_EQ(symlink(Path("target").c_str(), Path("link").c_str()), 0);
+  ASSERT_TRUE(WriteFileAtomically(Path("link"), "new").ok());
+  EXPECT_EQ(ReadFile(Path("target")).value(), "new");
+  struct stat info;
+  ASSERT_EQ(lstat(Path("link").c_str(), &info), 0);
+  EXPECT_TRUE(S_ISLNK(info.st_mode));
+}
+
+TEST(WriteFileAtomically, WritesIntoADeviceInsteadOfReplacingIt) {
+  ASSERT_TRUE(WriteFileAtomically("/dev/null", "x").ok());
+  struct stat info;
+  ASSERT_EQ(stat("/dev/null", &info), 0);
+  EXPECT_TRUE(S_ISCHR(info.st_mode));
+}
+
+TEST(WriteFileAtomically, NamesAMissingDirectory) {
+  EXPECT_EQ(WriteFileAtomically(Path("no/such/dir"), "x").code(),
+            absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace requant

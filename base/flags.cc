@@ -1,0 +1,187 @@
+#include "base/flags.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/nearest_name.h"
+#include "base/version.h"
+
+namespace requant {
+namespace {
+
+constexpr size_t kHelpColumns = 80;
+
+bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
+  return std::any_of(help.flag_files.begin(), help.flag_files.end(),
+                     [&](const std::string& file) {
+                       return absl::EndsWith(flag.filename, file) ||
+                              absl::EndsWith(file, flag.filename);
+                     });
+}
+
+std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
+  std::vector<gflags::CommandLineFlagInfo> all, listed;
+  gflags::GetAllFlags(&all);
+  for (const auto& flag : all) {
+    if (Listed(flag, help)) listed.push_back(flag);
+  }
+  return listed;
+}
+
+// Appends `text` in lines of at most kHelpColumns, each behind `indent` blanks.
+void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
+  size_t column = 0;
+  for (std::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (column == 0 || column + 1 + word.size() > kHelpColumns) {
+      if (column != 0) out->push_back('\n');
+      out->append(indent, ' ');
+      column = indent;
+    } else {
+      out->push_back(' ');
+      ++column;
+    }
+    absl::StrAppend(out, word);
+    column += word.size();
+  }
+  out->push_back('\n');
+}
+
+struct FlagArgument {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+FlagArgument SplitFlag(std::string_view arg) {
+  arg.remove_prefix(absl::StartsWith(arg, "--") ? 2 : 1);
+  FlagArgument flag;
+  const size_t equals = arg.find('=');
+  flag.name =
+      absl::StrReplaceAll(arg.substr(0, equals), {{"-", "_"}});
+  if (equals != std::string_view::npos) {
+    flag.value = std::string(arg.substr(equals + 1));
+  }
+  return flag;
+}
+
+std::optional<int> SetFlag(FlagArgument flag,
+                           const std::vector<std::string>& args, size_t* next,
+                           const ProgramHelp& help) {
+  gflags::CommandLineFlagInfo info;
+  if (!gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info)) {
+    const bool negated =
+        absl::StartsWith(flag.name, "no") && !flag.value.has_value() &&
+        gflags::GetCommandLineFlagInfo(flag.name.c_str() + 2, &info) &&
+        info.type == "bool";
+    if (!negated) {
+      std::vector<std::string> names;
+      for (const auto& listed : ListedFlags(help)) names.push_back(listed.name);
+      return ReportUsage(help.name, absl::StrCat("unknown flag --", flag.name,
+                                                 DidYouMean(flag.name, names)));
+    }
+    flag.name = flag.name.substr(2);
+    flag.value = "false";
+  }
+  if (!flag.value.has_value()) {
+    if (info.type == "bool") {
+      flag.value = "true";
+    } else if (*next < args.size()) {
+      flag.value = args[(*next)++];
+    } else {
+      return ReportUsage(help.name,
+                         absl::StrCat("flag --", flag.name, " needs a value"));
+    }
+  }
+  if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
+          .empty()) {
+    return ReportUsage(help.name,
+                       absl::StrCat("flag --", flag.name, " takes a value of type ",
+                                    info.type, ", not \"", *flag.value, "\""));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string HelpText(const ProgramHelp& help) {
+  std::string text;
+  AppendWrapped(absl::StrCat(help.name, ": ", help.summary), 0, &text);
+  text += "\nUsage:\n";
+  for (std::string_view line :
+       absl::StrSplit(help.usage, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&text, "  ", line, "\n");
+  }
+  const auto flags = ListedFlags(help);
+  if (!flags.empty()) text += "\nFlags:\n";
+  for (const auto& flag : flags) {
+    absl::StrAppend(&text, "  --", flag.name);
+    if (flag.type != "bool") {
+      absl::StrAppend(&text, "=<", flag.type, ">");
+      if (!flag.default_value.empty()) {
+        absl::StrAppend(&text, "  (default ", flag.default_value, ")");
+      }
+    } else if (flag.default_value == "true") {
+      absl::StrAppend(&text, "  (default on; --no", flag.name, " turns it off)");
+    }
+    text += "\n";
+    AppendWrapped(flag.description, 6, &text);
+  }
+  if (!help.footer.empty()) absl::StrAppend(&text, "\n", help.footer, "\n");
+  return text;
+}
+
+std::optional<int> ParseFlags(const std::vector<std::string>& args,
+                              const ProgramHelp& help,
+                              std::vector<std::string>* positional) {
+  size_t next = 0;
+  while (next < args.size()) {
+    const std::string& arg = args[next++];
+    if (arg == "--") break;
+    if (arg.size() < 2 || arg[0] != '-') {
+      positional->push_back(arg);
+      continue;
+    }
+    if (arg == "--help" || arg == "-h" || arg == "-help") {
+      std::fputs(HelpText(help).c_str(), stdout);
+      return kExitOk;
+    }
+    if (arg == "--version") {
+      std::printf("%s\n", VersionLine().c_str());
+      return kExitOk;
+    }
+    if (auto code = SetFlag(SplitFlag(arg), args, &next, help)) return code;
+  }
+  positional->insert(positional->end(), args.begin() + next, args.end());
+  return std::nullopt;
+}
+
+std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
+                              std::vector<std::string>* positional) {
+  return ParseFlags(std::vector<std::string>(argv + 1, argv + argc), help,
+                    positional);
+}
+
+int ReportFailure(std::string_view program, const absl::Status& status) {
+  std::fprintf(
+      stderr, "%s: %s\n", std::string(program).c_str(),
+      absl::StrReplaceAll(status.message(), {{"\n", " "}}).c_str());
+  return kExitFailed;
+}
+
+int ReportUsage(std::string_view program, std::string_view message) {
+  std::fprintf(stderr, "%s: %s; see %s --help\n", std::string(program).c_str(),
+               std::string(message).c_str(), std::string(program).c_str());
+  return kExitUsage;
+}
+
+}  // namespace requant

@@ -1,0 +1,59 @@
+#ifndef REQUANT_BASE_FLAGS_H_
+#define REQUANT_BASE_FLAGS_H_
+
+// gflags' flags for programs that people type: an unknown flag or a bad value
+// is one sentence and exit code 2, and --help shows only the program's own flags.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace requant {
+
+// Exit codes of every program.
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitAccuracyGate = 3;
+
+struct ProgramHelp {
+  // As typed, such as "transform_graph" or "requant doctor".
+  std::string name;
+  // What it does, in a sentence or two.
+  std::string summary;
+  // Example command lines, one per line.
+  std::string usage;
+  // Flags defined in these source files (__FILE__) are listed.
+  std::vector<std::string> flag_files;
+  // Shown after the flags.
+  std::string footer;
+};
+
+// Sets gflags' flags from `args` (which has no program name) and leaves what is
+// not a flag in `positional`. Accepts --name=value, --name value, --flag and
+// --noflag for bools, dashes for underscores, one dash for two; "--" ends the
+// flags and a lone "-" is positional. Returns an exit code when the program is to
+// end now (after --help, --version, or an error that has been printed to stderr).
+std::optional<int> ParseFlags(const std::vector<std::string>& args,
+                              const ProgramHelp& help,
+                              std::vector<std::string>* positional);
+
+// The same for main's argc and argv.
+std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
+                              std::vector<std::string>* positional);
+
+// The text that --help prints.
+std::string HelpText(const ProgramHelp& help);
+
+// Prints "<program>: <message>" to stderr on one line; returns kExitFailed.
+int ReportFailure(std::string_view program, const absl::Status& status);
+
+// Prints "<program>: <message>; see <program> --help"; returns kExitUsage.
+int ReportUsage(std::string_view program, std::string_view message);
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_FLAGS_H_

@@ -1,0 +1,81 @@
+#include "base/flags.h"
+
+#include <gflags/gflags.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+DEFINE_string(in_graph, "", "The graph to read.");
+DEFINE_bool(verify, true, "Whether to verify.");
+DEFINE_int32(stop_after, 0, "How many transforms to run.");
+
+namespace requant {
+namespace {
+
+class Flags : public testing::Test {
+ protected:
+  ~Flags() override {
+    FLAGS_in_graph.clear();
+    FLAGS_verify = true;
+    FLAGS_stop_after = 0;
+  }
+
+  std::optional<int> Parse(const std::vector<std::string>& args) {
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    auto code = ParseFlags(args, help_, &positional_);
+    out_ = testing::internal::GetCapturedStdout();
+    error_ = testing::internal::GetCapturedStderr();
+    return code;
+  }
+
+  ProgramHelp help_ = {"prog", "Does a thing.", "prog FILE", {__FILE__}, ""};
+  std::vector<std::string> positional_;
+  std::string out_, error_;
+};
+
+TEST_F(Flags, TakesEveryWayToWriteAFlag) {
+  EXPECT_EQ(Parse({"--in-graph", "a.pb", "x", "--noverify", "-stop_after=3", "-",
+                   "--", "--y"}),
+            std::nullopt);
+  EXPECT_EQ(FLAGS_in_graph, "a.pb");
+  EXPECT_FALSE(FLAGS_verify);
+  EXPECT_EQ(FLAGS_stop_after, 3);
+  EXPECT_EQ(positional_, (std::vector<std::string>{"x", "-", "--y"}));
+}
+
+TEST_F(Flags, TakesPythonStyleBools) {
+  EXPECT_EQ(Parse({"--verify=False"}), std::nullopt);
+  EXPECT_FALSE(FLAGS_verify);
+}
+
+TEST_F(Flags, SuggestsTheNearestFlag) {
+  EXPECT_EQ(Parse({"--in_grph=a.pb"}), kExitUsage);
+  EXPECT_EQ(error_,
+            "prog: unknown flag --in_grph (did you mean \"in_graph\"?); see prog "
+            "--help\n");
+}
+
+TEST_F(Flags, RefusesAValueOfTheWrongType) {
+  EXPECT_EQ(Parse({"--stop_after=many"}), kExitUsage);
+  EXPECT_NE(error_.find("--stop_after takes a value of type int32, not \"many\""),
+            std::string::npos)
+      << error_;
+}
+
+TEST_F(Flags, RefusesAMissingValue) {
+  EXPECT_EQ(Parse({"--in_graph"}), kExitUsage);
+  EXPECT_NE(error_.find("--in_graph needs a value"), std::string::npos);
+}
+
+TEST_F(Flags, HelpListsOnlyTheProgramsOwnFlags) {
+  EXPECT_EQ(Parse({"--help"}), kExitOk);
+  EXPECT_NE(out_.find("--stop_after=<int32>  (default 0)"), std::string::npos);
+  EXPECT_NE(out_.find("--noverify turns it off"), std::string::npos);
+  EXPECT_EQ(out_.find("flagfile"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace requant

@@ -1,0 +1,66 @@
+#ifndef REQUANT_BASE_SUBPROCESS_H_
+#define REQUANT_BASE_SUBPROCESS_H_
+
+// A child process that may die in any way without taking its parent along.
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace requant {
+
+// The descriptor on which a child started with `on_report` reports to its
+// parent, one line at a time (ReportToParent).
+inline constexpr int kReportFd = 3;
+
+struct ChildOptions {
+  // The program's path, then its arguments.
+  std::vector<std::string> argv;
+  // Variables set on top of the parent's environment.
+  std::vector<std::pair<std::string, std::string>> environment;
+  // Called with each line of the child's stderr, without its line break.
+  // Unset: the child shares the parent's stderr.
+  std::function<void(std::string_view line)> on_stderr;
+  // Called with each line of the child's stdout; unset: shared.
+  std::function<void(std::string_view line)> on_stdout;
+  // Called with each line the child writes to kReportFd; unset: no such pipe.
+  std::function<void(std::string_view line)> on_report;
+  // The child is killed after this time; 0 means never.
+  double timeout_seconds = 0;
+};
+
+struct ChildResult {
+  pid_t pid = 0;
+  // Its exit code, or -1 when a signal ended it.
+  int exit_code = -1;
+  // The signal that ended it, or 0.
+  int signal = 0;
+  bool timed_out = false;
+  // The signal (SIGINT, SIGTERM, SIGHUP) that this process received meanwhile and
+  // passed on, or 0.
+  int interrupted_by = 0;
+};
+
+// Runs a child until it ends. It dies with its parent. SIGINT, SIGTERM and
+// SIGHUP sent to the parent are passed on, and the parent lives on to clean up.
+absl::StatusOr<ChildResult> RunChild(const ChildOptions& options);
+
+// How a child ended when it did not exit by itself: "was ended by SIGSEGV
+// (invalid memory access)", "was stopped after 60 s".
+std::string DescribeEnd(const ChildResult& result, double timeout_seconds);
+
+// In a child: sends one line to the parent. Does nothing without one.
+void ReportToParent(std::string_view line);
+
+// The path of the running program.
+absl::StatusOr<std::string> OwnPath();
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_SUBPROCESS_H_

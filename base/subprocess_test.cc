@@ -1,0 +1,76 @@
+#include "base/subprocess.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+#include <vector>
+
+namespace requant {
+namespace {
+
+ChildOptions Shell(const std::string& script) {
+  ChildOptions options;
+  options.argv = {"/bin/sh", "-c", script};
+  return options;
+}
+
+TEST(RunChild, ReturnsTheExitCode) {
+  EXPECT_EQ(RunChild(Shell("exit 7"))->exit_code, 7);
+}
+
+TEST(RunChild, DeliversLinesOfEveryPipeAndAnUnfinishedLastLine) {
+  std::vector<std::string> out, err, report;
+  ChildOptions options = Shell("echo a; echo b >&2; echo c >&3; printf d");
+  options.on_stdout = [&](std::string_view line) { out.emplace_back(line); };
+  options.on_stderr = [&](std::string_view line) { err.emplace_back(line); };
+  options.on_report = [&](std::string_view line) { report.emplace_back(line); };
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+  EXPECT_EQ(out, (std::vector<std::string>{"a", "d"}));
+  EXPECT_EQ(err, std::vector<std::string>{"b"});
+  EXPECT_EQ(report, std::vector<std::string>{"c"});
+}
+
+TEST(RunChild, ReportsTheSignalThatEndedTheChild) {
+  const auto result = RunChild(Shell("kill -SEGV $$"));
+  EXPECT_EQ(result->signal, SIGSEGV);
+  EXPECT_EQ(DescribeEnd(*result, 0),
+            "was ended by SIGSEGV (invalid memory access)");
+}
+
+TEST(RunChild, KillsTheChildAtTheTimeLimit) {
+  ChildOptions options = Shell("while :; do :; done");
+  options.timeout_seconds = 0.2;
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result->timed_out);
+  EXPECT_EQ(DescribeEnd(*result, 0.2), "was stopped after 0.2 s");
+}
+
+TEST(RunChild, DoesNotWaitForAGrandchildThatHoldsThePipe) {
+  ChildOptions options = Shell("sleep 1000 & echo started");
+  std::vector<std::string> out;
+  options.on_stdout = [&](std::string_view line) { out.emplace_back(line); };
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+  EXPECT_EQ(out, std::vector<std::string>{"started"});
+}
+
+TEST(RunChild, PassesAnInterruptOnAndLivesOn) {
+  const auto result = RunChild(Shell("kill -INT $PPID; while :; do :; done"));
+  EXPECT_EQ(result->interrupted_by, SIGINT);
+  EXPECT_EQ(result->signal, SIGINT);
+}
+
+TEST(RunChild, SetsVariablesOnTopOfTheEnvironment) {
+  ChildOptions options = Shell("test \"$REQUANT_X\" = y && test -n \"$PATH\"");
+  options.environment = {{"REQUANT_X", "y"}};
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+}
+
+TEST(RunChild, AMissingProgramIsExitCode127) {
+  ChildOptions options;
+  options.argv = {"/no/such/program"};
+  EXPECT_EQ(RunChild(options)->exit_code, 127);
+}
+
+}  // namespace
+}  // namespace requant

@@ -1,0 +1,18 @@
+#ifndef REQUANT_BASE_VERSION_H_
+#define REQUANT_BASE_VERSION_H_
+
+#include <string>
+
+namespace requant {
+
+inline constexpr char kRequantVersion[] = "0.1.0";
+
+// "requant 0.1.0 (TensorFlow 2.21.0)".
+inline std::string VersionLine() {
+  return std::string("requant ") + kRequantVersion + " (TensorFlow " +
+         REQUANT_TENSORFLOW_VERSION + ")";
+}
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_VERSION_H_

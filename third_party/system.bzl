@@ -1,0 +1,47 @@
+"""Libraries that Debian packages install."""
+
+_BUILD = """
+package(default_visibility = ["//visibility:public"])
+
+cc_library(
+    name = "gflags",
+    linkopts = ["-lgflags"],
+)
+
+cc_library(
+    name = "glog",
+    linkopts = ["-lglog"],
+    deps = [":gflags"],
+)
+
+cc_library(
+    name = "gtest",
+    linkopts = [
+        "-lgmock",
+        "-lgtest",
+        "-lpthread",
+    ],
+)
+
+cc_library(
+    name = "gtest_main",
+    linkopts = ["-lgtest_main"],
+    deps = [":gtest"],
+)
+
+cc_library(
+    name = "benchmark",
+    linkopts = [
+        "-lbenchmark",
+        "-lpthread",
+    ],
+)
+"""
+
+def _system_repository(ctx):
+    ctx.file("BUILD", _BUILD)
+
+system_repository = repository_rule(
+    implementation = _system_repository,
+    local = True,
+)
