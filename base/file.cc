@@ -101,9 +101,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
     if (n == 0) break;
     size += n;
     if (static_cast<int64_t>(size) > max_bytes) {
-      return absl::OutOfRangeError(
-          absl::StrCat("cannot read ", path, ": it is larger than ", max_bytes,
-                       " bytes"));
+      return absl::OutOfRangeError(absl::StrCat(
+          "cannot read ", path, ": it is larger than ", max_bytes, " bytes"));
     }
     chunk = 1 << 16;
     if (contents.size() - size < chunk) chunk = contents.size();
@@ -131,8 +130,8 @@ absl::Status WriteFileAtomically(
   }
   const std::string target = ResolveLink(path);
   const std::string temporary = TemporaryName(path, getpid());
-  const int fd = open(temporary.c_str(),
-                      O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  const int fd =
+      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return ErrnoStatus("cannot write", path, errno);
   absl::Cleanup discard = [&] { unlink(temporary.c_str()); };
   absl::Status written = write(fd);
@@ -156,8 +155,8 @@ absl::Status WriteFileAtomically(
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::string_view contents) {
-  return WriteFileAtomically(
-      path, [&](int fd) { return WriteAll(fd, contents); });
+  return WriteFileAtomically(path,
+                             [&](int fd) { return WriteAll(fd, contents); });
 }
 
 }  // namespace requant

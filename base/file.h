@@ -19,10 +19,10 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      int64_t max_bytes = INT64_MAX);
 
 // Lets `write` fill a temporary file beside `path` through its descriptor, then
-// syncs it and renames it to `path`: other processes see the old file or the whole
-// new one. On any error the temporary file is gone and `path` is untouched. A symbolic
-// link is followed; a `path` that is not a regular file (a pipe, /dev/null) is
-// written directly.
+// syncs it and renames it to `path`: other processes see the old file or the
+// whole new one. On any error the temporary file is gone and `path` is
+// untouched. A symbolic link is followed; a `path` that is not a regular file
+// (a pipe, /dev/null) is written directly.
 absl::Status WriteFileAtomically(
     const std::string& path, const std::function<absl::Status(int fd)>& write);
 absl::Status WriteFileAtomically(const std::string& path,

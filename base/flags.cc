@@ -66,8 +66,7 @@ FlagArgument SplitFlag(std::string_view arg) {
   arg.remove_prefix(absl::StartsWith(arg, "--") ? 2 : 1);
   FlagArgument flag;
   const size_t equals = arg.find('=');
-  flag.name =
-      absl::StrReplaceAll(arg.substr(0, equals), {{"-", "_"}});
+  flag.name = absl::StrReplaceAll(arg.substr(0, equals), {{"-", "_"}});
   if (equals != std::string_view::npos) {
     flag.value = std::string(arg.substr(equals + 1));
   }
@@ -104,9 +103,9 @@ std::optional<int> SetFlag(FlagArgument flag,
   }
   if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
           .empty()) {
-    return ReportUsage(help.name,
-                       absl::StrCat("flag --", flag.name, " takes a value of type ",
-                                    info.type, ", not \"", *flag.value, "\""));
+    return ReportUsage(
+        help.name, absl::StrCat("flag --", flag.name, " takes a value of type ",
+                                info.type, ", not \"", *flag.value, "\""));
   }
   return std::nullopt;
 }
@@ -131,7 +130,8 @@ std::string HelpText(const ProgramHelp& help) {
         absl::StrAppend(&text, "  (default ", flag.default_value, ")");
       }
     } else if (flag.default_value == "true") {
-      absl::StrAppend(&text, "  (default on; --no", flag.name, " turns it off)");
+      absl::StrAppend(&text, "  (default on; --no", flag.name,
+                      " turns it off)");
     }
     text += "\n";
     AppendWrapped(flag.description, 6, &text);
@@ -172,9 +172,8 @@ std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
 }
 
 int ReportFailure(std::string_view program, const absl::Status& status) {
-  std::fprintf(
-      stderr, "%s: %s\n", std::string(program).c_str(),
-      absl::StrReplaceAll(status.message(), {{"\n", " "}}).c_str());
+  std::fprintf(stderr, "%s: %s\n", std::string(program).c_str(),
+               absl::StrReplaceAll(status.message(), {{"\n", " "}}).c_str());
   return kExitFailed;
 }
 

@@ -2,7 +2,8 @@
 #define REQUANT_BASE_FLAGS_H_
 
 // gflags' flags for programs that people type: an unknown flag or a bad value
-// is one sentence and exit code 2, and --help shows only the program's own flags.
+// is one sentence and exit code 2, and --help shows only the program's own
+// flags.
 
 #include <optional>
 #include <string>
@@ -35,8 +36,9 @@ struct ProgramHelp {
 // Sets gflags' flags from `args` (which has no program name) and leaves what is
 // not a flag in `positional`. Accepts --name=value, --name value, --flag and
 // --noflag for bools, dashes for underscores, one dash for two; "--" ends the
-// flags and a lone "-" is positional. Returns an exit code when the program is to
-// end now (after --help, --version, or an error that has been printed to stderr).
+// flags and a lone "-" is positional. Returns an exit code when the program is
+// to end now (after --help, --version, or an error that has been printed to
+// stderr).
 std::optional<int> ParseFlags(const std::vector<std::string>& args,
                               const ProgramHelp& help,
                               std::vector<std::string>* positional);

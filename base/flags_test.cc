@@ -37,8 +37,8 @@ class Flags : public testing::Test {
 };
 
 TEST_F(Flags, TakesEveryWayToWriteAFlag) {
-  EXPECT_EQ(Parse({"--in-graph", "a.pb", "x", "--noverify", "-stop_after=3", "-",
-                   "--", "--y"}),
+  EXPECT_EQ(Parse({"--in-graph", "a.pb", "x", "--noverify", "-stop_after=3",
+                   "-", "--", "--y"}),
             std::nullopt);
   EXPECT_EQ(FLAGS_in_graph, "a.pb");
   EXPECT_FALSE(FLAGS_verify);
@@ -53,15 +53,17 @@ TEST_F(Flags, TakesPythonStyleBools) {
 
 TEST_F(Flags, SuggestsTheNearestFlag) {
   EXPECT_EQ(Parse({"--in_grph=a.pb"}), kExitUsage);
-  EXPECT_EQ(error_,
-            "prog: unknown flag --in_grph (did you mean \"in_graph\"?); see prog "
-            "--help\n");
+  EXPECT_EQ(
+      error_,
+      "prog: unknown flag --in_grph (did you mean \"in_graph\"?); see prog "
+      "--help\n");
 }
 
 TEST_F(Flags, RefusesAValueOfTheWrongType) {
   EXPECT_EQ(Parse({"--stop_after=many"}), kExitUsage);
-  EXPECT_NE(error_.find("--stop_after takes a value of type int32, not \"many\""),
-            std::string::npos)
+  EXPECT_NE(
+      error_.find("--stop_after takes a value of type int32, not \"many\""),
+      std::string::npos)
       << error_;
 }
 

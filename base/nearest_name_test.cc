@@ -6,8 +6,9 @@ namespace requant {
 namespace {
 
 TEST(NearestName, FindsAMisspelling) {
-  EXPECT_EQ(NearestName("fold_constant", {"fold_batch_norms", "fold_constants"}),
-            "fold_constants");
+  EXPECT_EQ(
+      NearestName("fold_constant", {"fold_batch_norms", "fold_constants"}),
+      "fold_constants");
 }
 
 TEST(NearestName, CountsASwapAsOneEdit) {

@@ -5,17 +5,17 @@
 #include "absl/status/statusor.h"
 
 // Returns from the enclosing function when `expr` is not OK.
-#define REQUANT_RETURN_IF_ERROR(expr)                         \
-  do {                                                        \
-    absl::Status requant_status = (expr);                     \
-    if (!requant_status.ok()) return requant_status;          \
+#define REQUANT_RETURN_IF_ERROR(expr)                \
+  do {                                               \
+    absl::Status requant_status = (expr);            \
+    if (!requant_status.ok()) return requant_status; \
   } while (false)
 
 // Assigns the value of the StatusOr `expr` to `lhs` (which may declare a
 // variable), or returns its status from the enclosing function.
-#define REQUANT_ASSIGN_OR_RETURN(lhs, expr) \
-  REQUANT_ASSIGN_OR_RETURN_(                \
-      REQUANT_CONCAT_(requant_statusor, __LINE__), lhs, expr)
+#define REQUANT_ASSIGN_OR_RETURN(lhs, expr)                                   \
+  REQUANT_ASSIGN_OR_RETURN_(REQUANT_CONCAT_(requant_statusor, __LINE__), lhs, \
+                            expr)
 #define REQUANT_ASSIGN_OR_RETURN_(statusor, lhs, expr) \
   auto statusor = (expr);                              \
   if (!statusor.ok()) return statusor.status();        \

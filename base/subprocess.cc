@@ -159,7 +159,8 @@ std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
 }
 
 // Runs in the child between fork and exec: async-signal-safe calls only. The
-// pipes' descriptors are above kReportFd, so no dup2 overwrites another's source.
+// pipes' descriptors are above kReportFd, so no dup2 overwrites another's
+// source.
 [[noreturn]] void ExecChild(char** argv, char** env, pid_t parent,
                             int stdout_fd, int stderr_fd, int report_fd) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -188,7 +189,8 @@ int PollTimeout(double timeout_seconds, Clock::time_point start) {
   const double left =
       timeout_seconds -
       std::chrono::duration<double>(Clock::now() - start).count();
-  return left <= 0 ? 0 : std::min<int>(kWakeMs, static_cast<int>(left * 1000) + 1);
+  return left <= 0 ? 0
+                   : std::min<int>(kWakeMs, static_cast<int>(left * 1000) + 1);
 }
 
 // Serves the pipes until they close or the child has ended; kills it at the
@@ -218,7 +220,8 @@ void Serve(const std::vector<LinePipe*>& pipes, double timeout_seconds,
       forward_to = 0;
     }
     if (!ended && !result->timed_out && timeout_seconds > 0 &&
-        Clock::now() - start >= std::chrono::duration<double>(timeout_seconds)) {
+        Clock::now() - start >=
+            std::chrono::duration<double>(timeout_seconds)) {
       result->timed_out = true;
       kill(result->pid, SIGKILL);
     }

@@ -42,8 +42,8 @@ struct ChildResult {
   // The signal that ended it, or 0.
   int signal = 0;
   bool timed_out = false;
-  // The signal (SIGINT, SIGTERM, SIGHUP) that this process received meanwhile and
-  // passed on, or 0.
+  // The signal (SIGINT, SIGTERM, SIGHUP) that this process received meanwhile
+  // and passed on, or 0.
   int interrupted_by = 0;
 };
 

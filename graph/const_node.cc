@@ -1,0 +1,63 @@
+#include "graph/const_node.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace requant {
+
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+NodeDef MakeConst(const std::string& name, const Tensor& value) {
+  NodeDef node;
+  node.set_name(name);
+  node.set_op("Const");
+  (*node.mutable_attr())["dtype"].set_type(value.dtype());
+  // Small tensors are written field by field, as people read them in text.
+  auto* proto = (*node.mutable_attr())["value"].mutable_tensor();
+  if (value.NumElements() <= 1) {
+    value.AsProtoField(proto);
+  } else {
+    value.AsProtoTensorContent(proto);
+  }
+  return node;
+}
+
+NodeDef MakeScalarConst(const std::string& name, float value) {
+  return MakeConst(name, Tensor(value));
+}
+
+absl::StatusOr<Tensor> ConstValue(const NodeDef& node) {
+  if (node.op() != "Const") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node \"", node.name(), "\" is a ", node.op(), ", not a Const"));
+  }
+  const auto value = node.attr().find("value");
+  Tensor tensor;
+  if (value == node.attr().end() || !value->second.has_tensor() ||
+      !tensor.FromProto(value->second.tensor())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the Const \"", node.name(), "\" has no readable value"));
+  }
+  return tensor;
+}
+
+absl::StatusOr<float> ScalarConstValue(const NodeDef& node) {
+  REQUANT_ASSIGN_OR_RETURN(const Tensor tensor, ConstValue(node));
+  if (tensor.dtype() != tensorflow::DT_FLOAT || tensor.NumElements() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the Const \"", node.name(), "\" is not one float but ",
+                     tensorflow::DataType_Name(tensor.dtype()), " of shape ",
+                     tensor.shape().DebugString()));
+  }
+  return tensor.flat<float>()(0);
+}
+
+}  // namespace requant

@@ -1,0 +1,31 @@
+#ifndef REQUANT_GRAPH_CONST_NODE_H_
+#define REQUANT_GRAPH_CONST_NODE_H_
+
+// Const nodes: making them, and reading their values safely.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+// A Const node that holds `value`.
+tensorflow::NodeDef MakeConst(const std::string& name,
+                              const tensorflow::Tensor& value);
+
+// A scalar float Const.
+tensorflow::NodeDef MakeScalarConst(const std::string& name, float value);
+
+// The tensor of a Const node. Fails, naming the node, when it is no Const or
+// its value is missing or damaged.
+absl::StatusOr<tensorflow::Tensor> ConstValue(const tensorflow::NodeDef& node);
+
+// The value of a float Const with one element.
+absl::StatusOr<float> ScalarConstValue(const tensorflow::NodeDef& node);
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_CONST_NODE_H_

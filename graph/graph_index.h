@@ -1,0 +1,125 @@
+#ifndef REQUANT_GRAPH_GRAPH_INDEX_H_
+#define REQUANT_GRAPH_GRAPH_INDEX_H_
+
+// A GraphDef in the hand: who is called what, who reads whom, and edits that
+// keep both answers right. Every operation costs time in proportion to the
+// edges it touches, never to the size of the graph.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace requant {
+
+// The port of a control input ("^node").
+inline constexpr int kControlPort = -1;
+
+// A tensor as a NodeDef's input names it.
+struct TensorName {
+  std::string_view node;
+  int port = 0;
+
+  bool control() const { return port == kControlPort; }
+};
+
+// Splits "node", "node:1" or "^node". A suffix that is no port number stays
+// part of the name, as in TensorFlow's own parser.
+TensorName ParseTensorName(std::string_view input);
+
+// The inverse, in TensorFlow's canonical spelling ("node" for port 0).
+std::string FormatTensorName(std::string_view node, int port);
+
+// One place that reads a node's output.
+struct Use {
+  tensorflow::NodeDef* node;
+  // Index into node->input().
+  int input;
+  // The output that is read, or kControlPort.
+  int port;
+};
+
+class GraphIndex {
+ public:
+  // Indexes `graph`, which must outlive the index and be changed only through
+  // it (attributes and ops of nodes may be changed freely). Inputs that name no
+  // node are kept as they are. Fails on an empty or a repeated name.
+  static absl::StatusOr<GraphIndex> Create(tensorflow::GraphDef* graph);
+
+  GraphIndex(GraphIndex&&) = default;
+  GraphIndex& operator=(GraphIndex&&) = default;
+
+  const tensorflow::GraphDef& graph() const { return *graph_; }
+
+  // The node of this name, or nullptr.
+  tensorflow::NodeDef* Find(std::string_view name) const;
+
+  // The node that produces `node`'s input number `input`, or nullptr.
+  tensorflow::NodeDef* Producer(const tensorflow::NodeDef& node,
+                                int input) const;
+
+  // Who reads `name`, on any port and as control input, in no fixed order.
+  std::vector<Use> Uses(std::string_view name) const;
+  bool HasUses(std::string_view name) const;
+
+  // Appends a node. Fails when its name is taken.
+  absl::StatusOr<tensorflow::NodeDef*> Add(tensorflow::NodeDef node);
+
+  // A name that is not taken: `base` itself, or with the first free of "_1",
+  // "_2", …
+  std::string FreeName(const std::string& base) const;
+
+  // Removes a node that nothing reads.
+  absl::Status Remove(std::string_view name);
+
+  // Replaces one input, or all of them, of `node`.
+  void SetInput(tensorflow::NodeDef* node, int input, std::string value);
+  void SetInputs(tensorflow::NodeDef* node, std::vector<std::string> values);
+
+  // Makes everything that reads `from` read `to` instead, except `except`.
+  // Control uses move when `from` is a control name.
+  void RedirectUses(TensorName from, TensorName to,
+                    const tensorflow::NodeDef* except = nullptr);
+
+  // Drops the removed nodes from the graph, keeping the order of the others.
+  // Without it removed nodes stay in the GraphDef; call it once, after the last
+  // edit.
+  void Commit();
+
+ private:
+  // Edges of one producer form a doubly linked list, so an edit unlinks in
+  // constant time whatever the fan-out.
+  struct Edge {
+    int32_t consumer;
+    int32_t input;
+    int32_t producer;  // -1: the input names no node
+    int32_t previous;
+    int32_t next;
+  };
+
+  explicit GraphIndex(tensorflow::GraphDef* graph) : graph_(graph) {}
+
+  int32_t IdOf(std::string_view name) const;
+  void AppendEdges(int32_t id);
+  void LinkEdge(int32_t edge);
+  void UnlinkEdge(int32_t edge);
+  void RelinkInput(int32_t id, int input);
+
+  tensorflow::GraphDef* graph_;
+  absl::flat_hash_map<std::string_view, int32_t> ids_;
+  std::vector<tensorflow::NodeDef*> nodes_;  // nullptr once removed
+  std::vector<int32_t> first_edge_;          // of a consumer; contiguous
+  std::vector<int32_t> first_use_;           // of a producer; linked
+  std::vector<Edge> edges_;
+  bool removed_any_ = false;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_GRAPH_INDEX_H_

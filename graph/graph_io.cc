@@ -1,0 +1,276 @@
+#include "graph/graph_io.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl.h"
+#include "google/protobuf/text_format.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
+
+namespace requant {
+namespace {
+
+using google::protobuf::Message;
+using tensorflow::GraphDef;
+using tensorflow::MetaGraphDef;
+using tensorflow::SavedModel;
+
+// Messages nested deeper than this are refused; the parsers recurse.
+constexpr int kMaxNesting = 100;
+
+// Keeps the first error of a text parse, with its place.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void RecordError(int line, google::protobuf::io::ColumnNumber column,
+                   absl::string_view message) override {
+    if (!text_.empty()) return;
+    text_ = line < 0 ? std::string(message)
+                     : absl::StrCat(line + 1, ":", column + 1, ": ", message);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+absl::Status ParseText(const std::string& text, const std::string& path,
+                       Message* message) {
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(kMaxNesting);
+  if (parser.ParseFromString(text, message)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ":", error.text(), " (in a text ",
+                   message->GetDescriptor()->name(), ")"));
+}
+
+bool ParseBinary(const std::string& bytes, Message* message) {
+  google::protobuf::io::CodedInputStream input(
+      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  input.SetRecursionLimit(kMaxNesting);
+  return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
+
+// Whether the content starts as a text message does: after blanks and comments,
+// a field name and then one of ":", "{", "<" or "[".
+bool LooksLikeText(std::string_view content) {
+  size_t i = 0;
+  while (i < content.size()) {
+    if (std::isspace(static_cast<unsigned char>(content[i]))) {
+      ++i;
+    } else if (content[i] == '#') {
+      i = content.find('\n', i);
+      if (i == std::string_view::npos) return true;
+    } else {
+      break;
+    }
+  }
+  const size_t start = i;
+  while (i < content.size() &&
+         (std::isalnum(static_cast<unsigned char>(content[i])) ||
+          content[i] == '_')) {
+    ++i;
+  }
+  if (i == start) return false;
+  while (i < content.size() && (content[i] == ' ' || content[i] == '\t')) ++i;
+  return i < content.size() && std::strchr(":{<[", content[i]) != nullptr;
+}
+
+bool HasUnknownFields(const Message& message) {
+  return !message.GetReflection()->GetUnknownFields(message).empty();
+}
+
+absl::Status NotAGraph(const std::string& path) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path,
+      " is not a TensorFlow graph: expected a binary or text GraphDef, a "
+      "MetaGraphDef or a SavedModel directory"));
+}
+
+absl::StatusOr<GraphDef> ParseGraph(const std::string& content,
+                                    const std::string& path) {
+  if (content.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+  }
+  GraphDef graph;
+  if (LooksLikeText(content)) {
+    absl::Status status = ParseText(content, path, &graph);
+    if (status.ok()) return graph;
+    MetaGraphDef meta;
+    if (ParseText(content, path, &meta).ok()) return meta.graph_def();
+    return status;
+  }
+  // A MetaGraphDef or SavedModel can happen to parse as a GraphDef without
+  // nodes whose fields are unknown; a real GraphDef does not look like that.
+  if (ParseBinary(content, &graph) &&
+      (graph.node_size() > 0 || !HasUnknownFields(graph))) {
+    return graph;
+  }
+  MetaGraphDef meta;
+  if (ParseBinary(content, &meta) && meta.graph_def().node_size() > 0) {
+    return std::move(*meta.mutable_graph_def());
+  }
+  return NotAGraph(path);
+}
+
+std::string TagList(const MetaGraphDef& meta) {
+  return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ", "),
+                      "}");
+}
+
+std::set<std::string> Tags(const MetaGraphDef& meta) {
+  return {meta.meta_info_def().tags().begin(),
+          meta.meta_info_def().tags().end()};
+}
+
+absl::StatusOr<SavedModel> ReadSavedModelFile(const std::string& directory) {
+  SavedModel model;
+  for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
+    const std::string path = directory + name;
+    auto content = ReadFile(path, kMaxGraphBytes);
+    if (absl::IsNotFound(content.status())) continue;
+    REQUANT_RETURN_IF_ERROR(content.status());
+    if (LooksLikeText(*content)) {
+      REQUANT_RETURN_IF_ERROR(ParseText(*content, path, &model));
+    } else if (!ParseBinary(*content, &model)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " is damaged: it is not a SavedModel message"));
+    }
+    return model;
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory,
+      " is a directory without saved_model.pb or saved_model.pbtxt; name a "
+      "graph file or a SavedModel directory"));
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+// The SavedModel directory that `path` means, or "".
+std::string SavedModelDirectory(const std::string& path) {
+  if (IsDirectory(path)) return path;
+  const size_t slash = path.rfind('/');
+  const std::string base =
+      slash == std::string::npos ? path : path.substr(slash + 1);
+  if (base != "saved_model.pb" && base != "saved_model.pbtxt") return "";
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+absl::Status TooLarge(const GraphDef& graph) {
+  return absl::OutOfRangeError(absl::StrCat(
+      "the graph takes ", graph.ByteSizeLong(),
+      " bytes; a protocol buffer holds at most 2 GB, so keep its weights in "
+      "a SavedModel's variables"));
+}
+
+absl::Status SerializeBinary(const GraphDef& graph,
+                             google::protobuf::io::ZeroCopyOutputStream* out) {
+  google::protobuf::io::CodedOutputStream coded(out);
+  coded.SetSerializationDeterministic(true);
+  if (!graph.SerializeToCodedStream(&coded) || coded.HadError()) {
+    return absl::ResourceExhaustedError("the graph could not be serialized");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool IsSavedModelDirectory(const std::string& path) {
+  return IsDirectory(path) &&
+         (access((path + "/saved_model.pb").c_str(), F_OK) == 0 ||
+          access((path + "/saved_model.pbtxt").c_str(), F_OK) == 0);
+}
+
+absl::StatusOr<MetaGraphDef> ReadSavedModel(const std::string& directory,
+                                            const std::set<std::string>& tags) {
+  REQUANT_ASSIGN_OR_RETURN(SavedModel model, ReadSavedModelFile(directory));
+  const std::set<std::string> wanted =
+      tags.empty() ? std::set<std::string>{"serve"} : tags;
+  std::vector<std::string> present;
+  for (MetaGraphDef& meta : *model.mutable_meta_graphs()) {
+    const bool only = tags.empty() && model.meta_graphs_size() == 1;
+    if (only || Tags(meta) == wanted) return std::move(meta);
+    present.push_back(TagList(meta));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory, " has no graph tagged {", absl::StrJoin(wanted, ", "),
+      "}; it has ",
+      present.empty() ? "none at all" : absl::StrJoin(present, ", ")));
+}
+
+absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
+                                   const std::set<std::string>& tags) {
+  const std::string directory = SavedModelDirectory(path);
+  if (!directory.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(MetaGraphDef meta,
+                             ReadSavedModel(directory, tags));
+    return std::move(*meta.mutable_graph_def());
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           ReadFile(path, kMaxGraphBytes));
+  return ParseGraph(content, path);
+}
+
+GraphFormat FormatForPath(const std::string& path) {
+  return absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".textproto")
+             ? GraphFormat::kText
+             : GraphFormat::kBinary;
+}
+
+absl::StatusOr<std::string> SerializeGraph(const GraphDef& graph) {
+  if (graph.ByteSizeLong() > static_cast<size_t>(kMaxGraphBytes)) {
+    return TooLarge(graph);
+  }
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream out(&bytes);
+    REQUANT_RETURN_IF_ERROR(SerializeBinary(graph, &out));
+  }
+  return bytes;
+}
+
+absl::Status WriteGraph(const GraphDef& graph, const std::string& path,
+                        GraphFormat format) {
+  if (graph.ByteSizeLong() > static_cast<size_t>(kMaxGraphBytes)) {
+    return TooLarge(graph);
+  }
+  return WriteFileAtomically(path, [&](int fd) -> absl::Status {
+    google::protobuf::io::FileOutputStream out(fd, 1 << 20);
+    if (format == GraphFormat::kBinary) {
+      REQUANT_RETURN_IF_ERROR(SerializeBinary(graph, &out));
+    } else if (!google::protobuf::TextFormat::Print(graph, &out)) {
+      return absl::ResourceExhaustedError(std::strerror(out.GetErrno()));
+    }
+    if (!out.Flush()) {
+      return absl::ResourceExhaustedError(std::strerror(out.GetErrno()));
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace requant

@@ -1,0 +1,49 @@
+#ifndef REQUANT_GRAPH_GRAPH_IO_H_
+#define REQUANT_GRAPH_GRAPH_IO_H_
+
+// Graphs on disk: binary and text GraphDefs (told apart by their content),
+// MetaGraphDefs and SavedModel directories.
+
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace requant {
+
+enum class GraphFormat { kBinary, kText };
+
+// Protocol buffers end here: a larger graph can be neither written nor read.
+inline constexpr int64_t kMaxGraphBytes = (int64_t{1} << 31) - 1;
+
+// Reads a GraphDef: a binary or text GraphDef file, the graph of a MetaGraphDef
+// file, or the graph of a SavedModel directory (or of its saved_model.pb).
+// `tags` chooses among a SavedModel's graphs, see ReadSavedModel. A file that
+// is none of these gives an error with its path, and for text the line.
+absl::StatusOr<tensorflow::GraphDef> ReadGraph(
+    const std::string& path, const std::set<std::string>& tags = {});
+
+// Whether `path` is a directory with a saved_model.pb or saved_model.pbtxt.
+bool IsSavedModelDirectory(const std::string& path);
+
+// Reads the MetaGraphDef with exactly `tags`. Without tags: the only one, or
+// the one tagged "serve". No such graph is an error that lists what there is.
+absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
+    const std::string& directory, const std::set<std::string>& tags = {});
+
+// Writes atomically; the same graph always gives the same bytes.
+absl::Status WriteGraph(const tensorflow::GraphDef& graph,
+                        const std::string& path, GraphFormat format);
+
+// The same bytes as WriteGraph(..., kBinary) writes.
+absl::StatusOr<std::string> SerializeGraph(const tensorflow::GraphDef& graph);
+
+// kText for a path that ends in .pbtxt or .textproto, else kBinary.
+GraphFormat FormatForPath(const std::string& path);
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_GRAPH_IO_H_

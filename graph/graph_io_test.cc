@@ -1,0 +1,172 @@
+#include "graph/graph_io.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <string>
+
+#include "base/file.h"
+#include "graph/testing.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using testing::HasSubstr;
+
+constexpr char kGraph[] = R"pb(
+  node {
+    name: "x"
+    op: "Placeholder"
+    attr {
+      key: "shape"
+      value { shape { dim { size: -1 } } }
+    }
+    attr {
+      key: "dtype"
+      value { type: DT_FLOAT }
+    }
+    attr {
+      key: "_b"
+      value { i: 2 }
+    }
+    attr {
+      key: "_a"
+      value { i: 1 }
+    }
+  }
+  library { function { signature { name: "f" } } }
+)pb";
+
+std::string Path(const std::string& name) { return testing::TempDir() + name; }
+
+std::string ReadError(const std::string& content) {
+  EXPECT_TRUE(WriteFileAtomically(Path("bad"), content).ok());
+  return std::string(ReadGraph(Path("bad")).status().message());
+}
+
+TEST(ReadGraph, TellsFormatsApartByContentNotByName) {
+  const GraphDef graph = GraphFromText(kGraph);
+  ASSERT_TRUE(WriteGraph(graph, Path("text.pb"), GraphFormat::kText).ok());
+  ASSERT_TRUE(WriteGraph(graph, Path("bin.pbtxt"), GraphFormat::kBinary).ok());
+  for (const char* name : {"text.pb", "bin.pbtxt"}) {
+    auto read = ReadGraph(Path(name));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->DebugString(), graph.DebugString());
+    EXPECT_EQ(read->library().function(0).signature().name(), "f");
+  }
+}
+
+TEST(ReadGraph, TextMayStartWithCommentsAndBlanks) {
+  ASSERT_TRUE(
+      WriteFileAtomically(Path("c"), "\n# a comment\n\n  node { name: 'n' }")
+          .ok());
+  EXPECT_EQ(ReadGraph(Path("c"))->node(0).name(), "n");
+}
+
+TEST(ReadGraph, PointsAtTheLineOfATextError) {
+  EXPECT_THAT(ReadError("node {\n  name: \"a\"\n  opp: \"b\"\n}"),
+              HasSubstr("bad:3:"));
+}
+
+TEST(ReadGraph, RefusesWhatIsNoGraph) {
+  EXPECT_THAT(ReadError(""), HasSubstr("is empty"));
+  EXPECT_THAT(ReadError("\x7f"
+                        "ELF and more"),
+              HasSubstr("not a TensorFlow graph"));
+  EXPECT_THAT(ReadError("hello world, this is prose"),
+              HasSubstr("not a TensorFlow graph"));
+  EXPECT_THAT(std::string(ReadGraph(Path("absent")).status().message()),
+              HasSubstr("absent"));
+}
+
+TEST(ReadGraph, RefusesATruncatedBinary) {
+  const std::string bytes = SerializeGraph(GraphFromText(kGraph)).value();
+  EXPECT_THAT(ReadError(bytes.substr(0, bytes.size() - 5)),
+              HasSubstr("not a TensorFlow graph"));
+}
+
+TEST(ReadGraph, RefusesDeeplyNestedText) {
+  std::string text = "node { name: 'n' attr { key: 'k' value { ";
+  for (int i = 0; i < 100000; ++i) text += "func { attr { value { ";
+  EXPECT_THAT(ReadError(text), HasSubstr("bad:"));
+}
+
+TEST(ReadGraph, ReadsTheGraphOfAMetaGraphFile) {
+  tensorflow::MetaGraphDef meta;
+  *meta.mutable_graph_def() = GraphFromText(kGraph);
+  meta.mutable_meta_info_def()->add_tags("train");
+  ASSERT_TRUE(
+      WriteFileAtomically(Path("m.meta"), meta.SerializeAsString()).ok());
+  auto read = ReadGraph(Path("m.meta"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->node(0).name(), "x");
+}
+
+class SavedModelDirectory : public testing::Test {
+ protected:
+  void Write(const std::vector<std::string>& tags) {
+    tensorflow::SavedModel model;
+    model.set_saved_model_schema_version(1);
+    for (const std::string& tag : tags) {
+      auto* meta = model.add_meta_graphs();
+      meta->mutable_meta_info_def()->add_tags(tag);
+      meta->mutable_graph_def()->add_node()->set_name("of_" + tag);
+    }
+    mkdir(directory_.c_str(), 0777);
+    ASSERT_TRUE(WriteFileAtomically(directory_ + "/saved_model.pb",
+                                    model.SerializeAsString())
+                    .ok());
+  }
+  std::string directory_ = Path("saved");
+};
+
+TEST_F(SavedModelDirectory, TheServingGraphIsTheDefault) {
+  Write({"train", "serve"});
+  EXPECT_TRUE(IsSavedModelDirectory(directory_));
+  EXPECT_EQ(ReadGraph(directory_)->node(0).name(), "of_serve");
+  EXPECT_EQ(ReadGraph(directory_ + "/saved_model.pb")->node(0).name(),
+            "of_serve");
+  EXPECT_EQ(ReadGraph(directory_, {"train"})->node(0).name(), "of_train");
+}
+
+TEST_F(SavedModelDirectory, TheOnlyGraphNeedsNoTag) {
+  Write({"odd"});
+  EXPECT_EQ(ReadGraph(directory_)->node(0).name(), "of_odd");
+}
+
+TEST_F(SavedModelDirectory, AMissingTagListsWhatThereIs) {
+  Write({"train", "serve"});
+  EXPECT_THAT(std::string(ReadGraph(directory_, {"gpu"}).status().message()),
+              HasSubstr("no graph tagged {gpu}; it has {train}, {serve}"));
+}
+
+TEST_F(SavedModelDirectory, ADirectoryThatIsNoneSaysSo) {
+  EXPECT_THAT(std::string(ReadGraph(testing::TempDir()).status().message()),
+              HasSubstr("without saved_model.pb"));
+}
+
+TEST(WriteGraph, GivesTheSameBytesForAnyOrderOfAttributes) {
+  GraphDef forward = GraphFromText(kGraph);
+  GraphDef backward = forward;
+  backward.mutable_node(0)->clear_attr();
+  for (const char* key : {"_a", "_b", "dtype", "shape"}) {
+    (*backward.mutable_node(0)->mutable_attr())[key] =
+        forward.node(0).attr().at(key);
+  }
+  EXPECT_EQ(SerializeGraph(forward).value(), SerializeGraph(backward).value());
+  ASSERT_TRUE(WriteGraph(forward, Path("f"), GraphFormat::kBinary).ok());
+  EXPECT_EQ(ReadFile(Path("f")).value(), SerializeGraph(forward).value());
+}
+
+TEST(WriteGraph, NamesTheFileItCannotWrite) {
+  EXPECT_THAT(std::string(WriteGraph(GraphDef(), Path("no/such/dir.pb"),
+                                     GraphFormat::kBinary)
+                              .message()),
+              HasSubstr("no/such/dir.pb"));
+}
+
+}  // namespace
+}  // namespace requant
