@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -329,6 +331,17 @@ std::string CachedOneDnnIsaCap() {
     return OneDnnIsaCap(features);
   }());
   return *cap;
+}
+
+std::vector<std::pair<std::string, std::string>> TensorFlowEnvironment() {
+  std::vector<std::pair<std::string, std::string>> environment;
+  if (std::string cap = CachedOneDnnIsaCap(); !cap.empty()) {
+    environment.emplace_back("ONEDNN_MAX_CPU_ISA", std::move(cap));
+  }
+  if (std::getenv("TF_ENABLE_ONEDNN_OPTS") == nullptr) {
+    environment.emplace_back("TF_ENABLE_ONEDNN_OPTS", "1");
+  }
+  return environment;
 }
 
 }  // namespace requant

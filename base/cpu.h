@@ -5,6 +5,8 @@
 // set and trap on it (AMX most often), so each one is tried in a child process.
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace requant {
 
@@ -49,6 +51,13 @@ std::string QuantizationTarget(const CpuFeatures& features);
 // returned as it is. Only AVX-512 and AMX, where advertised, are tried, once
 // per process. Thread-safe.
 std::string CachedOneDnnIsaCap();
+
+// The variables that a child which loads TensorFlow needs on top of this
+// process's environment: the cap above, if there is one, and
+// TF_ENABLE_ONEDNN_OPTS=1, because TensorFlow turns oneDNN off by itself on
+// CPUs without VNNI, and its int8 ops have no other kernels. What the
+// environment already sets is left as it is.
+std::vector<std::pair<std::string, std::string>> TensorFlowEnvironment();
 
 // Whether `action` returns true within `timeout_ms` in a child process of its
 // own. Any signal that it raises ends only that child, without a core dump.

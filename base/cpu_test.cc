@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace requant {
 namespace {
@@ -160,6 +162,20 @@ TEST(CachedOneDnnIsaCap, IsOtherwiseTheCapOfAFullProbe) {
   unsetenv("ONEDNN_MAX_CPU_ISA");
   unsetenv("DNNL_MAX_CPU_ISA");
   EXPECT_EQ(CachedOneDnnIsaCap(), OneDnnIsaCap(ProbeCpu()));
+}
+
+TEST(TensorFlowEnvironment, PassesTheCapAndTurnsOneDnnOn) {
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  unsetenv("TF_ENABLE_ONEDNN_OPTS");
+  using Environment = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(TensorFlowEnvironment(),
+            (Environment{{"ONEDNN_MAX_CPU_ISA", "AVX2"},
+                         {"TF_ENABLE_ONEDNN_OPTS", "1"}}));
+  setenv("TF_ENABLE_ONEDNN_OPTS", "0", 1);
+  EXPECT_EQ(TensorFlowEnvironment(),
+            (Environment{{"ONEDNN_MAX_CPU_ISA", "AVX2"}}));
+  unsetenv("ONEDNN_MAX_CPU_ISA");
+  unsetenv("TF_ENABLE_ONEDNN_OPTS");
 }
 
 }  // namespace
