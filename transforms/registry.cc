@@ -55,7 +55,7 @@ absl::StatusOr<StockRegistry*> GetStockRegistry() {
 
 // Stock transforms build a new graph and leave the rest of the message behind.
 void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
-  if (after->library().function_size() == 0 &&
+  if (before.has_library() && after->library().function_size() == 0 &&
       after->library().gradient_size() == 0) {
     *after->mutable_library() = before.library();
   }

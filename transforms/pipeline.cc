@@ -1,0 +1,165 @@
+#include "transforms/pipeline.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "graph/verify.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+
+struct Step {
+  const RegisteredTransform* transform;
+  Parameters parameters;
+};
+
+absl::StatusOr<std::vector<Step>> ResolveCalls(
+    const std::vector<TransformCall>& calls,
+    const TransformRegistry& registry) {
+  std::vector<Step> steps;
+  for (const TransformCall& call : calls) {
+    Step step;
+    REQUANT_ASSIGN_OR_RETURN(step.transform, registry.Find(call.name));
+    REQUANT_ASSIGN_OR_RETURN(step.parameters,
+                             ResolveParameters(step.transform->spec, call));
+    steps.push_back(std::move(step));
+  }
+  return steps;
+}
+
+std::string Described(const std::vector<GraphProblem>& problems) {
+  std::string text = problems.front().message;
+  if (problems.size() > 1) {
+    absl::StrAppend(&text, " (and ", problems.size() - 1, " more problem",
+                    problems.size() == 2 ? "" : "s", ")");
+  }
+  return text;
+}
+
+// Remembers what was wrong with the graph from the start, and names the
+// transform that adds to it.
+class PipelineVerifier {
+ public:
+  explicit PipelineVerifier(const PipelineOptions& options)
+      : options_(options) {}
+
+  absl::Status CheckInput(const GraphDef& graph) {
+    REQUANT_ASSIGN_OR_RETURN(
+        std::vector<GraphProblem> problems,
+        VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
+    std::vector<GraphProblem> structural;
+    for (const GraphProblem& problem : problems) {
+      known_.emplace(problem.node, problem.message);
+      if (problem.kind == ProblemKind::kStructure) {
+        structural.push_back(problem);
+      }
+    }
+    if (!structural.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the input graph is broken: ", Described(structural)));
+    }
+    if (!problems.empty() && options_.on_warning) {
+      options_.on_warning(absl::StrCat(
+          "TensorFlow cannot run the input graph: ", Described(problems)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckAfter(const std::string& transform,
+                          const GraphDef& graph) const {
+    REQUANT_ASSIGN_OR_RETURN(
+        std::vector<GraphProblem> problems,
+        VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
+    problems.erase(
+        std::remove_if(
+            problems.begin(), problems.end(),
+            [&](const GraphProblem& problem) {
+              return known_.count({problem.node, problem.message}) > 0;
+            }),
+        problems.end());
+    if (problems.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the transform \"", transform,
+                     "\" broke the graph: ", Described(problems),
+                     "; nothing was written (--noverify lets it pass)"));
+  }
+
+ private:
+  const PipelineOptions& options_;
+  std::set<std::pair<std::string, std::string>> known_;
+};
+
+// Runs one transform. With ignore_errors=true a failure leaves the graph as it
+// was and becomes a warning.
+absl::Status RunStep(const Step& step, const PipelineOptions& options,
+                     GraphDef* graph) {
+  const std::string& name = step.transform->spec.name;
+  const bool ignore_errors = step.parameters.Bool("ignore_errors");
+  GraphDef before;
+  if (ignore_errors) before = *graph;
+  TransformContext context;
+  context.inputs = options.inputs;
+  context.outputs = options.outputs;
+  context.parameters = step.parameters;
+  const absl::Status status = step.transform->run(context, graph);
+  for (const std::string& note : context.notes) {
+    if (options.on_note) options.on_note(absl::StrCat(name, ": ", note));
+  }
+  for (const std::string& warning : context.warnings) {
+    if (options.on_warning) {
+      options.on_warning(absl::StrCat(name, ": ", warning));
+    }
+  }
+  if (status.ok()) return status;
+  if (!ignore_errors) {
+    return absl::Status(status.code(),
+                        absl::StrCat(name, ": ", status.message()));
+  }
+  if (options.on_warning) {
+    options.on_warning(
+        absl::StrCat(name, ": ignoring an error: ", status.message()));
+  }
+  *graph = std::move(before);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RunPipeline(const std::vector<TransformCall>& calls,
+                         const TransformRegistry& registry,
+                         const PipelineOptions& options, GraphDef* graph) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<Step> steps,
+                           ResolveCalls(calls, registry));
+  int count = steps.size();
+  if (options.stop_after >= 0) count = std::min(count, options.stop_after);
+  PipelineVerifier verifier(options);
+  if (options.verify) {
+    if (options.on_start) options.on_start("", 0, count);
+    REQUANT_RETURN_IF_ERROR(verifier.CheckInput(*graph));
+  }
+  for (int i = 0; i < count; ++i) {
+    const std::string& name = steps[i].transform->spec.name;
+    if (options.on_start) options.on_start(name, i + 1, count);
+    REQUANT_RETURN_IF_ERROR(RunStep(steps[i], options, graph));
+    if (options.on_finish) {
+      REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
+    }
+    if (options.verify) {
+      REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(name, *graph));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace requant

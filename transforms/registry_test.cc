@@ -1,0 +1,113 @@
+#include "transforms/registry.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "graph/testing.h"
+#include "transforms/stock_specs.h"
+#include "transforms/testing.h"
+
+namespace requant {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+TransformRegistry& Registry() { return **TransformRegistry::Get(); }
+
+std::string FindError(const std::string& name) {
+  return std::string(Registry().Find(name).status().message());
+}
+
+std::string RunError(const std::string& transform) {
+  return std::string(RunTransform(transform, {}).status.message());
+}
+
+TEST(Registry, HasTensorFlowsTransformsAndOurs) {
+  int stock = 0;
+  for (const auto* transform : Registry().All()) {
+    stock += transform->origin == "TensorFlow";
+  }
+  EXPECT_EQ(stock, 29);
+  EXPECT_EQ(Registry().Find("freeze_min").value()->origin, "Requant");
+}
+
+TEST(Registry, EveryStockTransformIsDescribed) {
+  std::set<std::string> described;
+  for (const TransformSpec& spec : StockSpecs()) {
+    EXPECT_TRUE(described.insert(spec.name).second) << spec.name;
+    EXPECT_TRUE(Registry().Find("stock:" + spec.name).ok()) << spec.name;
+  }
+  EXPECT_EQ(described.size(), 29);
+}
+
+TEST(Registry, OursShadowTheirsWhichStayReachable) {
+  for (const char* name : {"insert_logging", "freeze_requantization_ranges"}) {
+    EXPECT_EQ(Registry().Find(name).value()->origin, "Requant");
+    EXPECT_EQ(Registry().Find(std::string("stock:") + name).value()->origin,
+              "TensorFlow");
+  }
+  EXPECT_EQ(Registry().Find("stock:fold_constants").value(),
+            Registry().Find("fold_constants").value());
+  EXPECT_FALSE(Registry().Find("stock:freeze_min").ok());
+}
+
+TEST(Registry, AnUnknownNameSuggestsTheNearestAndListsAll) {
+  EXPECT_THAT(FindError("fold_constant"),
+              AllOf(HasSubstr("did you mean \"fold_constants\"?"),
+                    HasSubstr("strip_unused_nodes")));
+}
+
+TEST(Parameters, AnUnknownOneSuggestsTheNearestAndListsTheAllowed) {
+  EXPECT_THAT(RunError("freeze_min(min_percentil=3)"),
+              AllOf(HasSubstr("no parameter \"min_percentil\""),
+                    HasSubstr("did you mean \"min_percentile\"?"),
+                    HasSubstr("compat (bool, default false)")));
+  EXPECT_THAT(RunError("remove_device(x=1)"), HasSubstr("takes no parameters"));
+}
+
+TEST(Parameters, AWrongTypeIsRefused) {
+  EXPECT_THAT(
+      RunError("freeze_min(min_percentile=low)"),
+      HasSubstr("min_percentile of freeze_min takes a float, not \"low\""));
+  EXPECT_THAT(RunError("freeze_min(min_percentile=nan)"),
+              HasSubstr("takes a float"));
+  EXPECT_THAT(RunError("insert_logging(first_n=1.5)"),
+              HasSubstr("takes an int"));
+  EXPECT_THAT(RunError("insert_logging(show_op=perhaps)"),
+              HasSubstr("takes a bool"));
+}
+
+TEST(Parameters, AMissingRequiredOneIsNamed) {
+  EXPECT_THAT(RunError("rename_op(old_op_name=A)"),
+              HasSubstr("rename_op needs the parameter new_op_name"));
+}
+
+TEST(Parameters, OnlyRepeatableOnesMayBeRepeated) {
+  EXPECT_THAT(RunError("insert_logging(message=a, message=b)"),
+              HasSubstr("message of insert_logging is given 2 times"));
+}
+
+TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
+  EXPECT_TRUE(
+      RunTransform("remove_device(ignore_errors=true)", {}).status.ok());
+}
+
+TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
+  const auto graph = GraphFromText(R"pb(
+    node { name: "a" op: "NoOp" device: "/gpu:0" }
+    library { function { signature { name: "f" } } }
+    versions { producer: 1205 }
+  )pb");
+  const auto run = RunTransform("remove_device", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.graph.node(0).device(), "");
+  EXPECT_EQ(run.graph.library().function(0).signature().name(), "f");
+  EXPECT_EQ(run.graph.versions().producer(), 1205);
+}
+
+}  // namespace
+}  // namespace requant

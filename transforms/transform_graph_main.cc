@@ -1,0 +1,230 @@
+// transform_graph: TensorFlow's program of that name, with its flags.
+
+#include <gflags/gflags.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "base/flags.h"
+#include "base/status_macros.h"
+#include "graph/diff.h"
+#include "graph/graph_io.h"
+#include "transforms/describe.h"
+#include "transforms/isolation.h"
+#include "transforms/pipeline.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
+
+DEFINE_string(in_graph, "",
+              "The graph to read: a binary or text GraphDef, or a SavedModel "
+              "directory.");
+DEFINE_string(out_graph, "", "Where to write the result.");
+DEFINE_string(inputs, "", "Names of the graph's inputs, separated by commas.");
+DEFINE_string(outputs, "",
+              "Names of the graph's outputs, separated by commas.");
+DEFINE_string(transforms, "",
+              "The transforms, in order, such as 'strip_unused_nodes "
+              "remove_nodes(op=Identity)'.");
+DEFINE_bool(output_as_text, false,
+            "Write text instead of binary, whatever the name of --out_graph.");
+DEFINE_string(saved_model_tags, "",
+              "Tags of the SavedModel's graph, separated by commas; without "
+              "them the one for serving.");
+DEFINE_string(plugins, "",
+              "Shared libraries with transforms of your own, separated by "
+              "commas.");
+DEFINE_bool(allow_override, false,
+            "Let a plugin replace a transform that already exists.");
+DEFINE_bool(list_transforms, false, "List all transforms and stop.");
+DEFINE_string(describe, "", "Describe this transform and stop.");
+DEFINE_bool(transforms_markdown, false,
+            "Print the reference of all transforms as Markdown and stop.");
+DEFINE_string(dump_dir, "",
+              "Write the graph after every transform into this directory.");
+DEFINE_int32(stop_after, -1, "Run only the first N transforms; -1 means all.");
+DEFINE_bool(verify, true,
+            "Check the graph before the first and after every transform.");
+DEFINE_bool(quiet, false, "Print nothing but warnings and errors.");
+DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
+
+namespace requant {
+namespace {
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = "transform_graph";
+  help.summary = "Runs transforms on a TensorFlow graph.";
+  help.usage =
+      "transform_graph --in_graph=in.pb --out_graph=out.pb --inputs=x "
+      "--outputs=y --transforms='fold_constants strip_unused_nodes'\n"
+      "transform_graph --list_transforms\n"
+      "transform_graph --describe=freeze_min";
+  help.flag_files = {__FILE__};
+  help.footer =
+      "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage.";
+  return help;
+}
+
+// "~/x" as shells expand it; a quoted path reaches us as it is.
+std::string ExpandHome(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  if (home == nullptr || !absl::StartsWith(path, "~/")) return path;
+  return absl::StrCat(home, path.substr(1));
+}
+
+bool OnlyAsks() {
+  return FLAGS_list_transforms || !FLAGS_describe.empty() ||
+         FLAGS_transforms_markdown;
+}
+
+std::optional<std::string> UsageProblem(
+    const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional.front(), "\"");
+  }
+  if (OnlyAsks()) return std::nullopt;
+  if (FLAGS_in_graph.empty()) return "--in_graph is missing";
+  if (FLAGS_out_graph.empty()) return "--out_graph is missing";
+  if (FLAGS_transforms.empty()) {
+    return "--transforms is missing (--list_transforms shows them)";
+  }
+  const auto calls = ParsePipeline(FLAGS_transforms);
+  if (!calls.ok()) return std::string(calls.status().message());
+  if (calls->empty()) return "--transforms names no transform";
+  return std::nullopt;
+}
+
+absl::StatusOr<TransformRegistry*> OpenRegistry() {
+  SetActivity("starting TensorFlow");
+  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
+                           TransformRegistry::Get());
+  for (const std::string& path : ParseNameList(FLAGS_plugins)) {
+    SetActivity(absl::StrCat("loading the plugin ", path));
+    std::vector<std::string> notes;
+    REQUANT_RETURN_IF_ERROR(
+        registry->LoadPlugin(path, FLAGS_allow_override, &notes));
+    for (const std::string& note : notes) {
+      std::fprintf(stderr, "transform_graph: note: %s\n", note.c_str());
+    }
+  }
+  return registry;
+}
+
+absl::Status Answer(const TransformRegistry& registry) {
+  std::string text;
+  if (FLAGS_list_transforms) text = ListTransforms(registry);
+  if (FLAGS_transforms_markdown) text = TransformsMarkdown(registry);
+  if (!FLAGS_describe.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(const RegisteredTransform* transform,
+                             registry.Find(FLAGS_describe));
+    text += DescribeTransform(*transform);
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Dump(std::string_view name, int index,
+                  const tensorflow::GraphDef& graph) {
+  if (FLAGS_dump_dir.empty()) return absl::OkStatus();
+  if (mkdir(FLAGS_dump_dir.c_str(), 0777) != 0 && errno != EEXIST) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot create --dump_dir ", FLAGS_dump_dir, ": ",
+                     std::strerror(errno)));
+  }
+  const bool text = FLAGS_output_as_text;
+  const std::string path = absl::StrFormat(
+      "%s/%02d_%s.%s", FLAGS_dump_dir, index,
+      absl::StrReplaceAll(name, {{":", "_"}}), text ? "pbtxt" : "pb");
+  return WriteGraph(graph, path,
+                    text ? GraphFormat::kText : GraphFormat::kBinary);
+}
+
+PipelineOptions Options() {
+  PipelineOptions options;
+  options.inputs = ParseNameList(FLAGS_inputs);
+  options.outputs = ParseNameList(FLAGS_outputs);
+  options.verify = FLAGS_verify;
+  options.stop_after = FLAGS_stop_after;
+  options.on_start = [](std::string_view name, int index, int count) {
+    SetActivity(index == 0 ? "checking the graph"
+                           : absl::StrCat("the transform \"", name, "\" (",
+                                          index, " of ", count, ")"));
+  };
+  options.on_finish = Dump;
+  options.on_note = [](std::string_view text) {
+    if (!FLAGS_quiet) std::printf("%s\n", std::string(text).c_str());
+  };
+  options.on_warning = [](std::string_view text) {
+    std::fprintf(stderr, "transform_graph: warning: %s\n",
+                 std::string(text).c_str());
+  };
+  return options;
+}
+
+GraphFormat OutputFormat() {
+  return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
+}
+
+absl::Status Transform(const TransformRegistry& registry) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<TransformCall> calls,
+                           ParsePipeline(FLAGS_transforms));
+  SetActivity("reading the graph");
+  const std::vector<std::string> tags = ParseNameList(FLAGS_saved_model_tags);
+  REQUANT_ASSIGN_OR_RETURN(
+      tensorflow::GraphDef graph,
+      ReadGraph(ExpandHome(FLAGS_in_graph), {tags.begin(), tags.end()}));
+  const GraphSize before = MeasureGraph(graph);
+  REQUANT_RETURN_IF_ERROR(RunPipeline(calls, registry, Options(), &graph));
+  SetActivity("writing the graph");
+  REQUANT_RETURN_IF_ERROR(
+      WriteGraph(graph, ExpandHome(FLAGS_out_graph), OutputFormat()));
+  if (!FLAGS_quiet) {
+    std::printf("%s\n", GraphSizeSummary(before, MeasureGraph(graph)).c_str());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RunAsChild() {
+  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry, OpenRegistry());
+  return OnlyAsks() ? Answer(*registry) : Transform(*registry);
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  if (auto problem = UsageProblem(positional)) {
+    return ReportUsage("transform_graph", *problem);
+  }
+  if (IsIsolatedChild()) {
+    const absl::Status status = RunAsChild();
+    std::fflush(stdout);
+    // Destructors of TensorFlow's library have nothing left to do here.
+    std::_Exit(status.ok() ? kExitOk
+                           : ReportFailure("transform_graph", status));
+  }
+  IsolationOptions isolation;
+  isolation.program = "transform_graph";
+  isolation.arguments.assign(argv + 1, argv + argc);
+  isolation.outputs = {ExpandHome(FLAGS_out_graph)};
+  isolation.subject = FLAGS_in_graph;
+  isolation.timeout_seconds = FLAGS_timeout;
+  return RunIsolated(isolation);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Main(argc, argv); }
