@@ -10,7 +10,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {
 namespace {
@@ -35,12 +34,13 @@ const absl::StatusOr<void*>& Library() {
 }  // namespace
 
 absl::StatusOr<std::string> TensorFlowLibraryFolder() {
-  // Any symbol of libtensorflow_framework tells where the pair is installed:
-  // the two libraries lie side by side in the wheel and in the container.
+  // A function that only libtensorflow_framework defines tells where it lies;
+  // the two libraries are side by side in the wheel and in the container.
+  void* symbol =
+      dlsym(RTLD_DEFAULT, "_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE");
   Dl_info info;
   char resolved[PATH_MAX];
-  if (dladdr(reinterpret_cast<void*>(&tensorflow::GraphDef::default_instance),
-             &info) == 0 ||
+  if (symbol == nullptr || dladdr(symbol, &info) == 0 ||
       realpath(info.dli_fname, resolved) == nullptr) {
     return absl::NotFoundError("cannot locate libtensorflow_framework.so.2");
   }

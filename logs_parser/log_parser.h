@@ -1,0 +1,85 @@
+#ifndef REQUANT_LOGS_PARSER_LOG_PARSER_H_
+#define REQUANT_LOGS_PARSER_LOG_PARSER_H_
+
+// Logs -> RangeTable, in one pass and with memory for the ranges only: a log is
+// read in pieces, and its lines may be as long as they like. log_record.h has
+// the grammar of a line.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "logs_parser/log_record.h"
+#include "logs_parser/range_table.h"
+
+namespace requant {
+
+struct LogParserOptions {
+  // When set, only records of this kind enter the table.
+  std::optional<RecordKind> only_kind;
+  // How many malformed records are kept with their reasons, over all files.
+  int max_malformed_kept = 10;
+  // Tests turn this off to check the fast way against the grammar.
+  bool use_fast_way = true;
+  // How much is read at a time, and the longest line parsed in one part; a
+  // longer line is parsed in parts with the same result as long as no record
+  // has more bytes than this.
+  size_t read_bytes = 256 << 10;
+  size_t max_line_bytes = 1 << 20;
+};
+
+// Text that looks like a record and is none.
+struct MalformedRecord {
+  // "file:line".
+  std::string place;
+  std::string reason;
+  // Its start, with every byte printable.
+  std::string excerpt;
+};
+
+struct LogFileCounts {
+  // The path as given; "stdin" for "-".
+  std::string file;
+  int64_t bytes = 0;
+  // A last line without a line break counts.
+  int64_t lines = 0;
+  // Records that entered the table.
+  int64_t records = 0;
+  // Records of another kind than `only_kind`.
+  int64_t records_left_out = 0;
+  int64_t malformed = 0;
+};
+
+struct ParsedLogs {
+  // The logs name nodes only, so every entry has output 0.
+  RangeTable ranges;
+  // In the order given.
+  std::vector<LogFileCounts> files;
+  std::vector<MalformedRecord> first_malformed;
+
+  int64_t records() const;
+  int64_t malformed() const;
+};
+
+// Parses files in this order; "-" is stdin. Errors name the path: missing, a
+// directory, unreadable. A file without any record is none; see `records`.
+absl::StatusOr<ParsedLogs> ParseLogFiles(const std::vector<std::string>& paths,
+                                         const LogParserOptions& options = {});
+
+// Parses a log in memory; `name` stands for the file.
+ParsedLogs ParseLogText(std::string_view text, std::string_view name = "log",
+                        const LogParserOptions& options = {});
+
+// "expected lines such as ...": what to tell someone whose log has no record.
+std::string ExpectedRecords(std::optional<RecordKind> only_kind = {});
+
+// "log.txt:7: <reason>: <excerpt>".
+std::string DescribeMalformed(const MalformedRecord& malformed);
+
+}  // namespace requant
+
+#endif  // REQUANT_LOGS_PARSER_LOG_PARSER_H_

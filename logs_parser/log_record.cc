@@ -1,0 +1,280 @@
+#include "logs_parser/log_record.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "re2/re2.h"
+
+namespace requant {
+namespace {
+
+constexpr std::string_view kPrintSuffix = "__print__";
+constexpr std::string_view kMarker = "__print__;";
+
+struct Message {
+  std::string_view text;
+  RecordKind kind;
+};
+constexpr std::array<Message, 3> kMessages = {
+    {{"__requant_min_max:", RecordKind::kRequantMinMax},
+     {"__min:", RecordKind::kMin},
+     {"__max:", RecordKind::kMax}}};
+
+// The characters of TensorFlow's node names.
+#define REQUANT_NODE "[A-Za-z0-9_.][A-Za-z0-9_./\\\\>-]*"
+#define REQUANT_NUMBER                                          \
+  "[+-]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?|" \
+  "(?i:nan|inf|infinity))"
+#define REQUANT_ROW " *" REQUANT_NUMBER "(?: +" REQUANT_NUMBER ")* *"
+#define REQUANT_ROWS "(?:\\[" REQUANT_ROW "\\])+"
+#define REQUANT_TENSOR \
+  "\\[(?:" REQUANT_ROW "|" REQUANT_ROWS "|(?:\\[" REQUANT_ROWS "\\])+)\\]"
+
+// Latin1: a log may hold any bytes, and the grammar is ASCII.
+const RE2& NodePattern() {
+  static const RE2* const pattern = new RE2(REQUANT_NODE, RE2::Latin1);
+  return *pattern;
+}
+
+const RE2& TensorPattern() {
+  static const RE2* const pattern =
+      new RE2("(" REQUANT_TENSOR ")", RE2::Latin1);
+  return *pattern;
+}
+
+const RE2& RecordPattern() {
+  static const RE2* const pattern =
+      new RE2(";(" REQUANT_NODE
+              ")__print__;__(?:"
+              "requant_min_max:(" REQUANT_TENSOR ")(" REQUANT_TENSOR
+              ")|min:(" REQUANT_TENSOR ")|max:(" REQUANT_TENSOR "))",
+              RE2::Latin1);
+  return *pattern;
+}
+
+// The numbers of a text that matches REQUANT_TENSOR; the first that is not
+// finite, or else the one that `better` prefers to all others.
+float Reduce(std::string_view tensor,
+             absl::FunctionRef<bool(float a, float b)> better) {
+  std::optional<float> best;
+  for (std::string_view number :
+       absl::StrSplit(tensor, absl::ByAnyChar("[] "), absl::SkipEmpty())) {
+    float value = std::numeric_limits<float>::quiet_NaN();
+    // The grammar let only numbers through; one too great for a float becomes
+    // infinite.
+    if (!absl::SimpleAtof(number, &value) || !std::isfinite(value)) {
+      return value;
+    }
+    if (!best.has_value() || better(value, *best)) best = value;
+  }
+  return best.value_or(std::numeric_limits<float>::quiet_NaN());
+}
+
+float Smallest(std::string_view tensor) {
+  return Reduce(tensor, [](float a, float b) { return a < b; });
+}
+
+float Greatest(std::string_view tensor) {
+  return Reduce(tensor, [](float a, float b) { return a > b; });
+}
+
+// A record at the start of `text`, of which it removes it.
+bool ConsumeRecord(std::string_view* text, LogRecord* record) {
+  std::string_view range_min, range_max, min, max;
+  if (!RE2::Consume(text, RecordPattern(), &record->node, &range_min,
+                    &range_max, &min, &max)) {
+    return false;
+  }
+  if (!range_min.empty()) {
+    record->kind = RecordKind::kRequantMinMax;
+    record->min = Smallest(range_min);
+    record->max = Greatest(range_max);
+  } else if (!min.empty()) {
+    record->kind = RecordKind::kMin;
+    record->min = Smallest(min);
+  } else {
+    record->kind = RecordKind::kMax;
+    record->max = Greatest(max);
+  }
+  return true;
+}
+
+// Why `values`, the text after the message, is not what the message needs.
+std::string ValuesProblem(const Message& message, std::string_view values) {
+  const bool two = message.kind == RecordKind::kRequantMinMax;
+  const std::string expected =
+      absl::StrCat("expected ", two ? "[<min>][<max>]" : "[<value>]", " after ",
+                   message.text);
+  if (absl::StrContains(values, "...")) {
+    return absl::StrCat(expected,
+                        ", found values left out (\"...\"): log with a larger "
+                        "summarize");
+  }
+  const auto brackets = std::count(values.begin(), values.end(), ']');
+  if (brackets < (two ? 2 : 1)) {
+    return absl::StrCat(expected, ", found a record cut short");
+  }
+  return expected;
+}
+
+struct Candidate {
+  // From the ';' before the node to the next ';' after the message, or as much
+  // of that as the line has.
+  std::string_view text;
+  // Of `text`: before the marker without the ';', and after the message.
+  std::string_view node;
+  std::string_view values;
+  bool starts_with_semicolon = false;
+  // Null for a message cut short.
+  const Message* message = nullptr;
+};
+
+// The candidate whose marker is at `marker`, or nothing when the text after
+// the marker is not one of our messages.
+std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
+  std::string_view tail = line.substr(marker + kMarker.size());
+  tail = tail.substr(0, tail.find(';'));
+  const std::string_view trimmed = absl::StripTrailingAsciiWhitespace(tail);
+  Candidate candidate;
+  bool cut_short = false;
+  for (const Message& message : kMessages) {
+    if (absl::StartsWith(tail, message.text)) candidate.message = &message;
+    cut_short |= absl::StartsWith(message.text, trimmed);
+  }
+  if (candidate.message == nullptr && !cut_short) return std::nullopt;
+  const size_t semicolon = line.substr(0, marker).rfind(';');
+  candidate.starts_with_semicolon = semicolon != std::string_view::npos;
+  const size_t begin = candidate.starts_with_semicolon ? semicolon : 0;
+  const size_t node = candidate.starts_with_semicolon ? begin + 1 : 0;
+  const size_t end = marker + kMarker.size() + tail.size();
+  candidate.text = line.substr(begin, end - begin);
+  candidate.node = line.substr(node, marker - node);
+  if (candidate.message != nullptr) {
+    candidate.values = tail.substr(candidate.message->text.size());
+  }
+  return candidate;
+}
+
+// Parses `candidate` into `record`, or returns why it cannot be.
+std::optional<std::string> ParseCandidate(const Candidate& candidate,
+                                          LogRecord* record) {
+  if (!candidate.starts_with_semicolon) return "no ';' before the node's name";
+  if (!RE2::FullMatch(candidate.node, NodePattern())) {
+    return "the text between ';' and __print__ is not a node's name";
+  }
+  if (candidate.message == nullptr) return "the record is cut short";
+  std::string_view rest = candidate.text;
+  if (!ConsumeRecord(&rest, record)) {
+    return ValuesProblem(*candidate.message, candidate.values);
+  }
+  // Other text that starts with a bracket may follow, but not another value.
+  if (RE2::Consume(&rest, TensorPattern())) {
+    return absl::StrCat("too many values after ", candidate.message->text);
+  }
+  return std::nullopt;
+}
+
+// Reads "[<finite number>]" at the start of `text` and removes it.
+bool ConsumeScalar(std::string_view* text, float* value) {
+  if (text->size() < 3 || text->front() != '[') return false;
+  const char first = (*text)[1];
+  if (!absl::ascii_isdigit(first) && first != '-') return false;
+  const auto [end, error] =
+      std::from_chars(text->data() + 1, text->data() + text->size(), *value);
+  if (error != std::errc() || !std::isfinite(*value)) return false;
+  if (end == text->data() + text->size() || *end != ']') return false;
+  text->remove_prefix(end + 1 - text->data());
+  return true;
+}
+
+bool IsNodeName(std::string_view name) {
+  static const std::array<bool, 256>* const allowed = [] {
+    auto* table = new std::array<bool, 256>();
+    for (int c = 0; c < 128; ++c) {
+      (*table)[c] = absl::ascii_isalnum(c) ||
+                    (c != 0 && std::strchr("_./\\>-", c) != nullptr);
+    }
+    return table;
+  }();
+  if (name.empty()) return false;
+  if (!absl::ascii_isalnum(name[0]) && name[0] != '_' && name[0] != '.') {
+    return false;
+  }
+  bool good = true;
+  for (const unsigned char c : name) good &= (*allowed)[c];
+  return good;
+}
+
+std::string_view RestAfterLast(char separator, std::string_view text) {
+  const void* found = memrchr(text.data(), separator, text.size());
+  if (found == nullptr) return {};
+  return text.substr(static_cast<const char*>(found) + 1 - text.data());
+}
+
+}  // namespace
+
+void FindRecords(
+    std::string_view line,
+    absl::FunctionRef<void(const LogRecord& record)> on_record,
+    absl::FunctionRef<void(std::string reason, std::string_view candidate)>
+        on_malformed) {
+  for (size_t from = 0;;) {
+    const size_t marker = line.find(kMarker, from);
+    if (marker == std::string_view::npos) return;
+    from = marker + kMarker.size();
+    const std::optional<Candidate> candidate = CandidateAt(line, marker);
+    if (!candidate.has_value()) continue;
+    LogRecord record;
+    std::optional<std::string> problem = ParseCandidate(*candidate, &record);
+    if (problem.has_value()) {
+      on_malformed(*std::move(problem), candidate->text);
+    } else {
+      on_record(record);
+    }
+  }
+}
+
+bool ParseSingleRecord(std::string_view line, LogRecord* record) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.empty() || line.back() != ']') return false;
+  std::string_view values = RestAfterLast(';', line);
+  if (values.empty()) return false;
+  std::string_view head = line.substr(0, values.data() - 1 - line.data());
+  const auto message = std::find_if(
+      kMessages.begin(), kMessages.end(), [&](const Message& candidate) {
+        return absl::StartsWith(values, candidate.text);
+      });
+  if (message == kMessages.end() || !absl::EndsWith(head, kPrintSuffix)) {
+    return false;
+  }
+  head.remove_suffix(kPrintSuffix.size());
+  record->kind = message->kind;
+  record->node = RestAfterLast(';', head);
+  if (!IsNodeName(record->node)) return false;
+  const std::string_view before =
+      head.substr(0, record->node.data() - 1 - head.data());
+  if (absl::StrContains(before, kPrintSuffix)) return false;
+  values.remove_prefix(message->text.size());
+  const bool has_min = message->kind != RecordKind::kMax;
+  const bool has_max = message->kind != RecordKind::kMin;
+  if (has_min && !ConsumeScalar(&values, &record->min)) return false;
+  if (has_max && !ConsumeScalar(&values, &record->max)) return false;
+  return values.empty();
+}
+
+}  // namespace requant

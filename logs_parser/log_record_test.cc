@@ -1,0 +1,256 @@
+#include "logs_parser/log_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace requant {
+namespace {
+
+std::string Text(const LogRecord& record) {
+  switch (record.kind) {
+    case RecordKind::kRequantMinMax:
+      return absl::StrFormat("%s %.9g..%.9g", record.node, record.min,
+                             record.max);
+    case RecordKind::kMin:
+      return absl::StrFormat("%s min %.9g", record.node, record.min);
+    case RecordKind::kMax:
+      return absl::StrFormat("%s max %.9g", record.node, record.max);
+  }
+  return "";
+}
+
+using Strings = std::vector<std::string>;
+
+struct Found {
+  Strings records;
+  Strings reasons;
+};
+
+Found Find(std::string_view line) {
+  Found found;
+  FindRecords(
+      line,
+      [&](const LogRecord& record) { found.records.push_back(Text(record)); },
+      [&](std::string reason, std::string_view candidate) {
+        EXPECT_GE(candidate.data(), line.data());
+        EXPECT_LE(candidate.data() + candidate.size(),
+                  line.data() + line.size());
+        found.reasons.push_back(std::move(reason));
+      });
+  return found;
+}
+
+Strings Records(std::string_view line) {
+  const Found found = Find(line);
+  EXPECT_EQ(found.reasons, Strings()) << line;
+  return found.records;
+}
+
+std::string Reason(std::string_view line) {
+  const Found found = Find(line);
+  EXPECT_EQ(found.records, Strings()) << line;
+  EXPECT_EQ(found.reasons.size(), 1) << line;
+  return found.reasons.empty() ? "" : found.reasons[0];
+}
+
+TEST(FindRecords, FindsTheThreeKinds) {
+  EXPECT_EQ(Records(";a/b__print__;__requant_min_max:[-1.5][2.25]"),
+            Strings{"a/b -1.5..2.25"});
+  EXPECT_EQ(Records(";a/b__print__;__min:[-3]"), Strings{"a/b min -3"});
+  EXPECT_EQ(Records(";a/b__print__;__max:[4]"), Strings{"a/b max 4"});
+}
+
+TEST(FindRecords, TakesEveryCharacterOfNodeNames) {
+  EXPECT_EQ(Records(";_A.z-9/w>x\\y_1__print__;__min:[1]"),
+            Strings{"_A.z-9/w>x\\y_1 min 1"});
+}
+
+TEST(FindRecords, ANodeNameMayEndLikeAPrintNode) {
+  EXPECT_EQ(Records(";a__print____print__;__min:[1]"),
+            Strings{"a__print__ min 1"});
+}
+
+TEST(FindRecords, IgnoresPrefixesAndWhatFollows) {
+  EXPECT_EQ(Records("2026-01-02 03:04:05; I log.cc:9] "
+                    ";Min;;a__print__;__min:[1] after [that]\r"),
+            Strings{"a min 1"});
+  EXPECT_EQ(Records("\xff\xfe;a__print__;__min:[1]\xff"), Strings{"a min 1"});
+}
+
+TEST(FindRecords, IgnoresTextWithoutAMarker) {
+  EXPECT_EQ(Records(""), Strings());
+  EXPECT_EQ(Records("step 5; loss 0.1 __min:[1]"), Strings());
+  EXPECT_EQ(Records(";a__print__;another message:[1]"), Strings());
+}
+
+TEST(FindRecords, ReadsNumbersAsPrintWritesThem) {
+  EXPECT_EQ(Records(";a__print__;__requant_min_max:[-1.5e-05][1e+06]"),
+            Strings{"a -1.49999996e-05..1000000"});
+  EXPECT_EQ(Records(";a__print__;__requant_min_max:[-inf][nan]"),
+            Strings{"a -inf..nan"});
+  EXPECT_EQ(Records(";a__print__;__max:[1e39]"), Strings{"a max inf"});
+  EXPECT_EQ(Records(";a__print__;__max:[1e-60]"), Strings{"a max 0"});
+}
+
+TEST(FindRecords, TakesTheExtremeOfATensor) {
+  EXPECT_EQ(Records(";a__print__;__min:[[0.5]]"), Strings{"a min 0.5"});
+  EXPECT_EQ(Records(";a__print__;__requant_min_max:[3 1 2][3 5 4]"),
+            Strings{"a 1..5"});
+  EXPECT_EQ(Records(";a__print__;__max:[[1 7][3 4]]"), Strings{"a max 7"});
+  EXPECT_EQ(Records(";a__print__;__max:[[[1][2]][[9][4]]]"),
+            Strings{"a max 9"});
+}
+
+TEST(FindRecords, ATensorWithAValueThatIsNotFiniteIsNotFinite) {
+  EXPECT_EQ(Records(";a__print__;__min:[1 inf 2]"), Strings{"a min inf"});
+}
+
+TEST(FindRecords, FindsRecordsGluedOnOneLine) {
+  EXPECT_EQ(Records(";a__print__;__min:[1];b__print__;__max:[2]"
+                    ";c__print__;__requant_min_max:[3][4]"),
+            (Strings{"a min 1", "b max 2", "c 3..4"}));
+}
+
+TEST(FindRecords, FindsTheRecordThatCutsAnother) {
+  const Found in_values = Find(";a__print__;__min:[1.;b__print__;__min:[2]5]");
+  EXPECT_EQ(in_values.records, Strings{"b min 2"});
+  EXPECT_EQ(in_values.reasons,
+            Strings{"expected [<value>] after __min:, found a record cut "
+                    "short"});
+  const Found in_message = Find(";a__print__;__requ;b__print__;__min:[2]");
+  EXPECT_EQ(in_message.records, Strings{"b min 2"});
+  EXPECT_EQ(in_message.reasons, Strings{"the record is cut short"});
+  const Found in_node = Find(";a/hid;b__print__;__min:[2]");
+  EXPECT_EQ(in_node.records, Strings{"b min 2"});
+}
+
+TEST(FindRecords, CountsARecordCutAnywhereBehindItsMarker) {
+  const std::string line = ";a__print__;__requant_min_max:[-1.5][2.25]";
+  const size_t marker_end = line.find("__print__;") + 10;
+  for (size_t size = marker_end; size < line.size(); ++size) {
+    const Found found = Find(line.substr(0, size));
+    EXPECT_EQ(found.records, Strings()) << size;
+    EXPECT_EQ(found.reasons.size(), 1) << size;
+  }
+}
+
+TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
+  EXPECT_EQ(Reason("a__print__;__min:[1]"), "no ';' before the node's name");
+  EXPECT_EQ(Reason(";__print__;__min:[1]"),
+            "the text between ';' and __print__ is not a node's name");
+  EXPECT_EQ(Reason(";a/hi I0101 b__print__;__min:[1]"),
+            "the text between ';' and __print__ is not a node's name");
+  EXPECT_EQ(Reason(";a__print__;__min:[0.1 0.2...]"),
+            "expected [<value>] after __min:, found values left out "
+            "(\"...\"): log with a larger summarize");
+  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "too many values after __min:");
+  EXPECT_EQ(Reason(";a__print__;__requant_min_max:[1]"),
+            "expected [<min>][<max>] after __requant_min_max:, found a record "
+            "cut short");
+  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected [<value>] after __max:");
+  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"),
+            "expected [<value>] after __max:");
+}
+
+TEST(FindRecords, TextInBracketsAfterARecordIsNoValue) {
+  EXPECT_EQ(Records(";a__print__;__min:[1][INFO] text"), Strings{"a min 1"});
+}
+
+TEST(ParseSingleRecord, TakesCleanLines) {
+  LogRecord record;
+  EXPECT_TRUE(ParseSingleRecord(
+      "Jan 1 ;Op;;a/b__print__;__requant_min_max:[-1.5e-05][0.5]\r", &record));
+  EXPECT_EQ(Text(record), "a/b -1.49999996e-05..0.5");
+  EXPECT_TRUE(ParseSingleRecord(";a__print__;__max:[4]", &record));
+  EXPECT_EQ(Text(record), "a max 4");
+}
+
+TEST(ParseSingleRecord, LeavesLinesWithAnotherCandidateToTheGrammar) {
+  LogRecord record;
+  EXPECT_FALSE(
+      ParseSingleRecord(";a__print__;__min:[1];b__print__;__min:[2]", &record));
+  EXPECT_FALSE(
+      ParseSingleRecord("a__print__;__mi;b__print__;__min:[2]", &record));
+}
+
+// A line of parts that records are made of, most of them in a sensible order.
+std::string RandomLine(std::mt19937& random) {
+  static const auto& kParts =
+      *new Strings{";",      "__print__", "__print__;",
+                   "__min:", "__max:",    "__requant_min_max:",
+                   "[",      "]",         "1",
+                   "-2.5",   "3e-5",      "nan",
+                   "-inf",   "a",         "dnn/b_1",
+                   " ",      "...",       ".",
+                   "e",      "-",         "+",
+                   "\r",     "\xff",      std::string(1, '\0'),
+                   "1e39",   "1e-60"};
+  const auto any = [&]() { return kParts[random() % kParts.size()]; };
+  const auto value = [&]() {
+    return absl::StrFormat("[%.*g]", 1 + static_cast<int>(random() % 9),
+                           std::ldexp(static_cast<int>(random()) / 1e9,
+                                      static_cast<int>(random() % 40) - 20));
+  };
+  std::string line;
+  if (random() % 3 == 0) absl::StrAppend(&line, any(), any());
+  absl::StrAppend(&line, ";node_", random() % 10, "__print__;");
+  const int kind = random() % 3;
+  absl::StrAppend(&line, kind == 0   ? "__min:"
+                         : kind == 1 ? "__max:"
+                                     : "__requant_min_max:");
+  absl::StrAppend(&line, value(), kind == 2 ? value() : "");
+  for (int changes = random() % 4; changes > 0; --changes) {
+    const size_t at = random() % (line.size() + 1);
+    switch (random() % 3) {
+      case 0:
+        line.insert(at, any());
+        break;
+      case 1:
+        line.erase(at, 1 + random() % 3);
+        break;
+      default:
+        if (at < line.size()) line[at] = static_cast<char>(random());
+    }
+  }
+  return line;
+}
+
+bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+
+// The fast way may only give what the grammar gives, and must not be idle.
+TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
+  std::mt19937 random(7);
+  int taken = 0;
+  for (int repeat = 0; repeat < 200000; ++repeat) {
+    const std::string line = RandomLine(random);
+    LogRecord fast;
+    if (!ParseSingleRecord(line, &fast)) continue;
+    ++taken;
+    std::vector<LogRecord> records;
+    int malformed = 0;
+    FindRecords(
+        line, [&](const LogRecord& record) { records.push_back(record); },
+        [&](std::string, std::string_view) { ++malformed; });
+    ASSERT_EQ(malformed, 0) << line;
+    ASSERT_EQ(records.size(), 1) << line;
+    ASSERT_EQ(records[0].kind, fast.kind) << line;
+    ASSERT_EQ(records[0].node, fast.node) << line;
+    const bool has_min = fast.kind != RecordKind::kMax;
+    const bool has_max = fast.kind != RecordKind::kMin;
+    ASSERT_TRUE(!has_min || SameBits(records[0].min, fast.min)) << line;
+    ASSERT_TRUE(!has_max || SameBits(records[0].max, fast.max)) << line;
+  }
+  EXPECT_GT(taken, 50000);
+}
+
+}  // namespace
+}  // namespace requant

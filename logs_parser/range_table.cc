@@ -1,0 +1,244 @@
+#include "logs_parser/range_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/status_macros.h"
+#include "logs_parser/range_table.pb.h"
+
+namespace requant {
+namespace {
+
+constexpr char kFormat[] = "requant.RangeTable";
+constexpr int kVersion = 1;
+
+void Append(const std::vector<float>& from, std::vector<float>* to) {
+  to->insert(to->end(), from.begin(), from.end());
+}
+
+void FaultToProto(const RangeFault& fault, RangeFaultProto* proto) {
+  proto->set_count(fault.count);
+  proto->set_first_place(fault.first_place);
+}
+
+RangeFault FaultFromProto(const RangeFaultProto& proto) {
+  return {proto.count(), proto.first_place()};
+}
+
+void EntryToProto(const RangeKey& key, const RangeEntry& entry,
+                  RangeEntryProto* proto) {
+  proto->set_node(key.first);
+  proto->set_output(key.second);
+  proto->set_count(entry.count);
+  proto->mutable_mins()->Add(entry.mins.begin(), entry.mins.end());
+  proto->mutable_maxs()->Add(entry.maxs.begin(), entry.maxs.end());
+  if (entry.not_finite.count > 0) {
+    FaultToProto(entry.not_finite, proto->mutable_not_finite());
+  }
+  if (entry.inverted.count > 0) {
+    FaultToProto(entry.inverted, proto->mutable_inverted());
+  }
+}
+
+RangeEntry EntryFromProto(const RangeEntryProto& proto) {
+  RangeEntry entry;
+  entry.count = proto.count();
+  entry.mins.assign(proto.mins().begin(), proto.mins().end());
+  entry.maxs.assign(proto.maxs().begin(), proto.maxs().end());
+  entry.not_finite = FaultFromProto(proto.not_finite());
+  entry.inverted = FaultFromProto(proto.inverted());
+  return entry;
+}
+
+bool AllFinite(const std::vector<float>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// What is wrong with an entry that was read, or "".
+std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
+  const size_t values = std::max(entry.mins.size(), entry.maxs.size());
+  if (key.first.empty()) return "an entry without a node";
+  if (key.second < 0) return "a negative output number";
+  if (!AllFinite(entry.mins) || !AllFinite(entry.maxs)) {
+    return "a value that is not finite";
+  }
+  if (entry.count < 0 || entry.not_finite.count < 0 ||
+      entry.inverted.count < 0 || entry.inverted.count > entry.count ||
+      values > static_cast<size_t>(entry.count)) {
+    return "counts that do not fit its values";
+  }
+  return "";
+}
+
+absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
+                                          const std::string& path) {
+  if (proto.version() > kVersion) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is a RangeTable of version ", proto.version(),
+                     ", and this program reads version ", kVersion,
+                     ": parse the log again, or use a newer requant"));
+  }
+  if (proto.version() < kVersion ||
+      proto.entry_count() != proto.entries_size()) {
+    return absl::DataLossError(absl::StrCat(
+        path, " is cut short: it has ", proto.entries_size(), " entries of ",
+        proto.entry_count(), "; parse the log again"));
+  }
+  RangeTable table;
+  for (const RangeEntryProto& entry_proto : proto.entries()) {
+    const RangeKey key(entry_proto.node(), entry_proto.output());
+    RangeEntry entry = EntryFromProto(entry_proto);
+    std::string problem = EntryProblem(key, entry);
+    if (problem.empty() && table.Find(key.first, key.second) != nullptr) {
+      problem = "the same output twice";
+    }
+    if (!problem.empty()) {
+      return absl::DataLossError(absl::StrCat(path, " is damaged: it has ",
+                                              problem, " (node \"", key.first,
+                                              "\"); parse the log again"));
+    }
+    table.FindOrAdd(key.first, key.second) = std::move(entry);
+  }
+  return table;
+}
+
+// The k-th smallest value, where k is `index` clamped to the values there are.
+float Select(std::vector<float> values, float index) {
+  if (values.empty()) return std::numeric_limits<float>::quiet_NaN();
+  const float last = static_cast<float>(values.size() - 1);
+  const size_t k =
+      std::min(values.size() - 1,
+               static_cast<size_t>(std::min(std::max(index, 0.0f), last)));
+  std::nth_element(values.begin(), values.begin() + k, values.end());
+  return values[k];
+}
+
+}  // namespace
+
+void RangeFault::Add(const Place& place) {
+  if (count++ == 0) first_place = absl::StrCat(place.file, ":", place.line);
+}
+
+void RangeFault::Merge(const RangeFault& other) {
+  if (count == 0) first_place = other.first_place;
+  count += other.count;
+}
+
+void RangeEntry::AddMin(float min, const Place& place) {
+  ++count;
+  if (std::isfinite(min)) {
+    mins.push_back(min);
+  } else {
+    not_finite.Add(place);
+  }
+}
+
+void RangeEntry::AddMax(float max, const Place& place) {
+  ++count;
+  if (std::isfinite(max)) {
+    maxs.push_back(max);
+  } else {
+    not_finite.Add(place);
+  }
+}
+
+void RangeEntry::AddRange(float min, float max, const Place& place) {
+  AddMin(min, place);
+  AddMax(max, place);
+  --count;
+  if (min > max) inverted.Add(place);
+}
+
+void RangeEntry::Merge(const RangeEntry& other) {
+  count += other.count;
+  Append(other.mins, &mins);
+  Append(other.maxs, &maxs);
+  not_finite.Merge(other.not_finite);
+  inverted.Merge(other.inverted);
+}
+
+const RangeEntry* RangeTable::Find(std::string_view node, int output) const {
+  const auto found = entries_.find(RangeKeyView(node, output));
+  return found == entries_.end() ? nullptr : &found->second;
+}
+
+RangeEntry& RangeTable::FindOrAdd(std::string_view node, int output) {
+  const auto found = entries_.find(RangeKeyView(node, output));
+  if (found != entries_.end()) return found->second;
+  return entries_[RangeKey(node, output)];
+}
+
+void RangeTable::Merge(const RangeTable& other) {
+  if (&other == this) return Merge(RangeTable(other));
+  for (const auto& [key, entry] : other.entries()) {
+    FindOrAdd(key.first, key.second).Merge(entry);
+  }
+}
+
+absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {
+  RangeTableProto proto;
+  proto.set_format(kFormat);
+  proto.set_version(kVersion);
+  proto.set_entry_count(table.entries().size());
+  for (const auto& [key, entry] : table.entries()) {
+    EntryToProto(key, entry, proto.add_entries());
+  }
+  // A serialized protobuf message is limited to 2 GB.
+  if (proto.ByteSizeLong() >
+      static_cast<size_t>(std::numeric_limits<int>::max())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot write ", path,
+        ": a RangeTable file holds at most 2 GB (500 million values)"));
+  }
+  return WriteFileAtomically(path, proto.SerializeAsString());
+}
+
+absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  if (!StartsLikeRangeTable(contents)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is not a RangeTable file: expected one that parse_min_max_log "
+        "--output wrote"));
+  }
+  RangeTableProto proto;
+  if (!proto.ParseFromString(contents) || proto.format() != kFormat) {
+    return absl::DataLossError(
+        absl::StrCat(path,
+                     " is damaged: it does not decode as a RangeTable; "
+                     "parse the log again"));
+  }
+  return TableFromProto(proto, path);
+}
+
+bool StartsLikeRangeTable(std::string_view head) {
+  // Field 1 of the message: its tag, its length, its text.
+  const std::string start =
+      absl::StrCat("\n", std::string(1, sizeof(kFormat) - 1), kFormat);
+  return absl::StartsWith(head, start);
+}
+
+float LowerPercentile(std::vector<float> values, float percentile) {
+  const float index = std::round(values.size() * (percentile / 100.0f));
+  return Select(std::move(values), index);
+}
+
+float UpperPercentile(std::vector<float> values, float percentile) {
+  const float index =
+      std::round(values.size() * (1.0f - (percentile / 100.0f)));
+  return Select(std::move(values), index);
+}
+
+}  // namespace requant

@@ -1,0 +1,232 @@
+#include "logs_parser/range_table.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+
+namespace requant {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+std::string TestPath(const std::string& name) {
+  return ::testing::TempDir() + "/" + name;
+}
+
+RangeTable SmallTable() {
+  RangeTable table;
+  table.FindOrAdd("b", 1).AddRange(-1.5f, 2.5f, {"log", 1});
+  table.FindOrAdd("a").AddMin(-3.0f, {"log", 2});
+  table.FindOrAdd("a").AddMin(kNan, {"log", 3});
+  table.FindOrAdd("c").AddRange(2.0f, 1.0f, {"log", 4});
+  return table;
+}
+
+TEST(RangeEntry, KeepsOnlyWhatAnObservationHas) {
+  RangeEntry entry;
+  entry.AddMin(-1.0f, {"log", 1});
+  entry.AddMax(2.0f, {"log", 2});
+  entry.AddMax(3.0f, {"log", 3});
+  EXPECT_EQ(entry.count, 3);
+  EXPECT_EQ(entry.mins, std::vector<float>{-1.0f});
+  EXPECT_EQ(entry.maxs, (std::vector<float>{2.0f, 3.0f}));
+}
+
+TEST(RangeEntry, CountsARangeOnce) {
+  RangeEntry entry;
+  entry.AddRange(-1.0f, 2.0f, {"log", 1});
+  EXPECT_EQ(entry.count, 1);
+}
+
+TEST(RangeEntry, CountsValuesThatAreNotFiniteWithTheFirstPlace) {
+  RangeEntry entry;
+  entry.AddRange(0.0f, 1.0f, {"log", 1});
+  entry.AddRange(kNan, 1.0f, {"log", 2});
+  entry.AddRange(-kInfinity, kInfinity, {"log", 3});
+  EXPECT_EQ(entry.count, 3);
+  EXPECT_EQ(entry.not_finite.count, 3);
+  EXPECT_EQ(entry.not_finite.first_place, "log:2");
+  EXPECT_EQ(entry.mins, std::vector<float>{0.0f});
+  EXPECT_EQ(entry.maxs, (std::vector<float>{1.0f, 1.0f}));
+}
+
+TEST(RangeEntry, CountsInvertedRangesWithTheFirstPlace) {
+  RangeEntry entry;
+  entry.AddRange(1.0f, 1.0f, {"log", 1});
+  entry.AddRange(2.0f, 1.0f, {"log", 2});
+  entry.AddRange(3.0f, 1.0f, {"log", 3});
+  EXPECT_EQ(entry.inverted.count, 2);
+  EXPECT_EQ(entry.inverted.first_place, "log:2");
+}
+
+TEST(RangeTable, ListsEntriesByNodeThenOutput) {
+  RangeTable table;
+  table.FindOrAdd("b", 1);
+  table.FindOrAdd("b", 0);
+  table.FindOrAdd("a", 2);
+  std::vector<RangeKey> keys;
+  for (const auto& [key, entry] : table.entries()) keys.push_back(key);
+  EXPECT_EQ(keys, (std::vector<RangeKey>{{"a", 2}, {"b", 0}, {"b", 1}}));
+}
+
+TEST(RangeTable, FindsNothingForAnotherOutput) {
+  EXPECT_NE(SmallTable().Find("b", 1), nullptr);
+  EXPECT_EQ(SmallTable().Find("b", 0), nullptr);
+}
+
+TEST(RangeTable, MergeAppendsInOrderAndKeepsTheFirstPlace) {
+  RangeTable first, second;
+  first.FindOrAdd("a").AddRange(1.0f, 2.0f, {"first", 1});
+  first.FindOrAdd("a").AddMin(kNan, {"first", 2});
+  second.FindOrAdd("a").AddMin(kNan, {"second", 1});
+  second.FindOrAdd("a").AddRange(4.0f, 3.0f, {"second", 2});
+  second.FindOrAdd("b").AddMax(5.0f, {"second", 3});
+  first.Merge(second);
+  const RangeEntry& a = *first.Find("a");
+  EXPECT_EQ(a.count, 4);
+  EXPECT_EQ(a.mins, (std::vector<float>{1.0f, 4.0f}));
+  EXPECT_EQ(a.maxs, (std::vector<float>{2.0f, 3.0f}));
+  EXPECT_EQ(a.not_finite.count, 2);
+  EXPECT_EQ(a.not_finite.first_place, "first:2");
+  EXPECT_EQ(a.inverted.first_place, "second:2");
+  EXPECT_EQ(first.Find("b")->maxs, std::vector<float>{5.0f});
+}
+
+TEST(RangeTable, MergeWithItselfDoublesEveryObservation) {
+  RangeTable table = SmallTable();
+  table.Merge(table);
+  EXPECT_EQ(table.Find("b", 1)->mins, (std::vector<float>{-1.5f, -1.5f}));
+  EXPECT_EQ(table.Find("a")->count, 4);
+}
+
+TEST(RangeTableFile, ReadsWhatWasWritten) {
+  const std::string path = TestPath("round_trip.ranges");
+  ASSERT_TRUE(WriteRangeTable(SmallTable(), path).ok());
+  const auto table = ReadRangeTable(path);
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->entries().size(), 3);
+  EXPECT_EQ(table->Find("b", 1)->mins, std::vector<float>{-1.5f});
+  EXPECT_EQ(table->Find("b", 1)->maxs, std::vector<float>{2.5f});
+  EXPECT_EQ(table->Find("a")->count, 2);
+  EXPECT_EQ(table->Find("a")->not_finite.first_place, "log:3");
+  EXPECT_EQ(table->Find("c")->inverted.count, 1);
+  EXPECT_EQ(table->Find("c")->inverted.first_place, "log:4");
+}
+
+TEST(RangeTableFile, DoesNotDependOnTheOrderNodesWereSeen) {
+  RangeTable one, other;
+  one.FindOrAdd("a").AddMin(1.0f, {"log", 1});
+  one.FindOrAdd("b").AddMin(2.0f, {"log", 2});
+  other.FindOrAdd("b").AddMin(2.0f, {"log", 1});
+  other.FindOrAdd("a").AddMin(1.0f, {"log", 2});
+  ASSERT_TRUE(WriteRangeTable(one, TestPath("one.ranges")).ok());
+  ASSERT_TRUE(WriteRangeTable(other, TestPath("other.ranges")).ok());
+  EXPECT_EQ(*ReadFile(TestPath("one.ranges")),
+            *ReadFile(TestPath("other.ranges")));
+}
+
+TEST(RangeTableFile, RefusesAFileOfAnotherKind) {
+  const std::string path = TestPath("other_kind.txt");
+  ASSERT_TRUE(WriteFileAtomically(path, ";a__print__;__min:[1]\n").ok());
+  const absl::Status status = ReadRangeTable(path).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            path +
+                " is not a RangeTable file: expected one that "
+                "parse_min_max_log --output wrote");
+}
+
+TEST(RangeTableFile, RefusesAFileCutAnywhere) {
+  const std::string path = TestPath("cut.ranges");
+  ASSERT_TRUE(WriteRangeTable(SmallTable(), path).ok());
+  const std::string whole = *ReadFile(path);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    ASSERT_TRUE(WriteFileAtomically(path, whole.substr(0, size)).ok());
+    EXPECT_FALSE(ReadRangeTable(path).ok()) << "cut to " << size << " bytes";
+  }
+}
+
+TEST(RangeTableFile, SurvivesAnyChangedByte) {
+  const std::string path = TestPath("changed.ranges");
+  ASSERT_TRUE(WriteRangeTable(SmallTable(), path).ok());
+  const std::string whole = *ReadFile(path);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    std::string changed = whole;
+    changed[i] ^= 0x41;
+    ASSERT_TRUE(WriteFileAtomically(path, changed).ok());
+    const auto table = ReadRangeTable(path);
+    if (!table.ok()) continue;
+    for (const auto& [key, entry] : table->entries()) {
+      EXPECT_LE(entry.mins.size(), entry.count) << "byte " << i;
+      EXPECT_LE(entry.maxs.size(), entry.count) << "byte " << i;
+    }
+  }
+}
+
+TEST(RangeTableFile, NamesAMissingFile) {
+  const absl::Status status = ReadRangeTable(TestPath("none")).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_NE(status.message().find("none"), std::string::npos);
+}
+
+std::vector<float> OneTo(int n) {
+  std::vector<float> values;
+  for (int i = n; i >= 1; --i) values.push_back(i);
+  return values;
+}
+
+TEST(Percentile, CountsFromItsOwnTail) {
+  EXPECT_EQ(LowerPercentile(OneTo(100), 5), 6);   // Index 5.
+  EXPECT_EQ(UpperPercentile(OneTo(100), 5), 96);  // Index 95.
+}
+
+TEST(Percentile, IsClampedToTheValuesThereAre) {
+  EXPECT_EQ(LowerPercentile(OneTo(10), 0), 1);
+  EXPECT_EQ(LowerPercentile(OneTo(10), 100), 10);
+  EXPECT_EQ(UpperPercentile(OneTo(10), 0), 10);
+  EXPECT_EQ(UpperPercentile(OneTo(10), 100), 1);
+  EXPECT_EQ(LowerPercentile(OneTo(10), -20), 1);
+  EXPECT_EQ(UpperPercentile(OneTo(10), -20), 10);
+  EXPECT_EQ(LowerPercentile({7.0f}, 50), 7);
+}
+
+TEST(Percentile, RoundsHalfAwayFromZero) {
+  EXPECT_EQ(LowerPercentile(OneTo(10), 5), 2);   // round(0.5) = 1.
+  EXPECT_EQ(UpperPercentile(OneTo(10), 5), 10);  // round(9.5) = 10, clamped.
+  EXPECT_EQ(LowerPercentile(OneTo(9), 5), 1);    // round(0.45) = 0.
+}
+
+TEST(Percentile, OfNothingIsNan) {
+  EXPECT_TRUE(std::isnan(LowerPercentile({}, 5)));
+  EXPECT_TRUE(std::isnan(UpperPercentile({}, 5)));
+}
+
+TEST(Percentile, EqualsTheFormulaOnSortedValues) {
+  std::mt19937 random(1);
+  for (int repeat = 0; repeat < 500; ++repeat) {
+    std::vector<float> values(1 + random() % 700);
+    for (float& value : values) value = static_cast<int>(random() % 1000) - 500;
+    const float percentile = (random() % 1001) / 10.0f;
+    std::vector<float> sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const int last = values.size() - 1;
+    const int lower = std::round(values.size() * (percentile / 100.0f));
+    const int upper =
+        std::round(values.size() * (1.0f - (percentile / 100.0f)));
+    EXPECT_EQ(LowerPercentile(values, percentile),
+              sorted[std::min(last, lower)]);
+    EXPECT_EQ(UpperPercentile(values, percentile),
+              sorted[std::min(last, upper)]);
+  }
+}
+
+}  // namespace
+}  // namespace requant

@@ -1,0 +1,336 @@
+#include "transforms/freeze_ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
+#include "logs_parser/log_parser.h"
+#include "logs_parser/range_table.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+// How many names an error message lists.
+constexpr size_t kNamesShown = 5;
+
+std::string NameList(const std::vector<std::string>& names) {
+  std::vector<std::string> shown(
+      names.begin(), names.begin() + std::min(names.size(), kNamesShown));
+  for (std::string& name : shown) name = absl::StrCat("\"", name, "\"");
+  std::string list = absl::StrJoin(shown, ", ");
+  if (names.size() > kNamesShown) {
+    absl::StrAppend(&list, " and ", names.size() - kNamesShown, " more");
+  }
+  return list;
+}
+
+// Whether `entry` has observations for every output of the rule.
+bool Fits(const FreezeRule& rule, const RangeEntry& entry) {
+  return std::all_of(
+      rule.outputs.begin(), rule.outputs.end(),
+      [&](const FrozenOutput& output) {
+        return !(output.is_min ? entry.mins : entry.maxs).empty() ||
+               entry.not_finite.count > 0;
+      });
+}
+
+absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
+                                      TransformContext& context) {
+  const auto& logs = context.parameters.All("min_max_log_file");
+  const auto& tables = context.parameters.All("ranges_file");
+  if (logs.empty() && tables.empty()) {
+    return absl::InvalidArgumentError(
+        "name the log of a calibration run, min_max_log_file=\"…\", or a range "
+        "table, ranges_file=\"…\"");
+  }
+  RangeTable ranges;
+  if (!logs.empty()) {
+    LogParserOptions options;
+    options.only_kind = rule.record_kind;
+    REQUANT_ASSIGN_OR_RETURN(ParsedLogs parsed, ParseLogFiles(logs, options));
+    if (parsed.records() == 0) {
+      return absl::NotFoundError(
+          absl::StrCat("no range in ", absl::StrJoin(logs, ", "), ": ",
+                       ExpectedRecords(rule.record_kind)));
+    }
+    if (parsed.malformed() > 0) {
+      context.warnings.push_back(
+          absl::StrCat(parsed.malformed(),
+                       " malformed log lines were left out, the first at ",
+                       DescribeMalformed(parsed.first_malformed.front())));
+    }
+    ranges = std::move(parsed.ranges);
+  }
+  for (const std::string& path : tables) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(path));
+    ranges.Merge(table);
+  }
+  return ranges;
+}
+
+absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
+  if (entry.not_finite.count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        entry.not_finite.count, " values of \"", node,
+        "\" are not finite, the first at ", entry.not_finite.first_place,
+        "; calibrate again with records on which the model works"));
+  }
+  if (entry.inverted.count > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the minimum of \"", node, "\" is above its maximum ",
+                     entry.inverted.count, " times, the first at ",
+                     entry.inverted.first_place));
+  }
+  return absl::OkStatus();
+}
+
+// Ops through which a range may pass on its way to a quantization.
+bool IsScalarArithmetic(const std::string& op) {
+  static const auto* ops = new absl::flat_hash_set<std::string>{
+      "Abs", "Add", "AddV2", "Div",     "Identity", "Maximum", "Minimum",
+      "Mul", "Neg", "Print", "RealDiv", "Reshape",  "Sub"};
+  return ops->contains(op);
+}
+
+// Whether a quantization takes its range from what `node` computes, possibly
+// after some arithmetic. A model may well have Min and Max nodes of its own:
+// they are part of its function and must not become constants.
+bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node) {
+  constexpr size_t kMostVisited = 64;
+  std::deque<std::string> open = {node};
+  absl::flat_hash_set<std::string> seen = {node};
+  while (!open.empty()) {
+    const std::string current = open.front();
+    open.pop_front();
+    for (const Use& use : index.Uses(current)) {
+      // Input 0 is the tensor to quantize; the others are ranges and biases.
+      if (use.input > 0 && absl::StrContains(use.node->op(), "uantize")) {
+        return true;
+      }
+      if (IsScalarArithmetic(use.node->op()) && seen.size() < kMostVisited &&
+          seen.insert(use.node->name()).second) {
+        open.push_back(use.node->name());
+      }
+    }
+  }
+  return false;
+}
+
+struct Choice {
+  std::string node;
+  const RangeEntry* entry;
+};
+
+// The nodes to freeze, in the order of their names.
+absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
+                                                const RangeTable& ranges,
+                                                const GraphIndex& index,
+                                                TransformContext& context) {
+  const bool compat = context.parameters.Bool("compat");
+  std::vector<Choice> chosen;
+  std::vector<std::string> absent, left_alone;
+  for (const auto& [key, entry] : ranges.entries()) {
+    const std::string& name = key.first;
+    if (!Fits(rule, entry)) continue;
+    const NodeDef* node = index.Find(name);
+    if (node == nullptr) {
+      absent.push_back(name);
+    } else if (node->op() != rule.op) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the log has a range for \"", name, "\", which is a ",
+                       node->op(), " in this graph, not a ", rule.op));
+    } else if (!compat && !FeedsQuantizationRange(index, name)) {
+      left_alone.push_back(name);
+    } else {
+      REQUANT_RETURN_IF_ERROR(CheckEntry(name, entry));
+      chosen.push_back({name, &entry});
+    }
+  }
+  if (!absent.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "the log names ", absent.size(), " nodes that are not in the graph: ",
+        NameList(absent), "; is it the log of another model?"));
+  }
+  if (!left_alone.empty()) {
+    context.warnings.push_back(absl::StrCat(
+        NameList(left_alone),
+        " stays as it is: no quantization uses it, so it is part of the model "
+        "(compat=true freezes it all the same)"));
+  }
+  if (chosen.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        "the log has no range of a ", rule.op, " that a quantization uses"));
+  }
+  return chosen;
+}
+
+// Fails when a node that should be frozen is missing from the log.
+absl::Status CheckNoneForgotten(const FreezeRule& rule,
+                                const std::vector<Choice>& chosen,
+                                const GraphIndex& index) {
+  absl::flat_hash_set<std::string_view> known;
+  for (const Choice& choice : chosen) known.insert(choice.node);
+  std::vector<std::string> forgotten;
+  for (const NodeDef& node : index.graph().node()) {
+    if (node.op() == rule.op && !known.contains(node.name()) &&
+        FeedsQuantizationRange(index, node.name())) {
+      forgotten.push_back(node.name());
+    }
+  }
+  if (forgotten.empty()) return absl::OkStatus();
+  return absl::NotFoundError(
+      absl::StrCat("the log never mentions ", forgotten.size(), " ", rule.op,
+                   " nodes of the graph: ", NameList(forgotten),
+                   "; insert logging into this graph and calibrate again"));
+}
+
+struct Percentiles {
+  float min;
+  float max;
+  bool min_from_upper_tail;
+};
+
+float Chosen(const RangeEntry& entry, const FrozenOutput& output,
+             const Percentiles& percentiles) {
+  if (!output.is_min) return UpperPercentile(entry.maxs, percentiles.max);
+  // The original of freeze_min: index round(n * 0.95) of the ascending minima.
+  if (percentiles.min_from_upper_tail) {
+    return UpperPercentile(entry.mins, percentiles.min);
+  }
+  return LowerPercentile(entry.mins, percentiles.min);
+}
+
+absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
+                        const Percentiles& percentiles, GraphIndex* index) {
+  std::vector<std::pair<std::string, float>> values;
+  for (const FrozenOutput& output : rule.outputs) {
+    const float value = Chosen(*choice.entry, output, percentiles);
+    const std::string name = absl::StrCat(choice.node, output.suffix);
+    REQUANT_RETURN_IF_ERROR(index->Add(MakeScalarConst(name, value)).status());
+    index->RedirectUses({choice.node, output.port}, {name, 0});
+    values.emplace_back(name, value);
+  }
+  index->RedirectUses({choice.node, kControlPort},
+                      {values.front().first, kControlPort});
+  if (values.size() == 2 && values[0].second > values[1].second) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the percentiles leave \"%s\" the range [%g, %g], which is empty; "
+        "lower min_percentile and max_percentile",
+        choice.node, values[0].second, values[1].second));
+  }
+  return index->Remove(choice.node);
+}
+
+// Fails when a quantization whose two ends are both constant has them swapped.
+absl::Status CheckQuantizeRanges(const GraphIndex& index) {
+  for (const NodeDef& node : index.graph().node()) {
+    if (node.op() != "QuantizeV2") continue;
+    const NodeDef* min = index.Producer(node, 1);
+    const NodeDef* max = index.Producer(node, 2);
+    if (min == nullptr || max == nullptr) continue;
+    const auto min_value = ScalarConstValue(*min);
+    const auto max_value = ScalarConstValue(*max);
+    if (min_value.ok() && max_value.ok() && *min_value > *max_value) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "\"%s\" would quantize the empty range [%g, %g]; do the two logs "
+          "belong to the same model and percentiles?",
+          node.name(), *min_value, *max_value));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNoOutputs(const std::vector<Choice>& chosen,
+                            const TransformContext& context) {
+  for (const std::string& output : context.outputs) {
+    const std::string_view name = ParseTensorName(output).node;
+    for (const Choice& choice : chosen) {
+      if (choice.node == name) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "\"", name, "\" is one of --outputs and cannot become a constant"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Percentiles> GetPercentiles(const FreezeRule& rule,
+                                           const TransformContext& context) {
+  Percentiles percentiles{context.parameters.Float("min_percentile"),
+                          context.parameters.Float("max_percentile"),
+                          rule.compat_takes_upper_tail_of_mins &&
+                              context.parameters.Bool("compat")};
+  for (float percentile : {percentiles.min, percentiles.max}) {
+    if (!(percentile >= 0 && percentile <= 100)) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "a percentile lies between 0 and 100, not at %g", percentile));
+    }
+  }
+  return percentiles;
+}
+
+}  // namespace
+
+absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
+                          GraphDef* graph) {
+  REQUANT_ASSIGN_OR_RETURN(const Percentiles percentiles,
+                           GetPercentiles(rule, context));
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable ranges, ReadRanges(rule, context));
+  REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<Choice> chosen,
+                           ChooseNodes(rule, ranges, index, context));
+  REQUANT_RETURN_IF_ERROR(CheckNoOutputs(chosen, context));
+  REQUANT_RETURN_IF_ERROR(CheckNoneForgotten(rule, chosen, index));
+  int64_t fewest = chosen.front().entry->count;
+  for (const Choice& choice : chosen) {
+    REQUANT_RETURN_IF_ERROR(FreezeNode(rule, choice, percentiles, &index));
+    fewest = std::min(fewest, choice.entry->count);
+  }
+  index.Commit();
+  REQUANT_RETURN_IF_ERROR(CheckQuantizeRanges(index));
+  context.notes.push_back(
+      absl::StrFormat("freezes %d %s node%s from at least %d observations each "
+                      "(min_percentile %g, max_percentile %g%s)",
+                      chosen.size(), rule.op, chosen.size() == 1 ? "" : "s",
+                      fewest, percentiles.min, percentiles.max,
+                      context.parameters.Bool("compat") ? ", compat" : ""));
+  return absl::OkStatus();
+}
+
+std::vector<ParameterSpec> FreezeParameters() {
+  return {
+      {"min_max_log_file", ParameterType::kString,
+       "Log of a calibration run; may be given several times.", "", false,
+       true},
+      {"ranges_file", ParameterType::kString,
+       "Range table, from parse_min_max_log --output or a calibration; may be "
+       "given several times.",
+       "", false, true},
+      {"min_percentile", ParameterType::kFloat,
+       "The lowest minima to ignore, in percent of the observations.", "5"},
+      {"max_percentile", ParameterType::kFloat,
+       "The highest maxima to ignore, in percent of the observations.", "5"},
+      {"compat", ParameterType::kBool,
+       "Choose exactly as the original did, mistakes included.", "false"},
+  };
+}
+
+}  // namespace requant

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "graph/node_types.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/transform.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+constexpr std::string_view kPrintSuffix = "__print__";
+
+// Chooses the nodes that a call of insert_logging names.
+class NodeFilter {
+ public:
+  explicit NodeFilter(const Parameters& parameters)
+      : ops_(parameters.All("op").begin(), parameters.All("op").end()),
+        prefixes_(parameters.All("prefix")) {}
+
+  bool Matches(const NodeDef& node) const {
+    return (ops_.empty() || ops_.contains(node.op())) &&
+           (prefixes_.empty() || std::any_of(prefixes_.begin(), prefixes_.end(),
+                                             [&](const std::string& prefix) {
+                                               return absl::StartsWith(
+                                                   node.name(), prefix);
+                                             }));
+  }
+
+ private:
+  absl::flat_hash_set<std::string> ops_;
+  std::vector<std::string> prefixes_;
+};
+
+struct LoggedNode {
+  int position;  // in the graph
+  std::set<int> ports;
+};
+
+using LoggedNodes = absl::flat_hash_map<std::string_view, LoggedNode>;
+
+// The matching nodes, with those of their outputs that other nodes read.
+LoggedNodes FindLoggedNodes(const GraphDef& graph, const NodeFilter& filter) {
+  LoggedNodes logged;
+  for (int i = 0; i < graph.node_size(); ++i) {
+    const NodeDef& node = graph.node(i);
+    if (filter.Matches(node)) logged[node.name()] = {i, {}};
+  }
+  for (const NodeDef& node : graph.node()) {
+    for (const std::string& input : node.input()) {
+      const TensorName name = ParseTensorName(input);
+      if (name.control()) continue;
+      const auto found = logged.find(name.node);
+      if (found != logged.end()) found->second.ports.insert(name.port);
+    }
+  }
+  absl::erase_if(logged,
+                 [](const auto& entry) { return entry.second.ports.empty(); });
+  return logged;
+}
+
+absl::Status NothingLogged(const GraphDef& graph,
+                           const Parameters& parameters) {
+  std::map<std::string, int> ops;
+  for (const NodeDef& node : graph.node()) ++ops[node.op()];
+  std::vector<std::string> asked;
+  for (const char* name : {"op", "prefix"}) {
+    for (const std::string& value : parameters.All(name)) {
+      asked.push_back(absl::StrCat(name, "=", value));
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "insert_logging found no node", asked.empty() ? "" : " with ",
+      absl::StrJoin(asked, ", "),
+      " whose output another node reads; the graph has ",
+      absl::StrJoin(ops, ", ", [](std::string* out, const auto& entry) {
+        absl::StrAppend(out, entry.second, " ", entry.first);
+      })));
+}
+
+// A Print that passes the node's first output in use on and prints all outputs
+// in use.
+absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
+                                  const std::set<int>& ports,
+                                  const Parameters& parameters) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<DataType> types,
+                           OutputTypes(node));
+  if (*ports.rbegin() >= static_cast<int>(types.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("output ", *ports.rbegin(), " of node \"", node.name(),
+                     "\" is read, but ", node.op(), " has ", types.size()));
+  }
+  NodeDef print;
+  print.set_name(absl::StrCat(node.name(), kPrintSuffix));
+  print.set_op("Print");
+  std::string message;
+  if (parameters.Bool("show_op"))
+    absl::StrAppend(&message, ";", node.op(), ";");
+  if (parameters.Bool("show_name")) {
+    absl::StrAppend(&message, ";", print.name(), ";");
+  }
+  absl::StrAppend(&message, parameters.String("message"));
+  auto& attributes = *print.mutable_attr();
+  attributes["message"].set_s(message);
+  attributes["first_n"].set_i(parameters.Int("first_n"));
+  attributes["summarize"].set_i(parameters.Int("summarize"));
+  print.add_input(FormatTensorName(node.name(), *ports.begin()));
+  attributes["T"].set_type(types[*ports.begin()]);
+  auto* printed = attributes["U"].mutable_list();
+  for (int port : ports) {
+    print.add_input(FormatTensorName(node.name(), port));
+    printed->add_type(types[port]);
+  }
+  return print;
+}
+
+// Makes the readers of logged outputs read the Print nodes instead.
+void RedirectReaders(const LoggedNodes& logged, GraphDef* graph) {
+  for (NodeDef& node : *graph->mutable_node()) {
+    for (std::string& input : *node.mutable_input()) {
+      const TensorName name = ParseTensorName(input);
+      const auto found = logged.find(name.node);
+      if (found != logged.end() && name.port == *found->second.ports.begin()) {
+        input = absl::StrCat(name.node, kPrintSuffix);
+      }
+    }
+  }
+}
+
+// Puts each Print behind the node it prints.
+void InsertPrints(std::vector<std::pair<int, NodeDef>> prints,
+                  GraphDef* graph) {
+  std::vector<NodeDef*> nodes(graph->node_size());
+  graph->mutable_node()->ExtractSubrange(0, graph->node_size(), nodes.data());
+  graph->mutable_node()->Reserve(nodes.size() + prints.size());
+  auto next = prints.begin();
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    graph->mutable_node()->AddAllocated(nodes[i]);
+    if (next != prints.end() && next->first == i) {
+      graph->add_node()->Swap(&next->second);
+      ++next;
+    }
+  }
+}
+
+absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
+  const LoggedNodes logged =
+      FindLoggedNodes(*graph, NodeFilter(context.parameters));
+  if (logged.empty()) return NothingLogged(*graph, context.parameters);
+  std::vector<std::pair<int, NodeDef>> prints;
+  absl::flat_hash_set<std::string> print_names;
+  for (const auto& [name, logged_node] : logged) {
+    REQUANT_ASSIGN_OR_RETURN(NodeDef print,
+                             MakePrint(graph->node(logged_node.position),
+                                       logged_node.ports, context.parameters));
+    print_names.insert(print.name());
+    prints.emplace_back(logged_node.position, std::move(print));
+  }
+  for (const NodeDef& node : graph->node()) {
+    if (print_names.contains(node.name())) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "the graph already has a node \"", node.name(),
+          "\"; insert logging into a graph that is not logged yet"));
+    }
+  }
+  std::sort(prints.begin(), prints.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  RedirectReaders(logged, graph);
+  const size_t count = prints.size();
+  InsertPrints(std::move(prints), graph);
+  context.notes.push_back(
+      absl::StrCat("logs ", count, " node", count == 1 ? "" : "s"));
+  return absl::OkStatus();
+}
+
+REQUANT_REGISTER_TRANSFORM(
+    InsertLogging,
+    {"insert_logging",
+     "Puts a Print behind nodes, which writes their values to stderr as the "
+     "graph runs.",
+     "Used before a calibration run: insert_logging(op=RequantizationRange, "
+     "show_name=true, message=\"__requant_min_max:\") writes the lines that "
+     "freeze_requantization_ranges reads; likewise op=Min with \"__min:\" for "
+     "freeze_min and op=Max with \"__max:\" for freeze_max. Only outputs that "
+     "another node reads are printed. Finding nothing to log is an error.",
+     {{"op", ParameterType::kString,
+       "Log nodes of this op; all ops without it.", "", false, true},
+      {"prefix", ParameterType::kString,
+       "Log nodes whose name starts with this; all names without it.", "",
+       false, true},
+      {"show_name", ParameterType::kBool,
+       "Start the message with the Print node's name between semicolons.",
+       "false"},
+      {"show_op", ParameterType::kBool,
+       "Start the message with the op between semicolons.", "false"},
+      {"message", ParameterType::kString, "Text before the values."},
+      {"first_n", ParameterType::kInt,
+       "Log this many times per node; -1 means always.", "-1"},
+      {"summarize", ParameterType::kInt,
+       "How many values of a tensor to print.", "1024"}}});
+
+}  // namespace
+}  // namespace requant

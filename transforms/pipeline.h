@@ -1,0 +1,46 @@
+#ifndef REQUANT_TRANSFORMS_PIPELINE_H_
+#define REQUANT_TRANSFORMS_PIPELINE_H_
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
+
+namespace requant {
+
+struct PipelineOptions {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  // Check the graph before the first transform and after each one.
+  bool verify = true;
+  // Run only this many transforms; negative means all.
+  int stop_after = -1;
+  // Called before each transform, so that a crash can be explained.
+  std::function<void(std::string_view name, int index, int count)> on_start;
+  // Called after each transform, with the graph it left.
+  std::function<absl::Status(std::string_view name, int index,
+                             const tensorflow::GraphDef& graph)>
+      on_finish;
+  // Called with what transforms say to the user.
+  std::function<void(std::string_view text)> on_note;
+  std::function<void(std::string_view text)> on_warning;
+};
+
+// Runs the transforms one after the other on *graph. All names and parameters
+// are checked before the first one runs. With `verify`, a graph that is broken
+// from the start is refused, and a transform that breaks it is named; what
+// TensorFlow could not load in the original graph either is only a warning. On
+// an error *graph is unspecified.
+absl::Status RunPipeline(const std::vector<TransformCall>& calls,
+                         const TransformRegistry& registry,
+                         const PipelineOptions& options,
+                         tensorflow::GraphDef* graph);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_PIPELINE_H_

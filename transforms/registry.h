@@ -1,0 +1,66 @@
+#ifndef REQUANT_TRANSFORMS_REGISTRY_H_
+#define REQUANT_TRANSFORMS_REGISTRY_H_
+
+// Every transform by name: TensorFlow's own registry, ours added to it, and the
+// plugins a user loads.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/transform.h"
+
+namespace requant {
+
+struct RegisteredTransform {
+  TransformSpec spec;
+  TransformFunction run;
+  // "TensorFlow", "Requant", or the plugin's path.
+  std::string origin;
+};
+
+class TransformRegistry {
+ public:
+  // The process's registry. The first call opens TensorFlow's library and adds
+  // the transforms linked into the program to TensorFlow's registry. Where both
+  // have a name, ours is under it and theirs under "stock:NAME".
+  static absl::StatusOr<TransformRegistry*> Get();
+
+  // The transform of that name; "stock:NAME" is always TensorFlow's. An unknown
+  // name is an error that suggests the nearest and lists them all.
+  absl::StatusOr<const RegisteredTransform*> Find(
+      const std::string& name) const;
+
+  // All transforms in order of name.
+  std::vector<const RegisteredTransform*> All() const;
+
+  // Opens a shared library and adds its transforms. A name that is taken is
+  // refused, or replaced with `allow_override`; then `notes` says so.
+  absl::Status LoadPlugin(const std::string& path, bool allow_override,
+                          std::vector<std::string>* notes);
+
+ private:
+  TransformRegistry() = default;
+  absl::Status AddStock();
+  absl::Status AddOwn();
+  void Publish(const RegisteredTransform& transform);
+
+  std::map<std::string, RegisteredTransform> transforms_;
+};
+
+// Checks a call's parameters against the spec and fills in the defaults. An
+// unknown or missing one, a value of the wrong type, or a repeated one is an
+// error that says what is allowed. `ignore_errors` is allowed on every
+// transform.
+absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
+                                             const TransformCall& call);
+
+// "bool", "int", "float", "string".
+std::string TypeName(ParameterType type);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_REGISTRY_H_

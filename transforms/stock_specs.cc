@@ -1,0 +1,280 @@
+#include "transforms/stock_specs.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transforms/transform.h"
+
+namespace requant {
+namespace {
+
+constexpr ParameterType kInt = ParameterType::kInt;
+constexpr ParameterType kFloat = ParameterType::kFloat;
+constexpr ParameterType kBool = ParameterType::kBool;
+
+ParameterSpec Optional(std::string name, std::string description,
+                       ParameterType type = ParameterType::kString,
+                       std::string default_value = "") {
+  return {std::move(name), type, std::move(description),
+          std::move(default_value)};
+}
+
+ParameterSpec Required(std::string name, std::string description) {
+  return {std::move(name), ParameterType::kString, std::move(description), "",
+          /*required=*/true};
+}
+
+ParameterSpec Repeated(std::string name, std::string description,
+                       bool required = false) {
+  return {std::move(name), ParameterType::kString, std::move(description), "",
+          required,        /*repeated=*/true};
+}
+
+std::vector<TransformSpec> FoldingSpecs() {
+  return {
+      {"fold_batch_norms",
+       "Folds the multiplication after a Conv2D, MatMul or depthwise "
+       "convolution into its weights.",
+       "Batch normalization leaves a multiplication by constants behind each "
+       "layer once the graph is frozen; this removes it. Run fold_constants "
+       "first so that the factors are constants.",
+       {},
+       "fold_constants"},
+      {"fold_constants",
+       "Computes whatever depends on constants only and stores the results.",
+       "Needs --inputs and --outputs: what lies between them and can be "
+       "computed now is. Runs parts of the graph.",
+       {Optional("clear_output_shapes",
+                 "Drop _output_shapes attributes, which may no longer hold.",
+                 kBool, "true"),
+        Repeated("exclude_op", "An op that is never folded."),
+        Repeated("exclude_node", "A node that is never folded."),
+        Optional("type", "Type of the inputs' placeholders."),
+        Optional("shape", "Shape of the inputs' placeholders."),
+        Repeated("name", "An input to which the next two belong."),
+        Repeated("type_for_name", "Type of that input's placeholder."),
+        Repeated("shape_for_name", "Shape of that input's placeholder.")},
+       "none"},
+      {"fold_old_batch_norms",
+       "Folds the fused batch-normalization ops into the convolution before "
+       "them.",
+       "For graphs with BatchNormWithGlobalNormalization or FusedBatchNorm; "
+       "graphs that spell batch normalization out need fold_batch_norms.",
+       {},
+       "none"},
+      {"flatten_atrous_conv",
+       "Turns SpaceToBatchND + convolution + BatchToSpaceND into one dilated "
+       "convolution with zeros between its weights.",
+       "For runtimes that lack the batch/space ops. The weights grow.",
+       {},
+       "none"},
+      {"fuse_pad_and_conv",
+       "Fuses MirrorPad and the Conv2D after it into FusedPadConv2D.",
+       "Saves the padded copy of the input.",
+       {},
+       "none"},
+      {"fuse_resize_and_conv",
+       "Fuses ResizeBilinear and the Conv2D after it into "
+       "FusedResizeAndPadConv2D.",
+       "Saves the resized copy of the input.",
+       {},
+       "none"},
+      {"fuse_resize_pad_and_conv",
+       "Fuses ResizeBilinear, MirrorPad and the Conv2D after them into "
+       "FusedResizeAndPadConv2D.",
+       "Saves the resized and padded copies of the input.",
+       {},
+       "none"},
+      {"inline_partitionedcall",
+       "Replaces PartitionedCall and StatefulPartitionedCall nodes by the body "
+       "of the function they call.",
+       "TensorFlow 2 graphs keep layers in functions; the transforms look only "
+       "at the graph itself.",
+       {},
+       "none"},
+      {"merge_duplicate_nodes",
+       "Merges nodes with the same op, attributes and inputs, and equal "
+       "constants.",
+       "Random and stateful ops are left alone.",
+       {},
+       "none"},
+  };
+}
+
+std::vector<TransformSpec> QuantizationSpecs() {
+  return {
+      {"freeze_requantization_ranges",
+       "TensorFlow's own version of freeze_requantization_ranges.",
+       "Reads the whole log at once and leaves nodes that the log never "
+       "mentions dynamic without a word.",
+       {Required("min_max_log_file", "The log of a calibration run."),
+        Optional("min_percentile", "Share of the lowest minima to ignore.",
+                 kFloat, "5"),
+        Optional("max_percentile", "Share of the highest maxima to ignore.",
+                 kFloat, "5")},
+       "quantize_nodes, insert_logging and a calibration run"},
+      {"insert_logging",
+       "TensorFlow's own version of insert_logging.",
+       "Writes a graph that does not load when only some outputs of a logged "
+       "node are used.",
+       {Repeated("op", "Log nodes of this op; all ops without it."),
+        Repeated("prefix", "Log nodes whose name starts with this."),
+        Optional("show_op", "Start the message with the op.", kBool, "false"),
+        Optional("show_name", "Start the message with the node's name.", kBool,
+                 "false"),
+        Optional("message", "Text before the values."),
+        Optional("first_n", "Log this many times; -1 means always.", kInt,
+                 "-1"),
+        Optional("summarize", "How many values of a tensor to print.", kInt,
+                 "1024")},
+       "none"},
+      {"quantize_nodes",
+       "Replaces float ops by eight-bit ones with ranges computed as the graph "
+       "runs.",
+       "TensorFlow's quantizer of 2016, without oneDNN's fused ops.",
+       {Optional("input_min", "Lowest value of quantized inputs.", kFloat),
+        Optional("input_max", "Highest value of quantized inputs.", kFloat),
+        Optional("fallback_min",
+                 "Fixed minimum of all activations instead of computed ones.",
+                 kFloat),
+        Optional("fallback_max",
+                 "Fixed maximum of all activations instead of computed ones.",
+                 kFloat)},
+       "quantize_weights"},
+      {"quantize_weights",
+       "Stores large float constants in eight bits, with a Dequantize behind "
+       "each.",
+       "Shrinks the file to a quarter; the computation stays in float.",
+       {Optional("minimum_size", "Constants with fewer elements stay float.",
+                 kInt, "1024")},
+       "none"},
+      {"round_weights",
+       "Rounds large float constants to few different values.",
+       "The file stays as large but compresses well.",
+       {Optional("num_steps", "How many values per constant.", kInt, "256")},
+       "none"},
+      {"sparsify_gather",
+       "Replaces gathers from mostly zero tables by hash-table lookups.",
+       "Shrinks linear models with sparse weights.",
+       {Optional("input_checkpoint",
+                 "Checkpoint that holds the tables which are variables.")},
+       "none"},
+  };
+}
+
+std::vector<TransformSpec> ClearingSpecs() {
+  return {
+      {"remove_attribute",
+       "Removes an attribute from every node, or from nodes of one op.",
+       "Removing an attribute that the op requires leaves a graph that does "
+       "not "
+       "load; --verify notices.",
+       {Required("attribute_name", "The attribute."),
+        Optional("op_name", "Only on nodes of this op.")},
+       "none"},
+      {"remove_control_dependencies",
+       "Removes all control inputs.",
+       "Side effects that were ordered by them no longer are.",
+       {},
+       "none"},
+      {"remove_device",
+       "Clears the device of every node.",
+       "Lets a graph load on a machine without the devices it was trained on.",
+       {},
+       "none"},
+      {"remove_nodes",
+       "Removes nodes of the given ops and connects their readers to what they "
+       "read.",
+       "Meant for ops that only pass a value on, such as Identity and "
+       "CheckNumerics. Inputs and outputs of the graph are kept.",
+       {Repeated("op", "The op to remove.", /*required=*/true),
+        Optional("max_inputs", "Leave nodes with more inputs than this alone.",
+                 kInt, "1")},
+       "none"},
+      {"strip_unused_nodes",
+       "Removes every node that --outputs do not need, given --inputs.",
+       "Nodes named in --inputs become placeholders.",
+       {Optional("type", "Type of new placeholders, such as float."),
+        Optional("shape",
+                 "Shape of new placeholders, such as \"1,224,224,3\"."),
+        Repeated("name", "An input to which the next two belong."),
+        Repeated("type_for_name", "Type of that input's placeholder."),
+        Repeated("shape_for_name", "Shape of that input's placeholder.")},
+       "none"},
+  };
+}
+
+std::vector<TransformSpec> RenamingSpecs() {
+  return {
+      {"add_default_attributes",
+       "Adds attributes that are missing, with the op's default values.",
+       "For graphs written by an older TensorFlow.",
+       {},
+       "none"},
+      {"backport_concatv2",
+       "Turns ConcatV2 nodes into the old Concat.",
+       "For runtimes of TensorFlow before 1.0.",
+       {},
+       "none"},
+      {"backport_tensor_array_v3",
+       "Turns TensorArray ops of version 3 into version 2.",
+       "For old runtimes.",
+       {},
+       "none"},
+      {"obfuscate_names",
+       "Gives every node but the inputs and outputs a short meaningless name.",
+       "Shrinks the file and hides the model's structure from a casual look.",
+       {},
+       "none"},
+      {"rename_attribute",
+       "Renames an attribute on every node, or on nodes of one op.",
+       "For graphs written for another version of an op.",
+       {Required("old_attribute_name", "The attribute's name now."),
+        Required("new_attribute_name", "Its name afterwards."),
+        Optional("op_name", "Only on nodes of this op.")},
+       "none"},
+      {"rename_node",
+       "Renames one node and everything that reads it.",
+       "A name that is taken is refused.",
+       {Required("old_node_name", "The node's name now."),
+        Required("new_node_name", "Its name afterwards.")},
+       "none"},
+      {"rename_op",
+       "Changes the op of every node that has it.",
+       "Attributes and inputs stay as they are.",
+       {Required("old_op_name", "The op now."),
+        Required("new_op_name", "The op afterwards.")},
+       "none"},
+      {"set_device",
+       "Assigns a device to nodes.",
+       "See also remove_device.",
+       {Optional("device", "The device, such as \"/device:CPU:0\"."),
+        Optional("if_default", "Only to nodes without a device.", kBool,
+                 "false")},
+       "none"},
+      {"sort_by_execution_order",
+       "Orders nodes so that each stands behind the nodes it reads.",
+       "Some small runtimes execute nodes in the order of the file.",
+       {},
+       "none"},
+  };
+}
+
+std::vector<TransformSpec> AllSpecs() {
+  std::vector<TransformSpec> all;
+  for (auto* specs :
+       {&FoldingSpecs, &QuantizationSpecs, &ClearingSpecs, &RenamingSpecs}) {
+    for (TransformSpec& spec : specs()) all.push_back(std::move(spec));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<TransformSpec>& StockSpecs() {
+  static const auto* specs = new std::vector<TransformSpec>(AllSpecs());
+  return *specs;
+}
+
+}  // namespace requant

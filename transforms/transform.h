@@ -1,0 +1,161 @@
+#ifndef REQUANT_TRANSFORMS_TRANSFORM_H_
+#define REQUANT_TRANSFORMS_TRANSFORM_H_
+
+// How to write a graph transform. This one header is all that a transform
+// includes of Requant, whether it is linked into the programs or built as a
+// shared library of your own that transform_graph loads with --plugins=my.so:
+//
+//   absl::Status DropDevices(requant::TransformContext& context,
+//                            tensorflow::GraphDef* graph) {
+//     for (auto& node : *graph->mutable_node()) node.clear_device();
+//     return absl::OkStatus();
+//   }
+//   REQUANT_REGISTER_TRANSFORM(
+//       DropDevices, {"drop_devices", "Clears the device of every node."});
+//
+// transforms/example_plugin.cc is a complete example, with its BUILD target.
+
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+// Changes whenever anything in this header changes layout or meaning; a plugin
+// built against another one is refused.
+#ifndef REQUANT_PLUGIN_ABI_VERSION
+#define REQUANT_PLUGIN_ABI_VERSION 1
+#endif
+
+namespace requant {
+
+enum class ParameterType { kString, kInt, kFloat, kBool };
+
+struct ParameterSpec {
+  std::string name;
+  ParameterType type = ParameterType::kString;
+  std::string description = "";
+  // As it would be written in a transform string; empty means: not set.
+  std::string default_value = "";
+  bool required = false;
+  // May be given several times: op=Min, op=Max.
+  bool repeated = false;
+};
+
+// What a transform says of itself, in error messages, --describe and
+// docs/transforms.md.
+struct TransformSpec {
+  std::string name;
+  // One sentence.
+  std::string summary;
+  // When to use it, and what it promises.
+  std::string description = "";
+  std::vector<ParameterSpec> parameters = {};
+  std::string prerequisites = "none";
+};
+
+// A transform's parameters as its user gave them, with defaults filled in. They
+// were checked against the spec beforehand, so reading one cannot fail.
+class Parameters {
+ public:
+  Parameters() = default;
+  explicit Parameters(std::map<std::string, std::vector<std::string>> values)
+      : values_(std::move(values)) {}
+
+  bool Has(const std::string& name) const { return values_.count(name) > 0; }
+  const std::vector<std::string>& All(const std::string& name) const {
+    static const auto* none = new std::vector<std::string>();
+    const auto found = values_.find(name);
+    return found == values_.end() ? *none : found->second;
+  }
+  std::string String(const std::string& name) const {
+    return All(name).empty() ? "" : All(name).front();
+  }
+  int64_t Int(const std::string& name) const {
+    return std::strtoll(String(name).c_str(), nullptr, 10);
+  }
+  float Float(const std::string& name) const {
+    return std::strtof(String(name).c_str(), nullptr);
+  }
+  bool Bool(const std::string& name) const { return String(name) == "true"; }
+  const std::map<std::string, std::vector<std::string>>& values() const {
+    return values_;
+  }
+
+ private:
+  std::map<std::string, std::vector<std::string>> values_;
+};
+
+// What a transform is called with.
+struct TransformContext {
+  // Names of the graph's inputs and outputs (--inputs, --outputs); may be
+  // empty.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  Parameters parameters;
+  // What the user should know of: what was done, and what looks doubtful.
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+};
+
+// Changes *graph in place. On an error the graph's content no longer counts,
+// and the message says what is wrong with which node, file or parameter, and
+// what to do. Must not crash on any graph.
+using TransformFunction =
+    std::function<absl::Status(TransformContext&, tensorflow::GraphDef*)>;
+
+struct ModuleTransform {
+  TransformSpec spec;
+  TransformFunction run;
+};
+
+// The transforms of one module, that is of the program or of one plugin: being
+// hidden, each module has its own list.
+[[gnu::visibility("hidden")]] inline std::vector<ModuleTransform>&
+ModuleTransforms() {
+  static auto* transforms = new std::vector<ModuleTransform>();
+  return *transforms;
+}
+
+struct [[gnu::visibility("hidden")]] TransformRegistration{
+    TransformRegistration(TransformFunction run, TransformSpec spec){
+        ModuleTransforms().push_back({std::move(spec), std::move(run)});
+}  // namespace requant
+}
+;
+
+// What a plugin shows before any C++ object of it is touched.
+struct PluginDescription {
+  int32_t abi_version;
+  const char* tensorflow_version;
+  std::vector<ModuleTransform>* (*transforms)();
+};
+
+inline constexpr char kPluginSymbol[] = "requant_plugin_description";
+
+}  // namespace requant
+
+// The plugin's entry. Every module has it; only a shared library exports it.
+extern "C"
+    [[gnu::used,
+      gnu::visibility("default")]] inline const requant::PluginDescription*
+    requant_plugin_description() {
+  static const requant::PluginDescription description = {
+      REQUANT_PLUGIN_ABI_VERSION, REQUANT_TENSORFLOW_VERSION,
+      +[] { return &requant::ModuleTransforms(); }};
+  return &description;
+}
+
+// Registers `function` under a TransformSpec; at namespace scope.
+#define REQUANT_REGISTER_TRANSFORM(function, ...)  \
+  static const ::requant::TransformRegistration    \
+      requant_registration_of_##function {         \
+    function, ::requant::TransformSpec __VA_ARGS__ \
+  }
+
+#endif  // REQUANT_TRANSFORMS_TRANSFORM_H_

@@ -1,0 +1,136 @@
+// requant: one program, a command per task.
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/flags.h"
+#include "base/nearest_name.h"
+#include "base/version.h"
+#include "workflows/doctor_command.h"
+#include "workflows/sibling_program.h"
+
+namespace requant {
+namespace {
+
+using Args = std::vector<std::string>;
+
+constexpr char kProgram[] = "requant";
+
+struct Command {
+  std::string name;
+  std::string summary;
+  // Gets the arguments behind the command's name; returns the exit code.
+  // `--help` among them prints the command's help.
+  int (*run)(const Args& args);
+};
+
+int Become(const std::string& room, const std::string& name, const Args& args) {
+  return ReportFailure(kProgram, BecomeSiblingProgram(room, name, args));
+}
+
+int RunTransform(const Args& args) {
+  return Become("transforms", "transform_graph", args);
+}
+
+int RunSummarize(const Args& args) {
+  return Become("transforms", "summarize_graph", args);
+}
+
+int RunParseLog(const Args& args) {
+  return Become("logs_parser", "parse_min_max_log", args);
+}
+
+const std::vector<Command>& Commands() {
+  static const auto* commands = new std::vector<Command>{
+      {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
+       RunDoctorCommand},
+      {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
+      {"summarize", "inputs, outputs and size of a graph or SavedModel",
+       RunSummarize},
+      {"transform", "apply graph transforms, TensorFlow's and ours",
+       RunTransform},
+  };
+  return *commands;
+}
+
+// One line per command, behind two blanks: ./requant help ends with these
+// lines.
+std::string CommandList() {
+  std::string list;
+  for (const Command& command : Commands()) {
+    absl::StrAppendFormat(&list, "  %-10s  %s\n", command.name,
+                          command.summary);
+  }
+  return list;
+}
+
+std::string Help() {
+  return absl::StrCat(
+      "requant takes a trained TensorFlow model to a verified int8 model on "
+      "CPUs.\n\nUsage:\n  requant COMMAND [FLAGS]\n  requant help COMMAND\n"
+      "  requant --version\n\nCommands:\n",
+      CommandList());
+}
+
+int RefuseCommand(const std::string& name) {
+  Args names;
+  for (const Command& command : Commands()) names.push_back(command.name);
+  std::fprintf(stderr, "%s: unknown %s \"%s\"%s; the commands are:\n%s",
+               kProgram, name[0] == '-' ? "flag" : "command", name.c_str(),
+               DidYouMean(name, names).c_str(), CommandList().c_str());
+  return kExitUsage;
+}
+
+int RunCommand(const std::string& name, const Args& args) {
+  for (const Command& command : Commands()) {
+    if (command.name == name) return command.run(args);
+  }
+  return RefuseCommand(name);
+}
+
+int PrintHelp(const Args& args) {
+  if (!args.empty() && args[0] != "help")
+    return RunCommand(args[0], {"--help"});
+  std::fputs(Help().c_str(), stdout);
+  return kExitOk;
+}
+
+int Run(const Args& args) {
+  if (args.empty()) {
+    std::fputs(Help().c_str(), stderr);
+    return kExitUsage;
+  }
+  const std::string& first = args[0];
+  const Args rest(args.begin() + 1, args.end());
+  if (first == "help" || first == "--help" || first == "-h") {
+    return PrintHelp(rest);
+  }
+  if (first == "--version") {
+    std::printf("%s\n", VersionLine().c_str());
+    return kExitOk;
+  }
+  if (first == "commands") {
+    std::fputs(CommandList().c_str(), stdout);
+    return kExitOk;
+  }
+  if (first == kTensorFlowCheckCommand) return RunTensorFlowCheckCommand(rest);
+  return RunCommand(first, rest);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  const int code = requant::Run({argv + 1, argv + argc});
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    return requant::ReportFailure(
+        "requant", absl::DataLossError("cannot write to standard output"));
+  }
+  return code;
+}

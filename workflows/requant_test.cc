@@ -1,0 +1,210 @@
+// The requant program as people run it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/subprocess.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+using testing::StartsWith;
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+constexpr char kRequant[] = "workflows/requant";
+
+struct Outcome {
+  int exit_code = -1;
+  // TensorFlow writes notices of its own to stderr on some CPUs.
+  std::string out, error;
+};
+
+Outcome RunProgram(const std::string& program,
+                   const std::vector<std::string>& args,
+                   const Environment& environment = {}) {
+  Outcome outcome;
+  ChildOptions options;
+  options.argv = {program};
+  options.argv.insert(options.argv.end(), args.begin(), args.end());
+  options.environment = environment;
+  options.on_stdout = [&](std::string_view line) {
+    outcome.out.append(line).append("\n");
+  };
+  options.on_stderr = [&](std::string_view line) {
+    outcome.error.append(line).append("\n");
+  };
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  if (result.ok()) outcome.exit_code = result->exit_code;
+  return outcome;
+}
+
+void WriteScript(const fs::path& path, const std::string& body) {
+  fs::create_directories(path.parent_path());
+  std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
+  fs::permissions(path, fs::perms::owner_all);
+}
+
+TEST(Requant, ListsItsCommands) {
+  const Outcome outcome = RunProgram(kRequant, {"commands"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("  doctor      check this machine"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n  transform   "));
+}
+
+TEST(Requant, HelpHasTheCommandsInEveryForm) {
+  const std::string list = RunProgram(kRequant, {"commands"}).out;
+  for (const char* word : {"help", "--help", "-h"}) {
+    const Outcome outcome = RunProgram(kRequant, {word});
+    EXPECT_EQ(outcome.exit_code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr(list));
+  }
+}
+
+TEST(Requant, HelpOfACommandIsTheCommandsOwn) {
+  const Outcome outcome = RunProgram(kRequant, {"help", "doctor"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("requant doctor: "));
+  EXPECT_THAT(outcome.out, HasSubstr("--format=<string>"));
+}
+
+TEST(Requant, PrintsItsVersion) {
+  const Outcome outcome = RunProgram(kRequant, {"--version"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, StartsWith("requant "));
+}
+
+TEST(Requant, SuggestsTheNearestCommand) {
+  const Outcome outcome = RunProgram(kRequant, {"docter"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.error, HasSubstr("requant: unknown command \"docter\" "
+                                       "(did you mean \"doctor\"?)"));
+  EXPECT_THAT(outcome.error, HasSubstr(RunProgram(kRequant, {"commands"}).out));
+}
+
+TEST(Requant, WithoutACommandItIsAUsageError) {
+  const Outcome outcome = RunProgram(kRequant, {});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("Usage:"));
+}
+
+TEST(Requant, TellsWhenItsOutputIsLost) {
+  const Outcome outcome =
+      RunProgram("/bin/sh", {"-c", "workflows/requant help > /dev/full"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error,
+              HasSubstr("requant: cannot write to standard output\n"));
+}
+
+// A copy of the program in a folder of its own, where no other program is.
+class MovedRequant : public testing::Test {
+ protected:
+  MovedRequant() : root_(testing::TempDir() + "/moved") {
+    fs::remove_all(root_);
+    fs::create_directories(root_ / "workflows");
+    fs::copy_file(kRequant, root_ / "workflows/requant");
+    // The copy no longer finds its library by its own place.
+    environment_ = {{"LD_LIBRARY_PATH",
+                     fs::canonical("../tensorflow/lib/libtensorflow_cc.so.2")
+                         .parent_path()}};
+  }
+  ~MovedRequant() override { fs::remove_all(root_); }
+
+  Outcome RunMoved(const std::vector<std::string>& args) {
+    return RunProgram(root_ / "workflows/requant", args, environment_);
+  }
+
+  fs::path root_;
+  Environment environment_;
+};
+
+TEST_F(MovedRequant, PassesArgumentsOnAndReturnsTheExitCode) {
+  WriteScript(root_ / "transforms/transform_graph",
+              "printf '<%s>' \"$@\"; exit 7");
+  const Outcome outcome =
+      RunMoved({"transform", "--transforms=a b", "", "--help"});
+  EXPECT_EQ(outcome.exit_code, 7);
+  EXPECT_EQ(outcome.out, "<--transforms=a b><><--help>\n");
+}
+
+TEST_F(MovedRequant, EveryPassedOnCommandHasItsProgram) {
+  WriteScript(root_ / "transforms/summarize_graph", "echo summarize $1");
+  WriteScript(root_ / "logs_parser/parse_min_max_log", "echo parse $1");
+  EXPECT_EQ(RunMoved({"summarize", "x"}).out, "summarize x\n");
+  EXPECT_EQ(RunMoved({"help", "parse_log"}).out, "parse --help\n");
+}
+
+TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
+  const Outcome outcome = RunMoved({"transform"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error,
+              HasSubstr("requant: the program transform_graph is missing: "));
+}
+
+class Doctor : public testing::Test {
+ protected:
+  Doctor() : folder_(testing::TempDir() + "/programs") {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+  }
+  ~Doctor() override { fs::remove_all(folder_); }
+
+  // Only the container clients of this test are found.
+  Outcome RunDoctor(const std::vector<std::string>& more_args,
+                    Environment environment) {
+    std::vector<std::string> args = {"doctor"};
+    args.insert(args.end(), more_args.begin(), more_args.end());
+    environment.emplace_back("PATH", folder_);
+    return RunProgram(kRequant, args, environment);
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Doctor, FindsTensorFlowAndItsInt8Kernels) {
+  const Outcome outcome = RunDoctor({}, {});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.out << outcome.error;
+  EXPECT_THAT(
+      outcome.out,
+      HasSubstr("ok       tensorflow   version " REQUANT_TENSORFLOW_VERSION
+                " loads\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("a quantized layer runs"));
+  EXPECT_THAT(outcome.out, HasSubstr("warning  docker       not installed"));
+}
+
+TEST_F(Doctor, AsksTheContainerEngine) {
+  WriteScript(folder_ / "docker", "echo 20.10.24");
+  WriteScript(folder_ / "podman", "echo cannot reach it >&2; exit 1");
+  const Outcome outcome = RunDoctor({}, {});
+  EXPECT_THAT(outcome.out,
+              HasSubstr("ok       docker       engine 20.10.24 answers\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("warning  podman       does not answer: "
+                                     "cannot reach it -> "));
+}
+
+TEST_F(Doctor, FailsWhereInt8KernelsAreTurnedOff) {
+  const Outcome outcome =
+      RunDoctor({"--format=json"}, {{"TF_ENABLE_ONEDNN_OPTS", "0"}});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("\"status\": \"error\",\n  \"checks\""));
+}
+
+TEST_F(Doctor, RefusesAnUnknownFormat) {
+  const Outcome outcome = RunDoctor({"--format=xml"}, {});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.error, HasSubstr("--format is text or json"));
+}
+
+}  // namespace
+}  // namespace requant

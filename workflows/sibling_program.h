@@ -1,0 +1,28 @@
+#ifndef REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
+#define REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
+
+// Other programs of this project, found beside the running one.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace requant {
+
+// The path of program `name` of the folder `room` ("transforms"), given the
+// real path of the running program: ../ROOM/NAME as Bazel lays programs out, or
+// NAME in the same folder as a package does. The error names both.
+absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
+                                           const std::string& room,
+                                           const std::string& name);
+
+// Turns this process into that program with `args`; returns only on an error.
+absl::Status BecomeSiblingProgram(const std::string& room,
+                                  const std::string& name,
+                                  const std::vector<std::string>& args);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
