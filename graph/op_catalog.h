@@ -1,0 +1,97 @@
+#ifndef REQUANT_GRAPH_OP_CATALOG_H_
+#define REQUANT_GRAPH_OP_CATALOG_H_
+
+// What the ops of a graph are: TensorFlow's registered ops and the functions of
+// the graph's own library, and which types a node's arguments have.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace requant {
+
+struct OpEntry {
+  const tensorflow::OpDef* definition;
+  // Null for a function of the library.
+  const tensorflow::OpRegistrationData* registration;
+  // Every output argument is exactly one tensor, so ports number arguments.
+  bool one_tensor_per_output;
+  // The number of each output argument.
+  absl::flat_hash_map<std::string_view, int> output_index;
+};
+
+// A function that declares more than this many attributes or list arguments
+// cannot be checked in reasonable time at each of its calls.
+inline constexpr int kMaxVariableParts = 1000;
+bool IsTooVariable(const tensorflow::OpDef& definition);
+
+// Looks up ops by name, each one once. Call LoadTensorFlow() before. `library`
+// must outlive the catalog.
+class OpCatalog {
+ public:
+  explicit OpCatalog(const tensorflow::FunctionDefLibrary& library);
+
+  // Null when there is neither a function nor an op of that name. A function
+  // that IsTooVariable is left out.
+  const OpEntry* Find(const std::string& op);
+
+  // " (did you mean \"Y\"?)" or "".
+  std::string DidYouMeanOp(std::string_view op);
+
+ private:
+  absl::flat_hash_map<std::string, std::unique_ptr<OpEntry>> entries_;
+  std::vector<std::string> names_;
+};
+
+// The types of one argument of a node: `count` times `type`, or those of
+// `list`.
+struct ArgumentTypes {
+  int64_t count = 0;
+  tensorflow::DataType type = tensorflow::DT_INVALID;
+  const tensorflow::AttrValue::ListValue* list = nullptr;
+  bool is_ref = false;
+
+  // The type of element `index`, which is in [0, count); DT_INVALID when a list
+  // has none there.
+  tensorflow::DataType At(int64_t index) const;
+};
+
+// The value of an attribute of `node`, or the op's default, or null.
+const tensorflow::AttrValue* AttributeOrDefault(
+    const tensorflow::NodeDef& node, const tensorflow::OpDef& definition,
+    const std::string& name);
+
+// Nothing when the attributes that decide it are missing, ill-typed or left to
+// the caller of a function.
+std::optional<ArgumentTypes> TypesOfArgument(
+    const tensorflow::OpDef::ArgDef& argument, const tensorflow::NodeDef& node,
+    const tensorflow::OpDef& definition);
+
+// How many tensors `arguments` (the input or output arguments of `definition`)
+// stand for; nothing when TypesOfArgument does not know it for one of them.
+std::optional<int64_t> CountTensors(
+    const google::protobuf::RepeatedPtrField<tensorflow::OpDef::ArgDef>&
+        arguments,
+    const tensorflow::NodeDef& node, const tensorflow::OpDef& definition);
+
+// What a node gives on output `port`.
+struct Output {
+  enum { kKnown, kUnknown, kOutOfRange } state;
+  tensorflow::DataType type = tensorflow::DT_INVALID;
+};
+Output OutputAt(const tensorflow::NodeDef& node, const OpEntry& op, int port);
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_OP_CATALOG_H_
