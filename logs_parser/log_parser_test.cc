@@ -90,7 +90,7 @@ TEST(ParseLog, CountsATruncatedLastLine) {
   EXPECT_EQ(logs.malformed(), 1);
   ASSERT_EQ(logs.first_malformed.size(), 1);
   EXPECT_EQ(DescribeMalformed(logs.first_malformed[0]),
-            "run.log:2: expected [<value>] after __min:, found a record cut "
+            "run.log:2: expected __min:[<value>], found a record cut "
             "short: ;a__print__;__min:[0.");
 }
 

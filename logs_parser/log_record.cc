@@ -117,9 +117,8 @@ bool ConsumeRecord(std::string_view* text, LogRecord* record) {
 // Why `values`, the text after the message, is not what the message needs.
 std::string ValuesProblem(const Message& message, std::string_view values) {
   const bool two = message.kind == RecordKind::kRequantMinMax;
-  const std::string expected =
-      absl::StrCat("expected ", two ? "[<min>][<max>]" : "[<value>]", " after ",
-                   message.text);
+  const std::string expected = absl::StrCat(
+      "expected ", message.text, two ? "[<min>][<max>]" : "[<value>]");
   if (absl::StrContains(values, "...")) {
     return absl::StrCat(expected,
                         ", found values left out (\"...\"): log with a larger "
@@ -184,7 +183,7 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
   }
   // Other text that starts with a bracket may follow, but not another value.
   if (RE2::Consume(&rest, TensorPattern())) {
-    return absl::StrCat("too many values after ", candidate.message->text);
+    return absl::StrCat("more values than ", candidate.message->text, " has");
   }
   return std::nullopt;
 }

@@ -124,7 +124,7 @@ TEST(FindRecords, FindsTheRecordThatCutsAnother) {
   const Found in_values = Find(";a__print__;__min:[1.;b__print__;__min:[2]5]");
   EXPECT_EQ(in_values.records, Strings{"b min 2"});
   EXPECT_EQ(in_values.reasons,
-            Strings{"expected [<value>] after __min:, found a record cut "
+            Strings{"expected __min:[<value>], found a record cut "
                     "short"});
   const Found in_message = Find(";a__print__;__requ;b__print__;__min:[2]");
   EXPECT_EQ(in_message.records, Strings{"b min 2"});
@@ -150,15 +150,14 @@ TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
   EXPECT_EQ(Reason(";a/hi I0101 b__print__;__min:[1]"),
             "the text between ';' and __print__ is not a node's name");
   EXPECT_EQ(Reason(";a__print__;__min:[0.1 0.2...]"),
-            "expected [<value>] after __min:, found values left out "
+            "expected __min:[<value>], found values left out "
             "(\"...\"): log with a larger summarize");
-  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "too many values after __min:");
+  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "more values than __min: has");
   EXPECT_EQ(Reason(";a__print__;__requant_min_max:[1]"),
-            "expected [<min>][<max>] after __requant_min_max:, found a record "
+            "expected __requant_min_max:[<min>][<max>], found a record "
             "cut short");
-  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected [<value>] after __max:");
-  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"),
-            "expected [<value>] after __max:");
+  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected __max:[<value>]");
+  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"), "expected __max:[<value>]");
 }
 
 TEST(FindRecords, TextInBracketsAfterARecordIsNoValue) {
