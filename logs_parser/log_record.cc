@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -173,7 +174,7 @@ std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
 std::optional<std::string> ParseCandidate(const Candidate& candidate,
                                           LogRecord* record) {
   if (!candidate.starts_with_semicolon) return "no ';' before the node's name";
-  if (!RE2::FullMatch(candidate.node, NodePattern())) {
+  if (!IsNodeName(candidate.node)) {
     return "the text between ';' and __print__ is not a node's name";
   }
   if (candidate.message == nullptr) return "the record is cut short";
@@ -188,35 +189,52 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
   return std::nullopt;
 }
 
-// Reads "[<finite number>]" at the start of `text` and removes it.
-bool ConsumeScalar(std::string_view* text, float* value) {
-  if (text->size() < 3 || text->front() != '[') return false;
-  const char first = (*text)[1];
-  if (!absl::ascii_isdigit(first) && first != '-') return false;
-  const auto [end, error] =
-      std::from_chars(text->data() + 1, text->data() + text->size(), *value);
-  if (error != std::errc() || !std::isfinite(*value)) return false;
-  if (end == text->data() + text->size() || *end != ']') return false;
-  text->remove_prefix(end + 1 - text->data());
-  return true;
+// Reads digits with at most one point in between that end before ']' at
+// `text`. Sets the value only when it is exact to compute: both the digits as a
+// whole number (up to 2^24) and the power of ten (up to 10^10) are floats, so
+// that their quotient is the float nearest to the number. Null otherwise.
+const char* ReadShortNumber(const char* text, const char* end, float* value) {
+  static constexpr float kPowersOfTen[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f,
+                                           1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
+  constexpr int kMaxDigits = 9;
+  uint32_t whole = 0;
+  int digits = 0, fraction = 0;
+  for (; text < end && absl::ascii_isdigit(*text); ++text, ++digits) {
+    if (digits == kMaxDigits) return nullptr;
+    whole = whole * 10 + (*text - '0');
+  }
+  if (text < end && *text == '.') {
+    for (++text; text < end && absl::ascii_isdigit(*text); ++text, ++digits) {
+      if (digits == kMaxDigits) return nullptr;
+      whole = whole * 10 + (*text - '0');
+      ++fraction;
+    }
+  }
+  if (digits == 0 || text == end || *text != ']' || whole > (1u << 24)) {
+    return nullptr;
+  }
+  *value = static_cast<float>(whole) / kPowersOfTen[fraction];
+  return text;
 }
 
-bool IsNodeName(std::string_view name) {
-  static const std::array<bool, 256>* const allowed = [] {
-    auto* table = new std::array<bool, 256>();
-    for (int c = 0; c < 128; ++c) {
-      (*table)[c] = absl::ascii_isalnum(c) ||
-                    (c != 0 && std::strchr("_./\\>-", c) != nullptr);
-    }
-    return table;
-  }();
-  if (name.empty()) return false;
-  if (!absl::ascii_isalnum(name[0]) && name[0] != '_' && name[0] != '.') {
-    return false;
+// Reads "[<finite number>]" at the start of `text` and removes it.
+bool ConsumeScalar(std::string_view* text, float* value) {
+  const char* const end = text->data() + text->size();
+  const char* begin = text->data() + 1;
+  if (text->size() < 3 || text->front() != '[') return false;
+  const bool negative = *begin == '-';
+  if (negative) ++begin;
+  if (!absl::ascii_isdigit(*begin)) return false;
+  const char* rest = ReadShortNumber(begin, end, value);
+  if (rest == nullptr) {
+    const std::from_chars_result result = std::from_chars(begin, end, *value);
+    if (result.ec != std::errc() || !std::isfinite(*value)) return false;
+    rest = result.ptr;
   }
-  bool good = true;
-  for (const unsigned char c : name) good &= (*allowed)[c];
-  return good;
+  if (rest == end || *rest != ']') return false;
+  if (negative) *value = -*value;
+  text->remove_prefix(rest + 1 - text->data());
+  return true;
 }
 
 std::string_view RestAfterLast(char separator, std::string_view text) {
@@ -248,6 +266,10 @@ void FindRecords(
   }
 }
 
+bool IsNodeName(std::string_view name) {
+  return RE2::FullMatch(name, NodePattern());
+}
+
 bool ParseSingleRecord(std::string_view line, LogRecord* record) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (line.empty() || line.back() != ']') return false;
@@ -264,7 +286,7 @@ bool ParseSingleRecord(std::string_view line, LogRecord* record) {
   head.remove_suffix(kPrintSuffix.size());
   record->kind = message->kind;
   record->node = RestAfterLast(';', head);
-  if (!IsNodeName(record->node)) return false;
+  if (record->node.empty()) return false;
   const std::string_view before =
       head.substr(0, record->node.data() - 1 - head.data());
   if (absl::StrContains(before, kPrintSuffix)) return false;
