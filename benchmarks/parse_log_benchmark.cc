@@ -49,8 +49,10 @@
 DEFINE_int64(megabytes, 1000, "Size of the log, in millions of bytes.");
 DEFINE_int32(nodes, 40, "Number of nodes in the log.");
 DEFINE_int32(repeats, 3, "Runs of each parser, in turn; the best one counts.");
-DEFINE_string(directory, "/tmp",
-              "Where the log is written, and removed after.");
+DEFINE_string(
+    directory, "",
+    "Where the log is written, and removed after; $TMPDIR or /tmp when "
+    "not given.");
 DEFINE_string(child, "", "For the program's own use: ours or stock.");
 DEFINE_string(log, "", "For the program's own use: the log.");
 
@@ -92,13 +94,22 @@ std::string NodeName(int i) {
       i, i);
 }
 
+// As Print writes it: six digits, or nine when six do not give it back.
+std::string FloatText(float value) {
+  std::string text = absl::StrFormat("%.6g", value);
+  float read_back = 0;
+  if (absl::SimpleAtof(text, &read_back) && read_back == value) return text;
+  return absl::StrFormat("%.9g", value);
+}
+
 std::string RandomLines(int64_t bytes, std::mt19937& random) {
   std::normal_distribution<float> min(-3, 0.2f), max(7, 0.3f);
   std::string lines;
   while (static_cast<int64_t>(lines.size()) < bytes) {
     for (int i = 0; i < FLAGS_nodes; ++i) {
       absl::StrAppend(&lines, ";", NodeName(i), "__print__;__requant_min_max:[",
-                      min(random), "][", max(random), "]\n");
+                      FloatText(min(random)), "][", FloatText(max(random)),
+                      "]\n");
       if (random() % 20 != 0) continue;
       absl::StrAppend(&lines,
                       "2026-01-02 03:04:05.678901: I tensorflow/core/"
@@ -306,17 +317,24 @@ absl::Status Compare(const std::string& log) {
   return absl::OkStatus();
 }
 
+std::string TemporaryDirectory() {
+  if (!FLAGS_directory.empty()) return FLAGS_directory;
+  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
+    if (const char* value = std::getenv(name)) return value;
+  }
+  return "/tmp";
+}
+
 absl::Status Run() {
   if (!FLAGS_child.empty()) return RunAsChild();
   if (FLAGS_megabytes < 1 || FLAGS_nodes < 1 || FLAGS_repeats < 1) {
     return absl::InvalidArgumentError(
         "--megabytes, --nodes and --repeats are at least 1");
   }
-  std::string directory = FLAGS_directory + "/parse_log_benchmark.XXXXXX";
+  std::string directory = TemporaryDirectory() + "/parse_log_benchmark.XXXXXX";
   if (mkdtemp(directory.data()) == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot create a directory in ", FLAGS_directory, ": ",
-                     std::strerror(errno)));
+        absl::StrCat("cannot create ", directory, ": ", std::strerror(errno)));
   }
   const std::string log = directory + "/min_max.log";
   absl::Cleanup remove = [&] {

@@ -189,31 +189,38 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
   return std::nullopt;
 }
 
-// Reads digits with at most one point in between that end before ']' at
-// `text`. Sets the value only when it is exact to compute: both the digits as a
-// whole number (up to 2^24) and the power of ten (up to 10^10) are floats, so
-// that their quotient is the float nearest to the number. Null otherwise.
+// Reads a number without an exponent that ends before ']', of at most 15
+// digits, and returns its end. Such digits as a whole number and the power of
+// ten are both exact doubles, so that their quotient is the double nearest to
+// the number; and the float nearest to that is the float nearest to the number,
+// unless that double lies right in the middle of two floats. Null when any of
+// this does not hold.
 const char* ReadShortNumber(const char* text, const char* end, float* value) {
-  static constexpr float kPowersOfTen[] = {1e0f, 1e1f, 1e2f, 1e3f, 1e4f, 1e5f,
-                                           1e6f, 1e7f, 1e8f, 1e9f, 1e10f};
-  constexpr int kMaxDigits = 9;
-  uint32_t whole = 0;
-  int digits = 0, fraction = 0;
-  for (; text < end && absl::ascii_isdigit(*text); ++text, ++digits) {
-    if (digits == kMaxDigits) return nullptr;
-    whole = whole * 10 + (*text - '0');
-  }
-  if (text < end && *text == '.') {
-    for (++text; text < end && absl::ascii_isdigit(*text); ++text, ++digits) {
-      if (digits == kMaxDigits) return nullptr;
+  static constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3, 1e4,  1e5,
+                                            1e6,  1e7,  1e8,  1e9, 1e10, 1e11,
+                                            1e12, 1e13, 1e14, 1e15};
+  constexpr int kMaxDigits = 15;
+  uint64_t whole = 0;
+  int digits = 0;
+  const char* point = nullptr;
+  for (; text < end; ++text) {
+    if (absl::ascii_isdigit(*text)) {
+      if (digits++ == kMaxDigits) return nullptr;
       whole = whole * 10 + (*text - '0');
-      ++fraction;
+    } else if (*text == '.' && point == nullptr) {
+      point = text;
+    } else {
+      break;
     }
   }
-  if (digits == 0 || text == end || *text != ']' || whole > (1u << 24)) {
-    return nullptr;
-  }
-  *value = static_cast<float>(whole) / kPowersOfTen[fraction];
+  if (digits == 0 || text == end || *text != ']') return nullptr;
+  const size_t fraction = point == nullptr ? 0 : text - point - 1;
+  const double quotient = static_cast<double>(whole) / kPowersOfTen[fraction];
+  uint64_t bits;
+  std::memcpy(&bits, &quotient, sizeof(bits));
+  // A double has 29 bits more than a float.
+  if ((bits & 0x1fffffff) == 0x10000000) return nullptr;
+  *value = static_cast<float>(quotient);
   return text;
 }
 

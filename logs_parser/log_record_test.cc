@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -221,6 +223,42 @@ std::string RandomLine(std::mt19937& random) {
     }
   }
   return line;
+}
+
+// What the fast way makes of a number, or nothing.
+std::optional<float> FastNumber(const std::string& number) {
+  LogRecord record;
+  if (!ParseSingleRecord(absl::StrCat(";a__print__;__min:[", number, "]"),
+                         &record)) {
+    return std::nullopt;
+  }
+  return record.min;
+}
+
+TEST(ParseSingleRecord, RoundsNumbersNearTheMiddleOfTwoFloats) {
+  std::mt19937 random(9);
+  for (int repeat = 0; repeat < 100000; ++repeat) {
+    const float low = std::ldexp(1 + random() / 4294967296.0f,
+                                 static_cast<int>(random() % 40) - 12);
+    const double middle =
+        (static_cast<double>(low) + std::nextafter(low, 1e30f)) / 2;
+    const std::string number =
+        absl::StrFormat("%.*g", 6 + static_cast<int>(random() % 12), middle);
+    float expected = 0;
+    ASSERT_TRUE(absl::SimpleAtof(number, &expected));
+    ASSERT_EQ(FastNumber(number), expected) << number;
+  }
+}
+
+TEST(ParseSingleRecord, TakesOnlyWhatTheGrammarCallsANumber) {
+  for (const char* number :
+       {"1.", "1.5.2", "-", "--1", "1e", "0x10", "1,5", ".", "", " 1", "1 ",
+        "inf", "-nan", "1e99", "12-3"}) {
+    const Found found = Find(absl::StrCat(";a__print__;__min:[", number, "]"));
+    if (FastNumber(number).has_value()) {
+      EXPECT_EQ(found.records.size(), 1) << number;
+    }
+  }
 }
 
 bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
