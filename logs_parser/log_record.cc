@@ -36,39 +36,37 @@ constexpr std::array<Message, 3> kMessages = {
      {"__min:", RecordKind::kMin},
      {"__max:", RecordKind::kMax}}};
 
-// The characters of TensorFlow's node names.
-#define REQUANT_NODE "[A-Za-z0-9_.][A-Za-z0-9_./\\\\>-]*"
-#define REQUANT_NUMBER                                          \
-  "[+-]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?|" \
-  "(?i:nan|inf|infinity))"
-#define REQUANT_ROW " *" REQUANT_NUMBER "(?: +" REQUANT_NUMBER ")* *"
-#define REQUANT_ROWS "(?:\\[" REQUANT_ROW "\\])+"
-#define REQUANT_TENSOR \
-  "\\[(?:" REQUANT_ROW "|" REQUANT_ROWS "|(?:\\[" REQUANT_ROWS "\\])+)\\]"
+constexpr char kNode[] = R"([A-Za-z0-9_.][A-Za-z0-9_./\\>-]*)";
+constexpr char kNumber[] =
+    R"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    R"(|(?i:nan|inf|infinity)))";
 
-// Latin1: a log may hold any bytes, and the grammar is ASCII.
-const RE2& NodePattern() {
-  static const RE2* const pattern = new RE2(REQUANT_NODE, RE2::Latin1);
-  return *pattern;
+// A tensor of rank 0 to 3 as Print writes it.
+std::string TensorPattern() {
+  const std::string row = absl::StrCat(" *", kNumber, "(?: +", kNumber, ")* *");
+  const std::string rows = absl::StrCat(R"((?:\[)", row, R"(\])+)");
+  const std::string blocks = absl::StrCat(R"((?:\[)", rows, R"(\])+)");
+  return absl::StrCat(R"((\[(?:)", row, "|", rows, "|", blocks, R"()\]))");
 }
 
-const RE2& TensorPattern() {
-  static const RE2* const pattern =
-      new RE2("(" REQUANT_TENSOR ")", RE2::Latin1);
-  return *pattern;
+struct Grammar {
+  // Latin1: a log may hold any bytes, and the grammar is ASCII.
+  RE2 node{kNode, RE2::Latin1};
+  RE2 tensor{TensorPattern(), RE2::Latin1};
+  // Captures: node, the two tensors of a range, that of a min, that of a max.
+  RE2 record{absl::StrCat(";(", kNode,
+                          ")__print__;__(?:requant_min_max:", TensorPattern(),
+                          TensorPattern(), "|min:", TensorPattern(),
+                          "|max:", TensorPattern(), ")"),
+             RE2::Latin1};
+};
+
+const Grammar& TheGrammar() {
+  static const Grammar* const grammar = new Grammar;
+  return *grammar;
 }
 
-const RE2& RecordPattern() {
-  static const RE2* const pattern =
-      new RE2(";(" REQUANT_NODE
-              ")__print__;__(?:"
-              "requant_min_max:(" REQUANT_TENSOR ")(" REQUANT_TENSOR
-              ")|min:(" REQUANT_TENSOR ")|max:(" REQUANT_TENSOR "))",
-              RE2::Latin1);
-  return *pattern;
-}
-
-// The numbers of a text that matches REQUANT_TENSOR; the first that is not
+// The numbers of a text that matches TensorPattern(); the first that is not
 // finite, or else the one that `better` prefers to all others.
 float Reduce(std::string_view tensor,
              absl::FunctionRef<bool(float a, float b)> better) {
@@ -97,7 +95,7 @@ float Greatest(std::string_view tensor) {
 // A record at the start of `text`, of which it removes it.
 bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   std::string_view range_min, range_max, min, max;
-  if (!RE2::Consume(text, RecordPattern(), &record->node, &range_min,
+  if (!RE2::Consume(text, TheGrammar().record, &record->node, &range_min,
                     &range_max, &min, &max)) {
     return false;
   }
@@ -183,7 +181,7 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
     return ValuesProblem(*candidate.message, candidate.values);
   }
   // Other text that starts with a bracket may follow, but not another value.
-  if (RE2::Consume(&rest, TensorPattern())) {
+  if (RE2::Consume(&rest, TheGrammar().tensor)) {
     return absl::StrCat("more values than ", candidate.message->text, " has");
   }
   return std::nullopt;
@@ -274,7 +272,7 @@ void FindRecords(
 }
 
 bool IsNodeName(std::string_view name) {
-  return RE2::FullMatch(name, NodePattern());
+  return RE2::FullMatch(name, TheGrammar().node);
 }
 
 bool ParseSingleRecord(std::string_view line, LogRecord* record) {
