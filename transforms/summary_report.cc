@@ -178,21 +178,24 @@ std::string OptimizedPath(std::string_view path) {
   return absl::StrCat(extension ? path.substr(0, dot) : path, "_optimized.pb");
 }
 
-// The first values of a Const, or "" when it cannot be read. Tensors that would
-// unfold to far more than the graph holds are not.
-std::string ConstText(const NodeDef& node) {
-  constexpr int64_t kMaxUnfoldedElements = int64_t{1} << 26;
+// The first values of a Const, or "" when it cannot be read. A few stored
+// values can stand for any number of them; `unfolded_bytes` is what may still
+// be spent on such tensors.
+std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   const auto value = node.attr().find("value");
   if (value == node.attr().end()) return "";
   const TensorProto& proto = value->second.tensor();
   if (!tensorflow::TensorShape::IsValid(proto.tensor_shape())) return "";
-  const bool plain = tensorflow::DataTypeSize(proto.dtype()) > 0 ||
-                     proto.dtype() == tensorflow::DT_STRING;
+  const int64_t element_bytes =
+      proto.dtype() == tensorflow::DT_STRING
+          ? static_cast<int64_t>(sizeof(tensorflow::tstring))
+          : tensorflow::DataTypeSize(proto.dtype());
+  if (element_bytes <= 0) return "";
   const int64_t elements =
       tensorflow::TensorShape(proto.tensor_shape()).num_elements();
-  if (!plain ||
-      (proto.tensor_content().empty() && elements > kMaxUnfoldedElements)) {
-    return "";
+  if (elements > static_cast<int64_t>(proto.ByteSizeLong())) {
+    if (elements > *unfolded_bytes / element_bytes) return "";
+    *unfolded_bytes -= elements * element_bytes;
   }
   Tensor tensor;
   if (!tensor.FromProto(proto)) return "";
@@ -415,11 +418,14 @@ std::string JsonReport(const GraphSummary& summary,
 
 std::string StructureReport(const tensorflow::GraphDef& graph) {
   std::string text;
+  int64_t unfolded_bytes = int64_t{1} << 28;
   for (const int i : GraphWiring(graph).ExecutionOrder()) {
     const NodeDef& node = graph.node(i);
     absl::StrAppend(&text, Printable(node.name()), " (", Printable(node.op()),
                     "): [", Printable(absl::StrJoin(node.input(), ", ")), "]");
-    if (node.op() == "Const") absl::StrAppend(&text, ConstText(node));
+    if (node.op() == "Const") {
+      absl::StrAppend(&text, ConstText(node, &unfolded_bytes));
+    }
     text.push_back('\n');
   }
   return text;

@@ -32,7 +32,8 @@ std::string JsonReport(const GraphSummary& summary,
                        const tensorflow::GraphDef* structure);
 
 // A line for each node in execution order, as --print_structure gives them:
-// "name (op): [inputs]", for a Const with its first values.
+// "name (op): [inputs]", for a Const with its first values unless they cannot
+// be read or would unfold to more than 256 MB (all such Consts together).
 std::string StructureReport(const tensorflow::GraphDef& graph);
 
 // Command lines ready to paste into a shell.
