@@ -4,8 +4,8 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -21,6 +21,7 @@
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
 #include "graph/verify.h"
 #include "logs_parser/range_table.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -108,11 +109,11 @@ class ChainBuilder {
   int layers_;
 };
 
-double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+// CPU time of this process: other work on the machine does not count.
+double CpuSeconds(const std::function<void()>& work) {
+  const std::clock_t start = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
 // Runs one transform several times on copies of `graph`; the last result goes
@@ -128,14 +129,15 @@ absl::StatusOr<double> MedianSeconds(const std::string& text,
   REQUANT_ASSIGN_OR_RETURN(context.parameters,
                            ResolveParameters(transform->spec, calls[0]));
   std::vector<double> seconds;
+  GraphDef copy;
   for (int i = 0; i < FLAGS_repeats; ++i) {
-    GraphDef copy = graph;
+    copy = graph;
     absl::Status status;
     seconds.push_back(
-        Seconds([&] { status = transform->run(context, &copy); }));
+        CpuSeconds([&] { status = transform->run(context, &copy); }));
     REQUANT_RETURN_IF_ERROR(status);
-    if (result != nullptr) *result = std::move(copy);
   }
+  if (result != nullptr) *result = std::move(copy);
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
 }
@@ -148,6 +150,7 @@ struct Row {
 class Benchmark {
  public:
   absl::Status Run(const std::vector<int>& sizes) {
+    REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
     for (int size : sizes) {
       std::fprintf(stderr, "%d nodes\n", size);
       REQUANT_RETURN_IF_ERROR(RunSize(size));
@@ -192,14 +195,14 @@ class Benchmark {
   absl::Status MeasureFiles(const GraphDef& graph) {
     const std::string path = absl::StrCat(FLAGS_work_dir, "/requant_bench.pb");
     absl::Status status;
-    Record("(write)", Seconds([&] {
+    Record("(write)", CpuSeconds([&] {
              status = WriteGraph(graph, path, GraphFormat::kBinary);
            }));
     REQUANT_RETURN_IF_ERROR(status);
-    Record("(read)", Seconds([&] { status = ReadGraph(path).status(); }));
+    Record("(read)", CpuSeconds([&] { status = ReadGraph(path).status(); }));
     REQUANT_RETURN_IF_ERROR(status);
     size_t problems = 0;
-    Record("(verify)", Seconds([&] {
+    Record("(verify)", CpuSeconds([&] {
              auto found = VerifyGraph(graph);
              status = found.status();
              if (found.ok()) problems = found->size();
@@ -250,7 +253,7 @@ class Benchmark {
   }
 
   void Print(const std::vector<int>& sizes) const {
-    std::printf("%-38s", "ns per node");
+    std::printf("%-38s", "CPU ns per node");
     for (int size : sizes) std::printf("%12d", size);
     std::printf("%14s%14s\n", "last/first", "stock/ours");
     for (const Row& row : rows_) {
