@@ -51,7 +51,7 @@ class Verifier {
         catalog_(graph.library()),
         problems_(options.max_problems) {}
 
-  std::vector<GraphProblem> Verify() {
+  absl::StatusOr<std::vector<GraphProblem>> Verify() {
     CheckNames();
     CheckInputs();
     const NodeOrder order = SortNodes(inputs_);
@@ -64,7 +64,8 @@ class Verifier {
     }
     CheckFunctions(graph_.library(), &catalog_, &problems_);
     if (options_.shapes && problems_.empty()) {
-      CheckShapes(graph_, ops_, inputs_, ports_, order.sorted, &problems_);
+      REQUANT_RETURN_IF_ERROR(
+          CheckShapes(graph_, ops_, inputs_, ports_, order.sorted, &problems_));
     }
     return problems_.Take();
   }

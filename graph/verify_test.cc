@@ -376,6 +376,24 @@ TEST(VerifyGraph, CountsGivenAsAttributesAllocateNothing) {
               ElementsAre(HasSubstr("takes 2147483647 inputs but has 2")));
 }
 
+TEST(VerifyGraph, SurvivesACrashOfTensorFlowsShapeFunctions) {
+  GraphDef graph = Frozen();
+  NodeDef* gather = graph.add_node();
+  gather->set_name("gather");
+  gather->set_op("GatherV2");
+  for (const char* input : {"b", "axis", "axis"}) gather->add_input(input);
+  Attribute("axis", "value", &graph).mutable_tensor()->set_int_val(0, 0);
+  Attribute("gather", "Tparams", &graph).set_type(tensorflow::DT_FLOAT);
+  Attribute("gather", "Tindices", &graph).set_type(tensorflow::DT_INT32);
+  Attribute("gather", "Taxis", &graph).set_type(tensorflow::DT_INT32);
+  EXPECT_THAT(Messages(graph), IsEmpty());
+  Attribute("gather", "batch_dims", &graph).set_i(1 << 20);
+  EXPECT_THAT(Messages(graph),
+              ElementsAre("semantics: TensorFlow's shape inference crashed "
+                          "(signal 6) at node \"gather\" (GatherV2); loading "
+                          "this graph into TensorFlow would do the same"));
+}
+
 TEST(VerifyGraph, LongAndBinaryNamesStayReadable) {
   GraphDef graph;
   graph.add_node()->set_name(std::string(1 << 20, 'x') + "\n");
