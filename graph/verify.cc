@@ -166,10 +166,12 @@ class Verifier {
       const int count = others[node->op()];
       problems_.Add(
           ProblemKind::kSemantics, node->name(),
-          absl::StrCat(
-              NodePlace{*node}.Describe(), " has an unknown op",
-              count == 0 ? "" : absl::StrCat(", as have ", count, " others"),
-              catalog_.DidYouMeanOp(node->op())));
+          absl::StrCat(NodePlace{*node}.Describe(), " has an unknown op",
+                       count == 0 ? ""
+                       : count == 1
+                           ? ", as has one other node"
+                           : absl::StrCat(", as have ", count, " others"),
+                       catalog_.DidYouMeanOp(node->op())));
     }
   }
 

@@ -139,9 +139,10 @@ TEST(VerifyGraph, ReportsAnUnknownOpOnceWithASuggestion) {
   Node("matmul", &graph)->set_op("MatMull");
   *graph.add_node() = *Node("matmul", &graph);
   graph.mutable_node(9)->set_name("other");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("semantics: node \"matmul\" (MatMull) has an unknown "
-                          "op, as have 1 others (did you mean \"MatMul\"?)"));
+  EXPECT_THAT(
+      Messages(graph),
+      ElementsAre("semantics: node \"matmul\" (MatMull) has an unknown "
+                  "op, as has one other node (did you mean \"MatMul\"?)"));
 }
 
 TEST(VerifyGraph, ReportsMissingAttributesButKnowsDefaults) {
