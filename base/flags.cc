@@ -1,6 +1,8 @@
 #include "base/flags.h"
 
+#include <fcntl.h>
 #include <gflags/gflags.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -19,6 +21,31 @@
 
 namespace requant {
 namespace {
+
+// TensorFlow's libraries write two notices to stderr as they are loaded, before
+// main, wherever oneDNN is on. The programs' stderr is for people, so it is
+// shut from before the first library's initialization (the preinit array of an
+// executable runs then) until after the last one's (the program's own
+// constructors do).
+int hidden_stderr = -1;
+
+void HideStderr() {
+  constexpr int kAboveStandardFds = 10;
+  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (null < 0) return;
+  hidden_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveStandardFds);
+  if (hidden_stderr >= 0) dup2(null, STDERR_FILENO);
+  close(null);
+}
+
+[[gnu::section(".preinit_array"),
+  gnu::used]] void (*const hide_stderr)() = HideStderr;
+
+[[gnu::constructor]] void ShowStderr() {
+  if (hidden_stderr < 0) return;
+  dup2(hidden_stderr, STDERR_FILENO);
+  close(hidden_stderr);
+}
 
 constexpr size_t kHelpColumns = 80;
 
