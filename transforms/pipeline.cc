@@ -4,13 +4,14 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/verify.h"
 
@@ -18,6 +19,7 @@ namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
+using tensorflow::NodeDef;
 
 struct Step {
   const RegisteredTransform* transform;
@@ -45,6 +47,26 @@ std::string Described(const std::vector<GraphProblem>& problems) {
                     problems.size() == 2 ? "" : "s", ")");
   }
   return text;
+}
+
+// "a" of "a:1".
+std::string NodeOf(const std::string& output) {
+  return output.substr(0, output.find(':'));
+}
+
+// An error when `graph` lacks one of the nodes that `flag` names.
+absl::Status CheckNames(std::string_view flag,
+                        const std::vector<std::string>& names,
+                        const GraphDef& graph) {
+  std::set<std::string> missing;
+  for (const std::string& name : names) missing.insert(NodeOf(name));
+  for (const NodeDef& node : graph.node()) missing.erase(node.name());
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<std::string> known;
+  for (const NodeDef& node : graph.node()) known.push_back(node.name());
+  return absl::NotFoundError(absl::StrCat(flag, " names \"", *missing.begin(),
+                                          "\", which is not in the graph",
+                                          DidYouMean(*missing.begin(), known)));
 }
 
 // Remembers what was wrong with the graph from the start, and names the
@@ -100,6 +122,54 @@ class PipelineVerifier {
   std::set<std::pair<std::string, std::string>> known_;
 };
 
+// The message behind the transform's name, unless it starts with it anyway.
+std::string WithName(const std::string& name, std::string_view message) {
+  return absl::StartsWith(message, name) ? std::string(message)
+                                         : absl::StrCat(name, ": ", message);
+}
+
+// Refuses a call that cannot work out for want of --outputs.
+absl::Status CheckOutputs(const TransformSpec& spec,
+                          const std::vector<std::string>& outputs,
+                          const GraphDef& graph) {
+  if (!spec.needs_outputs) return absl::OkStatus();
+  if (outputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.name,
+                     " needs the names of the graph's outputs; "
+                     "give them with --outputs"));
+  }
+  return CheckNames("--outputs", outputs, graph);
+}
+
+// Warns of --inputs and --outputs that the graph lacks: most transforms take no
+// notice of such a name, and a misspelt one then has no effect. Names that a
+// transform's parameters mention may yet come to be.
+void WarnOfMissingNames(const std::vector<Step>& steps,
+                        const PipelineOptions& options, const GraphDef& graph) {
+  std::set<std::string> mentioned;
+  bool checks_outputs = false;
+  for (const Step& step : steps) {
+    checks_outputs |= step.transform->spec.needs_outputs;
+    for (const auto& [name, values] : step.parameters.values()) {
+      mentioned.insert(values.begin(), values.end());
+    }
+  }
+  const auto warn = [&](std::string_view flag, std::vector<std::string> names) {
+    names.erase(std::remove_if(names.begin(), names.end(),
+                               [&](const std::string& name) {
+                                 return mentioned.count(NodeOf(name)) > 0;
+                               }),
+                names.end());
+    const absl::Status status = CheckNames(flag, names, graph);
+    if (!status.ok() && options.on_warning) {
+      options.on_warning(status.message());
+    }
+  };
+  warn("--inputs", options.inputs);
+  if (!checks_outputs) warn("--outputs", options.outputs);
+}
+
 // Runs one transform. With ignore_errors=true a failure leaves the graph as it
 // was and becomes a warning.
 absl::Status RunStep(const Step& step, const PipelineOptions& options,
@@ -112,19 +182,20 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
   context.inputs = options.inputs;
   context.outputs = options.outputs;
   context.parameters = step.parameters;
-  const absl::Status status = step.transform->run(context, graph);
+  absl::Status status =
+      CheckOutputs(step.transform->spec, options.outputs, *graph);
+  if (status.ok()) status = step.transform->run(context, graph);
   for (const std::string& note : context.notes) {
-    if (options.on_note) options.on_note(absl::StrCat(name, ": ", note));
+    if (options.on_note) options.on_note(WithName(name, note));
   }
   for (const std::string& warning : context.warnings) {
     if (options.on_warning) {
-      options.on_warning(absl::StrCat(name, ": ", warning));
+      options.on_warning(WithName(name, warning));
     }
   }
   if (status.ok()) return status;
   if (!ignore_errors) {
-    return absl::Status(status.code(),
-                        absl::StrCat(name, ": ", status.message()));
+    return absl::Status(status.code(), WithName(name, status.message()));
   }
   if (options.on_warning) {
     options.on_warning(
@@ -136,6 +207,11 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
 
 }  // namespace
 
+absl::Status CheckCalls(const std::vector<TransformCall>& calls,
+                        const TransformRegistry& registry) {
+  return ResolveCalls(calls, registry).status();
+}
+
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
                          const PipelineOptions& options, GraphDef* graph) {
@@ -143,6 +219,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                            ResolveCalls(calls, registry));
   int count = steps.size();
   if (options.stop_after >= 0) count = std::min(count, options.stop_after);
+  WarnOfMissingNames(steps, options, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
     if (options.on_start) options.on_start("", 0, count);

@@ -57,6 +57,8 @@ struct TransformSpec {
   std::string description = "";
   std::vector<ParameterSpec> parameters = {};
   std::string prerequisites = "none";
+  // Whether it is refused without --outputs, or when they are not in the graph.
+  bool needs_outputs = false;
 };
 
 // A transform's parameters as its user gave them, with defaults filled in. They
@@ -122,12 +124,13 @@ ModuleTransforms() {
   return *transforms;
 }
 
-struct [[gnu::visibility("hidden")]] TransformRegistration{
-    TransformRegistration(TransformFunction run, TransformSpec spec){
-        ModuleTransforms().push_back({std::move(spec), std::move(run)});
-}  // namespace requant
-}
-;
+// clang-format off
+struct [[gnu::visibility("hidden")]] TransformRegistration {
+  TransformRegistration(TransformFunction run, TransformSpec spec) {
+    ModuleTransforms().push_back({std::move(spec), std::move(run)});
+  }
+};
+// clang-format on
 
 // What a plugin shows before any C++ object of it is touched.
 struct PluginDescription {
