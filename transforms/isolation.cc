@@ -74,6 +74,9 @@ class StderrFilter {
     } else if (!absl::StartsWith(line, "terminate called")) {
       return false;
     }
+    // Protobuf's mark before a message that is printed, and that message's
+    // first line, tell nobody anything.
+    line = line.substr(0, line.find(" in goo.gle/debug"));
     *reason = std::string(absl::StripAsciiWhitespace(line));
     return true;
   }
@@ -137,8 +140,10 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
                     options.arguments.end());
   child.environment = TensorFlowEnvironment();
   child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
+  // TensorFlow's log repeats at length what its status then says. Level 3 keeps
+  // only what it says before it aborts.
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
-    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "1");
+    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "3");
   }
   child.timeout_seconds = options.timeout_seconds;
   return child;

@@ -1,6 +1,7 @@
 #include "transforms/pipeline.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -69,6 +70,17 @@ absl::Status CheckNames(std::string_view flag,
                                           DidYouMean(*missing.begin(), known)));
 }
 
+// A problem's message without the names in it, which transforms change.
+std::string WithoutNames(std::string_view message) {
+  std::string text;
+  bool in_name = false;
+  for (char c : message) {
+    if (c == '"') in_name = !in_name;
+    if (!in_name) text.push_back(c);
+  }
+  return text;
+}
+
 // Remembers what was wrong with the graph from the start, and names the
 // transform that adds to it.
 class PipelineVerifier {
@@ -82,7 +94,8 @@ class PipelineVerifier {
         VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
     std::vector<GraphProblem> structural;
     for (const GraphProblem& problem : problems) {
-      known_.emplace(problem.node, problem.message);
+      known_.insert(problem.message);
+      ++known_kinds_[WithoutNames(problem.message)];
       if (problem.kind == ProblemKind::kStructure) {
         structural.push_back(problem);
       }
@@ -103,13 +116,7 @@ class PipelineVerifier {
     REQUANT_ASSIGN_OR_RETURN(
         std::vector<GraphProblem> problems,
         VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
-    problems.erase(
-        std::remove_if(
-            problems.begin(), problems.end(),
-            [&](const GraphProblem& problem) {
-              return known_.count({problem.node, problem.message}) > 0;
-            }),
-        problems.end());
+    problems = New(std::move(problems));
     if (problems.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the transform \"", transform,
@@ -118,8 +125,27 @@ class PipelineVerifier {
   }
 
  private:
+  // Those that the graph did not have from the start. Under new names, as many
+  // as there were of a kind count as the old ones.
+  std::vector<GraphProblem> New(std::vector<GraphProblem> problems) const {
+    std::map<std::string, int> kinds;
+    for (const GraphProblem& problem : problems) {
+      ++kinds[WithoutNames(problem.message)];
+    }
+    const auto is_old = [&](const GraphProblem& problem) {
+      if (known_.count(problem.message) > 0) return true;
+      const std::string kind = WithoutNames(problem.message);
+      const auto known = known_kinds_.find(kind);
+      return known != known_kinds_.end() && kinds[kind] <= known->second;
+    };
+    problems.erase(std::remove_if(problems.begin(), problems.end(), is_old),
+                   problems.end());
+    return problems;
+  }
+
   const PipelineOptions& options_;
-  std::set<std::pair<std::string, std::string>> known_;
+  std::set<std::string> known_;
+  std::map<std::string, int> known_kinds_;
 };
 
 // The message behind the transform's name, unless it starts with it anyway.
