@@ -183,12 +183,26 @@ class Verifier {
     const OpEntry* op = ops_[id];
     if (op == nullptr) return;
     CheckDeprecation(place, *op->definition);
+    const size_t problems_before = problems_.size();
     CheckAttributes(place, *op, &catalog_, &problems_);
+    if (problems_.size() == problems_before) CheckCounts(place, *op);
     data_types_.clear();
     for (int64_t e = inputs_.first[id]; e < inputs_.first[id + 1]; ++e) {
       if (ports_[e] != kControlPort) data_types_.push_back(input_types_[e]);
     }
     CheckInputTypes(place, *op, data_types_, &problems_);
+  }
+
+  // Attributes may be good by themselves and yet make no sense as counts.
+  void CheckCounts(const NodePlace& place, const OpEntry& op) {
+    const auto& definition = *op.definition;
+    if (!CountTensors(definition.input_arg(), place.node, definition) ||
+        !CountTensors(definition.output_arg(), place.node, definition)) {
+      problems_.Add(ProblemKind::kSemantics, place.Path(),
+                    absl::StrCat(place.Describe(),
+                                 " has attributes that give no possible number "
+                                 "or type of inputs and outputs"));
+    }
   }
 
   void CheckDeprecation(const NodePlace& place,

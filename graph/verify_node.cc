@@ -199,6 +199,7 @@ class AttributeCheck {
     const auto type = place_.node.attr().find("dtype");
     if (type != place_.node.attr().end() &&
         type->second.value_case() == AttrValue::kType &&
+        tensorflow::DataType_IsValid(type->second.type()) &&
         type->second.type() != tensor.dtype()) {
       Report(absl::StrCat(
           "is declared ", tensorflow::DataTypeString(type->second.type()),

@@ -5,6 +5,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 
 namespace requant {
@@ -20,11 +21,17 @@ std::string_view Prefix(std::string_view text, size_t length) {
   return text.substr(0, length);
 }
 
+// Without control characters and broken UTF-8; quotes stay as they are.
+std::string Printable(std::string_view text) {
+  return absl::StrReplaceAll(absl::Utf8SafeCEscape(text),
+                             {{"\\'", "'"}, {"\\\"", "\""}});
+}
+
 }  // namespace
 
 std::string Quoted(std::string_view text) {
   const std::string_view shown = Prefix(text, kLongestName);
-  return absl::StrCat("\"", absl::Utf8SafeCEscape(shown),
+  return absl::StrCat("\"", Printable(shown),
                       shown.size() < text.size() ? "..." : "", "\"");
 }
 
@@ -33,7 +40,7 @@ std::string ShortReason(std::string_view message) {
   // A description of the whole node follows this.
   message = message.substr(0, message.find("; NodeDef: "));
   const std::string_view shown = Prefix(message, kLongestReason);
-  std::string text = absl::Utf8SafeCEscape(shown);
+  std::string text = Printable(shown);
   if (shown.size() < message.size()) {
     text += "...";
   } else if (!text.empty() && text.back() == '.') {
@@ -50,7 +57,7 @@ std::string NodePlace::Path() const {
 std::string NodePlace::Describe() const {
   const std::string text =
       absl::StrCat("node ", Quoted(node.name()), " (",
-                   absl::Utf8SafeCEscape(Prefix(node.op(), kLongestName)), ")");
+                   Printable(Prefix(node.op(), kLongestName)), ")");
   return function == nullptr
              ? text
              : absl::StrCat(text, " of function ", Quoted(function->name()));

@@ -405,7 +405,8 @@ constexpr char kFunctions[] = R"pb(
       node_def {
         name: "pack"
         op: "AddN"
-        input: "both:output"
+        input: "both:output:0"
+        input: "both:output:1"
         attr {
           key: "T"
           value { type: DT_FLOAT }
@@ -476,23 +477,6 @@ constexpr char kFunctions[] = R"pb(
         attr {
           key: "N"
           value { i: 3 }
-        }
-      }
-      node_def {
-        name: "again"
-        op: "PartitionedCall"
-        input: "sum:sum:0"
-        attr {
-          key: "Tin"
-          value { list { type: DT_FLOAT } }
-        }
-        attr {
-          key: "Tout"
-          value { list { type: DT_FLOAT } }
-        }
-        attr {
-          key: "f"
-          value { func { name: "triple" } }
         }
       }
       ret { key: "y" value: "sum:sum:0" }

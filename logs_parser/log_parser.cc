@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -64,9 +63,10 @@ class LogParser {
   // `lines` is whole lines, each with its line break.
   void ParseLines(std::string_view lines);
   void ParseLine(std::string_view line);
-  void AddRecord(const LogRecord& record);
+  // `entry` is the node's, or null when it is not known.
+  void AddRecord(const LogRecord& record, RangeEntry* entry);
   void AddMalformed(std::string reason, std::string_view candidate);
-  RangeEntry& EntryOf(std::string_view node);
+  RangeEntry* EntryOf(std::string_view node);
 
   const LogParserOptions options_;
   ParsedLogs result_;
@@ -126,41 +126,42 @@ void LogParser::ParseLines(std::string_view lines) {
 void LogParser::ParseLine(std::string_view line) {
   LogRecord record;
   if (options_.use_fast_way && ParseSingleRecord(line, &record)) {
-    AddRecord(record);
-    return;
+    const auto known = entries_.find(record.node);
+    if (known != entries_.end()) return AddRecord(record, known->second);
+    if (IsNodeName(record.node)) return AddRecord(record, nullptr);
   }
   FindRecords(
-      line, [this](const LogRecord& found) { AddRecord(found); },
+      line, [this](const LogRecord& found) { AddRecord(found, nullptr); },
       [this](std::string reason, std::string_view candidate) {
         AddMalformed(std::move(reason), candidate);
       });
 }
 
-RangeEntry& LogParser::EntryOf(std::string_view node) {
+RangeEntry* LogParser::EntryOf(std::string_view node) {
   const auto found = entries_.find(node);
-  if (found != entries_.end()) return *found->second;
-  RangeEntry& entry = result_.ranges.FindOrAdd(node);
-  entries_.emplace(node, &entry);
+  if (found != entries_.end()) return found->second;
+  RangeEntry* const entry = &result_.ranges.FindOrAdd(node);
+  entries_.emplace(node, entry);
   return entry;
 }
 
-void LogParser::AddRecord(const LogRecord& record) {
+void LogParser::AddRecord(const LogRecord& record, RangeEntry* entry) {
   if (options_.only_kind.has_value() && record.kind != *options_.only_kind) {
     ++counts().records_left_out;
     return;
   }
   ++counts().records;
-  RangeEntry& entry = EntryOf(record.node);
+  if (entry == nullptr) entry = EntryOf(record.node);
   const Place place{counts().file, line_number_};
   switch (record.kind) {
     case RecordKind::kRequantMinMax:
-      entry.AddRange(record.min, record.max, place);
+      entry->AddRange(record.min, record.max, place);
       break;
     case RecordKind::kMin:
-      entry.AddMin(record.min, place);
+      entry->AddMin(record.min, place);
       break;
     case RecordKind::kMax:
-      entry.AddMax(record.max, place);
+      entry->AddMax(record.max, place);
       break;
   }
 }

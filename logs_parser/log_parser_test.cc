@@ -90,7 +90,7 @@ TEST(ParseLog, CountsATruncatedLastLine) {
   EXPECT_EQ(logs.malformed(), 1);
   ASSERT_EQ(logs.first_malformed.size(), 1);
   EXPECT_EQ(DescribeMalformed(logs.first_malformed[0]),
-            "run.log:2: expected [<value>] after __min:, found a record cut "
+            "run.log:2: expected __min:[<value>], found a record cut "
             "short: ;a__print__;__min:[0.");
 }
 
@@ -217,7 +217,7 @@ TEST(ParseLogFiles, NamesAMissingFileAndADirectory) {
   EXPECT_NE(directory.message().find("Is a directory"), std::string::npos);
 }
 
-// One line of 128 MB: markers that are not ours, then no marker at all, and a
+// One line of 64 MB: markers that are not ours, then no marker at all, and a
 // record at the end.
 TEST(ParseLogFiles, ALineOfAnyLengthTakesBoundedMemory) {
   const std::string path = TestPath("long.log");
@@ -227,8 +227,8 @@ TEST(ParseLogFiles, ALineOfAnyLengthTakesBoundedMemory) {
   std::string_view record = ";a__print__;__min:[1]";
   const auto write_line = [&](int fd) {
     bool written = true;
-    for (int i = 0; i < 128; ++i) {
-      const std::string& part = i < 64 ? markers : noise;
+    for (int i = 0; i < 64; ++i) {
+      const std::string& part = i < 32 ? markers : noise;
       written &= write(fd, part.data(), part.size()) > 0;
     }
     written &= write(fd, record.data(), record.size()) > 0;

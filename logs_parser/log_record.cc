@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -35,39 +36,37 @@ constexpr std::array<Message, 3> kMessages = {
      {"__min:", RecordKind::kMin},
      {"__max:", RecordKind::kMax}}};
 
-// The characters of TensorFlow's node names.
-#define REQUANT_NODE "[A-Za-z0-9_.][A-Za-z0-9_./\\\\>-]*"
-#define REQUANT_NUMBER                                          \
-  "[+-]?(?:(?:[0-9]+\\.?[0-9]*|\\.[0-9]+)(?:[eE][+-]?[0-9]+)?|" \
-  "(?i:nan|inf|infinity))"
-#define REQUANT_ROW " *" REQUANT_NUMBER "(?: +" REQUANT_NUMBER ")* *"
-#define REQUANT_ROWS "(?:\\[" REQUANT_ROW "\\])+"
-#define REQUANT_TENSOR \
-  "\\[(?:" REQUANT_ROW "|" REQUANT_ROWS "|(?:\\[" REQUANT_ROWS "\\])+)\\]"
+constexpr char kNode[] = R"([A-Za-z0-9_.][A-Za-z0-9_./\\>-]*)";
+constexpr char kNumber[] =
+    R"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    R"(|(?i:nan|inf|infinity)))";
 
-// Latin1: a log may hold any bytes, and the grammar is ASCII.
-const RE2& NodePattern() {
-  static const RE2* const pattern = new RE2(REQUANT_NODE, RE2::Latin1);
-  return *pattern;
+// A tensor of rank 0 to 3 as Print writes it.
+std::string TensorPattern() {
+  const std::string row = absl::StrCat(" *", kNumber, "(?: +", kNumber, ")* *");
+  const std::string rows = absl::StrCat(R"((?:\[)", row, R"(\])+)");
+  const std::string blocks = absl::StrCat(R"((?:\[)", rows, R"(\])+)");
+  return absl::StrCat(R"((\[(?:)", row, "|", rows, "|", blocks, R"()\]))");
 }
 
-const RE2& TensorPattern() {
-  static const RE2* const pattern =
-      new RE2("(" REQUANT_TENSOR ")", RE2::Latin1);
-  return *pattern;
+struct Grammar {
+  // Latin1: a log may hold any bytes, and the grammar is ASCII.
+  RE2 node{kNode, RE2::Latin1};
+  RE2 tensor{TensorPattern(), RE2::Latin1};
+  // Captures: node, the two tensors of a range, that of a min, that of a max.
+  RE2 record{absl::StrCat(";(", kNode,
+                          ")__print__;__(?:requant_min_max:", TensorPattern(),
+                          TensorPattern(), "|min:", TensorPattern(),
+                          "|max:", TensorPattern(), ")"),
+             RE2::Latin1};
+};
+
+const Grammar& TheGrammar() {
+  static const Grammar* const grammar = new Grammar;
+  return *grammar;
 }
 
-const RE2& RecordPattern() {
-  static const RE2* const pattern =
-      new RE2(";(" REQUANT_NODE
-              ")__print__;__(?:"
-              "requant_min_max:(" REQUANT_TENSOR ")(" REQUANT_TENSOR
-              ")|min:(" REQUANT_TENSOR ")|max:(" REQUANT_TENSOR "))",
-              RE2::Latin1);
-  return *pattern;
-}
-
-// The numbers of a text that matches REQUANT_TENSOR; the first that is not
+// The numbers of a text that matches TensorPattern(); the first that is not
 // finite, or else the one that `better` prefers to all others.
 float Reduce(std::string_view tensor,
              absl::FunctionRef<bool(float a, float b)> better) {
@@ -96,7 +95,7 @@ float Greatest(std::string_view tensor) {
 // A record at the start of `text`, of which it removes it.
 bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   std::string_view range_min, range_max, min, max;
-  if (!RE2::Consume(text, RecordPattern(), &record->node, &range_min,
+  if (!RE2::Consume(text, TheGrammar().record, &record->node, &range_min,
                     &range_max, &min, &max)) {
     return false;
   }
@@ -117,9 +116,8 @@ bool ConsumeRecord(std::string_view* text, LogRecord* record) {
 // Why `values`, the text after the message, is not what the message needs.
 std::string ValuesProblem(const Message& message, std::string_view values) {
   const bool two = message.kind == RecordKind::kRequantMinMax;
-  const std::string expected =
-      absl::StrCat("expected ", two ? "[<min>][<max>]" : "[<value>]", " after ",
-                   message.text);
+  const std::string expected = absl::StrCat(
+      "expected ", message.text, two ? "[<min>][<max>]" : "[<value>]");
   if (absl::StrContains(values, "...")) {
     return absl::StrCat(expected,
                         ", found values left out (\"...\"): log with a larger "
@@ -174,7 +172,7 @@ std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
 std::optional<std::string> ParseCandidate(const Candidate& candidate,
                                           LogRecord* record) {
   if (!candidate.starts_with_semicolon) return "no ';' before the node's name";
-  if (!RE2::FullMatch(candidate.node, NodePattern())) {
+  if (!IsNodeName(candidate.node)) {
     return "the text between ';' and __print__ is not a node's name";
   }
   if (candidate.message == nullptr) return "the record is cut short";
@@ -183,41 +181,65 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
     return ValuesProblem(*candidate.message, candidate.values);
   }
   // Other text that starts with a bracket may follow, but not another value.
-  if (RE2::Consume(&rest, TensorPattern())) {
-    return absl::StrCat("too many values after ", candidate.message->text);
+  if (RE2::Consume(&rest, TheGrammar().tensor)) {
+    return absl::StrCat("more values than ", candidate.message->text, " has");
   }
   return std::nullopt;
 }
 
-// Reads "[<finite number>]" at the start of `text` and removes it.
-bool ConsumeScalar(std::string_view* text, float* value) {
-  if (text->size() < 3 || text->front() != '[') return false;
-  const char first = (*text)[1];
-  if (!absl::ascii_isdigit(first) && first != '-') return false;
-  const auto [end, error] =
-      std::from_chars(text->data() + 1, text->data() + text->size(), *value);
-  if (error != std::errc() || !std::isfinite(*value)) return false;
-  if (end == text->data() + text->size() || *end != ']') return false;
-  text->remove_prefix(end + 1 - text->data());
-  return true;
+// Reads a number without an exponent that ends before ']', of at most 15
+// digits, and returns its end. Such digits as a whole number and the power of
+// ten are both exact doubles, so that their quotient is the double nearest to
+// the number; and the float nearest to that is the float nearest to the number,
+// unless that double lies right in the middle of two floats. Null when any of
+// this does not hold.
+const char* ReadShortNumber(const char* text, const char* end, float* value) {
+  static constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3, 1e4,  1e5,
+                                            1e6,  1e7,  1e8,  1e9, 1e10, 1e11,
+                                            1e12, 1e13, 1e14, 1e15};
+  constexpr int kMaxDigits = 15;
+  uint64_t whole = 0;
+  int digits = 0;
+  const char* point = nullptr;
+  for (; text < end; ++text) {
+    if (absl::ascii_isdigit(*text)) {
+      if (digits++ == kMaxDigits) return nullptr;
+      whole = whole * 10 + (*text - '0');
+    } else if (*text == '.' && point == nullptr) {
+      point = text;
+    } else {
+      break;
+    }
+  }
+  if (digits == 0 || text == end || *text != ']') return nullptr;
+  const size_t fraction = point == nullptr ? 0 : text - point - 1;
+  const double quotient = static_cast<double>(whole) / kPowersOfTen[fraction];
+  uint64_t bits;
+  std::memcpy(&bits, &quotient, sizeof(bits));
+  // A double has 29 bits more than a float.
+  if ((bits & 0x1fffffff) == 0x10000000) return nullptr;
+  *value = static_cast<float>(quotient);
+  return text;
 }
 
-bool IsNodeName(std::string_view name) {
-  static const std::array<bool, 256>* const allowed = [] {
-    auto* table = new std::array<bool, 256>();
-    for (int c = 0; c < 128; ++c) {
-      (*table)[c] = absl::ascii_isalnum(c) ||
-                    (c != 0 && std::strchr("_./\\>-", c) != nullptr);
-    }
-    return table;
-  }();
-  if (name.empty()) return false;
-  if (!absl::ascii_isalnum(name[0]) && name[0] != '_' && name[0] != '.') {
-    return false;
+// Reads "[<finite number>]" at the start of `text` and removes it.
+bool ConsumeScalar(std::string_view* text, float* value) {
+  const char* const end = text->data() + text->size();
+  const char* begin = text->data() + 1;
+  if (text->size() < 3 || text->front() != '[') return false;
+  const bool negative = *begin == '-';
+  if (negative) ++begin;
+  if (!absl::ascii_isdigit(*begin)) return false;
+  const char* rest = ReadShortNumber(begin, end, value);
+  if (rest == nullptr) {
+    const std::from_chars_result result = std::from_chars(begin, end, *value);
+    if (result.ec != std::errc() || !std::isfinite(*value)) return false;
+    rest = result.ptr;
   }
-  bool good = true;
-  for (const unsigned char c : name) good &= (*allowed)[c];
-  return good;
+  if (rest == end || *rest != ']') return false;
+  if (negative) *value = -*value;
+  text->remove_prefix(rest + 1 - text->data());
+  return true;
 }
 
 std::string_view RestAfterLast(char separator, std::string_view text) {
@@ -249,6 +271,10 @@ void FindRecords(
   }
 }
 
+bool IsNodeName(std::string_view name) {
+  return RE2::FullMatch(name, TheGrammar().node);
+}
+
 bool ParseSingleRecord(std::string_view line, LogRecord* record) {
   if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   if (line.empty() || line.back() != ']') return false;
@@ -265,7 +291,7 @@ bool ParseSingleRecord(std::string_view line, LogRecord* record) {
   head.remove_suffix(kPrintSuffix.size());
   record->kind = message->kind;
   record->node = RestAfterLast(';', head);
-  if (!IsNodeName(record->node)) return false;
+  if (record->node.empty()) return false;
   const std::string_view before =
       head.substr(0, record->node.data() - 1 - head.data());
   if (absl::StrContains(before, kPrintSuffix)) return false;

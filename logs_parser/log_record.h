@@ -42,9 +42,13 @@ void FindRecords(
     absl::FunctionRef<void(std::string reason, std::string_view candidate)>
         on_malformed);
 
+// Whether `name` has only the characters of TensorFlow's node names.
+bool IsNodeName(std::string_view name);
+
 // The fast way for most lines: true when `line` ends with one record of finite
-// scalars and has no other candidate. On false nothing is known about the line,
-// and FindRecords decides.
+// scalars and has no other candidate, provided that IsNodeName(record->node),
+// which it leaves to the caller, who knows most names already. On false nothing
+// is known about the line, and FindRecords decides.
 bool ParseSingleRecord(std::string_view line, LogRecord* record);
 
 }  // namespace requant

@@ -4,11 +4,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -124,7 +126,7 @@ TEST(FindRecords, FindsTheRecordThatCutsAnother) {
   const Found in_values = Find(";a__print__;__min:[1.;b__print__;__min:[2]5]");
   EXPECT_EQ(in_values.records, Strings{"b min 2"});
   EXPECT_EQ(in_values.reasons,
-            Strings{"expected [<value>] after __min:, found a record cut "
+            Strings{"expected __min:[<value>], found a record cut "
                     "short"});
   const Found in_message = Find(";a__print__;__requ;b__print__;__min:[2]");
   EXPECT_EQ(in_message.records, Strings{"b min 2"});
@@ -150,15 +152,14 @@ TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
   EXPECT_EQ(Reason(";a/hi I0101 b__print__;__min:[1]"),
             "the text between ';' and __print__ is not a node's name");
   EXPECT_EQ(Reason(";a__print__;__min:[0.1 0.2...]"),
-            "expected [<value>] after __min:, found values left out "
+            "expected __min:[<value>], found values left out "
             "(\"...\"): log with a larger summarize");
-  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "too many values after __min:");
+  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "more values than __min: has");
   EXPECT_EQ(Reason(";a__print__;__requant_min_max:[1]"),
-            "expected [<min>][<max>] after __requant_min_max:, found a record "
+            "expected __requant_min_max:[<min>][<max>], found a record "
             "cut short");
-  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected [<value>] after __max:");
-  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"),
-            "expected [<value>] after __max:");
+  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected __max:[<value>]");
+  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"), "expected __max:[<value>]");
 }
 
 TEST(FindRecords, TextInBracketsAfterARecordIsNoValue) {
@@ -224,6 +225,42 @@ std::string RandomLine(std::mt19937& random) {
   return line;
 }
 
+// What the fast way makes of a number, or nothing.
+std::optional<float> FastNumber(const std::string& number) {
+  LogRecord record;
+  if (!ParseSingleRecord(absl::StrCat(";a__print__;__min:[", number, "]"),
+                         &record)) {
+    return std::nullopt;
+  }
+  return record.min;
+}
+
+TEST(ParseSingleRecord, RoundsNumbersNearTheMiddleOfTwoFloats) {
+  std::mt19937 random(9);
+  for (int repeat = 0; repeat < 100000; ++repeat) {
+    const float low = std::ldexp(1 + random() / 4294967296.0f,
+                                 static_cast<int>(random() % 40) - 12);
+    const double middle =
+        (static_cast<double>(low) + std::nextafter(low, 1e30f)) / 2;
+    const std::string number =
+        absl::StrFormat("%.*g", 6 + static_cast<int>(random() % 12), middle);
+    float expected = 0;
+    ASSERT_TRUE(absl::SimpleAtof(number, &expected));
+    ASSERT_EQ(FastNumber(number), expected) << number;
+  }
+}
+
+TEST(ParseSingleRecord, TakesOnlyWhatTheGrammarCallsANumber) {
+  for (const char* number :
+       {"1.", "1.5.2", "-", "--1", "1e", "0x10", "1,5", ".", "", " 1", "1 ",
+        "inf", "-nan", "1e99", "12-3"}) {
+    const Found found = Find(absl::StrCat(";a__print__;__min:[", number, "]"));
+    if (FastNumber(number).has_value()) {
+      EXPECT_EQ(found.records.size(), 1) << number;
+    }
+  }
+}
+
 bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 // The fast way may only give what the grammar gives, and must not be idle.
@@ -233,7 +270,7 @@ TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
   for (int repeat = 0; repeat < 200000; ++repeat) {
     const std::string line = RandomLine(random);
     LogRecord fast;
-    if (!ParseSingleRecord(line, &fast)) continue;
+    if (!ParseSingleRecord(line, &fast) || !IsNodeName(fast.node)) continue;
     ++taken;
     std::vector<LogRecord> records;
     int malformed = 0;

@@ -83,17 +83,17 @@ std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
 }
 
 absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
-                                          const std::string& path) {
+                                          const std::string& file) {
   if (proto.version() > kVersion) {
     return absl::InvalidArgumentError(
-        absl::StrCat(path, " is a RangeTable of version ", proto.version(),
+        absl::StrCat(file, " is a RangeTable of version ", proto.version(),
                      ", and this program reads version ", kVersion,
                      ": parse the log again, or use a newer requant"));
   }
   if (proto.version() < kVersion ||
       proto.entry_count() != proto.entries_size()) {
     return absl::DataLossError(absl::StrCat(
-        path, " is cut short: it has ", proto.entries_size(), " entries of ",
+        file, " is cut short: it has ", proto.entries_size(), " entries of ",
         proto.entry_count(), "; parse the log again"));
   }
   RangeTable table;
@@ -105,7 +105,7 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
       problem = "the same output twice";
     }
     if (!problem.empty()) {
-      return absl::DataLossError(absl::StrCat(path, " is damaged: it has ",
+      return absl::DataLossError(absl::StrCat(file, " is damaged: it has ",
                                               problem, " (node \"", key.first,
                                               "\"); parse the log again"));
     }
@@ -187,7 +187,7 @@ void RangeTable::Merge(const RangeTable& other) {
   }
 }
 
-absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {
+absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
   RangeTableProto proto;
   proto.set_format(kFormat);
   proto.set_version(kVersion);
@@ -195,32 +195,47 @@ absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {
   for (const auto& [key, entry] : table.entries()) {
     EntryToProto(key, entry, proto.add_entries());
   }
-  // A serialized protobuf message is limited to 2 GB.
+  // The limit of a protobuf message.
   if (proto.ByteSizeLong() >
       static_cast<size_t>(std::numeric_limits<int>::max())) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot write ", path,
-        ": a RangeTable file holds at most 2 GB (500 million values)"));
+    return absl::ResourceExhaustedError(
+        "a RangeTable file holds at most 2 GB (500 million values): log fewer "
+        "batches or nodes");
   }
-  return WriteFileAtomically(path, proto.SerializeAsString());
+  return proto.SerializeAsString();
 }
 
-absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
-  REQUANT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
+                                           const std::string& file) {
   if (!StartsLikeRangeTable(contents)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path,
+        file,
         " is not a RangeTable file: expected one that parse_min_max_log "
         "--output wrote"));
   }
   RangeTableProto proto;
   if (!proto.ParseFromString(contents) || proto.format() != kFormat) {
     return absl::DataLossError(
-        absl::StrCat(path,
+        absl::StrCat(file,
                      " is damaged: it does not decode as a RangeTable; "
                      "parse the log again"));
   }
-  return TableFromProto(proto, path);
+  return TableFromProto(proto, file);
+}
+
+absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {
+  const absl::StatusOr<std::string> contents = SerializeRangeTable(table);
+  if (!contents.ok()) {
+    return absl::Status(
+        contents.status().code(),
+        absl::StrCat("cannot write ", path, ": ", contents.status().message()));
+  }
+  return WriteFileAtomically(path, *contents);
+}
+
+absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  return ParseRangeTable(contents, path);
 }
 
 bool StartsLikeRangeTable(std::string_view head) {

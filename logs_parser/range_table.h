@@ -87,11 +87,18 @@ class RangeTable {
   Entries entries_;
 };
 
-// Writes `table` atomically. Equal tables give equal bytes.
-absl::Status WriteRangeTable(const RangeTable& table, const std::string& path);
+// The contents of a RangeTable file. Equal tables give equal bytes. Fails for a
+// table of more than 2 GB.
+absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table);
 
-// Errors name the file: missing, not a RangeTable file, of a newer version, cut
-// short, or with contents that no writer makes.
+// Reads the contents of a RangeTable file. Errors name `file`: not a
+// RangeTable, of a newer version, cut short, or with contents that no writer
+// makes.
+absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
+                                           const std::string& file);
+
+// The same with a file, which is written atomically.
+absl::Status WriteRangeTable(const RangeTable& table, const std::string& path);
 absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path);
 
 // Whether a file that starts with `head` is a RangeTable file; 32 bytes

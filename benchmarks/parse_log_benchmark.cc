@@ -1,0 +1,363 @@
+// Our log parser side by side with TensorFlow's own, which is part of its
+// freeze_requantization_ranges: speed and peak memory on the same log, and
+// whether both choose the same ranges. Every measurement has a process of its
+// own.
+//
+//   bazel run //benchmarks:parse_log_benchmark
+
+#include <dlfcn.h>
+#include <gflags/gflags.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/flags.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "logs_parser/log_parser.h"
+#include "logs_parser/range_drift.h"
+#include "logs_parser/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+
+DEFINE_int64(megabytes, 1000, "Size of the log, in millions of bytes.");
+DEFINE_int32(nodes, 40, "Number of nodes in the log.");
+DEFINE_int32(repeats, 3, "Runs of each parser, in turn; the best one counts.");
+DEFINE_string(
+    directory, "",
+    "Where the log is written, and removed after; $TMPDIR or /tmp when "
+    "not given.");
+DEFINE_string(child, "", "For the program's own use: ours or stock.");
+DEFINE_string(log, "", "For the program's own use: the log.");
+
+namespace tensorflow::graph_transforms {
+
+// As the library that comes with TensorFlow's wheel has them; its headers for
+// them are not in the wheel.
+struct TransformFuncContext {
+  std::vector<std::string> input_names;
+  std::vector<std::string> output_names;
+  std::map<std::string, std::vector<std::string>> params;
+};
+using TransformFunc = std::function<absl::Status(
+    const GraphDef&, const TransformFuncContext&, GraphDef*)>;
+
+}  // namespace tensorflow::graph_transforms
+
+namespace requant {
+namespace {
+
+using tensorflow::graph_transforms::TransformFunc;
+using tensorflow::graph_transforms::TransformFuncContext;
+
+constexpr char kProgram[] = "parse_log_benchmark";
+constexpr double kMinSpeedRatio = 8;
+constexpr double kMaxMemoryRatio = 0.1;
+
+// Node -> the range chosen, as text that is equal for equal floats.
+using Choices = std::map<std::string, std::string>;
+
+std::string RangeText(float min, float max) {
+  return absl::StrFormat("%.9g %.9g", min, max);
+}
+
+std::string NodeName(int i) {
+  return absl::StrFormat(
+      "import/dnn/hiddenlayer_%d/MatMul_eightbit/"
+      "requant_range_of_the_layer_%02d",
+      i, i);
+}
+
+// As Print writes it: six digits, or nine when six do not give it back.
+std::string FloatText(float value) {
+  std::string text = absl::StrFormat("%.6g", value);
+  float read_back = 0;
+  if (absl::SimpleAtof(text, &read_back) && read_back == value) return text;
+  return absl::StrFormat("%.9g", value);
+}
+
+std::string RandomLines(int64_t bytes, std::mt19937& random) {
+  std::normal_distribution<float> min(-3, 0.2f), max(7, 0.3f);
+  std::string lines;
+  while (static_cast<int64_t>(lines.size()) < bytes) {
+    for (int i = 0; i < FLAGS_nodes; ++i) {
+      absl::StrAppend(&lines, ";", NodeName(i), "__print__;__requant_min_max:[",
+                      FloatText(min(random)), "][", FloatText(max(random)),
+                      "]\n");
+      if (random() % 20 != 0) continue;
+      absl::StrAppend(&lines,
+                      "2026-01-02 03:04:05.678901: I tensorflow/core/"
+                      "platform/cpu_feature_guard.cc:210] step ",
+                      random() % 100000, " done; batch of 1024\n");
+    }
+  }
+  return lines;
+}
+
+absl::Status WriteLog(const std::string& path) {
+  std::FILE* file = std::fopen(path.c_str(), "wb");
+  if (file == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot write ", path));
+  }
+  std::mt19937 random(1);
+  constexpr int64_t kChunk = 1000000;
+  bool written = true;
+  for (int64_t i = 0; i < FLAGS_megabytes; ++i) {
+    const std::string lines = RandomLines(kChunk, random);
+    written &= std::fwrite(lines.data(), 1, lines.size(), file) == lines.size();
+  }
+  written &= std::fclose(file) == 0;
+  if (written) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path));
+}
+
+absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {
+  REQUANT_ASSIGN_OR_RETURN(const ParsedLogs logs, ParseLogFiles({log}));
+  Choices choices;
+  for (const auto& [key, entry] : logs.ranges.entries()) {
+    const RangeChoice choice = ChooseRange(entry, {});
+    choices[key.first] =
+        RangeText(choice.min.value_or(NAN), choice.max.value_or(NAN));
+  }
+  return choices;
+}
+
+// libtensorflow_cc lies beside libtensorflow_framework.
+absl::StatusOr<TransformFunc> StockFreeze() {
+  Dl_info info;
+  char path[PATH_MAX];
+  void* const framework = dlsym(
+      RTLD_DEFAULT, "_ZN10tensorflow8GraphDefC1EPN6google8protobuf5ArenaE");
+  if (framework == nullptr || dladdr(framework, &info) == 0 ||
+      realpath(info.dli_fname, path) == nullptr) {
+    return absl::NotFoundError("cannot find libtensorflow_framework.so.2");
+  }
+  const std::string directory(path, std::strrchr(path, '/') - path);
+  void* const library =
+      dlopen(absl::StrCat(directory, "/libtensorflow_cc.so.2").c_str(),
+             RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return absl::NotFoundError(dlerror());
+  using Registry = std::map<std::string, TransformFunc>;
+  const auto get_registry = reinterpret_cast<Registry* (*)()>(dlsym(
+      library,
+      "_ZN10tensorflow16graph_transforms20GetTransformRegistryB5cxx11Ev"));
+  if (get_registry == nullptr) return absl::NotFoundError(dlerror());
+  return get_registry()->at("freeze_requantization_ranges");
+}
+
+float ScalarOf(const tensorflow::NodeDef& node) {
+  const tensorflow::TensorProto& tensor = node.attr().at("value").tensor();
+  float value = NAN;
+  if (tensor.float_val_size() > 0) {
+    value = tensor.float_val(0);
+  } else if (tensor.tensor_content().size() == sizeof(value)) {
+    std::memcpy(&value, std::string(tensor.tensor_content()).data(),
+                sizeof(value));
+  }
+  return value;
+}
+
+absl::StatusOr<Choices> ParseWithStock(const TransformFunc& freeze,
+                                       const std::string& log) {
+  tensorflow::GraphDef graph, frozen;
+  for (int i = 0; i < FLAGS_nodes; ++i) {
+    tensorflow::NodeDef* node = graph.add_node();
+    node->set_name(NodeName(i));
+    node->set_op("RequantizationRange");
+  }
+  TransformFuncContext context;
+  context.params["min_max_log_file"] = {log};
+  REQUANT_RETURN_IF_ERROR(freeze(graph, context, &frozen));
+  std::map<std::string, float> constants;
+  for (const tensorflow::NodeDef& node : frozen.node()) {
+    constants[node.name()] = ScalarOf(node);
+  }
+  Choices choices;
+  for (const tensorflow::NodeDef& node : graph.node()) {
+    choices[node.name()] = RangeText(constants[node.name() + "/frozen_min"],
+                                     constants[node.name() + "/frozen_max"]);
+  }
+  return choices;
+}
+
+int64_t PeakMemory() {
+  rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss * int64_t{1024};
+}
+
+// In a child: parses the log and reports "<seconds> <peak bytes> <peak bytes
+// before>" and then the choices.
+absl::Status RunAsChild() {
+  const bool ours = FLAGS_child == "ours";
+  TransformFunc freeze;
+  if (!ours) {
+    REQUANT_ASSIGN_OR_RETURN(freeze, StockFreeze());
+  }
+  const int64_t before = PeakMemory();
+  const auto start = std::chrono::steady_clock::now();
+  REQUANT_ASSIGN_OR_RETURN(
+      const Choices choices,
+      ours ? ParseWithOurs(FLAGS_log) : ParseWithStock(freeze, FLAGS_log));
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count();
+  ReportToParent(absl::StrFormat("%.6f %d %d", seconds, PeakMemory(), before));
+  for (const auto& [node, range] : choices) {
+    ReportToParent(absl::StrCat(node, " ", range));
+  }
+  return absl::OkStatus();
+}
+
+struct Measurement {
+  double seconds = 0;
+  double peak = 0;
+  // Without what the program and its libraries take before they parse.
+  double increase = 0;
+  std::vector<std::string> choices;
+};
+
+absl::StatusOr<Measurement> Measure(const std::string& parser,
+                                    const std::string& log) {
+  ChildOptions options;
+  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
+  options.argv = {own_path, absl::StrCat("--child=", parser),
+                  absl::StrCat("--log=", log),
+                  absl::StrCat("--nodes=", FLAGS_nodes)};
+  std::vector<std::string> lines;
+  options.on_report = [&](std::string_view line) { lines.emplace_back(line); };
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
+  if (result.exit_code != 0 || lines.empty()) {
+    return absl::InternalError(
+        absl::StrCat("the child for ", parser, " ", DescribeEnd(result, 0)));
+  }
+  const std::vector<std::string> fields = absl::StrSplit(lines[0], ' ');
+  Measurement measurement;
+  double before = 0;
+  if (fields.size() != 3 ||
+      !absl::SimpleAtod(fields[0], &measurement.seconds) ||
+      !absl::SimpleAtod(fields[1], &measurement.peak) ||
+      !absl::SimpleAtod(fields[2], &before)) {
+    return absl::InternalError(absl::StrCat("unexpected report: ", lines[0]));
+  }
+  measurement.increase = measurement.peak - before;
+  measurement.choices.assign(lines.begin() + 1, lines.end());
+  return measurement;
+}
+
+void KeepBest(Measurement measured, std::optional<Measurement>* best) {
+  if (!best->has_value() || measured.seconds < (*best)->seconds) {
+    *best = std::move(measured);
+  }
+}
+
+void Print(std::string_view parser, const Measurement& measurement,
+           double bytes) {
+  std::printf(
+      "%-11s %8.2f s %8.0f MB/s   peak memory %6.0f MB, %5.0f MB of it to "
+      "parse: %.3f bytes per byte of log\n",
+      std::string(parser).c_str(), measurement.seconds,
+      bytes / measurement.seconds / 1e6, measurement.peak / 1e6,
+      measurement.increase / 1e6, measurement.increase / bytes);
+}
+
+absl::Status Compare(const std::string& log) {
+  REQUANT_RETURN_IF_ERROR(WriteLog(log));
+  struct stat info;
+  if (stat(log.c_str(), &info) != 0) return absl::NotFoundError(log);
+  std::printf("log: %lld bytes, %d nodes; best of %d runs each\n",
+              static_cast<long long>(info.st_size), FLAGS_nodes, FLAGS_repeats);
+  std::optional<Measurement> ours, stock;
+  for (int i = 0; i < FLAGS_repeats; ++i) {
+    REQUANT_ASSIGN_OR_RETURN(Measurement our_run, Measure("ours", log));
+    REQUANT_ASSIGN_OR_RETURN(Measurement stock_run, Measure("stock", log));
+    KeepBest(std::move(our_run), &ours);
+    KeepBest(std::move(stock_run), &stock);
+  }
+  Print("requant", *ours, info.st_size);
+  Print("TensorFlow", *stock, info.st_size);
+  const double speed = stock->seconds / ours->seconds;
+  const double memory = ours->increase / stock->increase;
+  std::printf("speed %.1f times TensorFlow's (target: at least %g): %s\n",
+              speed, kMinSpeedRatio,
+              speed >= kMinSpeedRatio ? "met" : "MISSED");
+  std::printf("memory %.3f of TensorFlow's (target: under %g): %s\n", memory,
+              kMaxMemoryRatio, memory < kMaxMemoryRatio ? "met" : "MISSED");
+  if (ours->choices != stock->choices) {
+    return absl::InternalError("the two chose different ranges");
+  }
+  std::printf("ranges chosen: the same for all %zu nodes\n",
+              ours->choices.size());
+  return absl::OkStatus();
+}
+
+std::string TemporaryDirectory() {
+  if (!FLAGS_directory.empty()) return FLAGS_directory;
+  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
+    if (const char* value = std::getenv(name)) return value;
+  }
+  return "/tmp";
+}
+
+absl::Status Run() {
+  if (!FLAGS_child.empty()) return RunAsChild();
+  if (FLAGS_megabytes < 1 || FLAGS_nodes < 1 || FLAGS_repeats < 1) {
+    return absl::InvalidArgumentError(
+        "--megabytes, --nodes and --repeats are at least 1");
+  }
+  std::string directory = TemporaryDirectory() + "/parse_log_benchmark.XXXXXX";
+  if (mkdtemp(directory.data()) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot create ", directory, ": ", std::strerror(errno)));
+  }
+  const std::string log = directory + "/min_max.log";
+  absl::Cleanup remove = [&] {
+    unlink(log.c_str());
+    rmdir(directory.c_str());
+  };
+  return Compare(log);
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  const ProgramHelp help = {
+      kProgram,
+      "Compares our log parser with TensorFlow's freeze_requantization_ranges.",
+      "parse_log_benchmark --megabytes=1000",
+      {__FILE__},
+      ""};
+  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+  const absl::Status status = Run();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Main(argc, argv); }

@@ -1,0 +1,122 @@
+// Prints what a graph takes, gives and is made of.
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/flags.h"
+#include "base/status_macros.h"
+#include "graph/graph_io.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "transforms/summarize.h"
+#include "transforms/summary_report.h"
+
+DEFINE_string(in_graph, "",
+              "The graph: a binary or text GraphDef (told apart by content), a "
+              "MetaGraphDef or a SavedModel directory.");
+DEFINE_bool(print_structure, false,
+            "Print every node with its op and inputs, in execution order.");
+DEFINE_string(saved_model_tags, "",
+              "Which graph of a SavedModel, as tags separated by commas; "
+              "empty: the only one, or the one tagged serve.");
+DEFINE_string(format, "text", "text or json.");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "summarize_graph";
+
+ProgramHelp Help() {
+  return {kProgram,
+          "Lists a graph's likely inputs and outputs (the best first), its "
+          "signatures, variables, size and ops, and the command lines to go "
+          "on with.",
+          "summarize_graph --in_graph=frozen.pb\n"
+          "summarize_graph --in_graph=saved_model_directory --format=json",
+          {__FILE__},
+          ""};
+}
+
+// The directory when `path` is a SavedModel or its saved_model.pb, else "".
+std::string SavedModelOf(const std::string& path) {
+  if (IsSavedModelDirectory(path)) return path;
+  const size_t slash = path.rfind('/');
+  const size_t start = slash == std::string::npos ? 0 : slash + 1;
+  const std::string base = path.substr(start);
+  if (base != "saved_model.pb" && base != "saved_model.pbtxt") return "";
+  const std::string directory = start == 0 ? "." : path.substr(0, start);
+  return IsSavedModelDirectory(directory) ? directory : "";
+}
+
+absl::StatusOr<tensorflow::MetaGraphDef> ReadModel(const std::string& path) {
+  const std::set<std::string> tags =
+      absl::StrSplit(FLAGS_saved_model_tags, ',', absl::SkipEmpty());
+  const std::string directory = SavedModelOf(path);
+  if (!directory.empty()) return ReadSavedModel(directory, tags);
+  tensorflow::MetaGraphDef meta;
+  REQUANT_ASSIGN_OR_RETURN(*meta.mutable_graph_def(), ReadGraph(path, tags));
+  return meta;
+}
+
+absl::Status Print(const std::string& text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+      std::fflush(stdout) != 0) {
+    return absl::UnavailableError("cannot write to standard output");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Summarize() {
+  REQUANT_ASSIGN_OR_RETURN(const tensorflow::MetaGraphDef meta,
+                           ReadModel(FLAGS_in_graph));
+  const GraphSummary summary = SummarizeMetaGraph(meta);
+  if (FLAGS_format == "json") {
+    REQUANT_RETURN_IF_ERROR(
+        Print(JsonReport(summary, FLAGS_in_graph,
+                         FLAGS_print_structure ? &meta.graph_def() : nullptr)));
+  } else {
+    REQUANT_RETURN_IF_ERROR(Print(TextReport(summary, FLAGS_in_graph)));
+    if (FLAGS_print_structure) {
+      REQUANT_RETURN_IF_ERROR(Print(StructureReport(meta.graph_def())));
+    }
+  }
+  if (summary.invalid_inputs.empty()) return absl::OkStatus();
+  const auto& [node, input] = summary.invalid_inputs[0];
+  return absl::InvalidArgumentError(
+      absl::StrCat(FLAGS_in_graph, ": ", summary.invalid_inputs.size(),
+                   " inputs name nodes that do not exist, such as \"", input,
+                   "\" read by \"", node, "\""));
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  if (!positional.empty()) {
+    return ReportUsage(kProgram,
+                       absl::StrCat("unexpected argument \"", positional[0],
+                                    "\"; name the graph by "
+                                    "--in_graph"));
+  }
+  if (FLAGS_in_graph.empty()) {
+    return ReportUsage(kProgram, "--in_graph is not given");
+  }
+  if (FLAGS_format != "text" && FLAGS_format != "json") {
+    return ReportUsage(
+        kProgram,
+        absl::StrCat("--format is text or json, not \"", FLAGS_format, "\""));
+  }
+  const absl::Status status = Summarize();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Main(argc, argv); }

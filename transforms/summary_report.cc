@@ -1,0 +1,434 @@
+#include "transforms/summary_report.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/lib/strings/numbers.h"
+#include "transforms/graph_wiring.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::PartialTensorShape;
+using tensorflow::Tensor;
+using tensorflow::TensorProto;
+
+std::string Printable(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppendFormat(&result, "\\x%02x", static_cast<unsigned char>(c));
+    } else {
+      result.push_back(c);
+    }
+  }
+  return result;
+}
+
+std::string TypeName(tensorflow::DataType type) {
+  return tensorflow::DataTypeString(type);
+}
+
+std::string ShapeText(const TensorSummary& tensor) {
+  if (!tensor.has_shape) return "None";
+  const absl::Status valid = PartialTensorShape::IsValidShape(tensor.shape);
+  if (!valid.ok()) return Printable(valid.message());
+  return PartialTensorShape(tensor.shape).DebugString();
+}
+
+// The dimensions, -1 for an unknown one; nothing when the rank is unknown or
+// the shape is impossible.
+std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
+  if (!tensor.has_shape || tensor.shape.unknown_rank() ||
+      !PartialTensorShape::IsValid(tensor.shape)) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& dim : tensor.shape.dim()) sizes.push_back(dim.size());
+  return sizes;
+}
+
+std::string TensorText(const TensorSummary& tensor) {
+  return absl::StrCat("(name=", Printable(tensor.name),
+                      ", type=", TypeName(tensor.type), "(", tensor.type,
+                      "), shape=", ShapeText(tensor), ")");
+}
+
+std::string OutputText(const OutputSummary& output) {
+  return absl::StrCat("(name=", Printable(output.name),
+                      ", op=", Printable(output.op), ")");
+}
+
+// A list as TensorFlow prints it: a blank after each entry, the last too.
+void AppendList(std::string_view what, const std::vector<std::string>& entries,
+                std::string_view none, std::string* text) {
+  if (entries.empty()) {
+    absl::StrAppend(text, none, "\n");
+    return;
+  }
+  absl::StrAppend(text, "Found ", entries.size(), " ", what, ": ");
+  for (const std::string& entry : entries) absl::StrAppend(text, entry, " ");
+  text->push_back('\n');
+}
+
+template <typename Range, typename Function>
+std::vector<std::string> Map(const Range& range, Function function) {
+  std::vector<std::string> result;
+  for (const auto& element : range) result.push_back(function(element));
+  return result;
+}
+
+void AppendSignatures(const GraphSummary& summary, std::string* text) {
+  if (summary.signatures.empty()) return;
+  absl::StrAppend(text, "Found ", summary.signatures.size(), " signatures: ",
+                  absl::StrJoin(Map(summary.signatures,
+                                    [](const SignatureSummary& signature) {
+                                      return Printable(signature.name);
+                                    }),
+                                ", "),
+                  "\n");
+  for (const SignatureSummary& signature : summary.signatures) {
+    for (const auto& [kind, tensors] :
+         {std::pair("input", &signature.inputs),
+          std::pair("output", &signature.outputs)}) {
+      for (const SignatureTensor& tensor : *tensors) {
+        absl::StrAppend(text, "Signature ", Printable(signature.name), " ",
+                        kind, " ", Printable(tensor.key), ": ",
+                        TensorText(tensor.tensor), "\n");
+      }
+    }
+  }
+}
+
+void AppendOutputs(const GraphSummary& summary, std::string* text) {
+  const bool obvious =
+      summary.outputs.size() == 1 && summary.likely_outputs.size() == 1 &&
+      summary.outputs[0].name == summary.likely_outputs[0].name;
+  if (!summary.likely_outputs.empty() && !obvious) {
+    absl::StrAppend(text, "Most likely output: ",
+                    absl::StrJoin(Map(summary.likely_outputs, OutputText), " "),
+                    "\n");
+  }
+  AppendList("possible outputs", Map(summary.outputs, OutputText),
+             "No outputs spotted.", text);
+}
+
+std::string CountText(int64_t count) {
+  return absl::StrCat(count, " (", tensorflow::strings::HumanReadableNum(count),
+                      ")");
+}
+
+void AppendDefects(const GraphSummary& summary, std::string* text) {
+  for (const auto& [node, input] : summary.invalid_inputs) {
+    absl::StrAppend(text, "Invalid input ", Printable(input), " for node ",
+                    Printable(node), "\n");
+  }
+  for (const std::string& problem : summary.problems) {
+    absl::StrAppend(text, "Problem: ", Printable(problem), "\n");
+  }
+}
+
+std::string OpsText(const GraphSummary& summary) {
+  return absl::StrJoin(Map(summary.ops,
+                           [](const auto& op) {
+                             return absl::StrCat(op.second, " ",
+                                                 Printable(op.first));
+                           }),
+                       ", ");
+}
+
+std::string ShellQuoted(std::string_view text) {
+  const std::string printable = Printable(text);
+  bool safe = true;
+  for (const char c : printable) {
+    safe = safe && (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                    absl::StrContains("_-+./:,=@%", c));
+  }
+  if (safe) return printable;
+  return absl::StrCat("'", absl::StrReplaceAll(printable, {{"'", "'\\''"}}),
+                      "'");
+}
+
+std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
+
+// "a/frozen.pb" → "a/frozen_optimized.pb", "a/saved/" → "a/saved_optimized.pb".
+std::string OptimizedPath(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t dot = path.rfind('.');
+  const size_t slash = path.rfind('/');
+  const bool extension = dot != std::string_view::npos && dot > 0 &&
+                         (slash == std::string_view::npos || dot > slash + 1);
+  return absl::StrCat(extension ? path.substr(0, dot) : path, "_optimized.pb");
+}
+
+// The first values of a Const, or "" when it cannot be read. A few stored
+// values can stand for any number of them; `unfolded_bytes` is what may still
+// be spent on such tensors.
+std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
+  const auto value = node.attr().find("value");
+  if (value == node.attr().end()) return "";
+  const TensorProto& proto = value->second.tensor();
+  if (!tensorflow::TensorShape::IsValid(proto.tensor_shape())) return "";
+  const int64_t element_bytes =
+      proto.dtype() == tensorflow::DT_STRING
+          ? static_cast<int64_t>(sizeof(tensorflow::tstring))
+          : tensorflow::DataTypeSize(proto.dtype());
+  if (element_bytes <= 0) return "";
+  const int64_t elements =
+      tensorflow::TensorShape(proto.tensor_shape()).num_elements();
+  if (elements > static_cast<int64_t>(proto.ByteSizeLong())) {
+    if (elements > *unfolded_bytes / element_bytes) return "";
+    *unfolded_bytes -= elements * element_bytes;
+  }
+  Tensor tensor;
+  if (!tensor.FromProto(proto)) return "";
+  return absl::StrCat(", value=", Printable(tensor.DebugString()));
+}
+
+std::string JsonString(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += {'\\', c};
+    } else if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
+      absl::StrAppendFormat(&result, "\\u%04x", static_cast<unsigned char>(c));
+    } else {
+      result.push_back(c);
+    }
+  }
+  return result + "\"";
+}
+
+// `members` are pairs of a name and a value that is JSON already.
+std::string JsonObject(
+    const std::vector<std::pair<std::string, std::string>>& members) {
+  return absl::StrCat("{",
+                      absl::StrJoin(Map(members,
+                                        [](const auto& member) {
+                                          return absl::StrCat(
+                                              JsonString(member.first), ": ",
+                                              member.second);
+                                        }),
+                                    ", "),
+                      "}");
+}
+
+template <typename Range, typename Function>
+std::string JsonList(const Range& range, Function function) {
+  return absl::StrCat("[", absl::StrJoin(Map(range, function), ", "), "]");
+}
+
+std::vector<std::pair<std::string, std::string>> TensorMembers(
+    const TensorSummary& tensor) {
+  const auto dimensions = Dimensions(tensor);
+  return {{"name", JsonString(tensor.name)},
+          {"op", JsonString(tensor.op)},
+          {"type", JsonString(TypeName(tensor.type))},
+          {"type_number", absl::StrCat(tensor.type)},
+          {"shape",
+           dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
+                      : "null"}};
+}
+
+std::string TensorJson(const TensorSummary& tensor) {
+  return JsonObject(TensorMembers(tensor));
+}
+
+std::string SignatureTensorJson(const SignatureTensor& tensor) {
+  auto members = TensorMembers(tensor.tensor);
+  members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  return JsonObject(members);
+}
+
+std::string SignatureJson(const SignatureSummary& signature) {
+  return JsonObject(
+      {{"name", JsonString(signature.name)},
+       {"method", JsonString(signature.method)},
+       {"inputs", JsonList(signature.inputs, SignatureTensorJson)},
+       {"outputs", JsonList(signature.outputs, SignatureTensorJson)}});
+}
+
+std::string OutputJson(const OutputSummary& output) {
+  const auto tier = [&]() -> std::string_view {
+    switch (output.tier) {
+      case OutputTier::kAuxiliary:
+        return "auxiliary";
+      case OutputTier::kUnconnected:
+        return "unconnected";
+      case OutputTier::kForward:
+        return "forward";
+      case OutputTier::kPrediction:
+        return "prediction";
+      case OutputTier::kSignature:
+        return "signature";
+    }
+    return "unknown";
+  };
+  return JsonObject({{"name", JsonString(output.name)},
+                     {"op", JsonString(output.op)},
+                     {"tier", JsonString(tier())},
+                     {"points", absl::StrCat(output.points)}});
+}
+
+std::string NodeJson(const NodeDef& node) {
+  return JsonObject({{"name", JsonString(node.name())},
+                     {"op", JsonString(node.op())},
+                     {"inputs", JsonList(node.input(), JsonString)}});
+}
+
+}  // namespace
+
+std::string BenchmarkCommand(const GraphSummary& summary,
+                             const std::string& graph_path) {
+  std::vector<TensorSummary> fed = summary.chosen_inputs;
+  fed.insert(fed.end(), summary.chosen_variables.begin(),
+             summary.chosen_variables.end());
+  const auto type = [](const TensorSummary& tensor) {
+    return TypeName(tensor.type);
+  };
+  const auto sizes = [](const TensorSummary& tensor) {
+    const auto dimensions = Dimensions(tensor);
+    return dimensions ? absl::StrJoin(*dimensions, ",") : std::string();
+  };
+  return absl::StrCat(
+      "bazel run tensorflow/tools/benchmark:benchmark_model --",
+      " --graph=", ShellQuoted(graph_path), " --show_flops --input_layer=",
+      ShellQuoted(absl::StrJoin(Map(fed, NameOf), ",")),
+      " --input_layer_type=", ShellQuoted(absl::StrJoin(Map(fed, type), ",")),
+      " --input_layer_shape=", ShellQuoted(absl::StrJoin(Map(fed, sizes), ":")),
+      " --output_layer=",
+      ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")));
+}
+
+std::string TransformCommand(const GraphSummary& summary,
+                             const std::string& graph_path) {
+  // strip_unused_nodes replaces inputs by placeholders, which have one output:
+  // wrong for an iterator. fold_constants drops unused nodes too.
+  const std::string_view strip =
+      summary.placeholders ? "strip_unused_nodes " : "";
+  const std::string transforms =
+      absl::StrCat(strip,
+                   "remove_nodes(op=Identity, op=CheckNumerics) "
+                   "fold_constants(ignore_errors=true) fold_batch_norms "
+                   "fold_old_batch_norms");
+  return absl::StrCat(
+      "bazel-bin/transforms/transform_graph --in_graph=",
+      ShellQuoted(graph_path),
+      " --out_graph=", ShellQuoted(OptimizedPath(graph_path)), " --inputs=",
+      ShellQuoted(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --transforms=", ShellQuoted(transforms));
+}
+
+std::string TextReport(const GraphSummary& summary,
+                       const std::string& graph_path) {
+  std::string text;
+  AppendSignatures(summary, &text);
+  AppendList("possible inputs", Map(summary.inputs, TensorText),
+             "No inputs spotted.", &text);
+  if (!summary.placeholders) {
+    absl::StrAppend(&text,
+                    "These inputs are no placeholders: the graph reads its "
+                    "data itself; they are what can be fed instead.\n");
+  }
+  AppendList("variables", Map(summary.variables, TensorText),
+             "No variables spotted.", &text);
+  AppendOutputs(summary, &text);
+  absl::StrAppend(&text, "Found ", CountText(summary.const_parameters),
+                  " const parameters, ", CountText(summary.variable_parameters),
+                  " variable parameters, and ", summary.control_edges,
+                  " control_edges\n");
+  for (const auto& [device, count] : summary.devices) {
+    absl::StrAppend(&text, count, " nodes assigned to device '",
+                    Printable(device), "'\n");
+  }
+  AppendDefects(summary, &text);
+  absl::StrAppend(&text, "Op types used: ", OpsText(summary), "\n",
+                  "To use with tensorflow/tools/benchmark:benchmark_model try "
+                  "these arguments:\n",
+                  BenchmarkCommand(summary, graph_path), "\n");
+  if (summary.chosen_outputs.empty()) return text;
+  absl::StrAppend(&text, "To use with transform_graph ",
+                  summary.variables.empty()
+                      ? "try this command:"
+                      : "freeze the variables first, then try this command:",
+                  "\n", TransformCommand(summary, graph_path), "\n");
+  return text;
+}
+
+std::string JsonReport(const GraphSummary& summary,
+                       const std::string& graph_path,
+                       const tensorflow::GraphDef* structure) {
+  std::vector<std::pair<std::string, std::string>> members = {
+      {"graph", JsonString(graph_path)},
+      {"nodes", absl::StrCat(summary.nodes)},
+      {"functions", absl::StrCat(summary.functions)},
+      {"signatures", JsonList(summary.signatures, SignatureJson)},
+      {"inputs", JsonList(summary.inputs, TensorJson)},
+      {"inputs_are_placeholders", summary.placeholders ? "true" : "false"},
+      {"variables", JsonList(summary.variables, TensorJson)},
+      {"likely_outputs", JsonList(summary.likely_outputs, OutputJson)},
+      {"outputs", JsonList(summary.outputs, OutputJson)},
+      {"const_parameters", absl::StrCat(summary.const_parameters)},
+      {"variable_parameters", absl::StrCat(summary.variable_parameters)},
+      {"control_edges", absl::StrCat(summary.control_edges)}};
+  const auto count = [](const auto& entry) {
+    return JsonString(entry.first) + ": " + absl::StrCat(entry.second);
+  };
+  const auto invalid = [](const auto& edge) {
+    return JsonObject(
+        {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
+  };
+  members.insert(
+      members.end(),
+      {{"devices",
+        absl::StrCat("{", absl::StrJoin(Map(summary.devices, count), ", "),
+                     "}")},
+       {"ops",
+        absl::StrCat("{", absl::StrJoin(Map(summary.ops, count), ", "), "}")},
+       {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
+       {"problems", JsonList(summary.problems, JsonString)},
+       {"benchmark_model", JsonString(BenchmarkCommand(summary, graph_path))},
+       {"transform_graph", JsonString(TransformCommand(summary, graph_path))}});
+  if (structure != nullptr) {
+    const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
+    members.emplace_back("structure", JsonList(order, [&](int node) {
+                           return NodeJson(structure->node(node));
+                         }));
+  }
+  return JsonObject(members) + "\n";
+}
+
+std::string StructureReport(const tensorflow::GraphDef& graph) {
+  std::string text;
+  int64_t unfolded_bytes = int64_t{1} << 28;
+  for (const int i : GraphWiring(graph).ExecutionOrder()) {
+    const NodeDef& node = graph.node(i);
+    absl::StrAppend(&text, Printable(node.name()), " (", Printable(node.op()),
+                    "): [", Printable(absl::StrJoin(node.input(), ", ")), "]");
+    if (node.op() == "Const") {
+      absl::StrAppend(&text, ConstText(node, &unfolded_bytes));
+    }
+    text.push_back('\n');
+  }
+  return text;
+}
+
+}  // namespace requant

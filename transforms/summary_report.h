@@ -1,0 +1,47 @@
+#ifndef REQUANT_TRANSFORMS_SUMMARY_REPORT_H_
+#define REQUANT_TRANSFORMS_SUMMARY_REPORT_H_
+
+// A GraphSummary in words. Each returned text ends in a line break. Control
+// characters in names are shown as \xNN, so that no name can forge a line.
+
+#include <string>
+#include <string_view>
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/summarize.h"
+
+namespace requant {
+
+// The lines of TensorFlow's summarize_graph in its spelling and order, which
+// scripts parse. Lines of our own stand between them:
+//   Found 2 signatures: …            and a line for each of their tensors
+//   These inputs are no placeholders: …
+//   Most likely output: …            before TensorFlow's list of outputs
+//   Problem: …
+//   To use with transform_graph …    with its command line
+// Unlike TensorFlow's, a graph with missing inputs is reported to the end, each
+// device has a line, variable parameters are counted (from shapes), and the
+// benchmark_model line names the chosen inputs and outputs.
+std::string TextReport(const GraphSummary& summary,
+                       const std::string& graph_path);
+
+// One JSON object. `structure` (null: none) adds every node, in execution
+// order.
+std::string JsonReport(const GraphSummary& summary,
+                       const std::string& graph_path,
+                       const tensorflow::GraphDef* structure);
+
+// A line for each node in execution order, as --print_structure gives them:
+// "name (op): [inputs]", for a Const with its first values unless they cannot
+// be read or would unfold to more than 256 MB (all such Consts together).
+std::string StructureReport(const tensorflow::GraphDef& graph);
+
+// Command lines ready to paste into a shell.
+std::string BenchmarkCommand(const GraphSummary& summary,
+                             const std::string& graph_path);
+std::string TransformCommand(const GraphSummary& summary,
+                             const std::string& graph_path);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_SUMMARY_REPORT_H_
