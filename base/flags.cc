@@ -16,11 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
 #include "base/version.h"
+#include "base/wrap_text.h"
 
 namespace requant {
 namespace {
-
-constexpr size_t kHelpColumns = 80;
 
 bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
   return std::any_of(help.flag_files.begin(), help.flag_files.end(),
@@ -37,24 +36,6 @@ std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
     if (Listed(flag, help)) listed.push_back(flag);
   }
   return listed;
-}
-
-// Appends `text` in lines of at most kHelpColumns, each behind `indent` blanks.
-void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
-  size_t column = 0;
-  for (std::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (column == 0 || column + 1 + word.size() > kHelpColumns) {
-      if (column != 0) out->push_back('\n');
-      out->append(indent, ' ');
-      column = indent;
-    } else {
-      out->push_back(' ');
-      ++column;
-    }
-    absl::StrAppend(out, word);
-    column += word.size();
-  }
-  out->push_back('\n');
 }
 
 struct FlagArgument {

@@ -1,6 +1,7 @@
 #include "transforms/isolation.h"
 
 #include <dirent.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -201,6 +202,8 @@ int RunIsolated(const IsolationOptions& options,
                  options.program.c_str());
     return 128 + result->interrupted_by;
   }
+  // Whoever read the output has seen enough, as in "… | head".
+  if (result->signal == SIGPIPE) return 128 + SIGPIPE;
   return ReportFailure(options.program,
                        absl::InternalError(DeathSentence(
                            options, *result, activity, filter.reason())));
