@@ -50,7 +50,8 @@ TEST_F(Plugins, TheExampleRuns) {
                 {absl::StrCat("--plugins=", kExample), "--inputs=x"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.error, "");
-  EXPECT_THAT(run.out, HasSubstr("prefix_names: puts \"tower/\" before 1 "));
+  EXPECT_THAT(run.out,
+              HasSubstr("prefix_names: puts \"tower/\" before 1 name\n"));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
   EXPECT_THAT(NodeNamed(graph, "tower/y").input(), ElementsAre("x"));
 }
@@ -115,6 +116,12 @@ TEST_F(Plugins, AnotherAbiVersionIsRefused) {
   ExpectRefused("tests/plugins/other_abi_plugin.so",
                 "the plugin PLUGIN was built for plugin interface 999, this "
                 "program has 1; build it again");
+}
+
+TEST_F(Plugins, EachIsCheckedByItsOwnDescription) {
+  ExpectRefused(absl::StrCat(kExample, ",tests/plugins/other_abi_plugin.so"),
+                "the plugin tests/plugins/other_abi_plugin.so was built for "
+                "plugin interface 999");
 }
 
 TEST_F(Plugins, OneWithoutTransformsIsRefused) {

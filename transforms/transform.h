@@ -141,18 +141,25 @@ struct PluginDescription {
 
 inline constexpr char kPluginSymbol[] = "requant_plugin_description";
 
+// Hidden like ModuleTransforms: a static of a visible inline function would be
+// one for all modules of a process.
+[[gnu::visibility("hidden")]] inline const PluginDescription&
+ModuleDescription() {
+  static const PluginDescription description = {
+      REQUANT_PLUGIN_ABI_VERSION, REQUANT_TENSORFLOW_VERSION,
+      +[] { return &ModuleTransforms(); }};
+  return description;
+}
+
 }  // namespace requant
 
 // The plugin's entry. Every module has it; only a shared library exports it.
-extern "C"
-    [[gnu::used,
-      gnu::visibility("default")]] inline const requant::PluginDescription*
-    requant_plugin_description() {
-  static const requant::PluginDescription description = {
-      REQUANT_PLUGIN_ABI_VERSION, REQUANT_TENSORFLOW_VERSION,
-      +[] { return &requant::ModuleTransforms(); }};
-  return &description;
+// clang-format off
+extern "C" [[gnu::used, gnu::visibility("default")]]
+inline const requant::PluginDescription* requant_plugin_description() {
+  return &requant::ModuleDescription();
 }
+// clang-format on
 
 // Registers `function` under a TransformSpec; at namespace scope.
 #define REQUANT_REGISTER_TRANSFORM(function, ...)  \
