@@ -66,12 +66,19 @@ void SyncDirectory(const std::string& directory) {
   close(fd);
 }
 
+// `status` of writing to `path`, with the path.
+absl::Status Named(const std::string& path, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ",
+                                                  status.message()));
+}
+
 absl::Status WriteInPlace(const std::string& path,
                           const std::function<absl::Status(int)>& write) {
   const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus("cannot write", path, errno);
   absl::Cleanup close_fd = [fd] { close(fd); };
-  return write(fd);
+  return Named(path, write(fd));
 }
 
 }  // namespace
@@ -141,10 +148,7 @@ absl::Status WriteFileAtomically(
   if (close(fd) != 0 && written.ok()) {
     written = absl::ResourceExhaustedError(std::strerror(errno));
   }
-  if (!written.ok()) {
-    return absl::Status(written.code(), absl::StrCat("cannot write ", path,
-                                                     ": ", written.message()));
-  }
+  if (!written.ok()) return Named(path, written);
   if (rename(temporary.c_str(), target.c_str()) != 0) {
     return ErrnoStatus("cannot write", path, errno);
   }

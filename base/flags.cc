@@ -1,8 +1,6 @@
 #include "base/flags.h"
 
-#include <fcntl.h>
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -18,36 +16,10 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
 #include "base/version.h"
+#include "base/wrap_text.h"
 
 namespace requant {
 namespace {
-
-// TensorFlow's libraries write two notices to stderr as they are loaded, before
-// main, wherever oneDNN is on. The programs' stderr is for people, so it is
-// shut from before the first library's initialization (the preinit array of an
-// executable runs then) until after the last one's (the program's own
-// constructors do).
-int hidden_stderr = -1;
-
-void HideStderr() {
-  constexpr int kAboveStandardFds = 10;
-  const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (null < 0) return;
-  hidden_stderr = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveStandardFds);
-  if (hidden_stderr >= 0) dup2(null, STDERR_FILENO);
-  close(null);
-}
-
-[[gnu::section(".preinit_array"),
-  gnu::used]] void (*const hide_stderr)() = HideStderr;
-
-[[gnu::constructor]] void ShowStderr() {
-  if (hidden_stderr < 0) return;
-  dup2(hidden_stderr, STDERR_FILENO);
-  close(hidden_stderr);
-}
-
-constexpr size_t kHelpColumns = 80;
 
 bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
   return std::any_of(help.flag_files.begin(), help.flag_files.end(),
@@ -64,24 +36,6 @@ std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
     if (Listed(flag, help)) listed.push_back(flag);
   }
   return listed;
-}
-
-// Appends `text` in lines of at most kHelpColumns, each behind `indent` blanks.
-void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
-  size_t column = 0;
-  for (std::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    if (column == 0 || column + 1 + word.size() > kHelpColumns) {
-      if (column != 0) out->push_back('\n');
-      out->append(indent, ' ');
-      column = indent;
-    } else {
-      out->push_back(' ');
-      ++column;
-    }
-    absl::StrAppend(out, word);
-    column += word.size();
-  }
-  out->push_back('\n');
 }
 
 struct FlagArgument {

@@ -279,6 +279,8 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
         absl::StrCat("cannot start a process: ", std::strerror(errno)));
   }
   forward_to = result.pid;
+  // One that came before the handler knew whom to pass it to.
+  if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
   int wait_status = 0;
   Serve({&out, &err, &report}, options.timeout_seconds, start, &result,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/wrap_text.h"
 #include "transforms/registry.h"
 #include "transforms/transform.h"
 
@@ -24,6 +25,13 @@ std::string ParameterNote(const ParameterSpec& parameter) {
   return note;
 }
 
+std::string Prerequisites(const TransformSpec& spec) {
+  if (!spec.needs_outputs) return spec.prerequisites;
+  return spec.prerequisites == "none"
+             ? "--outputs"
+             : absl::StrCat("--outputs, ", spec.prerequisites);
+}
+
 std::string Cell(const std::string& text) {
   return absl::StrReplaceAll(text, {{"|", "\\|"}, {"<", "&lt;"}});
 }
@@ -34,7 +42,7 @@ void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
   if (!spec.description.empty()) {
     absl::StrAppend(text, "\n", Cell(spec.description), "\n");
   }
-  absl::StrAppend(text, "\nPrerequisites: ", Cell(spec.prerequisites), "\n\n");
+  absl::StrAppend(text, "\nPrerequisites: ", Cell(Prerequisites(spec)), "\n\n");
   if (spec.parameters.empty()) return;
   absl::StrAppend(text, "| parameter | type | meaning |\n|---|---|---|\n");
   for (const ParameterSpec& parameter : spec.parameters) {
@@ -62,21 +70,24 @@ std::string ListTransforms(const TransformRegistry& registry) {
 
 std::string DescribeTransform(const RegisteredTransform& transform) {
   const TransformSpec& spec = transform.spec;
-  std::string text = absl::StrCat(spec.name, " (", transform.origin,
-                                  "): ", spec.summary, "\n");
+  std::string text;
+  AppendWrapped(
+      absl::StrCat(spec.name, " (", transform.origin, "): ", spec.summary), 0,
+      &text);
   if (!spec.description.empty()) {
-    absl::StrAppend(&text, "\n", spec.description, "\n");
+    text += "\n";
+    AppendWrapped(spec.description, 0, &text);
   }
-  absl::StrAppend(&text, "\nParameters:\n");
+  text += "\nParameters:\n";
   for (const ParameterSpec& parameter : spec.parameters) {
     absl::StrAppend(&text, "  ", parameter.name, " (", ParameterNote(parameter),
-                    ")\n      ", parameter.description, "\n");
+                    ")\n");
+    AppendWrapped(parameter.description, 6, &text);
   }
-  absl::StrAppend(&text,
-                  "  ignore_errors (bool, default false)\n      When it fails, "
-                  "warn and go on with the graph as it was.\n\n"
-                  "Prerequisites: ",
-                  spec.prerequisites, "\n");
+  absl::StrAppend(&text, "  ignore_errors (bool, default false)\n",
+                  "      When it fails, warn and go on with the graph as it "
+                  "was.\n\n");
+  AppendWrapped(absl::StrCat("Prerequisites: ", Prerequisites(spec)), 0, &text);
   return text;
 }
 

@@ -21,9 +21,11 @@ absl::Status PrefixNames(requant::TransformContext& context,
   const std::string prefix = context.parameters.String("prefix");
   const std::set<std::string> kept(context.inputs.begin(),
                                    context.inputs.end());
+  int renamed = 0;
   for (tensorflow::NodeDef& node : *graph->mutable_node()) {
     if (kept.count(node.name()) == 0) {
       node.set_name(absl::StrCat(prefix, node.name()));
+      ++renamed;
     }
     for (std::string& input : *node.mutable_input()) {
       const bool control = input[0] == '^';
@@ -32,8 +34,8 @@ absl::Status PrefixNames(requant::TransformContext& context,
       input = absl::StrCat(control ? "^" : "", prefix, name);
     }
   }
-  context.notes.push_back(absl::StrCat("puts \"", prefix, "\" before ",
-                                       graph->node_size(), " nodes"));
+  context.notes.push_back(absl::StrCat("puts \"", prefix, "\" before ", renamed,
+                                       renamed == 1 ? " name" : " names"));
   return absl::OkStatus();
 }
 

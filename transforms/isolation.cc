@@ -1,16 +1,23 @@
 #include "transforms/isolation.h"
 
+#include <dirent.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <string_view>
-#include <utility>
+#include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/flags.h"
@@ -19,15 +26,22 @@
 namespace requant {
 namespace {
 
-constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD";
+// Holds the parent's process id, so that programs which a child starts are not
+// taken for such children.
+constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD_OF";
 
-// Lines that TensorFlow's libraries print whatever a program does.
+// What a child reports when it ends by its own decision; no activity.
+constexpr char kEnding[] = "\x04";
+
+// Lines that TensorFlow's libraries print whatever a program does, and what
+// protobuf says of a file that turns out to be of another kind.
 bool IsNoise(std::string_view line) {
   for (std::string_view known :
        {"All log messages before absl::InitializeLog()",
         "oneDNN custom operations are on",
         "This TensorFlow binary is optimized to use available CPU",
-        "To enable the following instructions"}) {
+        "To enable the following instructions",
+        "contains invalid UTF-8 data when parsing a protocol buffer"}) {
     if (absl::StrContains(line, known)) return true;
   }
   return false;
@@ -39,15 +53,8 @@ class StderrFilter {
  public:
   void Line(std::string_view line) {
     if (dying_ || IsNoise(line)) return;
-    const size_t check = line.find("Check failed: ");
-    const bool fatal =
-        !line.empty() && line[0] == 'F' && absl::StrContains(line, "] ");
-    const bool terminate = absl::StartsWith(line, "terminate called");
-    if (fatal || terminate || check != std::string_view::npos) {
+    if (IsLastWord(line, &reason_)) {
       dying_ = true;
-      reason_ = std::string(check != std::string_view::npos ? line.substr(check)
-                            : fatal ? line.substr(line.find("] ") + 2)
-                                    : line);
       return;
     }
     std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
@@ -55,58 +62,148 @@ class StderrFilter {
   const std::string& reason() const { return reason_; }
 
  private:
+  // Whether a process that writes this line is about to abort; then `reason`
+  // is what it says without the time and place before it.
+  static bool IsLastWord(std::string_view line, std::string* reason) {
+    const size_t check = line.find("Check failed: ");
+    const bool fatal =
+        absl::StartsWith(line, "F") && absl::StrContains(line, "] ");
+    if (check != std::string_view::npos) {
+      line.remove_prefix(check);
+    } else if (fatal) {
+      line.remove_prefix(line.find("] ") + 2);
+    } else if (!absl::StartsWith(line, "terminate called")) {
+      return false;
+    }
+    // Protobuf's mark before a message that is printed, and that message's
+    // first line, tell nobody anything.
+    line = line.substr(0, line.find(" in goo.gle/debug"));
+    *reason = std::string(absl::StripAsciiWhitespace(line));
+    return true;
+  }
+
   bool dying_ = false;
   std::string reason_;
 };
+
+// For its lifetime, processes started from this one leave no core file.
+class NoCoreFiles {
+ public:
+  NoCoreFiles() {
+    getrlimit(RLIMIT_CORE, &before_);
+    const rlimit none = {0, before_.rlim_max};
+    setrlimit(RLIMIT_CORE, &none);
+  }
+  ~NoCoreFiles() { setrlimit(RLIMIT_CORE, &before_); }
+  NoCoreFiles(const NoCoreFiles&) = delete;
+  NoCoreFiles& operator=(const NoCoreFiles&) = delete;
+
+ private:
+  rlimit before_ = {};
+};
+
+// Removes the temporary files of process `pid` (base/file.h) from `folder`.
+void RemoveTemporaryFiles(const std::string& folder, pid_t pid) {
+  DIR* directory = opendir(folder.c_str());
+  if (directory == nullptr) return;
+  absl::Cleanup close_directory = [&] { closedir(directory); };
+  const std::string ending = absl::StrCat(".tmp.", pid);
+  while (const dirent* entry = readdir(directory)) {
+    if (!absl::EndsWith(entry->d_name, ending)) continue;
+    unlink(absl::StrCat(folder, "/", entry->d_name).c_str());
+  }
+}
+
+// How a child died.
+std::string Death(const ChildResult& result, double timeout_seconds) {
+  return result.signal == 0 && !result.timed_out
+             ? absl::StrCat("ended the program with exit code ",
+                            result.exit_code)
+             : DescribeEnd(result, timeout_seconds);
+}
 
 std::string DeathSentence(const IsolationOptions& options,
                           const ChildResult& result,
                           const std::string& activity,
                           const std::string& reason) {
   return absl::StrCat(
-      activity.empty() ? "the work" : activity, " ",
-      DescribeEnd(result, options.timeout_seconds),
+      activity, " ", Death(result, options.timeout_seconds),
       options.subject.empty() ? "" : absl::StrCat(" on ", options.subject),
       reason.empty() ? "" : absl::StrCat(": ", reason), "; nothing was written",
       result.timed_out ? " (--timeout sets the limit)" : "");
 }
 
-}  // namespace
-
-bool IsIsolatedChild() { return std::getenv(kChildVariable) != nullptr; }
-
-void SetActivity(const std::string& activity) { ReportToParent(activity); }
-
-int RunIsolated(const IsolationOptions& options) {
-  const auto path = OwnPath();
-  if (!path.ok()) return ReportFailure(options.program, path.status());
+ChildOptions SameProgramAsChild(const IsolationOptions& options,
+                                const std::string& path) {
   ChildOptions child;
-  child.argv = {*path};
+  child.argv = {path};
   child.argv.insert(child.argv.end(), options.arguments.begin(),
                     options.arguments.end());
   child.environment = TensorFlowEnvironment();
-  child.environment.emplace_back(kChildVariable, "1");
+  child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
+  // TensorFlow's log repeats at length what its status then says. Level 3 keeps
+  // only what it says before it aborts.
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
-    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "1");
+    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "3");
   }
   child.timeout_seconds = options.timeout_seconds;
+  return child;
+}
+
+bool IsIsolatedChild() {
+  const char* parent = std::getenv(kChildVariable);
+  return parent != nullptr && parent == absl::StrCat(getppid());
+}
+
+// Does the work and ends. Destructors do not run: TensorFlow's library has
+// nothing left to do.
+[[noreturn]] void WorkAsChild(const std::function<int()>& work) {
+  const int exit_code = work();
+  std::fflush(nullptr);
+  ReportToParent(kEnding);
+  std::_Exit(exit_code);
+}
+
+}  // namespace
+
+void SetActivity(const std::string& activity) {
+  ReportToParent(absl::StrReplaceAll(activity, {{"\n", " "}}));
+}
+
+int RunIsolated(const IsolationOptions& options,
+                const std::function<int()>& work) {
+  if (IsIsolatedChild()) WorkAsChild(work);
+  const auto path = OwnPath();
+  if (!path.ok()) return ReportFailure(options.program, path.status());
+  ChildOptions child = SameProgramAsChild(options, *path);
   StderrFilter filter;
-  std::string activity;
+  std::string activity = "starting";
+  bool ending = false;
   child.on_stderr = [&](std::string_view line) { filter.Line(line); };
-  child.on_report = [&](std::string_view line) { activity = line; };
+  child.on_report = [&](std::string_view line) {
+    if (line == kEnding) {
+      ending = true;
+    } else {
+      activity = line;
+    }
+  };
+  NoCoreFiles no_core_files;
   const auto result = RunChild(child);
   if (!result.ok()) return ReportFailure(options.program, result.status());
-  if (result->exit_code >= 0 && result->exit_code != 127) {
-    return result->exit_code;
-  }
+  if (ending && result->exit_code >= 0) return result->exit_code;
   for (const std::string& output : options.outputs) {
     unlink(TemporaryName(output, result->pid).c_str());
+  }
+  for (const std::string& folder : options.output_folders) {
+    RemoveTemporaryFiles(folder, result->pid);
   }
   if (result->interrupted_by != 0) {
     std::fprintf(stderr, "%s: interrupted; nothing was written\n",
                  options.program.c_str());
     return 128 + result->interrupted_by;
   }
+  // Whoever read the output has seen enough, as in "… | head".
+  if (result->signal == SIGPIPE) return 128 + SIGPIPE;
   return ReportFailure(options.program,
                        absl::InternalError(DeathSentence(
                            options, *result, activity, filter.reason())));

@@ -5,6 +5,7 @@
 // them does so in a child of itself and explains the child's death in a
 // sentence.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,24 +16,27 @@ struct IsolationOptions {
   std::string program;
   // The program's own arguments, handed to the child.
   std::vector<std::string> arguments;
-  // Files the child writes; what it leaves half-written is removed.
+  // Files the child writes, and folders it writes into; what it leaves
+  // half-written is removed.
   std::vector<std::string> outputs;
+  std::vector<std::string> output_folders;
   // What was being worked on, for messages: the input graph.
   std::string subject;
   double timeout_seconds = 0;
 };
 
-// Whether this process is such a child.
-bool IsIsolatedChild();
-
-// In a child: what it does from now on, to be named if it dies of it, such as
-// "transform \"fold_constants\" (2 of 3)".
+// In `work` of RunIsolated: what is done from now on, to be named if the
+// process dies of it, such as "the transform \"fold_constants\" (2 of 3)".
 void SetActivity(const std::string& activity);
 
-// Runs this program again as a child with the same arguments and passes its
-// output on. Returns the exit code for main: the child's, or kExitFailed after
-// one sentence about its death, or 128 + signal when interrupted.
-int RunIsolated(const IsolationOptions& options);
+// Does `work` in a child process: this program started again with the same
+// arguments, which comes to this same call. Passes the child's output on and
+// returns the exit code for main: the one `work` returned, or kExitFailed after
+// one sentence about the child's death, or 128 + signal when interrupted. A
+// child that ends in any other way than by returning from `work`, even with
+// exit(0), has died. It leaves no core file.
+int RunIsolated(const IsolationOptions& options,
+                const std::function<int()>& work);
 
 }  // namespace requant
 

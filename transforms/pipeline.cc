@@ -1,16 +1,18 @@
 #include "transforms/pipeline.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/verify.h"
 
@@ -18,6 +20,7 @@ namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
+using tensorflow::NodeDef;
 
 struct Step {
   const RegisteredTransform* transform;
@@ -47,6 +50,37 @@ std::string Described(const std::vector<GraphProblem>& problems) {
   return text;
 }
 
+// "a" of "a:1".
+std::string NodeOf(const std::string& output) {
+  return output.substr(0, output.find(':'));
+}
+
+// An error when `graph` lacks one of the nodes that `flag` names.
+absl::Status CheckNames(std::string_view flag,
+                        const std::vector<std::string>& names,
+                        const GraphDef& graph) {
+  std::set<std::string> missing;
+  for (const std::string& name : names) missing.insert(NodeOf(name));
+  for (const NodeDef& node : graph.node()) missing.erase(node.name());
+  if (missing.empty()) return absl::OkStatus();
+  std::vector<std::string> known;
+  for (const NodeDef& node : graph.node()) known.push_back(node.name());
+  return absl::NotFoundError(absl::StrCat(flag, " names \"", *missing.begin(),
+                                          "\", which is not in the graph",
+                                          DidYouMean(*missing.begin(), known)));
+}
+
+// A problem's message without the names in it, which transforms change.
+std::string WithoutNames(std::string_view message) {
+  std::string text;
+  bool in_name = false;
+  for (char c : message) {
+    if (c == '"') in_name = !in_name;
+    if (!in_name) text.push_back(c);
+  }
+  return text;
+}
+
 // Remembers what was wrong with the graph from the start, and names the
 // transform that adds to it.
 class PipelineVerifier {
@@ -60,7 +94,8 @@ class PipelineVerifier {
         VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
     std::vector<GraphProblem> structural;
     for (const GraphProblem& problem : problems) {
-      known_.emplace(problem.node, problem.message);
+      known_.insert(problem.message);
+      ++known_kinds_[WithoutNames(problem.message)];
       if (problem.kind == ProblemKind::kStructure) {
         structural.push_back(problem);
       }
@@ -81,13 +116,7 @@ class PipelineVerifier {
     REQUANT_ASSIGN_OR_RETURN(
         std::vector<GraphProblem> problems,
         VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
-    problems.erase(
-        std::remove_if(
-            problems.begin(), problems.end(),
-            [&](const GraphProblem& problem) {
-              return known_.count({problem.node, problem.message}) > 0;
-            }),
-        problems.end());
+    problems = New(std::move(problems));
     if (problems.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         absl::StrCat("the transform \"", transform,
@@ -96,9 +125,76 @@ class PipelineVerifier {
   }
 
  private:
+  // Those that the graph did not have from the start. Under new names, as many
+  // as there were of a kind count as the old ones.
+  std::vector<GraphProblem> New(std::vector<GraphProblem> problems) const {
+    std::map<std::string, int> kinds;
+    for (const GraphProblem& problem : problems) {
+      ++kinds[WithoutNames(problem.message)];
+    }
+    const auto is_old = [&](const GraphProblem& problem) {
+      if (known_.count(problem.message) > 0) return true;
+      const std::string kind = WithoutNames(problem.message);
+      const auto known = known_kinds_.find(kind);
+      return known != known_kinds_.end() && kinds[kind] <= known->second;
+    };
+    problems.erase(std::remove_if(problems.begin(), problems.end(), is_old),
+                   problems.end());
+    return problems;
+  }
+
   const PipelineOptions& options_;
-  std::set<std::pair<std::string, std::string>> known_;
+  std::set<std::string> known_;
+  std::map<std::string, int> known_kinds_;
 };
+
+// The message behind the transform's name, unless it starts with it anyway.
+std::string WithName(const std::string& name, std::string_view message) {
+  return absl::StartsWith(message, name) ? std::string(message)
+                                         : absl::StrCat(name, ": ", message);
+}
+
+// Refuses a call that cannot work out for want of --outputs.
+absl::Status CheckOutputs(const TransformSpec& spec,
+                          const std::vector<std::string>& outputs,
+                          const GraphDef& graph) {
+  if (!spec.needs_outputs) return absl::OkStatus();
+  if (outputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.name,
+                     " needs the names of the graph's outputs; "
+                     "give them with --outputs"));
+  }
+  return CheckNames("--outputs", outputs, graph);
+}
+
+// Warns of --inputs and --outputs that the graph lacks: most transforms take no
+// notice of such a name, and a misspelt one then has no effect. Names that a
+// transform's parameters mention may yet come to be.
+void WarnOfMissingNames(const std::vector<Step>& steps,
+                        const PipelineOptions& options, const GraphDef& graph) {
+  std::set<std::string> mentioned;
+  bool checks_outputs = false;
+  for (const Step& step : steps) {
+    checks_outputs |= step.transform->spec.needs_outputs;
+    for (const auto& [name, values] : step.parameters.values()) {
+      mentioned.insert(values.begin(), values.end());
+    }
+  }
+  const auto warn = [&](std::string_view flag, std::vector<std::string> names) {
+    names.erase(std::remove_if(names.begin(), names.end(),
+                               [&](const std::string& name) {
+                                 return mentioned.count(NodeOf(name)) > 0;
+                               }),
+                names.end());
+    const absl::Status status = CheckNames(flag, names, graph);
+    if (!status.ok() && options.on_warning) {
+      options.on_warning(status.message());
+    }
+  };
+  warn("--inputs", options.inputs);
+  if (!checks_outputs) warn("--outputs", options.outputs);
+}
 
 // Runs one transform. With ignore_errors=true a failure leaves the graph as it
 // was and becomes a warning.
@@ -112,19 +208,20 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
   context.inputs = options.inputs;
   context.outputs = options.outputs;
   context.parameters = step.parameters;
-  const absl::Status status = step.transform->run(context, graph);
+  absl::Status status =
+      CheckOutputs(step.transform->spec, options.outputs, *graph);
+  if (status.ok()) status = step.transform->run(context, graph);
   for (const std::string& note : context.notes) {
-    if (options.on_note) options.on_note(absl::StrCat(name, ": ", note));
+    if (options.on_note) options.on_note(WithName(name, note));
   }
   for (const std::string& warning : context.warnings) {
     if (options.on_warning) {
-      options.on_warning(absl::StrCat(name, ": ", warning));
+      options.on_warning(WithName(name, warning));
     }
   }
   if (status.ok()) return status;
   if (!ignore_errors) {
-    return absl::Status(status.code(),
-                        absl::StrCat(name, ": ", status.message()));
+    return absl::Status(status.code(), WithName(name, status.message()));
   }
   if (options.on_warning) {
     options.on_warning(
@@ -136,6 +233,11 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
 
 }  // namespace
 
+absl::Status CheckCalls(const std::vector<TransformCall>& calls,
+                        const TransformRegistry& registry) {
+  return ResolveCalls(calls, registry).status();
+}
+
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
                          const PipelineOptions& options, GraphDef* graph) {
@@ -143,6 +245,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                            ResolveCalls(calls, registry));
   int count = steps.size();
   if (options.stop_after >= 0) count = std::min(count, options.stop_after);
+  WarnOfMissingNames(steps, options, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
     if (options.on_start) options.on_start("", 0, count);

@@ -31,6 +31,10 @@ struct PipelineOptions {
   std::function<void(std::string_view text)> on_warning;
 };
 
+// Whether all names and parameters are right; what RunPipeline checks first.
+absl::Status CheckCalls(const std::vector<TransformCall>& calls,
+                        const TransformRegistry& registry);
+
 // Runs the transforms one after the other on *graph. All names and parameters
 // are checked before the first one runs. With `verify`, a graph that is broken
 // from the start is refused, and a transform that breaks it is named; what

@@ -23,6 +23,8 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "graph/tensorflow_library.h"
 #include "transforms/stock_specs.h"
 
@@ -44,6 +46,7 @@ using StockRegistry = std::map<std::string, StockFunction>;
 
 constexpr char kStockPrefix[] = "stock:";
 constexpr char kIgnoreErrors[] = "ignore_errors";
+constexpr char kTensorFlow[] = "TensorFlow";
 
 absl::StatusOr<StockRegistry*> GetStockRegistry() {
   REQUANT_ASSIGN_OR_RETURN(
@@ -64,6 +67,27 @@ void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
   }
 }
 
+// Whether two graphs have the same nodes in the same order.
+bool SameNodes(const GraphDef& a, const GraphDef& b) {
+  if (a.node_size() != b.node_size() || a.ByteSizeLong() != b.ByteSizeLong()) {
+    return false;
+  }
+  const auto bytes = [](const tensorflow::NodeDef& node, std::string* text) {
+    text->clear();
+    google::protobuf::io::StringOutputStream stream(text);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    node.SerializeToCodedStream(&coded);
+  };
+  std::string left, right;
+  for (int i = 0; i < a.node_size(); ++i) {
+    bytes(a.node(i), &left);
+    bytes(b.node(i), &right);
+    if (left != right) return false;
+  }
+  return true;
+}
+
 TransformFunction WrapStock(StockFunction stock) {
   return [stock = std::move(stock)](TransformContext& context,
                                     GraphDef* graph) -> absl::Status {
@@ -72,6 +96,7 @@ TransformFunction WrapStock(StockFunction stock) {
     GraphDef result;
     REQUANT_RETURN_IF_ERROR(stock(*graph, stock_context, &result));
     KeepWhatStockDrops(*graph, &result);
+    if (SameNodes(*graph, result)) context.notes.push_back("changes nothing");
     graph->Swap(&result);
     return absl::OkStatus();
   };
@@ -156,6 +181,16 @@ absl::Status CheckPlugin(const PluginDescription& plugin,
   if (plugin.transforms()->empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("the plugin ", path, " registers no transform"));
+  }
+  for (const ModuleTransform& transform : *plugin.transforms()) {
+    const auto calls = ParsePipeline(transform.spec.name);
+    if (!calls.ok() || calls->size() != 1 ||
+        (*calls)[0].name != transform.spec.name ||
+        absl::StartsWith(transform.spec.name, kStockPrefix)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the plugin ", path, " registers the name \"",
+                       transform.spec.name, "\", which cannot be called"));
+    }
   }
   return absl::OkStatus();
 }
@@ -291,7 +326,7 @@ absl::StatusOr<TransformRegistry*> TransformRegistry::Get() {
 absl::Status TransformRegistry::AddStock() {
   REQUANT_ASSIGN_OR_RETURN(StockRegistry * stock, GetStockRegistry());
   for (const auto& [name, function] : *stock) {
-    transforms_[name] = {SpecOfStock(name), WrapStock(function), "TensorFlow"};
+    transforms_[name] = {SpecOfStock(name), WrapStock(function), kTensorFlow};
   }
   return absl::OkStatus();
 }
@@ -301,20 +336,25 @@ absl::Status TransformRegistry::AddOwn() {
     const std::string& name = own.spec.name;
     const auto taken = transforms_.find(name);
     if (taken != transforms_.end()) {
-      if (taken->second.origin != "TensorFlow") {
+      if (taken->second.origin != kTensorFlow) {
         return absl::InternalError(
             absl::StrCat("the transform ", name, " is registered twice"));
       }
-      RegisteredTransform stock = std::move(taken->second);
-      stock.spec.name = kStockPrefix + name;
-      REQUANT_ASSIGN_OR_RETURN(StockRegistry * registry, GetStockRegistry());
-      (*registry)[stock.spec.name] = registry->at(name);
-      transforms_[stock.spec.name] = std::move(stock);
+      MoveToStockName(name);
     }
     transforms_[name] = {own.spec, own.run, "Requant"};
     Publish(transforms_[name]);
   }
   return absl::OkStatus();
+}
+
+void TransformRegistry::MoveToStockName(const std::string& name) {
+  RegisteredTransform stock = std::move(transforms_.at(name));
+  stock.spec.name = kStockPrefix + name;
+  if (auto registry = GetStockRegistry(); registry.ok()) {
+    (**registry)[stock.spec.name] = (**registry)[name];
+  }
+  transforms_[stock.spec.name] = std::move(stock);
 }
 
 void TransformRegistry::Publish(const RegisteredTransform& transform) {
@@ -329,7 +369,7 @@ absl::StatusOr<const RegisteredTransform*> TransformRegistry::Find(
   if (found == transforms_.end() && absl::StartsWith(name, kStockPrefix)) {
     // Only shadowed transforms are listed under both names.
     found = transforms_.find(name.substr(sizeof(kStockPrefix) - 1));
-    if (found != transforms_.end() && found->second.origin != "TensorFlow") {
+    if (found != transforms_.end() && found->second.origin != kTensorFlow) {
       found = transforms_.end();
     }
   }
@@ -364,6 +404,7 @@ absl::Status TransformRegistry::LoadPlugin(const std::string& path,
       }
       notes->push_back(absl::StrCat("\"", name, "\" of ", taken->second.origin,
                                     " is replaced by ", path));
+      if (taken->second.origin == kTensorFlow) MoveToStockName(name);
     }
     transforms_[name] = {added.spec, CatchExceptions(added.run, path), path};
     Publish(transforms_[name]);

@@ -46,6 +46,8 @@ class TransformRegistry {
   TransformRegistry() = default;
   absl::Status AddStock();
   absl::Status AddOwn();
+  // Keeps TensorFlow's transform `name` under "stock:NAME".
+  void MoveToStockName(const std::string& name);
   void Publish(const RegisteredTransform& transform);
 
   std::map<std::string, RegisteredTransform> transforms_;

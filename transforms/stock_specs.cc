@@ -55,7 +55,8 @@ std::vector<TransformSpec> FoldingSpecs() {
         Repeated("name", "An input to which the next two belong."),
         Repeated("type_for_name", "Type of that input's placeholder."),
         Repeated("shape_for_name", "Shape of that input's placeholder.")},
-       "none"},
+       "none",
+       /*needs_outputs=*/true},
       {"fold_old_batch_norms",
        "Folds the fused batch-normalization ops into the convolution before "
        "them.",
@@ -201,7 +202,8 @@ std::vector<TransformSpec> ClearingSpecs() {
         Repeated("name", "An input to which the next two belong."),
         Repeated("type_for_name", "Type of that input's placeholder."),
         Repeated("shape_for_name", "Shape of that input's placeholder.")},
-       "none"},
+       "none",
+       /*needs_outputs=*/true},
   };
 }
 

@@ -57,6 +57,8 @@ struct TransformSpec {
   std::string description = "";
   std::vector<ParameterSpec> parameters = {};
   std::string prerequisites = "none";
+  // Whether it is refused without --outputs, or when they are not in the graph.
+  bool needs_outputs = false;
 };
 
 // A transform's parameters as its user gave them, with defaults filled in. They
@@ -122,12 +124,13 @@ ModuleTransforms() {
   return *transforms;
 }
 
-struct [[gnu::visibility("hidden")]] TransformRegistration{
-    TransformRegistration(TransformFunction run, TransformSpec spec){
-        ModuleTransforms().push_back({std::move(spec), std::move(run)});
-}  // namespace requant
-}
-;
+// clang-format off
+struct [[gnu::visibility("hidden")]] TransformRegistration {
+  TransformRegistration(TransformFunction run, TransformSpec spec) {
+    ModuleTransforms().push_back({std::move(spec), std::move(run)});
+  }
+};
+// clang-format on
 
 // What a plugin shows before any C++ object of it is touched.
 struct PluginDescription {
@@ -138,18 +141,25 @@ struct PluginDescription {
 
 inline constexpr char kPluginSymbol[] = "requant_plugin_description";
 
+// Hidden like ModuleTransforms: a static of a visible inline function would be
+// one for all modules of a process.
+[[gnu::visibility("hidden")]] inline const PluginDescription&
+ModuleDescription() {
+  static const PluginDescription description = {
+      REQUANT_PLUGIN_ABI_VERSION, REQUANT_TENSORFLOW_VERSION,
+      +[] { return &ModuleTransforms(); }};
+  return description;
+}
+
 }  // namespace requant
 
 // The plugin's entry. Every module has it; only a shared library exports it.
-extern "C"
-    [[gnu::used,
-      gnu::visibility("default")]] inline const requant::PluginDescription*
-    requant_plugin_description() {
-  static const requant::PluginDescription description = {
-      REQUANT_PLUGIN_ABI_VERSION, REQUANT_TENSORFLOW_VERSION,
-      +[] { return &requant::ModuleTransforms(); }};
-  return &description;
+// clang-format off
+extern "C" [[gnu::used, gnu::visibility("default")]]
+inline const requant::PluginDescription* requant_plugin_description() {
+  return &requant::ModuleDescription();
 }
+// clang-format on
 
 // Registers `function` under a TransformSpec; at namespace scope.
 #define REQUANT_REGISTER_TRANSFORM(function, ...)  \

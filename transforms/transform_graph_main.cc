@@ -63,9 +63,11 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
+constexpr char kProgram[] = "transform_graph";
+
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = "transform_graph";
+  help.name = kProgram;
   help.summary = "Runs transforms on a TensorFlow graph.";
   help.usage =
       "transform_graph --in_graph=in.pb --out_graph=out.pb --inputs=x "
@@ -83,6 +85,10 @@ std::string ExpandHome(const std::string& path) {
   const char* home = std::getenv("HOME");
   if (home == nullptr || !absl::StartsWith(path, "~/")) return path;
   return absl::StrCat(home, path.substr(1));
+}
+
+GraphFormat OutputFormat() {
+  return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
 }
 
 bool OnlyAsks() {
@@ -115,41 +121,56 @@ absl::StatusOr<TransformRegistry*> OpenRegistry() {
     SetActivity(absl::StrCat("loading the plugin ", path));
     std::vector<std::string> notes;
     REQUANT_RETURN_IF_ERROR(
-        registry->LoadPlugin(path, FLAGS_allow_override, &notes));
+        registry->LoadPlugin(ExpandHome(path), FLAGS_allow_override, &notes));
     for (const std::string& note : notes) {
-      std::fprintf(stderr, "transform_graph: note: %s\n", note.c_str());
+      std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());
     }
   }
   return registry;
 }
 
-absl::Status Answer(const TransformRegistry& registry) {
+int Answer(const TransformRegistry& registry) {
   std::string text;
   if (FLAGS_list_transforms) text = ListTransforms(registry);
   if (FLAGS_transforms_markdown) text = TransformsMarkdown(registry);
   if (!FLAGS_describe.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(const RegisteredTransform* transform,
-                             registry.Find(FLAGS_describe));
-    text += DescribeTransform(*transform);
+    const auto transform = registry.Find(FLAGS_describe);
+    if (!transform.ok()) {
+      ReportFailure(kProgram, transform.status());
+      return kExitUsage;
+    }
+    text += DescribeTransform(**transform);
   }
-  std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
+    return ReportFailure(
+        kProgram, absl::UnavailableError("cannot write to standard output"));
+  }
+  return kExitOk;
+}
+
+absl::Status MakeDumpFolder() {
+  const std::string folder = ExpandHome(FLAGS_dump_dir);
+  if (folder.empty() || mkdir(folder.c_str(), 0777) == 0) {
+    return absl::OkStatus();
+  }
+  struct stat info;
+  const int error = errno;
+  if (stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot create the folder --dump_dir=", FLAGS_dump_dir, ": ",
+                   std::strerror(error)));
 }
 
 absl::Status Dump(std::string_view name, int index,
                   const tensorflow::GraphDef& graph) {
   if (FLAGS_dump_dir.empty()) return absl::OkStatus();
-  if (mkdir(FLAGS_dump_dir.c_str(), 0777) != 0 && errno != EEXIST) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot create --dump_dir ", FLAGS_dump_dir, ": ",
-                     std::strerror(errno)));
-  }
-  const bool text = FLAGS_output_as_text;
-  const std::string path = absl::StrFormat(
-      "%s/%02d_%s.%s", FLAGS_dump_dir, index,
-      absl::StrReplaceAll(name, {{":", "_"}}), text ? "pbtxt" : "pb");
-  return WriteGraph(graph, path,
-                    text ? GraphFormat::kText : GraphFormat::kBinary);
+  const std::string path =
+      absl::StrFormat("%s/%02d_%s.%s", ExpandHome(FLAGS_dump_dir), index,
+                      absl::StrReplaceAll(name, {{":", "_"}}),
+                      FLAGS_output_as_text ? "pbtxt" : "pb");
+  return WriteGraph(graph, path, OutputFormat());
 }
 
 PipelineOptions Options() {
@@ -168,19 +189,15 @@ PipelineOptions Options() {
     if (!FLAGS_quiet) std::printf("%s\n", std::string(text).c_str());
   };
   options.on_warning = [](std::string_view text) {
-    std::fprintf(stderr, "transform_graph: warning: %s\n",
+    std::fprintf(stderr, "%s: warning: %s\n", kProgram,
                  std::string(text).c_str());
   };
   return options;
 }
 
-GraphFormat OutputFormat() {
-  return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
-}
-
-absl::Status Transform(const TransformRegistry& registry) {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<TransformCall> calls,
-                           ParsePipeline(FLAGS_transforms));
+absl::Status Transform(const std::vector<TransformCall>& calls,
+                       const TransformRegistry& registry) {
+  REQUANT_RETURN_IF_ERROR(MakeDumpFolder());
   SetActivity("reading the graph");
   const std::vector<std::string> tags = ParseNameList(FLAGS_saved_model_tags);
   REQUANT_ASSIGN_OR_RETURN(
@@ -197,31 +214,36 @@ absl::Status Transform(const TransformRegistry& registry) {
   return absl::OkStatus();
 }
 
-absl::Status RunAsChild() {
-  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry, OpenRegistry());
-  return OnlyAsks() ? Answer(*registry) : Transform(*registry);
+// What the isolated child does.
+int Work() {
+  const absl::StatusOr<TransformRegistry*> registry = OpenRegistry();
+  if (!registry.ok()) return ReportFailure(kProgram, registry.status());
+  if (OnlyAsks()) return Answer(**registry);
+  const std::vector<TransformCall> calls = *ParsePipeline(FLAGS_transforms);
+  if (absl::Status status = CheckCalls(calls, **registry); !status.ok()) {
+    ReportFailure(kProgram, status);
+    return kExitUsage;
+  }
+  const absl::Status status = Transform(calls, **registry);
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
 }
 
 int Main(int argc, char** argv) {
   std::vector<std::string> positional;
   if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
   if (auto problem = UsageProblem(positional)) {
-    return ReportUsage("transform_graph", *problem);
-  }
-  if (IsIsolatedChild()) {
-    const absl::Status status = RunAsChild();
-    std::fflush(stdout);
-    // Destructors of TensorFlow's library have nothing left to do here.
-    std::_Exit(status.ok() ? kExitOk
-                           : ReportFailure("transform_graph", status));
+    return ReportUsage(kProgram, *problem);
   }
   IsolationOptions isolation;
-  isolation.program = "transform_graph";
+  isolation.program = kProgram;
   isolation.arguments.assign(argv + 1, argv + argc);
   isolation.outputs = {ExpandHome(FLAGS_out_graph)};
+  if (!FLAGS_dump_dir.empty()) {
+    isolation.output_folders = {ExpandHome(FLAGS_dump_dir)};
+  }
   isolation.subject = FLAGS_in_graph;
   isolation.timeout_seconds = FLAGS_timeout;
-  return RunIsolated(isolation);
+  return RunIsolated(isolation, Work);
 }
 
 }  // namespace

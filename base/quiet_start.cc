@@ -1,0 +1,43 @@
+// TensorFlow's libraries print notices while they are loaded, before main, and
+// no setting silences them that does not also turn oneDNN off. Linked into a
+// program, this file points stderr elsewhere during that time. The dynamic
+// loader's own complaints, such as a missing library, come earlier and are
+// seen.
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace {
+
+int saved_stderr = -1;
+
+// Runs before the constructors of every shared library, hence without anything
+// that those set up.
+void HideStderr(int, char**, char**) {
+  constexpr int kAboveReservedDescriptors = 10;
+  const int saved =
+      fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveReservedDescriptors);
+  if (saved < 0) return;
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0 && dup2(nowhere, STDERR_FILENO) >= 0) {
+    saved_stderr = saved;
+  } else {
+    close(saved);
+  }
+  if (nowhere >= 0) close(nowhere);
+}
+
+[[gnu::used,
+  gnu::section(".preinit_array")]] void (*hide_stderr)(int, char**,
+                                                       char**) = HideStderr;
+
+// The program's own constructors run after those of its libraries, the ones
+// with a low priority first.
+[[gnu::constructor(101)]] void ShowStderr() {
+  if (saved_stderr < 0) return;
+  dup2(saved_stderr, STDERR_FILENO);
+  close(saved_stderr);
+  saved_stderr = -1;
+}
+
+}  // namespace

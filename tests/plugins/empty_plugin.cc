@@ -1,0 +1,3 @@
+// A plugin that registers nothing.
+
+#include "transforms/transform.h"
