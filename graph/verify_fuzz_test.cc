@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fuzz_rounds.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "graph/testing.h"
@@ -160,7 +161,7 @@ class GraphFuzz : public testing::TestWithParam<NamedGraph> {
 
 TEST_P(GraphFuzz, DamagedBytes) {
   const std::string bytes = GraphFromText(GetParam().text).SerializeAsString();
-  for (int round = 0; round < kByteRounds; ++round) {
+  for (int round = 0; round < FuzzRounds(kByteRounds); ++round) {
     std::string damaged = bytes;
     for (size_t i = 0, count = 1 + Below(4); i < count; ++i) {
       damaged[Below(damaged.size())] = static_cast<char>(random_());
@@ -172,7 +173,7 @@ TEST_P(GraphFuzz, DamagedBytes) {
 
 TEST_P(GraphFuzz, DamagedFields) {
   const GraphDef original = GraphFromText(GetParam().text);
-  for (int round = 0; round < kFieldRounds; ++round) {
+  for (int round = 0; round < FuzzRounds(kFieldRounds); ++round) {
     GraphDef graph = original;
     for (size_t i = 0, count = 1 + Below(3); i < count; ++i) {
       Mutate(original, &graph);
