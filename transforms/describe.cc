@@ -43,6 +43,9 @@ void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
     absl::StrAppend(text, "\n", Cell(spec.description), "\n");
   }
   absl::StrAppend(text, "\nPrerequisites: ", Cell(Prerequisites(spec)), "\n\n");
+  if (!spec.caveat.empty()) {
+    absl::StrAppend(text, "**Beware:** ", Cell(spec.caveat), ".\n\n");
+  }
   if (spec.parameters.empty()) return;
   absl::StrAppend(text, "| parameter | type | meaning |\n|---|---|---|\n");
   for (const ParameterSpec& parameter : spec.parameters) {
@@ -88,6 +91,9 @@ std::string DescribeTransform(const RegisteredTransform& transform) {
                   "      When it fails, warn and go on with the graph as it "
                   "was.\n\n");
   AppendWrapped(absl::StrCat("Prerequisites: ", Prerequisites(spec)), 0, &text);
+  if (!spec.caveat.empty()) {
+    AppendWrapped(absl::StrCat("Beware: ", spec.caveat, "."), 0, &text);
+  }
   return text;
 }
 

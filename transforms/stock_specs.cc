@@ -13,6 +13,11 @@ constexpr ParameterType kInt = ParameterType::kInt;
 constexpr ParameterType kFloat = ParameterType::kFloat;
 constexpr ParameterType kBool = ParameterType::kBool;
 
+// Measured: in a batch, the records after the first come out wrong.
+constexpr char kFirstRecordOnly[] =
+    "the fused op's kernel computes only the first record of a batch right; "
+    "feed the graph one record at a time";
+
 ParameterSpec Optional(std::string name, std::string description,
                        ParameterType type = ParameterType::kString,
                        std::string default_value = "") {
@@ -50,6 +55,8 @@ std::vector<TransformSpec> FoldingSpecs() {
                  kBool, "true"),
         Repeated("exclude_op", "An op that is never folded."),
         Repeated("exclude_node", "A node that is never folded."),
+        Optional("max_constant_size_in_bytes",
+                 "Results larger than this are not stored.", kInt),
         Optional("type", "Type of the inputs' placeholders."),
         Optional("shape", "Shape of the inputs' placeholders."),
         Repeated("name", "An input to which the next two belong."),
@@ -67,31 +74,42 @@ std::vector<TransformSpec> FoldingSpecs() {
       {"flatten_atrous_conv",
        "Turns SpaceToBatchND + convolution + BatchToSpaceND into one dilated "
        "convolution with zeros between its weights.",
-       "For runtimes that lack the batch/space ops. The weights grow.",
+       "For runtimes that lack the batch/space ops. The weights grow. Block "
+       "shapes must be int32.",
        {},
-       "none"},
+       "add_default_attributes",
+       /*needs_outputs=*/false,
+       "the new convolution pads as \"SAME\" does, whatever the old one did; "
+       "compare the shapes of the outputs"},
       {"fuse_pad_and_conv",
        "Fuses MirrorPad and the Conv2D after it into FusedPadConv2D.",
        "Saves the padded copy of the input.",
        {},
-       "none"},
+       "none",
+       /*needs_outputs=*/false,
+       kFirstRecordOnly},
       {"fuse_resize_and_conv",
        "Fuses ResizeBilinear and the Conv2D after it into "
        "FusedResizeAndPadConv2D.",
        "Saves the resized copy of the input.",
        {},
-       "none"},
+       "add_default_attributes",
+       /*needs_outputs=*/false,
+       kFirstRecordOnly},
       {"fuse_resize_pad_and_conv",
        "Fuses ResizeBilinear, MirrorPad and the Conv2D after them into "
        "FusedResizeAndPadConv2D.",
        "Saves the resized and padded copies of the input.",
        {},
-       "none"},
+       "add_default_attributes",
+       /*needs_outputs=*/false,
+       kFirstRecordOnly},
       {"inline_partitionedcall",
-       "Replaces PartitionedCall and StatefulPartitionedCall nodes by the body "
-       "of the function they call.",
+       "Replaces PartitionedCall nodes by the body of the function they call.",
        "TensorFlow 2 graphs keep layers in functions; the transforms look only "
-       "at the graph itself.",
+       "at the graph itself. Calls within the body need another run, "
+       "StatefulPartitionedCall stays, and the node of the call goes: an "
+       "output of the graph must not be one.",
        {},
        "none"},
       {"merge_duplicate_nodes",
@@ -142,7 +160,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
         Optional("fallback_max",
                  "Fixed maximum of all activations instead of computed ones.",
                  kFloat)},
-       "quantize_weights"},
+       "add_default_attributes, quantize_weights"},
       {"quantize_weights",
        "Stores large float constants in eight bits, with a Dequantize behind "
        "each.",
@@ -157,9 +175,14 @@ std::vector<TransformSpec> QuantizationSpecs() {
        "none"},
       {"sparsify_gather",
        "Replaces gathers from mostly zero tables by hash-table lookups.",
-       "Shrinks linear models with sparse weights.",
+       "Shrinks linear models with sparse weights. Takes tables of shape "
+       "[N, 1] behind an Identity; the node group_init_node must be run once "
+       "before the graph is.",
        {Optional("input_checkpoint",
-                 "Checkpoint that holds the tables which are variables.")},
+                 "Checkpoint that holds the tables which are variables."),
+        Optional("group_init_node",
+                 "Name of the node that initializes the hash tables.",
+                 ParameterType::kString, "group_deps")},
        "none"},
   };
 }
