@@ -202,6 +202,25 @@ TEST_F(StockTransform, FoldBatchNorms) {
   EXPECT_EQ(NodeNamed(after, "y").op(), "MatMul");
 }
 
+// If this fails, TensorFlow's transform has been mended: drop the warning from
+// stock_specs.cc.
+TEST_F(StockTransform, FoldBatchNormsIsWrongForTransposedWeightsAndSaysSo) {
+  const GraphDef graph = GraphFromText(absl::StrCat(
+      Placeholder("x", {-1, 4}), FloatConst("w", {4, 4}, RandomValues(16)),
+      FloatConst("factors", {4}, {2, -1, 0.5, 8}),
+      Node("matmul", "MatMul", {"x", "w"},
+           {kFloat, {"transpose_b", "b: true"}}),
+      Node("y", "Mul", {"matmul", "factors"}, {kFloat})));
+  const auto run = Transform("fold_batch_norms", graph);
+  EXPECT_EQ(run.error,
+            "transform_graph: warning: fold_batch_norms: \"matmul\" is a "
+            "MatMul with transpose_b; if a multiplication was folded into it, "
+            "its results are wrong now\n");
+  const Tensor before = Y(graph, kMatMulInput);
+  const Tensor after = Y(folder.ReadGraphFile("out.pb"), kMatMulInput);
+  EXPECT_GT(std::abs(after.flat<float>()(0) - before.flat<float>()(0)), 1e-3f);
+}
+
 TEST_F(StockTransform, FoldConstants) {
   const GraphDef graph = GraphFromText(absl::StrCat(
       Placeholder("x", {-1, 4}), FloatConst("a", {4}, RandomValues(4)),
@@ -286,10 +305,11 @@ TEST_F(StockTransform, FusedConvolutionsAreWrongForBatchesAndSaySo) {
       1e-3f);
 }
 
-TEST_F(StockTransform, InlinePartitionedCall) {
-  const GraphDef graph = GraphFromText(
+// x -> `op` that calls a function -> "call" -> y.
+GraphDef CallGraph(const std::string& op) {
+  return GraphFromText(
       absl::StrCat(Placeholder("x", {-1, 4}),
-                   Node("call", "PartitionedCall", {"x"},
+                   Node("call", op, {"x"},
                         {{"Tin", "list { type: DT_FLOAT }"},
                          {"Tout", "list { type: DT_FLOAT }"},
                          {"f", "func { name: \"square_of_relu\" }"}}),
@@ -325,10 +345,29 @@ TEST_F(StockTransform, InlinePartitionedCall) {
                      }
                      versions { producer: 1205 }
                    )pb"));
-  const GraphDef after =
-      ApplyKeepingY("inline_partitionedcall", graph, kMatMulInput, 0);
+}
+
+TEST_F(StockTransform, InlinePartitionedCall) {
+  const GraphDef after = ApplyKeepingY(
+      "inline_partitionedcall", CallGraph("PartitionedCall"), kMatMulInput, 0);
   EXPECT_EQ(CountOp(after, "PartitionedCall"), 0);
   EXPECT_EQ(CountOp(after, "Square"), 1);
+  EXPECT_EQ(after.library().function_size(), 1);
+}
+
+TEST_F(StockTransform, InlinePartitionedCallLeavesStatefulCalls) {
+  const auto run =
+      Transform("inline_partitionedcall", CallGraph("StatefulPartitionedCall"));
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("inline_partitionedcall: changes nothing\n"));
+}
+
+TEST_F(StockTransform, InlinePartitionedCallTakesAnOutputAwayAndSaysSo) {
+  const auto run = Transform("inline_partitionedcall",
+                             CallGraph("PartitionedCall"), {"--outputs=call"});
+  EXPECT_EQ(run.error,
+            "transform_graph: warning: inline_partitionedcall: the output "
+            "\"call\" is no longer in the graph\n");
 }
 
 TEST_F(StockTransform, InsertLogging) {

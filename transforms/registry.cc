@@ -88,9 +88,9 @@ bool SameNodes(const GraphDef& a, const GraphDef& b) {
   return true;
 }
 
-TransformFunction WrapStock(StockFunction stock, std::string caveat) {
-  return [stock = std::move(stock), caveat = std::move(caveat)](
-             TransformContext& context, GraphDef* graph) -> absl::Status {
+TransformFunction WrapStock(const std::string& name, StockFunction stock) {
+  return [name, stock = std::move(stock)](TransformContext& context,
+                                          GraphDef* graph) -> absl::Status {
     StockContext stock_context{context.inputs, context.outputs,
                                context.parameters.values()};
     GraphDef result;
@@ -98,8 +98,9 @@ TransformFunction WrapStock(StockFunction stock, std::string caveat) {
     KeepWhatStockDrops(*graph, &result);
     if (SameNodes(*graph, result)) {
       context.notes.push_back("changes nothing");
-    } else if (!caveat.empty()) {
-      context.warnings.push_back(caveat);
+    } else if (std::string warning = StockWarning(name, *graph);
+               !warning.empty()) {
+      context.warnings.push_back(std::move(warning));
     }
     graph->Swap(&result);
     return absl::OkStatus();
@@ -330,8 +331,8 @@ absl::StatusOr<TransformRegistry*> TransformRegistry::Get() {
 absl::Status TransformRegistry::AddStock() {
   REQUANT_ASSIGN_OR_RETURN(StockRegistry * stock, GetStockRegistry());
   for (const auto& [name, function] : *stock) {
-    const TransformSpec spec = SpecOfStock(name);
-    transforms_[name] = {spec, WrapStock(function, spec.caveat), kTensorFlow};
+    transforms_[name] = {SpecOfStock(name), WrapStock(name, function),
+                         kTensorFlow};
   }
   return absl::OkStatus();
 }

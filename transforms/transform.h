@@ -59,8 +59,6 @@ struct TransformSpec {
   std::string prerequisites = "none";
   // Whether it is refused without --outputs, or when they are not in the graph.
   bool needs_outputs = false;
-  // Of stock transforms: a warning for those whose graph it changes.
-  std::string caveat = "";
 };
 
 // A transform's parameters as its user gave them, with defaults filled in. They
