@@ -5,7 +5,6 @@
 //
 //   bazel run //benchmarks:parse_log_benchmark
 
-#include <dlfcn.h>
 #include <gflags/gflags.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -13,7 +12,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
@@ -38,6 +36,7 @@
 #include "base/flags.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "graph/tensorflow_library.h"
 #include "logs_parser/log_parser.h"
 #include "logs_parser/range_drift.h"
 #include "logs_parser/range_table.h"
@@ -148,27 +147,14 @@ absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {
   return choices;
 }
 
-// libtensorflow_cc lies beside libtensorflow_framework.
 absl::StatusOr<TransformFunc> StockFreeze() {
-  Dl_info info;
-  char path[PATH_MAX];
-  void* const framework = dlsym(
-      RTLD_DEFAULT, "_ZN10tensorflow8GraphDefC1EPN6google8protobuf5ArenaE");
-  if (framework == nullptr || dladdr(framework, &info) == 0 ||
-      realpath(info.dli_fname, path) == nullptr) {
-    return absl::NotFoundError("cannot find libtensorflow_framework.so.2");
-  }
-  const std::string directory(path, std::strrchr(path, '/') - path);
-  void* const library =
-      dlopen(absl::StrCat(directory, "/libtensorflow_cc.so.2").c_str(),
-             RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) return absl::NotFoundError(dlerror());
   using Registry = std::map<std::string, TransformFunc>;
-  const auto get_registry = reinterpret_cast<Registry* (*)()>(dlsym(
-      library,
-      "_ZN10tensorflow16graph_transforms20GetTransformRegistryB5cxx11Ev"));
-  if (get_registry == nullptr) return absl::NotFoundError(dlerror());
-  return get_registry()->at("freeze_requantization_ranges");
+  REQUANT_ASSIGN_OR_RETURN(
+      void* const symbol,
+      TensorFlowSymbol(
+          "_ZN10tensorflow16graph_transforms20GetTransformRegistryB5cxx11Ev"));
+  return reinterpret_cast<Registry* (*)()>(symbol)()->at(
+      "freeze_requantization_ranges");
 }
 
 float ScalarOf(const tensorflow::NodeDef& node) {

@@ -2,10 +2,12 @@
 // to TensorFlow's own where it has one. See benchmarks/README.md.
 
 #include <gflags/gflags.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -19,8 +21,10 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/status_macros.h"
+#include "base/subprocess.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
 #include "graph/verify.h"
 #include "logs_parser/range_table.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -28,10 +32,14 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
+#include "transforms/transform.h"
 
 DEFINE_string(sizes, "10000,100000,1000000", "Numbers of nodes to measure.");
 DEFINE_int32(repeats, 3, "Runs per measurement; the median counts.");
 DEFINE_bool(stock, true, "Measure TensorFlow's own transforms too.");
+DEFINE_string(one_transform, "", "In a child: the transform to run.");
+DEFINE_string(one_input, "", "In a child: the graph to read.");
+DEFINE_string(one_output, "", "In a child: where to write the result.");
 DEFINE_string(work_dir, "/tmp", "Where range tables and logs are written.");
 
 namespace requant {
@@ -108,17 +116,17 @@ class ChainBuilder {
   int layers_;
 };
 
-double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+// CPU time of this process: other work on the machine does not count.
+double CpuSeconds(const std::function<void()>& work) {
+  const std::clock_t start = std::clock();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-// Runs one transform several times on copies of `graph`; the last result goes
-// to `result`.
-absl::StatusOr<double> MedianSeconds(const std::string& text,
-                                     const GraphDef& graph, GraphDef* result) {
+// In a child: runs one transform on the graph in a file and prints the CPU time
+// it took.
+absl::Status RunOne(const std::string& text, const std::string& in,
+                    const std::string& out) {
   REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
                            TransformRegistry::Get());
   REQUANT_ASSIGN_OR_RETURN(const auto calls, ParsePipeline(text));
@@ -127,14 +135,37 @@ absl::StatusOr<double> MedianSeconds(const std::string& text,
   TransformContext context;
   REQUANT_ASSIGN_OR_RETURN(context.parameters,
                            ResolveParameters(transform->spec, calls[0]));
+  REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(in));
+  absl::Status status;
+  const double seconds =
+      CpuSeconds([&] { status = transform->run(context, &graph); });
+  REQUANT_RETURN_IF_ERROR(status);
+  if (!out.empty()) {
+    REQUANT_RETURN_IF_ERROR(WriteGraph(graph, out, GraphFormat::kBinary));
+  }
+  std::printf("%.9f\n", seconds);
+  return absl::OkStatus();
+}
+
+// The median of several runs, each in a process of its own as transform_graph
+// runs them: in one process the allocator's state would carry over.
+absl::StatusOr<double> MedianSeconds(const std::string& text,
+                                     const std::string& in,
+                                     const std::string& out) {
   std::vector<double> seconds;
+  REQUANT_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   for (int i = 0; i < FLAGS_repeats; ++i) {
-    GraphDef copy = graph;
-    absl::Status status;
-    seconds.push_back(
-        Seconds([&] { status = transform->run(context, &copy); }));
-    REQUANT_RETURN_IF_ERROR(status);
-    if (result != nullptr) *result = std::move(copy);
+    ChildOptions child;
+    child.argv = {self, "--one_transform=" + text, "--one_input=" + in,
+                  "--one_output=" + out};
+    child.on_stdout = [&](std::string_view line) {
+      double value;
+      if (absl::SimpleAtod(line, &value)) seconds.push_back(value);
+    };
+    REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+    if (result.exit_code != 0 || seconds.size() != static_cast<size_t>(i + 1)) {
+      return absl::InternalError(absl::StrCat("failed: ", text));
+    }
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
@@ -148,6 +179,7 @@ struct Row {
 class Benchmark {
  public:
   absl::Status Run(const std::vector<int>& sizes) {
+    REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
     for (int size : sizes) {
       std::fprintf(stderr, "%d nodes\n", size);
       REQUANT_RETURN_IF_ERROR(RunSize(size));
@@ -157,49 +189,58 @@ class Benchmark {
   }
 
  private:
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(FLAGS_work_dir, "/requant_bench_", name);
+  }
+
   absl::Status RunSize(int size) {
     ChainBuilder builder(size);
     const int layers = builder.layers();
-    const GraphDef dynamic = builder.TakeGraph();
-    nodes_ = dynamic.node_size();
-    REQUANT_RETURN_IF_ERROR(MeasureFiles(dynamic));
-    const std::string log = absl::StrCat(FLAGS_work_dir, "/requant_bench.log");
-    const std::string mins = absl::StrCat(FLAGS_work_dir, "/requant_bench.min");
-    const std::string maxs = absl::StrCat(FLAGS_work_dir, "/requant_bench.max");
-    REQUANT_RETURN_IF_ERROR(WriteRanges(layers, log, mins, maxs));
+    {
+      const GraphDef dynamic = builder.TakeGraph();
+      nodes_ = dynamic.node_size();
+      REQUANT_RETURN_IF_ERROR(MeasureFiles(dynamic, Path("dynamic.pb")));
+    }
+    REQUANT_RETURN_IF_ERROR(WriteRanges(layers));
     const std::string logging =
         "insert_logging(op=RequantizationRange, show_name=true, "
         "message=\"__requant_min_max:\")";
     const std::string freeze = absl::StrCat(
-        "freeze_requantization_ranges(min_max_log_file=\"", log, "\")");
-    REQUANT_RETURN_IF_ERROR(Measure(logging, dynamic, nullptr));
-    GraphDef frozen;
-    if (FLAGS_stock) {
-      REQUANT_RETURN_IF_ERROR(Measure("stock:" + logging, dynamic, nullptr));
-      REQUANT_RETURN_IF_ERROR(Measure("stock:" + freeze, dynamic, nullptr));
+        "freeze_requantization_ranges(min_max_log_file=\"", Path("log"), "\")");
+    for (const std::string& transform : {logging, freeze}) {
+      if (!FLAGS_stock) continue;
+      REQUANT_RETURN_IF_ERROR(
+          Measure("stock:" + transform, Path("dynamic.pb"), ""));
     }
-    REQUANT_RETURN_IF_ERROR(Measure(freeze, dynamic, &frozen));
+    REQUANT_RETURN_IF_ERROR(Measure(logging, Path("dynamic.pb"), ""));
     REQUANT_RETURN_IF_ERROR(
-        Measure(absl::StrCat("freeze_min(ranges_file=\"", mins, "\")"), frozen,
-                &frozen));
+        Measure(freeze, Path("dynamic.pb"), Path("range.pb")));
     REQUANT_RETURN_IF_ERROR(
-        Measure(absl::StrCat("freeze_max(ranges_file=\"", maxs, "\")"), frozen,
-                &frozen));
-    return Measure("fuse_quantized_matmul_and_requantize", frozen, nullptr);
+        Measure(absl::StrCat("freeze_min(ranges_file=\"", Path("min"), "\")"),
+                Path("range.pb"), Path("min.pb")));
+    REQUANT_RETURN_IF_ERROR(
+        Measure(absl::StrCat("freeze_max(ranges_file=\"", Path("max"), "\")"),
+                Path("min.pb"), Path("max.pb")));
+    REQUANT_RETURN_IF_ERROR(
+        Measure("fuse_quantized_matmul_and_requantize", Path("max.pb"), ""));
+    for (const char* name :
+         {"dynamic.pb", "range.pb", "min.pb", "max.pb", "log", "min", "max"}) {
+      unlink(Path(name).c_str());
+    }
+    return absl::OkStatus();
   }
 
   // Reading, writing and verifying the graph.
-  absl::Status MeasureFiles(const GraphDef& graph) {
-    const std::string path = absl::StrCat(FLAGS_work_dir, "/requant_bench.pb");
+  absl::Status MeasureFiles(const GraphDef& graph, const std::string& path) {
     absl::Status status;
-    Record("(write)", Seconds([&] {
+    Record("(write)", CpuSeconds([&] {
              status = WriteGraph(graph, path, GraphFormat::kBinary);
            }));
     REQUANT_RETURN_IF_ERROR(status);
-    Record("(read)", Seconds([&] { status = ReadGraph(path).status(); }));
+    Record("(read)", CpuSeconds([&] { status = ReadGraph(path).status(); }));
     REQUANT_RETURN_IF_ERROR(status);
     size_t problems = 0;
-    Record("(verify)", Seconds([&] {
+    Record("(verify)", CpuSeconds([&] {
              auto found = VerifyGraph(graph);
              status = found.status();
              if (found.ok()) problems = found->size();
@@ -211,8 +252,7 @@ class Benchmark {
   }
 
   // One observation per layer, so that reading them costs as little as it can.
-  absl::Status WriteRanges(int layers, const std::string& log,
-                           const std::string& mins, const std::string& maxs) {
+  absl::Status WriteRanges(int layers) {
     std::string text;
     RangeTable min_table, max_table;
     for (int i = 0; i < layers; ++i) {
@@ -222,15 +262,15 @@ class Benchmark {
       min_table.FindOrAdd(name + "_min").AddMin(-1, {"bench", i});
       max_table.FindOrAdd(name + "_max").AddMax(2, {"bench", i});
     }
-    REQUANT_RETURN_IF_ERROR(WriteFileAtomically(log, text));
-    REQUANT_RETURN_IF_ERROR(WriteRangeTable(min_table, mins));
-    return WriteRangeTable(max_table, maxs);
+    REQUANT_RETURN_IF_ERROR(WriteFileAtomically(Path("log"), text));
+    REQUANT_RETURN_IF_ERROR(WriteRangeTable(min_table, Path("min")));
+    return WriteRangeTable(max_table, Path("max"));
   }
 
-  absl::Status Measure(const std::string& text, const GraphDef& graph,
-                       GraphDef* result) {
+  absl::Status Measure(const std::string& text, const std::string& in,
+                       const std::string& out) {
     REQUANT_ASSIGN_OR_RETURN(const double seconds,
-                             MedianSeconds(text, graph, result));
+                             MedianSeconds(text, in, out));
     Record(text.substr(0, text.find('(')), seconds);
     return absl::OkStatus();
   }
@@ -250,7 +290,7 @@ class Benchmark {
   }
 
   void Print(const std::vector<int>& sizes) const {
-    std::printf("%-38s", "ns per node");
+    std::printf("%-38s", "CPU ns per node");
     for (int size : sizes) std::printf("%12d", size);
     std::printf("%14s%14s\n", "last/first", "stock/ours");
     for (const Row& row : rows_) {
@@ -278,6 +318,14 @@ int Main(int argc, char** argv) {
                             {__FILE__},
                             ""};
   if (auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+  if (!FLAGS_one_transform.empty()) {
+    const absl::Status status =
+        RunOne(FLAGS_one_transform, FLAGS_one_input, FLAGS_one_output);
+    std::fflush(stdout);
+    // Tearing a million nodes down has no part in the figures.
+    std::_Exit(status.ok() ? kExitOk
+                           : ReportFailure("transform_benchmark", status));
+  }
   std::vector<int> sizes;
   for (const auto& text : absl::StrSplit(FLAGS_sizes, ',')) {
     int size;

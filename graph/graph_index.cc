@@ -13,6 +13,13 @@
 #include "base/status_macros.h"
 
 namespace requant {
+namespace {
+
+// How many nodes ahead the hash table's memory is asked for: in a graph of a
+// million nodes every look-up would else wait for it.
+constexpr int kLookAhead = 8;
+
+}  // namespace
 
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
@@ -46,6 +53,9 @@ absl::StatusOr<GraphIndex> GraphIndex::Create(GraphDef* graph) {
   index.nodes_.reserve(count);
   size_t edge_count = 0;
   for (int i = 0; i < count; ++i) {
+    if (i + kLookAhead < count) {
+      index.ids_.prefetch(graph->node(i + kLookAhead).name());
+    }
     NodeDef* node = graph->mutable_node(i);
     if (node->name().empty()) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -61,7 +71,14 @@ absl::StatusOr<GraphIndex> GraphIndex::Create(GraphDef* graph) {
   index.edges_.reserve(edge_count);
   index.first_edge_.resize(count);
   index.first_use_.assign(count, -1);
-  for (int i = 0; i < count; ++i) index.AppendEdges(i);
+  for (int i = 0; i < count; ++i) {
+    if (i + kLookAhead < count) {
+      for (const std::string& input : graph->node(i + kLookAhead).input()) {
+        index.ids_.prefetch(ParseTensorName(input).node);
+      }
+    }
+    index.AppendEdges(i);
+  }
   return index;
 }
 
@@ -169,8 +186,6 @@ absl::Status GraphIndex::Remove(std::string_view name) {
   for (int i = 0; i < node->input_size(); ++i) UnlinkEdge(first_edge_[id] + i);
   ids_.erase(node->name());
   nodes_[id] = nullptr;
-  // A node without a name and an op is dropped by Commit.
-  node->Clear();
   removed_any_ = true;
   return absl::OkStatus();
 }
@@ -207,10 +222,11 @@ void GraphIndex::RedirectUses(TensorName from, TensorName to,
 
 void GraphIndex::Commit() {
   if (!removed_any_) return;
+  // Node number i of the graph is nodes_[i] until here.
   auto* nodes = graph_->mutable_node();
   int kept = 0;
   for (int i = 0; i < nodes->size(); ++i) {
-    if (nodes->Get(i).name().empty()) continue;
+    if (nodes_[i] == nullptr) continue;
     if (i != kept) nodes->SwapElements(i, kept);
     ++kept;
   }

@@ -51,7 +51,7 @@ class Verifier {
         catalog_(graph.library()),
         problems_(options.max_problems) {}
 
-  std::vector<GraphProblem> Verify() {
+  absl::StatusOr<std::vector<GraphProblem>> Verify() {
     CheckNames();
     CheckInputs();
     const NodeOrder order = SortNodes(inputs_);
@@ -64,7 +64,8 @@ class Verifier {
     }
     CheckFunctions(graph_.library(), &catalog_, &problems_);
     if (options_.shapes && problems_.empty()) {
-      CheckShapes(graph_, ops_, inputs_, ports_, order.sorted, &problems_);
+      REQUANT_RETURN_IF_ERROR(
+          CheckShapes(graph_, ops_, inputs_, ports_, order.sorted, &problems_));
     }
     return problems_.Take();
   }
@@ -165,10 +166,12 @@ class Verifier {
       const int count = others[node->op()];
       problems_.Add(
           ProblemKind::kSemantics, node->name(),
-          absl::StrCat(
-              NodePlace{*node}.Describe(), " has an unknown op",
-              count == 0 ? "" : absl::StrCat(", as have ", count, " others"),
-              catalog_.DidYouMeanOp(node->op())));
+          absl::StrCat(NodePlace{*node}.Describe(), " has an unknown op",
+                       count == 0 ? ""
+                       : count == 1
+                           ? ", as has one other node"
+                           : absl::StrCat(", as have ", count, " others"),
+                       catalog_.DidYouMeanOp(node->op())));
     }
   }
 

@@ -32,7 +32,8 @@ struct GraphProblem {
 
 struct VerifyOptions {
   // Also infer the shapes of all nodes of the graph (not of function bodies),
-  // given that nothing else is wrong with it.
+  // given that nothing else is wrong with it. This is done in a fork of the
+  // process, because TensorFlow's code for it crashes on some constants.
   bool shapes = true;
   // Stop after this many problems; 0 means never.
   int max_problems = 20;
@@ -41,7 +42,8 @@ struct VerifyOptions {
 // Returns the problems of `graph` and its function library, structural ones
 // first, else in the order of the nodes; none for a graph that TensorFlow
 // imports. Takes time in proportion to the size of the graph. Fails only when
-// TensorFlow's library, which has the op definitions, cannot be loaded.
+// TensorFlow's library, which has the op definitions, cannot be loaded or no
+// process can be started for the shapes.
 absl::StatusOr<std::vector<GraphProblem>> VerifyGraph(
     const tensorflow::GraphDef& graph, const VerifyOptions& options = {});
 

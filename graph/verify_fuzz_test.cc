@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/fuzz_rounds.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "graph/testing.h"
@@ -24,8 +25,8 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 using tensorflow::GraphDef;
 
-constexpr int kByteRounds = 600;
-constexpr int kFieldRounds = 1200;
+constexpr int kByteRounds = 300;
+constexpr int kFieldRounds = 600;
 
 class GraphFuzz : public testing::TestWithParam<NamedGraph> {
  protected:
@@ -89,6 +90,13 @@ class GraphFuzz : public testing::TestWithParam<NamedGraph> {
     }
   }
 
+  static std::string KeyText(const Message& entry, const FieldDescriptor* key) {
+    const Reflection* reflection = entry.GetReflection();
+    return key->cpp_type() == FieldDescriptor::CPPTYPE_STRING
+               ? reflection->GetString(entry, key)
+               : absl::StrCat(reflection->GetUInt32(entry, key));
+  }
+
   // The place of a map's entry, whatever the order the map has today.
   int AnyEntry(const Message& message, const FieldDescriptor* map) {
     const Reflection* reflection = message.GetReflection();
@@ -96,7 +104,7 @@ class GraphFuzz : public testing::TestWithParam<NamedGraph> {
     for (int i = 0; i < reflection->FieldSize(message, map); ++i) {
       const Message& entry = reflection->GetRepeatedMessage(message, map, i);
       const FieldDescriptor* key = entry.GetDescriptor()->map_key();
-      places[entry.GetReflection()->GetString(entry, key)] = i;
+      places[KeyText(entry, key)] = i;
     }
     return std::next(places.begin(), Below(places.size()))->second;
   }
@@ -153,7 +161,7 @@ class GraphFuzz : public testing::TestWithParam<NamedGraph> {
 
 TEST_P(GraphFuzz, DamagedBytes) {
   const std::string bytes = GraphFromText(GetParam().text).SerializeAsString();
-  for (int round = 0; round < kByteRounds; ++round) {
+  for (int round = 0; round < FuzzRounds(kByteRounds); ++round) {
     std::string damaged = bytes;
     for (size_t i = 0, count = 1 + Below(4); i < count; ++i) {
       damaged[Below(damaged.size())] = static_cast<char>(random_());
@@ -165,7 +173,7 @@ TEST_P(GraphFuzz, DamagedBytes) {
 
 TEST_P(GraphFuzz, DamagedFields) {
   const GraphDef original = GraphFromText(GetParam().text);
-  for (int round = 0; round < kFieldRounds; ++round) {
+  for (int round = 0; round < FuzzRounds(kFieldRounds); ++round) {
     GraphDef graph = original;
     for (size_t i = 0, count = 1 + Below(3); i < count; ++i) {
       Mutate(original, &graph);

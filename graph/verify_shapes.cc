@@ -1,6 +1,7 @@
 #include "graph/verify_shapes.h"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,6 +10,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "graph/forked_work.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -201,16 +205,56 @@ class ShapeCheck {
   std::vector<std::vector<PartialTensorShape>> outputs_;
 };
 
+// Problems as text that the copy can send: node and message, each ended by a
+// zero byte, which neither has.
+std::string Packed(std::vector<GraphProblem> problems) {
+  std::string text;
+  for (const GraphProblem& problem : problems) {
+    text.append(problem.node.c_str(), problem.node.size() + 1);
+    text.append(problem.message.c_str(), problem.message.size() + 1);
+  }
+  return text;
+}
+
+void Unpack(const std::string& text, ProblemList* problems) {
+  const std::vector<std::string> parts = absl::StrSplit(text, '\0');
+  for (size_t i = 0; i + 2 < parts.size(); i += 2) {
+    problems->Add(ProblemKind::kSemantics, parts[i], parts[i + 1]);
+  }
+}
+
 }  // namespace
 
-void CheckShapes(const GraphDef& graph, const std::vector<const OpEntry*>& ops,
-                 const NodeInputs& inputs, const std::vector<int32_t>& ports,
-                 const std::vector<int32_t>& order, ProblemList* problems) {
-  ShapeCheck check(graph, ops, inputs, ports, problems);
-  for (const int32_t id : order) {
-    if (problems->full()) return;
-    check.Check(id);
+absl::Status CheckShapes(const GraphDef& graph,
+                         const std::vector<const OpEntry*>& ops,
+                         const NodeInputs& inputs,
+                         const std::vector<int32_t>& ports,
+                         const std::vector<int32_t>& order,
+                         ProblemList* problems) {
+  REQUANT_ASSIGN_OR_RETURN(
+      const ForkedResult result,
+      RunForked([&](const std::function<void(int64_t)>& set_step) {
+        ShapeCheck check(graph, ops, inputs, ports, problems);
+        for (const int32_t id : order) {
+          if (problems->full()) break;
+          set_step(id);
+          check.Check(id);
+        }
+        return Packed(problems->Take());
+      }));
+  Unpack(result.output, problems);
+  if (!result.failure.empty()) {
+    const bool at_node = result.step >= 0 && result.step < graph.node_size();
+    const NodeDef& node = at_node ? graph.node(static_cast<int>(result.step))
+                                  : NodeDef::default_instance();
+    problems->Add(ProblemKind::kSemantics, node.name(),
+                  absl::StrCat("TensorFlow's shape inference ", result.failure,
+                               at_node ? " at " : "",
+                               at_node ? NodePlace{node}.Describe() : "",
+                               "; loading this graph into TensorFlow would "
+                               "do the same"));
   }
+  return absl::OkStatus();
 }
 
 }  // namespace requant

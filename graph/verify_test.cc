@@ -139,9 +139,10 @@ TEST(VerifyGraph, ReportsAnUnknownOpOnceWithASuggestion) {
   Node("matmul", &graph)->set_op("MatMull");
   *graph.add_node() = *Node("matmul", &graph);
   graph.mutable_node(9)->set_name("other");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("semantics: node \"matmul\" (MatMull) has an unknown "
-                          "op, as have 1 others (did you mean \"MatMul\"?)"));
+  EXPECT_THAT(
+      Messages(graph),
+      ElementsAre("semantics: node \"matmul\" (MatMull) has an unknown "
+                  "op, as has one other node (did you mean \"MatMul\"?)"));
 }
 
 TEST(VerifyGraph, ReportsMissingAttributesButKnowsDefaults) {
@@ -374,6 +375,24 @@ TEST(VerifyGraph, CountsGivenAsAttributesAllocateNothing) {
   Attribute("merge", "N", &graph).set_i(INT32_MAX);
   EXPECT_THAT(Messages(graph),
               ElementsAre(HasSubstr("takes 2147483647 inputs but has 2")));
+}
+
+TEST(VerifyGraph, SurvivesACrashOfTensorFlowsShapeFunctions) {
+  GraphDef graph = Frozen();
+  NodeDef* gather = graph.add_node();
+  gather->set_name("gather");
+  gather->set_op("GatherV2");
+  for (const char* input : {"b", "axis", "axis"}) gather->add_input(input);
+  Attribute("axis", "value", &graph).mutable_tensor()->set_int_val(0, 0);
+  Attribute("gather", "Tparams", &graph).set_type(tensorflow::DT_FLOAT);
+  Attribute("gather", "Tindices", &graph).set_type(tensorflow::DT_INT32);
+  Attribute("gather", "Taxis", &graph).set_type(tensorflow::DT_INT32);
+  EXPECT_THAT(Messages(graph), IsEmpty());
+  Attribute("gather", "batch_dims", &graph).set_i(1 << 20);
+  EXPECT_THAT(Messages(graph),
+              ElementsAre("semantics: TensorFlow's shape inference crashed "
+                          "(signal 6) at node \"gather\" (GatherV2); loading "
+                          "this graph into TensorFlow would do the same"));
 }
 
 TEST(VerifyGraph, LongAndBinaryNamesStayReadable) {

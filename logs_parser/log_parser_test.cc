@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/file.h"
+#include "base/fuzz_rounds.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
@@ -304,7 +305,7 @@ TEST(ParseLog, FindsEveryRecordOfRandomNoisyLogs) {
 // result is the same, on damaged logs too.
 TEST(ParseLog, GivesTheSameOnMutatedLogsHoweverTheyAreRead) {
   std::mt19937 random(13);
-  for (int repeat = 0; repeat < 1000; ++repeat) {
+  for (int repeat = 0; repeat < FuzzRounds(1000); ++repeat) {
     Oracle oracle;
     std::string log = RandomLog(random, &oracle);
     for (int changes = random() % 30; changes > 0 && !log.empty(); --changes) {

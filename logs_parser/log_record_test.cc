@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/fuzz_rounds.h"
 
 namespace requant {
 namespace {
@@ -267,7 +268,7 @@ bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
   std::mt19937 random(7);
   int taken = 0;
-  for (int repeat = 0; repeat < 200000; ++repeat) {
+  for (int repeat = 0; repeat < FuzzRounds(200000); ++repeat) {
     const std::string line = RandomLine(random);
     LogRecord fast;
     if (!ParseSingleRecord(line, &fast) || !IsNodeName(fast.node)) continue;

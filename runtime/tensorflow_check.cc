@@ -1,10 +1,7 @@
 #include "runtime/tensorflow_check.h"
 
-#include <dlfcn.h>
 
-#include <climits>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "graph/tensorflow_library.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -275,37 +273,15 @@ absl::Status CompareWithSums(const Factors& factors,
   return absl::OkStatus();
 }
 
-absl::StatusOr<void*> OpenTensorFlow() {
-  // Looked up by name: the address of a function as the compiler sees it may be
-  // an inline copy or a stub inside this program.
-  void* symbol =
-      dlsym(RTLD_DEFAULT, "_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE");
-  Dl_info info;
-  char framework[PATH_MAX];
-  if (symbol == nullptr || dladdr(symbol, &info) == 0 ||
-      realpath(info.dli_fname, framework) == nullptr) {
-    return absl::NotFoundError("cannot locate libtensorflow_framework.so.2");
-  }
-  std::string path = framework;
-  path = path.substr(0, path.rfind('/')) + "/libtensorflow_cc.so.2";
-  void* library = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL);
-  if (library == nullptr) return absl::NotFoundError(dlerror());
-  return library;
-}
-
 }  // namespace
 
 absl::StatusOr<std::string> LoadedTensorFlowVersion() {
-  REQUANT_ASSIGN_OR_RETURN(void* library, OpenTensorFlow());
-  void* version = dlsym(library, "TF_Version");
-  if (version == nullptr) {
-    return absl::NotFoundError("libtensorflow_cc.so.2 has no TF_Version");
-  }
+  REQUANT_ASSIGN_OR_RETURN(void* version, TensorFlowSymbol("TF_Version"));
   return std::string(reinterpret_cast<const char* (*)()>(version)());
 }
 
 absl::StatusOr<Int8Sums> RunInt8Layer() {
-  REQUANT_RETURN_IF_ERROR(OpenTensorFlow().status());
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   const Factors small = SevenBitFactors();
   REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor small_output,
                            RunLayer(small));

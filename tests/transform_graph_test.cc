@@ -68,7 +68,7 @@ TEST_F(TransformGraph, RunsTransformsInOrderAndSumsUp) {
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_EQ(run.error, "");
   EXPECT_THAT(run.out, MatchesRegex("5 -> 3 nodes \\(-40 %\\), [0-9]+ -> "
-                                    "[0-9]+ bytes \\(-[0-9]+ %\\)\n"));
+                                    "[0-9]+ B \\(-[0-9]+ %\\)\n"));
   EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt", "out.pb"));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
   EXPECT_THAT(NodeNames(graph), testing::UnorderedElementsAre("x", "w", "y"));

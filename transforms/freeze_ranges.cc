@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -115,11 +114,11 @@ bool IsScalarArithmetic(const std::string& op) {
 // they are part of its function and must not become constants.
 bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node) {
   constexpr size_t kMostVisited = 64;
-  std::deque<std::string> open = {node};
-  absl::flat_hash_set<std::string> seen = {node};
+  std::vector<std::string_view> open = {node};
+  absl::flat_hash_set<std::string_view> seen = {node};
   while (!open.empty()) {
-    const std::string current = open.front();
-    open.pop_front();
+    const std::string_view current = open.back();
+    open.pop_back();
     for (const Use& use : index.Uses(current)) {
       // Input 0 is the tensor to quantize; the others are ranges and biases.
       if (use.input > 0 && absl::StrContains(use.node->op(), "uantize")) {
@@ -218,6 +217,27 @@ float Chosen(const RangeEntry& entry, const FrozenOutput& output,
   return LowerPercentile(entry.mins, percentiles.min);
 }
 
+// Fails when a quantization that reads the constant `name` has its two ends,
+// both constant by now, swapped.
+absl::Status CheckQuantizeRanges(const GraphIndex& index,
+                                 const std::string& name) {
+  for (const Use& use : index.Uses(name)) {
+    if (use.node->op() != "QuantizeV2") continue;
+    const NodeDef* min = index.Producer(*use.node, 1);
+    const NodeDef* max = index.Producer(*use.node, 2);
+    if (min == nullptr || max == nullptr) continue;
+    const auto min_value = ScalarConstValue(*min);
+    const auto max_value = ScalarConstValue(*max);
+    if (min_value.ok() && max_value.ok() && *min_value > *max_value) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "\"%s\" would quantize the empty range [%g, %g]; do the two logs "
+          "belong to the same model and percentiles?",
+          use.node->name(), *min_value, *max_value));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
                         const Percentiles& percentiles, GraphIndex* index) {
   std::vector<std::pair<std::string, float>> values;
@@ -226,6 +246,7 @@ absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
     const std::string name = absl::StrCat(choice.node, output.suffix);
     REQUANT_RETURN_IF_ERROR(index->Add(MakeScalarConst(name, value)).status());
     index->RedirectUses({choice.node, output.port}, {name, 0});
+    REQUANT_RETURN_IF_ERROR(CheckQuantizeRanges(*index, name));
     values.emplace_back(name, value);
   }
   index->RedirectUses({choice.node, kControlPort},
@@ -237,25 +258,6 @@ absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
         choice.node, values[0].second, values[1].second));
   }
   return index->Remove(choice.node);
-}
-
-// Fails when a quantization whose two ends are both constant has them swapped.
-absl::Status CheckQuantizeRanges(const GraphIndex& index) {
-  for (const NodeDef& node : index.graph().node()) {
-    if (node.op() != "QuantizeV2") continue;
-    const NodeDef* min = index.Producer(node, 1);
-    const NodeDef* max = index.Producer(node, 2);
-    if (min == nullptr || max == nullptr) continue;
-    const auto min_value = ScalarConstValue(*min);
-    const auto max_value = ScalarConstValue(*max);
-    if (min_value.ok() && max_value.ok() && *min_value > *max_value) {
-      return absl::InvalidArgumentError(absl::StrFormat(
-          "\"%s\" would quantize the empty range [%g, %g]; do the two logs "
-          "belong to the same model and percentiles?",
-          node.name(), *min_value, *max_value));
-    }
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckNoOutputs(const std::vector<Choice>& chosen,
@@ -305,7 +307,6 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
     fewest = std::min(fewest, choice.entry->count);
   }
   index.Commit();
-  REQUANT_RETURN_IF_ERROR(CheckQuantizeRanges(index));
   context.notes.push_back(
       absl::StrFormat("freezes %d %s node%s from at least %d observations each "
                       "(min_percentile %g, max_percentile %g%s)",

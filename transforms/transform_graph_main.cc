@@ -20,8 +20,8 @@
 #include "absl/strings/str_replace.h"
 #include "base/flags.h"
 #include "base/status_macros.h"
+#include "graph/diff.h"
 #include "graph/graph_io.h"
-#include "graph/graph_size.h"
 #include "transforms/describe.h"
 #include "transforms/isolation.h"
 #include "transforms/pipeline.h"
@@ -203,13 +203,13 @@ absl::Status Transform(const std::vector<TransformCall>& calls,
   REQUANT_ASSIGN_OR_RETURN(
       tensorflow::GraphDef graph,
       ReadGraph(ExpandHome(FLAGS_in_graph), {tags.begin(), tags.end()}));
-  const GraphSize before = MeasureGraph(graph);
+  const GraphSize before = SizeOf(graph);
   REQUANT_RETURN_IF_ERROR(RunPipeline(calls, registry, Options(), &graph));
   SetActivity("writing the graph");
   REQUANT_RETURN_IF_ERROR(
       WriteGraph(graph, ExpandHome(FLAGS_out_graph), OutputFormat()));
   if (!FLAGS_quiet) {
-    std::printf("%s\n", GraphSizeSummary(before, MeasureGraph(graph)).c_str());
+    std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
   }
   return absl::OkStatus();
 }

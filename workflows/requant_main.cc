@@ -42,12 +42,15 @@ int RunSummarize(const Args& args) {
   return Become("transforms", "summarize_graph", args);
 }
 
+int RunDiff(const Args& args) { return Become("graph", "diff_graphs", args); }
+
 int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
 
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
+      {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},

@@ -1,0 +1,86 @@
+// Runs every command that README.md shows in an "sh" block.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/subprocess.h"
+
+namespace requant {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+std::string Runfile(const std::string& path) {
+  return absl::StrCat(std::getenv("TEST_SRCDIR"), "/requant/", path);
+}
+
+// A folder that looks as the top of the repository does after ./requant build.
+// The front door's first part, set-up and build, is what CI itself goes
+// through.
+std::string MakeWorkFolder() {
+  const std::string folder = testing::TempDir() + "readme";
+  EXPECT_EQ(std::system(("rm -rf " + folder + " && mkdir " + folder).c_str()),
+            0);
+  EXPECT_EQ(symlink(Runfile("tests").c_str(), (folder + "/tests").c_str()), 0);
+  EXPECT_EQ(symlink(Runfile("").c_str(), (folder + "/bazel-bin").c_str()), 0);
+  EXPECT_EQ(symlink(Runfile("workflows/requant").c_str(),
+                    (folder + "/requant").c_str()),
+            0);
+  return folder;
+}
+
+std::vector<std::string> ReadmeCommands() {
+  std::vector<std::string> commands;
+  bool in_block = false;
+  const std::string readme = ReadFile(Runfile("README.md")).value();
+  for (std::string_view line : absl::StrSplit(readme, '\n')) {
+    if (absl::StartsWith(line, "```")) {
+      in_block = line == "```sh";
+    } else if (in_block && !line.empty()) {
+      commands.emplace_back(line);
+    }
+  }
+  return commands;
+}
+
+TEST(Readme, EveryCommandWorks) {
+  const std::vector<std::string> commands = ReadmeCommands();
+  EXPECT_THAT(commands, SizeIs(testing::Ge(8)));
+  const std::string folder = MakeWorkFolder();
+  for (const std::string& command : commands) {
+    // Inside a Bazel test Bazel cannot run; what it would build is there.
+    if (absl::StartsWith(command, "bazel build ")) continue;
+    std::string output;
+    ChildOptions child;
+    child.argv = {"/bin/sh", "-c",
+                  absl::StrCat("cd '", folder, "' && ", command)};
+    child.on_stdout = [&](std::string_view line) {
+      absl::StrAppend(&output, line, "\n");
+    };
+    child.on_stderr = child.on_stdout;
+    const auto result = RunChild(child);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->exit_code, 0) << command << "\n" << output;
+    EXPECT_FALSE(output.empty()) << command;
+  }
+}
+
+TEST(Readme, ShowsTheTwoCommands) {
+  const std::string readme = ReadFile(Runfile("README.md")).value();
+  EXPECT_THAT(readme, HasSubstr("./requant run"));
+  EXPECT_THAT(readme, HasSubstr("./requant test"));
+}
+
+}  // namespace
+}  // namespace requant
