@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/wrap_text.h"
 #include "transforms/registry.h"
 #include "transforms/transform.h"
@@ -32,25 +36,88 @@ std::string Prerequisites(const TransformSpec& spec) {
              : absl::StrCat("--outputs, ", spec.prerequisites);
 }
 
-std::string Cell(const std::string& text) {
-  return absl::StrReplaceAll(text, {{"|", "\\|"}, {"<", "&lt;"}});
+bool LooksLikeCode(std::string_view word) {
+  return absl::StartsWith(word, "--") ||
+         word.find_first_of("_=<") != std::string_view::npos;
+}
+
+bool IsBalanced(std::string_view text) {
+  return std::count(text.begin(), text.end(), '(') ==
+         std::count(text.begin(), text.end(), ')');
+}
+
+// `code` between backticks, with the punctuation that ends a clause behind
+// them.
+std::string Quoted(std::string_view code) {
+  std::string_view before, after;
+  if (absl::StartsWith(code, "(") && !IsBalanced(code)) {
+    before = code.substr(0, 1);
+    code.remove_prefix(1);
+  }
+  size_t end = code.find_last_not_of(".,;:");
+  if (end != std::string_view::npos && code[end] == ')' &&
+      !IsBalanced(code.substr(0, end + 1))) {
+    --end;
+  }
+  after = code.substr(end + 1);
+  return absl::StrCat(before, "`", code.substr(0, end + 1), "`", after);
+}
+
+// Prose as Markdown: names of transforms, flags and nodes, and whole calls
+// such as a(b=c, d=e), become code.
+std::string Markdown(const std::string& text) {
+  std::vector<std::string> words;
+  std::string code;
+  for (std::string_view word : absl::StrSplit(text, ' ')) {
+    if (code.empty() && !LooksLikeCode(word)) {
+      words.emplace_back(word);
+      continue;
+    }
+    absl::StrAppend(&code, code.empty() ? "" : " ", word);
+    const bool call_goes_on =
+        code[0] != '(' && absl::StrContains(code, '(') && !IsBalanced(code);
+    if (call_goes_on) continue;
+    words.push_back(Quoted(code));
+    code.clear();
+  }
+  if (!code.empty()) words.push_back(Quoted(code));
+  return absl::StrReplaceAll(absl::StrJoin(words, " "), {{"|", "\\|"}});
 }
 
 void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
   const TransformSpec& spec = transform.spec;
-  absl::StrAppend(text, "### ", spec.name, "\n\n", Cell(spec.summary), "\n");
+  absl::StrAppend(text, "\n### ", spec.name, "\n\n", Markdown(spec.summary),
+                  "\n");
   if (!spec.description.empty()) {
-    absl::StrAppend(text, "\n", Cell(spec.description), "\n");
+    absl::StrAppend(text, Markdown(spec.description), "\n");
   }
-  absl::StrAppend(text, "\nPrerequisites: ", Cell(Prerequisites(spec)), "\n\n");
+  if (Prerequisites(spec) != "none") {
+    absl::StrAppend(text, "\nPrerequisites: ", Markdown(Prerequisites(spec)),
+                    "\n");
+  }
   if (spec.parameters.empty()) return;
-  absl::StrAppend(text, "| parameter | type | meaning |\n|---|---|---|\n");
+  absl::StrAppend(text, "\n| parameter | type | meaning |\n|---|---|---|\n");
   for (const ParameterSpec& parameter : spec.parameters) {
     absl::StrAppend(text, "| `", parameter.name, "` | ",
                     ParameterNote(parameter), " | ",
-                    Cell(parameter.description), " |\n");
+                    Markdown(parameter.description), " |\n");
   }
-  absl::StrAppend(text, "\n");
+}
+
+// All transforms of one origin: a list with links, then one after the other.
+void AppendSection(const TransformRegistry& registry, std::string_view origin,
+                   std::string_view title, std::string* text) {
+  absl::StrAppend(text, "\n## ", title, "\n\n");
+  for (const auto* transform : registry.All()) {
+    if (transform->origin != origin) continue;
+    const std::string& name = transform->spec.name;
+    absl::StrAppend(text, "- [", name, "](#",
+                    absl::StrReplaceAll(name, {{":", ""}}),
+                    "): ", Markdown(transform->spec.summary), "\n");
+  }
+  for (const auto* transform : registry.All()) {
+    if (transform->origin == origin) AppendMarkdown(*transform, text);
+  }
 }
 
 }  // namespace
@@ -96,19 +163,14 @@ std::string TransformsMarkdown(const TransformRegistry& registry) {
       "# Transform reference\n\n"
       "Written by `transform_graph --transforms_markdown`; a test compares it "
       "with the registry.\n\n"
-      "A list of transforms runs from left to right, as in\n"
+      "The transforms of a list run from left to right, as in\n"
       "`--transforms='strip_unused_nodes remove_nodes(op=Identity, "
-      "op=CheckNumerics)'`. Every transform also takes\n"
-      "`ignore_errors=true`: when it fails, the next one goes on with the "
-      "graph "
-      "as it was.\n";
-  for (const char* origin : {"Requant", "TensorFlow"}) {
-    absl::StrAppend(&text, "\n## ", origin, "'s\n\n");
-    for (const auto* transform : registry.All()) {
-      if (transform->origin == origin) AppendMarkdown(*transform, &text);
-    }
-    while (text.size() > 2 && text[text.size() - 2] == '\n') text.pop_back();
-  }
+      "op=CheckNumerics)'`. Values with blanks, commas\n"
+      "or brackets are put in double quotes. Every transform also takes "
+      "`ignore_errors=true`: when it fails, the next\n"
+      "one goes on with the graph as it was.\n";
+  AppendSection(registry, "Requant", "Requant's own transforms", &text);
+  AppendSection(registry, "TensorFlow", "TensorFlow's stock transforms", &text);
   return text;
 }
 

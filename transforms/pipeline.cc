@@ -55,13 +55,21 @@ std::string NodeOf(const std::string& output) {
   return output.substr(0, output.find(':'));
 }
 
+// Those of `names` whose nodes `graph` lacks.
+std::set<std::string> Missing(const std::vector<std::string>& names,
+                              const GraphDef& graph) {
+  std::set<std::string> missing;
+  for (const std::string& name : names) missing.insert(NodeOf(name));
+  if (missing.empty()) return missing;
+  for (const NodeDef& node : graph.node()) missing.erase(node.name());
+  return missing;
+}
+
 // An error when `graph` lacks one of the nodes that `flag` names.
 absl::Status CheckNames(std::string_view flag,
                         const std::vector<std::string>& names,
                         const GraphDef& graph) {
-  std::set<std::string> missing;
-  for (const std::string& name : names) missing.insert(NodeOf(name));
-  for (const NodeDef& node : graph.node()) missing.erase(node.name());
+  const std::set<std::string> missing = Missing(names, graph);
   if (missing.empty()) return absl::OkStatus();
   std::vector<std::string> known;
   for (const NodeDef& node : graph.node()) known.push_back(node.name());
@@ -196,6 +204,27 @@ void WarnOfMissingNames(const std::vector<Step>& steps,
   if (!checks_outputs) warn("--outputs", options.outputs);
 }
 
+// Warns when a transform took away an output that was there before it.
+class OutputWatch {
+ public:
+  OutputWatch(const PipelineOptions& options, const GraphDef& graph)
+      : options_(options), missing_(Missing(options.outputs, graph)) {}
+
+  void After(const std::string& transform, const GraphDef& graph) {
+    std::set<std::string> missing = Missing(options_.outputs, graph);
+    for (const std::string& name : missing) {
+      if (missing_.count(name) > 0 || !options_.on_warning) continue;
+      options_.on_warning(absl::StrCat(transform, ": the output \"", name,
+                                       "\" is no longer in the graph"));
+    }
+    missing_ = std::move(missing);
+  }
+
+ private:
+  const PipelineOptions& options_;
+  std::set<std::string> missing_;
+};
+
 // Runs one transform. With ignore_errors=true a failure leaves the graph as it
 // was and becomes a warning.
 absl::Status RunStep(const Step& step, const PipelineOptions& options,
@@ -246,6 +275,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
   int count = steps.size();
   if (options.stop_after >= 0) count = std::min(count, options.stop_after);
   WarnOfMissingNames(steps, options, *graph);
+  OutputWatch output_watch(options, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
     if (options.on_start) options.on_start("", 0, count);
@@ -255,6 +285,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
     const std::string& name = steps[i].transform->spec.name;
     if (options.on_start) options.on_start(name, i + 1, count);
     REQUANT_RETURN_IF_ERROR(RunStep(steps[i], options, graph));
+    output_watch.After(name, *graph);
     if (options.on_finish) {
       REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
     }

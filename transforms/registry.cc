@@ -88,15 +88,20 @@ bool SameNodes(const GraphDef& a, const GraphDef& b) {
   return true;
 }
 
-TransformFunction WrapStock(StockFunction stock) {
-  return [stock = std::move(stock)](TransformContext& context,
-                                    GraphDef* graph) -> absl::Status {
+TransformFunction WrapStock(const std::string& name, StockFunction stock) {
+  return [name, stock = std::move(stock)](TransformContext& context,
+                                          GraphDef* graph) -> absl::Status {
     StockContext stock_context{context.inputs, context.outputs,
                                context.parameters.values()};
     GraphDef result;
     REQUANT_RETURN_IF_ERROR(stock(*graph, stock_context, &result));
     KeepWhatStockDrops(*graph, &result);
-    if (SameNodes(*graph, result)) context.notes.push_back("changes nothing");
+    if (SameNodes(*graph, result)) {
+      context.notes.push_back("changes nothing");
+    } else if (std::string warning = StockWarning(name, *graph);
+               !warning.empty()) {
+      context.warnings.push_back(std::move(warning));
+    }
     graph->Swap(&result);
     return absl::OkStatus();
   };
@@ -326,7 +331,8 @@ absl::StatusOr<TransformRegistry*> TransformRegistry::Get() {
 absl::Status TransformRegistry::AddStock() {
   REQUANT_ASSIGN_OR_RETURN(StockRegistry * stock, GetStockRegistry());
   for (const auto& [name, function] : *stock) {
-    transforms_[name] = {SpecOfStock(name), WrapStock(function), kTensorFlow};
+    transforms_[name] = {SpecOfStock(name), WrapStock(name, function),
+                         kTensorFlow};
   }
   return absl::OkStatus();
 }

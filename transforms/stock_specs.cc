@@ -4,10 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/transform.h"
 
 namespace requant {
 namespace {
+
+using tensorflow::GraphDef;
 
 constexpr ParameterType kInt = ParameterType::kInt;
 constexpr ParameterType kFloat = ParameterType::kFloat;
@@ -38,7 +44,8 @@ std::vector<TransformSpec> FoldingSpecs() {
        "convolution into its weights.",
        "Batch normalization leaves a multiplication by constants behind each "
        "layer once the graph is frozen; this removes it. Run fold_constants "
-       "first so that the factors are constants.",
+       "first so that the factors are constants. Wrong for a MatMul with "
+       "transpose_b: it scales the rows instead of the columns.",
        {},
        "fold_constants"},
       {"fold_constants",
@@ -50,6 +57,8 @@ std::vector<TransformSpec> FoldingSpecs() {
                  kBool, "true"),
         Repeated("exclude_op", "An op that is never folded."),
         Repeated("exclude_node", "A node that is never folded."),
+        Optional("max_constant_size_in_bytes",
+                 "Results larger than this are not stored.", kInt),
         Optional("type", "Type of the inputs' placeholders."),
         Optional("shape", "Shape of the inputs' placeholders."),
         Repeated("name", "An input to which the next two belong."),
@@ -67,31 +76,38 @@ std::vector<TransformSpec> FoldingSpecs() {
       {"flatten_atrous_conv",
        "Turns SpaceToBatchND + convolution + BatchToSpaceND into one dilated "
        "convolution with zeros between its weights.",
-       "For runtimes that lack the batch/space ops. The weights grow.",
+       "For runtimes that lack the batch/space ops. The weights grow. Block "
+       "shapes must be int32, and the paddings those of \"SAME\": the new "
+       "convolution has them whatever the old one had.",
        {},
-       "none"},
+       "add_default_attributes"},
       {"fuse_pad_and_conv",
        "Fuses MirrorPad and the Conv2D after it into FusedPadConv2D.",
-       "Saves the padded copy of the input.",
+       "Saves the padded copy of the input. TensorFlow's kernel of the fused "
+       "op "
+       "computes only the first record of a batch right.",
        {},
        "none"},
       {"fuse_resize_and_conv",
        "Fuses ResizeBilinear and the Conv2D after it into "
        "FusedResizeAndPadConv2D.",
-       "Saves the resized copy of the input.",
+       "Saves the resized copy of the input. TensorFlow's kernel of the fused "
+       "op computes only the first record of a batch right.",
        {},
-       "none"},
+       "add_default_attributes"},
       {"fuse_resize_pad_and_conv",
        "Fuses ResizeBilinear, MirrorPad and the Conv2D after them into "
        "FusedResizeAndPadConv2D.",
-       "Saves the resized and padded copies of the input.",
+       "Saves the resized and padded copies of the input. TensorFlow's kernel "
+       "of the fused op computes only the first record of a batch right.",
        {},
-       "none"},
+       "add_default_attributes"},
       {"inline_partitionedcall",
-       "Replaces PartitionedCall and StatefulPartitionedCall nodes by the body "
-       "of the function they call.",
+       "Replaces PartitionedCall nodes by the body of the function they call.",
        "TensorFlow 2 graphs keep layers in functions; the transforms look only "
-       "at the graph itself.",
+       "at the graph itself. Calls within the body need another run, "
+       "StatefulPartitionedCall stays, and the node of the call goes: an "
+       "output of the graph must not be one.",
        {},
        "none"},
       {"merge_duplicate_nodes",
@@ -142,7 +158,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
         Optional("fallback_max",
                  "Fixed maximum of all activations instead of computed ones.",
                  kFloat)},
-       "quantize_weights"},
+       "add_default_attributes, quantize_weights"},
       {"quantize_weights",
        "Stores large float constants in eight bits, with a Dequantize behind "
        "each.",
@@ -157,9 +173,14 @@ std::vector<TransformSpec> QuantizationSpecs() {
        "none"},
       {"sparsify_gather",
        "Replaces gathers from mostly zero tables by hash-table lookups.",
-       "Shrinks linear models with sparse weights.",
+       "Shrinks linear models with sparse weights. Takes tables of shape "
+       "[N, 1] behind an Identity; the node group_init_node must be run once "
+       "before the graph is.",
        {Optional("input_checkpoint",
-                 "Checkpoint that holds the tables which are variables.")},
+                 "Checkpoint that holds the tables which are variables."),
+        Optional("group_init_node",
+                 "Name of the node that initializes the hash tables.",
+                 ParameterType::kString, "group_deps")},
        "none"},
   };
 }
@@ -272,7 +293,38 @@ std::vector<TransformSpec> AllSpecs() {
   return all;
 }
 
+// Measured: the fused convolutions take the first record's data for all.
+constexpr char kFirstRecordOnly[] =
+    "the fused op's kernel computes only the first record of a batch right; "
+    "feed the graph one record at a time";
+
+std::string WarningOfTransposedWeights(const GraphDef& graph) {
+  for (const tensorflow::NodeDef& node : graph.node()) {
+    const auto transposed = node.attr().find("transpose_b");
+    if (node.op() == "MatMul" && transposed != node.attr().end() &&
+        transposed->second.b()) {
+      return absl::StrCat("\"", node.name(),
+                          "\" is a MatMul with transpose_b; if a "
+                          "multiplication was folded into it, its results are "
+                          "wrong now");
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string StockWarning(const std::string& name, const GraphDef& before) {
+  if (name == "fold_batch_norms") return WarningOfTransposedWeights(before);
+  if (name == "flatten_atrous_conv") {
+    return "the new convolution pads as \"SAME\" does, whatever the old one "
+           "did; compare the shapes of the outputs";
+  }
+  const bool fuses = name == "fuse_pad_and_conv" ||
+                     name == "fuse_resize_and_conv" ||
+                     name == "fuse_resize_pad_and_conv";
+  return fuses ? kFirstRecordOnly : "";
+}
 
 const std::vector<TransformSpec>& StockSpecs() {
   static const auto* specs = new std::vector<TransformSpec>(AllSpecs());
