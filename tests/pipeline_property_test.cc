@@ -106,7 +106,7 @@ class GraphMaker {
         break;
     }
     outputs->push_back(absl::StrCat("output_", index));
-    text_ += Node(outputs->back(), "Relu6", {Pick(values_)}, {kFloat});
+    text_ += Node(outputs->back(), "Neg", {Pick(values_)}, {kFloat});
   }
 
   // Adds an op, sometimes with a control input.
