@@ -28,7 +28,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::Tensor;
 
-constexpr int kGraphs = 60;
+constexpr int kGraphs = 40;
 constexpr int kPipelinesPerGraph = 5;
 constexpr int kWidth = 4;
 
