@@ -28,7 +28,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::Tensor;
 
-constexpr int kGraphs = 60;
+constexpr int kGraphs = 40;
 constexpr int kPipelinesPerGraph = 5;
 constexpr int kWidth = 4;
 
@@ -106,7 +106,7 @@ class GraphMaker {
         break;
     }
     outputs->push_back(absl::StrCat("output_", index));
-    text_ += Node(outputs->back(), "Relu6", {Pick(values_)}, {kFloat});
+    text_ += Node(outputs->back(), "Neg", {Pick(values_)}, {kFloat});
   }
 
   // Adds an op, sometimes with a control input.
