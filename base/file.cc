@@ -16,6 +16,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -81,7 +82,36 @@ absl::Status WriteInPlace(const std::string& path,
   return Named(path, write(fd));
 }
 
+// Whether `path` exists and must be written in place: it is no regular file, or
+// stands for one that is open already, as /dev/stdout does.
+bool IsSpecial(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return false;
+  return !S_ISREG(info.st_mode) || absl::StartsWith(path, "/dev/") ||
+         absl::StartsWith(path, "/proc/");
+}
+
+absl::Status IsADirectory(const std::string& path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot write ", path, ": it is a directory"));
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info;
+  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 }  // namespace
+
+absl::Status CheckWritable(const std::string& path) {
+  if (IsDirectory(path)) return IsADirectory(path);
+  const std::string place =
+      IsSpecial(path) ? path : DirectoryOf(ResolveLink(path));
+  if (access(place.c_str(), W_OK) != 0) {
+    return ErrnoStatus("cannot write", path, errno);
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path,
                                      int64_t max_bytes) {
@@ -127,14 +157,8 @@ std::string TemporaryName(const std::string& path, pid_t pid) {
 
 absl::Status WriteFileAtomically(
     const std::string& path, const std::function<absl::Status(int)>& write) {
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
-    if (S_ISDIR(info.st_mode)) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("cannot write ", path, ": it is a directory"));
-    }
-    return WriteInPlace(path, write);
-  }
+  if (IsDirectory(path)) return IsADirectory(path);
+  if (IsSpecial(path)) return WriteInPlace(path, write);
   const std::string target = ResolveLink(path);
   const std::string temporary = TemporaryName(path, getpid());
   const int fd =

@@ -28,6 +28,10 @@ absl::Status WriteFileAtomically(
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::string_view contents);
 
+// Whether WriteFileAtomically(path, ...) could start now: the folder exists and can
+// be written to, and `path` is no directory. Asked before long work.
+absl::Status CheckWritable(const std::string& path);
+
 // The temporary name that process `pid` uses for `path`; whoever outlives a
 // killed writer removes it.
 std::string TemporaryName(const std::string& path, pid_t pid);

@@ -1,5 +1,6 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,6 +56,30 @@ TEST(WriteFileAtomically, WritesIntoADeviceInsteadOfReplacingIt) {
   struct stat info;
   ASSERT_EQ(stat("/dev/null", &info), 0);
   EXPECT_TRUE(S_ISCHR(info.st_mode));
+}
+
+TEST(WriteFileAtomically, WritesIntoAnOpenDescriptorInsteadOfReplacingIt) {
+  const std::string path = Path("redirected");
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666);
+  ASSERT_GE(fd, 0);
+  ASSERT_TRUE(
+      WriteFileAtomically("/proc/self/fd/" + std::to_string(fd), "xyz").ok());
+  struct stat by_name, by_descriptor;
+  ASSERT_EQ(stat(path.c_str(), &by_name), 0);
+  ASSERT_EQ(fstat(fd, &by_descriptor), 0);
+  EXPECT_EQ(by_name.st_ino, by_descriptor.st_ino);
+  EXPECT_EQ(ReadFile(path).value(), "xyz");
+  close(fd);
+}
+
+TEST(CheckWritable, ForeseesWhatWritingWouldSay) {
+  EXPECT_TRUE(CheckWritable(Path("new")).ok());
+  EXPECT_TRUE(CheckWritable("/dev/null").ok());
+  EXPECT_EQ(CheckWritable(Path("no/such/dir")).code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_NE(CheckWritable(testing::TempDir()).message().find("directory"),
+            std::string::npos);
+  EXPECT_NE(access(Path("new").c_str(), F_OK), 0);
 }
 
 TEST(WriteFileAtomically, NamesAMissingDirectory) {

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/status_macros.h"
 #include "graph/diff.h"
@@ -197,6 +198,8 @@ PipelineOptions Options() {
 
 absl::Status Transform(const std::vector<TransformCall>& calls,
                        const TransformRegistry& registry) {
+  const std::string out = ExpandHome(FLAGS_out_graph);
+  REQUANT_RETURN_IF_ERROR(CheckWritable(out));
   REQUANT_RETURN_IF_ERROR(MakeDumpFolder());
   SetActivity("reading the graph");
   const std::vector<std::string> tags = ParseNameList(FLAGS_saved_model_tags);
@@ -206,8 +209,7 @@ absl::Status Transform(const std::vector<TransformCall>& calls,
   const GraphSize before = SizeOf(graph);
   REQUANT_RETURN_IF_ERROR(RunPipeline(calls, registry, Options(), &graph));
   SetActivity("writing the graph");
-  REQUANT_RETURN_IF_ERROR(
-      WriteGraph(graph, ExpandHome(FLAGS_out_graph), OutputFormat()));
+  REQUANT_RETURN_IF_ERROR(WriteGraph(graph, out, OutputFormat()));
   if (!FLAGS_quiet) {
     std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
   }
