@@ -51,6 +51,18 @@ bool Fits(const FreezeRule& rule, const RangeEntry& entry) {
       });
 }
 
+// Whether `entry` has observations that no output of the rule takes. A range
+// table of several kinds of nodes has such entries: a RequantizationRange has
+// minima, which freeze_min could take for those of a Min.
+bool HasMoreThan(const FreezeRule& rule, const RangeEntry& entry) {
+  bool takes_mins = false, takes_maxs = false;
+  for (const FrozenOutput& output : rule.outputs) {
+    (output.is_min ? takes_mins : takes_maxs) = true;
+  }
+  return (!takes_mins && !entry.mins.empty()) ||
+         (!takes_maxs && !entry.maxs.empty());
+}
+
 absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
                                       TransformContext& context) {
   const auto& logs = context.parameters.All("min_max_log_file");
@@ -150,9 +162,11 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
     const std::string& name = key.first;
     if (!Fits(rule, entry)) continue;
     const NodeDef* node = index.Find(name);
+    const bool of_this_op = node != nullptr && node->op() == rule.op;
+    if (!of_this_op && HasMoreThan(rule, entry)) continue;
     if (node == nullptr) {
       absent.push_back(name);
-    } else if (node->op() != rule.op) {
+    } else if (!of_this_op) {
       return absl::InvalidArgumentError(
           absl::StrCat("the log has a range for \"", name, "\", which is a ",
                        node->op(), " in this graph, not a ", rule.op));

@@ -351,6 +351,22 @@ TEST(Freeze, ALogOfSeveralKindsServesEveryTransform) {
       RunTransform(Call("freeze_max", log), DynamicQuantization()).status.ok());
 }
 
+// The nodes of the other kinds may be constants already.
+TEST(Freeze, ARangeTableOfSeveralKindsServesEveryTransform) {
+  RangeTable ranges;
+  ranges.FindOrAdd("x_min").AddMin(-1, {"here", 1});
+  ranges.FindOrAdd("x_max").AddMax(2, {"here", 2});
+  ranges.FindOrAdd("r/range").AddRange(0, 1, {"here", 3});
+  const std::string table = testing::TempDir() + "mixed_table";
+  ASSERT_TRUE(WriteRangeTable(ranges, table).ok());
+  for (const char* transform : {"freeze_min", "freeze_max"}) {
+    const auto run =
+        RunTransform(absl::StrCat(transform, "(ranges_file=\"", table, "\")"),
+                     DynamicQuantization());
+    EXPECT_TRUE(run.status.ok()) << run.status;
+  }
+}
+
 TEST(Freeze, LeavesTheModelsOwnMinAlone) {
   GraphDef graph = DynamicQuantization();
   *graph.add_node() = graph.node(2);

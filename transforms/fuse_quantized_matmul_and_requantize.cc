@@ -122,6 +122,10 @@ std::optional<Range> QuantizeV2Range(const GraphIndex& index,
   const auto attribute = quantize.attr().find("ensure_minimum_range");
   const float minimum_range =
       attribute == quantize.attr().end() ? 0.01f : attribute->second.f();
+  // Without a sign bit SCALED codes start at 0.
+  if (StringAttribute(quantize, "mode", "MIN_COMBINED") == "SCALED") {
+    return Range{0, std::max(std::fabs(*min), std::fabs(*max))};
+  }
   const float low = std::min(0.0f, *min);
   const float epsilon =
       std::max(1.0f, std::max(std::fabs(*min), std::fabs(*max))) *
@@ -159,7 +163,9 @@ std::optional<Range> InputRange(const GraphIndex& index, const NodeDef& matmul,
   // The fused Relu kernel has no zero point: its code 0 means 0.
   const bool relu =
       producer->op() == kFusedRelu || IsFusableReluLayer(index, *producer);
-  return Range{relu && !compat ? 0.0f : *out_min, *out_max};
+  if (compat) return Range{*out_min, *out_max};
+  return Range{relu ? 0.0f : std::min(0.0f, *out_min),
+               std::max(0.0f, *out_max)};
 }
 
 absl::Status DynamicRange(const NodeDef& layer, std::string_view what,
@@ -183,6 +189,23 @@ absl::StatusOr<Tensor> ConstantTensor(const GraphIndex& index,
                      "\" are not constant; run fold_constants first"));
   }
   return ConstValue(*producer);
+}
+
+// The fused kernels take and give quint8 only.
+absl::Status CheckTypes(const Layer& layer) {
+  for (const auto& [node, attribute] :
+       {std::pair{layer.matmul, "T1"}, {layer.requantize, "out_type"}}) {
+    const auto found = node->attr().find(attribute);
+    if (found == node->attr().end() ||
+        found->second.type() == tensorflow::DT_QUINT8) {
+      continue;
+    }
+    return absl::UnimplementedError(absl::StrCat(
+        "\"", node->name(), "\" has ", attribute, " = ",
+        tensorflow::DataTypeString(found->second.type()),
+        ", and the fused kernel has only quint8; quantize this layer to it"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckShapes(const Layer& layer) {
@@ -220,7 +243,7 @@ absl::Status CheckRanges(const Layer& layer) {
   const float weight_width =
       std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
   if (!(input_width > 0) || !(weight_width > 0) ||
-      !(layer.output.max > layer.output.min)) {
+      !(layer.output.max > (layer.relu ? 0 : layer.output.min))) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "\"%s\" has an empty range: input [%g, %g], weights [%g, %g], output "
         "[%g, %g]",
@@ -262,6 +285,7 @@ absl::StatusOr<Layer> ReadLayer(const GraphIndex& index, NodeDef* matmul,
                            ConstantTensor(index, *matmul, kWeights, "weights"));
   REQUANT_ASSIGN_OR_RETURN(layer.bias,
                            ConstantTensor(index, *matmul, kBias, "biases"));
+  REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
   REQUANT_RETURN_IF_ERROR(CheckShapes(layer));
   REQUANT_RETURN_IF_ERROR(CheckRanges(layer));
   return layer;
@@ -271,6 +295,8 @@ absl::StatusOr<Layer> ReadLayer(const GraphIndex& index, NodeDef* matmul,
 // weights as −128s…127s; their scale is s, but the kernels take max(|min|,
 // |max|)/127.
 void MakeWeightRangeSymmetric(Layer* layer) {
+  // A qint32 bias is at the scale of the range as it is.
+  if (layer->bias.dtype() == tensorflow::DT_QINT32) return;
   const float ratio = -layer->weight_min / layer->weight_max;
   if (layer->weight_max > 0 && std::fabs(ratio - 128.0f / 127.0f) < 1e-5f) {
     layer->weight_min = -layer->weight_max;
@@ -288,14 +314,16 @@ std::vector<int64_t> ColumnSums(const Tensor& weights) {
   return sums;
 }
 
+// NaN gives 0.
 int32_t ClampToInt32(double value) {
+  if (std::isnan(value)) return 0;
   return static_cast<int32_t>(
       std::clamp<double>(value, std::numeric_limits<int32_t>::min(),
                          std::numeric_limits<int32_t>::max()));
 }
 
 // See the formula at the top of this file.
-Tensor QuantizedBias(const Layer& layer) {
+absl::StatusOr<Tensor> QuantizedBias(const Layer& layer) {
   if (layer.bias.dtype() == tensorflow::DT_QINT32) return layer.bias;
   const double weight_range =
       std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
@@ -311,8 +339,15 @@ Tensor QuantizedBias(const Layer& layer) {
   const auto bias = layer.bias.flat<float>();
   auto quantized = result.flat<tensorflow::qint32>();
   for (int64_t j = 0; j < bias.size(); ++j) {
-    quantized(j) =
-        ClampToInt32(std::rint(bias(j) * scale + sums[j] * zero_point));
+    const double value = std::rint(bias(j) * scale + sums[j] * zero_point);
+    if (!(std::fabs(value) <= std::numeric_limits<int32_t>::max())) {
+      return absl::OutOfRangeError(absl::StrFormat(
+          "bias %d of \"%s\" is %g, which is not an int32 at the layer's scale "
+          "(input [%g, %g], weights [%g, %g]); leave this layer in float",
+          j, layer.matmul->name(), bias(j), layer.input.min, layer.input.max,
+          layer.weight_min, layer.weight_max));
+    }
+    quantized(j) = static_cast<int32_t>(value);
   }
   return result;
 }
@@ -371,9 +406,9 @@ class Fuser {
                                     layer.matmul->input().begin() + kInputs);
     const std::string& base = layer.matmul->name();
     REQUANT_ASSIGN_OR_RETURN(
-        inputs[kBias],
-        AddConst(base + "/bias_qint32",
-                 compat_ ? CompatBias(layer) : QuantizedBias(layer)));
+        const Tensor bias, compat_ ? CompatBias(layer) : QuantizedBias(layer));
+    REQUANT_ASSIGN_OR_RETURN(inputs[kBias],
+                             AddConst(base + "/bias_qint32", bias));
     if (ConstantInput(*index_, *layer.matmul, kMinW) != layer.weight_min) {
       REQUANT_ASSIGN_OR_RETURN(
           inputs[kMinW],
@@ -394,8 +429,8 @@ class Fuser {
   // Turns `node` into a fused op, under the name it has.
   void Become(NodeDef* node, const std::string& op, DataType output,
               const Layer& layer, std::vector<std::string> inputs) {
-    // Control inputs of both old nodes still order the new one.
-    for (const NodeDef* old : {layer.matmul, layer.requantize}) {
+    // Control inputs of all old nodes still order the new one.
+    for (const NodeDef* old : {layer.matmul, layer.requantize, node}) {
       for (const std::string& input : old->input()) {
         if (absl::StartsWith(input, "^") &&
             std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
@@ -436,13 +471,24 @@ class Fuser {
                        });
   }
 
+  // Whether `node` dequantizes to float over the range of `requantize`.
+  static bool IsDequantizeOf(const NodeDef& requantize, const NodeDef& node) {
+    const auto type = node.attr().find("dtype");
+    return node.op() == "Dequantize" && node.input_size() >= 3 &&
+           node.input(1) == FormatTensorName(requantize.name(), 1) &&
+           node.input(2) == FormatTensorName(requantize.name(), 2) &&
+           (type == node.attr().end() ||
+            type->second.type() == tensorflow::DT_FLOAT);
+  }
+
   // The nodes that only turn the layer's quint8 output into float.
   std::vector<NodeDef*> Dequantizers(const NodeDef& requantize) const {
     std::vector<NodeDef*> found;
     for (const Use& use : index_->Uses(requantize.name())) {
-      const bool dequantizes =
-          use.node->op() == "Dequantize" && use.input == 0 && use.port == 0;
-      if (dequantizes) found.push_back(use.node);
+      if (use.input == 0 && use.port == 0 &&
+          IsDequantizeOf(requantize, *use.node)) {
+        found.push_back(use.node);
+      }
     }
     std::sort(found.begin(), found.end(),
               [](NodeDef* a, NodeDef* b) { return a->name() < b->name(); });
@@ -453,6 +499,7 @@ class Fuser {
     REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                              FusedInputs(layer));
     NodeDef* requantize = layer.requantize;
+    const bool is_output = IsOutput(*requantize);
     const std::vector<NodeDef*> dequantizers = Dequantizers(*requantize);
     NodeDef* fused;
     if (dequantizers.empty()) {
@@ -468,10 +515,11 @@ class Fuser {
         REQUANT_RETURN_IF_ERROR(ReplaceDequantizer(other, *fused));
       }
     }
-    if (index_->HasUses(requantize->name()) || IsOutput(*requantize)) {
-      QuantizeAgain(requantize, *fused, layer);
+    if (index_->HasUses(requantize->name()) || is_output) {
+      QuantizeAgain(requantize, *fused);
+    } else {
+      REQUANT_RETURN_IF_ERROR(RemoveUnread(requantize));
     }
-    REQUANT_RETURN_IF_ERROR(RemoveUnread(requantize));
     return RemoveUnread(layer.matmul);
   }
 
@@ -491,8 +539,7 @@ class Fuser {
 
   // Turns the Requantize into a QuantizeV2 of the float output; both have the
   // outputs quint8, min, max.
-  void QuantizeAgain(NodeDef* requantize, const NodeDef& fused,
-                     const Layer& layer) {
+  void QuantizeAgain(NodeDef* requantize, const NodeDef& fused) {
     index_->SetInputs(requantize, {fused.name(), requantize->input(kOutMin),
                                    requantize->input(kOutMax)});
     requantize->set_op("QuantizeV2");
@@ -500,6 +547,8 @@ class Fuser {
     attributes.clear();
     attributes["T"].set_type(tensorflow::DT_QUINT8);
     attributes["mode"].set_s("MIN_FIRST");
+    // A Requantize takes its range as it is, however narrow.
+    attributes["ensure_minimum_range"].set_f(0);
   }
 
   // Removes a node that nothing reads any more, and then the constants that

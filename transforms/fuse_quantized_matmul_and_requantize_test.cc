@@ -405,6 +405,59 @@ TEST(Fuse, AnInnerLayerWithoutReluIsQuantizedAgainWithItsSign) {
   EXPECT_LT(WorstError(exact, (*outputs)[2], 5 / 255.0), 0.51);
 }
 
+// QuantizeV2 would widen a range below .01 on its own, and the next layer's
+// bias would not fit it.
+TEST(Fuse, ANarrowInnerRangeStaysAsItIs) {
+  NetBuilder net(63, -0.01f, 0.01f);
+  net.Layer({"inner", 16, 8, /*relu=*/false}, -0.002f, 0.003f);
+  net.Layer({"last", 8, 4}, 0, 2);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto outputs = RunGraph(run.graph, {{"x", net.Input(40, 16)}},
+                                {"inner", "inner:2", "last"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_FLOAT_EQ((*outputs)[1].flat<float>()(0), 0.003f);
+  const auto exact = ExactOutputs(net.graph, {"last", 8, 4}, (*outputs)[0],
+                                  0.005 / 255, -0.002);
+  EXPECT_LT(WorstError(exact, (*outputs)[2], 2 / 255.0), 0.51);
+}
+
+TEST(Fuse, ALastRequantizeWithoutReluKeepsItsName) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "QuantizeV2");
+}
+
+// On a quint8, SCALED means [0, max(|min|, |max|)].
+TEST(Fuse, TakesTheRangeOfAScaledQuantize) {
+  NetBuilder net(63, -2, 3);
+  net.Layer({"layer", 16, 8}, 0, 5);
+  net.Finish();
+  (*Mutable(&net.graph, "q")->mutable_attr())["mode"].set_s("SCALED");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact =
+      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 3 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+}
+
+TEST(Fuse, LeavesADequantizeOverAnotherRangeAlone) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  net.Finish();
+  *net.graph.add_node() = MakeScalarConst("six", 6);
+  Mutable(&net.graph, "y")->set_input(2, "six");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y").op(), "Dequantize");
+}
+
 TEST(Fuse, AFrozenMinimumAboveZeroBehindReluBecomesZero) {
   NetBuilder net(63, 0, 3);
   net.Layer({"l1", 16, 8}, 0.5f, 5);
@@ -518,6 +571,29 @@ TEST(Fuse, RefusesAnEmptyRange) {
   EXPECT_THAT(Error(graph), HasSubstr("has an empty range"));
 }
 
+TEST(Fuse, RefusesOutputsThatAreNotQuint8) {
+  GraphDef graph = OneLayer();
+  (*Mutable(&graph, "layer")->mutable_attr())["out_type"].set_type(
+      tensorflow::DT_QINT8);
+  EXPECT_THAT(Error(graph), HasSubstr("\"layer\" has out_type = qint8"));
+}
+
+TEST(Fuse, RefusesABiasThatIsNoInt32AtTheLayersScale) {
+  for (const float value : {1e9f, std::nanf("")}) {
+    GraphDef graph = OneLayer();
+    Tensor bias(tensorflow::DT_FLOAT, {4});
+    bias.flat<float>().setConstant(value);
+    *Mutable(&graph, "layer/bias") = MakeConst("layer/bias", bias);
+    EXPECT_THAT(Error(graph), HasSubstr("bias 0 of \"layer/matmul\""));
+  }
+}
+
+TEST(Fuse, RefusesAReluLayerWhoseOutputIsNeverPositive) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"layer", 8, 4}, -2, -1);
+  EXPECT_THAT(Error(net.graph), HasSubstr("empty range"));
+}
+
 TEST(Fuse, KeepsAMatMulThatSomethingElseReads) {
   GraphDef graph = OneLayer();
   NodeDef* other = graph.add_node();
@@ -538,6 +614,16 @@ TEST(Fuse, KeepsControlInputs) {
   const auto run = RunTransform(kFuse, graph);
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(NodeNamed(run.graph, "layer").input(9), "^x");
+}
+
+TEST(Fuse, KeepsControlInputsOfADequantize) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  net.Finish();
+  Mutable(&net.graph, "y")->add_input("^x");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y").input(9), "^x");
 }
 
 TEST(Fuse, EveryDequantizeThatIsAnOutputKeepsItsName) {
