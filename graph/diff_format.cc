@@ -43,12 +43,14 @@ std::string InUnit(int64_t bytes, const Unit& unit) {
                          : absl::StrFormat("%.2f", bytes / unit.bytes);
 }
 
-// " (-27 %)", with a digit more when it would be zero, or "" from nothing.
+// " (-27 %)", with a digit behind the point below one percent, or "" when there
+// was nothing or the change rounds to nothing.
 std::string PercentChange(int64_t before, int64_t after) {
   if (before == 0) return "";
   const double percent = 100.0 * (after - before) / before;
+  if (std::abs(percent) < 0.05) return "";
   return std::abs(percent) >= 0.95 ? absl::StrFormat(" (%+.0f %%)", percent)
-                                   : absl::StrFormat(" (%+.2g %%)", percent);
+                                   : absl::StrFormat(" (%+.1f %%)", percent);
 }
 
 std::string BytesChange(int64_t before, int64_t after) {

@@ -112,7 +112,7 @@ absl::Status NothingFound(const ParsedLogs& logs) {
 
 // A wrong use of the flags, or nothing.
 std::optional<std::string> UsageProblem(const std::vector<std::string>& paths) {
-  if (paths.empty()) return "no log given";
+  if (paths.empty()) return "no log given (\"-\" reads stdin)";
   if (FLAGS_format != "table" && FLAGS_format != "csv" &&
       FLAGS_format != "json") {
     return absl::StrCat("--format is \"", FLAGS_format,

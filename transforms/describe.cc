@@ -167,8 +167,11 @@ std::string TransformsMarkdown(const TransformRegistry& registry) {
       "`--transforms='strip_unused_nodes remove_nodes(op=Identity, "
       "op=CheckNumerics)'`. Values with blanks, commas\n"
       "or brackets are put in double quotes. Every transform also takes "
-      "`ignore_errors=true`: when it fails, the next\n"
-      "one goes on with the graph as it was.\n";
+      "`ignore_errors=true`: when it returns\n"
+      "an error, that becomes a warning and the next one goes on with the "
+      "graph "
+      "as it was. A crash and a graph that no\n"
+      "longer passes the verifier end the run all the same.\n";
   AppendSection(registry, "Requant", "Requant's own transforms", &text);
   AppendSection(registry, "TensorFlow", "TensorFlow's stock transforms", &text);
   return text;

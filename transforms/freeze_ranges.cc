@@ -27,8 +27,16 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
+// A range from fewer observations is doubted.
+constexpr int64_t kFewObservations = 8;
+
 // How many names an error message lists.
 constexpr size_t kNamesShown = 5;
+
+// "1 node", "2 nodes".
+std::string Counted(int64_t count, std::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
 
 std::string NameList(const std::vector<std::string>& names) {
   std::vector<std::string> shown(
@@ -100,14 +108,15 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
 absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
   if (entry.not_finite.count > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        entry.not_finite.count, " values of \"", node,
-        "\" are not finite, the first at ", entry.not_finite.first_place,
+        "\"", node, "\" has ", Counted(entry.not_finite.count, "value"),
+        " that ", entry.not_finite.count == 1 ? "is" : "are",
+        " not finite, the first at ", entry.not_finite.first_place,
         "; calibrate again with records on which the model works"));
   }
   if (entry.inverted.count > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the minimum of \"", node, "\" is above its maximum ",
-                     entry.inverted.count, " times, the first at ",
+                     Counted(entry.inverted.count, "time"), ", the first at ",
                      entry.inverted.first_place));
   }
   return absl::OkStatus();
@@ -179,7 +188,8 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
   }
   if (!absent.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "the log names ", absent.size(), " nodes that are not in the graph: ",
+        "the log names ", Counted(absent.size(), "node"),
+        absent.size() == 1 ? " that is" : " that are", " not in the graph: ",
         NameList(absent), "; is it the log of another model?"));
   }
   if (!left_alone.empty()) {
@@ -321,12 +331,22 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
     fewest = std::min(fewest, choice.entry->count);
   }
   index.Commit();
-  context.notes.push_back(
-      absl::StrFormat("freezes %d %s node%s from at least %d observations each "
-                      "(min_percentile %g, max_percentile %g%s)",
-                      chosen.size(), rule.op, chosen.size() == 1 ? "" : "s",
-                      fewest, percentiles.min, percentiles.max,
-                      context.parameters.Bool("compat") ? ", compat" : ""));
+  std::vector<std::string> settings;
+  for (const FrozenOutput& output : rule.outputs) {
+    settings.push_back(output.is_min
+                           ? absl::StrCat("min_percentile ", percentiles.min)
+                           : absl::StrCat("max_percentile ", percentiles.max));
+  }
+  if (context.parameters.Bool("compat")) settings.push_back("compat");
+  context.notes.push_back(absl::StrCat(
+      "freezes ", Counted(chosen.size(), absl::StrCat(rule.op, " node")),
+      " from at least ", Counted(fewest, "observation"), " each (",
+      absl::StrJoin(settings, ", "), ")"));
+  if (fewest < kFewObservations) {
+    context.warnings.push_back(
+        absl::StrCat("a range from ", Counted(fewest, "observation"),
+                     " may not have settled; calibrate with more batches"));
+  }
   return absl::OkStatus();
 }
 

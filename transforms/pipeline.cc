@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/verify.h"
@@ -69,13 +70,23 @@ std::set<std::string> Missing(const std::vector<std::string>& names,
 absl::Status CheckNames(std::string_view flag,
                         const std::vector<std::string>& names,
                         const GraphDef& graph) {
+  constexpr size_t kMostNamed = 5;
   const std::set<std::string> missing = Missing(names, graph);
   if (missing.empty()) return absl::OkStatus();
   std::vector<std::string> known;
   for (const NodeDef& node : graph.node()) known.push_back(node.name());
-  return absl::NotFoundError(absl::StrCat(flag, " names \"", *missing.begin(),
-                                          "\", which is not in the graph",
-                                          DidYouMean(*missing.begin(), known)));
+  std::vector<std::string> told;
+  for (const std::string& name : missing) {
+    if (told.size() == kMostNamed) break;
+    told.push_back(absl::StrCat("\"", name, "\"", DidYouMean(name, known)));
+  }
+  std::string text = absl::StrCat(flag, " names ", absl::StrJoin(told, ", "));
+  if (missing.size() > told.size()) {
+    absl::StrAppend(&text, " and ", missing.size() - told.size(), " more");
+  }
+  return absl::NotFoundError(absl::StrCat(text, ", which ",
+                                          missing.size() == 1 ? "is" : "are",
+                                          " not in the graph"));
 }
 
 // A problem's message without the names in it, which transforms change.

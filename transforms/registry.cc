@@ -270,6 +270,13 @@ absl::Status CheckParameter(const TransformSpec& spec, const std::string& name,
                      values->size(), " times, but takes one value"));
   }
   for (std::string& value : *values) {
+    if (double number; parameter->minimum > -HUGE_VAL &&
+                       absl::SimpleAtod(value, &number) &&
+                       number < parameter->minimum) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the parameter ", name, " of ", spec.name,
+                       " is at least ", parameter->minimum, ", not ", value));
+    }
     if (!Normalize(parameter->type, &value)) {
       return absl::InvalidArgumentError(
           absl::StrCat("the parameter ", name, " of ", spec.name, " takes ",

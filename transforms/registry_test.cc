@@ -81,6 +81,11 @@ TEST(Parameters, AWrongTypeIsRefused) {
               HasSubstr("takes a bool"));
 }
 
+TEST(Parameters, ANumberBelowTheMinimumIsRefused) {
+  EXPECT_THAT(RunError("round_weights(num_steps=0)"),
+              HasSubstr("num_steps of round_weights is at least 2, not 0"));
+}
+
 TEST(Parameters, AMissingRequiredOneIsNamed) {
   EXPECT_THAT(RunError("rename_op(old_op_name=A)"),
               HasSubstr("rename_op needs the parameter new_op_name"));

@@ -26,6 +26,11 @@ ParameterSpec Optional(std::string name, std::string description,
           std::move(default_value)};
 }
 
+ParameterSpec AtLeast(double minimum, ParameterSpec parameter) {
+  parameter.minimum = minimum;
+  return parameter;
+}
+
 ParameterSpec Required(std::string name, std::string description) {
   return {std::move(name), ParameterType::kString, std::move(description), "",
           /*required=*/true};
@@ -169,7 +174,8 @@ std::vector<TransformSpec> QuantizationSpecs() {
       {"round_weights",
        "Rounds large float constants to few different values.",
        "The file stays as large but compresses well.",
-       {Optional("num_steps", "How many values per constant.", kInt, "256")},
+       {AtLeast(2, Optional("num_steps", "How many values per constant.", kInt,
+                            "256"))},
        "none"},
       {"sparsify_gather",
        "Replaces gathers from mostly zero tables by hash-table lookups.",

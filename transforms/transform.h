@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -45,6 +46,8 @@ struct ParameterSpec {
   bool required = false;
   // May be given several times: op=Min, op=Max.
   bool repeated = false;
+  // Of numbers: smaller ones are refused.
+  double minimum = -std::numeric_limits<double>::infinity();
 };
 
 // What a transform says of itself, in error messages, --describe and

@@ -174,6 +174,13 @@ absl::Status Dump(std::string_view name, int index,
   return WriteGraph(graph, path, OutputFormat());
 }
 
+// Says what was done, on stdout unless the graph itself goes there.
+void Tell(std::string_view text) {
+  if (FLAGS_quiet) return;
+  std::FILE* stream = FLAGS_out_graph == "/dev/stdout" ? stderr : stdout;
+  std::fprintf(stream, "%s\n", std::string(text).c_str());
+}
+
 PipelineOptions Options() {
   PipelineOptions options;
   options.inputs = ParseNameList(FLAGS_inputs);
@@ -186,9 +193,7 @@ PipelineOptions Options() {
                                           index, " of ", count, ")"));
   };
   options.on_finish = Dump;
-  options.on_note = [](std::string_view text) {
-    if (!FLAGS_quiet) std::printf("%s\n", std::string(text).c_str());
-  };
+  options.on_note = [](std::string_view text) { Tell(text); };
   options.on_warning = [](std::string_view text) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram,
                  std::string(text).c_str());
@@ -210,9 +215,7 @@ absl::Status Transform(const std::vector<TransformCall>& calls,
   REQUANT_RETURN_IF_ERROR(RunPipeline(calls, registry, Options(), &graph));
   SetActivity("writing the graph");
   REQUANT_RETURN_IF_ERROR(WriteGraph(graph, out, OutputFormat()));
-  if (!FLAGS_quiet) {
-    std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
-  }
+  Tell(GraphSizeSummary(before, SizeOf(graph)));
   return absl::OkStatus();
 }
 
