@@ -84,8 +84,8 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
     }
     if (parsed.malformed() > 0) {
       context.warnings.push_back(
-          absl::StrCat(parsed.malformed(),
-                       " malformed log lines were left out, the first at ",
+          absl::StrCat("malformed log lines left out: ", parsed.malformed(),
+                       ", the first at ",
                        DescribeMalformed(parsed.first_malformed.front())));
     }
     ranges = std::move(parsed.ranges);
@@ -179,7 +179,8 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
   }
   if (!absent.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "the log names ", absent.size(), " nodes that are not in the graph: ",
+        "the log names ", absent.size(),
+        absent.size() == 1 ? " node" : " nodes", " not in the graph: ",
         NameList(absent), "; is it the log of another model?"));
   }
   if (!left_alone.empty()) {
