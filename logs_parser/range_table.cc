@@ -22,6 +22,8 @@ namespace {
 
 constexpr char kFormat[] = "requant.RangeTable";
 constexpr int kVersion = 1;
+// The limit of a protobuf message.
+constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
 
 void Append(const std::vector<float>& from, std::vector<float>* to) {
   to->insert(to->end(), from.begin(), from.end());
@@ -195,9 +197,7 @@ absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
   for (const auto& [key, entry] : table.entries()) {
     EntryToProto(key, entry, proto.add_entries());
   }
-  // The limit of a protobuf message.
-  if (proto.ByteSizeLong() >
-      static_cast<size_t>(std::numeric_limits<int>::max())) {
+  if (proto.ByteSizeLong() > kMaxBytes) {
     return absl::ResourceExhaustedError(
         "a RangeTable file holds at most 2 GB (500 million values): log fewer "
         "batches or nodes");
@@ -234,7 +234,8 @@ absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {
 }
 
 absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
-  REQUANT_ASSIGN_OR_RETURN(const std::string contents, ReadFile(path));
+  REQUANT_ASSIGN_OR_RETURN(const std::string contents,
+                           ReadFile(path, kMaxBytes));
   return ParseRangeTable(contents, path);
 }
 

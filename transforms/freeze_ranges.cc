@@ -92,8 +92,8 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
     }
     if (parsed.malformed() > 0) {
       context.warnings.push_back(
-          absl::StrCat(parsed.malformed(),
-                       " malformed log lines were left out, the first at ",
+          absl::StrCat("malformed log lines left out: ", parsed.malformed(),
+                       ", the first at ",
                        DescribeMalformed(parsed.first_malformed.front())));
     }
     ranges = std::move(parsed.ranges);
