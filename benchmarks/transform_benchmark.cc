@@ -54,6 +54,8 @@ using tensorflow::Tensor;
 class ChainBuilder {
  public:
   explicit ChainBuilder(int nodes) : layers_(nodes / 11) {
+    weights_.flat<tensorflow::qint8>().setConstant(3);
+    bias_.flat<float>().setConstant(0.5f);
     Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
     Tensor axes(tensorflow::DT_INT32, {2});
     axes.flat<int>()(0) = 0;
@@ -76,10 +78,8 @@ class ChainBuilder {
     Node(name + "_max", "Max", {input, "axes"}, {float_type});
     Node(name + "_quantize", "QuantizeV2",
          {input, name + "_min", name + "_max"}, {{"T", tensorflow::DT_QUINT8}});
-    *graph_.add_node() =
-        MakeConst(name + "_weights", Tensor(tensorflow::DT_QINT8, {4, 4}));
-    *graph_.add_node() =
-        MakeConst(name + "_bias", Tensor(tensorflow::DT_FLOAT, {4}));
+    *graph_.add_node() = MakeConst(name + "_weights", weights_);
+    *graph_.add_node() = MakeConst(name + "_bias", bias_);
     *graph_.add_node() = MakeScalarConst(name + "_weight_min", -1);
     *graph_.add_node() = MakeScalarConst(name + "_weight_max", 1);
     const std::string q = name + "_quantize", m = name + "_matmul";
@@ -114,6 +114,8 @@ class ChainBuilder {
 
   GraphDef graph_;
   int layers_;
+  Tensor weights_{tensorflow::DT_QINT8, {4, 4}};
+  Tensor bias_{tensorflow::DT_FLOAT, {4}};
 };
 
 // CPU time of this process: other work on the machine does not count.

@@ -305,8 +305,8 @@ TEST_F(TransformGraph, RefusesToStripWithoutOutputs) {
   ExpectFailure(Transform("strip_unused_nodes", Small()), 1,
                 "strip_unused_nodes needs the names of the graph's outputs");
   ExpectFailure(Transform("strip_unused_nodes", Small(), {"--outputs=yy"}), 1,
-                "--outputs names \"yy\", which is not in the graph (did you "
-                "mean \"y\"?)");
+                "--outputs names \"yy\" (did you mean \"y\"?), which is not "
+                "in the graph");
 }
 
 TEST_F(TransformGraph, WarnsOfAnInputThatIsNotInTheGraph) {
@@ -314,8 +314,8 @@ TEST_F(TransformGraph, WarnsOfAnInputThatIsNotInTheGraph) {
                              {"--inputs=identiti", "--outputs=y:0"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.error,
-            "transform_graph: warning: --inputs names \"identiti\", which is "
-            "not in the graph (did you mean \"identity\"?)\n");
+            "transform_graph: warning: --inputs names \"identiti\" (did you mean "
+            "\"identity\"?), which is not in the graph\n");
 }
 
 TEST_F(TransformGraph, TakesAnOutputThatATransformGivesItsName) {
