@@ -2,6 +2,7 @@
 
 #include <gflags/gflags.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -89,6 +90,16 @@ std::string ExpandHome(const std::string& path) {
 
 GraphFormat OutputFormat() {
   return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
+}
+
+// A graph that goes to standard output must not have our lines in it.
+bool PrintsNotes() {
+  struct stat graph, output;
+  return !FLAGS_quiet &&
+         !(stat(ExpandHome(FLAGS_out_graph).c_str(), &graph) == 0 &&
+           fstat(STDOUT_FILENO, &output) == 0 &&
+           graph.st_dev == output.st_dev && graph.st_ino == output.st_ino &&
+           !S_ISCHR(output.st_mode));
 }
 
 bool OnlyAsks() {
@@ -186,7 +197,7 @@ PipelineOptions Options() {
   };
   options.on_finish = Dump;
   options.on_note = [](std::string_view text) {
-    if (!FLAGS_quiet) std::printf("%s\n", std::string(text).c_str());
+    if (PrintsNotes()) std::printf("%s\n", std::string(text).c_str());
   };
   options.on_warning = [](std::string_view text) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram,
@@ -208,7 +219,7 @@ absl::Status Transform(const std::vector<TransformCall>& calls,
   SetActivity("writing the graph");
   REQUANT_RETURN_IF_ERROR(
       WriteGraph(graph, ExpandHome(FLAGS_out_graph), OutputFormat()));
-  if (!FLAGS_quiet) {
+  if (PrintsNotes()) {
     std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
   }
   return absl::OkStatus();
