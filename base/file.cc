@@ -47,15 +47,24 @@ absl::Status WriteAll(int fd, std::string_view data) {
   return absl::OkStatus();
 }
 
-std::string ResolveLink(const std::string& path) {
-  char resolved[PATH_MAX];
-  return realpath(path.c_str(), resolved) != nullptr ? resolved : path;
-}
-
 std::string DirectoryOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// What `path` leads to, also where that does not exist yet.
+std::string ResolveLink(std::string path) {
+  constexpr int kMostLinks = 40;
+  char target[PATH_MAX];
+  if (realpath(path.c_str(), target) != nullptr) return target;
+  for (int i = 0; i < kMostLinks; ++i) {
+    const ssize_t size = readlink(path.c_str(), target, sizeof(target));
+    if (size <= 0) break;
+    const std::string next(target, size);
+    path = next[0] == '/' ? next : absl::StrCat(DirectoryOf(path), "/", next);
+  }
+  return path;
 }
 
 // Makes a rename in `directory` durable; not every file system can, and then
@@ -159,12 +168,16 @@ absl::Status WriteFileAtomically(
     const std::string& path, const std::function<absl::Status(int)>& write) {
   if (IsDirectory(path)) return IsADirectory(path);
   if (IsSpecial(path)) return WriteInPlace(path, write);
+  struct stat info;
+  const bool exists = stat(path.c_str(), &info) == 0;
   const std::string target = ResolveLink(path);
   const std::string temporary = TemporaryName(path, getpid());
   const int fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0) return ErrnoStatus("cannot write", path, errno);
   absl::Cleanup discard = [&] { unlink(temporary.c_str()); };
+  // Who may read the file is for its owner to say; not all file systems care.
+  if (exists) fchmod(fd, info.st_mode & 07777);
   absl::Status written = write(fd);
   if (written.ok() && fsync(fd) != 0 && errno != EINVAL) {
     written = absl::ResourceExhaustedError(std::strerror(errno));

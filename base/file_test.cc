@@ -51,6 +51,23 @@ TEST(WriteFileAtomically, FollowsASymbolicLink) {
   EXPECT_TRUE(S_ISLNK(info.st_mode));
 }
 
+TEST(WriteFileAtomically, CreatesWhatALinkLeadsTo) {
+  unlink(Path("fresh").c_str());
+  unlink(Path("ahead").c_str());
+  ASSERT_EQ(symlink("fresh", Path("ahead").c_str()), 0);
+  ASSERT_TRUE(WriteFileAtomically(Path("ahead"), "new").ok());
+  EXPECT_EQ(ReadFile(Path("fresh")).value(), "new");
+}
+
+TEST(WriteFileAtomically, KeepsTheModeOfTheOldFile) {
+  ASSERT_TRUE(WriteFileAtomically(Path("private"), "old").ok());
+  ASSERT_EQ(chmod(Path("private").c_str(), 0600), 0);
+  ASSERT_TRUE(WriteFileAtomically(Path("private"), "new").ok());
+  struct stat info;
+  ASSERT_EQ(stat(Path("private").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600);
+}
+
 TEST(WriteFileAtomically, WritesIntoADeviceInsteadOfReplacingIt) {
   ASSERT_TRUE(WriteFileAtomically("/dev/null", "x").ok());
   struct stat info;

@@ -43,6 +43,12 @@ std::string NearestName(std::string_view name,
   size_t best = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
+    // So many edits it takes at least.
+    if (std::max(name.size(), candidate.size()) -
+            std::min(name.size(), candidate.size()) >=
+        best) {
+      continue;
+    }
     const size_t distance = EditDistance(name, candidate);
     if (distance < best) {
       best = distance;

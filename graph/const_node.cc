@@ -1,5 +1,6 @@
 #include "graph/const_node.h"
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,6 +15,23 @@ namespace requant {
 
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
+
+namespace {
+
+// A few bytes can claim any shape, with one value for all elements; unpacking
+// would take all memory. Real constants are parts of a graph of at most 2 GB.
+bool IsOfBearableSize(const tensorflow::TensorProto& proto) {
+  constexpr int64_t kMostElements = int64_t{1} << 31;
+  int64_t elements = 1;
+  for (const auto& dim : proto.tensor_shape().dim()) {
+    if (dim.size() < 0 || dim.size() > kMostElements) return false;
+    elements *= dim.size();
+    if (elements > kMostElements) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 NodeDef MakeConst(const std::string& name, const Tensor& value) {
   NodeDef node;
@@ -42,6 +60,7 @@ absl::StatusOr<Tensor> ConstValue(const NodeDef& node) {
   const auto value = node.attr().find("value");
   Tensor tensor;
   if (value == node.attr().end() || !value->second.has_tensor() ||
+      !IsOfBearableSize(value->second.tensor()) ||
       !tensor.FromProto(value->second.tensor())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the Const \"", node.name(), "\" has no readable value"));

@@ -45,5 +45,13 @@ TEST(ConstNode, RefusesAShapeThatDoesNotFitTheBytes) {
   EXPECT_FALSE(ConstValue(graph.node(0)).ok());
 }
 
+TEST(ConstNode, RefusesAShapeThatNoGraphCanHold) {
+  const auto graph = GraphFromText(
+      "node { name: 'n' op: 'Const' attr { key: 'value' value { tensor { dtype:"
+      " DT_FLOAT tensor_shape { dim { size: 4000000 } dim { size: 4000000 } }"
+      " float_val: 1 } } } }");
+  EXPECT_FALSE(ConstValue(graph.node(0)).ok());
+}
+
 }  // namespace
 }  // namespace requant

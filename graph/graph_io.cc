@@ -16,7 +16,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
@@ -234,12 +233,6 @@ absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
   REQUANT_ASSIGN_OR_RETURN(const std::string content,
                            ReadFile(path, kMaxGraphBytes));
   return ParseGraph(content, path);
-}
-
-GraphFormat FormatForPath(const std::string& path) {
-  return absl::EndsWith(path, ".pbtxt") || absl::EndsWith(path, ".textproto")
-             ? GraphFormat::kText
-             : GraphFormat::kBinary;
 }
 
 absl::StatusOr<std::string> SerializeGraph(const GraphDef& graph) {

@@ -41,9 +41,6 @@ absl::Status WriteGraph(const tensorflow::GraphDef& graph,
 // The same bytes as WriteGraph(..., kBinary) writes.
 absl::StatusOr<std::string> SerializeGraph(const tensorflow::GraphDef& graph);
 
-// kText for a path that ends in .pbtxt or .textproto, else kBinary.
-GraphFormat FormatForPath(const std::string& path);
-
 }  // namespace requant
 
 #endif  // REQUANT_GRAPH_GRAPH_IO_H_

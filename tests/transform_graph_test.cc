@@ -224,6 +224,14 @@ TEST_F(TransformGraph, QuietPrintsNothing) {
   EXPECT_EQ(run.error, "");
 }
 
+TEST_F(TransformGraph, AGraphToStandardOutputHasNoOtherLinesInIt) {
+  const auto run = Transform("insert_logging(op=MatMul)", Small(),
+                             {"--out_graph=/dev/stdout", "--output_as_text"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, StartsWith("node {"));
+  EXPECT_THAT(run.out, Not(HasSubstr(" nodes ")));
+}
+
 TEST_F(TransformGraph, TellsWhichTransformChangesNothing) {
   const auto run =
       Transform("remove_nodes(op=Identity) remove_nodes(op=Identity)", Small());

@@ -71,13 +71,16 @@ struct Range {
   float max;
 };
 
+// What gives a layer its input.
+enum class Source { kQuantize, kFusedLayer, kOther };
+
 // One layer to fuse, with everything the rewrite needs.
 struct Layer {
   NodeDef* matmul;
-  NodeDef* requantize;
+  NodeDef* requantize = nullptr;
   bool relu;
   bool scaled;  // input_quant_mode is SCALED
-  bool fed_by_quantize;
+  Source source;
   Range input;
   Range output;
   float weight_min;
@@ -115,13 +118,15 @@ std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
 // The range that QuantizeV2 really uses for a requested one: it includes zero
 // and is not narrower than ensure_minimum_range.
 std::optional<Range> QuantizeV2Range(const GraphIndex& index,
-                                     const NodeDef& quantize) {
+                                     const NodeDef& quantize, bool compat) {
   const auto min = ConstantInput(index, quantize, 1);
   const auto max = ConstantInput(index, quantize, 2);
   if (!min || !max || *min > *max) return std::nullopt;
   const auto attribute = quantize.attr().find("ensure_minimum_range");
   const float minimum_range =
       attribute == quantize.attr().end() ? 0.01f : attribute->second.f();
+  // The original took the requested one.
+  if (compat) return Range{*min, *max};
   // Without a sign bit SCALED codes start at 0.
   if (StringAttribute(quantize, "mode", "MIN_COMBINED") == "SCALED") {
     return Range{0, std::max(std::fabs(*min), std::fabs(*max))};
@@ -145,10 +150,14 @@ std::optional<Range> InputRange(const GraphIndex& index, const NodeDef& matmul,
   const auto max = ConstantInput(index, matmul, kMaxA);
   if (min && max) return Range{*min, *max};
   const NodeDef* producer = index.Producer(matmul, kMinA);
-  if (producer == nullptr || producer != index.Producer(matmul, kMaxA)) {
+  if (producer == nullptr || producer != index.Producer(matmul, kMaxA) ||
+      ParseTensorName(matmul.input(kMinA)).port != 1 ||
+      ParseTensorName(matmul.input(kMaxA)).port != 2) {
     return std::nullopt;
   }
-  if (producer->op() == "QuantizeV2") return QuantizeV2Range(index, *producer);
+  if (producer->op() == "QuantizeV2") {
+    return QuantizeV2Range(index, *producer, compat);
+  }
   int first;
   if (producer->op() == "Requantize") {
     first = kOutMin;
@@ -254,22 +263,25 @@ absl::Status CheckRanges(const Layer& layer) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Layer> ReadLayer(const GraphIndex& index, NodeDef* matmul,
-                                NodeDef* requantize, bool compat) {
+Source SourceOf(const GraphIndex& index, const NodeDef& matmul) {
+  const NodeDef* source = index.Producer(matmul, kA);
+  if (source == nullptr) return Source::kOther;
+  if (source->op() == "QuantizeV2") return Source::kQuantize;
+  const bool fused =
+      source->op() == kFusedRelu ||
+      (source->op() == "Requantize" && IsFusableReluLayer(index, *source));
+  return fused ? Source::kFusedLayer : Source::kOther;
+}
+
+// Reads all but the Requantize and the output's range.
+absl::StatusOr<Layer> ReadMatMul(const GraphIndex& index, NodeDef* matmul,
+                                 bool compat) {
   Layer layer;
   layer.matmul = matmul;
-  layer.requantize = requantize;
   layer.relu = matmul->op() == kMatMulRelu;
   layer.scaled =
       StringAttribute(*matmul, "input_quant_mode", "MIN_FIRST") == "SCALED";
-  const NodeDef* source = index.Producer(*matmul, kA);
-  layer.fed_by_quantize = source != nullptr && source->op() == "QuantizeV2";
-  const auto out_min = ConstantInput(index, *requantize, kOutMin);
-  const auto out_max = ConstantInput(index, *requantize, kOutMax);
-  if (!out_min || !out_max) {
-    return DynamicRange(*requantize, "output", "freeze_requantization_ranges");
-  }
-  layer.output = {*out_min, *out_max};
+  layer.source = SourceOf(index, *matmul);
   const auto input = InputRange(index, *matmul, compat);
   if (!input)
     return DynamicRange(*matmul, "input", "freeze_min and freeze_max");
@@ -285,8 +297,21 @@ absl::StatusOr<Layer> ReadLayer(const GraphIndex& index, NodeDef* matmul,
                            ConstantTensor(index, *matmul, kWeights, "weights"));
   REQUANT_ASSIGN_OR_RETURN(layer.bias,
                            ConstantTensor(index, *matmul, kBias, "biases"));
-  REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
   REQUANT_RETURN_IF_ERROR(CheckShapes(layer));
+  return layer;
+}
+
+absl::StatusOr<Layer> ReadLayer(const GraphIndex& index, NodeDef* matmul,
+                                NodeDef* requantize, bool compat) {
+  const auto out_min = ConstantInput(index, *requantize, kOutMin);
+  const auto out_max = ConstantInput(index, *requantize, kOutMax);
+  if (!out_min || !out_max) {
+    return DynamicRange(*requantize, "output", "freeze_requantization_ranges");
+  }
+  REQUANT_ASSIGN_OR_RETURN(Layer layer, ReadMatMul(index, matmul, compat));
+  layer.requantize = requantize;
+  layer.output = {*out_min, *out_max};
+  REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
   REQUANT_RETURN_IF_ERROR(CheckRanges(layer));
   return layer;
 }
@@ -324,7 +349,6 @@ int32_t ClampToInt32(double value) {
 
 // See the formula at the top of this file.
 absl::StatusOr<Tensor> QuantizedBias(const Layer& layer) {
-  if (layer.bias.dtype() == tensorflow::DT_QINT32) return layer.bias;
   const double weight_range =
       std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
   const double input_range =
@@ -353,16 +377,16 @@ absl::StatusOr<Tensor> QuantizedBias(const Layer& layer) {
 }
 
 // The original's formula, in its float arithmetic: the scale takes max(|min|,
-// |max|) where the kernel takes max − min, and the result is truncated.
+// |max|) where the kernel takes max − min, and the result is truncated. What is
+// fed neither by a QuantizeV2 nor by a fused layer keeps its bias.
 Tensor CompatBias(const Layer& layer) {
-  if (layer.bias.dtype() == tensorflow::DT_QINT32) return layer.bias;
   const float weight_range =
       std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
   const float input_range =
       std::max(std::fabs(layer.input.min), std::fabs(layer.input.max));
   const float scale = 255.0f * 127.0f / (input_range * weight_range);
   const float zero_point =
-      layer.fed_by_quantize
+      layer.source == Source::kQuantize
           ? 255.0f * layer.input.min / (layer.input.max - layer.input.min)
           : 0.0f;
   const std::vector<int64_t> sums = ColumnSums(layer.weights);
@@ -389,6 +413,14 @@ class Fuser {
     return layer.relu ? FuseRelu(layer) : FuseFloat(layer);
   }
 
+  // What the original does to a layer without Relu, which it does not fuse.
+  absl::Status QuantizeBiasOnly(const Layer& layer) {
+    REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
+    index_->SetInput(layer.matmul, kBias, std::move(bias));
+    (*layer.matmul->mutable_attr())["Tbias"].set_type(BiasType(layer));
+    return absl::OkStatus();
+  }
+
   const std::vector<std::string>& fused() const { return fused_; }
 
  private:
@@ -399,16 +431,28 @@ class Fuser {
     return free;
   }
 
+  DataType BiasType(const Layer& layer) const {
+    return compat_ && layer.source == Source::kOther ? layer.bias.dtype()
+                                                     : tensorflow::DT_QINT32;
+  }
+
+  // The input that takes the place of the layer's bias.
+  absl::StatusOr<std::string> AddBias(const Layer& layer) {
+    if (BiasType(layer) == layer.bias.dtype()) {
+      return layer.matmul->input(kBias);
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        const Tensor bias, compat_ ? CompatBias(layer) : QuantizedBias(layer));
+    return AddConst(layer.matmul->name() + "/bias_qint32", bias);
+  }
+
   // Inputs of the fused node: those of the matmul with the bias replaced and
   // the weight range as `layer` has it, then the output range.
   absl::StatusOr<std::vector<std::string>> FusedInputs(const Layer& layer) {
     std::vector<std::string> inputs(layer.matmul->input().begin(),
                                     layer.matmul->input().begin() + kInputs);
     const std::string& base = layer.matmul->name();
-    REQUANT_ASSIGN_OR_RETURN(
-        const Tensor bias, compat_ ? CompatBias(layer) : QuantizedBias(layer));
-    REQUANT_ASSIGN_OR_RETURN(inputs[kBias],
-                             AddConst(base + "/bias_qint32", bias));
+    REQUANT_ASSIGN_OR_RETURN(inputs[kBias], AddBias(layer));
     if (ConstantInput(*index_, *layer.matmul, kMinW) != layer.weight_min) {
       REQUANT_ASSIGN_OR_RETURN(
           inputs[kMinW],
@@ -446,7 +490,7 @@ class Fuser {
     attributes.clear();
     attributes["T1"].set_type(tensorflow::DT_QUINT8);
     attributes["T2"].set_type(tensorflow::DT_QINT8);
-    attributes["Tbias"].set_type(tensorflow::DT_QINT32);
+    attributes["Tbias"].set_type(BiasType(layer));
     attributes["Toutput"].set_type(output);
     if (!compat_ || layer.scaled) {
       attributes["input_quant_mode"].set_s(layer.scaled ? "SCALED"
@@ -598,6 +642,22 @@ std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
   return layers;
 }
 
+// Matmuls without Relu whose bias the original makes qint32.
+absl::StatusOr<std::vector<Layer>> LayersForBiasOnly(const GraphIndex& index,
+                                                     GraphDef* graph) {
+  std::vector<Layer> layers;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.op() != kMatMul || node.input_size() < kInputs ||
+        SourceOf(index, node) == Source::kOther) {
+      continue;
+    }
+    REQUANT_ASSIGN_OR_RETURN(Layer layer,
+                             ReadMatMul(index, &node, /*compat=*/true));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
 absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
                                               GraphDef* graph) {
   const bool compat = context.parameters.Bool("compat");
@@ -610,9 +670,16 @@ absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
                              ReadLayer(index, matmul, requantize, compat));
     layers.push_back(std::move(layer));
   }
+  std::vector<Layer> bias_only;
+  if (compat) {
+    REQUANT_ASSIGN_OR_RETURN(bias_only, LayersForBiasOnly(index, graph));
+  }
   Fuser fuser(&context, &index);
   for (Layer& layer : layers) {
     REQUANT_RETURN_IF_ERROR(fuser.Fuse(std::move(layer)));
+  }
+  for (const Layer& layer : bias_only) {
+    REQUANT_RETURN_IF_ERROR(fuser.QuantizeBiasOnly(layer));
   }
   index.Commit();
   context.notes.push_back(
@@ -637,7 +704,7 @@ REQUANT_REGISTER_TRANSFORM(
      "again changes nothing.",
      {{"compat", ParameterType::kBool,
        "Compute biases exactly as the original did, mistakes included, and "
-       "leave layers without Relu alone.",
+       "do not fuse layers without Relu.",
        "false"}},
      "freeze_requantization_ranges, freeze_min and freeze_max"});
 

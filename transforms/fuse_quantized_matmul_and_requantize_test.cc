@@ -364,6 +364,69 @@ TEST(Fuse, CompatReproducesTheOriginalsBiases) {
   EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "Requantize");
 }
 
+// The original did not fuse it, but gave it a truncated bias all the same.
+TEST(Fuse, CompatQuantizesTheBiasOfALayerWithoutRelu) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"l1", 8, 4}, 0, 5);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -4, 4);
+  net.Finish();
+  const auto run = RunTransform(kFuseCompat, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& logits = NodeNamed(run.graph, "logits/matmul");
+  EXPECT_EQ(logits.op(), "QuantizedMatMulWithBias");
+  EXPECT_EQ(logits.attr().at("Tbias").type(), tensorflow::DT_QINT32);
+  const float scale =
+      255.0f * 127.0f / (5.0f * ScalarNamed(net.graph, "logits/weight_max"));
+  for (int j = 0; j < 2; ++j) {
+    EXPECT_EQ(
+        ConstNamed(run.graph, logits.input(2))
+            .flat<tensorflow::qint32>()(j)
+            .value,
+        static_cast<int>(ConstNamed(net.graph, "logits/bias").flat<float>()(j) *
+                         scale));
+  }
+  const auto outputs = RunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+}
+
+// Nor did it look at what QuantizeV2 makes of the range it is asked for.
+TEST(Fuse, CompatTakesTheRequestedRangeOfAQuantize) {
+  NetBuilder net(63, 1, 3);
+  net.Layer({"layer", 8, 4}, 0, 5);
+  net.Finish();
+  const auto run = RunTransform(kFuseCompat, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const float scale =
+      255.0f * 127.0f / (3.0f * ScalarNamed(net.graph, "layer/weight_max"));
+  int sum = 0;
+  for (int k = 0; k < 8; ++k) {
+    sum += ConstNamed(net.graph, "layer/weights")
+               .matrix<tensorflow::qint8>()(k, 0)
+               .value;
+  }
+  EXPECT_EQ(ConstNamed(run.graph, "layer/matmul/bias_qint32")
+                .flat<tensorflow::qint32>()(0)
+                .value,
+            static_cast<int>(
+                ConstNamed(net.graph, "layer/bias").flat<float>()(0) * scale +
+                255.0f * 1.0f / 2.0f * sum));
+}
+
+TEST(Fuse, CompatKeepsTheBiasOfALayerFedByNeitherQuantizeNorFusedLayer) {
+  GraphDef graph = OneLayer();
+  NodeDef* other = graph.add_node();
+  other->set_name("reshaped");
+  other->set_op("Identity");
+  other->add_input("q");
+  (*other->mutable_attr())["T"].set_type(tensorflow::DT_QUINT8);
+  Mutable(&graph, "layer/matmul")->set_input(0, "reshaped");
+  const auto run = RunTransform(kFuseCompat, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& layer = NodeNamed(run.graph, "layer");
+  EXPECT_EQ(layer.input(2), "layer/bias");
+  EXPECT_EQ(layer.attr().at("Tbias").type(), tensorflow::DT_FLOAT);
+}
+
 TEST(Fuse, ALayerWithoutReluBecomesFloatAndKeepsItsSign) {
   NetBuilder net(63, -1, 1);
   net.Layer({"logits", 16, 3, /*relu=*/false}, -3, 3);

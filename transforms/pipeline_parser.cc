@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
@@ -83,7 +84,11 @@ class PipelineParser {
   absl::StatusOr<std::string> QuotedValue(std::string_view name) {
     std::string value;
     while (!AtEnd() && text_[position_] != '"') {
-      if (text_[position_] == '\\' && position_ + 1 < text_.size()) ++position_;
+      // A backslash before anything else stands for itself, as in a path.
+      const std::string_view rest = text_.substr(position_);
+      if (absl::StartsWith(rest, "\\\"") || absl::StartsWith(rest, "\\\\")) {
+        ++position_;
+      }
       value.push_back(text_[position_++]);
     }
     if (!Take('"')) {

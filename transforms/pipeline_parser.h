@@ -20,7 +20,7 @@ struct TransformCall {
 //   strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics)
 //   insert_logging(op=Min, message="__min:")
 // Blanks, line breaks and a backslash before a line break separate; values may
-// be in double quotes, in which a backslash keeps the next character. Commas
+// be in double quotes, in which \" and \\ stand for a quote and a backslash. Commas
 // between parameters are optional, as in the original. Errors show the place.
 absl::StatusOr<std::vector<TransformCall>> ParsePipeline(std::string_view text);
 

@@ -39,6 +39,12 @@ TEST(ParsePipeline, KeepsQuotedValuesWhole) {
   EXPECT_THAT(parameters.at("x"), ElementsAre("y"));
 }
 
+TEST(ParsePipeline, ABackslashBeforeAnythingButAQuoteStaysInAValue) {
+  const auto calls = ParsePipeline(R"(a(b="\x\y"z"))");
+  ASSERT_TRUE(calls.ok()) << calls.status();
+  EXPECT_THAT((*calls)[0].parameters.at("b"), ElementsAre(R"(\x\y"z)"));
+}
+
 TEST(ParsePipeline, SkipsBackslashedLineBreaks) {
   const auto calls = ParsePipeline("\\\n  a \\\n  b(\\\n  c = d, \\\n )\\\n");
   ASSERT_TRUE(calls.ok()) << calls.status();

@@ -2,6 +2,7 @@
 
 #include <gflags/gflags.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -92,6 +93,7 @@ GraphFormat OutputFormat() {
   return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
 }
 
+
 bool OnlyAsks() {
   return FLAGS_list_transforms || !FLAGS_describe.empty() ||
          FLAGS_transforms_markdown;
@@ -174,11 +176,19 @@ absl::Status Dump(std::string_view name, int index,
   return WriteGraph(graph, path, OutputFormat());
 }
 
+// Whether the graph goes to standard output, under any name but a terminal's.
+bool WritesGraphToStdout() {
+  struct stat graph, output;
+  return stat(ExpandHome(FLAGS_out_graph).c_str(), &graph) == 0 &&
+         fstat(STDOUT_FILENO, &output) == 0 && graph.st_dev == output.st_dev &&
+         graph.st_ino == output.st_ino && !S_ISCHR(output.st_mode);
+}
+
 // Says what was done, on stdout unless the graph itself goes there.
 void Tell(std::string_view text) {
   if (FLAGS_quiet) return;
-  std::FILE* stream = FLAGS_out_graph == "/dev/stdout" ? stderr : stdout;
-  std::fprintf(stream, "%s\n", std::string(text).c_str());
+  std::fprintf(WritesGraphToStdout() ? stderr : stdout, "%s\n",
+               std::string(text).c_str());
 }
 
 PipelineOptions Options() {
