@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/json.h"
 #include "graph/diff.h"
 
 namespace requant {
@@ -145,42 +146,6 @@ std::string DescribeChange(const NodeChange& change) {
   if (change.annotations) parts.push_back("annotations");
   return absl::StrCat(Shown(change.name), " (", Shown(change.op_after),
                       "): ", absl::StrJoin(parts, "; "));
-}
-
-// The length of the UTF-8 character that `text` starts with, or 1.
-size_t CharacterLength(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t length = first < 0xC2   ? 1
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4
-                                       : 1;
-  if (length > text.size()) return 1;
-  for (size_t i = 1; i < length; ++i) {
-    if ((text[i] & 0xC0) != 0x80) return 1;
-  }
-  return length;
-}
-
-// JSON is UTF-8; a byte that is none becomes its Latin-1 character.
-std::string JsonString(std::string_view text) {
-  std::string json = "\"";
-  while (!text.empty()) {
-    const auto byte = static_cast<unsigned char>(text[0]);
-    size_t length = 1;
-    if (byte == '"' || byte == '\\') {
-      json.push_back('\\');
-      json.push_back(text[0]);
-    } else if (byte >= 0x20 && byte < 0x7f) {
-      json.push_back(text[0]);
-    } else if ((length = CharacterLength(text)) > 1) {
-      absl::StrAppend(&json, text.substr(0, length));
-    } else {
-      absl::StrAppendFormat(&json, "\\u%04x", byte);
-    }
-    text.remove_prefix(length);
-  }
-  return json + "\"";
 }
 
 std::string JsonList(const std::vector<std::string>& names) {

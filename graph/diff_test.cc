@@ -178,7 +178,7 @@ TEST(DiffAsJson, IsValidWhateverTheNames) {
                 .fields()
                 .at("name")
                 .string_value(),
-            "q\"\\\n\xc3\xbf\xc3\xa9");
+            "q\"\\\n\xef\xbf\xbd\xc3\xa9");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/json.h"
 #include "logs_parser/log_parser.h"
 #include "logs_parser/range_drift.h"
 #include "logs_parser/range_table.h"
@@ -101,20 +102,6 @@ std::string CsvField(std::string_view text) {
     return std::string(text);
   }
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
-
-std::string JsonString(std::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      absl::StrAppend(&quoted, "\\", std::string_view(&c, 1));
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", c);
-    } else {
-      quoted.push_back(c);
-    }
-  }
-  return quoted + "\"";
 }
 
 std::string JsonSide(const Row& row) {

@@ -20,8 +20,9 @@ struct TransformCall {
 //   strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics)
 //   insert_logging(op=Min, message="__min:")
 // Blanks, line breaks and a backslash before a line break separate; values may
-// be in double quotes, in which \" and \\ stand for a quote and a backslash. Commas
-// between parameters are optional, as in the original. Errors show the place.
+// be in double quotes, in which \" and \\ stand for a quote and a backslash.
+// Commas between parameters are optional, as in the original. Errors show the
+// place.
 absl::StatusOr<std::vector<TransformCall>> ParsePipeline(std::string_view text);
 
 // Parses a list of names as people paste it: separated by commas, with blanks,

@@ -40,7 +40,7 @@ TEST(ParsePipeline, KeepsQuotedValuesWhole) {
 }
 
 TEST(ParsePipeline, ABackslashBeforeAnythingButAQuoteStaysInAValue) {
-  const auto calls = ParsePipeline(R"(a(b="\x\y"z"))");
+  const auto calls = ParsePipeline(R"(a(b="\\x\y\"z"))");
   ASSERT_TRUE(calls.ok()) << calls.status();
   EXPECT_THAT((*calls)[0].parameters.at("b"), ElementsAre(R"(\x\y"z)"));
 }

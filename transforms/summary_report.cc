@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/json.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -200,20 +201,6 @@ std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   Tensor tensor;
   if (!tensor.FromProto(proto)) return "";
   return absl::StrCat(", value=", Printable(tensor.DebugString()));
-}
-
-std::string JsonString(std::string_view text) {
-  std::string result = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += {'\\', c};
-    } else if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(&result, "\\u%04x", static_cast<unsigned char>(c));
-    } else {
-      result.push_back(c);
-    }
-  }
-  return result + "\"";
 }
 
 // `members` are pairs of a name and a value that is JSON already.

@@ -93,7 +93,6 @@ GraphFormat OutputFormat() {
   return FLAGS_output_as_text ? GraphFormat::kText : GraphFormat::kBinary;
 }
 
-
 bool OnlyAsks() {
   return FLAGS_list_transforms || !FLAGS_describe.empty() ||
          FLAGS_transforms_markdown;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/cpu.h"
+#include "base/json.h"
 #include "base/machine.h"
 #include "base/version.h"
 
@@ -143,15 +144,6 @@ std::string Printable(std::string_view text) {
     if (!absl::ascii_isprint(c)) c = '?';
   }
   return printable;
-}
-
-std::string JsonString(std::string_view text) {
-  std::string quoted = "\"";
-  for (char c : Printable(text)) {
-    if (c == '"' || c == '\\') quoted.push_back('\\');
-    quoted.push_back(c);
-  }
-  return quoted + "\"";
 }
 
 const char* StatusWord(CheckStatus status) {

@@ -230,7 +230,7 @@ TEST(RenderJson, IsJsonWhateverProgramsSaid) {
   const auto& second = checks.values(1).struct_value().fields();
   EXPECT_EQ(second.at("name").string_value(), "b");
   EXPECT_EQ(second.at("status").string_value(), "error");
-  EXPECT_EQ(second.at("found").string_value(), "\"odd\"?\\?");
+  EXPECT_EQ(second.at("found").string_value(), "\"odd\"\n\\\xef\xbf\xbd");
   EXPECT_EQ(second.at("advice").string_value(), "mend it");
 }
 
