@@ -1,0 +1,79 @@
+#ifndef REQUANT_TRANSFORMS_QUANTIZED_LAYER_H_
+#define REQUANT_TRANSFORMS_QUANTIZED_LAYER_H_
+
+// The quantized layers that fuse_quantized_matmul_and_requantize fuses, as they
+// are found in a graph:
+//
+//   QuantizedMatMulWithBias[AndRelu]:
+//     a, weights, bias, min_a, max_a, min_w, max_w -> qint32, min, max
+//   Requantize:
+//     qint32, min, max, requested min, requested max -> quint8, min, max
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+inline constexpr char kQuantizedMatMul[] = "QuantizedMatMulWithBias";
+inline constexpr char kQuantizedMatMulRelu[] = "QuantizedMatMulWithBiasAndRelu";
+inline constexpr char kFusedRelu[] =
+    "QuantizedMatMulWithBiasAndReluAndRequantize";
+inline constexpr char kFusedFloat[] = "QuantizedMatMulWithBiasAndDequantize";
+
+// Inputs of the two matmul ops, and the first ones of both fused ops.
+enum MatMulInput { kA, kWeights, kBias, kMinA, kMaxA, kMinW, kMaxW, kInputs };
+// Inputs of Requantize.
+enum RequantizeInput { kAccumulator, kAccMin, kAccMax, kOutMin, kOutMax };
+
+struct Range {
+  float min;
+  float max;
+};
+
+// What gives a layer its input.
+enum class LayerSource { kQuantize, kFusedLayer, kOther };
+
+// One layer, with everything its rewrite needs.
+struct QuantizedLayer {
+  tensorflow::NodeDef* matmul;
+  tensorflow::NodeDef* requantize = nullptr;
+  bool relu;
+  bool scaled;  // input_quant_mode is SCALED
+  LayerSource source;
+  Range input;
+  Range output;
+  float weight_min;
+  float weight_max;
+  tensorflow::Tensor weights;
+  tensorflow::Tensor bias;
+};
+
+// The float that `node` reads at `input` when it is constant in the graph: a
+// scalar Const, possibly behind Identity nodes.
+std::optional<float> ConstantInput(const GraphIndex& index,
+                                   const tensorflow::NodeDef& node, int input);
+
+LayerSource SourceOf(const GraphIndex& index,
+                     const tensorflow::NodeDef& matmul);
+
+// Reads and checks a layer. Ranges, weights and biases that are not constant,
+// and what the fused kernels cannot do, are errors that name the node and what
+// to do. `compat` reads ranges as the original did.
+absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
+                                         tensorflow::NodeDef* matmul,
+                                         tensorflow::NodeDef* requantize,
+                                         bool compat);
+
+// The same without the Requantize and the output's range.
+absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
+                                          tensorflow::NodeDef* matmul,
+                                          bool compat);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_QUANTIZED_LAYER_H_
