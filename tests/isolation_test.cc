@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -21,6 +22,17 @@ extern char** environ;
 
 namespace requant {
 namespace {
+
+// In a sanitized build, too, a segmentation fault of a child must reach its
+// parent as one.
+const bool kSanitizersLetSegfaultsPass = [] {
+  const char* options = std::getenv("ASAN_OPTIONS");
+  return setenv(
+             "ASAN_OPTIONS",
+             absl::StrCat(options == nullptr ? "" : options, ":handle_segv=0")
+                 .c_str(),
+             /*overwrite=*/1) == 0;
+}();
 
 using tensorflow::GraphDef;
 using testing::ElementsAre;
@@ -125,6 +137,7 @@ TEST_F(Isolation, FusePadAndConvWithoutARequiredAttribute) {
 }
 
 TEST_F(Isolation, ASegfaultIsASentence) {
+  ASSERT_TRUE(kSanitizersLetSegfaultsPass);
   ExpectDeathSentence(Transform("segfault", Small(), {kOddPlugin}), "segfault",
                       "was ended by SIGSEGV (invalid memory access)");
 }
