@@ -8,15 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "graph/graph_io.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/versions.pb.h"
 
 namespace requant {
 
-using google::protobuf::Message;
 using google::protobuf::RepeatedPtrField;
 using tensorflow::AttrValue;
 using tensorflow::FunctionDef;
@@ -24,22 +22,6 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
 namespace {
-
-std::string DeterministicBytes(const Message& message) {
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    out.SetSerializationDeterministic(true);
-    message.SerializePartialToCodedStream(&out);
-  }
-  return bytes;
-}
-
-bool SameMessage(const Message& a, const Message& b) {
-  return a.ByteSizeLong() == b.ByteSizeLong() &&
-         DeterministicBytes(a) == DeterministicBytes(b);
-}
 
 bool SameValue(const AttrValue& a, const AttrValue& b) {
   if (a.value_case() != b.value_case()) return false;

@@ -170,16 +170,6 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// The SavedModel directory that `path` means, or "".
-std::string SavedModelDirectory(const std::string& path) {
-  if (IsDirectory(path)) return path;
-  const size_t slash = path.rfind('/');
-  const std::string base =
-      slash == std::string::npos ? path : path.substr(slash + 1);
-  if (base != "saved_model.pb" && base != "saved_model.pbtxt") return "";
-  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
-}
-
 absl::Status TooLarge(const GraphDef& graph) {
   return absl::OutOfRangeError(absl::StrCat(
       "the graph takes ", graph.ByteSizeLong(),
@@ -198,6 +188,15 @@ absl::Status SerializeBinary(const GraphDef& graph,
 }
 
 }  // namespace
+
+std::string SavedModelDirectory(const std::string& path) {
+  if (IsDirectory(path)) return path;
+  const size_t slash = path.rfind('/');
+  const std::string base =
+      slash == std::string::npos ? path : path.substr(slash + 1);
+  if (base != "saved_model.pb" && base != "saved_model.pbtxt") return "";
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
 
 bool IsSavedModelDirectory(const std::string& path) {
   return IsDirectory(path) &&
@@ -233,6 +232,22 @@ absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
   REQUANT_ASSIGN_OR_RETURN(const std::string content,
                            ReadFile(path, kMaxGraphBytes));
   return ParseGraph(content, path);
+}
+
+std::string DeterministicBytes(const Message& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    message.SerializePartialToCodedStream(&out);
+  }
+  return bytes;
+}
+
+bool SameMessage(const Message& a, const Message& b) {
+  return a.ByteSizeLong() == b.ByteSizeLong() &&
+         DeterministicBytes(a) == DeterministicBytes(b);
 }
 
 absl::StatusOr<std::string> SerializeGraph(const GraphDef& graph) {

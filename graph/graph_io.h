@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
@@ -29,6 +30,10 @@ absl::StatusOr<tensorflow::GraphDef> ReadGraph(
 // Whether `path` is a directory with a saved_model.pb or saved_model.pbtxt.
 bool IsSavedModelDirectory(const std::string& path);
 
+// The SavedModel directory that `path` means: a directory itself, or that of a
+// saved_model.pb or saved_model.pbtxt; "" for any other file.
+std::string SavedModelDirectory(const std::string& path);
+
 // Reads the MetaGraphDef with exactly `tags`. Without tags: the only one, or
 // the one tagged "serve". No such graph is an error that lists what there is.
 absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
@@ -37,6 +42,11 @@ absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
 // Writes atomically; the same graph always gives the same bytes.
 absl::Status WriteGraph(const tensorflow::GraphDef& graph,
                         const std::string& path, GraphFormat format);
+
+// The same bytes for equal messages, whatever the order of their maps.
+std::string DeterministicBytes(const google::protobuf::Message& message);
+bool SameMessage(const google::protobuf::Message& a,
+                 const google::protobuf::Message& b);
 
 // The same bytes as WriteGraph(..., kBinary) writes.
 absl::StatusOr<std::string> SerializeGraph(const tensorflow::GraphDef& graph);

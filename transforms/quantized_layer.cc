@@ -31,6 +31,17 @@ std::string StringAttribute(const NodeDef& node, const std::string& name,
   return found == node.attr().end() ? otherwise : found->second.s();
 }
 
+// What gives `node` its input, or nullptr.
+const NodeDef* ProducerBehindIdentities(const GraphIndex& index,
+                                        const NodeDef& node, int input) {
+  const NodeDef* producer = index.Producer(node, input);
+  for (int hops = 0; producer != nullptr && hops < 8; ++hops) {
+    if (producer->op() != "Identity") break;
+    producer = index.Producer(*producer, 0);
+  }
+  return producer;
+}
+
 bool BoolAttribute(const NodeDef& node, const std::string& name) {
   const auto found = node.attr().find(name);
   return found != node.attr().end() && found->second.b();
@@ -108,11 +119,7 @@ absl::Status DynamicRange(const NodeDef& layer, std::string_view what,
 absl::StatusOr<Tensor> ConstantTensor(const GraphIndex& index,
                                       const NodeDef& node, int input,
                                       std::string_view what) {
-  const NodeDef* producer = index.Producer(node, input);
-  for (int hops = 0; producer != nullptr && hops < 8; ++hops) {
-    if (producer->op() != "Identity") break;
-    producer = index.Producer(*producer, 0);
-  }
+  const NodeDef* producer = ProducerBehindIdentities(index, node, input);
   if (producer == nullptr || producer->op() != "Const") {
     return absl::FailedPreconditionError(
         absl::StrCat("the ", what, " of \"", node.name(),
@@ -193,11 +200,7 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
 
 std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
                                    int input) {
-  const NodeDef* producer = index.Producer(node, input);
-  for (int hops = 0; producer != nullptr && hops < 8; ++hops) {
-    if (producer->op() != "Identity") break;
-    producer = index.Producer(*producer, 0);
-  }
+  const NodeDef* producer = ProducerBehindIdentities(index, node, input);
   if (producer == nullptr) return std::nullopt;
   const auto value = ScalarConstValue(*producer);
   if (!value.ok() || !std::isfinite(*value)) return std::nullopt;

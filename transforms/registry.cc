@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <exception>
@@ -23,8 +24,7 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "transforms/stock_specs.h"
 
@@ -69,23 +69,9 @@ void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
 
 // Whether two graphs have the same nodes in the same order.
 bool SameNodes(const GraphDef& a, const GraphDef& b) {
-  if (a.node_size() != b.node_size() || a.ByteSizeLong() != b.ByteSizeLong()) {
-    return false;
-  }
-  const auto bytes = [](const tensorflow::NodeDef& node, std::string* text) {
-    text->clear();
-    google::protobuf::io::StringOutputStream stream(text);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    node.SerializeToCodedStream(&coded);
-  };
-  std::string left, right;
-  for (int i = 0; i < a.node_size(); ++i) {
-    bytes(a.node(i), &left);
-    bytes(b.node(i), &right);
-    if (left != right) return false;
-  }
-  return true;
+  return a.ByteSizeLong() == b.ByteSizeLong() &&
+         std::equal(a.node().begin(), a.node().end(), b.node().begin(),
+                    b.node().end(), SameMessage);
 }
 
 TransformFunction WrapStock(const std::string& name, StockFunction stock) {

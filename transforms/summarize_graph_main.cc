@@ -44,21 +44,10 @@ ProgramHelp Help() {
           ""};
 }
 
-// The directory when `path` is a SavedModel or its saved_model.pb, else "".
-std::string SavedModelOf(const std::string& path) {
-  if (IsSavedModelDirectory(path)) return path;
-  const size_t slash = path.rfind('/');
-  const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  const std::string base = path.substr(start);
-  if (base != "saved_model.pb" && base != "saved_model.pbtxt") return "";
-  const std::string directory = start == 0 ? "." : path.substr(0, start);
-  return IsSavedModelDirectory(directory) ? directory : "";
-}
-
 absl::StatusOr<tensorflow::MetaGraphDef> ReadModel(const std::string& path) {
   const std::set<std::string> tags =
       absl::StrSplit(FLAGS_saved_model_tags, ',', absl::SkipEmpty());
-  const std::string directory = SavedModelOf(path);
+  const std::string directory = SavedModelDirectory(path);
   if (!directory.empty()) return ReadSavedModel(directory, tags);
   tensorflow::MetaGraphDef meta;
   REQUANT_ASSIGN_OR_RETURN(*meta.mutable_graph_def(), ReadGraph(path, tags));
