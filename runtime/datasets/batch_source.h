@@ -1,0 +1,65 @@
+#ifndef REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_
+#define REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_
+
+// Records as batches of tensors, in the order of the files, read ahead on a
+// thread of its own.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+struct Batch {
+  // The number of the batch's first record, counted from 0 over all files;
+  // skipped bad records count.
+  int64_t first_record = 0;
+  // The last batch of the data may be smaller than the others.
+  int64_t size = 0;
+  // In the order of DatasetSpec.input, ready to be fed.
+  std::vector<tensorflow::Tensor> inputs;
+  // [size, shape...]; a tensor without elements when no label is declared.
+  tensorflow::Tensor labels;
+};
+
+struct BatchOptions {
+  int64_t batch_size = 512;
+  // The data end after so many good records; 0 means never.
+  int64_t max_records = 0;
+  // So many unreadable records are skipped and told to `on_bad_record`; one
+  // more is an error that names its file and number.
+  int64_t max_bad_records = 0;
+  std::function<void(const std::string& message)> on_bad_record;
+  // Threads that decode; 0 means one per usable core.
+  int threads = 0;
+  // Batches kept ready ahead of the caller.
+  int prefetch = 4;
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  // Fills `batch` with the next one; false at the end of the data. Not
+  // thread-safe. After an error every call returns that error.
+  virtual absl::StatusOr<bool> Next(Batch* batch) = 0;
+
+  // Bad records skipped up to the last batch returned.
+  virtual int64_t bad_records() const = 0;
+};
+
+// Opens the files and checks what can be checked before reading them through.
+// Sources of kind in_graph are refused: their graph reads them.
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
+    const DatasetSpec& spec, const BatchOptions& options);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_

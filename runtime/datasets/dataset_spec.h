@@ -1,0 +1,20 @@
+#ifndef REQUANT_RUNTIME_DATASETS_DATASET_SPEC_H_
+#define REQUANT_RUNTIME_DATASETS_DATASET_SPEC_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
+
+namespace requant {
+
+// Reads and checks a declaration. Errors are one sentence with file and line.
+// `files`, unless empty, replace those of the declaration and are relative to
+// the current folder.
+absl::StatusOr<DatasetSpec> ReadDatasetSpec(
+    const std::string& path, const std::vector<std::string>& files = {});
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_DATASET_SPEC_H_
