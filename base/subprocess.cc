@@ -3,21 +3,27 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -35,6 +41,15 @@ using LineCallback = std::function<void(std::string_view)>;
 // Lines longer than this are handed on in pieces, so that a child cannot make
 // its parent hold any amount of text.
 constexpr size_t kLongestLine = 1 << 20;
+
+// A child's allocations fail when they would take its address space so far
+// beyond its memory limit: threads' stacks and libraries' tables count there
+// but are hardly ever touched.
+constexpr int64_t kAddressSlack = int64_t{1} << 30;
+
+// Woken so often even when nothing happens: limits are looked after, and a
+// grandchild may hold the pipes open after the child has ended.
+constexpr int kWakeMs = 100;
 
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
@@ -158,19 +173,41 @@ std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
   return merged;
 }
 
+// What the child gets instead of its parent's; -1: shared.
+struct ChildDescriptors {
+  int in = -1;
+  int out = -1;
+  int err = -1;
+  int report = -1;
+};
+
 // Runs in the child between fork and exec: async-signal-safe calls only. The
-// pipes' descriptors are above kReportFd, so no dup2 overwrites another's
-// source.
+// descriptors are above kReportFd, so no dup2 overwrites another's source.
 [[noreturn]] void ExecChild(char** argv, char** env, pid_t parent,
-                            int stdout_fd, int stderr_fd, int report_fd) {
+                            const ChildDescriptors& fds,
+                            const ChildOptions& options) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
-  if (stdout_fd >= 0) dup2(stdout_fd, STDOUT_FILENO);
-  if (stderr_fd >= 0) dup2(stderr_fd, STDERR_FILENO);
-  if (report_fd >= 0) dup2(report_fd, kReportFd);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (fds.in >= 0) dup2(fds.in, STDIN_FILENO);
+  if (fds.out >= 0) dup2(fds.out, STDOUT_FILENO);
+  if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
+  if (fds.report >= 0) dup2(fds.report, kReportFd);
+  if (options.memory_bytes > 0) {
+    rlim_t most = options.memory_bytes + kAddressSlack;
+    rlimit limit;
+    if (getrlimit(RLIMIT_DATA, &limit) == 0) {
+      most = std::min(most, limit.rlim_max);
+    }
+    limit = {most, most};
+    setrlimit(RLIMIT_DATA, &limit);
+  }
+  if (!options.core_file) {
+    const rlimit none = {0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+  }
+  sigset_t all_open;
+  sigemptyset(&all_open);
+  sigprocmask(SIG_SETMASK, &all_open, nullptr);
   execve(argv[0], argv, env);
   _exit(127);
 }
@@ -181,22 +218,66 @@ int Raise(int fd) {
   return fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
 }
 
-int PollTimeout(double timeout_seconds, Clock::time_point start) {
-  // Woken now and then even without a limit: a grandchild may hold the pipes
-  // open after the child has ended.
-  constexpr int kWakeMs = 200;
-  if (timeout_seconds <= 0) return kWakeMs;
-  const double left =
-      timeout_seconds -
-      std::chrono::duration<double>(Clock::now() - start).count();
-  return left <= 0 ? 0
-                   : std::min<int>(kWakeMs, static_cast<int>(left * 1000) + 1);
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Serves the pipes until they close or the child has ended; kills it at the
-// time limit.
-void Serve(const std::vector<LinePipe*>& pipes, double timeout_seconds,
-           Clock::time_point start, ChildResult* result, int* wait_status) {
+// The memory that process `pid` holds, in bytes; 0 when it cannot be told.
+int64_t ResidentMemory(pid_t pid) {
+  std::FILE* file =
+      std::fopen(absl::StrCat("/proc/", pid, "/statm").c_str(), "re");
+  if (file == nullptr) return 0;
+  long long pages = 0, resident = 0, shared = 0;
+  const int fields =
+      std::fscanf(file, "%lld %lld %lld", &pages, &resident, &shared);
+  std::fclose(file);
+  return fields == 3 ? (resident - shared) * sysconf(_SC_PAGESIZE) : 0;
+}
+
+// Looks after a child's limits.
+class Limits {
+ public:
+  explicit Limits(const ChildOptions& options) : options_(options) {}
+
+  void Reported() { last_report_ = Clock::now(); }
+
+  // How long to wait for something to happen, in milliseconds.
+  int PollTimeout() const {
+    double left = kWakeMs / 1000.0;
+    if (options_.timeout_seconds > 0) {
+      left = std::min(left, options_.timeout_seconds - Since(start_));
+    }
+    if (options_.stall_seconds > 0) {
+      left = std::min(left, options_.stall_seconds - Since(last_report_));
+    }
+    return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
+  }
+
+  // Kills the child when it is beyond one of its limits.
+  void Enforce(ChildResult* result) {
+    if (killed_) return;
+    result->timed_out = options_.timeout_seconds > 0 &&
+                        Since(start_) >= options_.timeout_seconds;
+    result->stalled = !result->timed_out && options_.stall_seconds > 0 &&
+                      Since(last_report_) >= options_.stall_seconds;
+    if (options_.memory_bytes > 0) {
+      result->over_memory = ResidentMemory(result->pid) > options_.memory_bytes;
+    }
+    killed_ = result->timed_out || result->stalled || result->over_memory;
+    if (killed_) kill(result->pid, SIGKILL);
+  }
+
+ private:
+  const ChildOptions& options_;
+  const Clock::time_point start_ = Clock::now();
+  Clock::time_point last_report_ = start_;
+  bool killed_ = false;
+};
+
+// Serves the pipes until they close or the child has ended; kills it at its
+// limits.
+void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
+           Limits* limits, ChildResult* result, int* wait_status) {
   bool ended = false;
   while (true) {
     std::vector<pollfd> fds;
@@ -207,25 +288,43 @@ void Serve(const std::vector<LinePipe*>& pipes, double timeout_seconds,
       open.push_back(pipe);
     }
     if (ended && fds.empty()) return;
-    const int timeout = ended ? 0 : PollTimeout(timeout_seconds, start);
+    const int timeout = ended ? 0 : limits->PollTimeout();
     const int ready = fds.empty() && !ended
                           ? poll(nullptr, 0, std::min(timeout, 5))
                           : poll(fds.data(), fds.size(), timeout);
     for (size_t i = 0; ready > 0 && i < fds.size(); ++i) {
-      if (fds[i].revents != 0) open[i]->Drain();
+      if (fds[i].revents == 0) continue;
+      open[i]->Drain();
+      if (open[i] == report) limits->Reported();
     }
     if (ended && ready <= 0) return;
-    if (!ended && waitpid(result->pid, wait_status, WNOHANG) == result->pid) {
+    rusage usage = {};
+    if (!ended &&
+        wait4(result->pid, wait_status, WNOHANG, &usage) == result->pid) {
       ended = true;
       forward_to = 0;
+      result->peak_memory_bytes = int64_t{usage.ru_maxrss} * 1024;
     }
-    if (!ended && !result->timed_out && timeout_seconds > 0 &&
-        Clock::now() - start >=
-            std::chrono::duration<double>(timeout_seconds)) {
-      result->timed_out = true;
-      kill(result->pid, SIGKILL);
-    }
+    if (!ended) limits->Enforce(result);
   }
+}
+
+// A descriptor from which `text` can be read; -1 on failure.
+int ReadableCopy(const std::string& text) {
+  const int fd = memfd_create("input", MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      close(fd);
+      return -1;
+    }
+    written += n;
+  }
+  lseek(fd, 0, SEEK_SET);
+  return fd;
 }
 
 std::string SignalMeaning(int signal_number) {
@@ -253,6 +352,17 @@ std::string SignalMeaning(int signal_number) {
 absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   LinePipe out(options.on_stdout), err(options.on_stderr),
       report(options.on_report);
+  int input = -1;
+  absl::Cleanup close_input = [&] {
+    if (input >= 0) close(input);
+  };
+  if (options.input.has_value()) {
+    input = ReadableCopy(*options.input);
+    if (input < 0) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "cannot hold the input of a process: ", std::strerror(errno)));
+    }
+  }
   if (!out.Open() || !err.Open() || !report.Open()) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot open a pipe: ", std::strerror(errno)));
@@ -260,18 +370,19 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   std::vector<std::string> environment = MergedEnvironment(options);
   std::vector<char*> argv = Pointers(options.argv);
   std::vector<char*> env = Pointers(environment);
-  const int child_fds[] = {Raise(out.write_fd()), Raise(err.write_fd()),
-                           Raise(report.write_fd())};
+  const ChildDescriptors fds = {
+      Raise(input), Raise(out.write_fd()),
+      Raise(options.stderr_fd >= 0 ? options.stderr_fd : err.write_fd()),
+      Raise(report.write_fd())};
   SignalForwarding forwarding;
-  const Clock::time_point start = Clock::now();
+  Limits limits(options);
   ChildResult result;
   const pid_t parent = getpid();
   result.pid = fork();
   if (result.pid == 0) {
-    ExecChild(argv.data(), env.data(), parent, child_fds[0], child_fds[1],
-              child_fds[2]);
+    ExecChild(argv.data(), env.data(), parent, fds, options);
   }
-  for (int fd : child_fds) {
+  for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
     if (fd >= 0) close(fd);
   }
   if (result.pid < 0) {
@@ -283,17 +394,27 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
   int wait_status = 0;
-  Serve({&out, &err, &report}, options.timeout_seconds, start, &result,
-        &wait_status);
+  Serve({&out, &err, &report}, &report, &limits, &result, &wait_status);
   if (WIFEXITED(wait_status)) result.exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) result.signal = WTERMSIG(wait_status);
   result.interrupted_by = forwarded_signal;
   return result;
 }
 
-std::string DescribeEnd(const ChildResult& result, double timeout_seconds) {
+std::string DescribeEnd(const ChildResult& result,
+                        const ChildOptions& options) {
   if (result.timed_out) {
-    return absl::StrFormat("was stopped after %g s", timeout_seconds);
+    return absl::StrFormat("was stopped after %g s", options.timeout_seconds);
+  }
+  if (result.stalled) {
+    return absl::StrFormat("was stopped after %g s without progress",
+                           options.stall_seconds);
+  }
+  if (result.over_memory) {
+    return absl::StrFormat(
+        "was stopped because it used more than %.1f GB of "
+        "memory",
+        options.memory_bytes / 1e9);
   }
   if (result.signal != 0) {
     return absl::StrCat("was ended by ", SignalMeaning(result.signal));
@@ -302,12 +423,18 @@ std::string DescribeEnd(const ChildResult& result, double timeout_seconds) {
 }
 
 void ReportToParent(std::string_view line) {
+  static std::mutex* const mutex = new std::mutex;
   if (fcntl(kReportFd, F_GETFD) < 0) return;
   const std::string with_break = absl::StrCat(line, "\n");
-  // A parent that is gone has taken this process along (PR_SET_PDEATHSIG), and
-  // what is short enough for a pipe is written at once.
-  [[maybe_unused]] const ssize_t n =
-      write(kReportFd, with_break.data(), with_break.size());
+  std::string_view rest = with_break;
+  std::lock_guard<std::mutex> lock(*mutex);
+  while (!rest.empty()) {
+    const ssize_t n = write(kReportFd, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    // A parent that is gone takes this process along (PR_SET_PDEATHSIG).
+    if (n <= 0) return;
+    rest.remove_prefix(n);
+  }
 }
 
 absl::StatusOr<std::string> OwnPath() {

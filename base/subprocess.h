@@ -5,7 +5,9 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,8 +33,20 @@ struct ChildOptions {
   std::function<void(std::string_view line)> on_stdout;
   // Called with each line the child writes to kReportFd; unset: no such pipe.
   std::function<void(std::string_view line)> on_report;
+  // A descriptor that becomes the child's stderr, instead of `on_stderr`; it
+  // stays the caller's. -1: none.
+  int stderr_fd = -1;
+  // What the child reads from its stdin; unset: shared.
+  std::optional<std::string> input;
   // The child is killed after this time; 0 means never.
   double timeout_seconds = 0;
+  // It is killed when it has reported nothing for this time; 0 means never.
+  double stall_seconds = 0;
+  // It is killed when it holds more memory than this; already before, its
+  // allocations fail when they would take it far beyond. 0 means no limit.
+  int64_t memory_bytes = 0;
+  // Whether it may leave a core file when it crashes.
+  bool core_file = true;
 };
 
 struct ChildResult {
@@ -42,6 +56,10 @@ struct ChildResult {
   // The signal that ended it, or 0.
   int signal = 0;
   bool timed_out = false;
+  bool stalled = false;
+  bool over_memory = false;
+  // The most memory that it ever held.
+  int64_t peak_memory_bytes = 0;
   // The signal (SIGINT, SIGTERM, SIGHUP) that this process received meanwhile
   // and passed on, or 0.
   int interrupted_by = 0;
@@ -53,9 +71,10 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options);
 
 // How a child ended when it did not exit by itself: "was ended by SIGSEGV
 // (invalid memory access)", "was stopped after 60 s".
-std::string DescribeEnd(const ChildResult& result, double timeout_seconds);
+std::string DescribeEnd(const ChildResult& result, const ChildOptions& options);
 
 // In a child: sends one line to the parent. Does nothing without one.
+// Thread-safe.
 void ReportToParent(std::string_view line);
 
 // The path of the running program.

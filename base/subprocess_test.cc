@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ TEST(RunChild, DeliversLinesOfEveryPipeAndAnUnfinishedLastLine) {
 TEST(RunChild, ReportsTheSignalThatEndedTheChild) {
   const auto result = RunChild(Shell("kill -SEGV $$"));
   EXPECT_EQ(result->signal, SIGSEGV);
-  EXPECT_EQ(DescribeEnd(*result, 0),
+  EXPECT_EQ(DescribeEnd(*result, {}),
             "was ended by SIGSEGV (invalid memory access)");
 }
 
@@ -43,7 +44,53 @@ TEST(RunChild, KillsTheChildAtTheTimeLimit) {
   options.timeout_seconds = 0.2;
   const auto result = RunChild(options);
   EXPECT_TRUE(result->timed_out);
-  EXPECT_EQ(DescribeEnd(*result, 0.2), "was stopped after 0.2 s");
+  EXPECT_EQ(DescribeEnd(*result, options), "was stopped after 0.2 s");
+}
+
+TEST(RunChild, KillsAChildThatReportsNothingForTooLong) {
+  ChildOptions options = Shell("echo going >&3; while :; do :; done");
+  options.on_report = [](std::string_view) {};
+  options.stall_seconds = 0.2;
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result->stalled);
+  EXPECT_FALSE(result->timed_out);
+  EXPECT_EQ(DescribeEnd(*result, options),
+            "was stopped after 0.2 s without progress");
+}
+
+TEST(RunChild, KillsAChildThatHoldsTooMuchMemory) {
+  // A shell that doubles a string.
+  ChildOptions options = Shell("a=0123456789abcdef; while :; do a=$a$a; done");
+  options.on_stderr = [](std::string_view) {};
+  options.memory_bytes = 100'000'000;
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result->over_memory);
+  EXPECT_EQ(DescribeEnd(*result, options),
+            "was stopped because it used more than 0.1 GB of memory");
+  EXPECT_GT(result->peak_memory_bytes, 100'000'000);
+}
+
+TEST(RunChild, GivesTheChildItsInput) {
+  // More than a pipe holds.
+  const std::string text(1 << 20, 'x');
+  ChildOptions options = Shell("wc -c");
+  options.input = text;
+  std::string counted;
+  options.on_stdout = [&](std::string_view line) { counted = line; };
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+  EXPECT_EQ(counted, "1048576");
+}
+
+TEST(RunChild, WritesStderrToADescriptor) {
+  std::FILE* file = std::tmpfile();
+  ChildOptions options = Shell("echo to the file >&2");
+  options.stderr_fd = fileno(file);
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+  std::rewind(file);
+  char line[32] = "";
+  EXPECT_NE(std::fgets(line, sizeof(line), file), nullptr);
+  EXPECT_STREQ(line, "to the file\n");
+  std::fclose(file);
 }
 
 TEST(RunChild, DoesNotWaitForAGrandchildThatHoldsThePipe) {

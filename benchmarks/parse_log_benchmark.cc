@@ -240,8 +240,8 @@ absl::StatusOr<Measurement> Measure(const std::string& parser,
   options.on_report = [&](std::string_view line) { lines.emplace_back(line); };
   REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
   if (result.exit_code != 0 || lines.empty()) {
-    return absl::InternalError(
-        absl::StrCat("the child for ", parser, " ", DescribeEnd(result, 0)));
+    return absl::InternalError(absl::StrCat("the child for ", parser, " ",
+                                            DescribeEnd(result, options)));
   }
   const std::vector<std::string> fields = absl::StrSplit(lines[0], ' ');
   Measurement measurement;

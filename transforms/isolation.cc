@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,13 +13,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/last_words.h"
 #include "base/subprocess.h"
 
 namespace requant {
@@ -33,26 +32,12 @@ constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD_OF";
 // What a child reports when it ends by its own decision; no activity.
 constexpr char kEnding[] = "\x04";
 
-// Lines that TensorFlow's libraries print whatever a program does, and what
-// protobuf says of a file that turns out to be of another kind.
-bool IsNoise(std::string_view line) {
-  for (std::string_view known :
-       {"All log messages before absl::InitializeLog()",
-        "oneDNN custom operations are on",
-        "This TensorFlow binary is optimized to use available CPU",
-        "To enable the following instructions",
-        "contains invalid UTF-8 data when parsing a protocol buffer"}) {
-    if (absl::StrContains(line, known)) return true;
-  }
-  return false;
-}
-
 // Passes a child's stderr on, but keeps the report of a failed CHECK and the
 // stack trace behind it for the sentence about its death.
 class StderrFilter {
  public:
   void Line(std::string_view line) {
-    if (dying_ || IsNoise(line)) return;
+    if (dying_ || IsTensorFlowNoise(line)) return;
     if (IsLastWord(line, &reason_)) {
       dying_ = true;
       return;
@@ -62,44 +47,8 @@ class StderrFilter {
   const std::string& reason() const { return reason_; }
 
  private:
-  // Whether a process that writes this line is about to abort; then `reason`
-  // is what it says without the time and place before it.
-  static bool IsLastWord(std::string_view line, std::string* reason) {
-    const size_t check = line.find("Check failed: ");
-    const bool fatal =
-        absl::StartsWith(line, "F") && absl::StrContains(line, "] ");
-    if (check != std::string_view::npos) {
-      line.remove_prefix(check);
-    } else if (fatal) {
-      line.remove_prefix(line.find("] ") + 2);
-    } else if (!absl::StartsWith(line, "terminate called")) {
-      return false;
-    }
-    // Protobuf's mark before a message that is printed, and that message's
-    // first line, tell nobody anything.
-    line = line.substr(0, line.find(" in goo.gle/debug"));
-    *reason = std::string(absl::StripAsciiWhitespace(line));
-    return true;
-  }
-
   bool dying_ = false;
   std::string reason_;
-};
-
-// For its lifetime, processes started from this one leave no core file.
-class NoCoreFiles {
- public:
-  NoCoreFiles() {
-    getrlimit(RLIMIT_CORE, &before_);
-    const rlimit none = {0, before_.rlim_max};
-    setrlimit(RLIMIT_CORE, &none);
-  }
-  ~NoCoreFiles() { setrlimit(RLIMIT_CORE, &before_); }
-  NoCoreFiles(const NoCoreFiles&) = delete;
-  NoCoreFiles& operator=(const NoCoreFiles&) = delete;
-
- private:
-  rlimit before_ = {};
 };
 
 // Removes the temporary files of process `pid` (base/file.h) from `folder`.
@@ -115,19 +64,19 @@ void RemoveTemporaryFiles(const std::string& folder, pid_t pid) {
 }
 
 // How a child died.
-std::string Death(const ChildResult& result, double timeout_seconds) {
+std::string Death(const ChildResult& result, const ChildOptions& child) {
   return result.signal == 0 && !result.timed_out
              ? absl::StrCat("ended the program with exit code ",
                             result.exit_code)
-             : DescribeEnd(result, timeout_seconds);
+             : DescribeEnd(result, child);
 }
 
 std::string DeathSentence(const IsolationOptions& options,
-                          const ChildResult& result,
+                          const ChildOptions& child, const ChildResult& result,
                           const std::string& activity,
                           const std::string& reason) {
   return absl::StrCat(
-      activity, " ", Death(result, options.timeout_seconds),
+      activity, " ", Death(result, child),
       options.subject.empty() ? "" : absl::StrCat(" on ", options.subject),
       reason.empty() ? "" : absl::StrCat(": ", reason), "; nothing was written",
       result.timed_out ? " (--timeout sets the limit)" : "");
@@ -147,6 +96,7 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
     child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "3");
   }
   child.timeout_seconds = options.timeout_seconds;
+  child.core_file = false;
   return child;
 }
 
@@ -187,7 +137,6 @@ int RunIsolated(const IsolationOptions& options,
       activity = line;
     }
   };
-  NoCoreFiles no_core_files;
   const auto result = RunChild(child);
   if (!result.ok()) return ReportFailure(options.program, result.status());
   if (ending && result->exit_code >= 0) return result->exit_code;
@@ -204,9 +153,9 @@ int RunIsolated(const IsolationOptions& options,
   }
   // Whoever read the output has seen enough, as in "… | head".
   if (result->signal == SIGPIPE) return 128 + SIGPIPE;
-  return ReportFailure(options.program,
-                       absl::InternalError(DeathSentence(
-                           options, *result, activity, filter.reason())));
+  return ReportFailure(options.program, absl::InternalError(DeathSentence(
+                                            options, child, *result, activity,
+                                            filter.reason())));
 }
 
 }  // namespace requant

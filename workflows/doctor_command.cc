@@ -70,8 +70,7 @@ absl::StatusOr<TensorFlowProbe> ProbeTensorFlow() {
   REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
   if (result.interrupted_by != 0) return InterruptedError();
   if (probe.failure.empty()) {
-    probe.failure =
-        absl::StrCat("the process ", DescribeEnd(result, kTensorFlowSeconds));
+    probe.failure = absl::StrCat("the process ", DescribeEnd(result, options));
   }
   return probe;
 }
@@ -106,8 +105,8 @@ absl::StatusOr<ContainerClient> ProbeContainers(const std::string& program,
   if (result.interrupted_by != 0) return InterruptedError();
   if (result.exit_code != 0) client.version.clear();
   if (client.failure.empty()) {
-    client.failure = absl::StrCat(program, " version ",
-                                  DescribeEnd(result, kContainerSeconds));
+    client.failure =
+        absl::StrCat(program, " version ", DescribeEnd(result, options));
   }
   return client;
 }

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "base/flags.h"
 #include "base/nearest_name.h"
+#include "base/sibling_program.h"
 #include "base/version.h"
 #include "workflows/doctor_command.h"
-#include "workflows/sibling_program.h"
 
 namespace requant {
 namespace {

@@ -1,4 +1,4 @@
-#include "workflows/sibling_program.h"
+#include "base/sibling_program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

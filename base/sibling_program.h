@@ -1,5 +1,5 @@
-#ifndef REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
-#define REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
+#ifndef REQUANT_BASE_SIBLING_PROGRAM_H_
+#define REQUANT_BASE_SIBLING_PROGRAM_H_
 
 // Other programs of this project, found beside the running one.
 
@@ -25,4 +25,4 @@ absl::Status BecomeSiblingProgram(const std::string& room,
 
 }  // namespace requant
 
-#endif  // REQUANT_WORKFLOWS_SIBLING_PROGRAM_H_
+#endif  // REQUANT_BASE_SIBLING_PROGRAM_H_

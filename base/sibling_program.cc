@@ -1,4 +1,4 @@
-#include "workflows/sibling_program.h"
+#include "base/sibling_program.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
