@@ -16,23 +16,25 @@ protoc_repository = repository_rule(
     local = True,
 )
 
-def cc_proto(name, src, **kwargs):
+def cc_proto(name, src, imports = [], deps = [], **kwargs):
     """A cc_library of the C++ classes that protoc generates.
 
     Args:
       name: the library's name.
       src: one .proto file of the same package.
+      imports: the .proto files that it imports.
+      deps: the cc_proto targets of those.
       **kwargs: passed on to cc_library.
     """
     base = src[:-len(".proto")]
     native.genrule(
         name = name + "_gen",
-        srcs = [src],
+        srcs = [src] + imports,
         outs = [
             base + ".pb.h",
             base + ".pb.cc",
         ],
-        cmd = "$(location @protoc//:protoc) -I. --cpp_out=$(GENDIR) $(SRCS)",
+        cmd = "$(location @protoc//:protoc) -I. --cpp_out=$(GENDIR) $(location %s)" % src,
         tools = ["@protoc//:protoc"],
     )
     native.cc_library(
@@ -40,6 +42,6 @@ def cc_proto(name, src, **kwargs):
         srcs = [base + ".pb.cc"],
         hdrs = [base + ".pb.h"],
         copts = ["-w"],
-        deps = ["@tensorflow//:framework"],
+        deps = deps + ["@tensorflow//:framework"],
         **kwargs
     )

@@ -1,0 +1,212 @@
+#include "runtime/model.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/machine.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
+#include "tensorflow/cc/saved_model/loader.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::MetaGraphDef;
+using tensorflow::NodeDef;
+using tensorflow::SessionOptions;
+using tensorflow::Tensor;
+
+constexpr std::string_view kImportPrefix = "import/";
+
+SessionOptions OptionsFor(const SessionSpec& spec) {
+  SessionOptions options;
+  options.config.set_intra_op_parallelism_threads(
+      spec.intra_op_threads() > 0 ? spec.intra_op_threads()
+                                  : ReadCoreLimits().usable());
+  options.config.set_inter_op_parallelism_threads(spec.inter_op_threads());
+  // Sessions with other numbers of threads may live in this process.
+  options.config.set_use_per_session_threads(true);
+  return options;
+}
+
+// The node of tensor "node:1".
+std::string_view NodeOf(std::string_view tensor) {
+  return tensor.substr(0, tensor.rfind(':'));
+}
+
+bool IsPlaceholder(const NodeDef& node) {
+  return absl::StartsWith(node.op(), "Placeholder");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(
+    const ModelSpec& spec, const SessionSpec& session) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  std::unique_ptr<Model> model(new Model);
+  model->path_ = spec.path();
+  const SessionOptions options = OptionsFor(session);
+  const std::string directory = SavedModelDirectory(spec.path());
+  if (!directory.empty()) {
+    REQUANT_RETURN_IF_ERROR(
+        model->LoadSavedModelDirectory(spec, directory, options));
+  } else {
+    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options));
+  }
+  return model;
+}
+
+Model::~Model() {
+  if (session_ != nullptr) (void)session_->Close();
+}
+
+absl::Status Model::LoadGraph(const SessionOptions& options) {
+  REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
+  IndexNodes(graph);
+  session_.reset(tensorflow::NewSession(options));
+  if (session_ == nullptr) {
+    return absl::InternalError("TensorFlow gives no session");
+  }
+  const absl::Status created = session_->Create(std::move(graph));
+  if (created.ok()) return created;
+  return absl::Status(created.code(),
+                      absl::StrCat(path_, ": TensorFlow refuses the graph: ",
+                                   created.message()));
+}
+
+absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
+                                            const std::string& directory,
+                                            const SessionOptions& options) {
+  const std::set<std::string> wanted(spec.tags().begin(), spec.tags().end());
+  REQUANT_ASSIGN_OR_RETURN(const MetaGraphDef meta_graph,
+                           ReadSavedModel(directory, wanted));
+  IndexNodes(meta_graph.graph_def());
+  const std::string key =
+      spec.signature().empty() ? "serving_default" : spec.signature();
+  const auto signature = meta_graph.signature_def().find(key);
+  if (signature != meta_graph.signature_def().end()) {
+    signature_ = signature->second;
+  } else if (!spec.signature().empty()) {
+    std::vector<std::string> keys;
+    for (const auto& [name, unused] : meta_graph.signature_def()) {
+      keys.push_back(name);
+    }
+    return absl::NotFoundError(absl::StrCat(path_, " has no signature \"", key,
+                                            "\"", DidYouMean(key, keys)));
+  }
+  const auto& tags = meta_graph.meta_info_def().tags();
+  tensorflow::SavedModelBundleLite bundle;
+  const absl::Status loaded = tensorflow::LoadSavedModel(
+      options, tensorflow::RunOptions(), directory,
+      std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
+  if (!loaded.ok()) {
+    return absl::Status(loaded.code(),
+                        absl::StrCat(path_, ": TensorFlow cannot load the "
+                                     "SavedModel: ", loaded.message()));
+  }
+  session_ = bundle.ReleaseSession();
+  return absl::OkStatus();
+}
+
+void Model::IndexNodes(const GraphDef& graph) {
+  nodes_.reserve(graph.node_size());
+  for (const NodeDef& node : graph.node()) {
+    DataType type = tensorflow::DT_INVALID;
+    const auto dtype = node.attr().find("dtype");
+    if (IsPlaceholder(node) && dtype != node.attr().end()) {
+      type = dtype->second.type();
+    }
+    nodes_[node.name()] = type;
+  }
+}
+
+absl::StatusOr<std::string> Model::InputTensor(const std::string& name) const {
+  const auto input = signature_.inputs().find(name);
+  if (input != signature_.inputs().end()) return input->second.name();
+  return ExistingTensor(name, /*is_input=*/true);
+}
+
+absl::StatusOr<std::string> Model::OutputTensor(const std::string& name) const {
+  const auto output = signature_.outputs().find(name);
+  if (output != signature_.outputs().end()) return output->second.name();
+  return ExistingTensor(name, /*is_input=*/false);
+}
+
+absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
+                                                  bool is_input) const {
+  const std::string tensor =
+      absl::StrContains(name, ':') ? name : absl::StrCat(name, ":0");
+  for (const std::string& candidate :
+       {tensor, absl::StrCat(kImportPrefix, tensor),
+        std::string(absl::StripPrefix(tensor, kImportPrefix))}) {
+    if (nodes_.contains(NodeOf(candidate))) return candidate;
+  }
+  std::vector<std::string> known;
+  for (const auto& [node, type] : nodes_) {
+    if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path_, " has no ", is_input ? "placeholder" : "node", " \"",
+                   NodeOf(tensor), "\"", DidYouMean(name, known),
+                   "; requant summarize lists its inputs and outputs"));
+}
+
+absl::Status Model::CheckInputType(const std::string& tensor,
+                                   DataType type) const {
+  const auto node = nodes_.find(NodeOf(tensor));
+  if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
+      node->second == type) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the placeholder ", tensor, " of ", path_, " takes ",
+      tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
+      tensorflow::DataTypeString(type), ": change its dtype there"));
+}
+
+absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
+    Model* model, const std::vector<std::string>& input_tensors,
+    const std::vector<std::string>& output_tensors, bool in_caller_thread) {
+  tensorflow::CallableOptions options;
+  for (const std::string& input : input_tensors) options.add_feed(input);
+  for (const std::string& output : output_tensors) options.add_fetch(output);
+  if (in_caller_thread) {
+    options.mutable_run_options()->set_inter_op_thread_pool(-1);
+  }
+  tensorflow::Session::CallableHandle handle;
+  const absl::Status made = model->session().MakeCallable(options, &handle);
+  if (!made.ok()) {
+    return absl::Status(made.code(), absl::StrCat(model->path(), ": ",
+                                                  made.message()));
+  }
+  return std::unique_ptr<ModelFunction>(new ModelFunction(model, handle));
+}
+
+ModelFunction::~ModelFunction() {
+  (void)model_->session().ReleaseCallable(handle_);
+}
+
+absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
+                                std::vector<Tensor>* outputs) {
+  return model_->session().RunCallable(handle_, inputs, outputs, nullptr);
+}
+
+}  // namespace requant

@@ -1,0 +1,91 @@
+#ifndef REQUANT_RUNTIME_MODEL_H_
+#define REQUANT_RUNTIME_MODEL_H_
+
+// A graph in a session, ready to run. Only worker processes make one: a user's
+// graph can crash or stall TensorFlow.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/public/session.h"
+
+namespace requant {
+
+class Model {
+ public:
+  // Reads the graph (or loads the SavedModel with its variables) into a session
+  // of its own. Opens TensorFlow's library.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(
+      const ModelSpec& spec, const SessionSpec& session);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // As given in the ModelSpec.
+  const std::string& path() const { return path_; }
+  tensorflow::Session& session() { return *session_; }
+
+  // The tensors ("name:0") that these names mean: a key of the SavedModel's
+  // signature, the name of a node or tensor, or that name with the prefix
+  // "import/" added or taken away, as the recipe's fourth step adds it.
+  absl::StatusOr<std::string> InputTensor(const std::string& name) const;
+  absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
+
+  // An error unless `tensor`, where it is a placeholder, takes `type`.
+  absl::Status CheckInputType(const std::string& tensor,
+                              tensorflow::DataType type) const;
+
+ private:
+  Model() = default;
+
+  absl::Status LoadGraph(const tensorflow::SessionOptions& options);
+  absl::Status LoadSavedModelDirectory(
+      const ModelSpec& spec, const std::string& directory,
+      const tensorflow::SessionOptions& options);
+  void IndexNodes(const tensorflow::GraphDef& graph);
+  absl::StatusOr<std::string> ExistingTensor(const std::string& name,
+                                             bool is_input) const;
+
+  std::string path_;
+  std::unique_ptr<tensorflow::Session> session_;
+  tensorflow::SignatureDef signature_;
+  // Every node, with the type of those that are placeholders.
+  absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
+};
+
+// Runs fixed outputs on fixed inputs, without looking names up in every run.
+// Thread-safe once made.
+class ModelFunction {
+ public:
+  // With `in_caller_thread` operations run one by one in the thread that calls;
+  // they may still share out their own work.
+  static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
+      Model* model, const std::vector<std::string>& input_tensors,
+      const std::vector<std::string>& output_tensors,
+      bool in_caller_thread = false);
+  ~ModelFunction();
+  ModelFunction(const ModelFunction&) = delete;
+  ModelFunction& operator=(const ModelFunction&) = delete;
+
+  absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
+                   std::vector<tensorflow::Tensor>* outputs);
+
+ private:
+  ModelFunction(Model* model, tensorflow::Session::CallableHandle handle)
+      : model_(model), handle_(handle) {}
+
+  Model* const model_;
+  const tensorflow::Session::CallableHandle handle_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_MODEL_H_

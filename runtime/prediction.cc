@@ -1,0 +1,131 @@
+#include "runtime/prediction.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "runtime/metrics.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+template <typename From, typename To>
+void Append(const Tensor& tensor, std::vector<To>* values) {
+  const auto flat = tensor.flat<From>();
+  values->reserve(flat.size());
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    values->push_back(static_cast<To>(flat(i)));
+  }
+}
+
+absl::StatusOr<PredictionKind> KindOf(const PredictionSpec& spec,
+                                      int64_t values_per_record) {
+  switch (spec.kind()) {
+    case PredictionSpec::KIND_AUTO:
+      return values_per_record == 1 ? PredictionKind::kProbability
+                                    : PredictionKind::kScores;
+    case PredictionSpec::PROBABILITIES:
+      return PredictionKind::kProbabilities;
+    case PredictionSpec::SCORES:
+      return PredictionKind::kScores;
+    case PredictionSpec::PROBABILITY:
+      return PredictionKind::kProbability;
+    case PredictionSpec::VALUE:
+      return PredictionKind::kValue;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("a prediction of unknown kind ", spec.kind()));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
+                                          const std::string& tensor_name,
+                                          const Tensor& prediction,
+                                          int64_t records) {
+  if (prediction.dims() < 1 || prediction.dim_size(0) != records) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the output ", tensor_name, " has shape ",
+        prediction.shape().DebugString(), " for a batch of ", records,
+        " records: its first dimension must count the records"));
+  }
+  PredictionFormat format;
+  format.values_per_record =
+      records == 0 ? 0 : prediction.NumElements() / records;
+  const auto kind = KindOf(spec, format.values_per_record);
+  if (!kind.ok()) return kind.status();
+  format.kind = *kind;
+  if (spec.threshold() != 0) format.threshold = spec.threshold();
+  const absl::Status checked = CheckFormat(format);
+  if (!checked.ok()) {
+    return absl::Status(checked.code(),
+                        absl::StrCat("the output ", tensor_name, " of shape ",
+                                     prediction.shape().DebugString(), ": ",
+                                     checked.message()));
+  }
+  return format;
+}
+
+absl::StatusOr<absl::Span<const float>> FloatValues(
+    const Tensor& tensor, std::vector<float>* buffer) {
+  buffer->clear();
+  switch (tensor.dtype()) {
+    case tensorflow::DT_FLOAT: {
+      const auto flat = tensor.flat<float>();
+      return absl::MakeConstSpan(flat.data(), flat.size());
+    }
+    case tensorflow::DT_DOUBLE:
+      Append<double>(tensor, buffer);
+      break;
+    case tensorflow::DT_HALF:
+      Append<Eigen::half>(tensor, buffer);
+      break;
+    case tensorflow::DT_BFLOAT16:
+      Append<tensorflow::bfloat16>(tensor, buffer);
+      break;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it is of type ", tensorflow::DataTypeString(tensor.dtype()),
+          ", not of a floating-point type"));
+  }
+  return absl::MakeConstSpan(*buffer);
+}
+
+absl::StatusOr<std::vector<double>> LabelValues(const Tensor& labels) {
+  std::vector<double> values;
+  switch (labels.dtype()) {
+    case tensorflow::DT_INT64:
+      Append<int64_t>(labels, &values);
+      break;
+    case tensorflow::DT_INT32:
+      Append<int32_t>(labels, &values);
+      break;
+    case tensorflow::DT_BOOL:
+      Append<bool>(labels, &values);
+      break;
+    case tensorflow::DT_DOUBLE:
+      Append<double>(labels, &values);
+      break;
+    default: {
+      std::vector<float> buffer;
+      const auto floats = FloatValues(labels, &buffer);
+      if (!floats.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "labels of type ", tensorflow::DataTypeString(labels.dtype()),
+            " are no numbers"));
+      }
+      values.assign(floats->begin(), floats->end());
+    }
+  }
+  return values;
+}
+
+}  // namespace requant

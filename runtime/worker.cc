@@ -1,0 +1,228 @@
+#include "runtime/worker.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/cpu.h"
+#include "base/flags.h"
+#include "base/last_words.h"
+#include "base/machine.h"
+#include "base/sibling_program.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "runtime/worker.pb.h"
+
+namespace requant {
+namespace {
+
+// The worker's stderr.
+struct Log {
+  int fd = -1;
+  std::string path;
+  bool temporary = false;
+};
+
+absl::StatusOr<Log> OpenLog(const std::string& wanted) {
+  Log log;
+  if (!wanted.empty()) {
+    log.path = wanted;
+    log.fd = open(wanted.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  } else {
+    const char* folder = std::getenv("TMPDIR");
+    log.path = absl::StrCat(folder != nullptr && *folder != '\0' ? folder
+                                                                 : "/tmp",
+                            "/requant-worker-XXXXXX");
+    log.temporary = true;
+    log.fd = mkostemp(log.path.data(), O_CLOEXEC);
+  }
+  if (log.fd < 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot write the worker's log ", log.path, ": ",
+        std::strerror(errno)));
+  }
+  return log;
+}
+
+// The last lines of the log that say something: what a failed check said, or
+// else the very last.
+std::string LastWords(const Log& log) {
+  constexpr off_t kTail = 1 << 16;
+  struct stat info;
+  if (fstat(log.fd, &info) != 0) return "";
+  const off_t start = std::max<off_t>(0, info.st_size - kTail);
+  std::string tail(info.st_size - start, '\0');
+  const ssize_t n = pread(log.fd, tail.data(), tail.size(), start);
+  tail.resize(std::max<ssize_t>(n, 0));
+  std::string last, reason;
+  for (std::string_view line : absl::StrSplit(tail, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || IsTensorFlowNoise(line)) continue;
+    if (IsLastWord(line, &reason)) return reason;
+    last = std::string(line.substr(0, 300));
+  }
+  return last;
+}
+
+// Why an instruction may have been illegal on this machine.
+std::string IllegalInstructionHint() {
+  const CpuFeatures cpu = ProbeCpu();
+  std::vector<std::string> broken;
+  const auto add = [&](const InstructionSet& set, const char* name) {
+    if (set.advertised && !set.works) broken.push_back(name);
+  };
+  add(cpu.avx2, "AVX2");
+  add(cpu.avx_vnni, "AVX-VNNI");
+  add(cpu.avx512, "AVX-512");
+  add(cpu.avx512_vnni, "AVX512-VNNI");
+  add(cpu.amx_int8, "AMX");
+  if (!broken.empty()) {
+    return absl::StrCat("this CPU advertises ", absl::StrJoin(broken, ", "),
+                        " but does not run it; ONEDNN_MAX_CPU_ISA=",
+                        OneDnnIsaCap(cpu), " keeps oneDNN away from it");
+  }
+  return "an operation of this graph was compiled for another CPU; requant "
+         "doctor shows what this one can do";
+}
+
+// Whether the system itself may have killed it: SIGKILL that did not come from
+// here.
+bool KilledFromOutside(const ChildResult& result) {
+  return result.signal == SIGKILL && !result.timed_out && !result.stalled &&
+         !result.over_memory;
+}
+
+std::string LimitHint(const ChildResult& result) {
+  if (result.timed_out) return " (--timeout sets the limit)";
+  if (result.stalled) return " (--stall_timeout sets the limit)";
+  if (result.over_memory) return " (--memory_limit sets the limit)";
+  return "";
+}
+
+std::string DeathSentence(const ChildResult& result,
+                          const ChildOptions& options,
+                          const std::string& activity, const Log& log) {
+  std::string sentence =
+      absl::StrCat(activity, " failed: the worker process ",
+                   DescribeEnd(result, options), LimitHint(result));
+  if (result.signal == SIGILL) {
+    absl::StrAppend(&sentence, ": ", IllegalInstructionHint());
+  }
+  if (KilledFromOutside(result)) {
+    absl::StrAppend(
+        &sentence, "; it held ", result.peak_memory_bytes / 1'000'000,
+        " MB at most: a smaller --batch_size or a --memory_limit below what "
+        "the machine has may help");
+  }
+  const std::string last = LastWords(log);
+  if (!last.empty()) absl::StrAppend(&sentence, "; its last words: ", last);
+  return absl::StrCat(sentence, "; its log: ", log.path);
+}
+
+int64_t DefaultMemoryLimit() {
+  const std::optional<int64_t> usable = ReadMemoryLimits().usable();
+  return usable.has_value() ? *usable / 10 * 9 : 0;
+}
+
+absl::StatusOr<ChildOptions> WorkerProcess(const WorkerRequest& request,
+                                           const WorkerOptions& options,
+                                           const Log& log) {
+  ChildOptions child;
+  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
+  REQUANT_ASSIGN_OR_RETURN(const std::string program,
+                           SiblingProgram(own_path, "runtime", "worker"));
+  child.argv = {program};
+  child.environment = TensorFlowEnvironment();
+  if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
+    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "1");
+  }
+  child.input = request.SerializeAsString();
+  child.stderr_fd = log.fd;
+  child.timeout_seconds = options.timeout_seconds;
+  child.stall_seconds = options.stall_seconds;
+  child.memory_bytes =
+      options.memory_bytes > 0 ? options.memory_bytes : DefaultMemoryLimit();
+  child.core_file = false;
+  return child;
+}
+
+}  // namespace
+
+absl::StatusOr<WorkerEvent> RunInWorker(
+    const WorkerRequest& request, const WorkerOptions& options,
+    const std::function<void(const WorkerEvent&)>& on_event) {
+  REQUANT_ASSIGN_OR_RETURN(Log log, OpenLog(options.log_file));
+  absl::Cleanup close_log = [&] {
+    close(log.fd);
+    if (log.temporary) unlink(log.path.c_str());
+  };
+  REQUANT_ASSIGN_OR_RETURN(ChildOptions child,
+                           WorkerProcess(request, options, log));
+  std::string activity = "starting";
+  std::optional<WorkerEvent> last;
+  child.on_report = [&](std::string_view line) {
+    const absl::StatusOr<WorkerEvent> event = DecodeEvent(line);
+    if (!event.ok()) return;
+    if (event->event_case() == WorkerEvent::kActivity) {
+      activity = event->activity();
+    }
+    if (event->has_failure() || event->has_evaluate_result()) {
+      last = *event;
+    } else if (on_event) {
+      on_event(*event);
+    }
+  };
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+  if (result.interrupted_by != 0) {
+    return absl::CancelledError("interrupted");
+  }
+  if (last.has_value() && result.exit_code == 0) {
+    if (!last->has_failure()) return *last;
+    return absl::Status(static_cast<absl::StatusCode>(last->failure().code()),
+                        last->failure().message());
+  }
+  log.temporary = false;
+  return absl::InternalError(DeathSentence(result, child, activity, log));
+}
+
+int ReportWorkerFailure(const std::string& program,
+                        const absl::Status& status) {
+  ReportFailure(program, status);
+  return absl::IsCancelled(status) ? 128 + SIGINT : kExitFailed;
+}
+
+std::string EncodeEvent(const WorkerEvent& event) {
+  return absl::Base64Escape(event.SerializeAsString());
+}
+
+absl::StatusOr<WorkerEvent> DecodeEvent(std::string_view line) {
+  std::string bytes;
+  WorkerEvent event;
+  if (!absl::Base64Unescape(line, &bytes) || !event.ParseFromString(bytes) ||
+      event.event_case() == WorkerEvent::EVENT_NOT_SET) {
+    return absl::DataLossError("not an event of a worker");
+  }
+  return event;
+}
+
+}  // namespace requant
