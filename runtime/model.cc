@@ -58,8 +58,8 @@ bool IsPlaceholder(const NodeDef& node) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> Model::Load(
-    const ModelSpec& spec, const SessionSpec& session) {
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
+                                                   const SessionSpec& session) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   std::unique_ptr<Model> model(new Model);
   model->path_ = spec.path();
@@ -113,16 +113,18 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
                                             "\"", DidYouMean(key, keys)));
   }
   const auto& tags = meta_graph.meta_info_def().tags();
-  tensorflow::SavedModelBundleLite bundle;
+  tensorflow::SavedModelBundle bundle;
   const absl::Status loaded = tensorflow::LoadSavedModel(
       options, tensorflow::RunOptions(), directory,
       std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
   if (!loaded.ok()) {
     return absl::Status(loaded.code(),
-                        absl::StrCat(path_, ": TensorFlow cannot load the "
-                                     "SavedModel: ", loaded.message()));
+                        absl::StrCat(path_,
+                                     ": TensorFlow cannot load the "
+                                     "SavedModel: ",
+                                     loaded.message()));
   }
-  session_ = bundle.ReleaseSession();
+  session_ = std::move(bundle.session);
   return absl::OkStatus();
 }
 
@@ -194,8 +196,8 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
   tensorflow::Session::CallableHandle handle;
   const absl::Status made = model->session().MakeCallable(options, &handle);
   if (!made.ok()) {
-    return absl::Status(made.code(), absl::StrCat(model->path(), ": ",
-                                                  made.message()));
+    return absl::Status(made.code(),
+                        absl::StrCat(model->path(), ": ", made.message()));
   }
   return std::unique_ptr<ModelFunction>(new ModelFunction(model, handle));
 }

@@ -1,5 +1,7 @@
 #include "runtime/prediction.h"
 
+#include <cmath>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,12 +27,31 @@ void Append(const Tensor& tensor, std::vector<To>* values) {
   }
 }
 
+// Whether each record's values are probabilities that sum to 1.
+bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
+  std::vector<float> buffer;
+  const auto values = FloatValues(prediction, &buffer);
+  if (!values.ok()) return false;
+  for (size_t i = 0; i < values->size(); i += values_per_record) {
+    double sum = 0;
+    for (float value : values->subspan(i, values_per_record)) {
+      if (!(value >= 0 && value <= 1)) return false;
+      sum += value;
+    }
+    if (std::abs(sum - 1) > 1e-3) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<PredictionKind> KindOf(const PredictionSpec& spec,
+                                      const Tensor& prediction,
                                       int64_t values_per_record) {
   switch (spec.kind()) {
     case PredictionSpec::KIND_AUTO:
-      return values_per_record == 1 ? PredictionKind::kProbability
-                                    : PredictionKind::kScores;
+      if (values_per_record == 1) return PredictionKind::kProbability;
+      return AreProbabilities(prediction, values_per_record)
+                 ? PredictionKind::kProbabilities
+                 : PredictionKind::kScores;
     case PredictionSpec::PROBABILITIES:
       return PredictionKind::kProbabilities;
     case PredictionSpec::SCORES:
@@ -60,7 +81,7 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
   PredictionFormat format;
   format.values_per_record =
       records == 0 ? 0 : prediction.NumElements() / records;
-  const auto kind = KindOf(spec, format.values_per_record);
+  const auto kind = KindOf(spec, prediction, format.values_per_record);
   if (!kind.ok()) return kind.status();
   format.kind = *kind;
   if (spec.threshold() != 0) format.threshold = spec.threshold();

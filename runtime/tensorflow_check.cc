@@ -1,6 +1,5 @@
 #include "runtime/tensorflow_check.h"
 
-
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "graph/tensorflow_library.h"
 #include "google/protobuf/text_format.h"
+#include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"

@@ -50,16 +50,16 @@ absl::StatusOr<Log> OpenLog(const std::string& wanted) {
     log.fd = open(wanted.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   } else {
     const char* folder = std::getenv("TMPDIR");
-    log.path = absl::StrCat(folder != nullptr && *folder != '\0' ? folder
-                                                                 : "/tmp",
-                            "/requant-worker-XXXXXX");
+    log.path =
+        absl::StrCat(folder != nullptr && *folder != '\0' ? folder : "/tmp",
+                     "/requant-worker-XXXXXX");
     log.temporary = true;
     log.fd = mkostemp(log.path.data(), O_CLOEXEC);
   }
   if (log.fd < 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "cannot write the worker's log ", log.path, ": ",
-        std::strerror(errno)));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write the worker's log ", log.path, ": ",
+                     std::strerror(errno)));
   }
   return log;
 }

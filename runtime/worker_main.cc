@@ -41,9 +41,10 @@ int Work() {
   WorkerRequest request;
   const std::string input{std::istreambuf_iterator<char>(std::cin), {}};
   if (input.empty() || !request.ParseFromString(input)) {
-    std::fputs("worker: started by other programs of Requant, with a request "
-               "on stdin\n",
-               stderr);
+    std::fputs(
+        "worker: started by other programs of Requant, with a request "
+        "on stdin\n",
+        stderr);
     return 2;
   }
   absl::StatusOr<WorkerEvent> last = DoJob(request);

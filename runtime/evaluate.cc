@@ -1,0 +1,368 @@
+#include "runtime/evaluate.h"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "runtime/batch_timer.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/column.h"
+#include "runtime/evaluation_message.h"
+#include "runtime/metrics.h"
+#include "runtime/model.h"
+#include "runtime/paired_comparison.h"
+#include "runtime/prediction.h"
+#include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using EventSink = std::function<void(const WorkerEvent&)>;
+using tensorflow::Tensor;
+
+constexpr double kSecondsBetweenProgress = 0.1;
+
+double Since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One of the graphs under evaluation.
+class Contender {
+ public:
+  static absl::StatusOr<std::unique_ptr<Contender>> Load(
+      const ModelSpec& spec, const EvaluateJob& job) {
+    std::unique_ptr<Contender> contender(new Contender(job.dataset()));
+    REQUANT_ASSIGN_OR_RETURN(contender->model_,
+                             Model::Load(spec, job.session()));
+    REQUANT_RETURN_IF_ERROR(contender->Connect());
+    return contender;
+  }
+
+  const std::string& path() const { return model_->path(); }
+
+  // Starts the reading of `file` by a graph that reads its own data.
+  absl::Status StartFile(const std::string& file) {
+    const InGraphSource& source = dataset_.in_graph();
+    std::vector<std::pair<std::string, Tensor>> feeds;
+    if (!source.file_name().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                               model_->InputTensor(source.file_name()));
+      feeds.emplace_back(tensor, Tensor(tensorflow::tstring(file)));
+    }
+    REQUANT_ASSIGN_OR_RETURN(std::string initializer,
+                             model_->OutputTensor(source.initializer()));
+    initializer.resize(initializer.rfind(':'));
+    return Explained(model_->session().Run(feeds, {}, {initializer}, nullptr),
+                     absl::StrCat("starting to read ", file));
+  }
+
+  // Runs one batch. OutOfRange is the end of the data that the graph reads
+  // itself.
+  absl::Status Run(const std::vector<Tensor>& inputs) {
+    const Clock::time_point start = Clock::now();
+    const absl::Status status = function_->Run(inputs, &outputs_);
+    seconds_ = Since(start);
+    return status;
+  }
+
+  // An error of Run, with the graph's name.
+  absl::Status Explained(const absl::Status& status,
+                         const std::string& what) const {
+    if (status.ok()) return status;
+    return absl::Status(status.code(), absl::StrCat(path(), ": ", what, ": ",
+                                                    status.message()));
+  }
+
+  // Scores what Run gave.
+  absl::Status Score(int64_t first_record, int64_t records,
+                     absl::Span<const double> labels) {
+    if (!metrics_.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          format_,
+          FormatOf(dataset_.prediction(), output_name_, outputs_[0], records));
+      REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
+                               MetricAccumulator::Create(format_));
+      metrics_.emplace(std::move(metrics));
+    }
+    if (outputs_[0].dims() < 1 || outputs_[0].dim_size(0) != records ||
+        outputs_[0].NumElements() != records * format_.values_per_record) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path(), ": the output ", output_name_, " has shape ",
+                       outputs_[0].shape().DebugString(), " for a batch of ",
+                       records, " records, unlike before"));
+    }
+    const auto values = FloatValues(outputs_[0], &buffer_);
+    if (!values.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path(), ": the output ", output_name_,
+                       " cannot be scored: ", values.status().message()));
+    }
+    values_ = *values;
+    timer_.Add(records, seconds_);
+    if (labels.empty()) return absl::OkStatus();
+    is_scored_ = true;
+    return metrics_->Add(first_record, values_, labels);
+  }
+
+  const std::vector<Tensor>& outputs() const { return outputs_; }
+  absl::Span<const float> values() const { return values_; }
+  const PredictionFormat& format() const { return format_; }
+  const BatchTimer& timer() const { return timer_; }
+  std::optional<double> accuracy() const {
+    return metrics_.has_value() ? metrics_->accuracy() : std::nullopt;
+  }
+  // Unset without labels.
+  std::optional<Metrics> Result() const {
+    if (!is_scored_) return std::nullopt;
+    return metrics_->Result();
+  }
+
+ private:
+  explicit Contender(const DatasetSpec& dataset) : dataset_(dataset) {}
+
+  // Finds the tensors that the dataset names.
+  absl::Status Connect() {
+    std::vector<std::string> inputs;
+    for (const InputSpec& input : dataset_.input()) {
+      REQUANT_ASSIGN_OR_RETURN(std::string tensor,
+                               model_->InputTensor(input.placeholder()));
+      REQUANT_ASSIGN_OR_RETURN(const tensorflow::DataType type,
+                               ParseDtype(input.dtype()));
+      REQUANT_RETURN_IF_ERROR(model_->CheckInputType(tensor, type));
+      inputs.push_back(std::move(tensor));
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        output_name_, model_->OutputTensor(dataset_.prediction().tensor()));
+    std::vector<std::string> outputs = {output_name_};
+    if (dataset_.has_in_graph()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          std::string labels,
+          model_->OutputTensor(dataset_.in_graph().label_tensor()));
+      outputs.push_back(std::move(labels));
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        function_, ModelFunction::Make(model_.get(), inputs, outputs));
+    return absl::OkStatus();
+  }
+
+  const DatasetSpec& dataset_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ModelFunction> function_;
+  std::string output_name_;
+  PredictionFormat format_;
+  std::optional<MetricAccumulator> metrics_;
+  BatchTimer timer_;
+  bool is_scored_ = false;
+  // Of the last batch.
+  std::vector<Tensor> outputs_;
+  double seconds_ = 0;
+  std::vector<float> buffer_;
+  absl::Span<const float> values_;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const EvaluateJob& job, const EventSink& send)
+      : job_(job), send_(send) {}
+
+  absl::StatusOr<EvaluateResult> Run() {
+    REQUANT_RETURN_IF_ERROR(AddContender(job_.model()));
+    if (job_.has_baseline()) {
+      REQUANT_RETURN_IF_ERROR(AddContender(job_.baseline()));
+    }
+    REQUANT_RETURN_IF_ERROR(job_.dataset().has_in_graph() ? RunGraphsOwnData()
+                                                          : RunBatches());
+    return Result();
+  }
+
+ private:
+  Contender& model() { return *contenders_.front(); }
+  Contender& baseline() { return *contenders_.back(); }
+
+  void SendActivity(const std::string& activity) {
+    WorkerEvent event;
+    event.set_activity(activity);
+    send_(event);
+  }
+
+  absl::Status AddContender(const ModelSpec& spec) {
+    SendActivity(absl::StrCat("loading ", spec.path()));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Contender> contender,
+                             Contender::Load(spec, job_));
+    contenders_.push_back(std::move(contender));
+    return absl::OkStatus();
+  }
+
+  absl::Status RunBatches() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_records = job_.max_records();
+    options.max_bad_records = job_.max_bad_records();
+    options.on_bad_record = [this](const std::string& message) {
+      WorkerEvent event;
+      event.set_warning(message);
+      send_(event);
+    };
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(job_.dataset(), options));
+    Batch batch;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) break;
+      const std::string what =
+          absl::StrCat("records ", batch.first_record, " to ",
+                       batch.first_record + batch.size - 1);
+      for (const auto& contender : contenders_) {
+        SendRunning(*contender);
+        REQUANT_RETURN_IF_ERROR(
+            contender->Explained(contender->Run(batch.inputs), what));
+      }
+      REQUANT_RETURN_IF_ERROR(
+          Score(batch.first_record, batch.size, batch.labels));
+    }
+    bad_records_ = source->bad_records();
+    return absl::OkStatus();
+  }
+
+  absl::Status RunGraphsOwnData() {
+    for (const std::string& file : job_.dataset().in_graph().files()) {
+      for (const auto& contender : contenders_) {
+        REQUANT_RETURN_IF_ERROR(contender->StartFile(file));
+      }
+      bool more = true;
+      while (more && !HasEnough()) {
+        REQUANT_ASSIGN_OR_RETURN(more, RunOwnBatch(file));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasEnough() const {
+    return job_.max_records() > 0 && records_ >= job_.max_records();
+  }
+
+  // One batch of the graphs' own reading; false at the end of the file.
+  absl::StatusOr<bool> RunOwnBatch(const std::string& file) {
+    size_t ended = 0;
+    for (const auto& contender : contenders_) {
+      SendRunning(*contender);
+      const absl::Status status = contender->Run({});
+      if (absl::IsOutOfRange(status)) {
+        ++ended;
+      } else {
+        REQUANT_RETURN_IF_ERROR(
+            contender->Explained(status, absl::StrCat("reading ", file)));
+      }
+    }
+    if (ended == contenders_.size()) return false;
+    if (ended > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("one of the two graphs reads fewer records from ", file,
+                       " than the other: they cannot be compared"));
+    }
+    const Tensor& prediction = model().outputs()[0];
+    const int64_t records = prediction.dims() < 1 ? 0 : prediction.dim_size(0);
+    REQUANT_RETURN_IF_ERROR(Score(records_, records, model().outputs()[1]));
+    return true;
+  }
+
+  absl::Status Score(int64_t first_record, int64_t records,
+                     const Tensor& label_tensor) {
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
+                             LabelValues(label_tensor));
+    for (const auto& contender : contenders_) {
+      REQUANT_RETURN_IF_ERROR(contender->Score(first_record, records, labels));
+    }
+    if (contenders_.size() > 1) {
+      REQUANT_RETURN_IF_ERROR(Compare(first_record, labels));
+    }
+    records_ += records;
+    SendProgress();
+    return absl::OkStatus();
+  }
+
+  absl::Status Compare(int64_t first_record, absl::Span<const double> labels) {
+    if (!comparison_.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
+                               PairedComparison::Create(model().format()));
+      comparison_.emplace(std::move(comparison));
+    }
+    if (model().values().size() != baseline().values().size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " and ", baseline().path(),
+          " give predictions of different sizes: they cannot be compared"));
+    }
+    return comparison_->Add(first_record, baseline().values(), model().values(),
+                            labels);
+  }
+
+  // What a worker's death is blamed on.
+  void SendRunning(const Contender& contender) {
+    if (running_ == &contender) return;
+    running_ = &contender;
+    SendActivity(absl::StrCat("running ", contender.path()));
+  }
+
+  void SendProgress() {
+    if (last_progress_.has_value() &&
+        Since(*last_progress_) < kSecondsBetweenProgress) {
+      return;
+    }
+    last_progress_ = Clock::now();
+    WorkerEvent event;
+    EvaluateProgress& progress = *event.mutable_evaluate_progress();
+    progress.set_records(records_);
+    const std::optional<double> accuracy = model().accuracy();
+    if (accuracy.has_value()) progress.set_accuracy(*accuracy);
+    send_(event);
+  }
+
+  EvaluateResult Result() {
+    EvaluateResult result;
+    result.set_batch_size(job_.batch_size());
+    result.set_bad_records(bad_records_);
+    const std::optional<Metrics> scores = model().Result();
+    if (scores.has_value()) *result.mutable_scores() = ToMessage(*scores);
+    *result.mutable_timing() = ToMessage(model().timer());
+    if (contenders_.size() > 1) {
+      const std::optional<Metrics> baseline_scores = baseline().Result();
+      if (baseline_scores.has_value()) {
+        *result.mutable_baseline_scores() = ToMessage(*baseline_scores);
+      }
+      *result.mutable_baseline_timing() = ToMessage(baseline().timer());
+    }
+    if (comparison_.has_value()) {
+      *result.mutable_comparison() = ToMessage(comparison_->Result());
+    }
+    return result;
+  }
+
+  const EvaluateJob& job_;
+  const EventSink& send_;
+  std::vector<std::unique_ptr<Contender>> contenders_;
+  std::optional<PairedComparison> comparison_;
+  int64_t records_ = 0;
+  int64_t bad_records_ = 0;
+  const Contender* running_ = nullptr;
+  std::optional<Clock::time_point> last_progress_;
+};
+
+}  // namespace
+
+absl::StatusOr<EvaluateResult> Evaluate(const EvaluateJob& job,
+                                        const EventSink& send) {
+  return Evaluation(job, send).Run();
+}
+
+}  // namespace requant

@@ -1,0 +1,223 @@
+// evaluate_graph (requant evaluate): the accuracy and speed of a graph on a
+// dataset, alone or against a baseline.
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
+#include "base/flags.h"
+#include "base/progress.h"
+#include "base/status_macros.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/evaluation_message.h"
+#include "runtime/evaluation_report.h"
+#include "runtime/paired_comparison.h"
+#include "runtime/worker.h"
+#include "runtime/worker.pb.h"
+#include "runtime/worker_flags.h"
+
+DEFINE_string(graph, "",
+              "the graph to evaluate: a .pb or .pbtxt file, or a SavedModel");
+DEFINE_string(baseline, "",
+              "a graph to run on the same records and to compare with");
+DEFINE_string(dataset, "",
+              "a declaration (.textproto) of records, inputs and label, such "
+              "as workflows/wide_deep/raw.textproto");
+DEFINE_string(data, "",
+              "files or globs, separated by commas, to read instead of those "
+              "that the declaration names");
+DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
+DEFINE_int64(batch_size, 512, "records per run of the graph");
+DEFINE_int64(records, 0, "stop after so many records; 0: all");
+DEFINE_int64(max_bad_records, 0,
+             "skip up to so many unreadable records, and say which");
+DEFINE_int32(threads, 0,
+             "threads that share the work of one operation; 0: one per core");
+DEFINE_int32(inter_op_threads, 0,
+             "operations that run side by side; 0: TensorFlow's choice");
+DEFINE_string(saved_model_tags, "",
+              "which graph of a SavedModel; empty: the one tagged \"serve\"");
+DEFINE_string(signature, "",
+              "the SavedModel's signature whose names the declaration may use; "
+              "empty: serving_default");
+DEFINE_double(max_accuracy_drop, -1,
+              "with --baseline: exit with 3 when accuracy certainly drops by "
+              "more than so many points; negative: no such gate");
+DEFINE_string(format, "text", "text or json");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "evaluate_graph";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "runs a graph on a dataset and prints its accuracy and speed, as the "
+      "Wide "
+      "& Deep recipe's log does; with --baseline also what changed between two "
+      "graphs, record by record.";
+  help.usage =
+      "requant evaluate --graph=model.pb --dataset=data.textproto\n"
+      "requant evaluate --graph=int8.pb --baseline=fp32.pb "
+      "--dataset=data.textproto --format=json";
+  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.footer =
+      "The first 100 batches (a quarter of them, when there are fewer than "
+      "400) "
+      "count for accuracy but not for duration, throughput and latency.\n"
+      "The graph runs in a process of its own.\n"
+      "Exit code: 0 done, 1 failed, 2 usage, 3 the accuracy gate failed.";
+  return help;
+}
+
+// What is wrong with the flags, or "".
+std::string UsageError(const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional[0], "\"");
+  }
+  if (FLAGS_graph.empty()) return "--graph is missing";
+  if (FLAGS_dataset.empty()) return "--dataset is missing";
+  if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
+  if (FLAGS_records < 0) return "--records must be at least 0";
+  if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  if (FLAGS_threads < 0 || FLAGS_inter_op_threads < 0) {
+    return "--threads and --inter_op_threads must be at least 0";
+  }
+  if (FLAGS_format != "text" && FLAGS_format != "json") {
+    return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
+  }
+  if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty()) {
+    return "--max_accuracy_drop needs a --baseline to drop from";
+  }
+  return "";
+}
+
+ModelSpec ModelFromFlags(const std::string& path) {
+  ModelSpec model;
+  model.set_path(path);
+  for (const auto tag :
+       absl::StrSplit(FLAGS_saved_model_tags, ',', absl::SkipEmpty())) {
+    model.add_tags(std::string(tag));
+  }
+  model.set_signature(FLAGS_signature);
+  return model;
+}
+
+absl::StatusOr<EvaluateJob> JobFromFlags() {
+  EvaluateJob job;
+  const std::vector<std::string> files =
+      absl::StrSplit(FLAGS_data, ',', absl::SkipEmpty());
+  REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(),
+                           ReadDatasetSpec(FLAGS_dataset, files));
+  if (!FLAGS_output.empty()) {
+    job.mutable_dataset()->mutable_prediction()->set_tensor(FLAGS_output);
+  }
+  if (job.dataset().prediction().tensor().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(FLAGS_dataset,
+                     " names no prediction to score: add "
+                     "prediction { tensor: \"…\" } or give --output"));
+  }
+  *job.mutable_model() = ModelFromFlags(FLAGS_graph);
+  if (!FLAGS_baseline.empty()) {
+    *job.mutable_baseline() = ModelFromFlags(FLAGS_baseline);
+  }
+  job.mutable_session()->set_intra_op_threads(FLAGS_threads);
+  job.mutable_session()->set_inter_op_threads(FLAGS_inter_op_threads);
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_records(FLAGS_records);
+  job.set_max_bad_records(FLAGS_max_bad_records);
+  return job;
+}
+
+absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
+                                      const WorkerOptions& options) {
+  WorkerRequest request;
+  *request.mutable_evaluate() = job;
+  Progress progress(
+      {.what = "evaluating", .unit = "records", .total = FLAGS_records});
+  const auto on_event = [&](const WorkerEvent& event) {
+    if (event.has_evaluate_progress()) {
+      const EvaluateProgress& now = event.evaluate_progress();
+      progress.Update(now.records(), now.has_accuracy()
+                                         ? absl::StrFormat("accuracy %.2f %%",
+                                                           100 * now.accuracy())
+                                         : "");
+    } else if (event.has_warning()) {
+      progress.Interrupt([&] {
+        std::fprintf(stderr, "%s: warning: %s\n", kProgram,
+                     event.warning().c_str());
+      });
+    }
+  };
+  const absl::StatusOr<WorkerEvent> last =
+      RunInWorker(request, options, on_event);
+  progress.Finish();
+  if (!last.ok()) return last.status();
+  return last->evaluate_result();
+}
+
+void Print(const EvaluationResult& result) {
+  const std::string text =
+      FLAGS_format == "json"
+          ? JsonReport(result)
+          : absl::StrCat(FurtherMetrics(result), ComparisonText(result),
+                         LogTail(result));
+  std::fputs(text.c_str(), stdout);
+}
+
+// The exit code that the gate on accuracy gives.
+int Judge(const EvaluationResult& result) {
+  if (FLAGS_max_accuracy_drop < 0 || !result.comparison.has_value()) {
+    return kExitOk;
+  }
+  const Verdict verdict =
+      JudgeAccuracyDrop(*result.comparison, FLAGS_max_accuracy_drop);
+  if (verdict == Verdict::kInconclusive) {
+    std::fprintf(stderr,
+                 "%s: warning: whether accuracy drops by more than %g points "
+                 "is not certain from %lld records: more records would tell\n",
+                 kProgram, FLAGS_max_accuracy_drop,
+                 static_cast<long long>(result.records));
+  }
+  if (verdict != Verdict::kFail) return kExitOk;
+  std::fprintf(stderr, "%s: accuracy drops by more than %g points\n", kProgram,
+               FLAGS_max_accuracy_drop);
+  return kExitAccuracyGate;
+}
+
+int Run(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  const std::string usage_error = UsageError(positional);
+  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
+  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
+  const absl::StatusOr<EvaluateJob> job = JobFromFlags();
+  if (!job.ok()) return ReportFailure(kProgram, job.status());
+  const absl::StatusOr<EvaluateResult> message = RunJob(*job, *options);
+  if (!message.ok()) return ReportWorkerFailure(kProgram, message.status());
+  EvaluationResult result = FromMessage(*message);
+  result.graph = FLAGS_graph;
+  result.baseline = FLAGS_baseline;
+  result.dataset = FLAGS_dataset;
+  Print(result);
+  return Judge(result);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Run(argc, argv); }
