@@ -55,7 +55,7 @@ TEST(EvaluationMessage, CarriesEveryFigure) {
   direct.baseline_metrics = metrics.Result();
   direct.comparison = SomeComparison();
   // The JSON report has them all.
-  EXPECT_EQ(JsonReport(received), JsonReport(direct));
+  EXPECT_EQ(EvaluationJson(received), EvaluationJson(direct));
 }
 
 TEST(EvaluationMessage, LeavesUnsetWhatIsUnset) {
