@@ -47,6 +47,8 @@ constexpr size_t kLongestLine = 1 << 20;
 // but are hardly ever touched.
 constexpr int64_t kAddressSlack = int64_t{1} << 30;
 
+constexpr rlim_t kLargestStack = 64 << 20;
+
 // Woken so often even when nothing happens: limits are looked after, and a
 // grandchild may hold the pipes open after the child has ended.
 constexpr int kWakeMs = 100;
@@ -181,6 +183,16 @@ struct ChildDescriptors {
   int report = -1;
 };
 
+// Lowers a limit to `most`, where it is higher; `hard` for good. Async-signal-
+// safe.
+void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  if (hard) limit.rlim_max = std::min(limit.rlim_max, most);
+  setrlimit(resource, &limit);
+}
+
 // Runs in the child between fork and exec: async-signal-safe calls only. The
 // descriptors are above kReportFd, so no dup2 overwrites another's source.
 [[noreturn]] void ExecChild(char** argv, char** env, pid_t parent,
@@ -193,18 +205,11 @@ struct ChildDescriptors {
   if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
   if (fds.report >= 0) dup2(fds.report, kReportFd);
   if (options.memory_bytes > 0) {
-    rlim_t most = options.memory_bytes + kAddressSlack;
-    rlimit limit;
-    if (getrlimit(RLIMIT_DATA, &limit) == 0) {
-      most = std::min(most, limit.rlim_max);
-    }
-    limit = {most, most};
-    setrlimit(RLIMIT_DATA, &limit);
+    LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
+    // A stack without a limit would let a runaway recursion take all of it.
+    LowerLimit(RLIMIT_STACK, kLargestStack, false);
   }
-  if (!options.core_file) {
-    const rlimit none = {0, 0};
-    setrlimit(RLIMIT_CORE, &none);
-  }
+  if (!options.core_file) LowerLimit(RLIMIT_CORE, 0, true);
   sigset_t all_open;
   sigemptyset(&all_open);
   sigprocmask(SIG_SETMASK, &all_open, nullptr);

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing.h"
+#include "runtime/datasets/testing.h"
 #include "tests/graph_text.h"
 #include "tests/program.h"
 
@@ -48,6 +49,44 @@ std::string Undecided() {
                       Node("both", "ConcatV2", {"x", "x", "axis"},
                            {kFloat, {"N", "i: 2"}, {"Tidx", "type: DT_INT32"}}),
                       Node("predict", "Softmax", {"both"}, {kFloat}));
+}
+
+// Reads numbers from a text file, two at a time, and predicts [1 - x, x]; a
+// label is whether its number is above 0.6.
+std::string GraphWithItsOwnData() {
+  const AttributeText types = {"output_types", "list { type: DT_STRING }"};
+  const AttributeText shapes = {"output_shapes",
+                                "list { shape { dim { size: -1 } } }"};
+  const auto constant = [](const std::string& name, const std::string& type,
+                           const std::string& value) {
+    return Node(name, "Const", {},
+                {{"dtype", "type: " + type},
+                 {"value", absl::StrCat("tensor { dtype: ", type,
+                                        " tensor_shape {} ", value, " }")}});
+  };
+  return absl::StrCat(
+      Node("file", "Placeholder", {}, {{"dtype", "type: DT_STRING"}}),
+      constant("plain", "DT_STRING", "string_val: ''"),
+      constant("buffer", "DT_INT64", "int64_val: 4096"),
+      constant("two", "DT_INT64", "int64_val: 2"),
+      constant("keep_rest", "DT_BOOL", "bool_val: false"),
+      Node("lines", "TextLineDataset", {"file", "plain", "buffer"}),
+      Node("batches", "BatchDatasetV2", {"lines", "two", "keep_rest"},
+           {types, shapes}),
+      Node("iterator", "IteratorV2", {},
+           {types, shapes, {"shared_name", "s: ''"}, {"container", "s: ''"}}),
+      Node("start", "MakeIterator", {"batches", "iterator"}),
+      Node("next", "IteratorGetNext", {"iterator"}, {types, shapes}),
+      Node("number", "StringToNumber", {"next"},
+           {{"out_type", "type: DT_FLOAT"}}),
+      FloatConst("limit", {}, {0.6}),
+      Node("label", "Greater", {"number", "limit"}, {kFloat}),
+      IntConst("axis", {}, {1}),
+      Node("x", "ExpandDims", {"number", "axis"},
+           {kFloat, {"Tdim", "type: DT_INT32"}}),
+      FloatConst("one", {}, {1}), Node("not_x", "Sub", {"one", "x"}, {kFloat}),
+      Node("predict", "ConcatV2", {"not_x", "x", "axis"},
+           {kFloat, {"N", "i: 2"}, {"Tidx", "type: DT_INT32"}}));
 }
 
 class EvaluateGraphTest : public testing::Test {
@@ -196,6 +235,170 @@ TEST_F(EvaluateGraphTest, KeepsTheLogThatIsAskedFor) {
                {"--output=said", "--log_file=" + folder_.Path("said.log")});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_THAT(folder_.Read("said.log"), HasSubstr("__min:[0.9]"));
+}
+
+TEST_F(EvaluateGraphTest, RunsAGraphThatReadsItsOwnData) {
+  WriteGraphFile("own.pbtxt", GraphWithItsOwnData());
+  folder_.Write("a.txt", "0.9\n0.55\n0.1\n");
+  folder_.Write("b.txt", "0.2\n");
+  folder_.Write("data.textproto", R"pb(
+    in_graph {
+      files: "a.txt"
+      files: "b.txt"
+      file_name: "file"
+      initializer: "start"
+      label_tensor: "label"
+    }
+    prediction { tensor: "predict" }
+  )pb");
+  const ProgramRun run =
+      Evaluate("own.pbtxt", {"--baseline=" + folder_.Path("own.pbtxt")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  // 0.55 is predicted as class 1 and is none.
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Total test records           :  4\n"),
+                             HasSubstr("Number of batches            :  3\n"),
+                             HasSubstr("No of correct predicitons    :  3\n"),
+                             HasSubstr("agreement 100")));
+}
+
+// Graphs of tests/data/hostile, which take four numbers per record.
+class HostileGraphTest : public EvaluateGraphTest {
+ protected:
+  HostileGraphTest() {
+    const std::string record = RecordBytes(ExampleBytes(R"pb(
+      features {
+        feature {
+          key: "x"
+          value { float_list { value: [ 1, 2, 3, 4 ] } }
+        }
+        feature {
+          key: "label"
+          value { int64_list { value: 1 } }
+        }
+      }
+    )pb"));
+    folder_.Write("data.tfrecords", record + record);
+    folder_.Write("data.textproto", R"pb(
+      tfrecord { files: "data.tfrecords" }
+      input { feature: "x" placeholder: "x" dtype: "float" shape: 4 }
+      label { feature: "label" dtype: "int64" }
+      prediction { tensor: "predict" }
+    )pb");
+  }
+
+  // One sentence on stderr, nothing on stdout, exit code 1.
+  std::string FailureOf(const std::string& graph,
+                        const std::vector<std::string>& flags) {
+    const std::string path = "tests/data/hostile/" + graph;
+    std::filesystem::copy(path, folder_.Path(graph),
+                          std::filesystem::copy_options::overwrite_existing);
+    const ProgramRun run = Evaluate(graph, flags);
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1)
+        << run.error;
+    return run.error;
+  }
+};
+
+TEST_F(HostileGraphTest, SurvivesACrashInAKernel) {
+  EXPECT_THAT(FailureOf("segv_kernel.pbtxt", {}),
+              AllOf(HasSubstr("running "), HasSubstr("segv_kernel.pbtxt"),
+                    HasSubstr("SIGSEGV (invalid memory access)"),
+                    HasSubstr("its log: ")));
+  EXPECT_EQ(Logs().size(), 1u);
+}
+
+TEST_F(HostileGraphTest, SurvivesACrashInAGraphPass) {
+  EXPECT_THAT(FailureOf("segv_optimizer.pbtxt", {}), HasSubstr("SIGSEGV"));
+}
+
+TEST_F(HostileGraphTest, TellsWhatAFailedCheckSaid) {
+  EXPECT_THAT(
+      FailureOf("abort.pbtxt", {}),
+      AllOf(HasSubstr("SIGABRT"), HasSubstr("its last words: Check failed: ")));
+}
+
+TEST_F(HostileGraphTest, StopsAGraphThatNeverEnds) {
+  EXPECT_THAT(FailureOf("endless.pbtxt", {"--stall_timeout=4"}),
+              AllOf(HasSubstr("stopped after 4 s without progress"),
+                    HasSubstr("--stall_timeout")));
+  EXPECT_THAT(FailureOf("endless.pbtxt", {"--timeout=3"}),
+              AllOf(HasSubstr("stopped after 3 s"), HasSubstr("--timeout")));
+}
+
+TEST_F(HostileGraphTest, StopsAGraphThatEatsMemory) {
+  EXPECT_THAT(FailureOf("memory_loop.pbtxt", {"--memory_limit=1G"}),
+              AllOf(HasSubstr("used more than 1.0 GB of memory"),
+                    HasSubstr("--memory_limit")));
+}
+
+TEST_F(HostileGraphTest, PassesOnTensorFlowsWordOnATensorThatIsTooLarge) {
+  EXPECT_THAT(FailureOf("huge_tensor.pbtxt", {}),
+              AllOf(HasSubstr("huge_tensor.pbtxt"), HasSubstr("OOM")));
+  EXPECT_TRUE(Logs().empty());
+}
+
+// The ids of the processes whose parent is `parent`.
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  std::ifstream file(
+      absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
+  for (pid_t child; file >> child;) children.push_back(child);
+  return children;
+}
+
+bool IsAlive(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  const std::string stat{std::istreambuf_iterator<char>(file), {}};
+  return !stat.empty() && !absl::StrContains(stat, ") Z ");
+}
+
+// Starts an evaluation that never ends and returns it with its worker.
+struct Running {
+  pid_t program = 0;
+  pid_t worker = 0;
+};
+Running StartEndless(const std::vector<std::string>& arguments) {
+  std::vector<std::string> line = CommandLine(kEvaluateGraph, arguments);
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  Running running;
+  running.program = fork();
+  if (running.program == 0) {
+    execv(argv[0], argv.data());
+    _exit(127);
+  }
+  while (running.worker == 0 && IsAlive(running.program)) {
+    for (pid_t child : ChildrenOf(running.program)) running.worker = child;
+    std::this_thread::yield();
+  }
+  return running;
+}
+
+TEST_F(HostileGraphTest, LeavesNoWorkerBehindWhenItIsKilled) {
+  std::filesystem::copy("tests/data/hostile/endless.pbtxt",
+                        folder_.Path("endless.pbtxt"));
+  const Running running = StartEndless(Arguments("endless.pbtxt"));
+  ASSERT_NE(running.worker, 0);
+  kill(running.program, SIGKILL);
+  waitpid(running.program, nullptr, 0);
+  // Ends by the test's own time limit if the worker does not.
+  while (IsAlive(running.worker)) std::this_thread::yield();
+}
+
+TEST_F(HostileGraphTest, EndsWithTheSignalsExitCodeWhenInterrupted) {
+  std::filesystem::copy("tests/data/hostile/endless.pbtxt",
+                        folder_.Path("endless.pbtxt"));
+  const Running running = StartEndless(Arguments("endless.pbtxt"));
+  ASSERT_NE(running.worker, 0);
+  kill(running.program, SIGINT);
+  int status = 0;
+  waitpid(running.program, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
+  while (IsAlive(running.worker)) std::this_thread::yield();
 }
 
 }  // namespace
