@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "runtime/datasets/example_scanner.h"
 #include "tensorflow/core/example/example.pb.h"
 #include "tensorflow/core/example/feature.pb.h"
 
@@ -182,28 +183,28 @@ std::string Problem(const tensorflow::Feature& feature, const Column& stored) {
 
 }  // namespace
 
-absl::StatusOr<ExampleParser> ExampleParser::Create(
-    std::vector<Column> columns) {
+absl::StatusOr<ExampleParser> ExampleParser::Create(std::vector<Column> columns,
+                                                    ExamplePath path) {
   ExampleParser parser;
+  parser.path_ = path;
   parser.columns_ = std::move(columns);
-  for (int i = 0; i < parser.columns_.size(); ++i) {
-    const Column stored = StoredColumn(parser.columns_[i]);
-    const auto feature = std::find_if(
-        parser.features_.begin(), parser.features_.end(),
-        [&](const Feature& f) { return f.stored.feature == stored.feature; });
-    if (feature == parser.features_.end()) {
+  std::vector<Column>& features = parser.features_;
+  for (const Column& column : parser.columns_) {
+    const Column stored = StoredColumn(column);
+    const auto same = std::find_if(
+        features.begin(), features.end(),
+        [&](const Column& f) { return f.feature == stored.feature; });
+    parser.feature_of_column_.push_back(same - features.begin());
+    if (same == features.end()) {
       parser.config_.dense.push_back(DenseConfig(stored));
-      parser.features_.push_back({stored, {i}});
-      continue;
-    }
-    if (feature->stored.dtype != stored.dtype ||
-        feature->stored.elements != stored.elements ||
-        !SameDefault(feature->stored, stored)) {
+      features.push_back(stored);
+    } else if (same->dtype != stored.dtype ||
+               same->elements != stored.elements ||
+               !SameDefault(*same, stored)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "feature \"", stored.feature,
           "\" is used twice with different types, shapes or default values"));
     }
-    feature->columns.push_back(i);
   }
   return parser;
 }
@@ -215,17 +216,17 @@ std::string ExampleParser::Explain(std::string_view bytes,
     return "it is not a tf.train.Example";
   }
   const auto& features = example.features().feature();
-  for (const Feature& feature : features_) {
-    const auto found = features.find(feature.stored.feature);
+  for (const Column& stored : features_) {
+    const auto found = features.find(stored.feature);
     if (found != features.end()) {
-      std::string problem = Problem(found->second, feature.stored);
+      std::string problem = Problem(found->second, stored);
       if (!problem.empty()) return problem;
-    } else if (!feature.stored.default_value.has_value()) {
+    } else if (!stored.default_value.has_value()) {
       std::vector<std::string> names;
       for (const auto& [name, value] : features) names.push_back(name);
       std::sort(names.begin(), names.end());
-      return absl::StrCat("it has no feature \"", feature.stored.feature, "\"",
-                          DidYouMean(feature.stored.feature, names));
+      return absl::StrCat("it has no feature \"", stored.feature, "\"",
+                          DidYouMean(stored.feature, names));
     }
   }
   return absl::StrCat("it cannot be parsed (", status.message(), ")");
@@ -260,8 +261,8 @@ absl::Status ExampleParser::ParseRows(
       continue;
     }
     for (int i = 0; i < rows.size(); ++i) {
-      CopyRows(features_[f].stored, result.dense_values[f], i, 1,
-               &(*features)[f], rows[i]);
+      CopyRows(features_[f], result.dense_values[f], i, 1, &(*features)[f],
+               rows[i]);
     }
   }
   return absl::OkStatus();
@@ -272,21 +273,24 @@ absl::StatusOr<std::vector<Tensor>> ExampleParser::Parse(
     std::vector<std::string>* problems) const {
   std::vector<Tensor> stored(features_.size());
   for (int f = 0; f < features_.size(); ++f) {
-    REQUANT_ASSIGN_OR_RETURN(
-        stored[f], AllocateRows(features_[f].stored, examples.size()));
+    REQUANT_ASSIGN_OR_RETURN(stored[f],
+                             AllocateRows(features_[f], examples.size()));
   }
+  ExampleScanner scanner(features_, absl::MakeSpan(stored));
   std::vector<int64_t> rows;
   for (int64_t row = 0; row < examples.size(); ++row) {
-    if ((*problems)[row].empty()) rows.push_back(row);
+    if (!(*problems)[row].empty()) continue;
+    if (path_ == ExamplePath::kReference || !scanner.Scan(examples[row], row)) {
+      rows.push_back(row);
+    }
   }
   REQUANT_RETURN_IF_ERROR(ParseRows(examples, rows, &stored, problems));
 
   std::vector<Tensor> columns(columns_.size());
-  for (int f = 0; f < features_.size(); ++f) {
-    for (const int c : features_[f].columns) {
-      REQUANT_ASSIGN_OR_RETURN(columns[c],
-                               Convert(columns_[c], stored[f], problems));
-    }
+  for (int c = 0; c < columns_.size(); ++c) {
+    REQUANT_ASSIGN_OR_RETURN(
+        columns[c],
+        Convert(columns_[c], stored[feature_of_column_[c]], problems));
   }
   return columns;
 }

@@ -13,13 +13,18 @@
 
 namespace requant {
 
+// How Examples are read: by ExampleScanner where it can, or all by TensorFlow's
+// FastParseExample. The results are the same.
+enum class ExamplePath { kFastest, kReference };
+
 // Serialized tf.train.Example messages to the rows of columns. An Example holds
 // lists of float, int64 or bytes: float columns (double, half, bfloat16 too)
 // take the first, integers and bool the second, strings the third. Thread-safe.
 class ExampleParser {
  public:
   // An error when columns of one feature contradict each other.
-  static absl::StatusOr<ExampleParser> Create(std::vector<Column> columns);
+  static absl::StatusOr<ExampleParser> Create(
+      std::vector<Column> columns, ExamplePath path = ExamplePath::kFastest);
 
   // One tensor per column; row i is from examples[i]. `problems` has a string
   // per example: those that are not empty on entry are not looked at, and those
@@ -29,12 +34,6 @@ class ExampleParser {
       std::vector<std::string>* problems) const;
 
  private:
-  // A feature as it is stored, and the columns that ask for it.
-  struct Feature {
-    Column stored;
-    std::vector<int> columns;
-  };
-
   ExampleParser() = default;
 
   absl::Status ParseRows(absl::Span<const std::string_view> examples,
@@ -44,8 +43,11 @@ class ExampleParser {
   std::string Explain(std::string_view example,
                       const absl::Status& status) const;
 
+  ExamplePath path_ = ExamplePath::kFastest;
   std::vector<Column> columns_;
-  std::vector<Feature> features_;
+  // Of different names, as they are stored, and which one each column takes.
+  std::vector<Column> features_;
+  std::vector<int> feature_of_column_;
   tensorflow::example::FastParseExampleConfig config_;
 };
 

@@ -1,0 +1,245 @@
+#include "runtime/datasets/dataset_spec.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/fuzz_rounds.h"
+#include "runtime/datasets/testing.h"
+
+namespace requant {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+constexpr char kGood[] = R"(tfrecord { files: "one.rec" }
+input {
+  feature: "x"
+  placeholder: "p"
+  dtype: "float"
+  shape: [13]
+}
+label { feature: "label" dtype: "int64" }
+)";
+
+// What reading `text` says, without the path in front; "" for nothing.
+std::string Problem(const std::string& text) {
+  WriteTestFile("one.rec", "");
+  const std::string path = WriteTestFile("problem.textproto", text);
+  const auto spec = ReadDatasetSpec(path);
+  if (spec.ok()) return "";
+  return absl::StrReplaceAll(spec.status().message(),
+                             {{path, "F"}, {testing::TempDir(), "T"}});
+}
+
+std::string GoodWith(const std::string& from, const std::string& to) {
+  const std::string text = absl::StrReplaceAll(kGood, {{from, to}});
+  EXPECT_NE(text, kGood) << from;
+  return text;
+}
+
+TEST(ReadDatasetSpec, ReadsADeclaration) {
+  WriteTestFile("one.rec", "");
+  const auto spec = ReadDatasetSpec(WriteTestFile("good.textproto", kGood));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->input(0).placeholder(), "p");
+  EXPECT_EQ(spec->tfrecord().files(0), testing::TempDir() + "/one.rec");
+}
+
+TEST(ReadDatasetSpec, NamesTheLineOfASyntaxError) {
+  EXPECT_EQ(Problem(GoodWith("dtype: \"float\"", "dtype: 7")),
+            "F:5: Expected string, got: 7");
+}
+
+TEST(ReadDatasetSpec, SuggestsTheFieldThatWasMeant) {
+  EXPECT_EQ(Problem(GoodWith("placeholder:", "placholder:")),
+            "F:4: InputSpec has no field \"placholder\" (did you mean "
+            "\"placeholder\"?)");
+  EXPECT_EQ(Problem(GoodWith("tfrecord {", "tfrecords {")),
+            "F:1: DatasetSpec has no field \"tfrecords\" (did you mean "
+            "\"tfrecord\"?)");
+}
+
+TEST(ReadDatasetSpec, RefusesADeclarationWithoutSourceOrInputs) {
+  EXPECT_EQ(Problem("input { feature: 'x' placeholder: 'p' dtype: 'float' }"),
+            "F:1: no source: add tfrecord, csv, numpy or in_graph");
+  EXPECT_EQ(Problem("\ntfrecord { files: 'one.rec' }"),
+            "F: no inputs: add one input per placeholder");
+  EXPECT_EQ(Problem(""), "F: no source: add tfrecord, csv, numpy or in_graph");
+}
+
+TEST(ReadDatasetSpec, RefusesIncompleteInputs) {
+  EXPECT_EQ(Problem(GoodWith("feature: \"x\"", "")),
+            "F:2: an input has no feature");
+  EXPECT_EQ(Problem(GoodWith("placeholder: \"p\"", "")),
+            "F:2: an input has no placeholder");
+  EXPECT_EQ(Problem(GoodWith("\"p\"", "\"p:1\"")),
+            "F:4: \"p:1\" is no placeholder: write \"name\" or \"name:0\"");
+  EXPECT_EQ(Problem(GoodWith("feature: \"label\"", "")),
+            "F:8: the label has no feature");
+}
+
+TEST(ReadDatasetSpec, RefusesUnknownTypes) {
+  EXPECT_EQ(Problem(GoodWith("float", "flaot")),
+            "F:5: unknown dtype \"flaot\" (did you mean \"float\"?); there are "
+            "float, double, half, bfloat16, int8, uint8, int32, int64, bool, "
+            "string");
+  EXPECT_EQ(Problem(GoodWith("dtype: \"int64\"", "")),
+            "F:8: no dtype; write one of float, double, half, bfloat16, int8, "
+            "uint8, int32, int64, bool, string");
+}
+
+TEST(ReadDatasetSpec, RefusesAPlaceholderThatIsFedTwice) {
+  EXPECT_EQ(Problem(absl::StrCat(kGood, R"(input {
+  feature: "y" dtype: "float"
+  placeholder: "p:0"
+})")),
+            "F:11: placeholder \"p:0\" is fed twice");
+}
+
+TEST(ReadDatasetSpec, RefusesShapesThatCannotBe) {
+  EXPECT_EQ(Problem(GoodWith("[13]", "[13, -1]")),
+            "F:6: shape has -1; every dimension is at least 1, and the batch's "
+            "own is not part of it");
+  EXPECT_EQ(Problem(GoodWith("[13]", "[4294967296, 4294967296]")),
+            "F:6: a record of shape [4294967296, 4294967296] is too large");
+  const std::string feed = "[13]\nfeed_shape: ";
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[-1, -1]")),
+            "F:7: feed_shape [-1, -1] needs exactly one -1, because the last "
+            "batch may be smaller");
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[13]")),
+            "F:7: feed_shape [13] needs exactly one -1, because the last batch "
+            "may be smaller");
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[-1, 2]")),
+            "F:7: feed_shape [-1, 2] does not fit records of 13 elements: 2 "
+            "does not divide it");
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[-1, 26]")),
+            "F:7: feed_shape [-1, 26] does not fit records of 13 elements: its "
+            "known dimensions have more");
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[-1, 0]")),
+            "F:7: feed_shape [-1, 0] has 0; every dimension is -1 or at least "
+            "1");
+  EXPECT_EQ(Problem(GoodWith("[13]", feed + "[-1, 13, 1]")), "");
+}
+
+TEST(ReadDatasetSpec, RefusesADefaultThatIsNoValueOfTheType) {
+  EXPECT_EQ(Problem(GoodWith("[13]", "[13]\ndefault_value: '1,5'")),
+            "F:7: default_value \"1,5\" is no float");
+  EXPECT_EQ(Problem(GoodWith("[13]", "[13]\ndefault_value: '1.5'")), "");
+}
+
+TEST(ReadDatasetSpec, RefusesCsvColumnsNamedTwiceAndLongDelimiters) {
+  const std::string rest =
+      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
+  EXPECT_EQ(
+      Problem("csv { files: 'one.rec'\ncolumns: 'a'\ncolumns: 'a' }" + rest),
+      "F:3: column \"a\" is named twice");
+  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '::' }" + rest),
+            "F:1: delimiter \"::\" is not one character");
+  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '\"' }" + rest),
+            "F:1: a quote or line break cannot be the delimiter");
+}
+
+TEST(ReadDatasetSpec, AsksForWhatAGraphThatReadsItsDataNeeds) {
+  EXPECT_EQ(Problem("in_graph { files: 'one.rec' file_name: 'f' }"),
+            "F:1: in_graph needs an initializer");
+  EXPECT_EQ(Problem("in_graph { files: 'one.rec' initializer: 'i' }"),
+            "F:1: in_graph needs a file_name placeholder");
+  EXPECT_EQ(
+      Problem("in_graph { files: 'one.rec' initializer: 'i' file_name: 'f' }"),
+      "");
+}
+
+TEST(ReadDatasetSpec, NamesFilesThatAreNotThere) {
+  EXPECT_EQ(Problem(GoodWith("one.rec", "no-*.rec")),
+            "F:1: no file matches T/no-*.rec");
+  EXPECT_EQ(Problem(GoodWith("files: \"one.rec\"", "")),
+            "F:1: the source names no files");
+  EXPECT_EQ(ReadDatasetSpec("/nowhere").status().message(),
+            "cannot read /nowhere: No such file or directory");
+}
+
+TEST(ReadDatasetSpec, FindsAGlobsFilesByNameBesideTheDeclaration) {
+  // A folder whose name is a pattern.
+  const std::string folder = testing::TempDir() + "/[ab]*";
+  mkdir(folder.c_str(), 0700);
+  mkdir((folder + "/part-9").c_str(), 0700);
+  for (const char* name : {"part-2", "part-10", "part-1"}) {
+    WriteTestFile(absl::StrCat("[ab]*/", name), "");
+  }
+  const std::string path =
+      WriteTestFile("[ab]*/d.textproto", GoodWith("one.rec", "part-*"));
+  const auto spec = ReadDatasetSpec(path);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(
+      Strings(spec->tfrecord().files().begin(), spec->tfrecord().files().end()),
+      (Strings{folder + "/part-1", folder + "/part-10", folder + "/part-2"}));
+}
+
+TEST(ReadDatasetSpec, TakesOtherFilesThanTheDeclarations) {
+  const std::string other = WriteTestFile("other.rec", "");
+  const std::string path =
+      WriteTestFile("replaced.textproto", GoodWith("one.rec", "not_there.rec"));
+  auto spec = ReadDatasetSpec(path, {other});
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->tfrecord().files(0), other);
+  spec = ReadDatasetSpec(path, {"/nowhere*"});
+  EXPECT_EQ(spec.status().message(), "no file matches /nowhere*");
+}
+
+TEST(ReadDatasetSpec, ResolvesTheFilesOfArrays) {
+  WriteTestFile("x.npy", "");
+  const std::string rest =
+      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
+  const auto spec = ReadDatasetSpec(
+      WriteTestFile("arrays.textproto",
+                    "numpy { arrays { key: 'x' value: 'x.npy' } }" + rest));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->numpy().arrays().at("x"), testing::TempDir() + "/x.npy");
+  EXPECT_EQ(Problem("numpy { arrays { key: 'x' value: 'y.npy' } }" + rest),
+            "F:1: no file matches T/y.npy");
+}
+
+// Whatever the text, an answer and no crash.
+TEST(ReadDatasetSpec, SurvivesMutations) {
+  std::mt19937 random(1);
+  const std::string pieces[] = {
+      "shape: ",       "[-1", "9223372036854775807",  "{", "}",     "'",
+      "feed_shape: 0", ":",   "default_value: 'nan'", "#", "label", "\n"};
+  const std::string seed = absl::StrCat(
+      kGood,
+      "input { feature: 'y' placeholder: 'q' dtype: 'int32' shape: [2, 3] "
+      "feed_shape: [-1, 3] default_value: '4' }");
+  const int rounds = FuzzRounds(300);
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = seed;
+    for (int i = random() % 4; i >= 0; --i) {
+      const size_t at = random() % text.size();
+      switch (random() % 4) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        case 2:
+          text.insert(at, pieces[random() % std::size(pieces)]);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 40));
+      }
+      if (text.empty()) text = " ";
+    }
+    const std::string problem = Problem(text);
+    EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
+  }
+}
+
+}  // namespace
+}  // namespace requant
