@@ -24,6 +24,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/flags.h"
 #include "base/status_macros.h"
+#include "benchmarks/wide_deep_records.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/record_format.h"
 #include "tensorflow/core/example/example.pb.h"
@@ -48,41 +49,6 @@ constexpr int kNumeric = 13;
 constexpr int kCategorical = 52;
 // Three times what an int8 Wide & Deep graph takes per second and core.
 constexpr double kTargetPerThread = 350000;
-
-absl::Status WriteRecords(const std::string& path) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot write ", path));
-  }
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> numeric(0, 1);
-  bool written = true;
-  for (int r = 0; r < FLAGS_records; ++r) {
-    tensorflow::Example example;
-    auto& features = *example.mutable_features()->mutable_feature();
-    for (int i = 0; i < kNumeric; ++i) {
-      features["numeric_1"].mutable_float_list()->add_value(numeric(random));
-    }
-    for (int i = 0; i < kCategorical; i += 2) {
-      features["string_1"].mutable_int64_list()->add_value(i / 2);
-      features["string_1"].mutable_int64_list()->add_value(random() % 1000);
-    }
-    features["label"].mutable_int64_list()->add_value(random() % 2);
-    const std::string data = example.SerializeAsString();
-    const uint64_t length = data.size();
-    std::string record(reinterpret_cast<const char*>(&length), sizeof(length));
-    const uint32_t header = MaskedChecksum(record);
-    const uint32_t footer = MaskedChecksum(data);
-    record.append(reinterpret_cast<const char*>(&header), sizeof(header));
-    record.append(data);
-    record.append(reinterpret_cast<const char*>(&footer), sizeof(footer));
-    written &=
-        std::fwrite(record.data(), 1, record.size(), file) == record.size();
-  }
-  written &= std::fclose(file) == 0;
-  if (written) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path));
-}
 
 // What was read, for comparison.
 struct Sums {
@@ -207,7 +173,7 @@ void Print(const char* reader, const Rates& rates) {
 }
 
 absl::Status Compare(const std::string& path) {
-  REQUANT_RETURN_IF_ERROR(WriteRecords(path));
+  REQUANT_RETURN_IF_ERROR(WriteWideDeepRecords(path, FLAGS_records));
   std::printf("%d records in batches of %d; best of %d runs each\n",
               FLAGS_records, FLAGS_batch_size, FLAGS_repeats);
   REQUANT_ASSIGN_OR_RETURN(const Rates stock,

@@ -1,0 +1,237 @@
+// What an evaluation costs beside the graph itself: reading alone, an int8 Wide
+// & Deep graph alone, and both together, in turns on the same cores.
+
+#include <gflags/gflags.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/cpu.h"
+#include "base/flags.h"
+#include "base/machine.h"
+#include "base/status_macros.h"
+#include "benchmarks/wide_deep_graph.h"
+#include "benchmarks/wide_deep_records.h"
+#include "graph/graph_io.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/model.h"
+#include "runtime/worker.pb.h"
+
+DEFINE_int32(records, 200000, "how many records there are");
+DEFINE_int32(batch_size, 512, "records in a batch");
+DEFINE_int32(rounds, 5, "runs of each kind; medians count");
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+constexpr char kProgram[] = "evaluate_benchmark";
+// Of reading, against the graph, in records per second of the same cores.
+constexpr double kTarget = 3;
+
+// Of one run over all records.
+struct Cost {
+  double wall = 0;
+  double cpu = 0;
+};
+
+double CpuSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+template <typename Work>
+absl::StatusOr<Cost> Measure(const Work& work) {
+  const auto start = std::chrono::steady_clock::now();
+  const double cpu = CpuSeconds();
+  REQUANT_ASSIGN_OR_RETURN(const int64_t records, work());
+  if (records != FLAGS_records) {
+    return absl::InternalError(
+        absl::StrCat("only ", records, " of ", FLAGS_records, " records came"));
+  }
+  return Cost{
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+          .count(),
+      CpuSeconds() - cpu};
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+class Benchmark {
+ public:
+  absl::Status Prepare(const std::string& folder) {
+    const std::string data = folder + "/records.tfrecords";
+    const std::string graph = folder + "/int8.pb";
+    REQUANT_RETURN_IF_ERROR(WriteWideDeepRecords(data, FLAGS_records));
+    REQUANT_RETURN_IF_ERROR(
+        WriteGraph(Int8WideDeepGraph(), graph, GraphFormat::kBinary));
+    job_.mutable_model()->set_path(graph);
+    *job_.mutable_dataset() = WideDeepDataset(data);
+    job_.set_batch_size(FLAGS_batch_size);
+    REQUANT_ASSIGN_OR_RETURN(model_, Model::Load(job_.model(), {}));
+    std::vector<std::string> inputs;
+    for (const InputSpec& input : job_.dataset().input()) {
+      inputs.push_back(input.placeholder() + ":0");
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        function_,
+        ModelFunction::Make(model_.get(), inputs,
+                            {job_.dataset().prediction().tensor() + ":0"}));
+    return Read(&batches_).status();
+  }
+
+  absl::StatusOr<int64_t> ReadAlone() { return Read(nullptr); }
+
+  absl::StatusOr<int64_t> RunAlone() {
+    int64_t records = 0;
+    std::vector<Tensor> outputs;
+    for (const Batch& batch : batches_) {
+      REQUANT_RETURN_IF_ERROR(function_->Run(batch.inputs, &outputs));
+      records += outputs[0].dim_size(0);
+    }
+    return records;
+  }
+
+  // As evaluate does it, without the loading of the graph.
+  absl::StatusOr<int64_t> ReadAndRun() {
+    REQUANT_ASSIGN_OR_RETURN(auto source, Open());
+    int64_t records = 0;
+    Batch batch;
+    std::vector<Tensor> outputs;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) return records;
+      REQUANT_RETURN_IF_ERROR(function_->Run(batch.inputs, &outputs));
+      records += batch.size;
+    }
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<BatchSource>> Open() {
+    BatchOptions options;
+    options.batch_size = FLAGS_batch_size;
+    return OpenBatchSource(job_.dataset(), options);
+  }
+
+  absl::StatusOr<int64_t> Read(std::vector<Batch>* kept) {
+    REQUANT_ASSIGN_OR_RETURN(auto source, Open());
+    int64_t records = 0;
+    Batch batch;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) return records;
+      records += batch.size;
+      if (kept != nullptr) kept->push_back(batch);
+    }
+  }
+
+  EvaluateJob job_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ModelFunction> function_;
+  std::vector<Batch> batches_;
+};
+
+void PrintRow(const char* name, const std::vector<Cost>& costs) {
+  std::vector<double> wall, cpu;
+  for (const Cost& cost : costs) {
+    wall.push_back(FLAGS_records / cost.wall);
+    cpu.push_back(1e6 * cost.cpu / FLAGS_records);
+  }
+  std::printf("%-16s %10.0f records/s %8.3f CPU us/record\n", name,
+              Median(wall), Median(cpu));
+}
+
+absl::Status Compare(Benchmark* benchmark) {
+  std::vector<Cost> read, run, both;
+  for (int round = 0; round <= FLAGS_rounds; ++round) {
+    REQUANT_ASSIGN_OR_RETURN(const Cost a,
+                             Measure([&] { return benchmark->ReadAlone(); }));
+    REQUANT_ASSIGN_OR_RETURN(const Cost b,
+                             Measure([&] { return benchmark->RunAlone(); }));
+    REQUANT_ASSIGN_OR_RETURN(const Cost c,
+                             Measure([&] { return benchmark->ReadAndRun(); }));
+    // The first round is warm-up.
+    if (round == 0) continue;
+    read.push_back(a);
+    run.push_back(b);
+    both.push_back(c);
+  }
+  PrintRow("reading", read);
+  PrintRow("int8 graph", run);
+  PrintRow("both", both);
+  std::vector<double> faster, whole;
+  for (size_t i = 0; i < read.size(); ++i) {
+    faster.push_back(run[i].cpu / read[i].cpu);
+    whole.push_back(both[i].wall / run[i].wall);
+  }
+  std::printf(
+      "reading is %.1f times as fast as the graph, by CPU time (target "
+      "%.0f: %s)\n",
+      Median(faster), kTarget, Median(faster) >= kTarget ? "met" : "MISSED");
+  std::printf("both together take %.2f times as long as the graph alone\n",
+              Median(whole));
+  return absl::OkStatus();
+}
+
+absl::Status Run() {
+  if (FLAGS_records < 1 || FLAGS_batch_size < 1 || FLAGS_rounds < 1) {
+    return absl::InvalidArgumentError(
+        "--records, --batch_size and --rounds are at least 1");
+  }
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "requant.XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    return absl::FailedPreconditionError("cannot create " + folder);
+  }
+  absl::Cleanup remove = [&] { std::filesystem::remove_all(folder); };
+  Benchmark benchmark;
+  REQUANT_RETURN_IF_ERROR(benchmark.Prepare(folder));
+  std::printf("%d records in batches of %d on %d cores, %d rounds\n",
+              FLAGS_records, FLAGS_batch_size, ReadCoreLimits().usable(),
+              FLAGS_rounds);
+  return Compare(&benchmark);
+}
+
+// TensorFlow reads these variables when it is loaded.
+void SetTensorFlowEnvironment() {
+  for (const auto& [name, value] : TensorFlowEnvironment()) {
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  const ProgramHelp help = {
+      kProgram,
+      "measures what an evaluation costs beside the graph itself.",
+      "evaluate_benchmark --records=200000",
+      {__FILE__},
+      ""};
+  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+  SetTensorFlowEnvironment();
+  const absl::Status status = Run();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Main(argc, argv); }
