@@ -23,6 +23,7 @@
 #include "base/flags.h"
 #include "base/machine.h"
 #include "base/status_macros.h"
+#include "base/subprocess.h"
 #include "benchmarks/wide_deep_graph.h"
 #include "benchmarks/wide_deep_records.h"
 #include "graph/graph_io.h"
@@ -210,11 +211,19 @@ absl::Status Run() {
   return Compare(&benchmark);
 }
 
-// TensorFlow reads these variables when it is loaded.
-void SetTensorFlowEnvironment() {
+// TensorFlow reads its variables while it is loaded, before main: starts this
+// program again where one of them is missing.
+absl::Status SetTensorFlowEnvironment(char** argv) {
+  bool complete = true;
   for (const auto& [name, value] : TensorFlowEnvironment()) {
+    if (std::getenv(name.c_str()) != nullptr) continue;
     setenv(name.c_str(), value.c_str(), 1);
+    complete = false;
   }
+  if (complete) return absl::OkStatus();
+  REQUANT_ASSIGN_OR_RETURN(const std::string path, OwnPath());
+  execv(path.c_str(), argv);
+  return absl::InternalError("cannot start itself again");
 }
 
 int Main(int argc, char** argv) {
@@ -226,8 +235,8 @@ int Main(int argc, char** argv) {
       {__FILE__},
       ""};
   if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  SetTensorFlowEnvironment();
-  const absl::Status status = Run();
+  absl::Status status = SetTensorFlowEnvironment(argv);
+  if (status.ok()) status = Run();
   return status.ok() ? kExitOk : ReportFailure(kProgram, status);
 }
 
