@@ -48,8 +48,14 @@ int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
 
+int RunDataset(const Args& args) {
+  return Become("runtime/datasets", "dataset", args);
+}
+
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
+      {"dataset", "make records: synthesize them, or preprocess Criteo's",
+       RunDataset},
       {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
