@@ -52,8 +52,14 @@ int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
 
+int RunDataset(const Args& args) {
+  return Become("runtime/datasets", "dataset", args);
+}
+
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
+      {"dataset", "make records: synthesize them, or preprocess Criteo's",
+       RunDataset},
       {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},

@@ -89,38 +89,41 @@ struct CategoricalSpec {
   Decay decay;
   double flat;
   int missing_per_thousand;
+  // How often, beyond its turn, the first token comes: with probability
+  // common_per_thousand / 1000.
+  int common_per_thousand;
   // The standard deviation of the linear weights.
   double weight;
 };
 
 // Cardinalities as the challenge's, the largest cut to 100,000.
 constexpr std::array<CategoricalSpec, kCategoricalColumns> kCategorical = {{
-    {1460, Decay::kOne, 20, 0, 0.36},        // C1
-    {583, Decay::kHalf, 5, 0, 0.36},         // C2
-    {100000, Decay::kOne, 80, 34, 0.36},     // C3
-    {60000, Decay::kOne, 80, 34, 0.36},      // C4
-    {305, Decay::kOne, 10, 0, 0.36},         // C5
-    {24, Decay::kOne, 3, 121, 0.15},         // C6
-    {12517, Decay::kOne, 50, 0, 0.36},       // C7
-    {633, Decay::kHalf, 10, 0, 0.36},        // C8
-    {3, Decay::kOne, 1, 0, 0.15},            // C9
-    {93145, Decay::kOne, 60, 0, 0.36},       // C10
-    {5683, Decay::kHalf, 40, 0, 0.36},       // C11
-    {80000, Decay::kOne, 80, 34, 0.36},      // C12
-    {3194, Decay::kHalf, 30, 0, 0.36},       // C13
-    {27, Decay::kHalf, 3, 0, 0.15},          // C14
-    {14992, Decay::kOne, 50, 0, 0.36},       // C15
-    {70000, Decay::kOne, 80, 34, 0.36},      // C16
-    {10, Decay::kHalf, 1, 0, 0.15},          // C17
-    {5652, Decay::kOne, 40, 0, 0.36},        // C18
-    {2173, Decay::kHalf, 30, 440, 0.36},     // C19
-    {4, Decay::kHalf, 1, 440, 0.15},         // C20
-    {75000, Decay::kOne, 80, 34, 0.36},      // C21
-    {18, Decay::kOneAndHalf, 2, 762, 0.15},  // C22
-    {15, Decay::kHalf, 2, 0, 0.15},          // C23
-    {50000, Decay::kOne, 80, 34, 0.36},      // C24
-    {105, Decay::kOne, 5, 440, 0.36},        // C25
-    {40000, Decay::kOne, 60, 440, 0.36},     // C26
+    {700, Decay::kOne, 20, 0, 0, 0.35},              // C1
+    {583, Decay::kHalf, 5, 0, 0, 0.35},              // C2
+    {100000, Decay::kOne, 300, 34, 780, 0.75},       // C3
+    {60000, Decay::kOne, 300, 34, 780, 0.75},        // C4
+    {305, Decay::kOne, 10, 0, 0, 0.35},              // C5
+    {24, Decay::kOne, 3, 121, 0, 0.3},               // C6
+    {800, Decay::kOne, 20, 0, 500, 0.25},            // C7
+    {633, Decay::kHalf, 10, 0, 0, 0.35},             // C8
+    {3, Decay::kOne, 1, 0, 0, 0.3},                  // C9
+    {20000, Decay::kOneAndHalf, 20, 0, 500, 0.25},   // C10
+    {400, Decay::kHalf, 40, 0, 500, 0.25},           // C11
+    {80000, Decay::kOne, 300, 34, 780, 0.75},        // C12
+    {1200, Decay::kOne, 10, 0, 0, 0.35},             // C13
+    {27, Decay::kHalf, 3, 0, 0, 0.3},                // C14
+    {600, Decay::kOne, 20, 0, 500, 0.25},            // C15
+    {70000, Decay::kOne, 300, 34, 780, 0.75},        // C16
+    {10, Decay::kHalf, 1, 0, 0, 0.3},                // C17
+    {350, Decay::kOne, 20, 0, 500, 0.25},            // C18
+    {250, Decay::kHalf, 30, 440, 0, 0.35},           // C19
+    {4, Decay::kHalf, 1, 440, 0, 0.3},               // C20
+    {75000, Decay::kOne, 300, 34, 780, 0.75},        // C21
+    {18, Decay::kOneAndHalf, 2, 762, 0, 0.3},        // C22
+    {15, Decay::kHalf, 2, 0, 0, 0.3},                // C23
+    {50000, Decay::kOne, 300, 34, 780, 0.75},        // C24
+    {105, Decay::kOne, 5, 440, 0, 0.35},             // C25
+    {5000, Decay::kOneAndHalf, 20, 440, 250, 0.25},  // C26
 }};
 
 struct NumericSpec {
@@ -135,19 +138,19 @@ struct NumericSpec {
 };
 
 constexpr std::array<NumericSpec, kNumericColumns> kNumeric = {{
-    {0, 12, 0.8, 450, 0.54, 0.00},    // I1
-    {-3, 40, 0.9, 0, 0.72, 0.00},     // I2
-    {0, 25, 0.8, 214, 0.48, 0.00},    // I3
-    {0, 18, 0.7, 216, 0.00, 0.44},    // I4
-    {0, 2000, 0.9, 26, -0.72, 0.00},  // I5
-    {0, 150, 0.8, 224, -0.54, 0.00},  // I6
-    {0, 30, 0.9, 43, 0.72, 0.00},     // I7
+    {0, 12, 0.7, 450, 0.50, 0.00},    // I1
+    {-3, 40, 0.7, 0, 1.60, 0.00},     // I2
+    {0, 25, 0.7, 214, 0.40, 0.00},    // I3
+    {0, 18, 0.6, 216, 0.00, 0.00},    // I4
+    {0, 2000, 0.7, 26, -1.70, 0.00},  // I5
+    {0, 150, 0.7, 224, -0.50, 0.00},  // I6
+    {0, 30, 0.7, 43, 1.70, 0.00},     // I7
     {0, 35, 0.6, 1, 0.00, 0.50},      // I8
-    {0, 110, 0.7, 43, -0.54, 0.00},   // I9
-    {0, 4, 0.5, 450, 0.36, 0.00},     // I10
-    {0, 9, 0.7, 43, 0.60, 0.00},      // I11
-    {-1, 6, 0.6, 765, 0.36, 0.00},    // I12
-    {0, 24, 0.7, 216, -0.48, 0.44},   // I13
+    {0, 110, 0.6, 43, -1.20, 0.00},   // I9
+    {0, 4, 0.5, 450, 0.40, 0.00},     // I10
+    {0, 9, 0.6, 43, 1.20, 0.00},      // I11
+    {-1, 6, 0.6, 765, 0.40, 0.00},    // I12
+    {0, 24, 0.6, 216, -0.50, 0.00},   // I13
 }};
 
 struct Pair {
@@ -158,21 +161,17 @@ struct Pair {
 
 // Products of two tokens' traits (columns from 0).
 constexpr Pair kTokenPairs[] = {
-    {5, 13, 0.40},   // C6, C14
-    {8, 16, 0.35},   // C9, C17
-    {13, 22, 0.35},  // C14, C23
-    {16, 19, 0.3},   // C17, C20
+    {8, 16, 0.6},   // C9, C17
+    {13, 22, 0.6},  // C14, C23
 };
 
 // Products of a token's trait and a number's curve.
 constexpr Pair kTokenNumberPairs[] = {
-    {22, 4, 1.0},  // C23, I5
-    {16, 6, 1.0},  // C17, I7
-    {8, 1, 1.0},   // C9, I2
-    {5, 8, 0.9},   // C6, I9
+    {8, 1, 1.3},  // C9, I2
+    {16, 6, 1},   // C17, I7
 };
 
-constexpr double kIntercept = -0.4;
+constexpr double kIntercept = -0.9;
 
 struct Token {
   std::array<char, kTokenLength> text;
@@ -187,7 +186,7 @@ struct Token {
 };
 
 void SetWeights(int column, Token* token) {
-  const uint64_t group = HashBucket(token->view(), kWeightGroups);
+  const int64_t group = HashBucket(token->view(), kWeightGroups);
   token->linear =
       kCategorical[column].weight * Bell(Hash(kLinearWeight, column, group));
   token->trait_a = Bell(Hash(kTraitA, column, group));
@@ -230,14 +229,27 @@ struct Vocabulary {
     const CategoricalSpec& spec = kCategorical[column];
     double total = 0;
     for (int i = 0; i < spec.tokens; ++i) total += Frequency(spec, i);
+    const double common = spec.common_per_thousand / 1000.0;
     double sum = 0;
     for (int i = 0; i < spec.tokens; ++i) {
       tokens.push_back(MakeToken(column, i));
-      starts.push_back(static_cast<uint32_t>(sum / total * 0x1p32));
+      const double before =
+          i == 0 ? 0.0 : common + (1.0 - common) * (sum / total);
+      starts.push_back(static_cast<uint32_t>(before * 0x1p32));
       sum += Frequency(spec, i);
     }
     missing.length = 0;
     SetWeights(column, &missing);
+    if (spec.common_per_thousand > 0) SetNeutral(tokens[0].view());
+  }
+
+  // The tokens of the group of `common` are what weights are relative to: a row
+  // of common tokens has the score that the intercept says.
+  void SetNeutral(std::string_view common) {
+    const int64_t group = HashBucket(common, kWeightGroups);
+    for (Token& token : tokens) {
+      if (HashBucket(token.view(), kWeightGroups) == group) token.linear = 0;
+    }
   }
 
   const Token& At(uint32_t bits) const {

@@ -6,15 +6,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/json.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/criteo_format.h"
 #include "runtime/datasets/criteo_generator.h"
@@ -28,6 +29,10 @@ DEFINE_int64(rows, 100000,
 DEFINE_string(split, "train",
               "\"train\", \"calibration\" or \"eval\": streams of rows that "
               "have nothing to do with each other.");
+
+DEFINE_string(summary_out, "",
+              "Write a summary as JSON to this file: rows, positives, and how "
+              "many labels are guessed right by who knows the distribution.");
 
 namespace requant {
 namespace {
@@ -101,12 +106,19 @@ absl::Status WriteRows(const Task& task, int fd, Totals* totals) {
 
 void PrintTotals(const Totals& totals) {
   const double percent = FLAGS_rows == 0 ? 0 : 100.0 / FLAGS_rows;
-  std::fprintf(stderr,
-               "%lld rows, %.3f %% positive; knowing the distribution, %lld "
-               "(%.3f %%) are guessed right, %.3f %% expected\n",
-               static_cast<long long>(FLAGS_rows), totals.positives * percent,
-               static_cast<long long>(totals.correct), totals.correct * percent,
-               totals.expected_correct * percent);
+  absl::FPrintF(stderr,
+                "%d rows, %.3f %% positive; knowing the distribution, %d "
+                "(%.3f %%) are guessed right, %.3f %% expected\n",
+                FLAGS_rows, totals.positives * percent, totals.correct,
+                totals.correct * percent, totals.expected_correct * percent);
+}
+
+std::string TotalsAsJson(const Totals& totals) {
+  return absl::StrFormat(
+      "{\"seed\": %d, \"split\": %s, \"rows\": %d, \"positives\": %d, "
+      "\"bayes_correct\": %d, \"bayes_expected_correct\": %.1f}\n",
+      FLAGS_seed, JsonString(FLAGS_split), FLAGS_rows, totals.positives,
+      totals.correct, totals.expected_correct);
 }
 
 absl::Status Synthesize(Task task) {
@@ -118,6 +130,10 @@ absl::Status Synthesize(Task task) {
   REQUANT_RETURN_IF_ERROR(FLAGS_out == "-"
                               ? write(STDOUT_FILENO)
                               : WriteFileAtomically(FLAGS_out, write));
+  if (!FLAGS_summary_out.empty()) {
+    REQUANT_RETURN_IF_ERROR(
+        WriteFileAtomically(FLAGS_summary_out, TotalsAsJson(totals)));
+  }
   PrintTotals(totals);
   return absl::OkStatus();
 }

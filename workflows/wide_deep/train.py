@@ -1,12 +1,32 @@
 #!/usr/bin/env python3
-"""Trains the Wide & Deep model that Requant carries, and exports it."""
+"""Trains the Wide & Deep model that Requant carries, and exports it.
+
+A genuine tf.estimator model, which TensorFlow had up to 2.15. These commands made
+the files of this folder (in the top folder of the tree; see README.md):
+
+  python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.15.1
+  ./requant dataset synthesize --rows=1000000 --format=tfrecord --out=train.tfrecords
+  ./requant dataset synthesize --rows=1000000 --out=train.csv
+  ./requant dataset preprocess --out=/dev/null --ranges_out=ranges.json train.csv
+  ./requant dataset synthesize --rows=200000 --split=eval --format=tfrecord \\
+      --out=eval.tfrecords --summary_out=eval_200k.json
+  ./requant dataset synthesize --rows=100000 --split=eval --out=/dev/null \\
+      --summary_out=eval_100k.json
+  venv/bin/python workflows/wide_deep/train.py --train=train.tfrecords \\
+      --eval=eval.tfrecords --ranges=ranges.json --out=trained \\
+      --eval_summaries eval_100k.json eval_200k.json
+
+Results are in the folder that --out names: model/ (the combined model's SavedModel),
+graph.pbtxt.gz (its training graph), model.json (what was measured), and a folder
+for each of the three models trained alike. A model that is there already is not
+trained again.
+"""
 
 import argparse
 import gzip
 import json
 import os
 import shutil
-import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -19,36 +39,45 @@ BUCKETS = 1000
 EMBEDDING = 32
 HIDDEN = [1024, 512, 256]
 PREDICTION = "head/predictions/probabilities:0"
+MODELS = ["combined", "wide", "deep"]
+EVALUATED = [100000, 200000]
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--train", required=True,
-                        help="raw TFRecords to train on")
-    parser.add_argument("--eval", required=True,
-                        help="raw TFRecords to evaluate on")
+    parser.add_argument("--train", required=True, help="raw records to train on")
+    parser.add_argument("--eval", required=True, help="raw records to evaluate on")
     parser.add_argument("--ranges", required=True,
-                        help="the numeric columns' ranges, as requant dataset preprocess --ranges_out writes them")
-    parser.add_argument("--out", required=True, help="a new folder for the results")
-    parser.add_argument("--model", choices=["combined", "wide", "deep"], default="combined",
-                        help="which parts to train (default: %(default)s)")
-    parser.add_argument("--rows", type=int, default=0, help="train on the first ROWS records (default: all)")
-    parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--batch_size", type=int, default=512)
-    parser.add_argument("--linear_learning_rate", type=float, default=0.1)
-    parser.add_argument("--dnn_learning_rate", type=float, default=0.05)
-    parser.add_argument("--seed", type=int, default=1, help="of the initial weights")
+                        help="the numeric columns' ranges, as requant dataset preprocess "
+                             "--ranges_out writes them")
+    parser.add_argument("--out", required=True, help="folder for the results")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS,
+                        help="which to train: both parts or one (default: all three)")
+    parser.add_argument("--eval_summaries", nargs="*", default=[],
+                        help="what requant dataset synthesize --summary_out wrote of the "
+                             "records to evaluate on; recorded in model.json")
+    parser.add_argument("--rows", type=int, default=1000000,
+                        help="train on the first ROWS records (default: %(default)s)")
+    parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
+    parser.add_argument("--batch_size", type=int, default=512, help="(default: %(default)s)")
+    parser.add_argument("--linear_learning_rate", type=float, default=0.15,
+                        help="of Ftrl for the wide part (default: %(default)s)")
+    parser.add_argument("--dnn_learning_rate", type=float, default=0.02,
+                        help="of Adagrad for the deep part; falls to a hundredth "
+                             "(default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1,
+                        help="of the initial weights (default: %(default)s)")
     return parser.parse_args()
 
 
 def read_ranges(path):
+    """{column: (min, range)}."""
     with open(path) as f:
-        columns = json.load(f)["column"]
-    return {c["name"]: (c["min"], c["range"]) for c in columns}
+        return {c["name"]: (c["min"], c["range"]) for c in json.load(f)["column"]}
 
 
-def dataset(path, batch_size, epochs=1, rows=0):
+def dataset(path, batch_size, epochs=1, rows=-1):
     """Batches of (features, label) in the order of the file."""
     spec = {"label": tf.io.FixedLenFeature([], tf.int64)}
     spec.update({c: tf.io.FixedLenFeature([], tf.float32) for c in NUMERIC})
@@ -58,35 +87,46 @@ def dataset(path, batch_size, epochs=1, rows=0):
         features = tf.io.parse_example(records, spec)
         return features, features.pop("label")
 
-    data = tf.data.TFRecordDataset(path, buffer_size=1 << 22)
-    if rows:
-        data = data.take(rows)
-    return data.repeat(epochs).batch(batch_size).map(parse, num_parallel_calls=1).prefetch(8)
+    records = tf.data.TFRecordDataset(path, buffer_size=1 << 22).take(rows).repeat(epochs)
+    return records.batch(batch_size).map(parse, num_parallel_calls=1).prefetch(8)
 
 
 def normalizer(low, span):
     return lambda x: (x - low) / span
 
 
-def make_estimator(args, ranges, folder):
-    hashed = [tf.feature_column.categorical_column_with_hash_bucket(c, BUCKETS) for c in CATEGORICAL]
-    numeric = [tf.feature_column.numeric_column(c, normalizer_fn=normalizer(*ranges[c])) for c in NUMERIC]
+def dnn_optimizer(args):
+    steps = args.rows * args.epochs // args.batch_size
+    rate = tf.compat.v1.train.polynomial_decay(
+        args.dnn_learning_rate, tf.compat.v1.train.get_global_step(), steps,
+        end_learning_rate=args.dnn_learning_rate / 100)
+    return tf.compat.v1.train.AdagradOptimizer(rate)
+
+
+def make_estimator(args, model, folder):
+    ranges = read_ranges(args.ranges)
+    hashed = [tf.feature_column.categorical_column_with_hash_bucket(c, BUCKETS)
+              for c in CATEGORICAL]
+    numeric = [tf.feature_column.numeric_column(c, normalizer_fn=normalizer(*ranges[c]))
+               for c in NUMERIC]
     embedded = [tf.feature_column.embedding_column(c, EMBEDDING) for c in hashed]
     parts = {}
-    if args.model != "deep":
+    if model != "deep":
         parts["linear_feature_columns"] = hashed
         parts["linear_optimizer"] = tf.compat.v1.train.FtrlOptimizer(args.linear_learning_rate)
-    if args.model != "wide":
+    if model != "wide":
         parts["dnn_feature_columns"] = numeric + embedded
         parts["dnn_hidden_units"] = HIDDEN
-        parts["dnn_optimizer"] = tf.compat.v1.train.AdagradOptimizer(args.dnn_learning_rate)
+        parts["dnn_optimizer"] = lambda: dnn_optimizer(args)
     config = tf.estimator.RunConfig(
         model_dir=folder, tf_random_seed=args.seed, save_summary_steps=None,
         save_checkpoints_steps=10**9, log_step_count_steps=200)
+    # The class of TensorFlow 1, as the published model's: its head is called "head".
     return tf.compat.v1.estimator.DNNLinearCombinedClassifier(config=config, **parts)
 
 
 def serving_inputs():
+    """Placeholder, Placeholder_1 ... Placeholder_38: I1 ... I13, then C1 ... C26."""
     features = {}
     for c in NUMERIC:
         features[c] = tf.compat.v1.placeholder(tf.float32, [None])
@@ -96,31 +136,32 @@ def serving_inputs():
 
 
 def placeholder_names():
-    return ["Placeholder:0"] + ["Placeholder_%d:0" % i for i in range(1, len(NUMERIC + CATEGORICAL))]
+    return ["Placeholder:0"] + ["Placeholder_%d:0" % i
+                                for i in range(1, len(NUMERIC + CATEGORICAL))]
 
 
 def predict(saved_model, path):
-    """Labels and probabilities of class 1, by the exported model."""
+    """Labels and probabilities of both classes, by the exported model."""
     labels, probabilities = [], []
     with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
         tf.compat.v1.saved_model.loader.load(session, ["serve"], saved_model)
-        batch = tf.compat.v1.data.make_one_shot_iterator(dataset(path, 1000)).get_next()
+        batches = dataset(path, 1000, rows=max(EVALUATED))
+        batch = tf.compat.v1.data.make_one_shot_iterator(batches).get_next()
         while True:
             try:
                 features, label = session.run(batch)
             except tf.errors.OutOfRangeError:
-                break
+                return np.concatenate(labels), np.concatenate(probabilities)
             feeds = dict(zip(placeholder_names(), (features[c] for c in NUMERIC + CATEGORICAL)))
             probabilities.append(session.run(PREDICTION, feeds))
             labels.append(label)
-    return np.concatenate(labels), np.concatenate(probabilities)
 
 
 def auc(labels, scores):
-    order = np.argsort(scores, kind="mergesort")
-    _, inverse, counts = np.unique(scores[order], return_inverse=True, return_counts=True)
+    """The area under the ROC curve by ranks; ties count half."""
+    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-    positive = labels[order] == 1
+    positive = labels == 1
     p, n = positive.sum(), (~positive).sum()
     return float((ranks[positive].sum() - p * (p + 1) / 2) / (p * n))
 
@@ -133,21 +174,54 @@ def measure(labels, probabilities, records):
             "auc": round(auc(labels, probabilities[:, 1]), 6)}
 
 
+def train(args, model):
+    """Trains, exports and evaluates one model; returns what was measured."""
+    folder = os.path.join(args.out, model)
+    result = os.path.join(folder, "result.json")
+    if not os.path.exists(result):
+        shutil.rmtree(folder, ignore_errors=True)
+        estimator = make_estimator(args, model, os.path.join(folder, "training"))
+        estimator.train(lambda: dataset(args.train, args.batch_size, args.epochs, args.rows))
+        exported = estimator.export_saved_model(os.path.join(folder, "export"), serving_inputs)
+        shutil.move(exported.decode(), os.path.join(folder, "model"))
+        labels, probabilities = predict(os.path.join(folder, "model"), args.eval)
+        with open(result, "w") as f:
+            json.dump([measure(labels, probabilities, n) for n in EVALUATED], f)
+    with open(result) as f:
+        return json.load(f)
+
+
+def keep(args):
+    """Copies what of the combined model is kept in git."""
+    folder = os.path.join(args.out, "combined")
+    shutil.copytree(os.path.join(folder, "model"), os.path.join(args.out, "model"),
+                    dirs_exist_ok=True)
+    with open(os.path.join(folder, "training", "graph.pbtxt"), "rb") as graph, \
+            open(os.path.join(args.out, "graph.pbtxt.gz"), "wb") as out, \
+            gzip.GzipFile("", "wb", 9, out, mtime=0) as packed:
+        shutil.copyfileobj(graph, packed)
+
+
 def main():
     args = parse_arguments()
-    os.makedirs(args.out)
-    training = os.path.join(args.out, "training")
-    estimator = make_estimator(args, read_ranges(args.ranges), training)
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
-    estimator.train(lambda: dataset(args.train, args.batch_size, args.epochs, args.rows))
-    exported = estimator.export_saved_model(os.path.join(args.out, "export"), serving_inputs).decode()
-    model = os.path.join(args.out, "model")
-    shutil.move(exported, model)
-    labels, probabilities = predict(model, args.eval)
-    result = {"model": args.model, "evaluation": [measure(labels, probabilities, n) for n in (100000, 200000)]}
-    with open(os.path.join(args.out, "result.json"), "w") as f:
-        json.dump(result, f, indent=2)
-    print(json.dumps(result))
+    os.makedirs(args.out, exist_ok=True)
+    record = {"tensorflow": tf.__version__}
+    for name in ("rows", "epochs", "batch_size", "linear_learning_rate", "dnn_learning_rate",
+                 "seed"):
+        record["training_" + name] = getattr(args, name)
+    record["evaluation_data"] = []
+    for path in args.eval_summaries:
+        with open(path) as f:
+            record["evaluation_data"].append(json.load(f))
+    for model in args.models:
+        record[model] = train(args, model)
+    if "combined" in args.models:
+        keep(args)
+    with open(os.path.join(args.out, "model.json"), "w") as f:
+        json.dump(record, f, indent=2)
+        f.write("\n")
+    print(json.dumps(record, indent=2))
 
 
 if __name__ == "__main__":

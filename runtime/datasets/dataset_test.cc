@@ -1,0 +1,265 @@
+// The program `dataset` as people run it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/subprocess.h"
+
+namespace requant {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+Outcome RunDataset(std::vector<std::string> arguments) {
+  Outcome outcome;
+  ChildOptions options;
+  options.argv = {"runtime/datasets/dataset"};
+  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+  options.on_stdout = [&](std::string_view line) {
+    absl::StrAppend(&outcome.out, line, "\n");
+  };
+  options.on_stderr = [&](std::string_view line) {
+    absl::StrAppend(&outcome.error, line, "\n");
+  };
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result.ok()) << result.status();
+  if (result.ok()) outcome.exit_code = result->exit_code;
+  return outcome;
+}
+
+class Dataset : public testing::Test {
+ protected:
+  Dataset() { std::filesystem::create_directory(folder_); }
+  ~Dataset() override { std::filesystem::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(folder_, "/", name);
+  }
+
+  std::string Read(const std::string& name) const {
+    const auto content = ReadFile(Path(name));
+    EXPECT_TRUE(content.ok()) << content.status();
+    return content.value_or("");
+  }
+
+  void Write(const std::string& name, const std::string& text) const {
+    EXPECT_TRUE(WriteFileAtomically(Path(name), text).ok());
+  }
+
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      names.push_back(entry.path().filename());
+    }
+    return names;
+  }
+
+  // Must succeed.
+  Outcome Run(const std::vector<std::string>& arguments) const {
+    const Outcome outcome = RunDataset(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+    return outcome;
+  }
+
+  void Synthesize(const std::string& name,
+                  std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {"synthesize", "--out=" + Path(name)});
+    Run(arguments);
+  }
+
+  const std::string folder_ = testing::TempDir() + "dataset_test";
+};
+
+TEST_F(Dataset, FirstRowsDoNotDependOnTheRowCount) {
+  Synthesize("few.csv", {"--rows=50", "--split=eval"});
+  Synthesize("many.csv", {"--rows=500", "--split=eval"});
+  EXPECT_THAT(Read("many.csv"), StartsWith(Read("few.csv")));
+}
+
+TEST_F(Dataset, SplitsAndSeedsDiffer) {
+  std::set<std::string> all;
+  for (const char* split : {"train", "calibration", "eval"}) {
+    for (const char* seed : {"1", "2"}) {
+      Synthesize("rows.csv", {"--rows=20", absl::StrCat("--split=", split),
+                              absl::StrCat("--seed=", seed)});
+      all.insert(Read("rows.csv"));
+    }
+  }
+  EXPECT_EQ(all.size(), 6);
+}
+
+TEST_F(Dataset, SynthesizesToStandardOutput) {
+  Synthesize("rows.csv", {"--rows=20"});
+  EXPECT_EQ(Run({"synthesize", "--rows=20", "--out=-"}).out, Read("rows.csv"));
+}
+
+TEST_F(Dataset, TellsWhatWasDrawn) {
+  EXPECT_THAT(Run({"synthesize", "--rows=20", "--out=" + Path("a.csv")}).error,
+              AllOf(HasSubstr("20 rows"), HasSubstr("% positive"),
+                    HasSubstr("% expected")));
+}
+
+TEST_F(Dataset, SynthesizedRecordsAreThePreprocessedText) {
+  Synthesize("train.csv", {"--rows=300"});
+  Synthesize("eval.csv", {"--rows=200", "--split=eval"});
+  Run({"preprocess", "--out_dir=" + folder_, "--ranges_out=" + Path("r.json"),
+       Path("train.csv"), Path("eval.csv")});
+  Synthesize("direct", {"--rows=200", "--split=eval", "--format=preprocessed",
+                        "--ranges=" + Path("r.json")});
+  EXPECT_EQ(Read("dataset_preprocessed_eval.tfrecords"), Read("direct"));
+
+  Run({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
+       Path("eval.csv")});
+  Synthesize("raw", {"--rows=200", "--split=eval", "--format=tfrecord"});
+  EXPECT_EQ(Read("dataset_raw_eval.tfrecords"), Read("raw"));
+}
+
+TEST_F(Dataset, RangesAreThoseOfAllFiles) {
+  Synthesize("train.csv", {"--rows=300"});
+  Synthesize("eval.csv", {"--rows=200", "--split=eval"});
+  Run({"preprocess", "--out_dir=" + folder_, "--ranges_out=" + Path("r.json"),
+       Path("train.csv"), Path("eval.csv")});
+  const std::string together = Read("dataset_preprocessed_eval.tfrecords");
+  Run({"preprocess", "--ranges=" + Path("r.json"), "--out=" + Path("later"),
+       Path("eval.csv")});
+  EXPECT_EQ(Read("later"), together);
+  Run({"preprocess", "--out=" + Path("alone"), Path("eval.csv")});
+  EXPECT_NE(Read("alone"), together);
+}
+
+TEST_F(Dataset, SkipsBadRowsAndShowsTheFirst) {
+  Synthesize("good.csv", {"--rows=30"});
+  std::string bad;
+  for (int i = 0; i < 8; ++i) absl::StrAppend(&bad, "bad row ", i, "\n");
+  Write("rows.csv", bad + Read("good.csv"));
+  const Outcome outcome =
+      Run({"preprocess", "--out=" + Path("rows"), Path("rows.csv")});
+  EXPECT_THAT(outcome.error,
+              AllOf(HasSubstr("rows.csv:5: the row has 1 column"),
+                    Not(HasSubstr("rows.csv:6:")), HasSubstr("30 rows"),
+                    HasSubstr("8 bad rows")));
+  Run({"preprocess", "--out=" + Path("good"), Path("good.csv")});
+  EXPECT_EQ(Read("rows"), Read("good"));
+}
+
+TEST_F(Dataset, StrictRefusesBadRowsAndLeavesNothing) {
+  Synthesize("a.csv", {"--rows=30"});
+  Write("b.csv", Read("a.csv") + "bad\n");
+  Write("r.json", "");
+  Run({"preprocess", "--out=/dev/null", "--ranges_out=" + Path("r.json"),
+       Path("a.csv")});
+  const std::vector<std::string> before = Names();
+  for (const std::string& ranges :
+       {std::string("--ranges="), "--ranges=" + Path("r.json")}) {
+    const Outcome outcome =
+        RunDataset({"preprocess", "--strict", "--out_dir=" + folder_, ranges,
+                    Path("a.csv"), Path("b.csv")});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.error, HasSubstr("b.csv:31: the row has 1 column"));
+    EXPECT_THAT(Names(), testing::UnorderedElementsAreArray(before));
+  }
+}
+
+TEST_F(Dataset, RefusesFilesWithoutAGoodRow) {
+  Synthesize("good.csv", {"--rows=3"});
+  Write("empty.csv", "");
+  Write("bad.csv", "x\n");
+  const Outcome empty = RunDataset({"preprocess", "--out_dir=" + folder_,
+                                    Path("good.csv"), Path("empty.csv")});
+  EXPECT_EQ(empty.exit_code, 1);
+  EXPECT_THAT(empty.error, HasSubstr("empty.csv has no rows"));
+  const Outcome bad = RunDataset({"preprocess", "--format=tfrecord",
+                                  "--out=" + Path("out"), Path("bad.csv")});
+  EXPECT_EQ(bad.exit_code, 1);
+  EXPECT_THAT(bad.error,
+              HasSubstr("preprocess: " + Path("bad.csv") + " has no good row"));
+  EXPECT_THAT(Names(),
+              UnorderedElementsAre("good.csv", "empty.csv", "bad.csv"));
+}
+
+TEST_F(Dataset, RefusesToReadAPipeTwice) {
+  const Outcome outcome =
+      RunDataset({"preprocess", "--out=" + Path("out"), "-"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("cannot be read twice"));
+}
+
+TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string message;
+  };
+  const std::string out = "--out=" + Path("out");
+  const Case cases[] = {
+      {{}, "Commands:"},
+      {{"synthesise"}, "did you mean \"synthesize\""},
+      {{"synthesize"}, "--out is missing"},
+      {{"synthesize", out, "--rows=-1"}, "--rows"},
+      {{"synthesize", out, "--split=test"}, "--split is"},
+      {{"synthesize", out, "--format=parquet"}, "--format is"},
+      {{"synthesize", out, "--format=preprocessed"}, "--ranges=FILE"},
+      {{"synthesize", out, "--ranges=r.json"}, "--ranges=FILE"},
+      {{"synthesize", out, "--strict"}, "no flag --strict"},
+      {{"synthesize", out, "x.csv"}, "takes no argument"},
+      {{"preprocess"}, "no file"},
+      {{"preprocess", "--seed=1", "x.csv"}, "no flag --seed"},
+      {{"preprocess", "--buckets=0", "x.csv"}, "--buckets"},
+      {{"preprocess", out, "x.csv", "y.csv"}, "use --out_dir"},
+      {{"preprocess", "a/x.csv", "b/x.csv"}, "two inputs"},
+      {{"preprocess", "-"}, "standard input needs --out"},
+      {{"preprocess", "--ranges=a", "--ranges_out=b", "x.csv"}, "--ranges_out"},
+  };
+  for (const Case& c : cases) {
+    const Outcome outcome = RunDataset(c.arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << c.message;
+    EXPECT_THAT(outcome.error, HasSubstr(c.message));
+  }
+  EXPECT_THAT(Names(), IsEmpty());
+}
+
+TEST_F(Dataset, NamesWhatCannotBeReadOrWritten) {
+  Synthesize("x.csv", {"--rows=3"});
+  const Outcome missing =
+      RunDataset({"preprocess", "--out=" + Path("out"), Path("y.csv")});
+  EXPECT_EQ(missing.exit_code, 1);
+  EXPECT_THAT(missing.error, HasSubstr("cannot read " + Path("y.csv")));
+  const Outcome no_folder =
+      RunDataset({"preprocess", "--out_dir=" + Path("none"), Path("x.csv")});
+  EXPECT_EQ(no_folder.exit_code, 1);
+  EXPECT_THAT(no_folder.error, HasSubstr("cannot write " + Path("none")));
+  const Outcome full =
+      RunDataset({"synthesize", "--rows=9", "--out=/dev/full"});
+  EXPECT_EQ(full.exit_code, 1);
+  EXPECT_THAT(full.error, HasSubstr("No space left"));
+}
+
+TEST_F(Dataset, EachCommandHasItsOwnHelp) {
+  EXPECT_THAT(Run({"--help"}).out,
+              AllOf(HasSubstr("synthesize"), HasSubstr("preprocess")));
+  EXPECT_THAT(Run({"synthesize", "--help"}).out,
+              AllOf(HasSubstr("--seed"), Not(HasSubstr("--strict"))));
+  EXPECT_THAT(Run({"preprocess", "--help"}).out,
+              AllOf(HasSubstr("--strict"), Not(HasSubstr("--seed"))));
+}
+
+}  // namespace
+}  // namespace requant
