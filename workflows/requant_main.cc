@@ -44,6 +44,10 @@ int RunSummarize(const Args& args) {
 
 int RunDiff(const Args& args) { return Become("graph", "diff_graphs", args); }
 
+int RunFreeze(const Args& args) {
+  return Become("graph", "freeze_graph", args);
+}
+
 int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
@@ -64,6 +68,7 @@ const std::vector<Command>& Commands() {
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
       {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
+      {"freeze", "one graph without variables from a trained model", RunFreeze},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},

@@ -1,0 +1,198 @@
+#include "graph/checkpoint.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "tensorflow/core/framework/tensor_slice.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/protobuf/tensor_bundle.pb.h"
+#include "tensorflow/core/protobuf/trackable_object_graph.pb.h"
+#include "tensorflow/core/util/saved_tensor_slice_util.h"
+#include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
+
+namespace requant {
+
+using tensorflow::BundleEntryProto;
+using tensorflow::BundleReader;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::TensorSlice;
+
+namespace {
+
+// Where TensorFlow 2 keeps the objects that a checkpoint's keys are paths of.
+constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+absl::Status NoCheckpoint(const std::string& prefix) {
+  if (Exists(prefix) && !absl::EndsWith(prefix, "/") &&
+      access((prefix + "/.").c_str(), F_OK)) {
+    return absl::UnimplementedError(absl::StrCat(
+        prefix,
+        " has no .index file beside it: checkpoints of the first format (one "
+        "file) are not read, save it anew with TensorFlow 1.0 or later"));
+  }
+  std::string hint = "name it without the endings .index and .data-…";
+  for (const std::string_view ending : {".index", ".meta"}) {
+    std::string_view shorter = prefix;
+    if (absl::ConsumeSuffix(&shorter, ending) &&
+        Exists(absl::StrCat(shorter, ".index"))) {
+      hint = absl::StrCat("name it ", shorter);
+    }
+  }
+  return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix,
+                                          " (no file ", prefix, ".index); ",
+                                          hint));
+}
+
+struct Slice {
+  TensorShape whole_shape;
+  TensorSlice slice;
+  TensorShape shape;
+};
+
+absl::StatusOr<Slice> ParseSlice(const CheckpointTensor& tensor) {
+  Slice slice;
+  const absl::Status status = tensorflow::checkpoint::ParseShapeAndSlice(
+      tensor.shape_and_slice, &slice.whole_shape, &slice.slice, &slice.shape);
+  if (status.ok()) return slice;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the graph restores \"", tensor.key, "\" as \"", tensor.shape_and_slice,
+      "\", which is no slice of a tensor"));
+}
+
+}  // namespace
+
+Checkpoint::Checkpoint(std::string prefix, std::unique_ptr<BundleReader> reader)
+    : prefix_(std::move(prefix)), reader_(std::move(reader)) {}
+
+Checkpoint::~Checkpoint() = default;
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
+    const std::string& prefix) {
+  if (!Exists(prefix + ".index")) return NoCheckpoint(prefix);
+  auto reader =
+      std::make_unique<BundleReader>(tensorflow::Env::Default(), prefix);
+  if (!reader->status().ok()) {
+    return absl::DataLossError(
+        absl::StrCat(prefix, ".index is damaged or not a checkpoint's index: ",
+                     reader->status().message()));
+  }
+  return std::unique_ptr<Checkpoint>(new Checkpoint(prefix, std::move(reader)));
+}
+
+bool Checkpoint::Contains(const std::string& key) const {
+  return reader_->Contains(key);
+}
+
+std::vector<std::string> Checkpoint::Keys() const {
+  std::vector<std::string> keys;
+  for (reader_->Seek(""); reader_->Valid(); reader_->Next()) {
+    // The header has no name, slices have binary ones.
+    const std::string_view key = reader_->key();
+    if (!key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+          return absl::ascii_isprint(c);
+        })) {
+      keys.emplace_back(key);
+    }
+  }
+  return keys;
+}
+
+absl::StatusOr<BundleEntryProto> Checkpoint::RawEntry(
+    const std::string& key) const {
+  if (!Contains(key)) {
+    return absl::NotFoundError(absl::StrCat("the checkpoint ", prefix_,
+                                            " has no tensor \"", key, "\"",
+                                            DidYouMean(key, Keys())));
+  }
+  BundleEntryProto entry;
+  reader_->Seek(key);
+  if (!reader_->Valid() || reader_->key() != key ||
+      !entry.ParseFromString(std::string(reader_->value())) ||
+      !TensorShape::IsValid(entry.shape()) || entry.size() < 0) {
+    return absl::DataLossError(
+        absl::StrCat("the index of the checkpoint ", prefix_,
+                     " is damaged at the tensor \"", key, "\""));
+  }
+  return entry;
+}
+
+absl::StatusOr<CheckpointEntry> Checkpoint::Find(
+    const CheckpointTensor& tensor) const {
+  REQUANT_ASSIGN_OR_RETURN(const BundleEntryProto raw, RawEntry(tensor.key));
+  CheckpointEntry entry{raw.dtype(), TensorShape(raw.shape()), raw.size()};
+  if (!tensor.shape_and_slice.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(const Slice slice, ParseSlice(tensor));
+    if (!(slice.whole_shape == entry.shape)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the graph restores \"", tensor.key,
+          "\" as a part of a tensor of "
+          "shape ",
+          slice.whole_shape.DebugString(), ", but in the checkpoint ", prefix_,
+          " its shape is ", entry.shape.DebugString()));
+    }
+    entry.shape = slice.shape;
+  }
+  // Strings have lengths beside them; other types take what their elements do,
+  // whatever the index says.
+  const int64_t element = tensorflow::DataTypeSize(entry.dtype);
+  if (element > 0) entry.bytes = entry.shape.num_elements() * element;
+  return entry;
+}
+
+absl::StatusOr<Tensor> Checkpoint::Read(const CheckpointTensor& tensor) const {
+  REQUANT_ASSIGN_OR_RETURN(const CheckpointEntry entry, Find(tensor));
+  Tensor value(entry.dtype, entry.shape);
+  absl::Status status;
+  if (tensor.shape_and_slice.empty()) {
+    status = reader_->Lookup(tensor.key, &value);
+  } else {
+    REQUANT_ASSIGN_OR_RETURN(const Slice slice, ParseSlice(tensor));
+    status = reader_->LookupSlice(tensor.key, slice.slice, &value);
+  }
+  if (status.ok()) return value;
+  return absl::DataLossError(absl::StrCat("cannot read \"", tensor.key,
+                                          "\" from the checkpoint ", prefix_,
+                                          ": ", status.message()));
+}
+
+std::map<std::string, std::string> Checkpoint::KeysOfObjects() const {
+  std::map<std::string, std::string> keys;
+  if (!Contains(kObjectGraphKey)) return keys;
+  const auto value = Read({kObjectGraphKey, ""});
+  tensorflow::TrackableObjectGraph objects;
+  if (!value.ok() || value->dtype() != tensorflow::DT_STRING ||
+      value->NumElements() != 1 ||
+      !objects.ParseFromString(
+          std::string(value->flat<tensorflow::tstring>()(0)))) {
+    return keys;
+  }
+  for (const auto& object : objects.nodes()) {
+    for (const auto& attribute : object.attributes()) {
+      if (!attribute.full_name().empty()) {
+        keys.emplace(attribute.full_name(), attribute.checkpoint_key());
+      }
+    }
+  }
+  return keys;
+}
+
+}  // namespace requant
