@@ -1,11 +1,16 @@
 #include "base/json.h"
 
+#include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace requant {
 namespace {
@@ -50,6 +55,22 @@ std::string JsonString(std::string_view text) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   return quoted + "\"";
+}
+
+std::string JsonNumber(double number) {
+  if (!std::isfinite(number)) return "null";
+  char text[32];
+  const std::to_chars_result end =
+      std::to_chars(text, text + sizeof(text), number);
+  return std::string(text, end.ptr);
+}
+
+std::string JsonObject(
+    const std::vector<std::pair<std::string, std::string>>& members) {
+  const auto format = [](std::string* out, const auto& member) {
+    absl::StrAppend(out, JsonString(member.first), ": ", member.second);
+  };
+  return absl::StrCat("{", absl::StrJoin(members, ", ", format), "}");
 }
 
 }  // namespace requant

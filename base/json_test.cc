@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace requant {
 namespace {
 
@@ -22,6 +24,24 @@ TEST(JsonString, ReplacesWhatIsNotUtf8) {
   EXPECT_EQ(JsonString("\xc0\xaf"), R"("\ufffd\ufffd")");  // overlong
   EXPECT_EQ(JsonString("\xed\xa0\x80"),
             R"("\ufffd\ufffd\ufffd")");  // surrogate
+}
+
+TEST(JsonNumber, IsTheShortestThatReadsBack) {
+  EXPECT_EQ(JsonNumber(0.1), "0.1");
+  EXPECT_EQ(JsonNumber(-3), "-3");
+  EXPECT_EQ(JsonNumber(1.0 / 3), "0.3333333333333333");
+  EXPECT_EQ(JsonNumber(1e300), "1e+300");
+}
+
+TEST(JsonNumber, IsNullForWhatJsonCannotHold) {
+  EXPECT_EQ(JsonNumber(std::numeric_limits<double>::quiet_NaN()), "null");
+  EXPECT_EQ(JsonNumber(-std::numeric_limits<double>::infinity()), "null");
+}
+
+TEST(JsonObject, QuotesNamesAndKeepsValues) {
+  EXPECT_EQ(JsonObject({}), "{}");
+  EXPECT_EQ(JsonObject({{"a\"", "1"}, {"b", "[2]"}}),
+            R"({"a\"": 1, "b": [2]})");
 }
 
 }  // namespace

@@ -203,20 +203,6 @@ std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   return absl::StrCat(", value=", Printable(tensor.DebugString()));
 }
 
-// `members` are pairs of a name and a value that is JSON already.
-std::string JsonObject(
-    const std::vector<std::pair<std::string, std::string>>& members) {
-  return absl::StrCat("{",
-                      absl::StrJoin(Map(members,
-                                        [](const auto& member) {
-                                          return absl::StrCat(
-                                              JsonString(member.first), ": ",
-                                              member.second);
-                                        }),
-                                    ", "),
-                      "}");
-}
-
 template <typename Range, typename Function>
 std::string JsonList(const Range& range, Function function) {
   return absl::StrCat("[", absl::StrJoin(Map(range, function), ", "), "]");

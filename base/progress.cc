@@ -1,0 +1,279 @@
+#include "base/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace requant {
+namespace {
+
+constexpr double kSecondsBetweenDraws = 0.1;
+constexpr double kSecondsBetweenLines = 10;
+// Rates are taken over this long, in steps of a twentieth of it.
+constexpr double kRateWindow = 10;
+constexpr double kSecondsBetweenSamples = kRateWindow / 20;
+
+constexpr int kMinBarWidth = 10;
+constexpr int kMaxBarWidth = 40;
+constexpr int kBarStep = 5;
+
+int TerminalColumns() {
+  int columns = 0;
+  const char* variable = std::getenv("COLUMNS");
+  if (variable != nullptr && absl::SimpleAtoi(variable, &columns) &&
+      columns > 0) {
+    return columns;
+  }
+  struct winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    return size.ws_col;
+  }
+  return 80;
+}
+
+bool StartsCharacter(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+
+int Width(std::string_view text) {
+  return static_cast<int>(
+      std::count_if(text.begin(), text.end(), StartsCharacter));
+}
+
+// The first `width` characters; none is cut in two.
+std::string_view Prefix(std::string_view text, int width) {
+  size_t end = 0;
+  for (; end < text.size(); ++end) {
+    if (StartsCharacter(text[end]) && width-- <= 0) break;
+  }
+  return text.substr(0, end);
+}
+
+// A line stays one line whatever the note says.
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& byte : line) {
+    const unsigned char code = byte;
+    if (code < 0x20 || code == 0x7f) byte = ' ';
+  }
+  return line;
+}
+
+std::string Bar(int width, double share) {
+  const int full = static_cast<int>(share * width);
+  std::string bar(width, ' ');
+  std::fill_n(bar.begin(), full, '=');
+  if (full < width) bar[full] = '>';
+  return absl::StrCat("[", bar, "]");
+}
+
+// `number`, at least 1000 before rounding, with its unit.
+std::string WithUnit(double number) {
+  std::string_view units = "kMGTPE";
+  number /= 1000;
+  // What three digits would round up to 1000 belongs to the next unit.
+  while (number >= 999.5 && units.size() > 1) {
+    number /= 1000;
+    units.remove_prefix(1);
+  }
+  int decimals = number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+  if (number == std::floor(number)) decimals = 0;
+  return absl::StrFormat("%.*f%c", decimals, number, units.front());
+}
+
+}  // namespace
+
+ProgressEnvironment ProgressEnvironment::Stderr() {
+  ProgressEnvironment environment;
+  const char* terminal = std::getenv("TERM");
+  environment.is_terminal = isatty(STDERR_FILENO) != 0 && terminal != nullptr &&
+                            std::string_view(terminal) != "dumb";
+  environment.now = [] {
+    return std::chrono::duration<double>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  environment.time_of_day = [] {
+    return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
+  };
+  environment.columns = TerminalColumns;
+  environment.write = [](std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stderr);
+    std::fflush(stderr);
+  };
+  return environment;
+}
+
+std::string HumanCount(int64_t count) {
+  if (count < 1000) return absl::StrCat(count);
+  return WithUnit(static_cast<double>(count));
+}
+
+std::string HumanRate(double rate) {
+  if (rate >= 999.5) return WithUnit(std::max(rate, 1000.0));
+  return absl::StrFormat("%.*f", rate < 9.995 ? 2 : rate < 99.95 ? 1 : 0, rate);
+}
+
+std::string HumanDuration(double seconds) {
+  // A hundred years, for rates near 0.
+  constexpr double kLongest = 3.2e9;
+  const int64_t whole = std::llround(std::clamp(seconds, 0.0, kLongest));
+  const int64_t minutes = whole / 60;
+  if (minutes < 60) return absl::StrFormat("%d:%02d", minutes, whole % 60);
+  return absl::StrFormat("%d:%02d:%02d", minutes / 60, minutes % 60,
+                         whole % 60);
+}
+
+Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
+    : options_(std::move(options)),
+      environment_(std::move(environment)),
+      start_(environment_.now()),
+      samples_({{start_, 0}}),
+      last_shown_(start_) {}
+
+Progress::~Progress() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Erase();
+}
+
+void Progress::Update(int64_t done, std::string_view note) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finished_) return;
+  const double now = environment_.now();
+  done_ = done;
+  TakeSample(now);
+  const double pause =
+      environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
+  if (now - last_shown_ < pause) return;
+  last_shown_ = now;
+  note_ = OneLine(note);
+  if (environment_.is_terminal) {
+    environment_.write(absl::StrCat("\r", TerminalLine(now), "\x1b[K"));
+    line_is_shown_ = true;
+  } else {
+    environment_.write(PlainLine(now));
+    said_anything_ = true;
+  }
+}
+
+void Progress::Say(std::string_view line) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Erase();
+  environment_.write(absl::StrCat(line, "\n"));
+}
+
+void Progress::Finish() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finished_) return;
+  finished_ = true;
+  Erase();
+  if (!said_anything_) return;
+  const double seconds = environment_.now() - start_;
+  environment_.write(absl::StrCat(
+      environment_.time_of_day(), " ", options_.what, ": done, ",
+      HumanCount(done_), " ", options_.unit, " in ", HumanDuration(seconds),
+      ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
+}
+
+void Progress::TakeSample(double now) {
+  if (now - samples_.back().time < kSecondsBetweenSamples) return;
+  samples_.push_back({now, done_});
+  // Two must stay: a rate needs them, however far apart they are.
+  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
+    samples_.pop_front();
+  }
+}
+
+double Progress::Rate(double now) const {
+  const Sample& oldest = samples_.front();
+  const double seconds = now - oldest.time;
+  if (seconds <= 0) return 0;
+  return static_cast<double>(std::max<int64_t>(0, done_ - oldest.done)) /
+         seconds;
+}
+
+std::string Progress::CountText() const {
+  if (options_.total <= 0) {
+    return absl::StrCat(HumanCount(done_), " ", options_.unit);
+  }
+  return absl::StrCat(HumanCount(done_), " of ", HumanCount(options_.total),
+                      " ", options_.unit);
+}
+
+std::vector<std::string> Progress::Figures(double now) const {
+  const double rate = Rate(now);
+  std::vector<std::string> figures = {CountText(),
+                                      absl::StrCat(HumanRate(rate), "/s")};
+  const int64_t left = options_.total - done_;
+  if (options_.total <= 0) {
+    figures.push_back(HumanDuration(now - start_));
+  } else if (left >= 0 && rate > 0) {
+    figures.push_back(
+        absl::StrCat(HumanDuration(static_cast<double>(left) / rate), " left"));
+  }
+  if (!note_.empty()) figures.push_back(note_);
+  return figures;
+}
+
+std::string Progress::TerminalLine(double now) const {
+  // A character in the last column would move the cursor to the next line.
+  const int room = std::max(0, environment_.columns() - 1);
+  const std::string figures = absl::StrJoin(Figures(now), "  ");
+  if (options_.total <= 0) {
+    const std::string line = absl::StrCat(options_.what, "  ", figures);
+    return std::string(Prefix(line, room));
+  }
+  const double share = std::clamp(
+      static_cast<double>(done_) / static_cast<double>(options_.total), 0.0,
+      1.0);
+  const std::string percent =
+      absl::StrFormat("%3d %%", static_cast<int>(100 * share));
+  const std::string rest = absl::StrCat(percent, "  ", figures);
+  // Two brackets and a blank at either side; in steps of five, so that the bar
+  // keeps its width while the figures change theirs.
+  const int bar =
+      (room - Width(options_.what) - Width(rest) - 4) / kBarStep * kBarStep;
+  const std::string line =
+      bar < kMinBarWidth
+          ? absl::StrCat(options_.what, " ", rest)
+          : absl::StrCat(options_.what, " ",
+                         Bar(std::min(bar, kMaxBarWidth), share), " ", rest);
+  return std::string(Prefix(line, room));
+}
+
+std::string Progress::PlainLine(double now) const {
+  std::vector<std::string> figures = Figures(now);
+  if (options_.total > 0) {
+    absl::StrAppendFormat(&figures.front(), " (%d %%)",
+                          static_cast<int>(std::min<double>(
+                              100, 100.0 * static_cast<double>(done_) /
+                                       static_cast<double>(options_.total))));
+  }
+  return absl::StrCat(environment_.time_of_day(), " ", options_.what, ": ",
+                      absl::StrJoin(figures, ", "), "\n");
+}
+
+void Progress::Erase() {
+  if (line_is_shown_) environment_.write("\r\x1b[K");
+  line_is_shown_ = false;
+}
+
+}  // namespace requant

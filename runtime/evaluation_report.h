@@ -1,0 +1,65 @@
+#ifndef REQUANT_RUNTIME_EVALUATION_REPORT_H_
+#define REQUANT_RUNTIME_EVALUATION_REPORT_H_
+
+// What `requant evaluate` prints.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "runtime/metrics.h"
+#include "runtime/paired_comparison.h"
+
+namespace requant {
+
+struct EvaluationResult {
+  // As the user named them.
+  std::string graph;
+  std::string dataset;
+
+  int64_t records = 0;
+  // Unreadable ones, which were skipped and are not among `records`.
+  int64_t bad_records = 0;
+  int64_t batch_size = 0;
+  int64_t batches = 0;
+
+  // From BatchTimer: what came after the warm-up.
+  int64_t warm_up_batches = 0;
+  int64_t timed_records = 0;
+  double timed_seconds = 0;
+
+  // Unset when the data have no labels.
+  std::optional<Metrics> metrics;
+
+  // With a baseline: its name, its metrics, and the graph against it.
+  std::string baseline;
+  std::optional<Metrics> baseline_metrics;
+  std::optional<Comparison> comparison;
+
+  // Records per second; 0 when nothing was timed.
+  double throughput() const;
+  // Milliseconds per full batch at that throughput.
+  double latency() const;
+};
+
+// The end of the published recipe's log, line for line as scripts parse it:
+// numbers are rounded to so many decimals and written without trailing zeros
+// ("3.98"), as the original has them. The two lines on accuracy are left out
+// when there is none.
+std::string LogTail(const EvaluationResult& result);
+
+// What the log tail has no lines for: AUC, log loss, RMSE, and, if there are
+// any, bad records and NaN or infinite predictions. One line each, ending in a
+// newline; empty if there is nothing to say.
+std::string FurtherMetrics(const EvaluationResult& result);
+
+// A few lines on the graph against its baseline; empty without one.
+std::string ComparisonText(const EvaluationResult& result);
+
+// Everything, as one JSON object and a newline. What is not known, and numbers
+// that JSON cannot hold, are null.
+std::string EvaluationJson(const EvaluationResult& result);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_EVALUATION_REPORT_H_
