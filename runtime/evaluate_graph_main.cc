@@ -162,11 +162,11 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
       });
     }
   };
-  const absl::StatusOr<WorkerEvent> last =
+  const absl::StatusOr<JobResult> result =
       RunInWorker(request, options, on_event);
   progress.Finish();
-  if (!last.ok()) return last.status();
-  return last->evaluate_result();
+  if (!result.ok()) return result.status();
+  return result->evaluate();
 }
 
 void Print(const EvaluationResult& result) {
