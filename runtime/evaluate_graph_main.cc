@@ -156,10 +156,7 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
                                                            100 * now.accuracy())
                                          : "");
     } else if (event.has_warning()) {
-      progress.Interrupt([&] {
-        std::fprintf(stderr, "%s: warning: %s\n", kProgram,
-                     event.warning().c_str());
-      });
+      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
     }
   };
   const absl::StatusOr<JobResult> result =
@@ -172,7 +169,7 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
 void Print(const EvaluationResult& result) {
   const std::string text =
       FLAGS_format == "json"
-          ? JsonReport(result)
+          ? EvaluationJson(result)
           : absl::StrCat(FurtherMetrics(result), ComparisonText(result),
                          LogTail(result));
   std::fputs(text.c_str(), stdout);

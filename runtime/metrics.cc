@@ -277,6 +277,13 @@ absl::Status MetricAccumulator::Merge(const MetricAccumulator& other) {
   return absl::OkStatus();
 }
 
+std::optional<double> MetricAccumulator::accuracy() const {
+  if (records_ == 0 || format_.kind == PredictionKind::kValue) {
+    return std::nullopt;
+  }
+  return static_cast<double>(correct_) / static_cast<double>(records_);
+}
+
 Metrics MetricAccumulator::Result() const {
   Metrics metrics;
   metrics.records = records_;
@@ -293,7 +300,7 @@ Metrics MetricAccumulator::Result() const {
                   (records * static_cast<double>(format_.values_per_record)));
     return metrics;
   }
-  metrics.accuracy = static_cast<double>(correct_) / records;
+  metrics.accuracy = accuracy();
   metrics.auc = auc_.Result();
   if (improbable_records_ == 0) metrics.log_loss = log_loss_.value() / records;
   return metrics;

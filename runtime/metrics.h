@@ -108,6 +108,9 @@ class MetricAccumulator {
 
   Metrics Result() const;
 
+  // As Result has it, at once: AUC takes its time.
+  std::optional<double> accuracy() const;
+
  private:
   explicit MetricAccumulator(const PredictionFormat& format)
       : format_(format) {}

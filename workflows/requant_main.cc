@@ -48,11 +48,16 @@ int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
 
+int RunEvaluate(const Args& args) {
+  return Become("runtime", "evaluate_graph", args);
+}
+
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
       {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
+      {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},

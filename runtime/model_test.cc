@@ -1,0 +1,106 @@
+#include "runtime/model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "graph/graph_io.h"
+#include "graph/testing.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+using testing::HasSubstr;
+
+constexpr char kDouble[] = R"pb(
+  node {
+    name: "import/x"
+    op: "Placeholder"
+    attr {
+      key: "dtype"
+      value { type: DT_FLOAT }
+    }
+  }
+  node {
+    name: "twice"
+    op: "AddV2"
+    input: "import/x"
+    input: "import/x"
+    attr {
+      key: "T"
+      value { type: DT_FLOAT }
+    }
+  }
+)pb";
+
+std::string GraphFile(const std::string& name, const std::string& text) {
+  const std::string path = testing::TempDir() + "/" + name;
+  EXPECT_TRUE(WriteGraph(GraphFromText(text), path, GraphFormat::kBinary).ok());
+  return path;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path) {
+  ModelSpec spec;
+  spec.set_path(path);
+  return Model::Load(spec, {});
+}
+
+TEST(Model, RunsAGraphFromAFile) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto function =
+      ModelFunction::Make(model->get(), {"import/x:0"}, {"twice:0"});
+  ASSERT_TRUE(function.ok()) << function.status();
+  Tensor x(21.f);
+  std::vector<Tensor> outputs;
+  ASSERT_TRUE((*function)->Run({x}, &outputs).ok());
+  EXPECT_EQ(outputs[0].scalar<float>()(), 42.f);
+}
+
+TEST(Model, FindsNamesWithAndWithoutTheImportPrefix) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  EXPECT_EQ(*(*model)->InputTensor("x"), "import/x:0");
+  EXPECT_EQ(*(*model)->InputTensor("import/x:0"), "import/x:0");
+  EXPECT_EQ(*(*model)->OutputTensor("import/twice"), "twice:0");
+}
+
+TEST(Model, SuggestsANameForOneThatIsMissing) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  EXPECT_THAT((*model)->OutputTensor("twise").status().message(),
+              testing::AllOf(HasSubstr("has no node \"twise\""),
+                             HasSubstr("did you mean \"twice\"")));
+  // Only placeholders are suggested as inputs.
+  EXPECT_THAT((*model)->InputTensor("twise").status().message(),
+              testing::Not(HasSubstr("did you mean \"twice\"")));
+}
+
+TEST(Model, RefusesAFeedOfAnotherType) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  EXPECT_TRUE(
+      (*model)->CheckInputType("import/x:0", tensorflow::DT_FLOAT).ok());
+  EXPECT_THAT(
+      (*model)->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
+      HasSubstr("takes float, but the dataset feeds int64"));
+}
+
+TEST(Model, SaysWhyAGraphIsRefused) {
+  const auto model = Load(GraphFile("broken.pb", R"pb(
+    node { name: "a" op: "NoSuchOp" }
+  )pb"));
+  EXPECT_THAT(model.status().message(),
+              testing::AllOf(HasSubstr("broken.pb"), HasSubstr("NoSuchOp")));
+}
+
+TEST(Model, SaysWhenThereIsNoFile) {
+  EXPECT_THAT(Load("no/such/graph.pb").status().message(),
+              HasSubstr("no/such/graph.pb"));
+}
+
+}  // namespace
+}  // namespace requant
