@@ -42,6 +42,17 @@ cc_library(
         "-lpthread",
     ],
 )
+
+# libtensorflow_framework exports the zlib that it was built with.
+cc_library(
+    name = "zlib",
+    hdrs = [
+        "include/external/zlib/zconf.h",
+        "include/external/zlib/zlib.h",
+    ],
+    includes = ["include/external/zlib"],
+    deps = [":framework"],
+)
 """
 
 def _tensorflow_repository(ctx):

@@ -1,0 +1,264 @@
+#include "runtime/datasets/batch_source.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/machine.h"
+#include "base/status_macros.h"
+#include "runtime/datasets/chunk_pipeline.h"
+#include "runtime/datasets/column.h"
+#include "runtime/datasets/input_file.h"
+#include "runtime/datasets/tfrecord_source.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+// Chunks are as large as batches, which are then handed out as they are
+// decoded, except where that would be too small to be worth a thread's turn or
+// so large that few threads share the work.
+constexpr int64_t kMinChunkRows = 64;
+constexpr int64_t kMaxChunkRows = 4096;
+
+int64_t ChunkRows(int64_t batch_size) {
+  if (batch_size >= kMinChunkRows) return std::min(batch_size, kMaxChunkRows);
+  return (kMinChunkRows + batch_size - 1) / batch_size * batch_size;
+}
+
+std::string NameFiles(const std::vector<std::string>& files) {
+  constexpr size_t kMostNamed = 3;
+  if (files.size() <= kMostNamed) return absl::StrJoin(files, ", ");
+  return absl::StrCat(files[0], " and ", files.size() - 1, " other files");
+}
+
+absl::Status CheckOptions(const BatchOptions& options) {
+  if (options.batch_size < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the batch size is ", options.batch_size, "; it is at least 1"));
+  }
+  if (options.max_records < 0 || options.max_bad_records < 0 ||
+      options.threads < 0 || options.prefetch < 0) {
+    return absl::InvalidArgumentError(
+        "max_records, max_bad_records, threads and prefetch are at least 0");
+  }
+  return absl::OkStatus();
+}
+
+class PipelinedBatchSource : public BatchSource {
+ public:
+  PipelinedBatchSource(const DatasetSpec& spec, const BatchOptions& options,
+                       std::vector<std::string> files,
+                       std::vector<Column> columns,
+                       std::unique_ptr<ChunkSource> source)
+      : spec_(spec),
+        options_(options),
+        files_(std::move(files)),
+        columns_(std::move(columns)),
+        pipeline_(std::make_unique<ChunkPipeline>(std::move(source),
+                                                  PipelineOptions(options))) {}
+
+  absl::StatusOr<bool> Next(Batch* batch) override {
+    if (result_.ok() && *result_) {
+      result_ = Assemble(batch);
+      // Nothing more is asked for.
+      if (!result_.ok() || !*result_) pipeline_ = nullptr;
+    }
+    return result_;
+  }
+
+  int64_t bad_records() const override { return bad_records_; }
+
+ private:
+  // Rows of one chunk that belong to a batch.
+  struct Piece {
+    std::shared_ptr<const Chunk> chunk;
+    int64_t begin = 0;
+    int64_t count = 0;
+  };
+
+  static ChunkPipeline::Options PipelineOptions(const BatchOptions& options) {
+    constexpr int kMostThreads = 64;
+    ChunkPipeline::Options result;
+    result.threads =
+        std::min(kMostThreads, options.threads > 0 ? options.threads
+                                                   : ReadCoreLimits().usable());
+    result.chunk_rows = ChunkRows(options.batch_size);
+    const int64_t batches = std::max(1, options.prefetch);
+    result.max_rows_ahead = options.batch_size > kMaxElements / batches
+                                ? kMaxElements
+                                : options.batch_size * batches;
+    return result;
+  }
+
+  absl::StatusOr<bool> Assemble(Batch* batch) {
+    *batch = Batch();
+    int64_t wanted = options_.batch_size;
+    if (options_.max_records > 0) {
+      wanted = std::min(wanted, options_.max_records - good_records_);
+    }
+    std::vector<Piece> pieces;
+    while (batch->size < wanted) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, FindGoodRow());
+      if (!more) break;
+      if (pieces.empty()) batch->first_record = record_;
+      const int64_t count =
+          std::min(GoodRowsEnd() - row_, wanted - batch->size);
+      pieces.push_back({chunk_, row_, count});
+      row_ += count;
+      record_ += count;
+      batch->size += count;
+    }
+    good_records_ += batch->size;
+    if (good_records_ == 0) return NoRecords();
+    if (batch->size == 0) return false;
+    REQUANT_RETURN_IF_ERROR(FillTensors(pieces, batch));
+    return true;
+  }
+
+  // Leads row_ to a good row, in this chunk or a later one; false at the end.
+  absl::StatusOr<bool> FindGoodRow() {
+    for (;;) {
+      if (chunk_ == nullptr || row_ == chunk_->rows) {
+        REQUANT_ASSIGN_OR_RETURN(chunk_, pipeline_->Next());
+        row_ = 0;
+        next_bad_ = 0;
+        if (chunk_ == nullptr) return false;
+      } else if (row_ == GoodRowsEnd()) {
+        REQUANT_RETURN_IF_ERROR(SkipBadRow(chunk_->bad[next_bad_++].message));
+        ++row_;
+        ++record_;
+      } else {
+        return true;
+      }
+    }
+  }
+
+  // The next bad row, or the chunk's end.
+  int64_t GoodRowsEnd() const {
+    return next_bad_ < chunk_->bad.size() ? chunk_->bad[next_bad_].row
+                                          : chunk_->rows;
+  }
+
+  absl::Status SkipBadRow(const std::string& message) {
+    if (bad_records_ == options_.max_bad_records) {
+      return absl::DataLossError(
+          bad_records_ == 0
+              ? message
+              : absl::StrCat(message, "; ", bad_records_,
+                             " bad records before it were skipped, as many as "
+                             "allowed"));
+    }
+    ++bad_records_;
+    if (options_.on_bad_record) options_.on_bad_record(message);
+    return absl::OkStatus();
+  }
+
+  absl::Status NoRecords() const {
+    if (bad_records_ == 0) {
+      return absl::NotFoundError(
+          absl::StrCat("no records in ", NameFiles(files_)));
+    }
+    return absl::DataLossError(absl::StrCat("no readable records in ",
+                                            NameFiles(files_), ": ",
+                                            bad_records_, " bad ones"));
+  }
+
+  absl::StatusOr<Tensor> Join(const std::vector<Piece>& pieces, int64_t size,
+                              int column) const {
+    if (pieces.size() == 1 && pieces[0].count == pieces[0].chunk->rows) {
+      return pieces[0].chunk->columns[column];
+    }
+    REQUANT_ASSIGN_OR_RETURN(Tensor joined,
+                             AllocateRows(columns_[column], size));
+    int64_t row = 0;
+    for (const Piece& piece : pieces) {
+      CopyRows(columns_[column], piece.chunk->columns[column], piece.begin,
+               piece.count, &joined, row);
+      row += piece.count;
+    }
+    return joined;
+  }
+
+  absl::Status FillTensors(const std::vector<Piece>& pieces,
+                           Batch* batch) const {
+    for (int i = 0; i < spec_.input_size(); ++i) {
+      REQUANT_ASSIGN_OR_RETURN(Tensor tensor, Join(pieces, batch->size, i));
+      if (spec_.input(i).feed_shape_size() > 0) {
+        REQUANT_ASSIGN_OR_RETURN(tensor,
+                                 Reshape(tensor, spec_.input(i).feed_shape()));
+      }
+      batch->inputs.push_back(std::move(tensor));
+    }
+    if (spec_.has_label()) {
+      REQUANT_ASSIGN_OR_RETURN(batch->labels,
+                               Join(pieces, batch->size, spec_.input_size()));
+    }
+    return absl::OkStatus();
+  }
+
+  // CheckFeedShape has seen to it that it fits.
+  static absl::StatusOr<Tensor> Reshape(const Tensor& tensor,
+                                        absl::Span<const int64_t> feed_shape) {
+    int64_t rest = tensor.NumElements();
+    for (const int64_t size : feed_shape) {
+      if (size > 0) rest /= size;
+    }
+    std::vector<int64_t> sizes(feed_shape.begin(), feed_shape.end());
+    std::replace(sizes.begin(), sizes.end(), int64_t{-1}, rest);
+    tensorflow::TensorShape shape;
+    REQUANT_RETURN_IF_ERROR(
+        tensorflow::TensorShape::BuildTensorShape(sizes, &shape));
+    Tensor reshaped;
+    if (reshaped.CopyFrom(tensor, shape)) return reshaped;
+    return absl::InternalError("a feed_shape does not fit its batch");
+  }
+
+  const DatasetSpec spec_;
+  const BatchOptions options_;
+  const std::vector<std::string> files_;
+  const std::vector<Column> columns_;
+  std::unique_ptr<ChunkPipeline> pipeline_;
+
+  // Of the last Assemble.
+  absl::StatusOr<bool> result_ = true;
+  std::shared_ptr<const Chunk> chunk_;
+  // The next row of chunk_, and its number in all files.
+  int64_t row_ = 0;
+  int64_t record_ = 0;
+  // Into chunk_->bad: the first one not yet passed.
+  size_t next_bad_ = 0;
+  int64_t good_records_ = 0;
+  int64_t bad_records_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
+    const DatasetSpec& spec, const BatchOptions& options) {
+  REQUANT_RETURN_IF_ERROR(CheckOptions(options));
+  REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
+  std::vector<std::string> files;
+  std::unique_ptr<ChunkSource> source;
+  switch (spec.source_case()) {
+    case DatasetSpec::kTfrecord:
+      files.assign(spec.tfrecord().files().begin(),
+                   spec.tfrecord().files().end());
+      break;
+    case DatasetSpec::kInGraph:
+      return absl::InvalidArgumentError(
+          "an in_graph source is read by its graph");
+    default:
+      return absl::InvalidArgumentError("the dataset has no source");
+  }
+  for (const std::string& file : files) {
+    REQUANT_RETURN_IF_ERROR(CheckReadable(file));
+  }
+  REQUANT_ASSIGN_OR_RETURN(source, OpenTfRecords(files, columns));
+  return std::make_unique<PipelinedBatchSource>(
+      spec, options, std::move(files), std::move(columns), std::move(source));
+}
+
+}  // namespace requant

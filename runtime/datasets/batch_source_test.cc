@@ -1,0 +1,188 @@
+#include "runtime/datasets/batch_source.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "runtime/datasets/testing.h"
+
+namespace requant {
+namespace {
+
+using Strings = std::vector<std::string>;
+
+// A file of `count` records whose x is their number.
+std::string RecordsFile(const std::string& name, int count, int first = 0) {
+  std::string bytes;
+  for (int i = first; i < first + count; ++i) {
+    bytes += RecordBytes(SmallExample(i, i % 2));
+  }
+  return WriteTestFile(name, bytes);
+}
+
+DatasetSpec SmallSpec(const Strings& files) {
+  DatasetSpec spec = SpecFromText(R"(
+    input { feature: "x" placeholder: "p" dtype: "float" }
+    label { feature: "label" dtype: "int64" })");
+  spec.mutable_tfrecord();
+  for (const std::string& file : files)
+    spec.mutable_tfrecord()->add_files(file);
+  return spec;
+}
+
+Strings Numbers(int count) {
+  Strings numbers;
+  for (int i = 0; i < count; ++i) numbers.push_back(absl::StrCat(i));
+  return numbers;
+}
+
+BatchOptions WithBatchSize(int64_t size) {
+  BatchOptions options;
+  options.batch_size = size;
+  return options;
+}
+
+TEST(BatchSource, GivesRecordsInOrderWhateverTheThreadsAndBatches) {
+  const DatasetSpec spec =
+      SmallSpec({RecordsFile("order_a", 700), RecordsFile("order_b", 1, 700),
+                 RecordsFile("order_c", 1000, 701)});
+  for (const int threads : {1, 3}) {
+    for (const int batch_size : {1, 7, 64, 100, 5000}) {
+      BatchOptions options = WithBatchSize(batch_size);
+      options.threads = threads;
+      options.prefetch = threads - 1;
+      const ReadResult result = ReadAll(spec, options);
+      ASSERT_EQ(result.status, absl::OkStatus());
+      EXPECT_EQ(result.Values(0), Numbers(1701)) << batch_size;
+      int64_t first = 0;
+      for (const Batch& batch : result.batches) {
+        EXPECT_EQ(batch.first_record, first);
+        EXPECT_EQ(batch.size, std::min<int64_t>(batch_size, 1701 - first));
+        ASSERT_EQ(batch.labels.shape(), tensorflow::TensorShape({batch.size}));
+        EXPECT_EQ(batch.labels.flat<int64_t>()(0), first % 2);
+        first += batch.size;
+      }
+    }
+  }
+}
+
+TEST(BatchSource, EndsAfterMaxRecordsAndSeesNoErrorBehindThem) {
+  const std::string file = WriteTestFile(
+      "max_records", RecordBytes(SmallExample(0, 0)) +
+                         RecordBytes(SmallExample(1, 1)) + "garbage");
+  BatchOptions options = WithBatchSize(10);
+  options.max_records = 2;
+  const ReadResult result = ReadAll(SmallSpec({file}), options);
+  EXPECT_EQ(result.status, absl::OkStatus());
+  EXPECT_EQ(result.Values(0), Numbers(2));
+}
+
+TEST(BatchSource, SkipsAndCountsBadRecordsUpToTheLimit) {
+  std::string bytes;
+  for (int i = 0; i < 10; ++i) {
+    std::string record = RecordBytes(SmallExample(i, 0));
+    if (i == 0 || i == 5 || i == 9) record.back() ^= 1;
+    bytes += record;
+  }
+  const DatasetSpec spec = SmallSpec({WriteTestFile("skips", bytes)});
+  BatchOptions options = WithBatchSize(4);
+  options.max_bad_records = 3;
+  ReadResult result = ReadAll(spec, options);
+  ASSERT_EQ(result.status, absl::OkStatus());
+  EXPECT_EQ(result.Values(0), (Strings{"1", "2", "3", "4", "6", "7", "8"}));
+  ASSERT_EQ(result.batches.size(), 2);
+  EXPECT_EQ(result.batches[0].first_record, 1);
+  EXPECT_EQ(result.batches[1].first_record, 6);
+  EXPECT_EQ(result.bad_records, 3);
+  EXPECT_EQ(result.bad_messages.size(), 3);
+
+  options.max_bad_records = 2;
+  result = ReadAll(spec, options);
+  EXPECT_TRUE(absl::IsDataLoss(result.status));
+  EXPECT_EQ(result.status.message(),
+            absl::StrCat(spec.tfrecord().files(0),
+                         ": record 9 (counting from 0): the checksum of its "
+                         "data is wrong; 2 bad records before it were skipped, "
+                         "as many as allowed"));
+}
+
+TEST(BatchSource, RepeatsItsErrorAndItsEnd) {
+  auto source = OpenBatchSource(SmallSpec({RecordsFile("repeats", 1)}), {});
+  ASSERT_TRUE(source.ok());
+  Batch batch;
+  EXPECT_TRUE(*(*source)->Next(&batch));
+  EXPECT_FALSE(*(*source)->Next(&batch));
+  EXPECT_FALSE(*(*source)->Next(&batch));
+
+  source = OpenBatchSource(SmallSpec({WriteTestFile("text", "some text")}), {});
+  ASSERT_TRUE(source.ok());
+  const absl::Status status = (*source)->Next(&batch).status();
+  EXPECT_FALSE(status.ok());
+  EXPECT_EQ((*source)->Next(&batch).status(), status);
+}
+
+TEST(BatchSource, CanBeLeftAtAnyTime) {
+  const DatasetSpec spec = SmallSpec({RecordsFile("left", 5000)});
+  for (int batches = 0; batches < 5; ++batches) {
+    auto source = OpenBatchSource(spec, WithBatchSize(64));
+    ASSERT_TRUE(source.ok());
+    Batch batch;
+    for (int i = 0; i < batches; ++i) ASSERT_TRUE(*(*source)->Next(&batch));
+  }
+}
+
+TEST(BatchSource, RefusesFilesWithoutRecords) {
+  const std::string empty = WriteTestFile("empty", "");
+  ReadResult result = ReadAll(SmallSpec({empty, empty}));
+  EXPECT_EQ(result.status.message(),
+            absl::StrCat("no records in ", empty, ", ", empty));
+
+  std::string bad = RecordBytes("x");
+  BatchOptions options;
+  options.max_bad_records = 5;
+  bad.back() ^= 1;
+  const std::string file = WriteTestFile("all_bad", bad + bad);
+  result = ReadAll(SmallSpec({file}), options);
+  EXPECT_EQ(result.status.message(),
+            absl::StrCat("no readable records in ", file, ": 2 bad ones"));
+}
+
+TEST(BatchSource, FeedsAWholeBatchInAnotherShape) {
+  const std::string file = WriteTestFile(
+      "feed_shape",
+      RecordBytes(ExampleBytes(
+          R"(features { feature { key: "x" value { int64_list {
+             value: [1, 2, 3, 4] } } } })")) +
+          RecordBytes(ExampleBytes(
+              R"(features { feature { key: "x" value { int64_list {
+                 value: [5, 6, 7, 8] } } } })")));
+  DatasetSpec spec = SpecFromText(R"(
+    input { feature: "x" placeholder: "p" dtype: "int64" shape: 4
+            feed_shape: [-1, 2] })");
+  spec.mutable_tfrecord()->add_files(file);
+  const ReadResult result = ReadAll(spec);
+  ASSERT_EQ(result.status, absl::OkStatus());
+  ASSERT_EQ(result.batches.size(), 1);
+  EXPECT_EQ(result.batches[0].inputs[0].shape(),
+            tensorflow::TensorShape({4, 2}));
+  EXPECT_EQ(result.batches[0].labels.NumElements(), 0);
+  EXPECT_EQ(result.Values(0),
+            (Strings{"1", "2", "3", "4", "5", "6", "7", "8"}));
+}
+
+TEST(BatchSource, RefusesWhatItCannotOpen) {
+  EXPECT_EQ(ReadAll(SmallSpec({"/nowhere"})).status.message(),
+            "cannot read /nowhere: No such file or directory");
+  EXPECT_EQ(ReadAll(SmallSpec({"/"})).status.message(),
+            "cannot read /: Is a directory");
+  EXPECT_FALSE(ReadAll(SpecFromText("in_graph { files: 'x' }")).status.ok());
+  EXPECT_FALSE(ReadAll(SpecFromText("")).status.ok());
+  EXPECT_FALSE(ReadAll(SmallSpec({RecordsFile("size", 1)}), WithBatchSize(0))
+                   .status.ok());
+}
+
+}  // namespace
+}  // namespace requant
