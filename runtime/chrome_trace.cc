@@ -19,6 +19,10 @@ namespace {
 // The row of the batches, above the threads.
 constexpr int kBatchRow = 0;
 
+std::string Microseconds(int64_t nanoseconds) {
+  return absl::StrFormat("%.3f", 1e-3 * static_cast<double>(nanoseconds));
+}
+
 }  // namespace
 
 ChromeTrace::ChromeTrace(std::function<void(std::string_view text)> write)
@@ -101,10 +105,6 @@ void ChromeTrace::WriteEvent(
     const std::vector<std::pair<std::string, std::string>>& event) {
   write_(absl::StrCat(is_first_ ? "\n" : ",\n", JsonObject(event)));
   is_first_ = false;
-}
-
-std::string ChromeTrace::Microseconds(int64_t nanoseconds) const {
-  return absl::StrFormat("%.3f", 1e-3 * static_cast<double>(nanoseconds));
 }
 
 }  // namespace requant

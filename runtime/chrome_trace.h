@@ -40,7 +40,6 @@ class ChromeTrace {
   void NameRow(int process, int row, const std::string& name);
   void WriteEvent(
       const std::vector<std::pair<std::string, std::string>>& event);
-  std::string Microseconds(int64_t nanoseconds) const;
 
   const std::function<void(std::string_view)> write_;
   bool is_first_ = true;
