@@ -31,7 +31,6 @@ constexpr double kSecondsBetweenLines = 10;
 constexpr double kRateWindow = 10;
 constexpr double kSecondsBetweenSamples = kRateWindow / 20;
 
-constexpr int kMinBarWidth = 10;
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
@@ -83,6 +82,16 @@ std::string Bar(int width, double share) {
   std::fill_n(bar.begin(), full, '=');
   if (full < width) bar[full] = '>';
   return absl::StrCat("[", bar, "]");
+}
+
+// `line` with as many of the figures as fit whole.
+std::string FitFigures(std::string line,
+                       const std::vector<std::string>& figures, int room) {
+  for (const std::string& figure : figures) {
+    if (Width(line) + 2 + Width(figure) > room) break;
+    absl::StrAppend(&line, "  ", figure);
+  }
+  return std::string(Prefix(line, room));
 }
 
 // `number`, at least 1000 before rounding, with its unit.
@@ -214,8 +223,14 @@ std::string Progress::CountText() const {
   if (options_.total <= 0) {
     return absl::StrCat(HumanCount(done_), " ", options_.unit);
   }
-  return absl::StrCat(HumanCount(done_), " of ", HumanCount(options_.total),
-                      " ", options_.unit);
+  return absl::StrCat(HumanCount(done_), "/", HumanCount(options_.total), " ",
+                      options_.unit);
+}
+
+double Progress::Share() const {
+  return std::clamp(
+      static_cast<double>(done_) / static_cast<double>(options_.total), 0.0,
+      1.0);
 }
 
 std::vector<std::string> Progress::Figures(double now) const {
@@ -236,27 +251,21 @@ std::vector<std::string> Progress::Figures(double now) const {
 std::string Progress::TerminalLine(double now) const {
   // A character in the last column would move the cursor to the next line.
   const int room = std::max(0, environment_.columns() - 1);
-  const std::string figures = absl::StrJoin(Figures(now), "  ");
+  const std::vector<std::string> figures = Figures(now);
   if (options_.total <= 0) {
-    const std::string line = absl::StrCat(options_.what, "  ", figures);
-    return std::string(Prefix(line, room));
+    return FitFigures(options_.what, figures, room);
   }
-  const double share = std::clamp(
-      static_cast<double>(done_) / static_cast<double>(options_.total), 0.0,
-      1.0);
+  const double share = Share();
   const std::string percent =
-      absl::StrFormat("%3d %%", static_cast<int>(100 * share));
-  const std::string rest = absl::StrCat(percent, "  ", figures);
-  // Two brackets and a blank at either side; in steps of five, so that the bar
-  // keeps its width while the figures change theirs.
-  const int bar =
-      (room - Width(options_.what) - Width(rest) - 4) / kBarStep * kBarStep;
-  const std::string line =
-      bar < kMinBarWidth
-          ? absl::StrCat(options_.what, " ", rest)
-          : absl::StrCat(options_.what, " ",
-                         Bar(std::min(bar, kMaxBarWidth), share), " ", rest);
-  return std::string(Prefix(line, room));
+      absl::StrFormat(" %3d %%", static_cast<int>(100 * share));
+  const int used = Width(absl::StrCat(options_.what, " []", percent, "  ",
+                                      absl::StrJoin(figures, "  ")));
+  // In steps, so that the bar keeps its width while the figures change theirs.
+  const int bar = std::min((room - used) / kBarStep * kBarStep, kMaxBarWidth);
+  const std::string begin =
+      bar < kBarStep ? options_.what
+                     : absl::StrCat(options_.what, " ", Bar(bar, share));
+  return FitFigures(absl::StrCat(begin, percent), figures, room);
 }
 
 std::string Progress::PlainLine(double now) const {

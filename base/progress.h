@@ -10,7 +10,7 @@
 // On a terminal one line of stderr is rewritten in place, at most ten times a
 // second, and erased at the end:
 //
-//   evaluating [======>       ] 45 %  900k of 2M records  312k/s  0:03 left
+//   evaluating [======>       ]  45 %  900k/2M records  312k/s  0:03 left
 //
 // Elsewhere, in a log file say, there is a plain line with the time of day
 // every ten seconds, so that work done sooner says nothing at all.
@@ -87,6 +87,8 @@ class Progress {
   // "312k/s", "0:03 left" and the note, as far as they are known.
   std::vector<std::string> Figures(double now) const;
   std::string CountText() const;
+  // Of the total, from 0 to 1.
+  double Share() const;
   void Erase();
 
   const ProgressOptions options_;

@@ -72,9 +72,10 @@ TEST_F(ProgressTest, RewritesOneLineOnATerminal) {
   Progress progress({"evaluating", "records", 2000000}, Environment(true));
   now_ += 2;
   progress.Update(500000, "accuracy 77.5 %");
-  EXPECT_EQ(writes_, std::vector<std::string>(
-                         {"\revaluating  25 %  500k of 2M records  250k/s  "
-                          "0:06 left  accuracy 77.5 %\x1b[K"}));
+  EXPECT_EQ(writes_,
+            std::vector<std::string>(
+                {"\revaluating [=>   ]  25 %  500k/2M records  250k/s  "
+                 "0:06 left  accuracy 77.5 %\x1b[K"}));
 }
 
 TEST_F(ProgressTest, FillsTheRoomLeftWithABar) {
@@ -82,7 +83,7 @@ TEST_F(ProgressTest, FillsTheRoomLeftWithABar) {
   now_ += 2;
   progress.Update(500000);
   EXPECT_EQ(writes_.at(0),
-            "\revaluating [=====>              ]  25 %  500k of 2M records  "
+            "\revaluating [=====>              ]  25 %  500k/2M records  "
             "250k/s  0:06 left\x1b[K");
 }
 
@@ -97,19 +98,29 @@ TEST_F(ProgressTest, FollowsTheTerminalsWidth) {
   columns_ = 1000;
   now_ += 1;
   progress.Update(2000000);
-  EXPECT_EQ(writes_.at(0), "\revaluating  25 %  5\x1b[K");
+  EXPECT_EQ(writes_.at(0), "\revaluating  25 %\x1b[K");
   EXPECT_EQ(writes_.at(1), "\r\x1b[K");
   EXPECT_TRUE(absl::StrContains(
       writes_.at(2), absl::StrCat("[", std::string(40, '='), "] 100 %")))
       << writes_.at(2);
 }
 
-TEST_F(ProgressTest, CutsNoCharacterInTwo) {
-  Progress progress({"x", "y"}, Environment(true));
+TEST_F(ProgressTest, LeavesOutWhatDoesNotFitWhole) {
+  Progress progress({"evaluating", "records", 2000000}, Environment(true));
+  columns_ = 60;
   now_ += 1;
-  columns_ = 26;
-  progress.Update(1, "ab\xc3\xa4\xc3\xb6");
-  EXPECT_EQ(writes_.at(0), "\rx  1 y  1.00/s  0:01  ab\xc3\xa4\x1b[K");
+  progress.Update(500000, "accuracy 77.5 %");
+  EXPECT_EQ(writes_.at(0),
+            "\revaluating  25 %  500k/2M records  500k/s  0:03 left\x1b[K");
+}
+
+// Four characters of six bytes.
+TEST_F(ProgressTest, CutsNoCharacterInTwo) {
+  Progress progress({"ab\xc3\xa4\xc3\xb6", "y"}, Environment(true));
+  now_ += 1;
+  columns_ = 4;
+  progress.Update(1);
+  EXPECT_EQ(writes_.at(0), "\rab\xc3\xa4\x1b[K");
 }
 
 TEST_F(ProgressTest, StaysOneLineWhateverTheNote) {
@@ -134,12 +145,11 @@ TEST_F(ProgressTest, WritesAPlainLineEveryTenSecondsElsewhere) {
     now_ += 1;
     progress.Update(100 * i, "accuracy 77.5 %");
   }
-  EXPECT_EQ(writes_,
-            std::vector<std::string>(
-                {"12:34:56 evaluating: 1k of 4k records (25 %), 100/s, "
-                 "0:30 left, accuracy 77.5 %\n",
-                 "12:34:56 evaluating: 2k of 4k records (50 %), 100/s, "
-                 "0:20 left, accuracy 77.5 %\n"}));
+  EXPECT_EQ(writes_, std::vector<std::string>(
+                         {"12:34:56 evaluating: 1k/4k records (25 %), 100/s, "
+                          "0:30 left, accuracy 77.5 %\n",
+                          "12:34:56 evaluating: 2k/4k records (50 %), 100/s, "
+                          "0:20 left, accuracy 77.5 %\n"}));
 }
 
 TEST_F(ProgressTest, SaysNothingOfShortWorkElsewhere) {
@@ -215,7 +225,7 @@ TEST_F(ProgressTest, StaysFullBeyondTheTotal) {
   now_ += 1;
   progress.Update(150);
   EXPECT_EQ(writes_.at(0),
-            "\revaluating [==============================] 100 %  150 of 100 "
+            "\revaluating [===================================] 100 %  150/100 "
             "records  150/s\x1b[K");
 }
 

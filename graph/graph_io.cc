@@ -24,6 +24,7 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/text_format.h"
+#include "graph/gzip.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
@@ -229,8 +230,10 @@ absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
                              ReadSavedModel(directory, tags));
     return std::move(*meta.mutable_graph_def());
   }
-  REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                           ReadFile(path, kMaxGraphBytes));
+  REQUANT_ASSIGN_OR_RETURN(std::string content, ReadFile(path, kMaxGraphBytes));
+  if (IsGzipped(content)) {
+    REQUANT_ASSIGN_OR_RETURN(content, Gunzip(content, path, kMaxGraphBytes));
+  }
   return ParseGraph(content, path);
 }
 

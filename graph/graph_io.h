@@ -21,9 +21,10 @@ enum class GraphFormat { kBinary, kText };
 inline constexpr int64_t kMaxGraphBytes = (int64_t{1} << 31) - 1;
 
 // Reads a GraphDef: a binary or text GraphDef file, the graph of a MetaGraphDef
-// file, or the graph of a SavedModel directory (or of its saved_model.pb).
-// `tags` chooses among a SavedModel's graphs, see ReadSavedModel. A file that
-// is none of these gives an error with its path, and for text the line.
+// file (each of them may be gzipped), or the graph of a SavedModel directory
+// (or of its saved_model.pb). `tags` chooses among a SavedModel's graphs, see
+// ReadSavedModel. A file that is none of these gives an error with its path,
+// and for text the line.
 absl::StatusOr<tensorflow::GraphDef> ReadGraph(
     const std::string& path, const std::set<std::string>& tags = {});
 

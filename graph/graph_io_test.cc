@@ -168,5 +168,17 @@ TEST(WriteGraph, NamesTheFileItCannotWrite) {
               HasSubstr("no/such/dir.pb"));
 }
 
+TEST(ReadGraph, ReadsGzippedTextAndBinary) {
+  const GraphDef graph = GraphFromText(kGraph);
+  const std::string path = testing::TempDir() + "graph.gz";
+  for (const GraphFormat format : {GraphFormat::kText, GraphFormat::kBinary}) {
+    ASSERT_TRUE(WriteGraph(graph, path, format).ok());
+    ASSERT_TRUE(WriteFileAtomically(path, Gzip(*ReadFile(path))).ok());
+    const auto read = ReadGraph(path);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(SameMessage(*read, graph));
+  }
+}
+
 }  // namespace
 }  // namespace requant

@@ -28,6 +28,9 @@ absl::StatusOr<std::vector<tensorflow::Tensor>> RunGraph(
     const std::vector<std::pair<std::string, tensorflow::Tensor>>& feeds,
     const std::vector<std::string>& fetches);
 
+// The gzip file that holds `content`.
+std::string Gzip(const std::string& content);
+
 }  // namespace requant
 
 #endif  // REQUANT_GRAPH_TESTING_H_

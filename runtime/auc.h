@@ -23,11 +23,12 @@ struct Auc {
 // share a bin, 2^k of them with the smallest k that makes the bins fit; the
 // records in one bin are taken as tied, which is wrong by at most half of its
 // pairs, and max_error is the sum of that over the bins, as counted. With the
-// default capacity, ten million scores spread over [0, 1] give a max_error of
-// about 1e-7.
+// default capacity (some 90 MB at most) it stays below 1e-6 for any number of
+// scores spread over [0, 1].
 //
 // The result depends on the records alone, not on their order or on how they
-// were divided among accumulators that were merged.
+// were divided among accumulators that were merged. Not thread-safe, nor is
+// Result().
 class AucAccumulator {
  public:
   static constexpr size_t kDefaultCapacity = size_t{1} << 20;

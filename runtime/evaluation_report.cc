@@ -39,8 +39,13 @@ std::string Count(int64_t number, std::string_view what) {
   return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
 }
 
+// With two decimals, or as many as it takes not to show 100 % of a smaller
+// share.
 std::string Percent(double share) {
-  return absl::StrFormat("%.2f %%", 100 * share);
+  int decimals = 2;
+  // Rounding adds at most half of the last decimal.
+  while (share < 1 && 1 - share <= 0.005 * std::pow(0.1, decimals)) ++decimals;
+  return absl::StrFormat("%.*f %%", decimals, 100 * share);
 }
 
 void AppendUnusual(const Metrics& metrics, std::string_view graph,

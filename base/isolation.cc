@@ -1,4 +1,4 @@
-#include "transforms/isolation.h"
+#include "base/isolation.h"
 
 #include <dirent.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
-#ifndef REQUANT_TRANSFORMS_ISOLATION_H_
-#define REQUANT_TRANSFORMS_ISOLATION_H_
+#ifndef REQUANT_BASE_ISOLATION_H_
+#define REQUANT_BASE_ISOLATION_H_
 
 // Stock transforms and plugins can abort on a user's graph. A program that runs
 // them does so in a child of itself and explains the child's death in a
@@ -40,4 +40,4 @@ int RunIsolated(const IsolationOptions& options,
 
 }  // namespace requant
 
-#endif  // REQUANT_TRANSFORMS_ISOLATION_H_
+#endif  // REQUANT_BASE_ISOLATION_H_

@@ -1,0 +1,53 @@
+// dataset: makes the records that Wide & Deep models read.
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/flags.h"
+#include "base/nearest_name.h"
+#include "base/version.h"
+#include "runtime/datasets/preprocess_command.h"
+#include "runtime/datasets/synthesize_command.h"
+
+namespace requant {
+namespace {
+
+constexpr char kName[] = "requant dataset";
+constexpr char kHelp[] =
+    "requant dataset makes the records that Wide & Deep models read.\n\n"
+    "Usage:\n"
+    "  requant dataset COMMAND [FLAGS]\n"
+    "  requant dataset COMMAND --help\n\n"
+    "Commands:\n"
+    "  preprocess  text files of the Criteo challenge to records\n"
+    "  synthesize  rows like the challenge's, from a known distribution\n";
+
+int Run(const std::vector<std::string>& args) {
+  if (args.empty()) {
+    std::fputs(kHelp, stderr);
+    return kExitUsage;
+  }
+  const std::vector<std::string> rest(args.begin() + 1, args.end());
+  if (args[0] == "synthesize") return RunSynthesize(rest);
+  if (args[0] == "preprocess") return RunPreprocess(rest);
+  if (args[0] == "help" || args[0] == "--help" || args[0] == "-h") {
+    std::fputs(kHelp, stdout);
+    return kExitOk;
+  }
+  if (args[0] == "--version") {
+    std::printf("%s\n", VersionLine().c_str());
+    return kExitOk;
+  }
+  return ReportUsage(
+      kName, absl::StrCat("unknown command \"", args[0], "\"",
+                          DidYouMean(args[0], {"preprocess", "synthesize"})));
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::Run({argv + 1, argv + argc});
+}
