@@ -1,6 +1,7 @@
 #include "runtime/benchmark.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -33,10 +34,12 @@ using EventSink = std::function<void(const WorkerEvent&)>;
 constexpr int kWarmUpBatches = 20;
 constexpr double kWarmUpSeconds = 0.5;
 constexpr double kMaxWarmUpSeconds = 5;
-// A trial of one setting: a short warm-up, then the median of a few runs.
-constexpr RunLength kTrialWarmUp = {0.3, 3, 1};
-constexpr RunLength kTrialRun = {0.2, 1, 1};
+// A trial of one setting: a short warm-up, then the median of a few runs, of
+// which slow graphs get only one.
+constexpr RunLength kTrialWarmUp = {0.3, 3, 0.8};
+constexpr RunLength kTrialRun = {0.2, 1, 0.4};
 constexpr int kTrialRuns = 3;
+constexpr std::chrono::seconds kMaxTrial(2);
 // Fewer would make a round's figure one of chance.
 constexpr int kRoundBatchesPerStream = 3;
 constexpr size_t kFilePartBytes = 1 << 18;
@@ -151,10 +154,13 @@ class BenchmarkRun {
     const std::string what =
         absl::StrCat("trying ", contender->setting().streams(), " x ",
                      contender->setting().threads());
+    const auto start = std::chrono::steady_clock::now();
     REQUANT_RETURN_IF_ERROR(
         RunEntry(entry, contender, kTrialWarmUp, what).status());
     std::vector<double> rates;
     for (int i = 0; i < kTrialRuns; ++i) {
+      const auto elapsed = std::chrono::steady_clock::now() - start;
+      if (i > 0 && elapsed > kMaxTrial) break;
       REQUANT_ASSIGN_OR_RETURN(const StreamTimes times,
                                RunEntry(entry, contender, kTrialRun, what));
       rates.push_back(times.records_per_second);
@@ -189,6 +195,9 @@ class BenchmarkRun {
     round.set_batches(static_cast<int64_t>(times.batch_seconds.size()));
     round.set_records_per_second(times.records_per_second);
     round.set_cpu_seconds(times.cpu_seconds);
+    if (times.waited_seconds.has_value()) {
+      round.set_waited_seconds(*times.waited_seconds);
+    }
     std::vector<double>& all = batch_seconds_[entry];
     all.insert(all.end(), times.batch_seconds.begin(),
                times.batch_seconds.end());

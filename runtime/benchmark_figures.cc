@@ -1,6 +1,7 @@
 #include "runtime/benchmark_figures.h"
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "runtime/order_statistics.h"
@@ -37,6 +38,16 @@ PairedRatio RatioOf(const EntryMeasurement& entry,
   return {Median(ratios), MedianInterval(ratios)};
 }
 
+std::optional<double> WaitedShare(const EntryMeasurement& entry) {
+  double waited = 0, ran = 0;
+  for (const RoundMeasurement& round : entry.round()) {
+    if (!round.has_waited_seconds()) return std::nullopt;
+    waited += round.waited_seconds();
+    ran += round.cpu_seconds();
+  }
+  return waited + ran > 0 ? waited / (waited + ran) : 0;
+}
+
 }  // namespace
 
 std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
@@ -50,6 +61,7 @@ std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
         Median(OverRounds(entry, CpuMicrosecondsPerRecord));
     figures.milliseconds_per_batch = 1000 * entry.median_batch_seconds();
     figures.milliseconds_per_batch_p99 = 1000 * entry.p99_batch_seconds();
+    figures.waited_share = WaitedShare(entry);
     if (!all.empty()) {
       figures.speed = RatioOf(entry, result.entry(0), RecordsPerSecond);
       figures.cpu_time =

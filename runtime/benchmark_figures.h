@@ -37,6 +37,8 @@ struct GraphFigures {
   // Of single batches.
   double milliseconds_per_batch = 0;
   double milliseconds_per_batch_p99 = 0;
+  // The share of its time that the graph waited for a core; unset if unknown.
+  std::optional<double> waited_share;
   // Against the first graph: above 1 is faster, below 1 is less CPU time. Both
   // are 1, without an interval, for the first graph itself.
   PairedRatio speed;

@@ -23,6 +23,11 @@ namespace {
 
 using Row = std::vector<std::string>;
 
+// On an idle machine threads wait for less than one percent of their time.
+constexpr double kNoticeableWait = 0.05;
+// Operations below are not shown to people.
+constexpr double kNoticeableShare = 0.0005;
+
 // Rows in columns two blanks apart, each as wide as its widest cell; the last
 // column is to the left, the others to the right.
 std::string Table(const std::vector<Row>& rows) {
@@ -134,18 +139,33 @@ std::string VerdictText(const std::string& name, const std::string& first,
                       " differ beyond the noise: at least 6 are needed.\n");
 }
 
+// A warning when the graphs did not have the machine to themselves, or "".
+std::string BusyWarning(const std::vector<GraphFigures>& all) {
+  double most = 0;
+  for (const GraphFigures& figures : all) {
+    most = std::max(most, figures.waited_share.value_or(0));
+  }
+  if (most < kNoticeableWait) return "";
+  return absl::StrFormat(
+      "warning: for %.0f %% of their time the graphs were ready to run and all "
+      "cores were busy, with other programs or with more threads than cores: "
+      "compare the CPU times, or measure again on an idle machine\n",
+      100 * most);
+}
+
 std::vector<Row> ProfileRows(
     const ProfileMessage& profile,
     const google::protobuf::RepeatedPtrField<OperationTime>& times) {
   std::vector<Row> rows;
   for (const OperationTime& time : times) {
-    rows.push_back(
-        {absl::StrFormat("%.1f %%", 100 * time.microseconds() /
-                                        profile.operation_microseconds()),
-         absl::StrFormat("%.1f", time.microseconds()),
-         absl::StrFormat("%g", time.calls()),
-         time.node().empty() ? time.op()
-                             : absl::StrCat(time.op(), "  ", time.node())});
+    const double share = time.microseconds() / profile.operation_microseconds();
+    if (!(share >= kNoticeableShare)) continue;
+    rows.push_back({absl::StrFormat("%.1f %%", 100 * share),
+                    absl::StrFormat("%.1f", time.microseconds()),
+                    absl::StrFormat("%g", time.calls()),
+                    time.node().empty()
+                        ? time.op()
+                        : absl::StrCat(time.op(), "  ", time.node())});
   }
   return rows;
 }
@@ -154,9 +174,9 @@ std::string ProfileText(const std::string& name,
                         const ProfileMessage& profile) {
   std::string text = absl::StrFormat(
       "\nProfile of %s: %.1f us per batch in operations, %.1f in all, in one "
-      "traced stream (%s)\n",
+      "traced stream (mean of %d)\n",
       name, profile.operation_microseconds(), profile.batch_microseconds(),
-      Count(profile.batches(), "batch run"));
+      profile.batches());
   std::vector<Row> types = ProfileRows(profile, profile.type());
   types.insert(types.begin(), {"share", "us/batch", "calls", "operation"});
   std::vector<Row> nodes = ProfileRows(profile, profile.node());
@@ -191,7 +211,10 @@ std::string RoundsJson(const EntryMeasurement& entry) {
         {{"records", absl::StrCat(round.records())},
          {"batches", absl::StrCat(round.batches())},
          {"records_per_second", JsonNumber(round.records_per_second())},
-         {"cpu_seconds", JsonNumber(round.cpu_seconds())}}));
+         {"cpu_seconds", JsonNumber(round.cpu_seconds())},
+         {"waited_seconds", round.has_waited_seconds()
+                                ? JsonNumber(round.waited_seconds())
+                                : "null"}}));
   }
   return JsonArray(rounds);
 }
@@ -239,6 +262,9 @@ std::string GraphJson(const BenchmarkEntry& entry,
        JsonNumber(figures.milliseconds_per_batch_p99)},
       {"cpu_microseconds_per_record",
        JsonNumber(figures.cpu_microseconds_per_record)},
+      {"waited_share", figures.waited_share.has_value()
+                           ? JsonNumber(*figures.waited_share)
+                           : "null"},
       {"speed_ratio", JsonNumber(figures.speed.median)},
       {"speed_ratio_interval_95", IntervalJson(figures.speed.interval)},
       {"cpu_time_ratio", JsonNumber(figures.cpu_time.median)},
@@ -281,6 +307,7 @@ std::string BenchmarkText(const BenchmarkJob& job,
   for (size_t i = 1; i < names.size(); ++i) {
     absl::StrAppend(&text, VerdictText(names[i], names[0], figures[i].speed));
   }
+  absl::StrAppend(&text, BusyWarning(figures));
   for (int i = 0; i < result.entry_size(); ++i) {
     if (!result.entry(i).has_profile()) continue;
     absl::StrAppend(&text, ProfileText(names[i], result.entry(i).profile()));

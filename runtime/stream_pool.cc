@@ -2,16 +2,19 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/core_wait.h"
 
 namespace requant {
 namespace {
@@ -61,6 +64,7 @@ absl::StatusOr<StreamTimes> StreamPool::Run(
   running_ = static_cast<int>(streams_.size());
   ++run_number_;
   int64_t known_batches = batches_done_;
+  const std::optional<double> waited_before = CoreWaitSeconds();
   const double cpu_before = ProcessCpuSeconds();
   start_or_quit_.notify_all();
   while (!stream_ended_.wait_for(lock, std::chrono::seconds(1),
@@ -72,9 +76,14 @@ absl::StatusOr<StreamTimes> StreamPool::Run(
     lock.lock();
   }
   const double cpu_after = ProcessCpuSeconds();
+  const std::optional<double> waited_after = CoreWaitSeconds();
   if (!error_.ok()) return error_;
   StreamTimes times = Total();
   times.cpu_seconds = cpu_after - cpu_before;
+  if (waited_before.has_value() && waited_after.has_value()) {
+    // A thread that has ended takes its time away.
+    times.waited_seconds = std::max(0.0, *waited_after - *waited_before);
+  }
   return times;
 }
 

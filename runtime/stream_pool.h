@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -31,6 +32,8 @@ struct StreamTimes {
   double records_per_second = 0;
   // Of the whole process.
   double cpu_seconds = 0;
+  // The same for the time that threads waited for a core (CoreWaitSeconds).
+  std::optional<double> waited_seconds;
   // Of every batch.
   std::vector<double> batch_seconds;
 };

@@ -48,12 +48,17 @@ int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
 
+int RunBenchmark(const Args& args) {
+  return Become("runtime", "benchmark_graph", args);
+}
+
 int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
 
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
+      {"benchmark", "speed of graphs against each other", RunBenchmark},
       {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
