@@ -54,42 +54,71 @@ FlagArgument SplitFlag(std::string_view arg) {
   return flag;
 }
 
-std::optional<int> SetFlag(FlagArgument flag,
-                           const std::vector<std::string>& args, size_t* next,
-                           const ProgramHelp& help) {
-  gflags::CommandLineFlagInfo info;
-  if (!gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info)) {
-    const bool negated =
-        absl::StartsWith(flag.name, "no") && !flag.value.has_value() &&
-        gflags::GetCommandLineFlagInfo(flag.name.c_str() + 2, &info) &&
-        info.type == "bool";
-    if (!negated) {
-      std::vector<std::string> names;
-      for (const auto& listed : ListedFlags(help)) names.push_back(listed.name);
-      return ReportUsage(help.name, absl::StrCat("unknown flag --", flag.name,
-                                                 DidYouMean(flag.name, names)));
-    }
-    flag.name = flag.name.substr(2);
-    flag.value = "false";
-  }
-  if (!flag.value.has_value()) {
-    if (info.type == "bool") {
-      flag.value = "true";
-    } else if (*next < args.size()) {
-      flag.value = args[(*next)++];
-    } else {
-      return ReportUsage(help.name,
-                         absl::StrCat("flag --", flag.name, " needs a value"));
-    }
-  }
-  if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
-          .empty()) {
-    return ReportUsage(
-        help.name, absl::StrCat("flag --", flag.name, " takes a value of type ",
-                                info.type, ", not \"", *flag.value, "\""));
-  }
-  return std::nullopt;
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
+
+// Sets flags from a command line, one after the other.
+class FlagSetter {
+ public:
+  FlagSetter(const std::vector<std::string>& args, const ProgramHelp& help)
+      : args_(args), help_(help) {}
+
+  // The value of a flag that has none behind a "=" is taken from args[*next].
+  // Returns an exit code when there is an error, which has been printed.
+  std::optional<int> Set(FlagArgument flag, size_t* next) {
+    gflags::CommandLineFlagInfo info;
+    if (!Find(&flag, &info)) return ReportUnknown(flag.name);
+    if (!flag.value.has_value()) {
+      if (info.type == "bool") {
+        flag.value = "true";
+      } else if (*next < args_.size()) {
+        flag.value = args_[(*next)++];
+      } else {
+        return ReportUsage(
+            help_.name, absl::StrCat("flag --", flag.name, " needs a value"));
+      }
+    }
+    const bool is_first = !Contains(already_set_, flag.name);
+    if (is_first) already_set_.push_back(flag.name);
+    if (!is_first && Contains(help_.repeatable_flags, flag.name)) {
+      flag.value = absl::StrCat(info.current_value, ",", *flag.value);
+    }
+    if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
+            .empty()) {
+      return ReportUsage(
+          help_.name,
+          absl::StrCat("flag --", flag.name, " takes a value of type ",
+                       info.type, ", not \"", *flag.value, "\""));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Looks the flag up; "--noflag" becomes "--flag=false".
+  static bool Find(FlagArgument* flag, gflags::CommandLineFlagInfo* info) {
+    if (gflags::GetCommandLineFlagInfo(flag->name.c_str(), info)) return true;
+    const bool negated =
+        absl::StartsWith(flag->name, "no") && !flag->value.has_value() &&
+        gflags::GetCommandLineFlagInfo(flag->name.c_str() + 2, info) &&
+        info->type == "bool";
+    if (!negated) return false;
+    flag->name = flag->name.substr(2);
+    flag->value = "false";
+    return true;
+  }
+
+  int ReportUnknown(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& listed : ListedFlags(help_)) names.push_back(listed.name);
+    return ReportUsage(help_.name, absl::StrCat("unknown flag --", name,
+                                                DidYouMean(name, names)));
+  }
+
+  const std::vector<std::string>& args_;
+  const ProgramHelp& help_;
+  std::vector<std::string> already_set_;
+};
 
 }  // namespace
 
@@ -107,6 +136,7 @@ std::string HelpText(const ProgramHelp& help) {
     absl::StrAppend(&text, "  --", flag.name);
     if (flag.type != "bool") {
       absl::StrAppend(&text, "=<", flag.type, ">");
+      if (Contains(help.repeatable_flags, flag.name)) text += "...";
       if (!flag.default_value.empty()) {
         absl::StrAppend(&text, "  (default ", flag.default_value, ")");
       }
@@ -124,6 +154,7 @@ std::string HelpText(const ProgramHelp& help) {
 std::optional<int> ParseFlags(const std::vector<std::string>& args,
                               const ProgramHelp& help,
                               std::vector<std::string>* positional) {
+  FlagSetter setter(args, help);
   size_t next = 0;
   while (next < args.size()) {
     const std::string& arg = args[next++];
@@ -140,7 +171,7 @@ std::optional<int> ParseFlags(const std::vector<std::string>& args,
       std::printf("%s\n", VersionLine().c_str());
       return kExitOk;
     }
-    if (auto code = SetFlag(SplitFlag(arg), args, &next, help)) return code;
+    if (auto code = setter.Set(SplitFlag(arg), &next)) return code;
   }
   positional->insert(positional->end(), args.begin() + next, args.end());
   return std::nullopt;

@@ -31,6 +31,9 @@ struct ProgramHelp {
   std::vector<std::string> flag_files;
   // Shown after the flags.
   std::string footer;
+  // String flags that may be given several times: their values are joined by
+  // commas, so that --graph=a --graph=b is --graph=a,b.
+  std::vector<std::string> repeatable_flags = {};
 };
 
 // Sets gflags' flags from `args` (which has no program name) and leaves what is

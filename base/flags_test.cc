@@ -51,6 +51,24 @@ TEST_F(Flags, TakesPythonStyleBools) {
   EXPECT_FALSE(FLAGS_verify);
 }
 
+TEST_F(Flags, KeepsTheLastValueOfAFlagThatMayNotBeRepeated) {
+  EXPECT_EQ(Parse({"--in_graph=a.pb", "--in_graph=b.pb"}), std::nullopt);
+  EXPECT_EQ(FLAGS_in_graph, "b.pb");
+}
+
+TEST_F(Flags, JoinsTheValuesOfARepeatableFlag) {
+  FLAGS_in_graph = "default.pb";
+  help_.repeatable_flags = {"in_graph"};
+  EXPECT_EQ(Parse({"--in_graph=a.pb", "--in-graph", "b.pb,c.pb"}),
+            std::nullopt);
+  EXPECT_EQ(FLAGS_in_graph, "a.pb,b.pb,c.pb");
+}
+
+TEST_F(Flags, HelpMarksRepeatableFlags) {
+  help_.repeatable_flags = {"in_graph"};
+  EXPECT_NE(HelpText(help_).find("--in_graph=<string>..."), std::string::npos);
+}
+
 TEST_F(Flags, SuggestsTheNearestFlag) {
   EXPECT_EQ(Parse({"--in_grph=a.pb"}), kExitUsage);
   EXPECT_EQ(

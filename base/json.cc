@@ -73,4 +73,8 @@ std::string JsonObject(
   return absl::StrCat("{", absl::StrJoin(members, ", ", format), "}");
 }
 
+std::string JsonArray(const std::vector<std::string>& values) {
+  return absl::StrCat("[", absl::StrJoin(values, ", "), "]");
+}
+
 }  // namespace requant

@@ -21,6 +21,9 @@ std::string JsonNumber(double number);
 std::string JsonObject(
     const std::vector<std::pair<std::string, std::string>>& members);
 
+// An array on one line, of values that are JSON already.
+std::string JsonArray(const std::vector<std::string>& values);
+
 }  // namespace requant
 
 #endif  // REQUANT_BASE_JSON_H_

@@ -44,5 +44,10 @@ TEST(JsonObject, QuotesNamesAndKeepsValues) {
             R"({"a\"": 1, "b": [2]})");
 }
 
+TEST(JsonArray, KeepsValuesInOrder) {
+  EXPECT_EQ(JsonArray({}), "[]");
+  EXPECT_EQ(JsonArray({"2", "\"a\"", "{}"}), R"([2, "a", {}])");
+}
+
 }  // namespace
 }  // namespace requant

@@ -15,7 +15,6 @@
 #include "base/status_macros.h"
 #include "runtime/batch_timer.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/datasets/column.h"
 #include "runtime/evaluation_message.h"
 #include "runtime/metrics.h"
 #include "runtime/model.h"
@@ -133,15 +132,8 @@ class Contender {
 
   // Finds the tensors that the dataset names.
   absl::Status Connect() {
-    std::vector<std::string> inputs;
-    for (const InputSpec& input : dataset_.input()) {
-      REQUANT_ASSIGN_OR_RETURN(std::string tensor,
-                               model_->InputTensor(input.placeholder()));
-      REQUANT_ASSIGN_OR_RETURN(const tensorflow::DataType type,
-                               ParseDtype(input.dtype()));
-      REQUANT_RETURN_IF_ERROR(model_->CheckInputType(tensor, type));
-      inputs.push_back(std::move(tensor));
-    }
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                             InputTensors(*model_, dataset_));
     REQUANT_ASSIGN_OR_RETURN(
         output_name_, model_->OutputTensor(dataset_.prediction().tensor()));
     std::vector<std::string> outputs = {output_name_};

@@ -159,11 +159,11 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
       progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
     }
   };
-  const absl::StatusOr<WorkerEvent> last =
+  const absl::StatusOr<JobResult> result =
       RunInWorker(request, options, on_event);
   progress.Finish();
-  if (!last.ok()) return last.status();
-  return last->evaluate_result();
+  if (!result.ok()) return result.status();
+  return result->evaluate();
 }
 
 void Print(const EvaluationResult& result) {

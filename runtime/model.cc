@@ -18,6 +18,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
+#include "runtime/datasets/column.h"
 #include "tensorflow/cc/saved_model/loader.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -184,17 +185,35 @@ absl::Status Model::CheckInputType(const std::string& tensor,
       tensorflow::DataTypeString(type), ": change its dtype there"));
 }
 
+absl::StatusOr<std::vector<std::string>> InputTensors(
+    const Model& model, const DatasetSpec& dataset) {
+  std::vector<std::string> tensors;
+  for (const InputSpec& input : dataset.input()) {
+    REQUANT_ASSIGN_OR_RETURN(std::string tensor,
+                             model.InputTensor(input.placeholder()));
+    REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(input.dtype()));
+    REQUANT_RETURN_IF_ERROR(model.CheckInputType(tensor, type));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
 absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     Model* model, const std::vector<std::string>& input_tensors,
-    const std::vector<std::string>& output_tensors, bool in_caller_thread) {
-  tensorflow::CallableOptions options;
-  for (const std::string& input : input_tensors) options.add_feed(input);
-  for (const std::string& output : output_tensors) options.add_fetch(output);
-  if (in_caller_thread) {
-    options.mutable_run_options()->set_inter_op_thread_pool(-1);
+    const std::vector<std::string>& output_tensors,
+    const ModelFunctionOptions& options) {
+  tensorflow::CallableOptions callable;
+  for (const std::string& input : input_tensors) callable.add_feed(input);
+  for (const std::string& output : output_tensors) callable.add_fetch(output);
+  if (options.in_caller_thread) {
+    callable.mutable_run_options()->set_inter_op_thread_pool(-1);
+  }
+  if (options.trace) {
+    callable.mutable_run_options()->set_trace_level(
+        tensorflow::RunOptions::FULL_TRACE);
   }
   tensorflow::Session::CallableHandle handle;
-  const absl::Status made = model->session().MakeCallable(options, &handle);
+  const absl::Status made = model->session().MakeCallable(callable, &handle);
   if (!made.ok()) {
     return absl::Status(made.code(),
                         absl::StrCat(model->path(), ": ", made.message()));
@@ -207,8 +226,9 @@ ModelFunction::~ModelFunction() {
 }
 
 absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
-                                std::vector<Tensor>* outputs) {
-  return model_->session().RunCallable(handle_, inputs, outputs, nullptr);
+                                std::vector<Tensor>* outputs,
+                                tensorflow::RunMetadata* metadata) {
+  return model_->session().RunCallable(handle_, inputs, outputs, metadata);
 }
 
 }  // namespace requant

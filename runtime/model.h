@@ -11,9 +11,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/public/session.h"
 
@@ -61,22 +63,34 @@ class Model {
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
 };
 
+// The tensors of `model` that the dataset's inputs feed, in their order. An
+// error names the input that does not fit.
+absl::StatusOr<std::vector<std::string>> InputTensors(
+    const Model& model, const DatasetSpec& dataset);
+
+struct ModelFunctionOptions {
+  // Operations run one by one in the thread that calls; they may still share
+  // out their own work.
+  bool in_caller_thread = false;
+  // Every run records when each operation ran (RunMetadata::step_stats).
+  bool trace = false;
+};
+
 // Runs fixed outputs on fixed inputs, without looking names up in every run.
 // Thread-safe once made.
 class ModelFunction {
  public:
-  // With `in_caller_thread` operations run one by one in the thread that calls;
-  // they may still share out their own work.
   static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
       Model* model, const std::vector<std::string>& input_tensors,
       const std::vector<std::string>& output_tensors,
-      bool in_caller_thread = false);
+      const ModelFunctionOptions& options = {});
   ~ModelFunction();
   ModelFunction(const ModelFunction&) = delete;
   ModelFunction& operator=(const ModelFunction&) = delete;
 
   absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
-                   std::vector<tensorflow::Tensor>* outputs);
+                   std::vector<tensorflow::Tensor>* outputs,
+                   tensorflow::RunMetadata* metadata = nullptr);
 
  private:
   ModelFunction(Model* model, tensorflow::Session::CallableHandle handle)

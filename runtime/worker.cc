@@ -168,7 +168,7 @@ absl::StatusOr<ChildOptions> WorkerProcess(const WorkerRequest& request,
 
 }  // namespace
 
-absl::StatusOr<WorkerEvent> RunInWorker(
+absl::StatusOr<JobResult> RunInWorker(
     const WorkerRequest& request, const WorkerOptions& options,
     const std::function<void(const WorkerEvent&)>& on_event) {
   REQUANT_ASSIGN_OR_RETURN(Log log, OpenLog(options.log_file));
@@ -186,7 +186,7 @@ absl::StatusOr<WorkerEvent> RunInWorker(
     if (event->event_case() == WorkerEvent::kActivity) {
       activity = event->activity();
     }
-    if (event->has_failure() || event->has_evaluate_result()) {
+    if (event->has_failure() || event->has_result()) {
       last = *event;
     } else if (on_event) {
       on_event(*event);
@@ -197,7 +197,7 @@ absl::StatusOr<WorkerEvent> RunInWorker(
     return absl::CancelledError("interrupted");
   }
   if (last.has_value() && result.exit_code == 0) {
-    if (!last->has_failure()) return *last;
+    if (last->has_result()) return last->result();
     return absl::Status(static_cast<absl::StatusCode>(last->failure().code()),
                         last->failure().message());
   }

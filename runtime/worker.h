@@ -29,9 +29,9 @@ struct WorkerOptions {
   std::string log_file;
 };
 
-// Runs one job and returns its last event, a result. Other events go to
-// `on_event` as they come. An interrupted job is absl::CancelledError.
-absl::StatusOr<WorkerEvent> RunInWorker(
+// Runs one job and returns its result. Events before that go to `on_event` as
+// they come. An interrupted job is absl::CancelledError.
+absl::StatusOr<JobResult> RunInWorker(
     const WorkerRequest& request, const WorkerOptions& options,
     const std::function<void(const WorkerEvent&)>& on_event);
 

@@ -8,10 +8,13 @@
 #include <iostream>
 #include <iterator>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "runtime/benchmark.h"
 #include "runtime/evaluate.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
@@ -21,15 +24,18 @@ namespace {
 
 void Send(const WorkerEvent& event) { ReportToParent(EncodeEvent(event)); }
 
-absl::StatusOr<WorkerEvent> DoJob(const WorkerRequest& request) {
+absl::StatusOr<JobResult> DoJob(const WorkerRequest& request) {
+  JobResult result;
   switch (request.job_case()) {
     case WorkerRequest::kEvaluate: {
-      WorkerEvent event;
-      absl::StatusOr<EvaluateResult> result =
-          Evaluate(request.evaluate(), Send);
-      if (!result.ok()) return result.status();
-      *event.mutable_evaluate_result() = *std::move(result);
-      return event;
+      REQUANT_ASSIGN_OR_RETURN(*result.mutable_evaluate(),
+                               Evaluate(request.evaluate(), Send));
+      return result;
+    }
+    case WorkerRequest::kBenchmark: {
+      REQUANT_ASSIGN_OR_RETURN(*result.mutable_benchmark(),
+                               Benchmark(request.benchmark(), Send));
+      return result;
     }
     case WorkerRequest::JOB_NOT_SET:
       break;
@@ -47,14 +53,16 @@ int Work() {
         stderr);
     return 2;
   }
-  absl::StatusOr<WorkerEvent> last = DoJob(request);
-  if (!last.ok()) {
-    WorkerEvent event;
-    event.mutable_failure()->set_code(static_cast<int>(last.status().code()));
-    event.mutable_failure()->set_message(std::string(last.status().message()));
-    last = event;
+  absl::StatusOr<JobResult> result = DoJob(request);
+  WorkerEvent last;
+  if (result.ok()) {
+    *last.mutable_result() = *std::move(result);
+  } else {
+    const absl::Status& status = result.status();
+    last.mutable_failure()->set_code(static_cast<int>(status.code()));
+    last.mutable_failure()->set_message(std::string(status.message()));
   }
-  Send(*last);
+  Send(last);
   return 0;
 }
 

@@ -52,6 +52,10 @@ int RunParseLog(const Args& args) {
   return Become("logs_parser", "parse_min_max_log", args);
 }
 
+int RunBenchmark(const Args& args) {
+  return Become("runtime", "benchmark_graph", args);
+}
+
 int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
@@ -62,6 +66,7 @@ int RunDataset(const Args& args) {
 
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
+      {"benchmark", "speed of graphs against each other", RunBenchmark},
       {"dataset", "make records: synthesize them, or preprocess Criteo's",
        RunDataset},
       {"diff", "what changed between two graphs", RunDiff},

@@ -1,0 +1,250 @@
+// benchmark_graph (requant benchmark): the speed of graphs against each other.
+
+#include <gflags/gflags.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/progress.h"
+#include "base/status_macros.h"
+#include "runtime/benchmark_report.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/worker.h"
+#include "runtime/worker.pb.h"
+#include "runtime/worker_flags.h"
+
+DEFINE_string(graph, "",
+              "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "
+              "it once per graph. Ratios are to the first");
+DEFINE_string(dataset, "",
+              "a declaration (.textproto) of records and inputs, once for all "
+              "graphs or once for each, in their order");
+DEFINE_string(data, "",
+              "files or globs, separated by commas, to read instead of those "
+              "that the one declaration names");
+DEFINE_string(output, "",
+              "the tensor to compute, instead of the declarations'");
+DEFINE_int64(batch_size, 512, "records per run of a graph");
+DEFINE_int64(batches, 64,
+             "batches to keep in memory and run over and over, at most; they "
+             "also end at 50 MB");
+DEFINE_int64(max_bad_records, 0,
+             "skip up to so many unreadable records, and say which");
+DEFINE_int32(rounds, 9,
+             "how often each graph is measured; from 6 on there are intervals");
+DEFINE_double(seconds, 0.3, "how long each graph runs in a round, at least");
+DEFINE_int32(streams, 0,
+             "batches that run side by side; 0: found by a quick search");
+DEFINE_int32(threads, 0,
+             "threads that share the work of one batch; 0: found by a quick "
+             "search");
+DEFINE_bool(tune_each, false,
+            "search for every graph, instead of using what suits the first");
+DEFINE_bool(profile, false,
+            "also show where the time goes, by operation and by node");
+DEFINE_string(trace_file, "",
+              "write the profile's events here, as JSON for chrome://tracing "
+              "or Perfetto; implies --profile");
+DEFINE_string(saved_model_tags, "",
+              "which graph of a SavedModel; empty: the one tagged \"serve\"");
+DEFINE_string(signature, "",
+              "the SavedModel's signature whose names the declaration may use; "
+              "empty: serving_default");
+DEFINE_string(format, "text", "text or json");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "benchmark_graph";
+constexpr int64_t kMaxPreloadedBytes = 50'000'000;
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "measures graphs against each other on preloaded records: after a "
+      "warm-up they run in turns, round after round, and each is compared with "
+      "the first in the same round.";
+  help.usage =
+      "requant benchmark --graph=fp32.pb --graph=int8.pb "
+      "--dataset=data.textproto\n"
+      "requant benchmark --graph=raw.pb --dataset=raw.textproto "
+      "--graph=fused.pb --dataset=fused.textproto\n"
+      "requant benchmark --graph=int8.pb --dataset=data.textproto "
+      "--trace_file=trace.json";
+  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.repeatable_flags = {"graph", "dataset"};
+  help.footer =
+      "Speed and CPU time are ratios to the first graph, medians over the "
+      "rounds with their 95 % intervals.\n"
+      "The spread is the distance between the quartiles of the rounds.\n"
+      "The graphs run in a process of their own.\n"
+      "Exit code: 0 done, 1 failed, 2 usage.";
+  return help;
+}
+
+std::vector<std::string> SplitList(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
+}
+
+// What is wrong with the graphs and datasets, or "".
+std::string NamesError() {
+  const size_t graphs = SplitList(FLAGS_graph).size();
+  const size_t datasets = SplitList(FLAGS_dataset).size();
+  if (graphs == 0) return "--graph is missing";
+  if (datasets == 0) return "--dataset is missing";
+  if (datasets > 1 && datasets != graphs) {
+    return absl::StrCat("there are ", datasets, " datasets for ", graphs,
+                        graphs == 1 ? " graph" : " graphs",
+                        ": give one for all or one for each");
+  }
+  if (!FLAGS_data.empty() && datasets > 1) {
+    return "--data replaces the files of one --dataset, not of several";
+  }
+  return "";
+}
+
+// What is wrong with the flags, or "".
+std::string UsageError(const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional[0], "\"");
+  }
+  const std::string names_error = NamesError();
+  if (!names_error.empty()) return names_error;
+  if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
+  if (FLAGS_batches < 1) return "--batches must be at least 1";
+  if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  if (FLAGS_rounds < 1 || FLAGS_rounds > 10000) {
+    return "--rounds must be 1 to 10000";
+  }
+  if (!(FLAGS_seconds >= 0 && FLAGS_seconds <= 3600)) {
+    return "--seconds must be 0 to 3600";
+  }
+  if (FLAGS_streams < 0 || FLAGS_streams > 1024 || FLAGS_threads < 0 ||
+      FLAGS_threads > 1024) {
+    return "--streams and --threads must be 0 to 1024";
+  }
+  if (FLAGS_format != "text" && FLAGS_format != "json") {
+    return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
+  }
+  return "";
+}
+
+absl::StatusOr<DatasetSpec> DatasetFromFlags(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(DatasetSpec dataset,
+                           ReadDatasetSpec(path, SplitList(FLAGS_data)));
+  if (!FLAGS_output.empty()) {
+    dataset.mutable_prediction()->set_tensor(FLAGS_output);
+  }
+  if (dataset.prediction().tensor().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     " names no prediction to compute: add "
+                     "prediction { tensor: \"...\" } or give --output"));
+  }
+  return dataset;
+}
+
+absl::Status AddEntries(BenchmarkJob* job) {
+  const std::vector<std::string> graphs = SplitList(FLAGS_graph);
+  const std::vector<std::string> datasets = SplitList(FLAGS_dataset);
+  for (size_t i = 0; i < graphs.size(); ++i) {
+    BenchmarkEntry& entry = *job->add_entry();
+    entry.mutable_model()->set_path(graphs[i]);
+    for (const std::string& tag : SplitList(FLAGS_saved_model_tags)) {
+      entry.mutable_model()->add_tags(tag);
+    }
+    entry.mutable_model()->set_signature(FLAGS_signature);
+    entry.set_dataset_name(datasets[datasets.size() == 1 ? 0 : i]);
+    REQUANT_ASSIGN_OR_RETURN(*entry.mutable_dataset(),
+                             DatasetFromFlags(entry.dataset_name()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BenchmarkJob> JobFromFlags() {
+  BenchmarkJob job;
+  REQUANT_RETURN_IF_ERROR(AddEntries(&job));
+  if (!FLAGS_trace_file.empty()) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_trace_file));
+  }
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_batches(FLAGS_batches);
+  job.set_max_bytes(kMaxPreloadedBytes);
+  job.set_max_bad_records(FLAGS_max_bad_records);
+  job.set_streams(FLAGS_streams);
+  job.set_threads(FLAGS_threads);
+  job.set_tune_each(FLAGS_tune_each);
+  job.set_rounds(FLAGS_rounds);
+  job.set_seconds(FLAGS_seconds);
+  job.set_profile(FLAGS_profile || !FLAGS_trace_file.empty());
+  job.set_trace(!FLAGS_trace_file.empty());
+  return job;
+}
+
+// The events of the profile go to `trace`.
+absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
+                                       const WorkerOptions& options,
+                                       std::string* trace) {
+  WorkerRequest request;
+  *request.mutable_benchmark() = job;
+  // Made when the worker says how much there is to do.
+  std::optional<Progress> progress;
+  const auto on_event = [&](const WorkerEvent& event) {
+    if (event.has_benchmark_progress()) {
+      const BenchmarkProgress& now = event.benchmark_progress();
+      if (!progress.has_value()) {
+        progress.emplace(ProgressOptions{"benchmarking", "runs", now.total()});
+      }
+      progress->Update(now.done(), now.what());
+    } else if (event.has_warning()) {
+      // Only the reading of records has any, before the first progress.
+      std::fprintf(stderr, "%s: warning: %s\n", kProgram,
+                   event.warning().c_str());
+    } else if (event.has_file_part()) {
+      trace->append(event.file_part());
+    }
+  };
+  const absl::StatusOr<JobResult> result =
+      RunInWorker(request, options, on_event);
+  if (progress.has_value()) progress->Finish();
+  if (!result.ok()) return result.status();
+  return result->benchmark();
+}
+
+int Run(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  const std::string usage_error = UsageError(positional);
+  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
+  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
+  const absl::StatusOr<BenchmarkJob> job = JobFromFlags();
+  if (!job.ok()) return ReportFailure(kProgram, job.status());
+  std::string trace;
+  const absl::StatusOr<BenchmarkResult> result = RunJob(*job, *options, &trace);
+  if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
+  if (!FLAGS_trace_file.empty()) {
+    const absl::Status written = WriteFileAtomically(FLAGS_trace_file, trace);
+    if (!written.ok()) return ReportFailure(kProgram, written);
+  }
+  const std::string report = FLAGS_format == "json"
+                                 ? BenchmarkJson(*job, *result)
+                                 : BenchmarkText(*job, *result);
+  std::fputs(report.c_str(), stdout);
+  return kExitOk;
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Run(argc, argv); }

@@ -1,0 +1,58 @@
+#ifndef REQUANT_RUNTIME_CHROME_TRACE_H_
+#define REQUANT_RUNTIME_CHROME_TRACE_H_
+
+// Traces of graphs as JSON that chrome://tracing and Perfetto load: a process
+// per graph and device, a row per thread and one for the batches as a whole, an
+// event per run of a node.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/step_events.h"
+
+namespace requant {
+
+class ChromeTrace {
+ public:
+  // The text goes to `write`, piece by piece.
+  explicit ChromeTrace(std::function<void(std::string_view text)> write);
+
+  // From now on, events are those of this graph. Its time starts at 0, so that
+  // graphs are seen side by side.
+  void StartGraph(const std::string& name);
+
+  // One batch of that graph, later than those before it. `events` are sorted by
+  // start time.
+  void AddBatch(const std::vector<StepEvent>& events);
+
+  // Ends the text; nothing can be added then.
+  void Finish();
+
+ private:
+  // The numbers of a process and a row, which are named where they first occur.
+  int Process(const std::string& device);
+  int Row(int process, uint32_t thread);
+  void NameRow(int process, int row, const std::string& name);
+  void WriteEvent(
+      const std::vector<std::pair<std::string, std::string>>& event);
+
+  const std::function<void(std::string_view)> write_;
+  bool is_first_ = true;
+  std::string graph_;
+  int64_t batches_ = 0;
+  int64_t origin_ = 0;
+  int processes_ = 0;
+  // Of the graph at hand.
+  std::map<std::string, int> process_of_device_;
+  std::map<std::pair<int, uint32_t>, int> row_of_thread_;
+  std::map<int, int> rows_of_process_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_CHROME_TRACE_H_
