@@ -57,11 +57,11 @@ class BatchSource {
   virtual int64_t bad_records() const = 0;
 };
 
-// Checks what can be checked before the files are read through: that they can be
-// read, CSV columns (of the first file), and NumPy types, shapes and counts. The
-// files are paths, as ReadDatasetSpec leaves them. Sources of kind in_graph are
-// refused: their graph reads them. Files without any record give an error on the
-// first Next().
+// Checks what can be checked before the files are read through: that they can
+// be read, CSV columns (of the first file), and NumPy types, shapes and counts.
+// The files are paths, as ReadDatasetSpec leaves them. Sources of kind in_graph
+// are refused: their graph reads them. Files without any record give an error
+// on the first Next().
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);
 

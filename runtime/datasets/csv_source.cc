@@ -72,7 +72,7 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
       return absl::StrCat("column \"", column.feature, "\" has ", Quoted(value),
                           ", which is no ", DtypeName(column.dtype));
     }
-    element += tensorflow::DataTypeSize(column.dtype);
+    element += ElementBytes(column.dtype);
   }
   return "";
 }

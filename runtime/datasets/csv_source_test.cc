@@ -156,14 +156,15 @@ TEST(Csv, BoundsTheLengthOfARecord) {
 }
 
 TEST(Csv, RefusesFilesWithoutTheColumns) {
-  EXPECT_EQ(OpenError("N,s\n1,a\n"), "0.csv has no column \"n\"");
+  EXPECT_EQ(OpenError("N,s\n1,a\n"),
+            "0.csv has no column \"n\" (did you mean \"N\"?)");
   EXPECT_EQ(OpenError("n,s,n\n1,a,2\n"),
             "0.csv:1: column \"n\" is there twice");
   EXPECT_EQ(OpenError("n,\"s\n1,a\n"),
             "0.csv:1: a field that starts with a quote does not end with one");
   EXPECT_EQ(OpenError(""), "no records in 0.csv");
   EXPECT_EQ(OpenError("n,s\n"), "no records in 0.csv");
-  EXPECT_EQ(OpenError("1,a\n", "columns: ['n', 't']"),
+  EXPECT_EQ(OpenError("1,a\n", "columns: ['n', 'other']"),
             "0.csv has no column \"s\"");
 }
 

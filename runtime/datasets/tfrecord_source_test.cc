@@ -129,7 +129,7 @@ TEST(TfRecords, TakesAPlainFileThatStartsLikeGzipForWhatItIs) {
   const std::string example = ExampleBytes(absl::StrCat(
       "features { feature { key: 'x' value { float_list { value: 5 } } } "
       "feature { key: 'y' value { bytes_list { value: '",
-      std::string(559903 - 42, 'y'), "' } } } }"));
+      std::string(559903 - 38, 'y'), "' } } } }"));
   ASSERT_EQ(example.size(), 559903);
   EXPECT_EQ(ReadWithNext(RecordBytes(example)).Values(0), (Strings{"5", "99"}));
 }
@@ -168,7 +168,7 @@ TEST(TfRecords, NamesTheFeatureThatIsWrong) {
   EXPECT_EQ(problem("not a message"), "it is not a tf.train.Example");
   EXPECT_EQ(problem(""), "it has no feature \"x\"");
   EXPECT_EQ(problem(ExampleBytes("features { feature { key: 'X' value {} } }")),
-            "it has no feature \"x\"");
+            "it has no feature \"x\" (did you mean \"X\"?)");
   EXPECT_EQ(problem(ExampleBytes("features { feature { key: 'x' value {} } }")),
             "its feature \"x\" is empty");
   const std::string integers = ExampleBytes(
