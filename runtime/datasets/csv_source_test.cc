@@ -164,8 +164,8 @@ TEST(Csv, RefusesFilesWithoutTheColumns) {
             "0.csv:1: a field that starts with a quote does not end with one");
   EXPECT_EQ(OpenError(""), "no records in 0.csv");
   EXPECT_EQ(OpenError("n,s\n"), "no records in 0.csv");
-  EXPECT_EQ(OpenError("1,a\n", "columns: ['n', 'other']"),
-            "0.csv has no column \"s\"");
+  EXPECT_EQ(OpenError("1,a\n", "columns: ['first', 'second']"),
+            "0.csv has no column \"n\"");
 }
 
 TEST(Csv, AnEmptyFileHasNoRecords) {
