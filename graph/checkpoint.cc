@@ -39,6 +39,9 @@ namespace {
 // Where TensorFlow 2 keeps the objects that a checkpoint's keys are paths of.
 constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
+// So many elements need not be counted exactly: no graph holds them.
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 absl::Status NoCheckpoint(const std::string& prefix) {
@@ -154,7 +157,13 @@ absl::StatusOr<CheckpointEntry> Checkpoint::Find(
   // Strings have lengths beside them; other types take what their elements do,
   // whatever the index says.
   const int64_t element = tensorflow::DataTypeSize(entry.dtype);
-  if (element > 0) entry.bytes = entry.shape.num_elements() * element;
+  if (element > 0) {
+    entry.bytes = std::min(entry.shape.num_elements(), kMostElements) * element;
+  } else if (entry.dtype != tensorflow::DT_STRING) {
+    return absl::UnimplementedError(absl::StrCat(
+        "\"", tensor.key, "\" in the checkpoint ", prefix_, " is of type ",
+        tensorflow::DataTypeString(entry.dtype), ", which no constant can be"));
+  }
   return entry;
 }
 
@@ -174,7 +183,12 @@ absl::StatusOr<Tensor> Checkpoint::Read(const CheckpointTensor& tensor) const {
                                           ": ", status.message()));
 }
 
-std::map<std::string, std::string> Checkpoint::KeysOfObjects() const {
+const std::map<std::string, std::string>& Checkpoint::KeysOfObjects() const {
+  if (!objects_.has_value()) objects_ = ReadObjects();
+  return *objects_;
+}
+
+std::map<std::string, std::string> Checkpoint::ReadObjects() const {
   std::map<std::string, std::string> keys;
   if (!Contains(kObjectGraphKey)) return keys;
   const auto value = Read({kObjectGraphKey, ""});
