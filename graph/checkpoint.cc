@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
@@ -44,15 +43,15 @@ constexpr int64_t kMostElements = int64_t{1} << 40;
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
+bool IsFolder(const std::string& path) { return Exists(path + "/."); }
+
 absl::Status NoCheckpoint(const std::string& prefix) {
-  if (Exists(prefix) && !absl::EndsWith(prefix, "/") &&
-      access((prefix + "/.").c_str(), F_OK)) {
-    return absl::UnimplementedError(absl::StrCat(
-        prefix,
-        " has no .index file beside it: checkpoints of the first format (one "
-        "file) are not read, save it anew with TensorFlow 1.0 or later"));
-  }
   std::string hint = "name it without the endings .index and .data-…";
+  if (Exists(prefix) && !IsFolder(prefix)) {
+    hint =
+        "a checkpoint of the first format (one file) is not read, save it anew "
+        "with TensorFlow 1.0 or later";
+  }
   for (const std::string_view ending : {".index", ".meta"}) {
     std::string_view shorter = prefix;
     if (absl::ConsumeSuffix(&shorter, ending) &&
