@@ -31,6 +31,7 @@ namespace {
 
 using EventSink = std::function<void(const WorkerEvent&)>;
 
+constexpr RunLength kOneBatch = {0, 1, 0};
 constexpr int kWarmUpBatches = 20;
 constexpr double kWarmUpSeconds = 0.5;
 constexpr double kMaxWarmUpSeconds = 5;
@@ -43,6 +44,10 @@ constexpr std::chrono::seconds kMaxTrial(2);
 // Fewer would make a round's figure one of chance.
 constexpr int kRoundBatchesPerStream = 3;
 constexpr size_t kFilePartBytes = 1 << 18;
+
+bool IsSame(const StreamSetting& a, const StreamSetting& b) {
+  return a.streams() == b.streams() && a.threads() == b.threads();
+}
 
 class BenchmarkRun {
  public:
@@ -97,56 +102,69 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // Loads every graph for the setting that suits it and warms it up.
+  // Loads every graph for the setting that suits it and warms it up. Each runs
+  // once before anything takes long, so that a bad one is known at once.
   absl::Status LoadContenders(const std::vector<StreamSetting>& candidates) {
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      const bool search =
-          candidates.size() > 1 && (entry == 0 || job_.tune_each());
-      if (search) {
-        REQUANT_RETURN_IF_ERROR(Search(entry, candidates));
-      } else {
-        const StreamSetting setting =
-            entry == 0 ? candidates.front() : contenders_.front()->setting();
-        REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BenchmarkContender> contender,
-                                 Load(entry, setting));
-        contenders_.push_back(std::move(contender));
-      }
+      REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BenchmarkContender> contender,
+                               Load(entry, candidates.front()));
+      REQUANT_RETURN_IF_ERROR(
+          RunEntry(entry, contender.get(), kOneBatch, "starting").status());
+      contenders_.push_back(std::move(contender));
     }
-    result_.mutable_entry()->Reserve(job_.entry_size());
     batch_seconds_.resize(job_.entry_size());
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      const StreamSetting& setting = contenders_[entry]->setting();
-      *result_.add_entry()->mutable_setting() = setting;
-      const int64_t each =
-          (kWarmUpBatches + setting.streams() - 1) / setting.streams();
-      REQUANT_RETURN_IF_ERROR(
-          RunEntry(entry, contenders_[entry].get(),
-                   {kWarmUpSeconds, each, kMaxWarmUpSeconds}, "warming up")
-              .status());
+      REQUANT_RETURN_IF_ERROR(ChooseSetting(entry, candidates));
+      *result_.add_entry()->mutable_setting() = contenders_[entry]->setting();
+    }
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      REQUANT_RETURN_IF_ERROR(WarmUp(entry));
     }
     return absl::OkStatus();
   }
 
-  // Adds the contender in the fastest of the settings.
+  // Puts the contender into the setting that it is measured in.
+  absl::Status ChooseSetting(int entry,
+                             const std::vector<StreamSetting>& candidates) {
+    if (candidates.size() == 1) return absl::OkStatus();
+    if (entry == 0 || job_.tune_each()) return Search(entry, candidates);
+    const StreamSetting& wanted = contenders_.front()->setting();
+    if (IsSame(wanted, contenders_[entry]->setting())) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(contenders_[entry], Load(entry, wanted));
+    return absl::OkStatus();
+  }
+
+  // Puts the contender into the fastest of the settings; it is in the first.
   absl::Status Search(int entry, const std::vector<StreamSetting>& candidates) {
-    std::unique_ptr<BenchmarkContender> best;
-    double best_rate = 0;
+    std::unique_ptr<BenchmarkContender> contender =
+        std::move(contenders_[entry]);
+    double best_rate = -1;
     for (const StreamSetting& setting : candidates) {
-      REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BenchmarkContender> contender,
-                               Load(entry, setting));
+      if (contender == nullptr) {
+        REQUANT_ASSIGN_OR_RETURN(contender, Load(entry, setting));
+      }
       REQUANT_ASSIGN_OR_RETURN(const double rate, Try(entry, contender.get()));
       SettingTrial& trial = *result_.add_trial();
       trial.set_entry(entry);
       *trial.mutable_setting() = setting;
       trial.set_records_per_second(rate);
       ++runs_done_;
-      if (best == nullptr || rate > best_rate) {
-        best = std::move(contender);
+      if (rate > best_rate) {
+        contenders_[entry] = std::move(contender);
         best_rate = rate;
       }
+      contender = nullptr;
     }
-    contenders_.push_back(std::move(best));
     return absl::OkStatus();
+  }
+
+  absl::Status WarmUp(int entry) {
+    BenchmarkContender& contender = *contenders_[entry];
+    const int streams = contender.setting().streams();
+    const int64_t each = (kWarmUpBatches + streams - 1) / streams;
+    return RunEntry(entry, &contender,
+                    {kWarmUpSeconds, each, kMaxWarmUpSeconds}, "warming up")
+        .status();
   }
 
   // Records per second, quickly.

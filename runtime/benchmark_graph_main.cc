@@ -216,8 +216,8 @@ absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
   };
   const absl::StatusOr<JobResult> result =
       RunInWorker(request, options, on_event);
-  if (progress.has_value()) progress->Finish();
   if (!result.ok()) return result.status();
+  if (progress.has_value()) progress->Finish();
   return result->benchmark();
 }
 

@@ -16,7 +16,7 @@
 namespace requant {
 namespace {
 
-// The row of the batches, above the threads.
+// The row of the batches, above those of the nodes.
 constexpr int kBatchRow = 0;
 
 std::string Microseconds(int64_t nanoseconds) {
@@ -34,8 +34,6 @@ void ChromeTrace::StartGraph(const std::string& name) {
   graph_ = name;
   batches_ = 0;
   process_of_device_.clear();
-  row_of_thread_.clear();
-  rows_of_process_.clear();
 }
 
 void ChromeTrace::AddBatch(const std::vector<StepEvent>& events) {
@@ -45,15 +43,15 @@ void ChromeTrace::AddBatch(const std::vector<StepEvent>& events) {
   int64_t end = start;
   for (const StepEvent& event : events) {
     end = std::max(end, event.start_nanoseconds + event.nanoseconds);
-    const int process = Process(event.device);
-    const int row = Row(process, event.thread);
+    Process& process = ProcessOf(event.device);
+    const int row = TakeRow(event, &process);
     const std::string op = event.op.empty() ? event.node : event.op;
     WriteEvent({{"name", JsonString(op)},
                 {"cat", "\"op\""},
                 {"ph", "\"X\""},
                 {"ts", Microseconds(event.start_nanoseconds - origin_)},
                 {"dur", Microseconds(event.nanoseconds)},
-                {"pid", absl::StrCat(process)},
+                {"pid", absl::StrCat(process.number)},
                 {"tid", absl::StrCat(row)},
                 {"args", JsonObject({{"node", JsonString(event.node)},
                                      {"op", JsonString(op)}})}});
@@ -63,33 +61,38 @@ void ChromeTrace::AddBatch(const std::vector<StepEvent>& events) {
               {"ph", "\"X\""},
               {"ts", Microseconds(start - origin_)},
               {"dur", Microseconds(end - start)},
-              {"pid", absl::StrCat(Process(events.front().device))},
+              {"pid", absl::StrCat(ProcessOf(events.front().device).number)},
               {"tid", absl::StrCat(kBatchRow)}});
 }
 
 void ChromeTrace::Finish() { write_("\n]}\n"); }
 
-int ChromeTrace::Process(const std::string& device) {
-  const auto [place, is_new] =
-      process_of_device_.try_emplace(device, processes_ + 1);
-  if (!is_new) return place->second;
-  const int process = ++processes_;
+ChromeTrace::Process& ChromeTrace::ProcessOf(const std::string& device) {
+  Process& process = process_of_device_[device];
+  if (process.number != 0) return process;
+  process.number = ++processes_;
   WriteEvent({{"name", "\"process_name\""},
               {"ph", "\"M\""},
-              {"pid", absl::StrCat(process)},
+              {"pid", absl::StrCat(process.number)},
               {"args", JsonObject({{"name", JsonString(absl::StrCat(
                                                 graph_, " ", device))}})}});
-  NameRow(process, kBatchRow, "batches");
-  rows_of_process_[process] = kBatchRow;
+  NameRow(process.number, kBatchRow, "batches");
   return process;
 }
 
-int ChromeTrace::Row(int process, uint32_t thread) {
-  const auto [place, is_new] = row_of_thread_.try_emplace({process, thread}, 0);
-  if (!is_new) return place->second;
-  const int row = ++rows_of_process_[process];
-  place->second = row;
-  NameRow(process, row, absl::StrCat("thread ", row));
+int ChromeTrace::TakeRow(const StepEvent& event, Process* process) {
+  const int64_t end = event.start_nanoseconds + event.nanoseconds;
+  std::vector<int64_t>& ends = process->row_ends;
+  const auto free = std::find_if(ends.begin(), ends.end(), [&](int64_t busy) {
+    return busy <= event.start_nanoseconds;
+  });
+  const int row = static_cast<int>(free - ends.begin()) + kBatchRow + 1;
+  if (free != ends.end()) {
+    *free = end;
+  } else {
+    ends.push_back(end);
+    NameRow(process->number, row, absl::StrCat("nodes ", row));
+  }
   return row;
 }
 

@@ -2,8 +2,9 @@
 #define REQUANT_RUNTIME_CHROME_TRACE_H_
 
 // Traces of graphs as JSON that chrome://tracing and Perfetto load: a process
-// per graph and device, a row per thread and one for the batches as a whole, an
-// event per run of a node.
+// per graph and device, an event per run of a node, a row for the batches as a
+// whole and as many rows for nodes as run at the same time. (TensorFlow does
+// not tell which thread ran a node.)
 
 #include <cstdint>
 #include <functional>
@@ -34,9 +35,17 @@ class ChromeTrace {
   void Finish();
 
  private:
-  // The numbers of a process and a row, which are named where they first occur.
-  int Process(const std::string& device);
-  int Row(int process, uint32_t thread);
+  struct Process {
+    int number = 0;
+    // When the last event of each row of nodes ends.
+    std::vector<int64_t> row_ends;
+  };
+
+  // The process of that device, which is named where it first occurs.
+  Process& ProcessOf(const std::string& device);
+  // The number of the first row that is free for the event, which then takes
+  // it.
+  int TakeRow(const StepEvent& event, Process* process);
   void NameRow(int process, int row, const std::string& name);
   void WriteEvent(
       const std::vector<std::pair<std::string, std::string>>& event);
@@ -47,10 +56,8 @@ class ChromeTrace {
   int64_t batches_ = 0;
   int64_t origin_ = 0;
   int processes_ = 0;
-  // Of the graph at hand.
-  std::map<std::string, int> process_of_device_;
-  std::map<std::pair<int, uint32_t>, int> row_of_thread_;
-  std::map<int, int> rows_of_process_;
+  // Of the graph at hand, by device.
+  std::map<std::string, Process> process_of_device_;
 };
 
 }  // namespace requant

@@ -19,13 +19,11 @@ namespace {
 using google::protobuf::Struct;
 using testing::ElementsAre;
 
-StepEvent Event(const std::string& node, int64_t start, int64_t nanoseconds,
-                uint32_t thread = 1) {
+StepEvent Event(const std::string& node, int64_t start, int64_t nanoseconds) {
   StepEvent event;
   event.node = node;
   event.op = "Op";
   event.device = "CPU:0";
-  event.thread = thread;
   event.start_nanoseconds = start;
   event.nanoseconds = nanoseconds;
   return event;
@@ -72,14 +70,22 @@ class ChromeTraceTest : public testing::Test {
   ChromeTrace trace_{[this](std::string_view text) { text_.append(text); }};
 };
 
-TEST_F(ChromeTraceTest, GivesEachThreadARowAndEachGraphAProcess) {
+TEST_F(ChromeTraceTest, GivesEachGraphAProcessThatStartsAtZero) {
   trace_.StartGraph("first.pb");
-  trace_.AddBatch({Event("a", 5000, 1500, 77), Event("b", 7000, 10, 99)});
-  trace_.AddBatch({Event("a", 9000, 1000, 99)});
+  trace_.AddBatch({Event("a", 5000, 1500)});
+  trace_.AddBatch({Event("a", 9000, 1000)});
   trace_.StartGraph("second.pb");
-  trace_.AddBatch({Event("c", 20000, 1000, 99)});
-  EXPECT_THAT(Operations(), ElementsAre("a@0+1.5/1.1", "b@2+0.01/1.2",
-                                        "a@4+1/1.2", "c@0+1/2.1"));
+  trace_.AddBatch({Event("b", 20000, 1000)});
+  EXPECT_THAT(Operations(),
+              ElementsAre("a@0+1.5/1.1", "a@4+1/1.1", "b@0+1/2.1"));
+}
+
+TEST_F(ChromeTraceTest, PutsNodesThatRunAtTheSameTimeInDifferentRows) {
+  trace_.StartGraph("g");
+  trace_.AddBatch({Event("a", 0, 5000), Event("b", 1000, 1000),
+                   Event("c", 2000, 9000), Event("d", 5000, 1000)});
+  EXPECT_THAT(Operations(),
+              ElementsAre("a@0+5/1.1", "b@1+1/1.2", "c@2+9/1.2", "d@5+1/1.1"));
 }
 
 TEST_F(ChromeTraceTest, NamesProcessesAndRows) {
@@ -90,7 +96,7 @@ TEST_F(ChromeTraceTest, NamesProcessesAndRows) {
     if (Text(event, "ph") != "M") continue;
     names.push_back(Text(event.fields().at("args").struct_value(), "name"));
   }
-  EXPECT_THAT(names, ElementsAre("first.pb CPU:0", "batches", "thread 1"));
+  EXPECT_THAT(names, ElementsAre("first.pb CPU:0", "batches", "nodes 1"));
 }
 
 TEST_F(ChromeTraceTest, SpansEachBatchFromItsFirstStartToItsLastEnd) {

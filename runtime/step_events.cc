@@ -42,7 +42,6 @@ StepEvent EventOf(const NodeExecStats& node, const std::string& device) {
   event.node = node.node_name();
   event.op = OpOf(node);
   event.device = device;
-  event.thread = node.thread_id();
   // Either all times come in nanoseconds, too, or none do.
   if (node.all_start_nanos() > 0) {
     event.start_nanoseconds =

@@ -16,7 +16,6 @@ struct StepEvent {
   std::string op;
   // "CPU:0".
   std::string device;
-  uint32_t thread = 0;
   int64_t start_nanoseconds = 0;
   int64_t nanoseconds = 0;
 };

@@ -24,7 +24,6 @@ TEST(StepEvents, AreOperationsInTheOrderOfTheirStart) {
       node_stats {
         node_name: "b"
         timeline_label: "b = Relu(a)"
-        thread_id: 7
         all_start_nanos: 2000
         op_start_rel_nanos: 10
         op_end_rel_nanos: 60
@@ -43,7 +42,6 @@ TEST(StepEvents, AreOperationsInTheOrderOfTheirStart) {
   EXPECT_EQ(events[0].op, "MatMul");
   EXPECT_EQ(events[1].op, "Relu");
   EXPECT_EQ(events[1].device, "CPU:0");
-  EXPECT_EQ(events[1].thread, 7u);
   EXPECT_EQ(events[1].start_nanoseconds, 2010);
   EXPECT_EQ(events[1].nanoseconds, 50);
 }

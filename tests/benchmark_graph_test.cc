@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "graph/testing.h"
@@ -219,10 +220,27 @@ TEST_F(BenchmarkGraphTest, NamesAGraphThatFails) {
                 "failing.pbtxt: records ");
 }
 
-TEST_F(BenchmarkGraphTest, NamesTheGraphInWhichTheWorkerDies) {
-  const ProgramRun run =
-      Benchmark({"light.pbtxt"}, {"--seconds=3600", "--timeout=2"});
-  ExpectFailure(run, "light.pbtxt failed: the worker process was stopped");
+TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
+  folder_.Write("segv_kernel.pbtxt",
+                ReadFile("tests/data/hostile/segv_kernel.pbtxt").value());
+  folder_.Write("four.tfrecords", RecordBytes(ExampleBytes(R"pb(
+                  features {
+                    feature {
+                      key: "x"
+                      value { float_list { value: [ 1, 2, 3, 4 ] } }
+                    }
+                  }
+                )pb")));
+  folder_.Write("four.textproto", R"pb(
+    tfrecord { files: "four.tfrecords" }
+    input { feature: "x" placeholder: "x" dtype: "float" shape: 4 }
+    prediction { tensor: "predict" }
+  )pb");
+  const ProgramRun run = Benchmark({"light.pbtxt", "segv_kernel.pbtxt"}, {},
+                                   {"x.textproto", "four.textproto"});
+  ExpectFailure(run,
+                "segv_kernel.pbtxt failed: the worker process was ended "
+                "by SIGSEGV");
 }
 
 TEST_F(BenchmarkGraphTest, RefusesAnEmptyDataset) {
