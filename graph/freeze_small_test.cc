@@ -382,11 +382,10 @@ TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
 
 TEST_F(FreezeSmall, NamesTheOpTheVariableAndTheFunctionItCannotFreeze) {
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(
-      ErrorOf(
-          Conditional("name: 'odd' op: 'PrintV2' input: 'a'", "odd:output:0")),
-      AllOf(HasSubstr("PrintV2 node \"odd\""),
-            HasSubstr("function \"f_frozen\""), HasSubstr("variable \"v\"")));
+  EXPECT_THAT(ErrorOf(Conditional("name: 'odd' op: 'PrintV2' input: 'a'",
+                                  "odd:output:0")),
+              AllOf(HasSubstr("PrintV2 node \"odd\""),
+                    HasSubstr("function \"f\""), HasSubstr("variable \"v\"")));
 }
 
 TEST_F(FreezeSmall, RefusesCycles) {
