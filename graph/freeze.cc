@@ -267,8 +267,10 @@ absl::StatusOr<FrozenGraph> Freezer::Run() {
   REQUANT_RETURN_IF_ERROR(CheckSize());
   REQUANT_RETURN_IF_ERROR(ReplaceVariables());
   REQUANT_RETURN_IF_ERROR(KeepNeeded(result_.outputs, &graph()));
-  if (options_.clear_devices) {
-    for (NodeDef& node : *graph().mutable_node()) node.clear_device();
+  for (NodeDef& node : *graph().mutable_node()) {
+    if (options_.clear_devices) node.clear_device();
+    // A remark of the program that wrote the graph, which nothing keeps true.
+    node.mutable_attr()->erase("_output_shapes");
   }
   REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/true));
   REQUANT_RETURN_IF_ERROR(Verify());

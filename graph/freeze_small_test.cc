@@ -351,6 +351,43 @@ TEST_F(FreezeSmall, RefusesVariablesInPlacesItDoesNotKnow) {
       AllOf(HasSubstr("variable \"v\""), HasSubstr("Pack node \"pack\"")));
 }
 
+// Variables in a function that is called conditionally.
+std::string Conditional(const std::string& body_node,
+                        const std::string& result) {
+  return absl::StrCat(
+      Variable("v", "VarHandleOp"),
+      Node("yes", "Const", {},
+           TypeAttribute("dtype", "DT_BOOL") +
+               "attr { key: 'value' value { tensor { dtype: DT_BOOL "
+               "tensor_shape { } bool_val: true } } }"),
+      Node("y", "If", {"yes", "v"},
+           TypeAttribute("Tcond", "DT_BOOL") +
+               "attr { key: 'Tin' value { list { type: DT_RESOURCE } } } "
+               "attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
+               "attr { key: 'then_branch' value { func { name: 'f' } } } "
+               "attr { key: 'else_branch' value { func { name: 'f' } } }"),
+      "library { function { signature { name: 'f' input_arg { name: 'a' type: "
+      "DT_RESOURCE } output_arg { name: 'r' type: DT_FLOAT } } node_def { ",
+      body_node, " } ret { key: 'r' value: '", result, "' } } }");
+}
+
+TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
+  Save("v", Floats({1, 2}));
+  EXPECT_THAT(FloatsOf(Conditional("name: 'read' op: 'ReadVariableOp' input: "
+                                   "'a' attr { key: 'dtype' value { type: "
+                                   "DT_FLOAT } }",
+                                   "read:value:0")),
+              ElementsAre(1, 2));
+}
+
+TEST_F(FreezeSmall, NamesTheOpTheVariableAndTheFunctionItCannotFreeze) {
+  Save("v", Floats({1, 2}));
+  EXPECT_THAT(ErrorOf(Conditional("name: 'odd' op: 'PrintV2' input: 'a'",
+                                  "odd:output:0")),
+              AllOf(HasSubstr("PrintV2 node \"odd\""),
+                    HasSubstr("function \"f\""), HasSubstr("variable \"v\"")));
+}
+
 TEST_F(FreezeSmall, RefusesCycles) {
   EXPECT_THAT(ErrorOf(Identity("a", "y") + Identity("y", "a")),
               HasSubstr("depends on its own output"));

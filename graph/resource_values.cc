@@ -101,8 +101,11 @@ void BecomeTrue(NodeDef* node) {
 class Body {
  public:
   explicit Body(GraphDef* graph) : nodes_(*graph->mutable_node()) { Index(); }
-  explicit Body(FunctionDef* function)
-      : nodes_(*function->mutable_node_def()), function_(function) {
+  // `name` is what messages call the function.
+  Body(FunctionDef* function, std::string name)
+      : nodes_(*function->mutable_node_def()),
+        function_(function),
+        function_name_(std::move(name)) {
     for (const auto& argument : function->signature().input_arg()) {
       names_.insert(argument.name());
     }
@@ -129,14 +132,12 @@ class Body {
   }
 
   NodeDef* node(int index) { return nodes_.Mutable(index); }
-  FunctionDef* function() const { return function_; }
   bool has_loops() const { return has_loops_; }
 
   // " in the function \"f\"" or "".
   std::string Where() const {
     if (function_ == nullptr) return "";
-    return absl::StrCat(" in the function \"", function_->signature().name(),
-                        "\"");
+    return absl::StrCat(" in the function \"", function_name_, "\"");
   }
 
   // Appends a node under a name like its own; returns how to read its only
@@ -186,6 +187,7 @@ class Body {
 
   RepeatedPtrField<NodeDef>& nodes_;
   FunctionDef* function_ = nullptr;
+  const std::string function_name_;
   absl::flat_hash_set<std::string> names_;
   absl::flat_hash_map<std::string, std::vector<Reader>> readers_;
   bool has_loops_ = false;
@@ -519,7 +521,7 @@ absl::StatusOr<Specialized> ResourceValues::Rewriter::MakeSpecialized(
   function->mutable_arg_attr()->erase(input);
   function->mutable_resource_arg_unique_id()->erase(input);
   function->mutable_attr()->erase("_input_shapes");
-  Body body(function);
+  Body body(function, base);
   const auto carriers = Follow({argument->name(), -1}, value, &body);
   if (!carriers.ok()) return carriers.status();
   Specialized result{name, {}};
