@@ -13,7 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
@@ -39,17 +38,20 @@ namespace {
 // Where TensorFlow 2 keeps the objects that a checkpoint's keys are paths of.
 constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
+// So many elements need not be counted exactly: no graph holds them.
+constexpr int64_t kMostElements = int64_t{1} << 40;
+
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
+bool IsFolder(const std::string& path) { return Exists(path + "/."); }
+
 absl::Status NoCheckpoint(const std::string& prefix) {
-  if (Exists(prefix) && !absl::EndsWith(prefix, "/") &&
-      access((prefix + "/.").c_str(), F_OK)) {
-    return absl::UnimplementedError(absl::StrCat(
-        prefix,
-        " has no .index file beside it: checkpoints of the first format (one "
-        "file) are not read, save it anew with TensorFlow 1.0 or later"));
-  }
   std::string hint = "name it without the endings .index and .data-…";
+  if (Exists(prefix) && !IsFolder(prefix)) {
+    hint =
+        "a checkpoint of the first format (one file) is not read, save it anew "
+        "with TensorFlow 1.0 or later";
+  }
   for (const std::string_view ending : {".index", ".meta"}) {
     std::string_view shorter = prefix;
     if (absl::ConsumeSuffix(&shorter, ending) &&
@@ -154,7 +156,13 @@ absl::StatusOr<CheckpointEntry> Checkpoint::Find(
   // Strings have lengths beside them; other types take what their elements do,
   // whatever the index says.
   const int64_t element = tensorflow::DataTypeSize(entry.dtype);
-  if (element > 0) entry.bytes = entry.shape.num_elements() * element;
+  if (element > 0) {
+    entry.bytes = std::min(entry.shape.num_elements(), kMostElements) * element;
+  } else if (entry.dtype != tensorflow::DT_STRING) {
+    return absl::UnimplementedError(absl::StrCat(
+        "\"", tensor.key, "\" in the checkpoint ", prefix_, " is of type ",
+        tensorflow::DataTypeString(entry.dtype), ", which no constant can be"));
+  }
   return entry;
 }
 
@@ -174,7 +182,12 @@ absl::StatusOr<Tensor> Checkpoint::Read(const CheckpointTensor& tensor) const {
                                           ": ", status.message()));
 }
 
-std::map<std::string, std::string> Checkpoint::KeysOfObjects() const {
+const std::map<std::string, std::string>& Checkpoint::KeysOfObjects() const {
+  if (!objects_.has_value()) objects_ = ReadObjects();
+  return *objects_;
+}
+
+std::map<std::string, std::string> Checkpoint::ReadObjects() const {
   std::map<std::string, std::string> keys;
   if (!Contains(kObjectGraphKey)) return keys;
   const auto value = Read({kObjectGraphKey, ""});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,7 +57,7 @@ class Checkpoint {
 
   // The keys of variables by their names, for checkpoints of TensorFlow 2,
   // whose keys are paths through the program's objects; else empty.
-  std::map<std::string, std::string> KeysOfObjects() const;
+  const std::map<std::string, std::string>& KeysOfObjects() const;
 
  private:
   Checkpoint(std::string prefix,
@@ -65,9 +66,12 @@ class Checkpoint {
   absl::StatusOr<tensorflow::BundleEntryProto> RawEntry(
       const std::string& key) const;
   std::vector<std::string> Keys() const;
+  std::map<std::string, std::string> ReadObjects() const;
 
   const std::string prefix_;
   const std::unique_ptr<tensorflow::BundleReader> reader_;
+  // Read when first asked for.
+  mutable std::optional<std::map<std::string, std::string>> objects_;
 };
 
 }  // namespace requant

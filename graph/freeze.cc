@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -46,6 +47,7 @@ class Freezer {
 
  private:
   absl::Status ChooseOutputs();
+  absl::Status CheckNames();
   absl::Status Inline();
   absl::Status Reduce();
   absl::Status FindVariables();
@@ -63,6 +65,8 @@ class Freezer {
   std::unique_ptr<Checkpoint> checkpoint_;
   RestorePlan plan_;
   std::vector<FrozenVariable> variables_;
+  // Nodes that change variables, which the outputs would have run.
+  std::vector<std::string> left_out_;
   FrozenGraph result_;
 };
 
@@ -89,18 +93,34 @@ absl::Status Freezer::ChooseOutputs() {
         "which nodes are the outputs? Name them with --output_node_names "
         "(summarize_graph lists likely ones)");
   }
+  return absl::OkStatus();
+}
+
+absl::Status Freezer::CheckNames() {
   std::vector<std::string> names;
   absl::flat_hash_set<std::string> known;
   for (const NodeDef& node : graph().node()) {
     names.push_back(node.name());
     known.insert(node.name());
   }
-  for (const std::string& output : outputs) {
-    if (!known.contains(output)) {
-      return absl::NotFoundError(absl::StrCat("the graph has no output node \"",
-                                              output, "\"",
-                                              DidYouMean(output, names)));
+  const auto check = [&](const auto& wanted, const char* kind) {
+    for (const std::string& name : wanted) {
+      if (known.contains(name)) continue;
+      return absl::NotFoundError(absl::StrCat("the graph has no ", kind, " \"",
+                                              name, "\"",
+                                              DidYouMean(name, names)));
     }
+    return absl::OkStatus();
+  };
+  REQUANT_RETURN_IF_ERROR(check(result_.outputs, "output node"));
+  REQUANT_RETURN_IF_ERROR(check(options_.initializers, "initializer node"));
+  REQUANT_RETURN_IF_ERROR(check(options_.only_variables, "variable"));
+  REQUANT_RETURN_IF_ERROR(check(options_.kept_variables, "variable"));
+  if (!options_.files.restore_op.empty() &&
+      !known.contains(options_.files.restore_op)) {
+    result_.notes.push_back(absl::StrCat(
+        "the graph has no node \"", options_.files.restore_op,
+        "\" that restores variables; they are looked up by their names"));
   }
   return absl::OkStatus();
 }
@@ -128,7 +148,15 @@ absl::Status Freezer::Reduce() {
                            KeepTablesFilled(
                                result_.outputs, model_,
                                [this] { return OpenCheckpoint(); }, &index));
+  const NodeSet before = NeededNodes(index, result_.outputs);
   DropControlsOnState(&index);
+  const NodeSet after = NeededNodes(index, result_.outputs);
+  for (const NodeDef& node : graph().node()) {
+    if (before.contains(&node) && !after.contains(&node) &&
+        ChangesVariables(node.op())) {
+      left_out_.push_back(node.name());
+    }
+  }
   return KeepNeeded(result_.outputs, &graph());
 }
 
@@ -140,8 +168,6 @@ bool Freezer::IsToBeFrozen(const NodeDef& node) const {
 }
 
 absl::Status Freezer::FindVariables() {
-  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
-                           GraphIndex::Create(&graph()));
   int kept = 0;
   for (const NodeDef& node : graph().node()) {
     if (!IsToBeFrozen(node)) {
@@ -150,7 +176,7 @@ absl::Status Freezer::FindVariables() {
     }
     REQUANT_ASSIGN_OR_RETURN(const Checkpoint* checkpoint, OpenCheckpoint());
     REQUANT_ASSIGN_OR_RETURN(FrozenVariable variable,
-                             FindVariable(index, node, plan_, *checkpoint));
+                             FindVariable(node, plan_, *checkpoint));
     result_.variable_bytes += variable.entry.bytes;
     variables_.push_back(std::move(variable));
   }
@@ -195,11 +221,14 @@ absl::Status Freezer::ReplaceVariables() {
     *tensor->mutable_tensor_shape() = value.shape;
     *node = std::move(constant);
   }
-  if (!values.dropped_assignments().empty()) {
+  left_out_.insert(left_out_.end(), values.dropped_assignments().begin(),
+                   values.dropped_assignments().end());
+  if (!left_out_.empty()) {
     result_.notes.push_back(absl::StrCat(
-        "left out ", values.dropped_assignments().size(),
-        " nodes that change variables (", values.dropped_assignments()[0],
-        values.dropped_assignments().size() > 1 ? ", …)" : ")"));
+        "what changes variables is left out: ", left_out_[0],
+        left_out_.size() == 1
+            ? ""
+            : absl::StrCat(" and ", left_out_.size() - 1, " more")));
   }
   return absl::OkStatus();
 }
@@ -231,6 +260,7 @@ absl::Status Freezer::FillIn(bool small) {
 absl::StatusOr<FrozenGraph> Freezer::Run() {
   REQUANT_ASSIGN_OR_RETURN(model_, ReadModel(options_.files));
   REQUANT_RETURN_IF_ERROR(ChooseOutputs());
+  REQUANT_RETURN_IF_ERROR(CheckNames());
   REQUANT_RETURN_IF_ERROR(Inline());
   REQUANT_RETURN_IF_ERROR(Reduce());
   REQUANT_RETURN_IF_ERROR(FindVariables());

@@ -187,7 +187,7 @@ absl::Status FreezeAndWrite() {
       WriteGraph(frozen.graph, FLAGS_output_graph, GraphFormat::kBinary));
   for (const std::string& note : frozen.notes) Note(note);
   std::printf(
-      "%s (%.3f MB) became constants, %s inlined, %s kept; wrote %s to "
+      "%s (%.3f MB) frozen, %s inlined, %s kept; wrote %s to "
       "%s\n",
       Count(frozen.variables, "variable").c_str(), frozen.variable_bytes / 1e6,
       Count(frozen.inlined_calls, "function call").c_str(),

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -68,7 +68,13 @@ class TableKeeper {
         checkpoint_(checkpoint),
         index_(*index),
         loading_(NeededNodes(*index, model.initializers)),
-        restoring_(NeededNodes(*index, {model.restore_op})) {}
+        restoring_(NeededNodes(*index, {model.restore_op})) {
+    for (const NodeDef& listed : index->graph().node()) {
+      if (!IsInitializer(listed)) continue;
+      const NodeDef* table = SourceOf(*index, listed, 0).node;
+      initializers_[table].push_back(index->Find(listed.name()));
+    }
+  }
 
   absl::StatusOr<int> Keep(const std::vector<std::string>& outputs);
 
@@ -77,10 +83,9 @@ class TableKeeper {
   absl::StatusOr<std::string> FileOf(const NodeDef& initializer) const;
   absl::StatusOr<std::string> PathIn(Source source, int depth) const;
   absl::Status FillFromFile(const NodeDef& table, NodeDef* initializer);
-  absl::Status FillFromCheckpoint(const NodeDef& table, NodeDef* initializer);
+  absl::Status FillFromCheckpoint(NodeDef* initializer);
   absl::Status DropRepeated(const NodeDef& table, NodeDef* initializer);
-  absl::Status SetContent(const NodeDef& table, const TableContent& content,
-                          NodeDef* initializer);
+  absl::Status SetContent(const TableContent& content, NodeDef* initializer);
   void MakeReadersWait(const NodeDef& table, const NodeDef& initializer);
 
   const Model& model_;
@@ -88,21 +93,22 @@ class TableKeeper {
   GraphIndex& index_;
   const NodeSet loading_;
   const NodeSet restoring_;
+  // By table.
+  absl::flat_hash_map<const NodeDef*, std::vector<NodeDef*>> initializers_;
 };
 
 // The one among the nodes that run when the model is loaded, else the only one.
 absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
     const NodeDef& table) const {
   std::vector<NodeDef*> restored, loaded, others;
-  for (const NodeDef& listed : index_.graph().node()) {
-    if (!IsInitializer(listed) || SourceOf(index_, listed, 0).node != &table) {
-      continue;
+  const auto found = initializers_.find(&table);
+  if (found != initializers_.end()) {
+    for (NodeDef* node : found->second) {
+      auto& group = restoring_.contains(node) ? restored
+                    : loading_.contains(node) ? loaded
+                                              : others;
+      group.push_back(node);
     }
-    NodeDef* node = index_.Find(listed.name());
-    (restoring_.contains(node) ? restored
-     : loading_.contains(node) ? loaded
-                               : others)
-        .push_back(node);
   }
   for (const auto* candidates : {&restored, &loaded, &others}) {
     if (candidates->size() == 1) return candidates->front();
@@ -157,8 +163,7 @@ absl::StatusOr<std::string> TableKeeper::FileOf(
                    "\" is neither a constant nor an asset of the SavedModel"));
 }
 
-absl::Status TableKeeper::SetContent(const NodeDef& table,
-                                     const TableContent& content,
+absl::Status TableKeeper::SetContent(const TableContent& content,
                                      NodeDef* initializer) {
   std::vector<std::string> inputs = {initializer->input(0)};
   const auto add = [&](const char* name, const Tensor& value) -> absl::Status {
@@ -200,11 +205,10 @@ absl::Status TableKeeper::FillFromFile(const NodeDef& table,
   initializer->mutable_attr()->clear();
   (*initializer->mutable_attr())["Tkey"].set_type(format.key_dtype);
   (*initializer->mutable_attr())["Tval"].set_type(format.value_dtype);
-  return SetContent(table, content, initializer);
+  return SetContent(content, initializer);
 }
 
-absl::Status TableKeeper::FillFromCheckpoint(const NodeDef& table,
-                                             NodeDef* initializer) {
+absl::Status TableKeeper::FillFromCheckpoint(NodeDef* initializer) {
   REQUANT_ASSIGN_OR_RETURN(const Checkpoint* checkpoint, checkpoint_());
   TableContent content;
   REQUANT_ASSIGN_OR_RETURN(const CheckpointTensor keys,
@@ -213,7 +217,7 @@ absl::Status TableKeeper::FillFromCheckpoint(const NodeDef& table,
   REQUANT_ASSIGN_OR_RETURN(const CheckpointTensor values,
                            RestoredInput(index_, *initializer, 2));
   REQUANT_ASSIGN_OR_RETURN(content.values, checkpoint->Read(values));
-  return SetContent(table, content, initializer);
+  return SetContent(content, initializer);
 }
 
 absl::Status TableKeeper::DropRepeated(const NodeDef& table,
@@ -233,9 +237,8 @@ absl::Status TableKeeper::DropRepeated(const NodeDef& table,
     return absl::InvalidArgumentError(absl::StrCat(
         "in the lookup table \"", table.name(), "\" ", unique.message()));
   }
-  return content.keys.NumElements() == count
-             ? absl::OkStatus()
-             : SetContent(table, content, initializer);
+  return content.keys.NumElements() == count ? absl::OkStatus()
+                                             : SetContent(content, initializer);
 }
 
 void TableKeeper::MakeReadersWait(const NodeDef& table,
@@ -267,7 +270,7 @@ absl::StatusOr<int> TableKeeper::Keep(const std::vector<std::string>& outputs) {
     if (IsTextInitializer(*initializer)) {
       REQUANT_RETURN_IF_ERROR(FillFromFile(*table, initializer));
     } else if (RestoredInput(index_, *initializer, 1).ok()) {
-      REQUANT_RETURN_IF_ERROR(FillFromCheckpoint(*table, initializer));
+      REQUANT_RETURN_IF_ERROR(FillFromCheckpoint(initializer));
     } else {
       REQUANT_RETURN_IF_ERROR(DropRepeated(*table, initializer));
     }

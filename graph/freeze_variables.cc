@@ -90,7 +90,7 @@ int PartNumber(const std::string& name, std::string* whole) {
 // Without the graph's own restore nodes, what part of the whole a variable
 // "x/part_N" is follows from the shapes of all parts: along one dimension they
 // add up.
-absl::StatusOr<CheckpointTensor> FindPart(const GraphIndex& index,
+absl::StatusOr<CheckpointTensor> FindPart(const RestorePlan& plan,
                                           const std::string& name,
                                           const Checkpoint& checkpoint) {
   std::string whole;
@@ -101,9 +101,9 @@ absl::StatusOr<CheckpointTensor> FindPart(const GraphIndex& index,
   for (int axis = 0; axis < entry.shape.dims(); ++axis) {
     int64_t offset = 0, total = 0, length = 0;
     for (int i = 0;; ++i) {
-      const NodeDef* part = index.Find(absl::StrCat(whole, "/part_", i));
-      if (part == nullptr) break;
-      const PartialTensorShape shape = DeclaredShape(*part);
+      const auto part = plan.parts.find(absl::StrCat(whole, "/part_", i));
+      if (part == plan.parts.end()) break;
+      const PartialTensorShape& shape = part->second;
       if (shape.dims() != entry.shape.dims() || shape.dim_size(axis) < 0) {
         return absl::NotFoundError("parts without shapes");
       }
@@ -121,8 +121,7 @@ absl::StatusOr<CheckpointTensor> FindPart(const GraphIndex& index,
   return absl::NotFoundError("the parts do not add up");
 }
 
-absl::StatusOr<CheckpointTensor> Locate(const GraphIndex& index,
-                                        const NodeDef& node,
+absl::StatusOr<CheckpointTensor> Locate(const NodeDef& node,
                                         const RestorePlan& plan,
                                         const Checkpoint& checkpoint) {
   const std::string name = VariableName(node);
@@ -131,9 +130,9 @@ absl::StatusOr<CheckpointTensor> Locate(const GraphIndex& index,
   for (const std::string& key : {name, node.name()}) {
     if (checkpoint.Contains(key)) return CheckpointTensor{key, ""};
   }
-  const auto part = FindPart(index, node.name(), checkpoint);
+  const auto part = FindPart(plan, node.name(), checkpoint);
   if (part.ok()) return part;
-  const auto objects = checkpoint.KeysOfObjects();
+  const auto& objects = checkpoint.KeysOfObjects();
   for (const std::string& key : {name, node.name()}) {
     const auto object = objects.find(key);
     if (object != objects.end()) return CheckpointTensor{object->second, ""};
@@ -193,7 +192,11 @@ RestorePlan FindRestored(const GraphIndex& index,
                          const std::string& restore_op) {
   RestorePlan plan;
   const NodeSet restoring = NeededNodes(index, {restore_op});
+  std::string whole;
   for (const NodeDef& node : index.graph().node()) {
+    if (IsVariable(node) && PartNumber(node.name(), &whole) >= 0) {
+      plan.parts.emplace(node.name(), DeclaredShape(node));
+    }
     if (!restoring.contains(&node) ||
         (node.op() != "Assign" && node.op() != "AssignVariableOp")) {
       continue;
@@ -206,14 +209,12 @@ RestorePlan FindRestored(const GraphIndex& index,
   return plan;
 }
 
-absl::StatusOr<FrozenVariable> FindVariable(const GraphIndex& index,
-                                            const NodeDef& node,
+absl::StatusOr<FrozenVariable> FindVariable(const NodeDef& node,
                                             const RestorePlan& plan,
                                             const Checkpoint& checkpoint) {
   FrozenVariable variable;
   variable.node = node.name();
-  REQUANT_ASSIGN_OR_RETURN(variable.tensor,
-                           Locate(index, node, plan, checkpoint));
+  REQUANT_ASSIGN_OR_RETURN(variable.tensor, Locate(node, plan, checkpoint));
   const auto entry = checkpoint.Find(variable.tensor);
   if (!entry.ok()) {
     return absl::Status(

@@ -12,6 +12,7 @@
 #include "graph/checkpoint.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 
 namespace requant {
 
@@ -28,6 +29,8 @@ std::string VariableName(const tensorflow::NodeDef& node);
 struct RestorePlan {
   // By variable name.
   std::map<std::string, CheckpointTensor> variables;
+  // The shapes of the graph's variables "x/part_N", by name: parts of "x".
+  std::map<std::string, tensorflow::PartialTensorShape> parts;
 };
 RestorePlan FindRestored(const GraphIndex& index,
                          const std::string& restore_op);
@@ -57,8 +60,7 @@ struct FrozenVariable {
 // Finds the variable's value: where the plan has it, else under its name, else
 // as a part of a partitioned variable, else by TensorFlow 2's object names.
 // Checks its type and shape against the node's.
-absl::StatusOr<FrozenVariable> FindVariable(const GraphIndex& index,
-                                            const tensorflow::NodeDef& node,
+absl::StatusOr<FrozenVariable> FindVariable(const tensorflow::NodeDef& node,
                                             const RestorePlan& plan,
                                             const Checkpoint& checkpoint);
 

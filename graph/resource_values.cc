@@ -286,6 +286,8 @@ class ResourceValues::Rewriter {
   Body top_;
   absl::flat_hash_map<std::string, const FunctionDef*> functions_;
   absl::flat_hash_map<std::string, Specialized> specialized_;
+  // The functions that those made here are copies of, however often changed.
+  absl::flat_hash_map<std::string, std::string> origins_;
   absl::flat_hash_set<std::string> under_way_;
   std::vector<std::string> dropped_;
 };
@@ -431,8 +433,8 @@ absl::Status ResourceValues::Rewriter::RewriteCaller(
     return absl::UnimplementedError(absl::StrCat(
         "the variable \"", value.variable, "\" is handed to the ", op,
         " node \"", node->name(), "\"", body.Where(),
-        ", which cannot work with a constant; choose outputs that do not need "
-        "it"));
+        ", where it cannot become a constant; choose outputs that do not need "
+        "that node"));
   }
   std::set<int> returned;
   for (size_t i = 0; i < callees.size(); ++i) {
@@ -500,13 +502,16 @@ absl::StatusOr<Specialized> ResourceValues::Rewriter::MakeSpecialized(
   }
   FunctionDef* function = graph_.mutable_library()->add_function();
   *function = original;
-  std::string name;
-  const std::string base = original.signature().name();
-  for (int i = 0; name.empty() || functions_.contains(name); ++i) {
-    name = absl::StrCat(base, "_frozen", i == 0 ? "" : absl::StrCat("_", i));
+  const auto origin = origins_.find(original.signature().name());
+  const std::string base =
+      origin == origins_.end() ? original.signature().name() : origin->second;
+  std::string name = absl::StrCat(base, "_frozen");
+  for (int i = 1; functions_.contains(name); ++i) {
+    name = absl::StrCat(base, "_frozen_", i);
   }
   function->mutable_signature()->set_name(name);
   functions_.emplace(name, function);
+  origins_.emplace(name, base);
   auto* argument = function->mutable_signature()->mutable_input_arg(input);
   argument->set_type(value.dtype);
   argument->clear_type_attr();
@@ -546,6 +551,11 @@ absl::Status ResourceValues::Replace(const std::string& name,
 
 const std::vector<std::string>& ResourceValues::dropped_assignments() const {
   return rewriter_->dropped();
+}
+
+bool ChangesVariables(const std::string& op) {
+  return (AssignsWithoutOutput(op) && op != "DisableCopyOnRead") ||
+         ChangesReference(op);
 }
 
 bool OnlyChangesState(const std::string& op) {

@@ -48,8 +48,10 @@ class ResourceValues {
   std::unique_ptr<Rewriter> rewriter_;
 };
 
-// Whether the op changes variables, or saves or restores them, and does nothing
-// else.
+// Whether the op changes variables and does nothing else.
+bool ChangesVariables(const std::string& op);
+
+// The same for one that changes, saves or restores them.
 bool OnlyChangesState(const std::string& op);
 
 }  // namespace requant

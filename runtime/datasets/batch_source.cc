@@ -9,7 +9,9 @@
 #include "base/status_macros.h"
 #include "runtime/datasets/chunk_pipeline.h"
 #include "runtime/datasets/column.h"
+#include "runtime/datasets/csv_source.h"
 #include "runtime/datasets/input_file.h"
+#include "runtime/datasets/numpy_source.h"
 #include "runtime/datasets/tfrecord_source.h"
 
 namespace requant {
@@ -234,29 +236,61 @@ class PipelinedBatchSource : public BatchSource {
   int64_t bad_records_ = 0;
 };
 
+std::vector<std::string> FilesOf(const DatasetSpec& spec) {
+  const auto list = [](const auto& files) {
+    return std::vector<std::string>(files.begin(), files.end());
+  };
+  switch (spec.source_case()) {
+    case DatasetSpec::kTfrecord:
+      return list(spec.tfrecord().files());
+    case DatasetSpec::kCsv:
+      return list(spec.csv().files());
+    case DatasetSpec::kNumpy: {
+      std::vector<std::string> files = list(spec.numpy().files());
+      for (const auto& [feature, file] : spec.numpy().arrays()) {
+        files.push_back(file);
+      }
+      std::sort(files.begin() + spec.numpy().files_size(), files.end());
+      return files;
+    }
+    default:
+      return {};
+  }
+}
+
+absl::StatusOr<std::unique_ptr<ChunkSource>> OpenChunkSource(
+    const DatasetSpec& spec, const std::vector<std::string>& files,
+    const std::vector<Column>& columns) {
+  switch (spec.source_case()) {
+    case DatasetSpec::kTfrecord:
+      return OpenTfRecords(files, columns);
+    case DatasetSpec::kCsv:
+      return OpenCsv(spec.csv(), columns);
+    case DatasetSpec::kNumpy:
+      return OpenNumpy(spec.numpy(), columns);
+    case DatasetSpec::kInGraph:
+      return absl::InvalidArgumentError(
+          "an in_graph source is read by its own graph");
+    default:
+      return absl::InvalidArgumentError("the dataset has no source");
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
   REQUANT_RETURN_IF_ERROR(CheckOptions(options));
   REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
-  std::vector<std::string> files;
-  std::unique_ptr<ChunkSource> source;
-  switch (spec.source_case()) {
-    case DatasetSpec::kTfrecord:
-      files.assign(spec.tfrecord().files().begin(),
-                   spec.tfrecord().files().end());
-      break;
-    case DatasetSpec::kInGraph:
-      return absl::InvalidArgumentError(
-          "an in_graph source is read by its graph");
-    default:
-      return absl::InvalidArgumentError("the dataset has no source");
-  }
+  std::vector<std::string> files = FilesOf(spec);
   for (const std::string& file : files) {
     REQUANT_RETURN_IF_ERROR(CheckReadable(file));
   }
-  REQUANT_ASSIGN_OR_RETURN(source, OpenTfRecords(files, columns));
+  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
+                           OpenChunkSource(spec, files, columns));
+  if (columns.empty()) {
+    return absl::InvalidArgumentError("the dataset has no inputs");
+  }
   return std::make_unique<PipelinedBatchSource>(
       spec, options, std::move(files), std::move(columns), std::move(source));
 }

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_
 #define REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_
 
-// Records as batches of tensors, in the order of the files, read ahead on a
-// thread of its own.
+// Records as batches of tensors, in the order of the files, read and decoded
+// ahead of the caller on threads of their own.
 
 #include <cstdint>
 #include <functional>
@@ -33,11 +33,13 @@ struct BatchOptions {
   int64_t batch_size = 512;
   // The data end after so many good records; 0 means never.
   int64_t max_records = 0;
-  // So many unreadable records are skipped and told to `on_bad_record`; one
-  // more is an error that names its file and number.
+  // So many unreadable records are skipped and told to `on_bad_record`, which
+  // is called within Next(); one more is an error that names its file and its
+  // number or line. What is left of a file in which no further record can be
+  // found counts as one. NumPy arrays have no bad records: damage is an error.
   int64_t max_bad_records = 0;
   std::function<void(const std::string& message)> on_bad_record;
-  // Threads that decode; 0 means one per usable core.
+  // Threads that read and decode; 0 means one per usable core.
   int threads = 0;
   // Batches kept ready ahead of the caller.
   int prefetch = 4;
@@ -51,12 +53,15 @@ class BatchSource {
   // thread-safe. After an error every call returns that error.
   virtual absl::StatusOr<bool> Next(Batch* batch) = 0;
 
-  // Bad records skipped up to the last batch returned.
+  // Bad records skipped up to the last batch returned, all of them at the end.
   virtual int64_t bad_records() const = 0;
 };
 
-// Opens the files and checks what can be checked before reading them through.
-// Sources of kind in_graph are refused: their graph reads them.
+// Checks what can be checked before the files are read through: that they can
+// be read, CSV columns (of the first file), and NumPy types, shapes and counts.
+// The files are paths, as ReadDatasetSpec leaves them. Sources of kind in_graph
+// are refused: their graph reads them. Files without any record give an error
+// on the first Next().
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);
 

@@ -51,6 +51,8 @@ bool ParseFloat(std::string_view text, Float* value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
     text.remove_prefix(1);
   }
+  // from_chars would take hexadecimal numbers too.
+  if (text.find_first_of("xX") != std::string_view::npos) return false;
   const char* const end = text.data() + text.size();
   const absl::from_chars_result result =
       absl::from_chars(text.data(), end, *value);
@@ -135,6 +137,11 @@ std::string DtypeName(DataType dtype) {
     if (type.dtype == dtype) return type.name;
   }
   return tensorflow::DataTypeString(dtype);
+}
+
+int64_t ElementBytes(DataType dtype) {
+  return dtype == tensorflow::DT_STRING ? sizeof(tstring)
+                                        : tensorflow::DataTypeSize(dtype);
 }
 
 absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape) {
@@ -272,7 +279,7 @@ absl::StatusOr<Tensor> AllocateRows(const Column& column, int64_t rows) {
 
 void* RowAddress(Tensor& rows, const Column& column, int64_t row) {
   return static_cast<char*>(rows.data()) +
-         row * column.elements * tensorflow::DataTypeSize(column.dtype);
+         row * column.elements * ElementBytes(column.dtype);
 }
 
 void FillDefault(const Column& column, int64_t row, Tensor* rows) {
@@ -283,7 +290,7 @@ void FillDefault(const Column& column, int64_t row, Tensor* rows) {
     return;
   }
   char* const to = static_cast<char*>(RowAddress(*rows, column, row));
-  const int size = tensorflow::DataTypeSize(column.dtype);
+  const int64_t size = ElementBytes(column.dtype);
   for (int64_t i = 0; i < column.elements; ++i) {
     std::memcpy(to + i * size, column.default_value->data(), size);
   }
@@ -299,8 +306,7 @@ void CopyRows(const Column& column, const Tensor& from, int64_t from_row,
     const tstring* const strings = static_cast<const tstring*>(source);
     std::copy(strings, strings + elements, static_cast<tstring*>(target));
   } else {
-    std::memcpy(target, source,
-                elements * tensorflow::DataTypeSize(column.dtype));
+    std::memcpy(target, source, elements * ElementBytes(column.dtype));
   }
 }
 

@@ -39,6 +39,9 @@ absl::StatusOr<tensorflow::DataType> ParseDtype(std::string_view name);
 // DT_FLOAT to "float"; TensorFlow's name for types outside declarations.
 std::string DtypeName(tensorflow::DataType dtype);
 
+// The size of one element in a tensor, strings' handles included.
+int64_t ElementBytes(tensorflow::DataType dtype);
+
 // The elements of a record; every dimension must be at least 1.
 absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape);
 

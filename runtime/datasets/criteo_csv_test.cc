@@ -173,7 +173,7 @@ TEST(CriteoCsvReader, DosLineEndIsNoPartOfTheLastCategory) {
   ASSERT_TRUE(reader.ok());
   CriteoRecord record;
   ASSERT_TRUE((*reader)->Next(&record).value());
-  EXPECT_EQ(record.categorical[25], "");
+  EXPECT_EQ(record.categorical[25], kMissingCategorical);
 }
 
 TEST(CriteoCsvReader, PassesOverTheLineOfNames) {

@@ -96,34 +96,36 @@ struct CategoricalSpec {
   double weight;
 };
 
-// Cardinalities as the challenge's, the largest cut to 100,000.
+// In four columns one token is common and a long tail of rare ones matters:
+// what a weight per bucket learns soon and embeddings learn late. The columns
+// of few tokens are those that interact.
 constexpr std::array<CategoricalSpec, kCategoricalColumns> kCategorical = {{
-    {700, Decay::kOne, 20, 0, 0, 0.35},              // C1
-    {583, Decay::kHalf, 5, 0, 0, 0.35},              // C2
-    {100000, Decay::kOne, 300, 34, 780, 0.75},       // C3
-    {60000, Decay::kOne, 300, 34, 780, 0.75},        // C4
-    {305, Decay::kOne, 10, 0, 0, 0.35},              // C5
-    {24, Decay::kOne, 3, 121, 0, 0.3},               // C6
-    {800, Decay::kOne, 20, 0, 500, 0.25},            // C7
-    {633, Decay::kHalf, 10, 0, 0, 0.35},             // C8
-    {3, Decay::kOne, 1, 0, 0, 0.3},                  // C9
-    {20000, Decay::kOneAndHalf, 20, 0, 500, 0.25},   // C10
-    {400, Decay::kHalf, 40, 0, 500, 0.25},           // C11
-    {80000, Decay::kOne, 300, 34, 780, 0.75},        // C12
-    {1200, Decay::kOne, 10, 0, 0, 0.35},             // C13
-    {27, Decay::kHalf, 3, 0, 0, 0.3},                // C14
-    {600, Decay::kOne, 20, 0, 500, 0.25},            // C15
-    {70000, Decay::kOne, 300, 34, 780, 0.75},        // C16
-    {10, Decay::kHalf, 1, 0, 0, 0.3},                // C17
-    {350, Decay::kOne, 20, 0, 500, 0.25},            // C18
-    {250, Decay::kHalf, 30, 440, 0, 0.35},           // C19
-    {4, Decay::kHalf, 1, 440, 0, 0.3},               // C20
-    {75000, Decay::kOne, 300, 34, 780, 0.75},        // C21
-    {18, Decay::kOneAndHalf, 2, 762, 0, 0.3},        // C22
-    {15, Decay::kHalf, 2, 0, 0, 0.3},                // C23
-    {50000, Decay::kOne, 300, 34, 780, 0.75},        // C24
-    {105, Decay::kOne, 5, 440, 0, 0.35},             // C25
-    {5000, Decay::kOneAndHalf, 20, 440, 250, 0.25},  // C26
+    {300, Decay::kOne, 20, 0, 0, 0.37},             // C1
+    {200, Decay::kHalf, 5, 0, 0, 0.37},             // C2
+    {100000, Decay::kOne, 300, 34, 780, 0.78},      // C3
+    {60000, Decay::kOneAndHalf, 20, 34, 0, 0.37},   // C4
+    {305, Decay::kOne, 10, 0, 0, 0.37},             // C5
+    {24, Decay::kOne, 3, 121, 0, 0.3},              // C6
+    {800, Decay::kOne, 10, 0, 500, 0.3},            // C7
+    {250, Decay::kHalf, 10, 0, 0, 0.37},            // C8
+    {3, Decay::kOne, 1, 0, 0, 0.3},                 // C9
+    {20000, Decay::kOneAndHalf, 20, 0, 500, 0.3},   // C10
+    {300, Decay::kOne, 10, 0, 500, 0.3},            // C11
+    {80000, Decay::kOne, 300, 34, 780, 0.78},       // C12
+    {400, Decay::kOne, 10, 0, 0, 0.37},             // C13
+    {27, Decay::kHalf, 3, 0, 0, 0.3},               // C14
+    {500, Decay::kOne, 10, 0, 500, 0.3},            // C15
+    {70000, Decay::kOne, 300, 34, 780, 0.78},       // C16
+    {10, Decay::kHalf, 1, 0, 0, 0.3},               // C17
+    {350, Decay::kOne, 20, 0, 500, 0.3},            // C18
+    {250, Decay::kHalf, 30, 440, 0, 0.37},          // C19
+    {4, Decay::kHalf, 1, 440, 0, 0.3},              // C20
+    {75000, Decay::kOne, 300, 34, 780, 0.78},       // C21
+    {18, Decay::kOneAndHalf, 2, 762, 0, 0.3},       // C22
+    {15, Decay::kHalf, 2, 0, 0, 0.3},               // C23
+    {50000, Decay::kOneAndHalf, 20, 34, 0, 0.37},   // C24
+    {105, Decay::kOne, 5, 440, 0, 0.37},            // C25
+    {5000, Decay::kOneAndHalf, 20, 440, 250, 0.3},  // C26
 }};
 
 struct NumericSpec {
@@ -132,25 +134,24 @@ struct NumericSpec {
   double median;
   double skew;
   int missing_per_thousand;
-  // Of the curve over the number: its rise, and its hump.
+  // What the score gains from the middle to very large values.
   double rise;
-  double hump;
 };
 
 constexpr std::array<NumericSpec, kNumericColumns> kNumeric = {{
-    {0, 12, 0.7, 450, 0.50, 0.00},    // I1
-    {-3, 40, 0.7, 0, 1.60, 0.00},     // I2
-    {0, 25, 0.7, 214, 0.40, 0.00},    // I3
-    {0, 18, 0.6, 216, 0.00, 0.00},    // I4
-    {0, 2000, 0.7, 26, -1.70, 0.00},  // I5
-    {0, 150, 0.7, 224, -0.50, 0.00},  // I6
-    {0, 30, 0.7, 43, 1.70, 0.00},     // I7
-    {0, 35, 0.6, 1, 0.00, 0.50},      // I8
-    {0, 110, 0.6, 43, -1.20, 0.00},   // I9
-    {0, 4, 0.5, 450, 0.40, 0.00},     // I10
-    {0, 9, 0.6, 43, 1.20, 0.00},      // I11
-    {-1, 6, 0.6, 765, 0.40, 0.00},    // I12
-    {0, 24, 0.6, 216, -0.50, 0.00},   // I13
+    {0, 12, 0.6, 450, 0.70},     // I1
+    {-12, 40, 0.5, 0, 2.20},     // I2
+    {0, 25, 0.6, 214, 0.50},     // I3
+    {0, 18, 0.6, 216, 0.00},     // I4
+    {0, 2000, 0.55, 26, -2.20},  // I5
+    {0, 150, 0.6, 224, -0.70},   // I6
+    {0, 30, 0.5, 43, 2.20},      // I7
+    {0, 35, 0.5, 1, 0.00},       // I8
+    {0, 110, 0.5, 43, -1.70},    // I9
+    {0, 4, 0.5, 450, 0.50},      // I10
+    {0, 9, 0.5, 43, 1.70},       // I11
+    {-2, 6, 0.5, 765, 0.50},     // I12
+    {0, 24, 0.6, 216, -0.70},    // I13
 }};
 
 struct Pair {
@@ -167,11 +168,11 @@ constexpr Pair kTokenPairs[] = {
 
 // Products of a token's trait and a number's curve.
 constexpr Pair kTokenNumberPairs[] = {
-    {8, 1, 1.3},  // C9, I2
-    {16, 6, 1},   // C17, I7
+    {8, 1, 1.6},   // C9, I2
+    {16, 6, 1.2},  // C17, I7
 };
 
-constexpr double kIntercept = -0.9;
+constexpr double kIntercept = -0.25;
 
 struct Token {
   std::array<char, kTokenLength> text;
@@ -238,7 +239,8 @@ struct Vocabulary {
       starts.push_back(static_cast<uint32_t>(before * 0x1p32));
       sum += Frequency(spec, i);
     }
-    missing.length = 0;
+    missing.length =
+        kMissingCategorical.copy(missing.text.data(), kTokenLength);
     SetWeights(column, &missing);
     if (spec.common_per_thousand > 0) SetNeutral(tokens[0].view());
   }
@@ -263,10 +265,14 @@ bool IsMissing(uint32_t bits, int per_thousand) {
          static_cast<uint64_t>(per_thousand);
 }
 
-// Where a value lies between the lowest (-1) and very large ones (+1); the
-// median is in the middle. Takes the value as a model sees it: filled.
+// Below this part of the median, numbers have the same effect: missing ones
+// (taken for 0) are like the smallest.
+constexpr double kLowEnd = 0.25;
+
+// Where a value lies between small (-0.6) and very large ones (+1); the median
+// is in the middle. Takes the value as a model sees it: filled.
 double Position(const NumericSpec& spec, double value) {
-  const double x = std::max(value - spec.lowest, 0.0) / spec.median;
+  const double x = std::max((value - spec.lowest) / spec.median, kLowEnd);
   return 2.0 * x / (x + 1.0) - 1.0;
 }
 
@@ -310,9 +316,7 @@ Tokens DrawTokens(const std::vector<Vocabulary>& vocabularies, Random* random,
 double Score(const Positions& positions, const Tokens& tokens) {
   double score = kIntercept;
   for (int i = 0; i < kNumericColumns; ++i) {
-    const double position = positions[i];
-    score += kNumeric[i].rise * position +
-             kNumeric[i].hump * (1.0 - 3.0 * position * position);
+    score += kNumeric[i].rise * positions[i];
   }
   for (const Token* token : tokens) score += token->linear;
   for (const Pair& pair : kTokenPairs) {

@@ -73,9 +73,9 @@ TEST(CriteoGenerator, LooksLikeTheChallenge) {
   EXPECT_EQ(missing[1], 0);
   EXPECT_EQ(tokens[8].size(), 3);
   EXPECT_GT(tokens[2].size(), 2000);
-  EXPECT_TRUE(tokens[18].count(""));
+  EXPECT_TRUE(tokens[18].count(kMissingCategorical));
   for (std::string_view token : tokens[2]) {
-    if (!token.empty()) {
+    if (token != kMissingCategorical) {
       ASSERT_EQ(token.size(), 8);
       ASSERT_EQ(token.find_first_not_of("0123456789abcdef"), token.npos);
     }

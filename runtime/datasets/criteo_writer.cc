@@ -186,7 +186,7 @@ void CriteoWriter::AppendCsv(const CriteoRecord& record) {
   }
   for (std::string_view category : record.categorical) {
     held_.push_back(',');
-    held_.append(category);
+    if (category != kMissingCategorical) held_.append(category);
   }
   held_.push_back('\n');
 }

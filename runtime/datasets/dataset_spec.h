@@ -9,9 +9,10 @@
 
 namespace requant {
 
-// Reads and checks a declaration. Errors are one sentence with file and line.
-// `files`, unless empty, replace those of the declaration and are relative to
-// the current folder.
+// Reads and checks a declaration, and puts the paths of existing files where it
+// has names and globs. Errors are one sentence with file and line. `files`,
+// unless empty, replace those of the declaration; they may be globs too and are
+// relative to the current folder.
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files = {});
 

@@ -3,16 +3,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/subprocess.h"
+#include "runtime/datasets/criteo_format.h"
 
 namespace requant {
 namespace {
@@ -105,6 +107,39 @@ TEST_F(Dataset, SplitsAndSeedsDiffer) {
     }
   }
   EXPECT_EQ(all.size(), 6);
+}
+
+// The carried model was trained on these rows, and its recorded accuracy is
+// that of these rows: they must not change.
+TEST_F(Dataset, RowsAreThoseTheCarriedModelKnows) {
+  struct Case {
+    std::string split;
+    int64_t digest;
+  };
+  const Case cases[] = {
+      {"train", 416448320840666345},
+      {"calibration", 330059037842744356},
+      {"eval", 4240485033214411881},
+  };
+  for (const Case& c : cases) {
+    Synthesize("rows.csv", {"--rows=2000", "--split=" + c.split});
+    EXPECT_EQ(HashBucket(Read("rows.csv"), int64_t{1} << 62), c.digest)
+        << c.split;
+  }
+}
+
+TEST_F(Dataset, SummaryCountsWhatWasDrawn) {
+  Run({"synthesize", "--rows=100", "--split=eval", "--out=" + Path("a.csv"),
+       "--summary_out=" + Path("a.json")});
+  int positives = 0;
+  for (std::string_view line :
+       absl::StrSplit(Read("a.csv"), '\n', absl::SkipEmpty())) {
+    positives += line[0] == '1';
+  }
+  EXPECT_THAT(
+      Read("a.json"),
+      AllOf(HasSubstr("\"split\": \"eval\""), HasSubstr("\"rows\": 100"),
+            HasSubstr(absl::StrCat("\"positives\": ", positives))));
 }
 
 TEST_F(Dataset, SynthesizesToStandardOutput) {

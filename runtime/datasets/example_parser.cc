@@ -97,7 +97,7 @@ absl::StatusOr<Tensor> Convert(const Column& column, Tensor stored,
             absl::StrCat("its feature \"", column.feature,
                          "\" has a value that is no ", DtypeName(column.dtype));
       }
-      from += column.elements * tensorflow::DataTypeSize(stored.dtype());
+      from += column.elements * ElementBytes(stored.dtype());
       to += column.elements;
     }
   });

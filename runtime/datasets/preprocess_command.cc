@@ -43,7 +43,7 @@ ProgramHelp Help() {
       "C26, separated by commas or tabs, with or without a line of names) into "
       "records: numbers normalised to (x - min) / range over all files given, "
       "categories hashed as TensorFlow does. A missing number is 0, a missing "
-      "category the empty string.";
+      "category a blank.";
   help.usage =
       "requant dataset preprocess --out_dir=data train.csv eval.csv\n"
       "requant dataset preprocess --ranges=ranges.json --out=day.tfrecords "
