@@ -41,7 +41,7 @@ DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and say which");
 DEFINE_int32(rounds, 9,
              "how often each graph is measured; from 6 on there are intervals");
-DEFINE_double(seconds, 0.3, "how long each graph runs in a round, at least");
+DEFINE_double(seconds, 0.25, "how long each graph runs in a round, at least");
 DEFINE_int32(streams, 0,
              "batches that run side by side; 0: found by a quick search");
 DEFINE_int32(threads, 0,

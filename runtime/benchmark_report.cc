@@ -115,28 +115,46 @@ std::string FiguresTable(const std::vector<std::string>& names,
   return Table(rows);
 }
 
-// One sentence on a graph against the first.
-std::string VerdictText(const std::string& name, const std::string& first,
-                        const PairedRatio& speed) {
-  const auto interval = [&] {
-    return absl::StrFormat(" (95 %% interval %.3f to %.3f).\n",
-                           speed.interval->low, speed.interval->high);
-  };
+std::string IntervalText(const Interval& interval) {
+  return absl::StrFormat("(95 %% interval %.3f to %.3f)", interval.low,
+                         interval.high);
+}
+
+std::string SpeedText(const std::string& name, const std::string& first,
+                      const PairedRatio& speed) {
   switch (JudgeSpeed(speed)) {
     case SpeedVerdict::kFaster:
-      return absl::StrFormat("%s is %.2f times as fast as %s%s", name,
-                             speed.median, first, interval());
+      return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
+                             speed.median, first,
+                             IntervalText(*speed.interval));
     case SpeedVerdict::kSlower:
-      return absl::StrFormat("%s is slower than %s, %.2f times as fast%s", name,
-                             first, speed.median, interval());
+      return absl::StrFormat("%s is slower than %s, %.2f times as fast %s",
+                             name, first, speed.median,
+                             IntervalText(*speed.interval));
     case SpeedVerdict::kNoDifference:
-      return absl::StrCat(name, " and ", first,
-                          " do not differ beyond the noise", interval());
+      return absl::StrCat("the speeds of ", name, " and ", first,
+                          " do not differ beyond the noise ",
+                          IntervalText(*speed.interval));
     case SpeedVerdict::kUnknown:
       break;
   }
-  return absl::StrCat("Too few rounds to tell whether ", name, " and ", first,
-                      " differ beyond the noise: at least 6 are needed.\n");
+  return absl::StrCat("there are too few rounds to tell whether ", name,
+                      " and ", first,
+                      " differ beyond the noise: it takes at least 6");
+}
+
+// One line on a graph against the first: its speed, and its CPU time if that
+// certainly differs.
+std::string VerdictText(const std::string& name, const std::string& first,
+                        const GraphFigures& figures) {
+  std::string text = SpeedText(name, first, figures.speed);
+  const PairedRatio& cpu_time = figures.cpu_time;
+  if (cpu_time.interval.has_value() &&
+      (cpu_time.interval->low > 1 || cpu_time.interval->high < 1)) {
+    absl::StrAppendFormat(&text, "; %s takes %.2f times the CPU time %s", name,
+                          cpu_time.median, IntervalText(*cpu_time.interval));
+  }
+  return text + "\n";
 }
 
 // A warning when the graphs did not have the machine to themselves, or "".
@@ -305,7 +323,7 @@ std::string BenchmarkText(const BenchmarkJob& job,
   absl::StrAppend(&text, "\n", FiguresTable(names, figures));
   if (names.size() > 1) text += "\n";
   for (size_t i = 1; i < names.size(); ++i) {
-    absl::StrAppend(&text, VerdictText(names[i], names[0], figures[i].speed));
+    absl::StrAppend(&text, VerdictText(names[i], names[0], figures[i]));
   }
   absl::StrAppend(&text, BusyWarning(figures));
   for (int i = 0; i < result.entry_size(); ++i) {

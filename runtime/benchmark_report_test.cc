@@ -101,7 +101,7 @@ TEST_F(BenchmarkReport, ShowsATableAndAVerdict) {
             1.00              1.00     100000   0.0 %     4.000  5.000         20.000  fp32.pb
 2.50 (2.50-2.50)  0.40 (0.40-0.40)     250000   0.0 %     4.000  5.000          8.000  int8.pb
 
-int8.pb is 2.50 times as fast as fp32.pb (95 % interval 2.500 to 2.500).
+int8.pb is 2.50 times as fast as fp32.pb (95 % interval 2.500 to 2.500); int8.pb takes 0.40 times the CPU time (95 % interval 0.400 to 0.400)
 )");
 }
 
@@ -117,15 +117,16 @@ TEST_F(BenchmarkReport, SaysWhenTheDifferenceIsInsideTheNoise) {
   AddGraph("b.pb", 100, 1);
   result_.mutable_entry(1)->mutable_round(0)->set_records_per_second(90);
   result_.mutable_entry(1)->mutable_round(5)->set_records_per_second(110);
-  EXPECT_THAT(Text(), HasSubstr("b.pb and a.pb do not differ beyond the noise "
-                                "(95 % interval 0.900 to 1.100)."));
+  EXPECT_THAT(Text(),
+              HasSubstr("\nthe speeds of b.pb and a.pb do not differ beyond "
+                        "the noise (95 % interval 0.900 to 1.100)\n"));
 }
 
 TEST_F(BenchmarkReport, SaysWhenThereAreTooFewRounds) {
   job_.set_rounds(5);
   AddGraph("a.pb", 100, 1);
   AddGraph("b.pb", 200, 1);
-  EXPECT_THAT(Text(), AllOf(HasSubstr("2.00  "), HasSubstr("Too few rounds")));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("2.00  "), HasSubstr("too few rounds")));
 }
 
 TEST_F(BenchmarkReport, KeepsFoldersWhereNamesAreTheSame) {

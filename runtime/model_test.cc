@@ -11,6 +11,7 @@
 #include "graph/graph_io.h"
 #include "graph/testing.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 
 namespace requant {
 namespace {
@@ -87,6 +88,39 @@ TEST(Model, RefusesAFeedOfAnotherType) {
   EXPECT_THAT(
       (*model)->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
       HasSubstr("takes float, but the dataset feeds int64"));
+}
+
+DatasetSpec FeedX(const std::string& dtype) {
+  DatasetSpec dataset;
+  dataset.add_input()->set_placeholder("x");
+  dataset.mutable_input(0)->set_dtype(dtype);
+  return dataset;
+}
+
+TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  EXPECT_THAT(InputTensors(**model, FeedX("float")).value(),
+              testing::ElementsAre("import/x:0"));
+  EXPECT_THAT(InputTensors(**model, FeedX("int64")).status().message(),
+              HasSubstr("takes float, but the dataset feeds int64"));
+}
+
+TEST(ModelFunction, RecordsWhatRanWhenItTraces) {
+  const auto model = Load(GraphFile("double.pb", kDouble));
+  const auto function =
+      ModelFunction::Make(model->get(), {"import/x:0"}, {"twice:0"},
+                          {.in_caller_thread = true, .trace = true});
+  ASSERT_TRUE(function.ok()) << function.status();
+  std::vector<Tensor> outputs;
+  tensorflow::RunMetadata metadata;
+  ASSERT_TRUE((*function)->Run({Tensor(1.f)}, &outputs, &metadata).ok());
+  std::vector<std::string> nodes;
+  for (const auto& device : metadata.step_stats().dev_stats()) {
+    for (const auto& node : device.node_stats()) {
+      nodes.push_back(node.node_name());
+    }
+  }
+  EXPECT_THAT(nodes, testing::Contains("twice"));
 }
 
 TEST(Model, SaysWhyAGraphIsRefused) {
