@@ -41,7 +41,6 @@ class WideDeepTest : public testing::Test {
     MustRun("runtime/datasets/dataset",
             {"synthesize", "--split=eval", absl::StrCat("--rows=", rows),
              "--format=" + format,
-             "--ranges=" + std::string(kFolder) + "ranges.json",
              "--out=" + folder_.Path("eval." + format)});
   }
 
