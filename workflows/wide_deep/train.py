@@ -5,16 +5,17 @@ A genuine tf.estimator model, which TensorFlow had up to 2.15. These commands ma
 the files of this folder (in the top folder of the tree; see README.md):
 
   python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.15.1
-  ./requant dataset synthesize --rows=1000000 --format=tfrecord --out=train.tfrecords
+  ./requant dataset synthesize --rows=1000000 --format=tfrecord --out=train.tfrecords \\
+      --summary_out=train.json
   ./requant dataset synthesize --rows=1000000 --out=train.csv
   ./requant dataset preprocess --out=/dev/null --ranges_out=ranges.json train.csv
-  ./requant dataset synthesize --rows=200000 --split=eval --format=tfrecord \\
-      --out=eval.tfrecords --summary_out=eval_200k.json
   ./requant dataset synthesize --rows=100000 --split=eval --out=/dev/null \\
       --summary_out=eval_100k.json
+  ./requant dataset synthesize --rows=200000 --split=eval --format=tfrecord \\
+      --out=eval.tfrecords --summary_out=eval_200k.json
   venv/bin/python workflows/wide_deep/train.py --train=train.tfrecords \\
       --eval=eval.tfrecords --ranges=ranges.json --out=trained \\
-      --eval_summaries eval_100k.json eval_200k.json
+      --summaries train.json eval_100k.json eval_200k.json
 
 Results are in the folder that --out names: model/ (the combined model's SavedModel),
 graph.pbtxt.gz (its training graph), model.json (what was measured), and a folder
@@ -54,16 +55,16 @@ def parse_arguments():
     parser.add_argument("--out", required=True, help="folder for the results")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS,
                         help="which to train: both parts or one (default: all three)")
-    parser.add_argument("--eval_summaries", nargs="*", default=[],
+    parser.add_argument("--summaries", nargs="*", default=[],
                         help="what requant dataset synthesize --summary_out wrote of the "
-                             "records to evaluate on; recorded in model.json")
+                             "records; goes into model.json")
     parser.add_argument("--rows", type=int, default=1000000,
                         help="train on the first ROWS records (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--batch_size", type=int, default=512, help="(default: %(default)s)")
-    parser.add_argument("--linear_learning_rate", type=float, default=0.15,
+    parser.add_argument("--linear_learning_rate", type=float, default=0.3,
                         help="of Ftrl for the wide part (default: %(default)s)")
-    parser.add_argument("--dnn_learning_rate", type=float, default=0.02,
+    parser.add_argument("--dnn_learning_rate", type=float, default=0.012,
                         help="of Adagrad for the deep part; falls to a hundredth "
                              "(default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1,
@@ -202,18 +203,24 @@ def keep(args):
         shutil.copyfileobj(graph, packed)
 
 
+def commands():
+    """The command lines at the top of this file."""
+    text = __doc__.replace("\\\n", " ")
+    return [" ".join(line.split()) for line in text.splitlines() if line.startswith("  ")]
+
+
 def main():
     args = parse_arguments()
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
     os.makedirs(args.out, exist_ok=True)
-    record = {"tensorflow": tf.__version__}
+    record = {"commands": commands(), "tensorflow": tf.__version__}
     for name in ("rows", "epochs", "batch_size", "linear_learning_rate", "dnn_learning_rate",
                  "seed"):
         record["training_" + name] = getattr(args, name)
-    record["evaluation_data"] = []
-    for path in args.eval_summaries:
+    record["data"] = []
+    for path in args.summaries:
         with open(path) as f:
-            record["evaluation_data"].append(json.load(f))
+            record["data"].append(json.load(f))
     for model in args.models:
         record[model] = train(args, model)
     if "combined" in args.models:
