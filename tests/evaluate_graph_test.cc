@@ -171,8 +171,8 @@ TEST_F(EvaluateGraphTest, ComparesWithABaseline) {
                {"--baseline=" + folder_.Path("two.pbtxt"), "--format=json"});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   // Class 0 for every record: right on the second and fourth.
-  EXPECT_THAT(run.out,
-              AllOf(HasSubstr("\"correct\": 2"), HasSubstr("\"comparison\": {")));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("\"correct\": 2"),
+                             HasSubstr("\"comparison\": {")));
 }
 
 TEST_F(EvaluateGraphTest, ExitsWith3WhenAccuracyCertainlyDrops) {

@@ -32,9 +32,8 @@ std::string MakeWorkFolder() {
   const std::string folder = testing::TempDir() + "readme";
   EXPECT_EQ(std::system(("rm -rf " + folder + " && mkdir " + folder).c_str()),
             0);
-  for (const std::string& room : {"tests", "workflows"}) {
-    EXPECT_EQ(symlink(Runfile(room).c_str(), (folder + "/" + room).c_str()),
-              0);
+  for (const std::string room : {"tests", "workflows"}) {
+    EXPECT_EQ(symlink(Runfile(room).c_str(), (folder + "/" + room).c_str()), 0);
   }
   EXPECT_EQ(symlink(Runfile("").c_str(), (folder + "/bazel-bin").c_str()), 0);
   EXPECT_EQ(symlink(Runfile("workflows/requant").c_str(),

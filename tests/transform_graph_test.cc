@@ -321,9 +321,10 @@ TEST_F(TransformGraph, WarnsOfAnInputThatIsNotInTheGraph) {
   const auto run = Transform("strip_unused_nodes", Small(),
                              {"--inputs=identiti", "--outputs=y:0"});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error,
-            "transform_graph: warning: --inputs names \"identiti\" (did you mean "
-            "\"identity\"?), which is not in the graph\n");
+  EXPECT_EQ(
+      run.error,
+      "transform_graph: warning: --inputs names \"identiti\" (did you mean "
+      "\"identity\"?), which is not in the graph\n");
 }
 
 TEST_F(TransformGraph, TakesAnOutputThatATransformGivesItsName) {

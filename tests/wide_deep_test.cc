@@ -40,8 +40,7 @@ class WideDeepTest : public testing::Test {
   void MakeRecords(int rows, const std::string& format = "tfrecord") {
     MustRun("runtime/datasets/dataset",
             {"synthesize", "--split=eval", absl::StrCat("--rows=", rows),
-             "--format=" + format,
-             "--out=" + folder_.Path("eval." + format)});
+             "--format=" + format, "--out=" + folder_.Path("eval." + format)});
   }
 
   void Freeze() {

@@ -22,9 +22,9 @@ inline constexpr int kCategoricalColumns = 26;
 inline constexpr int kCriteoColumns = 1 + kNumericColumns + kCategoricalColumns;
 inline constexpr int64_t kDefaultBuckets = 1000;
 
-// What stands for a value that a row lacks, in training and everywhere else. Not
-// the empty string: feature columns drop that, so that a graph would look up
-// nothing where a preprocessed record has a bucket. The blank is what the
+// What stands for a value that a row lacks, in training and everywhere else.
+// Not the empty string: feature columns drop that, so that a graph would look
+// up nothing where a preprocessed record has a bucket. The blank is what the
 // published model was trained with.
 inline constexpr float kMissingNumeric = 0.0f;
 inline constexpr std::string_view kMissingCategorical = " ";

@@ -13,17 +13,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/progress.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/criteo_csv.h"
 #include "runtime/datasets/criteo_format.h"
 #include "runtime/datasets/criteo_writer.h"
-#include "runtime/datasets/progress.h"
 
 namespace requant {
 namespace {
 
 // Bad rows shown of each file.
 constexpr int64_t kShownBadRows = 5;
+// The clock is not read for every row.
+constexpr int64_t kRowsBetweenUpdates = 4096;
 
 using RecordFunction = std::function<absl::Status(const CriteoRecord& record)>;
 
@@ -72,12 +74,14 @@ class Preprocessor {
   // Reads a file through; bad rows are shown at the first reading.
   absl::Status Read(const std::string& path, const std::string& doing,
                     const RecordFunction& use, PreprocessedFile* totals) {
+    Progress progress(
+        {absl::StrCat(doing, " ", path), "bytes", FileSize(path)});
     const auto on_bad_row = [&](int64_t line, std::string_view reason) {
-      return OnBadRow(absl::StrCat(path, ":", line, ": ", reason), totals);
+      return OnBadRow(absl::StrCat(path, ":", line, ": ", reason), totals,
+                      &progress);
     };
     REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<CriteoCsvReader> reader,
                              CriteoCsvReader::Open(path, on_bad_row));
-    Progress progress(absl::StrCat(doing, " ", path), "rows", FileSize(path));
     CriteoRecord record;
     for (;;) {
       REQUANT_ASSIGN_OR_RETURN(const bool more, reader->Next(&record));
@@ -85,21 +89,24 @@ class Preprocessor {
       ++totals->rows;
       totals->positives += record.label;
       REQUANT_RETURN_IF_ERROR(use(record));
-      progress.Update(reader->bytes(), totals->rows);
+      if (totals->rows % kRowsBetweenUpdates == 0) {
+        progress.Update(reader->bytes(),
+                        absl::StrCat(HumanCount(totals->rows), " rows"));
+      }
     }
     if (totals->rows > 0) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         path, totals->bad_rows > 0 ? " has no good row" : " has no rows"));
   }
 
-  absl::Status OnBadRow(const std::string& message, PreprocessedFile* totals) {
+  absl::Status OnBadRow(const std::string& message, PreprocessedFile* totals,
+                        Progress* progress) {
     if (options_.strict) {
       return absl::InvalidArgumentError(
           absl::StrCat(message, "; nothing was written (--strict)"));
     }
-    if (totals->bad_rows++ < kShownBadRows && scanned_.empty() &&
-        options_.on_bad_row) {
-      options_.on_bad_row(message);
+    if (totals->bad_rows++ < kShownBadRows && scanned_.empty()) {
+      progress->Say(absl::StrCat(message, " (skipped)"));
     }
     return absl::OkStatus();
   }

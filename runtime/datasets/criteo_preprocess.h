@@ -31,8 +31,6 @@ struct PreprocessOptions {
   std::string ranges_out;
   // A bad row ends it all before anything is written.
   bool strict = false;
-  // Told "file:line: what is wrong" of the first bad rows of each file.
-  std::function<void(const std::string& message)> on_bad_row;
 };
 
 struct PreprocessedFile {

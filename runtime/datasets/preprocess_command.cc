@@ -112,9 +112,6 @@ absl::StatusOr<PreprocessOptions> ReadOptions(
   options.buckets = FLAGS_buckets;
   options.ranges_out = FLAGS_ranges_out;
   options.strict = FLAGS_strict;
-  options.on_bad_row = [](const std::string& message) {
-    std::fprintf(stderr, "%s (skipped)\n", message.c_str());
-  };
   return options;
 }
 

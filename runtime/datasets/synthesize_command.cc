@@ -16,12 +16,12 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/json.h"
+#include "base/progress.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/criteo_format.h"
 #include "runtime/datasets/criteo_generator.h"
 #include "runtime/datasets/criteo_writer.h"
 #include "runtime/datasets/dataset_flags.h"
-#include "runtime/datasets/progress.h"
 
 DEFINE_uint64(seed, 1, "Decides what is drawn.");
 DEFINE_int64(rows, 100000,
@@ -88,18 +88,21 @@ absl::StatusOr<Task> ReadTask() {
   return task;
 }
 
+// The clock is not read for every row.
+constexpr int64_t kRowsBetweenUpdates = 4096;
+
 absl::Status WriteRows(const Task& task, int fd, Totals* totals) {
   CriteoGenerator generator(FLAGS_seed, task.split);
   CriteoWriter writer(fd, task.format, task.ranges, FLAGS_buckets);
   CriteoRecord record;
-  Progress progress(absl::StrCat("writing ", FLAGS_out), "rows", FLAGS_rows);
+  Progress progress({absl::StrCat("writing ", FLAGS_out), "rows", FLAGS_rows});
   for (int64_t row = 0; row < FLAGS_rows; ++row) {
     const double probability = generator.Next(&record);
     totals->positives += record.label;
     totals->expected_correct += std::max(probability, 1 - probability);
     totals->correct += record.label == (probability > 0.5 ? 1 : 0);
     REQUANT_RETURN_IF_ERROR(writer.Write(record));
-    progress.Update(row + 1);
+    if (row % kRowsBetweenUpdates == 0) progress.Update(row + 1);
   }
   return writer.Flush();
 }
