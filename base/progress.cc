@@ -155,6 +155,7 @@ Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
     : options_(std::move(options)),
       environment_(std::move(environment)),
       start_(environment_.now()),
+      total_(options_.total),
       samples_({{start_, 0}}),
       last_shown_(start_) {}
 
@@ -181,6 +182,11 @@ void Progress::Update(int64_t done, std::string_view note) {
     environment_.write(PlainLine(now));
     said_anything_ = true;
   }
+}
+
+void Progress::SetTotal(int64_t total) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  total_ = total;
 }
 
 void Progress::Say(std::string_view line) {
@@ -220,25 +226,24 @@ double Progress::Rate(double now) const {
 }
 
 std::string Progress::CountText() const {
-  if (options_.total <= 0) {
+  if (total_ <= 0) {
     return absl::StrCat(HumanCount(done_), " ", options_.unit);
   }
-  return absl::StrCat(HumanCount(done_), "/", HumanCount(options_.total), " ",
+  return absl::StrCat(HumanCount(done_), "/", HumanCount(total_), " ",
                       options_.unit);
 }
 
 double Progress::Share() const {
-  return std::clamp(
-      static_cast<double>(done_) / static_cast<double>(options_.total), 0.0,
-      1.0);
+  return std::clamp(static_cast<double>(done_) / static_cast<double>(total_),
+                    0.0, 1.0);
 }
 
 std::vector<std::string> Progress::Figures(double now) const {
   const double rate = Rate(now);
   std::vector<std::string> figures = {CountText(),
                                       absl::StrCat(HumanRate(rate), "/s")};
-  const int64_t left = options_.total - done_;
-  if (options_.total <= 0) {
+  const int64_t left = total_ - done_;
+  if (total_ <= 0) {
     figures.push_back(HumanDuration(now - start_));
   } else if (left >= 0 && rate > 0) {
     figures.push_back(
@@ -252,7 +257,7 @@ std::string Progress::TerminalLine(double now) const {
   // A character in the last column would move the cursor to the next line.
   const int room = std::max(0, environment_.columns() - 1);
   const std::vector<std::string> figures = Figures(now);
-  if (options_.total <= 0) {
+  if (total_ <= 0) {
     return FitFigures(options_.what, figures, room);
   }
   const double share = Share();
@@ -270,11 +275,11 @@ std::string Progress::TerminalLine(double now) const {
 
 std::string Progress::PlainLine(double now) const {
   std::vector<std::string> figures = Figures(now);
-  if (options_.total > 0) {
+  if (total_ > 0) {
     absl::StrAppendFormat(&figures.front(), " (%d %%)",
                           static_cast<int>(std::min<double>(
                               100, 100.0 * static_cast<double>(done_) /
-                                       static_cast<double>(options_.total))));
+                                       static_cast<double>(total_))));
   }
   return absl::StrCat(environment_.time_of_day(), " ", options_.what, ": ",
                       absl::StrJoin(figures, ", "), "\n");

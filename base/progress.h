@@ -66,6 +66,9 @@ class Progress {
   // the figures as far as there is room.
   void Update(int64_t done, std::string_view note = "");
 
+  // For a total that is known better as the work goes on; 0: not known.
+  void SetTotal(int64_t total);
+
   // Writes a line, such as a warning, without disturbing the progress line.
   void Say(std::string_view line);
 
@@ -96,6 +99,7 @@ class Progress {
   const double start_;
 
   std::mutex mutex_;
+  int64_t total_;
   int64_t done_ = 0;
   std::string note_;
   std::deque<Sample> samples_;

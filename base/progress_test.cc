@@ -220,6 +220,15 @@ TEST_F(ProgressTest, ShowsTheRateOfTheLastTenSeconds) {
   EXPECT_EQ(writes_.back(), "\rreading  40.0M bytes  50.0/s  1:00\x1b[K");
 }
 
+TEST_F(ProgressTest, TakesATotalThatIsLearnedOnTheWay) {
+  Progress progress({"reading", "records"}, Environment(true));
+  progress.SetTotal(200);
+  now_ += 1;
+  progress.Update(100);
+  EXPECT_NE(writes_.at(0).find("50 %  100/200 records"), std::string::npos)
+      << writes_.at(0);
+}
+
 TEST_F(ProgressTest, StaysFullBeyondTheTotal) {
   Progress progress({"evaluating", "records", 100}, Environment(true));
   now_ += 1;

@@ -220,6 +220,7 @@ class Evaluation {
         REQUANT_RETURN_IF_ERROR(
             contender->Explained(contender->Run(batch.inputs), what));
       }
+      total_ = source->EstimatedRecords();
       REQUANT_RETURN_IF_ERROR(
           Score(batch.first_record, batch.size, batch.labels));
     }
@@ -315,6 +316,7 @@ class Evaluation {
     WorkerEvent event;
     EvaluateProgress& progress = *event.mutable_evaluate_progress();
     progress.set_records(records_);
+    progress.set_total(total_);
     const std::optional<double> accuracy = model().accuracy();
     if (accuracy.has_value()) progress.set_accuracy(*accuracy);
     send_(event);
@@ -346,6 +348,8 @@ class Evaluation {
   std::optional<PairedComparison> comparison_;
   int64_t records_ = 0;
   int64_t bad_records_ = 0;
+  // About how many records there are in all.
+  int64_t total_ = 0;
   const Contender* running_ = nullptr;
   std::optional<Clock::time_point> last_progress_;
 };

@@ -146,11 +146,11 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
                                       const WorkerOptions& options) {
   WorkerRequest request;
   *request.mutable_evaluate() = job;
-  Progress progress(
-      {.what = "evaluating", .unit = "records", .total = FLAGS_records});
+  Progress progress({"evaluating", "records", FLAGS_records});
   const auto on_event = [&](const WorkerEvent& event) {
     if (event.has_evaluate_progress()) {
       const EvaluateProgress& now = event.evaluate_progress();
+      progress.SetTotal(now.total());
       progress.Update(now.records(), now.has_accuracy()
                                          ? absl::StrFormat("accuracy %.2f %%",
                                                            100 * now.accuracy())

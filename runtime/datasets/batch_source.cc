@@ -1,5 +1,7 @@
 #include "runtime/datasets/batch_source.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -36,6 +38,17 @@ std::string NameFiles(const std::vector<std::string>& files) {
   return absl::StrCat(files[0], " and ", files.size() - 1, " other files");
 }
 
+// In bytes; 0 when one is no regular file.
+int64_t SizeOfFiles(const std::vector<std::string>& files) {
+  int64_t bytes = 0;
+  for (const std::string& file : files) {
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return 0;
+    bytes += info.st_size;
+  }
+  return bytes;
+}
+
 absl::Status CheckOptions(const BatchOptions& options) {
   if (options.batch_size < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -59,6 +72,7 @@ class PipelinedBatchSource : public BatchSource {
         options_(options),
         files_(std::move(files)),
         columns_(std::move(columns)),
+        total_bytes_(SizeOfFiles(files_)),
         pipeline_(std::make_unique<ChunkPipeline>(std::move(source),
                                                   PipelineOptions(options))) {}
 
@@ -72,6 +86,17 @@ class PipelinedBatchSource : public BatchSource {
   }
 
   int64_t bad_records() const override { return bad_records_; }
+
+  int64_t EstimatedRecords() const override {
+    int64_t records = 0;
+    if (position_ > 0 && total_bytes_ > 0) {
+      records = static_cast<int64_t>(static_cast<double>(taken_records_) *
+                                     total_bytes_ / position_);
+    }
+    if (options_.max_records == 0) return records;
+    return records == 0 ? options_.max_records
+                        : std::min(records, options_.max_records);
+  }
 
  private:
   // Rows of one chunk that belong to a batch.
@@ -128,6 +153,8 @@ class PipelinedBatchSource : public BatchSource {
         row_ = 0;
         next_bad_ = 0;
         if (chunk_ == nullptr) return false;
+        position_ = chunk_->position;
+        taken_records_ += chunk_->rows;
       } else if (row_ == GoodRowsEnd()) {
         REQUANT_RETURN_IF_ERROR(SkipBadRow(chunk_->bad[next_bad_++].message));
         ++row_;
@@ -222,6 +249,7 @@ class PipelinedBatchSource : public BatchSource {
   const BatchOptions options_;
   const std::vector<std::string> files_;
   const std::vector<Column> columns_;
+  const int64_t total_bytes_;
   std::unique_ptr<ChunkPipeline> pipeline_;
 
   // Of the last Assemble.
@@ -234,6 +262,9 @@ class PipelinedBatchSource : public BatchSource {
   size_t next_bad_ = 0;
   int64_t good_records_ = 0;
   int64_t bad_records_ = 0;
+  // Of the chunks up to chunk_.
+  int64_t taken_records_ = 0;
+  int64_t position_ = 0;
 };
 
 std::vector<std::string> FilesOf(const DatasetSpec& spec) {

@@ -53,6 +53,10 @@ class BatchSource {
   // thread-safe. After an error every call returns that error.
   virtual absl::StatusOr<bool> Next(Batch* batch) = 0;
 
+  // About how many records there are in all, by how far into its files the last
+  // batch came; 0 when that is not known.
+  virtual int64_t EstimatedRecords() const = 0;
+
   // Bad records skipped up to the last batch returned, all of them at the end.
   virtual int64_t bad_records() const = 0;
 };

@@ -184,5 +184,29 @@ TEST(BatchSource, RefusesWhatItCannotOpen) {
                    .status.ok());
 }
 
+// The estimate goes by bytes, so it is about right from early on and right at
+// the end.
+TEST(BatchSource, EstimatesTheNumberOfRecords) {
+  std::string plain;
+  for (int i = 0; i < 20000; ++i) plain += RecordBytes(SmallExample(i, 0));
+  for (const std::string& file :
+       {WriteTestFile("many.tfrecords", plain),
+        WriteTestFile("many.tfrecords.gz", Gzip(plain))}) {
+    DatasetSpec spec = SpecFromText(R"pb(
+      input { feature: "x" placeholder: "x" dtype: "float" }
+    )pb");
+    spec.mutable_tfrecord()->add_files(file);
+    const auto source = OpenBatchSource(spec, {});
+    ASSERT_TRUE(source.ok()) << source.status();
+    Batch batch;
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(*(*source)->Next(&batch));
+    EXPECT_GT((*source)->EstimatedRecords(), 10000);
+    EXPECT_LT((*source)->EstimatedRecords(), 40000);
+    while (*(*source)->Next(&batch)) {
+    }
+    EXPECT_EQ((*source)->EstimatedRecords(), 20000);
+  }
+}
+
 }  // namespace
 }  // namespace requant

@@ -29,7 +29,8 @@ void ChunkPipeline::Publish(int64_t number, Result result) {
   ready_.notify_one();
 }
 
-std::unique_ptr<RawChunk> ChunkPipeline::Read(int64_t* number) {
+std::unique_ptr<RawChunk> ChunkPipeline::Read(int64_t* number,
+                                              int64_t* position) {
   const std::lock_guard<std::mutex> read_lock(read_mutex_);
   {
     std::unique_lock<std::mutex> lock(mutex_);
@@ -41,6 +42,7 @@ std::unique_ptr<RawChunk> ChunkPipeline::Read(int64_t* number) {
   absl::StatusOr<std::unique_ptr<RawChunk>> chunk =
       source_->Read(options_.chunk_rows);
   *number = next_read_++;
+  *position = source_->position();
   if (chunk.ok() && *chunk != nullptr) {
     const std::lock_guard<std::mutex> lock(mutex_);
     rows_ahead_ += (*chunk)->rows();
@@ -52,9 +54,10 @@ std::unique_ptr<RawChunk> ChunkPipeline::Read(int64_t* number) {
 }
 
 void ChunkPipeline::Work() {
-  int64_t number = 0;
-  while (const std::unique_ptr<RawChunk> raw = Read(&number)) {
+  int64_t number = 0, position = 0;
+  while (const std::unique_ptr<RawChunk> raw = Read(&number, &position)) {
     absl::StatusOr<Chunk> chunk = raw->Decode();
+    if (chunk.ok()) chunk->position = position;
     Publish(number,
             chunk.ok()
                 ? Result(std::make_shared<const Chunk>(*std::move(chunk)))

@@ -41,8 +41,9 @@ class ChunkPipeline {
   using Result = absl::StatusOr<std::shared_ptr<const Chunk>>;
 
   void Work();
-  // Reads a chunk and its number; null when there is nothing more to do.
-  std::unique_ptr<RawChunk> Read(int64_t* number);
+  // Reads a chunk, its number and its position; null when there is nothing more
+  // to do.
+  std::unique_ptr<RawChunk> Read(int64_t* number, int64_t* position);
   void Publish(int64_t number, Result result);
 
   const std::unique_ptr<ChunkSource> source_;

@@ -28,6 +28,8 @@ struct Chunk {
   std::vector<tensorflow::Tensor> columns;
   // In the order of the rows.
   std::vector<BadRow> bad;
+  // ChunkSource::position behind its last record.
+  int64_t position = 0;
 };
 
 // Records as they are in the file. It may refer to its ChunkSource.
@@ -49,6 +51,10 @@ class ChunkSource {
   // end. What is left of a file after which nothing can be found counts as one
   // bad record. Errors are for what no skipping helps.
   virtual absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) = 0;
+
+  // About how many bytes of all files together have been read; 0 when that is
+  // not known.
+  virtual int64_t position() const { return 0; }
 };
 
 }  // namespace requant

@@ -173,6 +173,10 @@ class CsvChunks : public ChunkSource {
     return nullptr;
   }
 
+  int64_t position() const override {
+    return finished_bytes_ + (reader_ == nullptr ? 0 : reader_->position());
+  }
+
   // The columns' names and places, from the declaration or the first line.
   absl::Status OpenFile() {
     layout_ = nullptr;
@@ -257,6 +261,7 @@ class CsvChunks : public ChunkSource {
   }
 
   void CloseFile() {
+    finished_bytes_ = position();
     reader_ = nullptr;
     lost_ = false;
     header_missing_ = false;
@@ -267,6 +272,8 @@ class CsvChunks : public ChunkSource {
   const std::vector<Column> columns_;
   int file_ = 0;
   std::unique_ptr<CsvReader> reader_;
+  // Of the files that are closed.
+  int64_t finished_bytes_ = 0;
   std::shared_ptr<const Layout> layout_;
   // Nothing more can be found in this file.
   bool lost_ = false;

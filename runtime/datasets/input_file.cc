@@ -42,10 +42,15 @@ class PlainFile : public InputFile {
     }
     for (;;) {
       const ssize_t n = read(fd_, buffer, size);
-      if (n >= 0) return static_cast<size_t>(n);
+      if (n >= 0) {
+        read_ += n;
+        return static_cast<size_t>(n);
+      }
       if (errno != EINTR) return CannotRead(path_, errno);
     }
   }
+
+  int64_t position() const override { return read_; }
 
   // The first bytes, at most `size`; Read returns them again.
   absl::StatusOr<std::string> Peek(size_t size) {
@@ -67,6 +72,7 @@ class PlainFile : public InputFile {
   const int fd_;
   std::string peeked_;
   size_t position_ = 0;
+  int64_t read_ = 0;
 };
 
 class GzipFile : public InputFile {
@@ -94,6 +100,8 @@ class GzipFile : public InputFile {
     if (produced > 0 || status_.ok()) return produced;
     return status_;
   }
+
+  int64_t position() const override { return packed_->position(); }
 
  private:
   absl::Status Refill() {

@@ -2,6 +2,7 @@
 #define REQUANT_RUNTIME_DATASETS_INPUT_FILE_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -30,6 +31,10 @@ class InputFile {
   // that the content is bad (its message says how, without the path), anything
   // else that the file cannot be read.
   virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
+
+  // How far into the file, as it is on disk, reading has come; 0 when that is
+  // not known.
+  virtual int64_t position() const { return 0; }
 };
 
 }  // namespace requant

@@ -27,6 +27,9 @@ class RecordReader {
   // means that the content is bad; its message names neither file nor record.
   absl::StatusOr<bool> Read(std::string* bytes);
 
+  // InputFile::position.
+  int64_t position() const { return file_->position(); }
+
  private:
   explicit RecordReader(std::unique_ptr<InputFile> file);
 

@@ -99,6 +99,10 @@ class TfRecordChunks : public ChunkSource {
     return chunk;
   }
 
+  int64_t position() const override {
+    return finished_bytes_ + (reader_ == nullptr ? 0 : reader_->position());
+  }
+
  private:
   // False at the end of the last file.
   absl::StatusOr<bool> ReadOne(RawRecords* chunk) {
@@ -122,6 +126,7 @@ class TfRecordChunks : public ChunkSource {
   }
 
   void CloseFile() {
+    finished_bytes_ = position();
     reader_ = nullptr;
     number_ = 0;
     ++file_;
@@ -131,6 +136,8 @@ class TfRecordChunks : public ChunkSource {
   const ExampleParser parser_;
   size_t file_ = 0;
   std::unique_ptr<RecordReader> reader_;
+  // Of the files that are closed.
+  int64_t finished_bytes_ = 0;
   // Of the next record in its file.
   int64_t number_ = 0;
   size_t last_bytes_ = 0;
