@@ -14,24 +14,20 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "base/cpu.h"
 #include "base/flags.h"
-#include "base/last_words.h"
 #include "base/machine.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "runtime/worker.pb.h"
+#include "runtime/worker_death.h"
 
 namespace requant {
 namespace {
@@ -64,79 +60,16 @@ absl::StatusOr<Log> OpenLog(const std::string& wanted) {
   return log;
 }
 
-// The last lines of the log that say something: what a failed check said, or
-// else the very last.
-std::string LastWords(const Log& log) {
-  constexpr off_t kTail = 1 << 16;
+// The end of the log.
+std::string Tail(const Log& log) {
+  constexpr off_t kBytes = 1 << 16;
   struct stat info;
   if (fstat(log.fd, &info) != 0) return "";
-  const off_t start = std::max<off_t>(0, info.st_size - kTail);
+  const off_t start = std::max<off_t>(0, info.st_size - kBytes);
   std::string tail(info.st_size - start, '\0');
   const ssize_t n = pread(log.fd, tail.data(), tail.size(), start);
   tail.resize(std::max<ssize_t>(n, 0));
-  std::string last, reason;
-  for (std::string_view line : absl::StrSplit(tail, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || IsTensorFlowNoise(line)) continue;
-    if (IsLastWord(line, &reason)) return reason;
-    last = std::string(line.substr(0, 300));
-  }
-  return last;
-}
-
-// Why an instruction may have been illegal on this machine.
-std::string IllegalInstructionHint() {
-  const CpuFeatures cpu = ProbeCpu();
-  std::vector<std::string> broken;
-  const auto add = [&](const InstructionSet& set, const char* name) {
-    if (set.advertised && !set.works) broken.push_back(name);
-  };
-  add(cpu.avx2, "AVX2");
-  add(cpu.avx_vnni, "AVX-VNNI");
-  add(cpu.avx512, "AVX-512");
-  add(cpu.avx512_vnni, "AVX512-VNNI");
-  add(cpu.amx_int8, "AMX");
-  if (!broken.empty()) {
-    return absl::StrCat("this CPU advertises ", absl::StrJoin(broken, ", "),
-                        " but does not run it; ONEDNN_MAX_CPU_ISA=",
-                        OneDnnIsaCap(cpu), " keeps oneDNN away from it");
-  }
-  return "an operation of this graph was compiled for another CPU; requant "
-         "doctor shows what this one can do";
-}
-
-// Whether the system itself may have killed it: SIGKILL that did not come from
-// here.
-bool KilledFromOutside(const ChildResult& result) {
-  return result.signal == SIGKILL && !result.timed_out && !result.stalled &&
-         !result.over_memory;
-}
-
-std::string LimitHint(const ChildResult& result) {
-  if (result.timed_out) return " (--timeout sets the limit)";
-  if (result.stalled) return " (--stall_timeout sets the limit)";
-  if (result.over_memory) return " (--memory_limit sets the limit)";
-  return "";
-}
-
-std::string DeathSentence(const ChildResult& result,
-                          const ChildOptions& options,
-                          const std::string& activity, const Log& log) {
-  std::string sentence =
-      absl::StrCat(activity, " failed: the worker process ",
-                   DescribeEnd(result, options), LimitHint(result));
-  if (result.signal == SIGILL) {
-    absl::StrAppend(&sentence, ": ", IllegalInstructionHint());
-  }
-  if (KilledFromOutside(result)) {
-    absl::StrAppend(
-        &sentence, "; it held ", result.peak_memory_bytes / 1'000'000,
-        " MB at most: a smaller --batch_size or a --memory_limit below what "
-        "the machine has may help");
-  }
-  const std::string last = LastWords(log);
-  if (!last.empty()) absl::StrAppend(&sentence, "; its last words: ", last);
-  return absl::StrCat(sentence, "; its log: ", log.path);
+  return tail;
 }
 
 int64_t DefaultMemoryLimit() {
@@ -202,7 +135,8 @@ absl::StatusOr<JobResult> RunInWorker(
                         last->failure().message());
   }
   log.temporary = false;
-  return absl::InternalError(DeathSentence(result, child, activity, log));
+  return absl::InternalError(
+      ExplainDeath({result, child, activity, Tail(log), log.path}));
 }
 
 int ReportWorkerFailure(const std::string& program,
