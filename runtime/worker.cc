@@ -1,7 +1,6 @@
 #include "runtime/worker.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +17,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/cord.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/cpu.h"
 #include "base/flags.h"
@@ -70,6 +71,22 @@ std::string Tail(const Log& log) {
   const ssize_t n = pread(log.fd, tail.data(), tail.size(), start);
   tail.resize(std::max<ssize_t>(n, 0));
   return tail;
+}
+
+// Marks the status of an interrupted job; its value is the signal's number.
+constexpr char kSignalPayload[] = "requant/signal";
+
+absl::Status Interrupted(int signal) {
+  absl::Status status = absl::CancelledError("interrupted");
+  status.SetPayload(kSignalPayload, absl::Cord(absl::StrCat(signal)));
+  return status;
+}
+
+absl::Status StatusOf(const Failure& failure) {
+  const auto code = static_cast<absl::StatusCode>(failure.code());
+  return absl::Status(
+      code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
+      failure.message());
 }
 
 int64_t DefaultMemoryLimit() {
@@ -126,13 +143,10 @@ absl::StatusOr<JobResult> RunInWorker(
     }
   };
   REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
-  if (result.interrupted_by != 0) {
-    return absl::CancelledError("interrupted");
-  }
+  if (result.interrupted_by != 0) return Interrupted(result.interrupted_by);
   if (last.has_value() && result.exit_code == 0) {
     if (last->has_result()) return last->result();
-    return absl::Status(static_cast<absl::StatusCode>(last->failure().code()),
-                        last->failure().message());
+    return StatusOf(last->failure());
   }
   log.temporary = false;
   return absl::InternalError(
@@ -142,7 +156,12 @@ absl::StatusOr<JobResult> RunInWorker(
 int ReportWorkerFailure(const std::string& program,
                         const absl::Status& status) {
   ReportFailure(program, status);
-  return absl::IsCancelled(status) ? 128 + SIGINT : kExitFailed;
+  const std::optional<absl::Cord> signal = status.GetPayload(kSignalPayload);
+  int number = 0;
+  if (!signal.has_value() || !absl::SimpleAtoi(std::string(*signal), &number)) {
+    return kExitFailed;
+  }
+  return 128 + number;
 }
 
 std::string EncodeEvent(const WorkerEvent& event) {

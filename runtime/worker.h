@@ -35,8 +35,8 @@ absl::StatusOr<JobResult> RunInWorker(
     const WorkerRequest& request, const WorkerOptions& options,
     const std::function<void(const WorkerEvent&)>& on_event);
 
-// The exit code of a command whose job failed: 1, or 128 + SIGINT when it was
-// interrupted. Prints the sentence.
+// The exit code of a command whose job failed: 1, or 128 + the signal that
+// interrupted it. Prints the sentence.
 int ReportWorkerFailure(const std::string& program, const absl::Status& status);
 
 // The same event on both sides of the pipe: one line of text.

@@ -391,14 +391,16 @@ TEST_F(HostileGraphTest, LeavesNoWorkerBehindWhenItIsKilled) {
 TEST_F(HostileGraphTest, EndsWithTheSignalsExitCodeWhenInterrupted) {
   std::filesystem::copy("tests/data/hostile/endless.pbtxt",
                         folder_.Path("endless.pbtxt"));
-  const Running running = StartEndless(Arguments("endless.pbtxt"));
-  ASSERT_NE(running.worker, 0);
-  kill(running.program, SIGINT);
-  int status = 0;
-  waitpid(running.program, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT);
-  while (IsAlive(running.worker)) std::this_thread::yield();
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Running running = StartEndless(Arguments("endless.pbtxt"));
+    ASSERT_NE(running.worker, 0);
+    kill(running.program, signal);
+    int status = 0;
+    waitpid(running.program, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+    while (IsAlive(running.worker)) std::this_thread::yield();
+  }
 }
 
 }  // namespace
