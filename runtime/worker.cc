@@ -78,7 +78,8 @@ constexpr char kSignalPayload[] = "requant/signal";
 
 absl::Status Interrupted(int signal) {
   absl::Status status = absl::CancelledError("interrupted");
-  status.SetPayload(kSignalPayload, absl::Cord(absl::StrCat(signal)));
+  status.SetPayload(kSignalPayload,
+                    absl::Cord(std::string_view(absl::StrCat(signal))));
   return status;
 }
 
