@@ -65,6 +65,23 @@ void ForwardSignal(int signal_number) {
   if (pid > 0) kill(pid, signal_number);
 }
 
+// Holds signals back in this thread, and so between a fork and what both sides
+// of it have to set up.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
 // Passes signals on to the child while it lives.
 class SignalForwarding {
  public:
@@ -210,9 +227,11 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
     LowerLimit(RLIMIT_STACK, kLargestStack, false);
   }
   if (!options.core_file) LowerLimit(RLIMIT_CORE, 0, true);
-  sigset_t all_open;
-  sigemptyset(&all_open);
-  sigprocmask(SIG_SETMASK, &all_open, nullptr);
+  // The parent's handler would swallow a signal that comes before exec.
+  for (int forwarded : kForwardedSignals) signal(forwarded, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
   execve(argv[0], argv, env);
   _exit(127);
 }
@@ -383,9 +402,13 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   Limits limits(options);
   ChildResult result;
   const pid_t parent = getpid();
-  result.pid = fork();
-  if (result.pid == 0) {
-    ExecChild(argv.data(), env.data(), parent, fds, options);
+  {
+    SignalsHeld held;
+    result.pid = fork();
+    if (result.pid == 0) {
+      ExecChild(argv.data(), env.data(), parent, fds, options);
+    }
+    forward_to = result.pid;
   }
   for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
     if (fd >= 0) close(fd);
@@ -394,8 +417,7 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot start a process: ", std::strerror(errno)));
   }
-  forward_to = result.pid;
-  // One that came before the handler knew whom to pass it to.
+  // One that came before there was a child to pass it to.
   if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
   int wait_status = 0;

@@ -15,7 +15,7 @@ constexpr int64_t kMaxWarmUpBatches = 100;
 
 int64_t WarmUpBatches(int64_t batches) {
   if (batches < 2) return 0;
-  return std::clamp<int64_t>(batches / 4, 1, kMaxWarmUpBatches);
+  return std::clamp<int64_t>(batches / 2, 1, kMaxWarmUpBatches);
 }
 
 void BatchTimer::Add(int64_t records, double seconds) {

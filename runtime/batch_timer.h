@@ -9,7 +9,7 @@
 namespace requant {
 
 // How many of the first batches are warm-up when there are `batches` in all:
-// 100, as in the published recipe, but at most a quarter, so that most of a
+// 100, as in the published recipe, but at most half, so that much of a
 // short run is still measured; of two or more batches at least one. A single
 // batch is measured itself, cold as it is.
 int64_t WarmUpBatches(int64_t batches);

@@ -5,14 +5,14 @@
 namespace requant {
 namespace {
 
-TEST(WarmUpBatches, IsAHundredOfManyAndAQuarterOfFew) {
+TEST(WarmUpBatches, IsAHundredOfManyAndHalfOfFew) {
   EXPECT_EQ(WarmUpBatches(0), 0);
   EXPECT_EQ(WarmUpBatches(1), 0);
   EXPECT_EQ(WarmUpBatches(2), 1);
-  EXPECT_EQ(WarmUpBatches(7), 1);
-  EXPECT_EQ(WarmUpBatches(8), 2);
-  EXPECT_EQ(WarmUpBatches(399), 99);
-  EXPECT_EQ(WarmUpBatches(400), 100);
+  EXPECT_EQ(WarmUpBatches(7), 3);
+  EXPECT_EQ(WarmUpBatches(199), 99);
+  EXPECT_EQ(WarmUpBatches(200), 100);
+  EXPECT_EQ(WarmUpBatches(391), 100);
   EXPECT_EQ(WarmUpBatches(1000000), 100);
 }
 
@@ -30,12 +30,12 @@ TEST(BatchTimer, TimesASingleBatch) {
   EXPECT_EQ(timer.Result().seconds, 2);
 }
 
-TEST(BatchTimer, LeavesTheFirstQuarterOut) {
+TEST(BatchTimer, LeavesTheFirstHalfOut) {
   BatchTimer timer;
   for (int i = 0; i < 8; ++i) timer.Add(10, i < 2 ? 1000 : 0.5);
-  EXPECT_EQ(timer.Result().warm_up_batches, 2);
-  EXPECT_EQ(timer.Result().records, 60);
-  EXPECT_EQ(timer.Result().seconds, 3);
+  EXPECT_EQ(timer.Result().warm_up_batches, 4);
+  EXPECT_EQ(timer.Result().records, 40);
+  EXPECT_EQ(timer.Result().seconds, 2);
 }
 
 // The published runs: 2000000 records in batches of 512.

@@ -59,6 +59,7 @@ namespace requant {
 namespace {
 
 constexpr char kProgram[] = "evaluate_graph";
+constexpr int kMostThreads = 1024;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -74,8 +75,7 @@ ProgramHelp Help() {
       "--dataset=data.textproto --format=json";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.footer =
-      "The first 100 batches (a quarter of them, when there are fewer than "
-      "400) "
+      "The first 100 batches (half of them, when there are fewer than 200) "
       "count for accuracy but not for duration, throughput and latency.\n"
       "The graph runs in a process of its own.\n"
       "Exit code: 0 done, 1 failed, 2 usage, 3 the accuracy gate failed.";
@@ -92,8 +92,11 @@ std::string UsageError(const std::vector<std::string>& positional) {
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_records < 0) return "--records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
-  if (FLAGS_threads < 0 || FLAGS_inter_op_threads < 0) {
-    return "--threads and --inter_op_threads must be at least 0";
+  for (int threads : {FLAGS_threads, FLAGS_inter_op_threads}) {
+    if (threads < 0 || threads > kMostThreads) {
+      return absl::StrCat("--threads and --inter_op_threads are from 0 to ",
+                          kMostThreads);
+    }
   }
   if (FLAGS_format != "text" && FLAGS_format != "json") {
     return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");

@@ -149,9 +149,10 @@ absl::StatusOr<JobResult> RunInWorker(
     if (last->has_result()) return last->result();
     return StatusOf(last->failure());
   }
-  log.temporary = false;
-  return absl::InternalError(
-      ExplainDeath({result, child, activity, Tail(log), log.path}));
+  const std::string tail = Tail(log);
+  log.temporary &= tail.empty();
+  return absl::InternalError(ExplainDeath(
+      {result, child, activity, tail, tail.empty() ? "" : log.path}));
 }
 
 int ReportWorkerFailure(const std::string& program,

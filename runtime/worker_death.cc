@@ -76,6 +76,7 @@ std::string ExplainDeath(const WorkerDeath& death,
   }
   const std::string last = LastWords(death.log_tail);
   if (!last.empty()) absl::StrAppend(&sentence, "; its last words: ", last);
+  if (death.log_path.empty()) return sentence;
   return absl::StrCat(sentence, "; its log: ", death.log_path);
 }
 

@@ -18,7 +18,8 @@ struct WorkerDeath {
   ChildOptions options;
   // What it was doing, such as "running model.pb".
   std::string activity;
-  // The end of what it wrote to stderr, and where all of it is.
+  // The end of what it wrote to stderr, and where all of it is, if there is
+  // anything.
   std::string log_tail;
   std::string log_path;
 };

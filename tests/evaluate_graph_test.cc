@@ -304,9 +304,8 @@ class HostileGraphTest : public EvaluateGraphTest {
 TEST_F(HostileGraphTest, SurvivesACrashInAKernel) {
   EXPECT_THAT(FailureOf("segv_kernel.pbtxt", {}),
               AllOf(HasSubstr("running "), HasSubstr("segv_kernel.pbtxt"),
-                    HasSubstr("SIGSEGV (invalid memory access)"),
-                    HasSubstr("its log: ")));
-  EXPECT_EQ(Logs().size(), 1u);
+                    HasSubstr("SIGSEGV (invalid memory access)")));
+  EXPECT_TRUE(Logs().empty());
 }
 
 TEST_F(HostileGraphTest, SurvivesACrashInAGraphPass) {
@@ -316,7 +315,9 @@ TEST_F(HostileGraphTest, SurvivesACrashInAGraphPass) {
 TEST_F(HostileGraphTest, TellsWhatAFailedCheckSaid) {
   EXPECT_THAT(
       FailureOf("abort.pbtxt", {}),
-      AllOf(HasSubstr("SIGABRT"), HasSubstr("its last words: Check failed: ")));
+      AllOf(HasSubstr("SIGABRT"), HasSubstr("its last words: Check failed: "),
+            HasSubstr("its log: ")));
+  EXPECT_EQ(Logs().size(), 1u);
 }
 
 TEST_F(HostileGraphTest, StopsAGraphThatNeverEnds) {
