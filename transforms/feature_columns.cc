@@ -1,0 +1,488 @@
+#include "transforms/feature_columns.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "graph/const_node.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+
+// An embedding or linear column of an estimator is some sixty nodes: the dense
+// strings become a SparseTensor without the empty ones, the strings are hashed,
+// safe_embedding_lookup_sparse drops negative ids, fills empty rows, looks up
+// each distinct id once, adds up the rows of a record and puts zeros where a
+// record had no value. With one value per record all that is: the row of the
+// value's bucket, or zeros. Matching checks each node that could make it
+// anything else.
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+
+// The sizes of a Placeholder's dimensions, -1 for unknown ones; nothing when
+// not even their number is known.
+std::optional<std::vector<int64_t>> PlaceholderShape(const NodeDef& node) {
+  const auto shape = node.attr().find("shape");
+  if (shape == node.attr().end() || !shape->second.has_shape() ||
+      shape->second.shape().unknown_rank()) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& dim : shape->second.shape().dim()) {
+    sizes.push_back(dim.size());
+  }
+  return sizes;
+}
+
+// The first row of a batch's indices: fill[:, 0].
+TensorPattern FirstColumnOf(const TensorPattern& tensor) {
+  return Op("StridedSlice",
+            {tensor, Integers({0, 0}), Integers({0, 1}), Integers({1, 1})})
+      .With("begin_mask", 1)
+      .With("end_mask", 1)
+      .With("shrink_axis_mask", 2);
+}
+
+TensorPattern MaybeCast(const TensorPattern& tensor) {
+  return OneOf({Op("Cast", {tensor}), tensor});
+}
+
+// safe_embedding_lookup_sparse behind its pruning of ids.
+TensorPattern SafeLookup() {
+  const auto fill = [](int port) {
+    return Op("SparseFillEmptyRows",
+              {Any().As("indices"), Any().As("ids"), Any().As("shape")}, port);
+  };
+  const TensorPattern unique = Op("Unique", {fill(1)});
+  const TensorPattern looked_up =
+      Op("GatherV2",
+         {Constant().As("table"), unique.As("unique"), Integers({0})})
+          .With("batch_dims", 0);
+  const TensorPattern rows =
+      Op("SparseSegmentMean|SparseSegmentSum|SparseSegmentSqrtN",
+         {looked_up, Op("Unique", {fill(1)}, 1).As("positions"),
+          MaybeCast(FirstColumnOf(fill(0)))});
+  const TensorPattern width =
+      Op("StridedSlice", {Op("Shape", {Any().As("rows")}), Integers({1}),
+                          Integers({2}), Integers({1})});
+  const TensorPattern is_empty =
+      Op("Tile", {Op("Reshape", {fill(2).As("is_empty"), Integers({-1, 1})}),
+                  Op("Pack", {Integers({1}), width})});
+  return Op("Select|SelectV2",
+            {is_empty, Op("ZerosLike", {Any().As("rows")}), rows.As("rows")});
+}
+
+// Ids below 0 are dropped, with their indices.
+TensorPattern KeptOf(const TensorPattern& tensor) {
+  const TensorPattern kept = Op(
+      "Reshape",
+      {Op("Where", {Op("GreaterEqual", {Any().As("all_ids"), Integers({0})})}),
+       Integers({-1})});
+  return Op("GatherV2", {tensor, kept.As("kept"), Integers({0})})
+      .With("batch_dims", 0);
+}
+
+// Shapes [s0, *] and [*, s1] of a matrix [s0, s1]: being of as many elements,
+// they are its own shape.
+TensorPattern SameMatrixShape() {
+  const TensorPattern shape = MaybeCast(Any().As("old_shape"));
+  const TensorPattern first = OneOf(
+      {Op("Prod",
+          {Op("Slice", {shape, Integers({0}), Integers({1})}), Integers({0})}),
+       Op("StridedSlice", {shape, Integers({0}), Integers({1}), Integers({1})})
+           .With("shrink_axis_mask", 1)});
+  const TensorPattern second =
+      Op("GatherV2", {shape, Integers({1}), Integers({0})});
+  return MaybeCast(OneOf({Op("Pack", {first, Any()}).With("N", 2),
+                          Op("Pack", {Any(), second}).With("N", 2)}));
+}
+
+// The strings that are not the one for missing values, as a SparseTensor.
+TensorPattern PresentValues() {
+  const TensorPattern indices = Op(
+      "Where", {Op("NotEqual", {Any().As("dense"), Constant().As("missing")})});
+  return Op("GatherNd", {Any().As("dense"), indices.As("where")});
+}
+
+TensorPattern DenseStrings() {
+  return OneOf({Op("ExpandDims", {Op("Placeholder", {}).As("placeholder"),
+                                  OneOf({Integers({-1}), Integers({1})})})
+                    .As("expanded"),
+                Op("Placeholder", {}).As("placeholder")});
+}
+
+// Looks for one lookup.
+class LookupMatcher {
+ public:
+  explicit LookupMatcher(const GraphIndex* index) : index_(index) {}
+
+  // On failure problem() says why, or is empty when `root` is nothing like a
+  // lookup.
+  bool Match(NodeDef* root) {
+    PatternMatcher lookup(index_);
+    const NodeOutput rows = SourceOf(*index_, *root, 2);
+    const bool looks_like_one =
+        rows.node != nullptr && rows.node->op().find("SparseSegment") == 0;
+    if (!lookup.Match(SafeLookup(), {root, 0})) {
+      return looks_like_one && Fail(lookup.problem());
+    }
+    found_.root = root;
+    return ReadTable(lookup["table"].node) &&
+           MatchIds(lookup["indices"], lookup["ids"], lookup["shape"]);
+  }
+
+  const std::string& problem() const { return problem_; }
+  const TableLookup& lookup() const { return found_; }
+  const CategoricalColumn& column() const { return column_; }
+
+ private:
+  bool Fail(std::string problem) {
+    problem_ = std::move(problem);
+    return false;
+  }
+
+  bool ReadTable(NodeDef* table) {
+    const auto value = ConstValue(*table);
+    if (!value.ok()) return Fail(std::string(value.status().message()));
+    if (value->dims() != 2) {
+      return Fail(
+          absl::StrCat("its table \"", table->name(), "\" is not a matrix"));
+    }
+    if (!tensorflow::DataTypeCanUseMemcpy(value->dtype())) {
+      return Fail(
+          absl::StrCat("its table \"", table->name(), "\" has no numbers"));
+    }
+    found_.table = table;
+    found_.rows = value->dim_size(0);
+    found_.width = value->dim_size(1);
+    found_.type = value->dtype();
+    return true;
+  }
+
+  bool MatchIds(NodeOutput indices, NodeOutput ids, NodeOutput shape) {
+    PatternMatcher pruning(index_);
+    if (!pruning.Match(KeptOf(Any().As("all_ids")), ids) ||
+        !pruning.Match(KeptOf(Any().As("all_indices")), indices)) {
+      return Fail(pruning.problem());
+    }
+    ids = pruning["all_ids"];
+    indices = pruning["all_indices"];
+    if (!PassReshapes(&indices, &shape)) return false;
+    PatternMatcher values(index_);
+    if (!values.Match(Op("StringToHashBucketFast|StringToHashBucketStrong|"
+                         "StringToHashBucket",
+                         {PresentValues()}),
+                      ids) ||
+        !values.Match(Any().As("where"), indices) ||
+        !values.Match(Op("Shape", {Any().As("dense")}), shape) ||
+        !values.Match(DenseStrings(), values["dense"])) {
+      return Fail(values.problem());
+    }
+    column_.hash = ids.node;
+    return ReadColumn(values);
+  }
+
+  // Steps back over SparseReshapes that change nothing.
+  bool PassReshapes(NodeOutput* indices, NodeOutput* shape) {
+    for (int left = index_->graph().node_size(); left > 0; --left) {
+      NodeDef* node = indices->node;
+      if (node == nullptr || node->op() != "SparseReshape") return true;
+      PatternMatcher matcher(index_);
+      if (!matcher.Match(
+              Op("SparseReshape", {Any().As("indices"), Any().As("old_shape"),
+                                   SameMatrixShape()}),
+              *indices)) {
+        return Fail(matcher.problem());
+      }
+      if (!(*shape == NodeOutput{node, 1})) {
+        return Fail(absl::StrCat("the shape of \"", node->name(),
+                                 "\" is not the one that is used"));
+      }
+      *indices = matcher["indices"];
+      *shape = matcher["old_shape"];
+    }
+    return Fail("its nodes form a cycle");
+  }
+
+  bool ReadColumn(const PatternMatcher& values) {
+    column_.placeholder = values["placeholder"].node;
+    const bool expanded = values["expanded"].node != nullptr;
+    const auto shape = PlaceholderShape(*column_.placeholder);
+    const bool is_one_value =
+        shape.has_value() &&
+        (expanded ? shape->size() == 1
+                  : shape->size() == 2 && (*shape)[1] == 1);
+    if (!is_one_value) {
+      return Fail(absl::StrCat("\"", column_.placeholder->name(),
+                               "\" may have several values per record"));
+    }
+    column_.has_second_dimension = !expanded;
+    column_.buckets = IntegerAttribute(*column_.hash, "num_buckets");
+    if (column_.buckets < 1 || column_.buckets > found_.rows) {
+      return Fail(absl::StrCat("\"", column_.hash->name(), "\" has ",
+                               column_.buckets, " buckets, its table ",
+                               found_.rows, " rows"));
+    }
+    const auto missing = ConstValue(*values["missing"].node);
+    if (!missing.ok() || missing->dtype() != tensorflow::DT_STRING ||
+        missing->NumElements() != 1) {
+      return Fail(absl::StrCat("\"", values["missing"].node->name(),
+                               "\" is not one string"));
+    }
+    column_.missing = missing->flat<tensorflow::tstring>()(0);
+    return true;
+  }
+
+  const GraphIndex* index_;
+  TableLookup found_;
+  CategoricalColumn column_;
+  std::string problem_;
+};
+
+// Whether a Reshape of a matrix with `width` columns, if it can run at all,
+// gives just that matrix.
+bool KeepsMatrix(const GraphIndex& index, const NodeDef& reshape,
+                 NodeOutput matrix, int64_t width) {
+  if (reshape.op() != "Reshape") return false;
+  const NodeOutput shape = SourceOf(index, reshape, 1);
+  PatternMatcher matcher(&index);
+  return matcher.Match(
+             OneOf({Op("Pack", {Any(), Integers({width})}).With("N", 2),
+                    Integers({-1, width}),
+                    Op("ConcatV2",
+                       {Op("Slice", {Any(), Integers({0}), Integers({1})}),
+                        Op("Slice", {Op("Shape", {Any().As("matrix")}),
+                                     Integers({1}), Integers({-1})}),
+                        Integers({0})})
+                        .With("N", 2)}),
+             shape) &&
+         (matcher["matrix"].node == nullptr || matcher["matrix"] == matrix);
+}
+
+// The nodes whose output is the same as `root`'s.
+std::vector<NodeDef*> AliasesOf(const GraphIndex& index, NodeDef* root,
+                                int64_t width) {
+  std::vector<NodeDef*> aliases = {root};
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    for (const Use& use : index.Uses(aliases[i]->name())) {
+      const bool is_same =
+          use.port == 0 && use.input == 0 &&
+          (use.node->op() == "Identity" ||
+           KeepsMatrix(index, *use.node, {aliases[i], 0}, width));
+      if (is_same && std::find(aliases.begin(), aliases.end(), use.node) ==
+                         aliases.end()) {
+        aliases.push_back(use.node);
+      }
+    }
+  }
+  return aliases;
+}
+
+class ColumnFinder {
+ public:
+  explicit ColumnFinder(const GraphIndex& index) : index_(index) {}
+
+  FeatureColumns Find() {
+    FindLookups();
+    for (const NodeDef& node : index_.graph().node()) {
+      NodeDef* reader = index_.Find(node.name());
+      if (node.op() == "ConcatV2" && IsAlongLastDimension(node)) {
+        ReadJoin(reader, node.input_size() - 1, &found_.concats);
+      }
+    }
+    for (const NodeDef& node : index_.graph().node()) {
+      if (node.op() == "AddN") {
+        ReadJoin(index_.Find(node.name()), node.input_size(), &found_.sums);
+      }
+    }
+    for (size_t i = 0; i < found_.lookups.size(); ++i) Number(i);
+    return std::move(found_);
+  }
+
+ private:
+  void FindLookups() {
+    for (const NodeDef& node : index_.graph().node()) {
+      if (node.op() != "Select" && node.op() != "SelectV2") continue;
+      LookupMatcher matcher(&index_);
+      if (!matcher.Match(index_.Find(node.name()))) {
+        if (!matcher.problem().empty()) {
+          found_.left.push_back({node.name(), matcher.problem()});
+        }
+        continue;
+      }
+      TableLookup lookup = matcher.lookup();
+      lookup.column = kUnnumbered;
+      lookup.aliases = AliasesOf(index_, lookup.root, lookup.width);
+      for (NodeDef* alias : lookup.aliases) {
+        lookup_of_[alias] = found_.lookups.size();
+      }
+      found_.lookups.push_back(std::move(lookup));
+      columns_.push_back(matcher.column());
+    }
+  }
+
+  bool IsAlongLastDimension(const NodeDef& concat) const {
+    const int axis = concat.input_size() - 1;
+    if (axis < 1) return false;
+    const NodeOutput source = SourceOf(index_, concat, axis);
+    if (source.node == nullptr) return false;
+    const std::vector<int64_t> value = IntegersOf(*source.node);
+    return value == std::vector<int64_t>{-1} ||
+           value == std::vector<int64_t>{1};
+  }
+
+  // Takes the columns among the first `inputs` inputs of `join`, if one is a
+  // lookup or all are numeric.
+  void ReadJoin(NodeDef* join, int inputs, std::vector<NodeDef*>* joins) {
+    bool has_lookup = false;
+    std::vector<std::pair<NumericColumn, NumericRead>> numeric;
+    std::vector<LeftColumn> left;
+    for (int i = 0; i < inputs; ++i) {
+      const NodeOutput source = SourceOf(index_, *join, i);
+      if (source.node == nullptr) return;
+      if (source.port == 0 && lookup_of_.count(source.node) > 0) {
+        has_lookup = true;
+        continue;
+      }
+      // A linear model multiplies numeric columns by their weights.
+      NodeDef* reader = join;
+      int input = i;
+      if (join->op() == "AddN") {
+        reader = source.node;
+        input = 0;
+      }
+      NumericColumn column;
+      NumericRead read{0, reader, input, {}};
+      if ((reader == join || reader->op() == "MatMul") &&
+          MatchNumeric(SourceOf(index_, *reader, input), &column, &read)) {
+        numeric.emplace_back(std::move(column), read);
+      } else {
+        left.push_back({source.node->name(),
+                        "neither one value per record that is looked up in a "
+                        "table, nor numbers shifted and scaled by constants"});
+      }
+    }
+    if (!has_lookup && !left.empty()) return;
+    for (LeftColumn& column : left) found_.left.push_back(std::move(column));
+    for (int i = 0; i < inputs; ++i) {
+      const auto lookup = lookup_of_.find(SourceOf(index_, *join, i).node);
+      if (lookup != lookup_of_.end()) Number(lookup->second);
+    }
+    for (auto& [column, read] : numeric) {
+      read.column = NumberOf(std::move(column));
+      found_.numeric_reads.push_back(read);
+    }
+    joins->push_back(join);
+  }
+
+  // Gives a lookup's column its number, unless it has one.
+  void Number(size_t lookup) {
+    if (found_.lookups[lookup].column != kUnnumbered) return;
+    const CategoricalColumn& column = columns_[lookup];
+    auto& known = found_.categorical;
+    auto same = std::find_if(known.begin(), known.end(),
+                             [&](const CategoricalColumn& other) {
+                               return other.placeholder == column.placeholder &&
+                                      other.hash->op() == column.hash->op() &&
+                                      other.buckets == column.buckets &&
+                                      other.missing == column.missing;
+                             });
+    found_.lookups[lookup].column = same - known.begin();
+    if (same == known.end()) known.push_back(column);
+  }
+
+  int NumberOf(NumericColumn column) {
+    auto& known = found_.numeric;
+    const auto same = std::find_if(
+        known.begin(), known.end(), [&](const NumericColumn& other) {
+          return other.placeholder == column.placeholder &&
+                 other.steps == column.steps;
+        });
+    const int number = same - known.begin();
+    if (same == known.end()) known.push_back(std::move(column));
+    return number;
+  }
+
+  // x op constant.
+  std::optional<NormalisationStep> StepOf(const NodeDef& node) const {
+    static const auto* names =
+        new absl::flat_hash_map<std::string, std::string>({{"Sub", "-"},
+                                                           {"RealDiv", "/"},
+                                                           {"Mul", "*"},
+                                                           {"Add", "+"},
+                                                           {"AddV2", "+"}});
+    const auto name = names->find(node.op());
+    const NodeOutput operand = SourceOf(index_, node, 1);
+    if (name == names->end() || operand.node == nullptr) return std::nullopt;
+    const auto value = ScalarConstValue(*operand.node);
+    if (!value.ok()) return std::nullopt;
+    const auto constant = ConstValue(*operand.node);
+    if (constant->dims() > 2) return std::nullopt;
+    return NormalisationStep{name->second, *value};
+  }
+
+  // A Placeholder of floats, with a second dimension added if it has none.
+  bool IsNumbers(NodeOutput tensor, NumericColumn* column) const {
+    PatternMatcher matcher(&index_);
+    if (!matcher.Match(DenseStrings(), tensor)) return false;
+    column->placeholder = matcher["placeholder"].node;
+    const auto shape = PlaceholderShape(*column->placeholder);
+    const auto type = column->placeholder->attr().find("dtype");
+    if (!shape.has_value() || type == column->placeholder->attr().end() ||
+        type->second.type() != tensorflow::DT_FLOAT) {
+      return false;
+    }
+    if (matcher["expanded"].node != nullptr) return shape->size() == 1;
+    column->width = shape->size() == 2 ? (*shape)[1] : -1;
+    return column->width > 0;
+  }
+
+  // A numeric column that ends at `tensor`.
+  bool MatchNumeric(NodeOutput tensor, NumericColumn* column,
+                    NumericRead* read) const {
+    std::vector<NodeDef*> reshapes;
+    while (tensor.node != nullptr && tensor.port == 0 &&
+           tensor.node->op() == "Reshape" &&
+           static_cast<int>(reshapes.size()) < index_.graph().node_size()) {
+      reshapes.push_back(tensor.node);
+      tensor = SourceOf(index_, *tensor.node, 0);
+    }
+    read->value = tensor;
+    for (int left = index_.graph().node_size(); left > 0; --left) {
+      if (tensor.node == nullptr || tensor.port != 0) return false;
+      const auto step = StepOf(*tensor.node);
+      if (!step.has_value()) break;
+      column->steps.insert(column->steps.begin(), *step);
+      tensor = SourceOf(index_, *tensor.node, 0);
+    }
+    if (!IsNumbers(tensor, column)) return false;
+    return std::all_of(
+        reshapes.begin(), reshapes.end(), [&](const NodeDef* reshape) {
+          return KeepsMatrix(index_, *reshape, SourceOf(index_, *reshape, 0),
+                             column->width);
+        });
+  }
+
+  static constexpr int kUnnumbered = -1;
+
+  const GraphIndex& index_;
+  FeatureColumns found_;
+  // Of each lookup.
+  std::vector<CategoricalColumn> columns_;
+  absl::flat_hash_map<const NodeDef*, size_t> lookup_of_;
+};
+
+}  // namespace
+
+FeatureColumns FindFeatureColumns(const GraphIndex& index) {
+  return ColumnFinder(index).Find();
+}
+
+}  // namespace requant
