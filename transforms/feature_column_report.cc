@@ -5,6 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "graph/const_node.h"
+#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 namespace {
@@ -18,8 +20,19 @@ std::string DescribeCategorical(const FeatureColumns& columns, int number) {
                                   lookup.width, "]"));
   }
   return absl::StrCat("\"", column.placeholder->name(), "\", ",
-                      column.hash->op(), " into ", column.buckets,
-                      " buckets, reads ", absl::StrJoin(tables, " and "));
+                      column.rule.description, ", reads ",
+                      absl::StrJoin(tables, " and "));
+}
+
+// The value that stands for a missing one, as people write it.
+std::string DescribeMissing(const CategoricalColumn& column) {
+  const auto value = ConstValue(*column.missing_constant);
+  if (!value.ok() || value->NumElements() != 1) {
+    return absl::StrCat("\"", column.missing_constant->name(), "\"");
+  }
+  if (value->dtype() != tensorflow::DT_STRING) return value->SummarizeValue(1);
+  return absl::StrCat("\"", std::string(value->flat<tensorflow::tstring>()(0)),
+                      "\"");
 }
 
 }  // namespace
@@ -69,15 +82,15 @@ std::vector<std::string> DescribeFusion(
   if (!columns.categorical.empty()) {
     std::set<std::string> missing;
     for (const CategoricalColumn& column : columns.categorical) {
-      missing.insert(absl::StrCat("\"", column.missing, "\""));
+      missing.insert(DescribeMissing(column));
     }
     lines.push_back(absl::StrCat(
         "\"", kCategoricalPlaceholder, "\" takes ", columns.categorical.size(),
-        " pairs (column, bucket) per record in the order above; it has no pair "
+        " pairs (column, id) per record in the order above; it has no pair "
         "for ",
         absl::StrJoin(missing, " and "),
-        ", which the original graph takes for a missing value and gives "
-        "zeros"));
+        " and other values without an id, which the original graph takes for "
+        "missing and gives zeros"));
   }
   if (!columns.numeric.empty()) {
     lines.push_back(absl::StrCat("\"", kNumericPlaceholder,

@@ -82,6 +82,7 @@ absl::Status FeatureColumnRewriter::Replace(const TableLookup& lookup,
                                             const std::string& tensor) {
   std::vector<std::string> names;
   for (const NodeDef* alias : lookup.aliases) names.push_back(alias->name());
+  std::vector<std::string> unread;
   const TensorName to = ParseTensorName(tensor);
   for (const std::string& name : names) {
     NodeDef* alias = index_->Find(name);
@@ -89,15 +90,19 @@ absl::Status FeatureColumnRewriter::Replace(const TableLookup& lookup,
     index_->RedirectUses({name, 0}, to);
     index_->RedirectUses({name, kControlPort}, {to.node, kControlPort});
     if (outputs_.count(name) > 0) {
+      for (const std::string& input : alias->input()) {
+        unread.emplace_back(ParseTensorName(input).node);
+      }
       index_->SetInputs(alias, {tensor});
       alias->set_op("Identity");
       alias->clear_attr();
       (*alias->mutable_attr())["T"].set_type(lookup.type);
     }
   }
-  // The last ones first: they read those before them.
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    REQUANT_RETURN_IF_ERROR(RemoveUnread(*name));
+  // The last aliases first: they read those before them.
+  unread.insert(unread.begin(), names.rbegin(), names.rend());
+  for (const std::string& name : unread) {
+    REQUANT_RETURN_IF_ERROR(RemoveUnread(name));
   }
   return absl::OkStatus();
 }

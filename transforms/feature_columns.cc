@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -56,24 +57,26 @@ TensorPattern MaybeCast(const TensorPattern& tensor) {
 
 // safe_embedding_lookup_sparse behind its pruning of ids.
 TensorPattern SafeLookup() {
+  // The same inputs make the same rows, whichever node does it.
   const auto fill = [](int port) {
     return Op("SparseFillEmptyRows",
               {Any().As("indices"), Any().As("ids"), Any().As("shape")}, port);
   };
   const TensorPattern unique = Op("Unique", {fill(1)});
   const TensorPattern looked_up =
-      Op("GatherV2",
-         {Constant().As("table"), unique.As("unique"), Integers({0})})
+      Op("GatherV2", {Constant().As("table"), unique, Integers({0})})
           .With("batch_dims", 0);
-  const TensorPattern rows =
-      Op("SparseSegmentMean|SparseSegmentSum|SparseSegmentSqrtN",
-         {looked_up, Op("Unique", {fill(1)}, 1).As("positions"),
-          MaybeCast(FirstColumnOf(fill(0)))});
+  const TensorPattern segments = MaybeCast(FirstColumnOf(fill(0)));
+  constexpr char kCombiners[] =
+      "SparseSegmentMean|SparseSegmentSum|SparseSegmentSqrtN";
+  const TensorPattern rows = OneOf(
+      {Op(kCombiners, {looked_up, Op("Unique", {fill(1)}, 1), segments}),
+       Op(kCombiners, {Constant().As("table"), MaybeCast(fill(1)), segments})});
   const TensorPattern width =
       Op("StridedSlice", {Op("Shape", {Any().As("rows")}), Integers({1}),
                           Integers({2}), Integers({1})});
   const TensorPattern is_empty =
-      Op("Tile", {Op("Reshape", {fill(2).As("is_empty"), Integers({-1, 1})}),
+      Op("Tile", {Op("Reshape", {fill(2), Integers({-1, 1})}),
                   Op("Pack", {Integers({1}), width})});
   return Op("Select|SelectV2",
             {is_empty, Op("ZerosLike", {Any().As("rows")}), rows.As("rows")});
@@ -104,14 +107,16 @@ TensorPattern SameMatrixShape() {
                           Op("Pack", {Any(), second}).With("N", 2)}));
 }
 
-// The strings that are not the one for missing values, as a SparseTensor.
-TensorPattern PresentValues() {
-  const TensorPattern indices = Op(
-      "Where", {Op("NotEqual", {Any().As("dense"), Constant().As("missing")})});
-  return Op("GatherNd", {Any().As("dense"), indices.As("where")});
+// Where the values are that are not the one for missing values.
+TensorPattern PresentIndices() {
+  return Op(
+      "Where",
+      {Op("NotEqual", {Any().As("dense"),
+                       MaybeCast(Constant().As("constant")).As("missing")})});
 }
 
-TensorPattern DenseStrings() {
+// One value per record, with a second dimension added if there is none.
+TensorPattern DenseValues() {
   return OneOf({Op("ExpandDims", {Op("Placeholder", {}).As("placeholder"),
                                   OneOf({Integers({-1}), Integers({1})})})
                     .As("expanded"),
@@ -127,7 +132,7 @@ class LookupMatcher {
   // lookup.
   bool Match(NodeDef* root) {
     PatternMatcher lookup(index_);
-    const NodeOutput rows = SourceOf(*index_, *root, 2);
+    const NodeOutput rows = TensorSource(*index_, *root, 2);
     const bool looks_like_one =
         rows.node != nullptr && rows.node->op().find("SparseSegment") == 0;
     if (!lookup.Match(SafeLookup(), {root, 0})) {
@@ -172,21 +177,41 @@ class LookupMatcher {
         !pruning.Match(KeptOf(Any().As("all_indices")), indices)) {
       return Fail(pruning.problem());
     }
+    if (ids.node->attr().count("Tparams") == 0 ||
+        ids.node->attr().at("Tparams").type() != tensorflow::DT_INT64) {
+      return Fail(
+          absl::StrCat("the ids at \"", ids.node->name(), "\" are not int64"));
+    }
     ids = pruning["all_ids"];
     indices = pruning["all_indices"];
     if (!PassReshapes(&indices, &shape)) return false;
     PatternMatcher values(index_);
-    if (!values.Match(Op("StringToHashBucketFast|StringToHashBucketStrong|"
-                         "StringToHashBucket",
-                         {PresentValues()}),
-                      ids) ||
-        !values.Match(Any().As("where"), indices) ||
+    if (!values.Match(PresentIndices(), indices) ||
         !values.Match(Op("Shape", {Any().As("dense")}), shape) ||
-        !values.Match(DenseStrings(), values["dense"])) {
+        !values.Match(DenseValues(), values["dense"])) {
       return Fail(values.problem());
     }
-    column_.hash = ids.node;
+    values_node_ = GatherOf(values["dense"], indices);
+    if (values_node_ == nullptr) {
+      return Fail(absl::StrCat("nothing gathers the values at \"",
+                               indices.node->name(), "\""));
+    }
+    auto rule = ReadIdRule(*index_, {values_node_, 0}, ids);
+    if (!rule.ok()) return Fail(std::string(rule.status().message()));
+    column_.rule = *std::move(rule);
     return ReadColumn(values);
+  }
+
+  // The node that takes the values at `indices` out of `dense`.
+  NodeDef* GatherOf(NodeOutput dense, NodeOutput indices) const {
+    for (const Use& use : index_->Uses(indices.node->name())) {
+      if (use.node->op() == "GatherNd" && use.input == 1 &&
+          TensorSource(*index_, *use.node, 1) == indices &&
+          TensorSource(*index_, *use.node, 0) == dense) {
+        return use.node;
+      }
+    }
+    return nullptr;
   }
 
   // Steps back over SparseReshapes that change nothing.
@@ -224,25 +249,21 @@ class LookupMatcher {
                                "\" may have several values per record"));
     }
     column_.has_second_dimension = !expanded;
-    column_.buckets = IntegerAttribute(*column_.hash, "num_buckets");
-    if (column_.buckets < 1 || column_.buckets > found_.rows) {
-      return Fail(absl::StrCat("\"", column_.hash->name(), "\" has ",
-                               column_.buckets, " buckets, its table ",
-                               found_.rows, " rows"));
-    }
-    const auto missing = ConstValue(*values["missing"].node);
-    if (!missing.ok() || missing->dtype() != tensorflow::DT_STRING ||
-        missing->NumElements() != 1) {
-      return Fail(absl::StrCat("\"", values["missing"].node->name(),
-                               "\" is not one string"));
-    }
-    column_.missing = missing->flat<tensorflow::tstring>()(0);
-    return true;
+    column_.missing = values["missing"];
+    column_.missing_constant = values["constant"].node;
+    if (!column_.rule.hashes()) return true;
+    const int64_t buckets =
+        IntegerAttribute(*column_.rule.ids.node, "num_buckets");
+    return (buckets >= 1 && buckets <= found_.rows) ||
+           Fail(absl::StrCat("\"", column_.rule.ids.node->name(), "\" has ",
+                             buckets, " buckets, its table ", found_.rows,
+                             " rows"));
   }
 
   const GraphIndex* index_;
   TableLookup found_;
   CategoricalColumn column_;
+  NodeDef* values_node_ = nullptr;
   std::string problem_;
 };
 
@@ -251,7 +272,7 @@ class LookupMatcher {
 bool KeepsMatrix(const GraphIndex& index, const NodeDef& reshape,
                  NodeOutput matrix, int64_t width) {
   if (reshape.op() != "Reshape") return false;
-  const NodeOutput shape = SourceOf(index, reshape, 1);
+  const NodeOutput shape = TensorSource(index, reshape, 1);
   PatternMatcher matcher(&index);
   return matcher.Match(
              OneOf({Op("Pack", {Any(), Integers({width})}).With("N", 2),
@@ -264,6 +285,14 @@ bool KeepsMatrix(const GraphIndex& index, const NodeDef& reshape,
                         .With("N", 2)}),
              shape) &&
          (matcher["matrix"].node == nullptr || matcher["matrix"] == matrix);
+}
+
+bool SameValue(const NodeDef& a, const NodeDef& b) {
+  const auto first = ConstValue(a);
+  const auto second = ConstValue(b);
+  return first.ok() && second.ok() && first->dtype() == second->dtype() &&
+         first->shape() == second->shape() &&
+         first->SummarizeValue(-1) == second->SummarizeValue(-1);
 }
 
 // The nodes whose output is the same as `root`'s.
@@ -314,6 +343,7 @@ class ColumnFinder {
       if (!matcher.Match(index_.Find(node.name()))) {
         if (!matcher.problem().empty()) {
           found_.left.push_back({node.name(), matcher.problem()});
+          left_.insert(&node);
         }
         continue;
       }
@@ -331,7 +361,7 @@ class ColumnFinder {
   bool IsAlongLastDimension(const NodeDef& concat) const {
     const int axis = concat.input_size() - 1;
     if (axis < 1) return false;
-    const NodeOutput source = SourceOf(index_, concat, axis);
+    const NodeOutput source = TensorSource(index_, concat, axis);
     if (source.node == nullptr) return false;
     const std::vector<int64_t> value = IntegersOf(*source.node);
     return value == std::vector<int64_t>{-1} ||
@@ -342,10 +372,11 @@ class ColumnFinder {
   // lookup or all are numeric.
   void ReadJoin(NodeDef* join, int inputs, std::vector<NodeDef*>* joins) {
     bool has_lookup = false;
+    bool all_known = true;
     std::vector<std::pair<NumericColumn, NumericRead>> numeric;
     std::vector<LeftColumn> left;
     for (int i = 0; i < inputs; ++i) {
-      const NodeOutput source = SourceOf(index_, *join, i);
+      const NodeOutput source = TensorSource(index_, *join, i);
       if (source.node == nullptr) return;
       if (source.port == 0 && lookup_of_.count(source.node) > 0) {
         has_lookup = true;
@@ -361,18 +392,21 @@ class ColumnFinder {
       NumericColumn column;
       NumericRead read{0, reader, input, {}};
       if ((reader == join || reader->op() == "MatMul") &&
-          MatchNumeric(SourceOf(index_, *reader, input), &column, &read)) {
+          MatchNumeric(TensorSource(index_, *reader, input), &column, &read)) {
         numeric.emplace_back(std::move(column), read);
       } else {
-        left.push_back({source.node->name(),
-                        "neither one value per record that is looked up in a "
-                        "table, nor numbers shifted and scaled by constants"});
+        all_known = false;
+        if (!IsLeft(source))
+          left.push_back(
+              {source.node->name(),
+               "neither one value per record that is looked up in a "
+               "table, nor numbers shifted and scaled by constants"});
       }
     }
-    if (!has_lookup && !left.empty()) return;
+    if (!has_lookup && !all_known) return;
     for (LeftColumn& column : left) found_.left.push_back(std::move(column));
     for (int i = 0; i < inputs; ++i) {
-      const auto lookup = lookup_of_.find(SourceOf(index_, *join, i).node);
+      const auto lookup = lookup_of_.find(TensorSource(index_, *join, i).node);
       if (lookup != lookup_of_.end()) Number(lookup->second);
     }
     for (auto& [column, read] : numeric) {
@@ -382,18 +416,28 @@ class ColumnFinder {
     joins->push_back(join);
   }
 
+  // Whether `tensor` comes, through Reshapes, from a lookup that was left.
+  bool IsLeft(NodeOutput tensor) const {
+    for (int i = 0; tensor.node != nullptr && i < index_.graph().node_size();
+         ++i) {
+      if (left_.count(tensor.node) > 0) return true;
+      if (tensor.node->op() != "Reshape") return false;
+      tensor = TensorSource(index_, *tensor.node, 0);
+    }
+    return false;
+  }
+
   // Gives a lookup's column its number, unless it has one.
   void Number(size_t lookup) {
     if (found_.lookups[lookup].column != kUnnumbered) return;
     const CategoricalColumn& column = columns_[lookup];
     auto& known = found_.categorical;
-    auto same = std::find_if(known.begin(), known.end(),
-                             [&](const CategoricalColumn& other) {
-                               return other.placeholder == column.placeholder &&
-                                      other.hash->op() == column.hash->op() &&
-                                      other.buckets == column.buckets &&
-                                      other.missing == column.missing;
-                             });
+    auto same = std::find_if(
+        known.begin(), known.end(), [&](const CategoricalColumn& other) {
+          return other.placeholder == column.placeholder &&
+                 other.rule.signature == column.rule.signature &&
+                 SameValue(*other.missing_constant, *column.missing_constant);
+        });
     found_.lookups[lookup].column = same - known.begin();
     if (same == known.end()) known.push_back(column);
   }
@@ -419,7 +463,7 @@ class ColumnFinder {
                                                            {"Add", "+"},
                                                            {"AddV2", "+"}});
     const auto name = names->find(node.op());
-    const NodeOutput operand = SourceOf(index_, node, 1);
+    const NodeOutput operand = TensorSource(index_, node, 1);
     if (name == names->end() || operand.node == nullptr) return std::nullopt;
     const auto value = ScalarConstValue(*operand.node);
     if (!value.ok()) return std::nullopt;
@@ -431,7 +475,7 @@ class ColumnFinder {
   // A Placeholder of floats, with a second dimension added if it has none.
   bool IsNumbers(NodeOutput tensor, NumericColumn* column) const {
     PatternMatcher matcher(&index_);
-    if (!matcher.Match(DenseStrings(), tensor)) return false;
+    if (!matcher.Match(DenseValues(), tensor)) return false;
     column->placeholder = matcher["placeholder"].node;
     const auto shape = PlaceholderShape(*column->placeholder);
     const auto type = column->placeholder->attr().find("dtype");
@@ -452,7 +496,7 @@ class ColumnFinder {
            tensor.node->op() == "Reshape" &&
            static_cast<int>(reshapes.size()) < index_.graph().node_size()) {
       reshapes.push_back(tensor.node);
-      tensor = SourceOf(index_, *tensor.node, 0);
+      tensor = TensorSource(index_, *tensor.node, 0);
     }
     read->value = tensor;
     for (int left = index_.graph().node_size(); left > 0; --left) {
@@ -460,13 +504,13 @@ class ColumnFinder {
       const auto step = StepOf(*tensor.node);
       if (!step.has_value()) break;
       column->steps.insert(column->steps.begin(), *step);
-      tensor = SourceOf(index_, *tensor.node, 0);
+      tensor = TensorSource(index_, *tensor.node, 0);
     }
     if (!IsNumbers(tensor, column)) return false;
     return std::all_of(
         reshapes.begin(), reshapes.end(), [&](const NodeDef* reshape) {
-          return KeepsMatrix(index_, *reshape, SourceOf(index_, *reshape, 0),
-                             column->width);
+          return KeepsMatrix(index_, *reshape,
+                             TensorSource(index_, *reshape, 0), column->width);
         });
   }
 
@@ -477,6 +521,8 @@ class ColumnFinder {
   // Of each lookup.
   std::vector<CategoricalColumn> columns_;
   absl::flat_hash_map<const NodeDef*, size_t> lookup_of_;
+  // Roots of lookups that were left.
+  absl::flat_hash_set<const NodeDef*> left_;
 };
 
 }  // namespace

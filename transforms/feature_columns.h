@@ -11,21 +11,22 @@
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "transforms/id_rule.h"
 #include "transforms/tensor_pattern.h"
 
 namespace requant {
 
 // A feature with one value per record, turned into the number of a table's row.
 struct CategoricalColumn {
-  // A string Placeholder of shape [?] or [?,1].
+  // A Placeholder of shape [?] or [?,1].
   tensorflow::NodeDef* placeholder = nullptr;
   bool has_second_dimension = false;
-  // The op that hashes: StringToHashBucketFast, StringToHashBucketStrong or
-  // StringToHashBucket, whose attributes are those of `hash`.
-  tensorflow::NodeDef* hash = nullptr;
-  int64_t buckets = 0;
+  // How a value becomes the number; negative ones mean no row.
+  IdRule rule;
   // Records with this value read no row: they get zeros.
-  std::string missing;
+  NodeOutput missing;
+  // The constant that `missing` is, or is cast from.
+  tensorflow::NodeDef* missing_constant = nullptr;
 };
 
 // The rows that a column's values mean: [batch, width].

@@ -98,7 +98,7 @@ class Fuser {
   }
 
   const TableLookup* LookupAt(const NodeDef& node, int input) const {
-    const NodeOutput source = SourceOf(rewriter_.index(), node, input);
+    const NodeOutput source = TensorSource(rewriter_.index(), node, input);
     const auto found = lookup_of_.find(source.node);
     return found == lookup_of_.end() || source.port != 0 ? nullptr
                                                          : found->second;

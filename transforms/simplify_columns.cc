@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -18,15 +19,16 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// The table with a row of zeros at its end.
+// The table with a row of zeros before it.
 absl::StatusOr<Tensor> WithZeroRow(const NodeDef& table) {
   REQUANT_ASSIGN_OR_RETURN(const Tensor value, ConstValue(table));
   Tensor extended(value.dtype(), tensorflow::TensorShape({value.dim_size(0) + 1,
                                                           value.dim_size(1)}));
   const auto from = value.tensor_data();
   char* to = const_cast<char*>(extended.tensor_data().data());
-  std::memcpy(to, from.data(), from.size());
-  std::memset(to + from.size(), 0, extended.tensor_data().size() - from.size());
+  const size_t row = extended.tensor_data().size() - from.size();
+  std::memset(to, 0, row);
+  std::memcpy(to + row, from.data(), from.size());
   return extended;
 }
 
@@ -37,11 +39,11 @@ class Simplifier {
 
   absl::Status Simplify(const TableLookup& lookup) {
     const std::string base = lookup.root->name();
-    REQUANT_ASSIGN_OR_RETURN(const std::string row, RowOf(lookup));
+    REQUANT_ASSIGN_OR_RETURN(const std::string row, RowOf(lookup.column));
     REQUANT_ASSIGN_OR_RETURN(const Tensor value, WithZeroRow(*lookup.table));
     REQUANT_ASSIGN_OR_RETURN(
         const std::string table,
-        rewriter_.AddConst(base + "/rows_and_zeros", value));
+        rewriter_.AddConst(base + "/zeros_and_rows", value));
     REQUANT_ASSIGN_OR_RETURN(const std::string axis,
                              rewriter_.AddScalar(base + "/gather/axis", 0));
     REQUANT_ASSIGN_OR_RETURN(
@@ -68,59 +70,90 @@ class Simplifier {
     return column.placeholder->name() + "_column";
   }
 
-  // The column's strings, one dimension; and their buckets.
-  absl::StatusOr<std::pair<std::string, std::string>> ValuesAndBuckets(
-      int number) {
-    const auto known = buckets_.find(number);
-    if (known != buckets_.end()) return known->second;
+  // The column's rule applied to `values`.
+  absl::StatusOr<std::string> AddIds(const CategoricalColumn& column,
+                                     const std::string& values) {
+    const IdRule& rule = column.rule;
+    std::map<std::string, std::string> copies = {
+        {rule.values.node->name(), values}};
+    for (const NodeDef* step : rule.steps) {
+      NodeDef copy = *step;
+      copy.set_name(rewriter_.index().FreeName(
+          absl::StrCat(BaseOf(column), "/", step->op())));
+      for (std::string& input : *copy.mutable_input()) {
+        const TensorName name = ParseTensorName(input);
+        const auto copied = copies.find(std::string(name.node));
+        if (copied != copies.end()) {
+          input = FormatTensorName(copied->second, name.port);
+        }
+      }
+      copies[step->name()] = copy.name();
+      REQUANT_RETURN_IF_ERROR(rewriter_.index().Add(std::move(copy)).status());
+    }
+    return copies[rule.ids.node->name()];
+  }
+
+  // Whether each record has a row at all.
+  absl::StatusOr<std::string> AddHasRow(const CategoricalColumn& column,
+                                        const std::string& values,
+                                        const std::string& ids) {
+    const std::string base = BaseOf(column);
+    const auto type = column.placeholder->attr().at("dtype").type();
+    REQUANT_ASSIGN_OR_RETURN(
+        std::string present,
+        rewriter_.AddNode(base + "/is_present", "NotEqual",
+                          {values, FormatTensorName(column.missing.node->name(),
+                                                    column.missing.port)},
+                          {{"T", type}}));
+    if (column.rule.hashes()) return present;
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string zero,
+        rewriter_.AddConst(base + "/zero", Tensor(int64_t{0})));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string is_id,
+        rewriter_.AddNode(base + "/is_id", "GreaterEqual", {ids, zero},
+                          {{"T", tensorflow::DT_INT64}}));
+    return rewriter_.AddNode(base + "/has_row", "LogicalAnd", {present, is_id},
+                             {});
+  }
+
+  // The number of each record's row, counted from 1; 0 is the row of zeros. So
+  // an id beyond the table stays one.
+  absl::StatusOr<std::string> RowOf(int number) {
+    const auto known = rows_.find(number);
+    if (known != rows_.end()) return known->second;
     const CategoricalColumn& column = columns_.categorical[number];
+    const std::string base = BaseOf(column);
     std::string values = column.placeholder->name();
     if (column.has_second_dimension) {
       REQUANT_ASSIGN_OR_RETURN(
-          values, rewriter_.AddReshape(BaseOf(column) + "/values", values, {-1},
-                                       tensorflow::DT_STRING));
+          values,
+          rewriter_.AddReshape(base + "/values", values, {-1},
+                               column.placeholder->attr().at("dtype").type()));
     }
-    NodeDef hash = *column.hash;
-    hash.set_name(rewriter_.index().FreeName(BaseOf(column) + "/bucket"));
-    hash.clear_input();
-    hash.add_input(values);
-    REQUANT_ASSIGN_OR_RETURN(NodeDef * added,
-                             rewriter_.index().Add(std::move(hash)));
-    return buckets_[number] = {values, added->name()};
-  }
-
-  // The number of the table's row for each record.
-  absl::StatusOr<std::string> RowOf(const TableLookup& lookup) {
-    const std::pair<int, int64_t> key = {lookup.column, lookup.rows};
-    const auto known = rows_.find(key);
-    if (known != rows_.end()) return known->second;
-    const CategoricalColumn& column = columns_.categorical[lookup.column];
-    const std::string base = BaseOf(column);
-    REQUANT_ASSIGN_OR_RETURN(const auto values_and_buckets,
-                             ValuesAndBuckets(lookup.column));
-    const auto& [values, buckets] = values_and_buckets;
+    REQUANT_ASSIGN_OR_RETURN(const std::string ids, AddIds(column, values));
+    REQUANT_ASSIGN_OR_RETURN(const std::string has_row,
+                             AddHasRow(column, values, ids));
     REQUANT_ASSIGN_OR_RETURN(
-        const std::string missing,
-        rewriter_.AddConst(base + "/missing",
-                           Tensor(tensorflow::tstring(column.missing))));
+        const std::string one,
+        rewriter_.AddConst(base + "/one", Tensor(int64_t{1})));
     REQUANT_ASSIGN_OR_RETURN(
-        const std::string is_missing,
-        rewriter_.AddNode(base + "/is_missing", "Equal", {values, missing},
-                          {{"T", tensorflow::DT_STRING}}));
+        const std::string next,
+        rewriter_.AddNode(base + "/id_and_one", "AddV2", {ids, one},
+                          {{"T", tensorflow::DT_INT64}}));
     REQUANT_ASSIGN_OR_RETURN(
-        const std::string zeros,
-        rewriter_.AddConst(base + "/zeros_row", Tensor(lookup.rows)));
-    REQUANT_ASSIGN_OR_RETURN(const std::string row,
-                             rewriter_.AddNode(base + "/row", "SelectV2",
-                                               {is_missing, zeros, buckets},
-                                               {{"T", tensorflow::DT_INT64}}));
-    return rows_[key] = row;
+        const std::string none,
+        rewriter_.AddConst(base + "/zeros_row", Tensor(int64_t{0})));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string row,
+        rewriter_.AddNode(base + "/row", "SelectV2", {has_row, next, none},
+                          {{"T", tensorflow::DT_INT64}}));
+    return rows_[number] = row;
   }
 
   const FeatureColumns& columns_;
   FeatureColumnRewriter& rewriter_;
-  std::map<int, std::pair<std::string, std::string>> buckets_;
-  std::map<std::pair<int, int64_t>, std::string> rows_;
+  std::map<int, std::string> rows_;
 };
 
 }  // namespace

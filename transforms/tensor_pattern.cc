@@ -33,7 +33,8 @@ NodeOutput DirectInput(const GraphIndex& index, const NodeDef& node,
 
 }  // namespace
 
-NodeOutput SourceOf(const GraphIndex& index, const NodeDef& node, int input) {
+NodeOutput TensorSource(const GraphIndex& index, const NodeDef& node,
+                        int input) {
   NodeOutput source = DirectInput(index, node, input);
   // A cycle of Identity nodes would be endless.
   int left = index.graph().node_size();
@@ -181,7 +182,8 @@ bool PatternMatcher::MatchOp(const Content& content, NodeOutput tensor,
     }
   }
   for (size_t i = 0; i < content.children.size(); ++i) {
-    if (!MatchAt(content.children[i], SourceOf(*index_, node, i), depth + 1)) {
+    if (!MatchAt(content.children[i], TensorSource(*index_, node, i),
+                 depth + 1)) {
       return false;
     }
   }

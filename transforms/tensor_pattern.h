@@ -32,8 +32,8 @@ struct NodeOutput {
 
 // What input number `input` of `node` reads, behind all Identity nodes; its
 // node is nullptr when there is no such data input.
-NodeOutput SourceOf(const GraphIndex& index, const tensorflow::NodeDef& node,
-                    int input);
+NodeOutput TensorSource(const GraphIndex& index,
+                        const tensorflow::NodeDef& node, int input);
 
 // The integers of a Const of type int32 or int64, in their order; empty for
 // anything else.
