@@ -255,6 +255,17 @@ class ManyColumns : public testing::Test {
         {"in_income", Numbers<float>({kRecords}, income)}};
   }
 
+  // What the graph itself makes of the crossed features.
+  std::vector<int64_t> Crossed(const Feeds& feeds) const {
+    const auto result = RunGraph(raw_, feeds,
+                                 {"linear/linear_model/linear_model/"
+                                  "linear_model/hashed_X_hashed_too/"
+                                  "SparseCross:1"});
+    if (!result.ok()) return {};
+    const auto flat = (*result)[0].flat<int64_t>();
+    return {flat.data(), flat.data() + flat.size()};
+  }
+
   GraphDef raw_;
 };
 
@@ -281,6 +292,8 @@ TEST_F(ManyColumns, AreFoundByWhatTheyCompute) {
         "\"in_identity_default\", the number itself or a default",
         "\"in_home\", StringToHashBucketFast into 9 buckets",
         "\"in_work\", StringToHashBucketFast into 9 buckets",
+        "\"in_age\", cut into 4 buckets",
+        "\"in_hashed\" and \"in_hashed_too\", SparseCross into 12 buckets",
         "\"in_income\", (x - 3) / 7", "\"in_age\", x"}) {
     EXPECT_THAT(run.notes, Contains(HasSubstr(text)));
   }
@@ -302,12 +315,17 @@ TEST_F(ManyColumns, GiveTheSameFused) {
                             const std::string& word) {
     return std::find(words.begin(), words.end(), word) - words.begin();
   };
+  const std::vector<int64_t> crossed = Crossed(raw_feeds);
+  ASSERT_EQ(crossed.size(), kRecords);
   std::vector<int64_t> pairs;
   std::vector<float> numbers;
   for (int i = 0; i < kRecords; ++i) {
     const std::string pet = text("words_oov", i);
     const int64_t known = position({"cat", "dog"}, pet);
+    const float age = values("age").flat<float>()(i);
     const std::vector<int64_t> ids = {
+        (age >= 1) + (age >= 2.5) + (age >= 4),
+        crossed[i],
         HashBucket(text("hashed", i), 10),
         HashBucket(text("hashed_too", i), 7),
         HashBucket(text("home", i), 9),
@@ -332,7 +350,7 @@ TEST_F(ManyColumns, GiveTheSameFused) {
     if (HasNode(run.graph, feed.first)) feeds.push_back(feed);
   }
   feeds.emplace_back("new_categorical_placeholder",
-                     Numbers<int64_t>({kRecords * 8, 2}, pairs));
+                     Numbers<int64_t>({kRecords * 10, 2}, pairs));
   feeds.emplace_back("new_numeric_placeholder",
                      Numbers<float>({kRecords, 2}, numbers));
   EXPECT_LE(Difference(Probabilities(run.graph, feeds),

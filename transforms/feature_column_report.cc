@@ -19,9 +19,12 @@ std::string DescribeCategorical(const FeatureColumns& columns, int number) {
     tables.push_back(absl::StrCat(lookup.table->name(), " [", lookup.rows, ",",
                                   lookup.width, "]"));
   }
-  return absl::StrCat("\"", column.placeholder->name(), "\", ",
-                      column.rule.description, ", reads ",
-                      absl::StrJoin(tables, " and "));
+  std::vector<std::string> inputs;
+  for (const tensorflow::NodeDef* placeholder : column.placeholders) {
+    inputs.push_back(absl::StrCat("\"", placeholder->name(), "\""));
+  }
+  return absl::StrCat(absl::StrJoin(inputs, " and "), ", ", column.description,
+                      ", reads ", absl::StrJoin(tables, " and "));
 }
 
 // The value that stands for a missing one, as people write it.
@@ -82,15 +85,20 @@ std::vector<std::string> DescribeFusion(
   if (!columns.categorical.empty()) {
     std::set<std::string> missing;
     for (const CategoricalColumn& column : columns.categorical) {
+      if (column.missing_constant == nullptr) continue;
       missing.insert(DescribeMissing(column));
     }
-    lines.push_back(absl::StrCat(
-        "\"", kCategoricalPlaceholder, "\" takes ", columns.categorical.size(),
-        " pairs (column, id) per record in the order above; it has no pair "
-        "for ",
-        absl::StrJoin(missing, " and "),
-        " and other values without an id, which the original graph takes for "
-        "missing and gives zeros"));
+    lines.push_back(absl::StrCat("\"", kCategoricalPlaceholder, "\" takes ",
+                                 columns.categorical.size(),
+                                 " pairs (column, id) per record in the order "
+                                 "above"));
+    if (!missing.empty()) {
+      absl::StrAppend(
+          &lines.back(), "; it has no pair for ",
+          absl::StrJoin(missing, " and "),
+          " and other values without an id, which the original graph takes for "
+          "missing and gives zeros");
+    }
   }
   if (!columns.numeric.empty()) {
     lines.push_back(absl::StrCat("\"", kNumericPlaceholder,

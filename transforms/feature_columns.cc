@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
+#include "graph/graph_io.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
@@ -123,6 +124,50 @@ TensorPattern DenseValues() {
                 Op("Placeholder", {}).As("placeholder")});
 }
 
+// The numbers of buckets, [batch, 1], as a SparseTensor: "ids", and the
+// "indices" and "shape" that go with them.
+TensorPattern BucketIds() {
+  const TensorPattern buckets = Op("Bucketize", {Any().As("dense")});
+  // As many zeros as there are records: the one number of a feature is its 0th.
+  const TensorPattern zeros =
+      Op("Tile", {Op("Range", {Integers({0}), Integers({1}), Integers({1})}),
+                  Op("Pack", {Any().As("batch")}).With("N", 1)});
+  return Op("Add|AddV2",
+            {Op("Reshape", {buckets.As("buckets"), Integers({-1})}).As("flat"),
+             Op("Mul", {Constant(), zeros.As("zeros")})});
+}
+
+TensorPattern BucketBatch() {
+  return Op("StridedSlice", {Op("Shape", {Any().As("buckets")}), Integers({0}),
+                             Integers({1}), Integers({1})})
+      .With("shrink_axis_mask", 1);
+}
+
+TensorPattern BucketIndices() {
+  const TensorPattern records = Op(
+      "Reshape",
+      {Op("Tile",
+          {Op("ExpandDims",
+              {Op("Range", {Integers({0}), Any().As("batch"), Integers({1})}),
+               Integers({1})}),
+           Integers({1, 1})}),
+       Integers({-1})});
+  return MaybeCast(
+      Op("Transpose",
+         {Op("Pack", {records, Any().As("zeros")}).With("N", 2).With("axis", 0),
+          Integers({1, 0})}));
+}
+
+TensorPattern BucketShape() {
+  return MaybeCast(Op("Pack", {Any().As("batch"), Integers({1})}).With("N", 2));
+}
+
+// An attribute's bytes, as part of a signature.
+std::string AttributeBytes(const NodeDef& node, const std::string& name) {
+  const auto found = node.attr().find(name);
+  return found == node.attr().end() ? "" : DeterministicBytes(found->second);
+}
+
 // Looks for one lookup.
 class LookupMatcher {
  public:
@@ -177,14 +222,16 @@ class LookupMatcher {
         !pruning.Match(KeptOf(Any().As("all_indices")), indices)) {
       return Fail(pruning.problem());
     }
-    if (ids.node->attr().count("Tparams") == 0 ||
-        ids.node->attr().at("Tparams").type() != tensorflow::DT_INT64) {
-      return Fail(
-          absl::StrCat("the ids at \"", ids.node->name(), "\" are not int64"));
-    }
+    const auto type = ids.node->attr().find("Tparams");
+    const bool is_int64 = type != ids.node->attr().end() &&
+                          type->second.type() == tensorflow::DT_INT64;
     ids = pruning["all_ids"];
     indices = pruning["all_indices"];
     if (!PassReshapes(&indices, &shape)) return false;
+    if (indices.node->op() == "SparseCross") {
+      return MatchCross(indices.node, indices, ids, shape);
+    }
+    if (!is_int64) return MatchBuckets(indices, ids, shape);
     PatternMatcher values(index_);
     if (!values.Match(PresentIndices(), indices) ||
         !values.Match(Op("Shape", {Any().As("dense")}), shape) ||
@@ -199,7 +246,68 @@ class LookupMatcher {
     auto rule = ReadIdRule(*index_, {values_node_, 0}, ids);
     if (!rule.ok()) return Fail(std::string(rule.status().message()));
     column_.rule = *std::move(rule);
-    return ReadColumn(values);
+    column_.signature = column_.rule.signature;
+    column_.description = column_.rule.description;
+    column_.missing = values["missing"];
+    column_.missing_constant = values["constant"].node;
+    return ReadPlaceholder(values) &&
+           (!column_.rule.hashes() || CheckBuckets(*column_.rule.ids.node));
+  }
+
+  // A feature cut into buckets.
+  bool MatchBuckets(NodeOutput indices, NodeOutput ids, NodeOutput shape) {
+    PatternMatcher values(index_);
+    if (!values.Match(BucketIds(), ids) ||
+        !values.Match(BucketBatch(), values["batch"]) ||
+        !values.Match(BucketIndices(), indices) ||
+        !values.Match(BucketShape(), shape) ||
+        !values.Match(DenseValues(), values["dense"])) {
+      return Fail(values.problem());
+    }
+    const NodeDef& buckets = *values["buckets"].node;
+    column_.ready_ids = values["flat"];
+    column_.ready_type = tensorflow::DT_INT32;
+    column_.signature =
+        absl::StrCat("buckets ", AttributeBytes(buckets, "boundaries"));
+    column_.description =
+        absl::StrCat("cut into ", BoundariesOf(buckets) + 1, " buckets");
+    return ReadPlaceholder(values);
+  }
+
+  static int BoundariesOf(const NodeDef& bucketize) {
+    const auto found = bucketize.attr().find("boundaries");
+    return found == bucketize.attr().end() ? 0 : found->second.list().f_size();
+  }
+
+  // Features crossed, each dense.
+  bool MatchCross(NodeDef* cross, NodeOutput indices, NodeOutput ids,
+                  NodeOutput shape) {
+    if (!(indices == NodeOutput{cross, 0} && ids == NodeOutput{cross, 1} &&
+          shape == NodeOutput{cross, 2})) {
+      return Fail(absl::StrCat("not all outputs of \"", cross->name(),
+                               "\" are used together"));
+    }
+    if (IntegerAttribute(*cross, "N") != 0) {
+      return Fail(absl::StrCat("\"", cross->name(),
+                               "\" crosses columns that "
+                               "may have several values per record"));
+    }
+    for (int i = 0; i < cross->input_size(); ++i) {
+      PatternMatcher values(index_);
+      if (!values.Match(DenseValues(), TensorSource(*index_, *cross, i))) {
+        return Fail(values.problem());
+      }
+      if (!ReadPlaceholder(values)) return false;
+    }
+    column_.ready_ids = ids;
+    column_.signature =
+        absl::StrCat("cross ", AttributeBytes(*cross, "hashed_output"),
+                     AttributeBytes(*cross, "num_buckets"),
+                     AttributeBytes(*cross, "hash_key"));
+    column_.description =
+        absl::StrCat("SparseCross into ",
+                     IntegerAttribute(*cross, "num_buckets"), " buckets");
+    return CheckBuckets(*cross);
   }
 
   // The node that takes the values at `indices` out of `dense`.
@@ -236,28 +344,29 @@ class LookupMatcher {
     return Fail("its nodes form a cycle");
   }
 
-  bool ReadColumn(const PatternMatcher& values) {
-    column_.placeholder = values["placeholder"].node;
+  // Adds the placeholder that DenseValues matched.
+  bool ReadPlaceholder(const PatternMatcher& values) {
+    NodeDef* placeholder = values["placeholder"].node;
     const bool expanded = values["expanded"].node != nullptr;
-    const auto shape = PlaceholderShape(*column_.placeholder);
+    const auto shape = PlaceholderShape(*placeholder);
     const bool is_one_value =
         shape.has_value() &&
         (expanded ? shape->size() == 1
                   : shape->size() == 2 && (*shape)[1] == 1);
     if (!is_one_value) {
-      return Fail(absl::StrCat("\"", column_.placeholder->name(),
+      return Fail(absl::StrCat("\"", placeholder->name(),
                                "\" may have several values per record"));
     }
+    column_.placeholders.push_back(placeholder);
     column_.has_second_dimension = !expanded;
-    column_.missing = values["missing"];
-    column_.missing_constant = values["constant"].node;
-    if (!column_.rule.hashes()) return true;
-    const int64_t buckets =
-        IntegerAttribute(*column_.rule.ids.node, "num_buckets");
+    return true;
+  }
+
+  bool CheckBuckets(const NodeDef& hash) {
+    const int64_t buckets = IntegerAttribute(hash, "num_buckets");
     return (buckets >= 1 && buckets <= found_.rows) ||
-           Fail(absl::StrCat("\"", column_.rule.ids.node->name(), "\" has ",
-                             buckets, " buckets, its table ", found_.rows,
-                             " rows"));
+           Fail(absl::StrCat("\"", hash.name(), "\" has ", buckets,
+                             " buckets, its table ", found_.rows, " rows"));
   }
 
   const GraphIndex* index_;
@@ -293,6 +402,15 @@ bool SameValue(const NodeDef& a, const NodeDef& b) {
   return first.ok() && second.ok() && first->dtype() == second->dtype() &&
          first->shape() == second->shape() &&
          first->SummarizeValue(-1) == second->SummarizeValue(-1);
+}
+
+bool SameColumn(const CategoricalColumn& a, const CategoricalColumn& b) {
+  if (a.placeholders != b.placeholders || a.signature != b.signature) {
+    return false;
+  }
+  return a.missing_constant == b.missing_constant ||
+         (a.missing_constant != nullptr && b.missing_constant != nullptr &&
+          SameValue(*a.missing_constant, *b.missing_constant));
 }
 
 // The nodes whose output is the same as `root`'s.
@@ -432,12 +550,10 @@ class ColumnFinder {
     if (found_.lookups[lookup].column != kUnnumbered) return;
     const CategoricalColumn& column = columns_[lookup];
     auto& known = found_.categorical;
-    auto same = std::find_if(
-        known.begin(), known.end(), [&](const CategoricalColumn& other) {
-          return other.placeholder == column.placeholder &&
-                 other.rule.signature == column.rule.signature &&
-                 SameValue(*other.missing_constant, *column.missing_constant);
-        });
+    auto same = std::find_if(known.begin(), known.end(),
+                             [&](const CategoricalColumn& other) {
+                               return SameColumn(other, column);
+                             });
     found_.lookups[lookup].column = same - known.begin();
     if (same == known.end()) known.push_back(column);
   }

@@ -16,11 +16,22 @@
 
 namespace requant {
 
-// A feature with one value per record, turned into the number of a table's row.
+// Features with one value per record each, turned into the number of a table's
+// row.
 struct CategoricalColumn {
-  // A Placeholder of shape [?] or [?,1].
-  tensorflow::NodeDef* placeholder = nullptr;
+  // Placeholders of shape [?] or [?,1]: one, or those that are crossed.
+  std::vector<tensorflow::NodeDef*> placeholders;
   bool has_second_dimension = false;
+  // Equal for columns that give equal numbers for equal values.
+  std::string signature;
+  // For people: how values become numbers.
+  std::string description;
+
+  // Numbers that the graph computes for all records, int32 or int64 (of
+  // bucketized and crossed columns); without a node when the following say how.
+  NodeOutput ready_ids;
+  tensorflow::DataType ready_type = tensorflow::DT_INT64;
+
   // How a value becomes the number; negative ones mean no row.
   IdRule rule;
   // Records with this value read no row: they get zeros.

@@ -58,17 +58,18 @@ void WarnOfRawInputs(const FeatureColumns& columns, const GraphIndex& index,
                      FeatureColumnReport* report) {
   std::set<std::string> names;
   for (const auto& column : columns.categorical) {
-    names.insert(column.placeholder->name());
+    for (const NodeDef* node : column.placeholders) names.insert(node->name());
   }
   for (const auto& column : columns.numeric) {
     names.insert(column.placeholder->name());
   }
   for (const std::string& name : names) {
-    const std::vector<Use> uses = index.Uses(name);
-    if (uses.empty()) continue;
+    std::set<std::string> readers;
+    for (const Use& use : index.Uses(name)) readers.insert(use.node->name());
+    if (readers.empty()) continue;
     report->warnings.push_back(
         absl::StrCat("the placeholder \"", name,
-                     "\" is still needed, because \"", uses[0].node->name(),
+                     "\" is still needed, because \"", *readers.begin(),
                      "\" reads it and is part of no column that was fused"));
   }
 }
@@ -133,10 +134,13 @@ REQUANT_REGISTER_TRANSFORM(
     Run,
     {"fuse_feature_columns",
      "Replaces the feature columns of an estimator by direct table lookups.",
-     "Finds hashed categorical columns that are read as embeddings or as "
-     "linear weights, and numeric columns that are shifted and scaled, by what "
-     "their nodes compute, not by their names; there must be one value per "
-     "record. With fuse=true, tables of one size become one constant that a "
+     "Finds categorical columns (hashed, from a vocabulary, identity, "
+     "bucketized, crossed, with shared embeddings) that are read as embeddings "
+     "or as linear weights, and numeric columns that are shifted and scaled, "
+     "by "
+     "what their nodes compute, not by their names; there must be one value "
+     "per record. With fuse=true, tables of one size become one constant that "
+     "a "
      "GatherNd reads, and the raw placeholders give way to "
      "new_numeric_placeholder (normalised numbers) and "
      "new_categorical_placeholder (pairs of column and bucket); the order of "

@@ -67,7 +67,11 @@ class Simplifier {
  private:
   // What the parts of a column's graph are named after.
   static std::string BaseOf(const CategoricalColumn& column) {
-    return column.placeholder->name() + "_column";
+    std::string name;
+    for (const NodeDef* placeholder : column.placeholders) {
+      absl::StrAppend(&name, placeholder->name(), "_");
+    }
+    return name + "column";
   }
 
   // The column's rule applied to `values`.
@@ -98,7 +102,7 @@ class Simplifier {
                                         const std::string& values,
                                         const std::string& ids) {
     const std::string base = BaseOf(column);
-    const auto type = column.placeholder->attr().at("dtype").type();
+    const auto type = column.placeholders[0]->attr().at("dtype").type();
     REQUANT_ASSIGN_OR_RETURN(
         std::string present,
         rewriter_.AddNode(base + "/is_present", "NotEqual",
@@ -117,6 +121,34 @@ class Simplifier {
                              {});
   }
 
+  // The id that each record has, and whether it has one; "" when all have.
+  absl::StatusOr<std::pair<std::string, std::string>> AddIdsAndHasRow(
+      const CategoricalColumn& column) {
+    const std::string base = BaseOf(column);
+    if (column.ready_ids.node != nullptr) {
+      std::string ids = FormatTensorName(column.ready_ids.node->name(),
+                                         column.ready_ids.port);
+      if (column.ready_type != tensorflow::DT_INT64) {
+        REQUANT_ASSIGN_OR_RETURN(
+            ids, rewriter_.AddNode(base + "/id", "Cast", {ids},
+                                   {{"SrcT", column.ready_type},
+                                    {"DstT", tensorflow::DT_INT64}}));
+      }
+      return std::make_pair(ids, std::string());
+    }
+    std::string values = column.placeholders[0]->name();
+    if (column.has_second_dimension) {
+      REQUANT_ASSIGN_OR_RETURN(
+          values, rewriter_.AddReshape(
+                      base + "/values", values, {-1},
+                      column.placeholders[0]->attr().at("dtype").type()));
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::string ids, AddIds(column, values));
+    REQUANT_ASSIGN_OR_RETURN(const std::string has_row,
+                             AddHasRow(column, values, ids));
+    return std::make_pair(ids, has_row);
+  }
+
   // The number of each record's row, counted from 1; 0 is the row of zeros. So
   // an id beyond the table stays one.
   absl::StatusOr<std::string> RowOf(int number) {
@@ -124,30 +156,25 @@ class Simplifier {
     if (known != rows_.end()) return known->second;
     const CategoricalColumn& column = columns_.categorical[number];
     const std::string base = BaseOf(column);
-    std::string values = column.placeholder->name();
-    if (column.has_second_dimension) {
-      REQUANT_ASSIGN_OR_RETURN(
-          values,
-          rewriter_.AddReshape(base + "/values", values, {-1},
-                               column.placeholder->attr().at("dtype").type()));
-    }
-    REQUANT_ASSIGN_OR_RETURN(const std::string ids, AddIds(column, values));
-    REQUANT_ASSIGN_OR_RETURN(const std::string has_row,
-                             AddHasRow(column, values, ids));
+    REQUANT_ASSIGN_OR_RETURN(const auto ids_and_has_row,
+                             AddIdsAndHasRow(column));
+    const auto& [ids, has_row] = ids_and_has_row;
     REQUANT_ASSIGN_OR_RETURN(
         const std::string one,
         rewriter_.AddConst(base + "/one", Tensor(int64_t{1})));
     REQUANT_ASSIGN_OR_RETURN(
-        const std::string next,
+        std::string row,
         rewriter_.AddNode(base + "/id_and_one", "AddV2", {ids, one},
                           {{"T", tensorflow::DT_INT64}}));
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string none,
-        rewriter_.AddConst(base + "/zeros_row", Tensor(int64_t{0})));
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string row,
-        rewriter_.AddNode(base + "/row", "SelectV2", {has_row, next, none},
-                          {{"T", tensorflow::DT_INT64}}));
+    if (!has_row.empty()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          const std::string none,
+          rewriter_.AddConst(base + "/zeros_row", Tensor(int64_t{0})));
+      REQUANT_ASSIGN_OR_RETURN(
+          row,
+          rewriter_.AddNode(base + "/row", "SelectV2", {has_row, row, none},
+                            {{"T", tensorflow::DT_INT64}}));
+    }
     return rows_[number] = row;
   }
 
