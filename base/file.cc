@@ -1,17 +1,22 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -33,18 +38,6 @@ absl::Status ErrnoStatus(std::string_view what, const std::string& path,
   }
   if (error == ENOSPC) return absl::ResourceExhaustedError(message);
   return absl::FailedPreconditionError(message);
-}
-
-absl::Status WriteAll(int fd, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t n = write(fd, data.data(), data.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return absl::ResourceExhaustedError(std::strerror(errno));
-    }
-    data.remove_prefix(n);
-  }
-  return absl::OkStatus();
 }
 
 std::string DirectoryOf(const std::string& path) {
@@ -83,11 +76,18 @@ absl::Status Named(const std::string& path, const absl::Status& status) {
                                                   status.message()));
 }
 
+// Whether an output can already be seen by others.
+std::atomic<bool> something_written = false;
+
 absl::Status WriteInPlace(const std::string& path,
                           const std::function<absl::Status(int)>& write) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  // Opened by its name, a file would be written from its start.
+  const int fd = path == "/dev/stdout"
+                     ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
+                     : open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return ErrnoStatus("cannot write", path, errno);
   absl::Cleanup close_fd = [fd] { close(fd); };
+  something_written = true;
   return Named(path, write(fd));
 }
 
@@ -110,7 +110,116 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// What two names of one file, and of one file yet to be made, have in common.
+std::string Identity(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) == 0) {
+    return absl::StrCat(info.st_dev, ":", info.st_ino);
+  }
+  const std::string target = ResolveLink(path);
+  return absl::StrCat(ResolveLink(DirectoryOf(target)), "/",
+                      target.substr(target.rfind('/') + 1));
+}
+
+// A temporary file, for whoever is interrupted. These are never freed: a signal
+// handler walks through them.
+struct Temporary {
+  explicit Temporary(const std::string& path) : name(path) {}
+  const std::string name;
+  std::atomic<bool> exists = true;
+  Temporary* next = nullptr;
+};
+
+std::atomic<Temporary*> temporaries = nullptr;
+std::atomic<const char*> interrupted_program = nullptr;
+
+Temporary* AddTemporary(const std::string& path) {
+  auto* const temporary = new Temporary(path);
+  temporary->next = temporaries;
+  while (!temporaries.compare_exchange_weak(temporary->next, temporary)) {
+  }
+  return temporary;
+}
+
+// Only what a signal handler may call.
+void SayToStderr(const char* text) {
+  [[maybe_unused]] const ssize_t n =
+      write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void OnInterrupt(int signal) {
+  for (Temporary* t = temporaries; t != nullptr; t = t->next) {
+    if (t->exists) unlink(t->name.c_str());
+  }
+  SayToStderr(interrupted_program);
+  SayToStderr(something_written ? ": interrupted\n"
+                                : ": interrupted; nothing was written\n");
+  _exit(128 + signal);
+}
+
+// A file that is filled beside its place and then put there.
+class StagedFile {
+ public:
+  explicit StagedFile(const std::string& path)
+      : path_(path),
+        target_(ResolveLink(path)),
+        temporary_(AddTemporary(TemporaryName(path, getpid()))) {}
+
+  ~StagedFile() {
+    if (temporary_->exists) unlink(temporary_->name.c_str());
+    temporary_->exists = false;
+  }
+
+  absl::Status Fill(const std::function<absl::Status(int)>& write) {
+    struct stat info;
+    const bool exists = stat(path_.c_str(), &info) == 0;
+    const int fd = open(temporary_->name.c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+      temporary_->exists = false;
+      return ErrnoStatus("cannot write", path_, errno);
+    }
+    // Who may read the file is for its owner to say; not all file systems care.
+    if (exists) fchmod(fd, info.st_mode & 07777);
+    absl::Status written = write(fd);
+    if (written.ok() && fsync(fd) != 0 && errno != EINVAL) {
+      written = absl::ResourceExhaustedError(std::strerror(errno));
+    }
+    if (close(fd) != 0 && written.ok()) {
+      written = absl::ResourceExhaustedError(std::strerror(errno));
+    }
+    return Named(path_, written);
+  }
+
+  absl::Status Commit() {
+    something_written = true;
+    if (rename(temporary_->name.c_str(), target_.c_str()) != 0) {
+      return ErrnoStatus("cannot write", path_, errno);
+    }
+    temporary_->exists = false;
+    SyncDirectory(DirectoryOf(target_));
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::string path_;
+  const std::string target_;
+  Temporary* const temporary_;
+};
+
 }  // namespace
+
+absl::Status WriteAll(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = write(fd, data.data(), data.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return absl::ResourceExhaustedError(std::strerror(errno));
+    }
+    data.remove_prefix(n);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status CheckWritable(const std::string& path) {
   if (IsDirectory(path)) return IsADirectory(path);
@@ -164,40 +273,80 @@ std::string TemporaryName(const std::string& path, pid_t pid) {
   return absl::StrCat(directory, "/.", base, ".tmp.", pid);
 }
 
+absl::Status WriteFilesAtomically(const std::vector<FileToWrite>& files) {
+  std::vector<std::unique_ptr<StagedFile>> staged;
+  for (const FileToWrite& file : files) {
+    if (IsDirectory(file.path)) return IsADirectory(file.path);
+    if (IsSpecial(file.path)) {
+      REQUANT_RETURN_IF_ERROR(WriteInPlace(file.path, file.write));
+      continue;
+    }
+    staged.push_back(std::make_unique<StagedFile>(file.path));
+    REQUANT_RETURN_IF_ERROR(staged.back()->Fill(file.write));
+  }
+  for (const auto& file : staged) {
+    REQUANT_RETURN_IF_ERROR(file->Commit());
+  }
+  return absl::OkStatus();
+}
+
 absl::Status WriteFileAtomically(
     const std::string& path, const std::function<absl::Status(int)>& write) {
-  if (IsDirectory(path)) return IsADirectory(path);
-  if (IsSpecial(path)) return WriteInPlace(path, write);
-  struct stat info;
-  const bool exists = stat(path.c_str(), &info) == 0;
-  const std::string target = ResolveLink(path);
-  const std::string temporary = TemporaryName(path, getpid());
-  const int fd =
-      open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0) return ErrnoStatus("cannot write", path, errno);
-  absl::Cleanup discard = [&] { unlink(temporary.c_str()); };
-  // Who may read the file is for its owner to say; not all file systems care.
-  if (exists) fchmod(fd, info.st_mode & 07777);
-  absl::Status written = write(fd);
-  if (written.ok() && fsync(fd) != 0 && errno != EINVAL) {
-    written = absl::ResourceExhaustedError(std::strerror(errno));
-  }
-  if (close(fd) != 0 && written.ok()) {
-    written = absl::ResourceExhaustedError(std::strerror(errno));
-  }
-  if (!written.ok()) return Named(path, written);
-  if (rename(temporary.c_str(), target.c_str()) != 0) {
-    return ErrnoStatus("cannot write", path, errno);
-  }
-  std::move(discard).Cancel();
-  SyncDirectory(DirectoryOf(target));
-  return absl::OkStatus();
+  return WriteFilesAtomically({{path, write}});
 }
 
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::string_view contents) {
   return WriteFileAtomically(path,
                              [&](int fd) { return WriteAll(fd, contents); });
+}
+
+void CleanUpWhenInterrupted(const std::string& program) {
+  static const std::string* const name = new std::string(program);
+  interrupted_program = name->c_str();
+  struct sigaction action = {};
+  action.sa_handler = OnInterrupt;
+  sigfillset(&action.sa_mask);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before;
+    const bool ignored = sigaction(signal, nullptr, &before) == 0 &&
+                         before.sa_handler == SIG_IGN;
+    if (!ignored) sigaction(signal, &action, nullptr);
+  }
+}
+
+absl::Status CheckDistinct(const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs) {
+  std::vector<std::pair<std::string, std::string>> written;
+  for (const std::string& output : outputs) {
+    if (IsSpecial(output)) continue;
+    const std::string identity = Identity(output);
+    for (const std::string& input : inputs) {
+      if (Identity(input) != identity) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("cannot write ", output, ": it is also read",
+                       input == output ? "" : absl::StrCat(" (as ", input, ")"),
+                       "; name another output"));
+    }
+    for (const auto& [other, other_identity] : written) {
+      if (other_identity != identity) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot write ", output, ": it is named for two outputs",
+          other == output ? "" : absl::StrCat(" (also as ", other, ")")));
+    }
+    written.emplace_back(output, identity);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRegular(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot read ", path, ": it is ",
+                   S_ISDIR(info.st_mode) ? "a directory" : "no regular file"));
 }
 
 }  // namespace requant

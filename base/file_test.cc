@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -102,6 +103,72 @@ TEST(CheckWritable, ForeseesWhatWritingWouldSay) {
 TEST(WriteFileAtomically, NamesAMissingDirectory) {
   EXPECT_EQ(WriteFileAtomically(Path("no/such/dir"), "x").code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(WriteFilesAtomically, WritesNoneWhenOneFails) {
+  unlink(Path("first").c_str());
+  const auto status = WriteFilesAtomically(
+      {{Path("first"), [](int) { return absl::OkStatus(); }},
+       {Path("second"), [](int) { return absl::DataLossError("no rows"); }}});
+  EXPECT_NE(status.message().find("second: no rows"), std::string::npos);
+  EXPECT_NE(access(Path("first").c_str(), F_OK), 0);
+  EXPECT_NE(access(TemporaryName(Path("first"), getpid()).c_str(), F_OK), 0);
+}
+
+// Interrupts itself while it writes to `path`.
+[[noreturn]] void WriteInterrupted(const std::string& path) {
+  CleanUpWhenInterrupted("prog");
+  (void)WriteFileAtomically(path, [](int) {
+    raise(SIGTERM);
+    return absl::OkStatus();
+  });
+  _exit(0);
+}
+
+TEST(CleanUpWhenInterruptedDeathTest, LeavesNothing) {
+  const std::string folder = Path("interrupted");
+  mkdir(folder.c_str(), 0777);
+  EXPECT_EXIT(WriteInterrupted(folder + "/out"),
+              testing::ExitedWithCode(128 + SIGTERM),
+              "^prog: interrupted; nothing was written\n$");
+  EXPECT_EQ(rmdir(folder.c_str()), 0) << "something is left";
+}
+
+TEST(CleanUpWhenInterruptedDeathTest, DoesNotHideWhatWasWritten) {
+  EXPECT_EXIT(WriteInterrupted("/dev/null"),
+              testing::ExitedWithCode(128 + SIGTERM), "^prog: interrupted\n$");
+}
+
+TEST(CheckDistinct, RefusesAnInputAsOutputByAnyName) {
+  ASSERT_TRUE(WriteFileAtomically(Path("in"), "x").ok());
+  unlink(Path("hard").c_str());
+  unlink(Path("soft").c_str());
+  ASSERT_EQ(link(Path("in").c_str(), Path("hard").c_str()), 0);
+  ASSERT_EQ(symlink("in", Path("soft").c_str()), 0);
+  for (const char* name : {"in", "hard", "soft", "./in"}) {
+    const auto status = CheckDistinct({Path("other"), Path("in")},
+                                      {Path(std::string("/") + name)});
+    EXPECT_NE(status.message().find("it is also read"), std::string::npos)
+        << name;
+  }
+  EXPECT_TRUE(CheckDistinct({Path("in")}, {Path("out")}).ok());
+}
+
+TEST(CheckDistinct, RefusesTwoOutputsThatAreOneFileYetToBeMade) {
+  EXPECT_NE(CheckDistinct({}, {Path("new"), Path("./new")})
+                .message()
+                .find("two outputs"),
+            std::string::npos);
+  EXPECT_TRUE(CheckDistinct({}, {Path("new"), Path("newer")}).ok());
+  EXPECT_TRUE(CheckDistinct({"/dev/null"}, {"/dev/null", "/dev/null"}).ok());
+}
+
+TEST(CheckRegular, RefusesAPipe) {
+  unlink(Path("pipe").c_str());
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0666), 0);
+  EXPECT_NE(CheckRegular(Path("pipe")).message().find("no regular file"),
+            std::string::npos);
+  EXPECT_TRUE(CheckRegular(Path("absent")).ok());
 }
 
 }  // namespace

@@ -3,7 +3,9 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -193,6 +195,22 @@ int ReportUsage(std::string_view program, std::string_view message) {
   std::fprintf(stderr, "%s: %s; see %s --help\n", std::string(program).c_str(),
                std::string(message).c_str(), std::string(program).c_str());
   return kExitUsage;
+}
+
+int FinishOutput(std::string_view program, int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (errno == 0) {
+    // It failed earlier, and why is forgotten: what is written now tells.
+    std::fputc('\n', stdout);
+    std::fflush(stdout);
+  }
+  const std::string reason =
+      errno == 0 ? "" : absl::StrCat(": ", std::strerror(errno));
+  const int failed = ReportFailure(
+      program,
+      absl::DataLossError(absl::StrCat("cannot write the result", reason)));
+  return exit_code == kExitOk ? failed : exit_code;
 }
 
 }  // namespace requant

@@ -59,6 +59,11 @@ int ReportFailure(std::string_view program, const absl::Status& status);
 // Prints "<program>: <message>; see <program> --help"; returns kExitUsage.
 int ReportUsage(std::string_view program, std::string_view message);
 
+// To be called at the end of main with what it would return: writes out what
+// stdout still holds. If anything printed there was lost, says so on stderr and
+// turns kExitOk into kExitFailed.
+int FinishOutput(std::string_view program, int exit_code);
+
 }  // namespace requant
 
 #endif  // REQUANT_BASE_FLAGS_H_

@@ -3,6 +3,8 @@
 #include <gflags/gflags.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -95,6 +97,32 @@ TEST_F(Flags, HelpListsOnlyTheProgramsOwnFlags) {
   EXPECT_NE(out_.find("--stop_after=<int32>  (default 0)"), std::string::npos);
   EXPECT_NE(out_.find("--noverify turns it off"), std::string::npos);
   EXPECT_EQ(out_.find("flagfile"), std::string::npos);
+}
+
+// Prints to `path` as a program's main does; ends with its exit code.
+[[noreturn]] void PrintTo(const char* path, size_t bytes, int exit_code) {
+  if (std::freopen(path, "w", stdout) == nullptr) std::_Exit(99);
+  std::fputs(std::string(bytes, 'x').c_str(), stdout);
+  std::_Exit(FinishOutput("prog", exit_code));
+}
+
+TEST(FinishOutputDeathTest, FailsWhenTheOutputIsLost) {
+  const char kMessage[] =
+      "^prog: cannot write the result: No space left on device\n$";
+  EXPECT_EXIT(PrintTo("/dev/full", 10, kExitOk),
+              testing::ExitedWithCode(kExitFailed), kMessage);
+  EXPECT_EXIT(PrintTo("/dev/full", 1 << 20, kExitOk),
+              testing::ExitedWithCode(kExitFailed), kMessage);
+}
+
+TEST(FinishOutputDeathTest, KeepsTheExitCodeOfAnEarlierFailure) {
+  EXPECT_EXIT(PrintTo("/dev/full", 10, kExitAccuracyGate),
+              testing::ExitedWithCode(kExitAccuracyGate), "cannot write");
+}
+
+TEST(FinishOutputDeathTest, SaysNothingWhenAllIsWritten) {
+  EXPECT_EXIT(PrintTo("/dev/null", 10, kExitOk),
+              testing::ExitedWithCode(kExitOk), "^$");
 }
 
 }  // namespace

@@ -107,8 +107,9 @@ bool IsIsolatedChild() {
 
 // Does the work and ends. Destructors do not run: TensorFlow's library has
 // nothing left to do.
-[[noreturn]] void WorkAsChild(const std::function<int()>& work) {
-  const int exit_code = work();
+[[noreturn]] void WorkAsChild(const IsolationOptions& options,
+                              const std::function<int()>& work) {
+  const int exit_code = FinishOutput(options.program, work());
   std::fflush(nullptr);
   ReportToParent(kEnding);
   std::_Exit(exit_code);
@@ -122,7 +123,7 @@ void SetActivity(const std::string& activity) {
 
 int RunIsolated(const IsolationOptions& options,
                 const std::function<int()>& work) {
-  if (IsIsolatedChild()) WorkAsChild(work);
+  if (IsIsolatedChild()) WorkAsChild(options, work);
   const auto path = OwnPath();
   if (!path.ok()) return ReportFailure(options.program, path.status());
   ChildOptions child = SameProgramAsChild(options, *path);

@@ -3,6 +3,9 @@
 // program, this file points stderr elsewhere during that time. The dynamic
 // loader's own complaints, such as a missing library, come earlier and are
 // seen.
+//
+// It also fills descriptors 0 to 2 where the caller closed them, so that no
+// file of the program's own gets such a number and with it what is printed.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,9 +14,19 @@ namespace {
 
 int saved_stderr = -1;
 
+// A closed descriptor becomes one that can be neither read nor written as its
+// users would, so that they get an error and not another file's bytes.
+void FillClosedDescriptors() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (fcntl(fd, F_GETFD) >= 0) continue;
+    open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 // Runs before the constructors of every shared library, hence without anything
 // that those set up.
 void HideStderr(int, char**, char**) {
+  FillClosedDescriptors();
   constexpr int kAboveReservedDescriptors = 10;
   const int saved =
       fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveReservedDescriptors);

@@ -17,6 +17,7 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "graph/checkpoint_files.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
@@ -90,6 +91,7 @@ Checkpoint::~Checkpoint() = default;
 absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
     const std::string& prefix) {
   if (!Exists(prefix + ".index")) return NoCheckpoint(prefix);
+  REQUANT_RETURN_IF_ERROR(CheckCheckpointFiles(prefix));
   auto reader =
       std::make_unique<BundleReader>(tensorflow::Env::Default(), prefix);
   if (!reader->status().ok()) {

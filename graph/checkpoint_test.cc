@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -91,6 +93,16 @@ TEST(Checkpoint, RefusesAnIndexThatIsNone) {
   ASSERT_TRUE(WriteFileAtomically(prefix + ".index", "not a table").ok());
   EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
               HasSubstr("is damaged or not a checkpoint's index"));
+}
+
+TEST(Checkpoint, DoesNotWaitForAPipe) {
+  const std::string prefix = WriteCheckpoint("pipe");
+  const std::string data = prefix + ".data-00000-of-00001";
+  ASSERT_EQ(unlink(data.c_str()), 0);
+  ASSERT_EQ(mkfifo(data.c_str(), 0666), 0);
+  EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
+              HasSubstr(data + ": it is no regular file"));
+  unlink(data.c_str());
 }
 
 }  // namespace

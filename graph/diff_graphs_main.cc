@@ -75,9 +75,8 @@ int main(int argc, char** argv) {
   const std::string text = FLAGS_format == "json"
                                ? requant::DiffAsJson(diff)
                                : requant::DiffAsText(diff, FLAGS_max_nodes);
-  if (std::fputs(text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    requant::ReportFailure(
-        kName, absl::DataLossError("the output could not be written"));
+  std::fputs(text.c_str(), stdout);
+  if (requant::FinishOutput(kName, requant::kExitOk) != requant::kExitOk) {
     return kExitTrouble;
   }
   return diff.equal() ? requant::kExitOk : kExitDifferent;

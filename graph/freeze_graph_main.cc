@@ -20,6 +20,7 @@
 #include "base/isolation.h"
 #include "base/status_macros.h"
 #include "graph/freeze.h"
+#include "graph/freeze_model.h"
 #include "graph/graph_io.h"
 
 DEFINE_string(input_saved_model_dir, "",
@@ -179,6 +180,8 @@ std::string Count(int count, std::string_view what) {
 }
 
 absl::Status FreezeAndWrite() {
+  REQUANT_RETURN_IF_ERROR(
+      CheckDistinct(FilesOf(Options().files), {FLAGS_output_graph}));
   REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_output_graph));
   SetActivity("freezing the graph");
   REQUANT_ASSIGN_OR_RETURN(const FrozenGraph frozen, Freeze(Options()));
@@ -230,4 +233,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

@@ -189,5 +189,28 @@ TEST(FreezeGraphProgram, RefusesAFolderItCannotWriteTo) {
   EXPECT_THAT(outcome.error(), HasSubstr("/no/such/folder"));
 }
 
+TEST(FreezeGraphProgram, DoesNotOverwriteItsInput) {
+  const std::string folder = testing::TempDir() + "/own";
+  ASSERT_EQ(0, system(absl::StrCat("rm -rf ", folder, " && cp -rL ", kFunctions,
+                                   " ", folder, " && chmod -R u+w ", folder)
+                          .c_str()));
+  for (const char* name : {"saved_model.pb", "variables/variables.index"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    const std::string before = ReadFile(path).value();
+    const Outcome outcome =
+        RunProgram({"--input_saved_model_dir", folder, "--output_graph", path});
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.error(), HasSubstr("it is also read"));
+    EXPECT_EQ(ReadFile(path).value(), before);
+  }
+}
+
+TEST(FreezeGraphProgram, SaysThatTheDiskIsFull) {
+  EXPECT_THAT(RunProgram({"--input_saved_model_dir", kFunctions,
+                          "--output_graph=/dev/full"})
+                  .error(),
+              HasSubstr("/dev/full: No space left on device"));
+}
+
 }  // namespace
 }  // namespace requant

@@ -1,9 +1,13 @@
 #include "graph/freeze_model.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +19,7 @@
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
+#include "graph/checkpoint_files.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -160,7 +165,50 @@ absl::Status ReadMetaGraph(const ModelFiles& files, Model* model) {
   return absl::OkStatus();
 }
 
+// A SavedModel's own files; others may lie in its directory.
+std::vector<std::string> SavedFiles(const std::string& directory) {
+  std::vector<std::string> files;
+  for (const char* name : {"saved_model.pb", "saved_model.pbtxt",
+                           "fingerprint.pb", "keras_metadata.pb"}) {
+    files.push_back(absl::StrCat(directory, "/", name));
+  }
+  for (const char* folder : {"variables", "assets", "assets.extra"}) {
+    std::error_code error;
+    for (std::filesystem::recursive_directory_iterator
+             entry(absl::StrCat(directory, "/", folder), error),
+         end;
+         !error && entry != end; entry.increment(error)) {
+      files.push_back(entry->path());
+    }
+  }
+  return files;
+}
+
 }  // namespace
+
+std::vector<std::string> FilesOf(const ModelFiles& files) {
+  std::vector<std::string> all;
+  if (!files.saved_model.empty()) {
+    all = SavedFiles(SavedModelDirectory(files.saved_model));
+  }
+  for (const std::string& file : {files.meta_graph, files.graph, files.saver}) {
+    if (!file.empty()) all.push_back(file);
+  }
+  for (const std::string& prefix :
+       {files.checkpoint,
+        std::string(absl::StripSuffix(files.meta_graph, ".meta"))}) {
+    if (prefix.empty()) continue;
+    for (const std::string& file : CheckpointFiles(prefix)) {
+      all.push_back(file);
+    }
+  }
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [](const std::string& file) {
+                             return access(file.c_str(), F_OK) != 0;
+                           }),
+            all.end());
+  return all;
+}
 
 absl::StatusOr<Model> ReadModel(const ModelFiles& files) {
   Model model;

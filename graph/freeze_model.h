@@ -47,6 +47,10 @@ struct Model {
   std::vector<std::string> outputs;
 };
 
+// The files that exist of those the model consists of; none of them may be
+// overwritten.
+std::vector<std::string> FilesOf(const ModelFiles& files);
+
 absl::StatusOr<Model> ReadModel(const ModelFiles& files);
 
 }  // namespace requant

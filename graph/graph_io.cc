@@ -149,9 +149,13 @@ absl::StatusOr<SavedModel> ReadSavedModelFile(const std::string& directory) {
   SavedModel model;
   for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
     const std::string path = directory + name;
+    REQUANT_RETURN_IF_ERROR(CheckRegular(path));
     auto content = ReadFile(path, kMaxGraphBytes);
     if (absl::IsNotFound(content.status())) continue;
     REQUANT_RETURN_IF_ERROR(content.status());
+    if (content->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
+    }
     if (LooksLikeText(*content)) {
       REQUANT_RETURN_IF_ERROR(ParseText(*content, path, &model));
     } else if (!ParseBinary(*content, &model)) {
@@ -272,15 +276,17 @@ absl::Status WriteGraph(const GraphDef& graph, const std::string& path,
   }
   return WriteFileAtomically(path, [&](int fd) -> absl::Status {
     google::protobuf::io::FileOutputStream out(fd, 1 << 20);
+    absl::Status status;
     if (format == GraphFormat::kBinary) {
-      REQUANT_RETURN_IF_ERROR(SerializeBinary(graph, &out));
+      status = SerializeBinary(graph, &out);
     } else if (!google::protobuf::TextFormat::Print(graph, &out)) {
+      status = absl::ResourceExhaustedError("the graph could not be printed");
+    }
+    out.Flush();
+    if (out.GetErrno() != 0) {
       return absl::ResourceExhaustedError(std::strerror(out.GetErrno()));
     }
-    if (!out.Flush()) {
-      return absl::ResourceExhaustedError(std::strerror(out.GetErrno()));
-    }
-    return absl::OkStatus();
+    return status;
   });
 }
 

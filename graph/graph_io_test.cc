@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 
@@ -141,6 +142,23 @@ TEST_F(SavedModelDirectory, AMissingTagListsWhatThereIs) {
   Write({"train", "serve"});
   EXPECT_THAT(std::string(ReadGraph(directory_, {"gpu"}).status().message()),
               HasSubstr("no graph tagged {gpu}; it has {train}, {serve}"));
+}
+
+TEST_F(SavedModelDirectory, SaysThatItsFileIsEmpty) {
+  Write({});
+  ASSERT_TRUE(WriteFileAtomically(directory_ + "/saved_model.pb", "").ok());
+  EXPECT_THAT(std::string(ReadGraph(directory_).status().message()),
+              HasSubstr("saved_model.pb is empty"));
+}
+
+TEST_F(SavedModelDirectory, DoesNotWaitForAPipe) {
+  Write({});
+  const std::string path = directory_ + "/saved_model.pb";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  EXPECT_THAT(std::string(ReadGraph(directory_).status().message()),
+              HasSubstr("no regular file"));
+  unlink(path.c_str());
 }
 
 TEST_F(SavedModelDirectory, ADirectoryThatIsNoneSaysSo) {

@@ -149,9 +149,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
   if (!FLAGS_output.empty()) {
     REQUANT_RETURN_IF_ERROR(WriteRangeTable(logs.ranges, FLAGS_output));
   }
-  if (std::fputs(report.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
-    return absl::ResourceExhaustedError("cannot write to stdout");
-  }
+  std::fputs(report.c_str(), stdout);
   return absl::OkStatus();
 }
 
@@ -170,4 +168,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

@@ -220,4 +220,6 @@ int Run(int argc, char** argv) {
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Run(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+}

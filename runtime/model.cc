@@ -1,5 +1,9 @@
 #include "runtime/model.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -16,6 +20,7 @@
 #include "base/machine.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "graph/checkpoint_files.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/column.h"
@@ -53,6 +58,21 @@ std::string_view NodeOf(std::string_view tensor) {
   return tensor.substr(0, tensor.rfind(':'));
 }
 
+bool IsVariable(const NodeDef& node) {
+  return node.op() == "VarHandleOp" || node.op() == "VariableV2" ||
+         node.op() == "Variable";
+}
+
+// "2 variables, the first is \"w\""; "" when there are none.
+std::string VariablesOf(const GraphDef& graph) {
+  const auto& nodes = graph.node();
+  const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
+  if (first == nodes.end()) return "";
+  const int64_t count = std::count_if(first, nodes.end(), IsVariable);
+  return absl::StrCat(count, count == 1 ? " variable" : " variables",
+                      ", the first is \"", first->name(), "\"");
+}
+
 bool IsPlaceholder(const NodeDef& node) {
   return absl::StartsWith(node.op(), "Placeholder");
 }
@@ -82,6 +102,11 @@ Model::~Model() {
 absl::Status Model::LoadGraph(const SessionOptions& options) {
   REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
   IndexNodes(graph);
+  if (const std::string variables = VariablesOf(graph); !variables.empty()) {
+    no_values_ = absl::StrCat(path_, " has ", variables,
+                              ", and a graph file holds no values for them: "
+                              "freeze it first (requant freeze)");
+  }
   session_.reset(tensorflow::NewSession(options));
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
@@ -100,6 +125,16 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   REQUANT_ASSIGN_OR_RETURN(const MetaGraphDef meta_graph,
                            ReadSavedModel(directory, wanted));
   IndexNodes(meta_graph.graph_def());
+  const std::string checkpoint =
+      absl::StrCat(directory, "/variables/variables");
+  REQUANT_RETURN_IF_ERROR(CheckCheckpointFiles(checkpoint));
+  const std::string variables = VariablesOf(meta_graph.graph_def());
+  if (!variables.empty() &&
+      access((checkpoint + ".index").c_str(), F_OK) != 0) {
+    no_values_ = absl::StrCat(path_, " has ", variables,
+                              ", but their values are missing: there is no ",
+                              checkpoint, ".index");
+  }
   const std::string key =
       spec.signature().empty() ? "serving_default" : spec.signature();
   const auto signature = meta_graph.signature_def().find(key);
@@ -119,6 +154,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
       options, tensorflow::RunOptions(), directory,
       std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
   if (!loaded.ok()) {
+    REQUANT_RETURN_IF_ERROR(WithoutValues(loaded));
     return absl::Status(loaded.code(),
                         absl::StrCat(path_,
                                      ": TensorFlow cannot load the "
@@ -127,6 +163,13 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   }
   session_ = std::move(bundle.session);
   return absl::OkStatus();
+}
+
+absl::Status Model::WithoutValues(const absl::Status& failure) const {
+  if (!absl::IsFailedPrecondition(failure) || no_values_.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(no_values_);
 }
 
 void Model::IndexNodes(const GraphDef& graph) {
@@ -228,7 +271,10 @@ ModelFunction::~ModelFunction() {
 absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
                                 std::vector<Tensor>* outputs,
                                 tensorflow::RunMetadata* metadata) {
-  return model_->session().RunCallable(handle_, inputs, outputs, metadata);
+  const absl::Status status =
+      model_->session().RunCallable(handle_, inputs, outputs, metadata);
+  REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
+  return status;
 }
 
 }  // namespace requant

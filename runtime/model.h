@@ -45,6 +45,10 @@ class Model {
   absl::Status CheckInputType(const std::string& tensor,
                               tensorflow::DataType type) const;
 
+  // The error to tell instead of `failure`, a run's, if that is due to
+  // variables without values; else OK.
+  absl::Status WithoutValues(const absl::Status& failure) const;
+
  private:
   Model() = default;
 
@@ -57,6 +61,8 @@ class Model {
                                              bool is_input) const;
 
   std::string path_;
+  // What to say of variables whose values are in no file; "": there are none.
+  std::string no_values_;
   std::unique_ptr<tensorflow::Session> session_;
   tensorflow::SignatureDef signature_;
   // Every node, with the type of those that are placeholders.

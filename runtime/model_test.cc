@@ -131,6 +131,39 @@ TEST(Model, SaysWhyAGraphIsRefused) {
               testing::AllOf(HasSubstr("broken.pb"), HasSubstr("NoSuchOp")));
 }
 
+TEST(Model, SaysThatVariablesHaveNoValues) {
+  const auto model = Load(GraphFile("variables.pb", R"pb(
+    node {
+      name: "w"
+      op: "VarHandleOp"
+      attr {
+        key: "dtype"
+        value { type: DT_FLOAT }
+      }
+      attr {
+        key: "shape"
+        value { shape {} }
+      }
+    }
+    node {
+      name: "value"
+      op: "ReadVariableOp"
+      input: "w"
+      attr {
+        key: "dtype"
+        value { type: DT_FLOAT }
+      }
+    }
+  )pb"));
+  ASSERT_TRUE(model.ok()) << model.status();
+  const auto function = ModelFunction::Make(model->get(), {}, {"value:0"});
+  ASSERT_TRUE(function.ok()) << function.status();
+  std::vector<Tensor> outputs;
+  EXPECT_THAT((*function)->Run({}, &outputs).message(),
+              HasSubstr("has 1 variable, the first is \"w\", and a graph file "
+                        "holds no values for them: freeze it first"));
+}
+
 TEST(Model, SaysWhenThereIsNoFile) {
   EXPECT_THAT(Load("no/such/graph.pb").status().message(),
               HasSubstr("no/such/graph.pb"));

@@ -504,7 +504,9 @@ TEST_F(TransformGraph, LostOutputIsAnError) {
       "/bin/sh",
       {"-c", absl::StrCat(kTransformGraph, " --list_transforms > /dev/full")});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_EQ(run.error, "transform_graph: cannot write to standard output\n");
+  EXPECT_EQ(
+      run.error,
+      "transform_graph: cannot write the result: No space left on device\n");
 }
 
 TEST_F(TransformGraph, TensorFlowsNoticesDoNotReachTheUser) {

@@ -85,10 +85,15 @@ TEST_F(WideDeepTest, IsTheSameFrozenAndAsASavedModel) {
                   "--data=" + folder_.Path("eval.tfrecord"), "--format=json"});
   ASSERT_EQ(run.exit_code, 0) << run.error;
   double mean = 1;
+  double max = 1;
   EXPECT_TRUE(RE2::PartialMatch(
-      run.out, "\"output_change\":\\s*{\\s*\"mean\":\\s*([-+.e0-9]+)", &mean))
+      run.out,
+      "\"output_change\":\\s*{\\s*\"mean\":\\s*([-+.e0-9]+),[^}]*\"max\":\\s*"
+      "([-+.e0-9]+)",
+      &mean, &max))
       << run.out;
   EXPECT_LE(mean, 1e-6);
+  EXPECT_LE(max, 1e-6);
 }
 
 TEST_F(WideDeepTest, ReadsTheSameFromCsv) {

@@ -54,12 +54,8 @@ absl::StatusOr<tensorflow::MetaGraphDef> ReadModel(const std::string& path) {
   return meta;
 }
 
-absl::Status Print(const std::string& text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-      std::fflush(stdout) != 0) {
-    return absl::UnavailableError("cannot write to standard output");
-  }
-  return absl::OkStatus();
+void Print(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
 absl::Status Summarize() {
@@ -67,14 +63,11 @@ absl::Status Summarize() {
                            ReadModel(FLAGS_in_graph));
   const GraphSummary summary = SummarizeMetaGraph(meta);
   if (FLAGS_format == "json") {
-    REQUANT_RETURN_IF_ERROR(
-        Print(JsonReport(summary, FLAGS_in_graph,
-                         FLAGS_print_structure ? &meta.graph_def() : nullptr)));
+    Print(JsonReport(summary, FLAGS_in_graph,
+                     FLAGS_print_structure ? &meta.graph_def() : nullptr));
   } else {
-    REQUANT_RETURN_IF_ERROR(Print(TextReport(summary, FLAGS_in_graph)));
-    if (FLAGS_print_structure) {
-      REQUANT_RETURN_IF_ERROR(Print(StructureReport(meta.graph_def())));
-    }
+    Print(TextReport(summary, FLAGS_in_graph));
+    if (FLAGS_print_structure) Print(StructureReport(meta.graph_def()));
   }
   if (summary.invalid_inputs.empty()) return absl::OkStatus();
   const auto& [node, input] = summary.invalid_inputs[0];
@@ -108,4 +101,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

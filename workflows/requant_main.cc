@@ -151,10 +151,6 @@ int Run(const Args& args) {
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  const int code = requant::Run({argv + 1, argv + argc});
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return requant::ReportFailure(
-        "requant", absl::DataLossError("cannot write to standard output"));
-  }
-  return code;
+  return requant::FinishOutput(requant::kProgram,
+                               requant::Run({argv + 1, argv + argc}));
 }

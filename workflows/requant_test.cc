@@ -104,7 +104,8 @@ TEST(Requant, TellsWhenItsOutputIsLost) {
       RunProgram("/bin/sh", {"-c", "workflows/requant help > /dev/full"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.error,
-              HasSubstr("requant: cannot write to standard output\n"));
+              HasSubstr("requant: cannot write the result: No space left on "
+                        "device\n"));
 }
 
 // A copy of the program in a folder of its own, where no other program is.

@@ -21,6 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -85,12 +86,20 @@ bool ParseShortInteger(std::string_view field, float* value) {
   return true;
 }
 
+// Blanks around the number do not matter. What is too small for a float is the
+// float next to it, perhaps 0.
 bool ParseNumber(std::string_view field, float* value) {
   if (ParseShortInteger(field, value)) return true;
-  const auto parsed =
-      std::from_chars(field.data(), field.data() + field.size(), *value);
-  return parsed.ec == std::errc() &&
-         parsed.ptr == field.data() + field.size() && std::isfinite(*value);
+  field = absl::StripAsciiWhitespace(field);
+  const char* const end = field.data() + field.size();
+  const auto parsed = std::from_chars(field.data(), end, *value);
+  if (parsed.ptr != end) return false;
+  if (parsed.ec == std::errc::result_out_of_range) {
+    // Unlike the above, this tells too small from too large.
+    absl::from_chars(field.data(), end, *value);
+    return std::abs(*value) < 1;
+  }
+  return parsed.ec == std::errc() && std::isfinite(*value);
 }
 
 // Whether the fields can be the columns' names: nothing among label and numbers

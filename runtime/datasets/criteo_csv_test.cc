@@ -117,6 +117,11 @@ TEST(ParseCriteoLine, ReadsNumbersOfAnySpelling) {
       {"0.1", 0.1f},
       {"1e3", 1000},
       {"-0.5", -0.5f},
+      {" 1", 1},
+      {"2.5 ", 2.5f},
+      {"1e-40", 1e-40f},
+      {"1e-50", 0},
+      {"-1e-400", 0},
   };
   for (const Case& c : cases) {
     const std::string line = LineWith(13, c.text);
@@ -137,7 +142,7 @@ TEST(ParseCriteoLine, SaysWhatIsWrongWithARow) {
     EXPECT_THAT(BadRow(LineWith(0, label)), HasSubstr("not 0 or 1")) << label;
   }
   for (const char* number :
-       {"x", "-", "1x", " 1", "1 ", "nan", "inf", "1e99", "0x10", "1.2.3"}) {
+       {"x", "-", "1x", " ", "1 2", "nan", "inf", "1e99", "0x10", "1.2.3"}) {
     EXPECT_THAT(BadRow(LineWith(13, number)),
                 AllOf(HasSubstr("column I13"), HasSubstr("not a number")))
         << number;

@@ -59,14 +59,23 @@ class Preprocessor {
     if (computes_ranges || options_.strict) {
       REQUANT_RETURN_IF_ERROR(Scan(computes_ranges));
     }
-    std::vector<PreprocessedFile> results;
+    std::vector<PreprocessedFile> results(options_.files.size());
+    std::vector<FileToWrite> outputs;
     for (size_t i = 0; i < options_.files.size(); ++i) {
-      REQUANT_RETURN_IF_ERROR(Convert(i, &results.emplace_back()));
+      outputs.push_back({options_.files[i].output, [this, i, &results](int fd) {
+                           return Convert(i, fd, &results[i]);
+                         }});
     }
     if (!options_.ranges_out.empty()) {
-      REQUANT_RETURN_IF_ERROR(WriteFileAtomically(
-          options_.ranges_out, RangesAsJson(ranges_, range_records_)));
+      outputs.push_back({options_.ranges_out, [this](int fd) {
+                           return WriteAll(
+                               fd, RangesAsJson(ranges_, range_records_));
+                         }});
     }
+    const absl::Status written = WriteFilesAtomically(outputs);
+    // What is wrong with an input is not told as trouble with its output.
+    REQUANT_RETURN_IF_ERROR(bad_input_);
+    REQUANT_RETURN_IF_ERROR(written);
     return results;
   }
 
@@ -131,35 +140,30 @@ class Preprocessor {
     return absl::OkStatus();
   }
 
-  absl::Status Convert(size_t index, PreprocessedFile* totals) {
+  absl::Status Convert(size_t index, int fd, PreprocessedFile* totals) {
     const PreprocessFile& file = options_.files[index];
-    absl::Status read;
-    const absl::Status written = WriteFileAtomically(file.output, [&](int fd) {
-      CriteoWriter writer(fd, options_.format, ranges_, options_.buckets);
-      absl::Status full;
-      read = Read(
-          file.input, "converting",
-          [&](const CriteoRecord& record) {
-            return full = writer.Write(record);
-          },
-          totals);
-      if (read.ok() && !scanned_.empty() &&
-          totals->rows != scanned_[index].rows) {
-        read = absl::AbortedError(
-            absl::StrCat(file.input, " changed while it was read"));
-      }
-      if (!full.ok()) read = absl::OkStatus();
-      REQUANT_RETURN_IF_ERROR(full);
-      REQUANT_RETURN_IF_ERROR(read);
-      return writer.Flush();
-    });
-    // What is wrong with the input is not told as trouble with the output.
-    return read.ok() ? written : read;
+    CriteoWriter writer(fd, options_.format, ranges_, options_.buckets);
+    absl::Status full;
+    absl::Status read = Read(
+        file.input, "converting",
+        [&](const CriteoRecord& record) { return full = writer.Write(record); },
+        totals);
+    REQUANT_RETURN_IF_ERROR(full);
+    if (read.ok() && !scanned_.empty() &&
+        totals->rows != scanned_[index].rows) {
+      read = absl::AbortedError(
+          absl::StrCat(file.input, " changed while it was read"));
+    }
+    bad_input_ = read;
+    REQUANT_RETURN_IF_ERROR(read);
+    return writer.Flush();
   }
 
   const PreprocessOptions& options_;
   NumericRanges ranges_;
   int64_t range_records_ = 0;
+  // Why an input could not be converted.
+  absl::Status bad_input_;
   // What the first pass, if there is one, found in each file.
   std::vector<PreprocessedFile> scanned_;
 };

@@ -39,7 +39,8 @@ struct PreprocessedFile {
   int64_t bad_rows = 0;
 };
 
-// Each output is written whole or not at all. A file without a good row is an
+// All outputs are written whole or none is: they are put in their places at the
+// end. A file without a good row is an
 // error. The results are in the order of the files.
 absl::StatusOr<std::vector<PreprocessedFile>> Preprocess(
     const PreprocessOptions& options);

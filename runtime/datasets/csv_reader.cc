@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
 namespace requant {
@@ -68,6 +69,14 @@ absl::Status CsvReader::Start(char delimiter) {
                : absl::StrContains(first_line, '\t') ? '\t'
                                                      : ',';
   return absl::OkStatus();
+}
+
+void CsvReader::SkipFirstLine(std::string_view line) {
+  const std::string_view rest = std::string_view(buffer_).substr(begin_);
+  const size_t end = std::min(rest.find('\n'), rest.size());
+  if (absl::StripSuffix(rest.substr(0, end), "\r") != line) return;
+  begin_ += std::min(end + 1, rest.size());
+  next_line_ = 2;
 }
 
 absl::StatusOr<size_t> CsvReader::FindEnd(int64_t* line_breaks) {

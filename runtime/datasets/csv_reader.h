@@ -27,6 +27,9 @@ class CsvReader {
 
   char delimiter() const { return delimiter_; }
 
+  // Before the first Read: passes over the file's first line if it is `line`.
+  void SkipFirstLine(std::string_view line);
+
   // Points `record` at the next one, without its line break, until the next
   // call; false at the end. After an error no further record can be found.
   // DataLoss means that the content is bad; its message does not name the file.

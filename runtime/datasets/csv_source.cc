@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
@@ -192,6 +193,10 @@ class CsvChunks : public ChunkSource {
     if (names.empty()) {
       REQUANT_ASSIGN_OR_RETURN(names, ReadHeader());
       header_missing_ = names.empty();
+    } else {
+      // A file may name the declared columns once more.
+      reader_->SkipFirstLine(
+          absl::StrJoin(names, std::string(1, layout->delimiter)));
     }
     layout->fields = names.size();
     for (const Column& column : columns_) {

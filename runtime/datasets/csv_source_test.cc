@@ -52,6 +52,15 @@ TEST(Csv, FindsColumnsByTheNamesInTheFirstLine) {
   EXPECT_EQ(result.Values(1), (Strings{"a", "b", "c"}));
 }
 
+TEST(Csv, PassesOverAFirstLineThatRepeatsTheGivenNames) {
+  const ReadResult result =
+      ReadCsv({"n,s\r\n1,a\n", "n,s\n2,b\nn,s\n", "n,s"}, kNumberAndText,
+              "columns: ['n', 's']");
+  EXPECT_EQ(result.Values(0), (Strings{"1", "2"}));
+  EXPECT_EQ(result.bad_messages,
+            Strings{"1.csv:3: column \"n\" has \"n\", which is no float"});
+}
+
 TEST(Csv, TakesGivenNamesAndThenTheFirstLineIsARecord) {
   const ReadResult result =
       ReadCsv({"1,a\n2,b"}, kNumberAndText, "columns: ['n', 's']");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/nearest_name.h"
 #include "base/version.h"
@@ -49,5 +50,7 @@ int Run(const std::vector<std::string>& args) {
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::Run({argv + 1, argv + argc});
+  requant::CleanUpWhenInterrupted(requant::kName);
+  return requant::FinishOutput(requant::kName,
+                               requant::Run({argv + 1, argv + argc}));
 }

@@ -215,6 +215,18 @@ absl::Status CheckCsv(const CsvSource& source, const Block& block) {
   return absl::OkStatus();
 }
 
+absl::Status CheckPrediction(const PredictionSpec& prediction,
+                             const Block& block) {
+  const bool compares = prediction.kind() == PredictionSpec::KIND_AUTO ||
+                        prediction.kind() == PredictionSpec::PROBABILITY;
+  if (compares || prediction.threshold() == 0) return absl::OkStatus();
+  return block.Refuse(
+      "threshold",
+      absl::StrCat("threshold is for kind PROBABILITY, one value per record; ",
+                   "kind ", PredictionSpec::Kind_Name(prediction.kind()),
+                   " does not use it"));
+}
+
 absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
   switch (spec.source_case()) {
     case DatasetSpec::SOURCE_NOT_SET:
@@ -234,6 +246,8 @@ absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
     return root.Refuse("input", "no inputs: add one input per placeholder");
   }
   REQUANT_RETURN_IF_ERROR(CheckInputs(spec, root));
+  REQUANT_RETURN_IF_ERROR(
+      CheckPrediction(spec.prediction(), root.Nested("prediction")));
   if (!spec.has_label()) return absl::OkStatus();
   return CheckLabel(spec.label(), root.Nested("label"));
 }

@@ -66,6 +66,18 @@ TEST(ReadDatasetSpec, SuggestsTheFieldThatWasMeant) {
             "\"tfrecord\"?)");
 }
 
+TEST(ReadDatasetSpec, RefusesAThresholdThatIsNotUsed) {
+  EXPECT_EQ(Problem(absl::StrCat(kGood, R"(prediction {
+  tensor: "t" kind: PROBABILITIES
+  threshold: 0.3
+})")),
+            "F:11: threshold is for kind PROBABILITY, one value per record; "
+            "kind PROBABILITIES does not use it");
+  EXPECT_EQ(Problem(absl::StrCat(
+                kGood, "prediction { kind: PROBABILITY threshold: 0.3 }")),
+            "");
+}
+
 TEST(ReadDatasetSpec, RefusesADeclarationWithoutSourceOrInputs) {
   EXPECT_EQ(Problem("input { feature: 'x' placeholder: 'p' dtype: 'float' }"),
             "F:1: no source: add tfrecord, csv, numpy or in_graph");

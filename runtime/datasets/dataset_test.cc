@@ -296,5 +296,51 @@ TEST_F(Dataset, EachCommandHasItsOwnHelp) {
               AllOf(HasSubstr("--strict"), Not(HasSubstr("--seed"))));
 }
 
+TEST_F(Dataset, RefusesToOverwriteInputsAndOtherOutputs) {
+  Run({"synthesize", "--rows=5", "--out=" + Path("e.csv")});
+  const std::string before = Read("e.csv");
+  const std::vector<std::string> commands[] = {
+      {"preprocess", "--out=" + Path("e.csv"), Path("e.csv")},
+      {"preprocess", "--out=" + Path("x"), "--ranges_out=" + Path("./x"),
+       Path("e.csv")},
+      {"synthesize", "--rows=5", "--out=" + Path("x"),
+       "--summary_out=" + Path("x")}};
+  for (const auto& command : commands) {
+    const Outcome outcome = RunDataset(command);
+    EXPECT_EQ(outcome.exit_code, 1);
+    EXPECT_THAT(outcome.error, HasSubstr("cannot write " + folder_));
+  }
+  EXPECT_EQ(Read("e.csv"), before);
+  EXPECT_THAT(Names(), UnorderedElementsAre("e.csv"));
+}
+
+TEST_F(Dataset, ABadFileKeepsTheOutputsOfAllFromBeingWritten) {
+  Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
+  Write("b.csv", "no row\n");
+  const Outcome outcome =
+      RunDataset({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
+                  Path("a.csv"), Path("b.csv")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("b.csv has no good row"));
+  EXPECT_THAT(Names(), UnorderedElementsAre("a.csv", "b.csv"));
+}
+
+TEST_F(Dataset, ChecksRangesOutBeforeTheWork) {
+  Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
+  const Outcome outcome =
+      RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
+                  "--out=" + Path("out"), Path("a.csv")});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("no/such.json"));
+  EXPECT_THAT(Names(), UnorderedElementsAre("a.csv"));
+}
+
+TEST_F(Dataset, TellsWhenItsOutputIsLost) {
+  const Outcome outcome =
+      RunDataset({"synthesize", "--rows=5", "--out=/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
+}
+
 }  // namespace
 }  // namespace requant

@@ -115,13 +115,26 @@ absl::StatusOr<PreprocessOptions> ReadOptions(
   return options;
 }
 
+absl::Status CheckFiles(const PreprocessOptions& options) {
+  std::vector<std::string> inputs, outputs;
+  if (!FLAGS_ranges.empty()) inputs.push_back(FLAGS_ranges);
+  for (const PreprocessFile& file : options.files) {
+    if (file.input != "-") inputs.push_back(file.input);
+    outputs.push_back(file.output);
+  }
+  if (!options.ranges_out.empty()) outputs.push_back(options.ranges_out);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
+  for (const std::string& output : outputs) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(output));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RunOptions(PreprocessOptions options) {
   if (!FLAGS_ranges.empty()) {
     REQUANT_ASSIGN_OR_RETURN(options.ranges, ReadRanges(FLAGS_ranges));
   }
-  for (const PreprocessFile& file : options.files) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(file.output));
-  }
+  REQUANT_RETURN_IF_ERROR(CheckFiles(options));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<PreprocessedFile> results,
                            Preprocess(options));
   for (size_t i = 0; i < results.size(); ++i) {

@@ -16,13 +16,28 @@ namespace {
 
 constexpr size_t kBufferBytes = 256 << 10;
 
+// Enough to get beyond a long name at the start of a binary graph.
+constexpr size_t kBytesToTellText = 1024;
+
 // Protocol buffers end here.
 constexpr uint64_t kMaxRecordBytes = std::numeric_limits<int32_t>::max();
 
+// Whether these are the first bytes of a text in UTF-8, which may be cut off
+// within a character.
 bool LooksLikeText(std::string_view bytes) {
-  return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) {
-    return absl::ascii_isprint(c) || absl::ascii_isspace(c) || c >= 0x80;
-  });
+  int following = 0;
+  for (const unsigned char c : bytes) {
+    if (following > 0) {
+      if ((c & 0xc0) != 0x80) return false;
+      --following;
+    } else if (c >= 0x80) {
+      if (c < 0xc2 || c > 0xf4) return false;
+      following = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    } else if (!absl::ascii_isprint(c) && c != '\t' && c != '\n' && c != '\r') {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -52,14 +67,16 @@ absl::Status RecordReader::Fill(size_t size) {
   return absl::OkStatus();
 }
 
-absl::Status RecordReader::BadHeader() const {
+absl::Status RecordReader::BadHeader() {
   if (!first_) {
     return absl::DataLossError(
         "the checksum of its length is wrong, so the records after it cannot "
         "be found");
   }
+  // A file whose rest cannot be read is judged by what there is.
+  (void)Fill(kBytesToTellText);
   return absl::DataLossError(
-      LooksLikeText(available().substr(0, 64))
+      LooksLikeText(available().substr(0, kBytesToTellText))
           ? "this is not a TFRecord file: it looks like text"
           : "the checksum of its length is wrong, so this is not a TFRecord "
             "file, or one that is corrupt from the start");

@@ -38,7 +38,7 @@ class RecordReader {
   std::string_view available() const {
     return std::string_view(buffer_.data() + begin_, end_ - begin_);
   }
-  absl::Status BadHeader() const;
+  absl::Status BadHeader();
   absl::Status CutOff(uint64_t length, uint64_t got) const;
   absl::StatusOr<bool> Append(uint64_t length, std::string* bytes);
 

@@ -1,7 +1,6 @@
 #include "runtime/datasets/synthesize_command.h"
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -124,19 +123,32 @@ std::string TotalsAsJson(const Totals& totals) {
       totals.correct, totals.expected_correct);
 }
 
+absl::Status CheckFiles(const std::vector<FileToWrite>& outputs) {
+  std::vector<std::string> inputs, paths;
+  if (!FLAGS_ranges.empty()) inputs.push_back(FLAGS_ranges);
+  for (const FileToWrite& output : outputs) paths.push_back(output.path);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, paths));
+  for (const std::string& path : paths) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Synthesize(Task task) {
   if (!FLAGS_ranges.empty()) {
     REQUANT_ASSIGN_OR_RETURN(task.ranges, ReadRanges(FLAGS_ranges));
   }
   Totals totals;
-  const auto write = [&](int fd) { return WriteRows(task, fd, &totals); };
-  REQUANT_RETURN_IF_ERROR(FLAGS_out == "-"
-                              ? write(STDOUT_FILENO)
-                              : WriteFileAtomically(FLAGS_out, write));
+  std::vector<FileToWrite> outputs = {
+      {FLAGS_out == "-" ? "/dev/stdout" : FLAGS_out,
+       [&](int fd) { return WriteRows(task, fd, &totals); }}};
   if (!FLAGS_summary_out.empty()) {
-    REQUANT_RETURN_IF_ERROR(
-        WriteFileAtomically(FLAGS_summary_out, TotalsAsJson(totals)));
+    outputs.push_back({FLAGS_summary_out, [&](int fd) {
+                         return WriteAll(fd, TotalsAsJson(totals));
+                       }});
   }
+  REQUANT_RETURN_IF_ERROR(CheckFiles(outputs));
+  REQUANT_RETURN_IF_ERROR(WriteFilesAtomically(outputs));
   PrintTotals(totals);
   return absl::OkStatus();
 }
