@@ -145,6 +145,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
     for (const auto& [name, unused] : meta_graph.signature_def()) {
       keys.push_back(name);
     }
+    std::sort(keys.begin(), keys.end());
     return absl::NotFoundError(absl::StrCat(path_, " has no signature \"", key,
                                             "\"", DidYouMean(key, keys)));
   }
@@ -209,6 +210,8 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
   for (const auto& [node, type] : nodes_) {
     if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
   }
+  // Of names that are as near, the first is suggested.
+  std::sort(known.begin(), known.end());
   return absl::NotFoundError(
       absl::StrCat(path_, " has no ", is_input ? "placeholder" : "node", " \"",
                    NodeOf(tensor), "\"", DidYouMean(name, known),

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing.h"
@@ -79,6 +80,18 @@ TEST(Model, SuggestsANameForOneThatIsMissing) {
   // Only placeholders are suggested as inputs.
   EXPECT_THAT((*model)->InputTensor("twise").status().message(),
               testing::Not(HasSubstr("did you mean \"twice\"")));
+}
+
+TEST(Model, SuggestsTheFirstOfNamesThatAreAsNear) {
+  std::string text;
+  for (char last = 'z'; last >= 'a'; --last) {
+    text += absl::StrCat("node { name: 'node_", std::string(1, last),
+                         "' op: 'NoOp' }");
+  }
+  const auto model = Load(GraphFile("alike.pb", text));
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_THAT((*model)->OutputTensor("node_0").status().message(),
+              HasSubstr("did you mean \"node_a\""));
 }
 
 TEST(Model, RefusesAFeedOfAnotherType) {

@@ -14,6 +14,7 @@
 #include "runtime/datasets/csv_source.h"
 #include "runtime/datasets/input_file.h"
 #include "runtime/datasets/numpy_source.h"
+#include "runtime/datasets/printable.h"
 #include "runtime/datasets/tfrecord_source.h"
 
 namespace requant {
@@ -79,6 +80,7 @@ class PipelinedBatchSource : public BatchSource {
   absl::StatusOr<bool> Next(Batch* batch) override {
     if (result_.ok() && *result_) {
       result_ = Assemble(batch);
+      if (!result_.ok()) result_ = Printable(result_.status());
       // Nothing more is asked for.
       if (!result_.ok() || !*result_) pipeline_ = nullptr;
     }
@@ -86,6 +88,7 @@ class PipelinedBatchSource : public BatchSource {
   }
 
   int64_t bad_records() const override { return bad_records_; }
+  int64_t lost_rests() const override { return lost_rests_; }
 
   int64_t EstimatedRecords() const override {
     int64_t records = 0;
@@ -156,7 +159,7 @@ class PipelinedBatchSource : public BatchSource {
         position_ = chunk_->position;
         taken_records_ += chunk_->rows;
       } else if (row_ == GoodRowsEnd()) {
-        REQUANT_RETURN_IF_ERROR(SkipBadRow(chunk_->bad[next_bad_++].message));
+        REQUANT_RETURN_IF_ERROR(SkipBadRow(chunk_->bad[next_bad_++]));
         ++row_;
         ++record_;
       } else {
@@ -171,17 +174,18 @@ class PipelinedBatchSource : public BatchSource {
                                           : chunk_->rows;
   }
 
-  absl::Status SkipBadRow(const std::string& message) {
+  absl::Status SkipBadRow(const BadRow& row) {
     if (bad_records_ == options_.max_bad_records) {
       return absl::DataLossError(
           bad_records_ == 0
-              ? message
-              : absl::StrCat(message, "; ", bad_records_,
+              ? row.message
+              : absl::StrCat(row.message, "; ", bad_records_,
                              " bad records before it were skipped, as many as "
                              "allowed"));
     }
     ++bad_records_;
-    if (options_.on_bad_record) options_.on_bad_record(message);
+    lost_rests_ += row.ends_file;
+    if (options_.on_bad_record) options_.on_bad_record(Printable(row.message));
     return absl::OkStatus();
   }
 
@@ -262,6 +266,7 @@ class PipelinedBatchSource : public BatchSource {
   size_t next_bad_ = 0;
   int64_t good_records_ = 0;
   int64_t bad_records_ = 0;
+  int64_t lost_rests_ = 0;
   // Of the chunks up to chunk_.
   int64_t taken_records_ = 0;
   int64_t position_ = 0;
@@ -307,9 +312,7 @@ absl::StatusOr<std::unique_ptr<ChunkSource>> OpenChunkSource(
   }
 }
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(
     const DatasetSpec& spec, const BatchOptions& options) {
   REQUANT_RETURN_IF_ERROR(CheckOptions(options));
   REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
@@ -324,6 +327,20 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
   }
   return std::make_unique<PipelinedBatchSource>(
       spec, options, std::move(files), std::move(columns), std::move(source));
+}
+
+}  // namespace
+
+std::string DescribeFiles(const DatasetSpec& spec) {
+  return Printable(NameFiles(FilesOf(spec)));
+}
+
+absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
+    const DatasetSpec& spec, const BatchOptions& options) {
+  absl::StatusOr<std::unique_ptr<BatchSource>> source =
+      OpenSource(spec, options);
+  if (!source.ok()) return Printable(source.status());
+  return source;
 }
 
 }  // namespace requant

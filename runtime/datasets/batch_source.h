@@ -59,13 +59,21 @@ class BatchSource {
 
   // Bad records skipped up to the last batch returned, all of them at the end.
   virtual int64_t bad_records() const = 0;
+
+  // Those of them behind which the rest of their file could not be read, with
+  // nobody knows how many records.
+  virtual int64_t lost_rests() const = 0;
 };
+
+// For messages: the files of `spec`, or the first and how many more.
+std::string DescribeFiles(const DatasetSpec& spec);
 
 // Checks what can be checked before the files are read through: that they can
 // be read, CSV columns (of the first file), and NumPy types, shapes and counts.
 // The files are paths, as ReadDatasetSpec leaves them. Sources of kind in_graph
 // are refused: their graph reads them. Files without any record give an error
-// on the first Next().
+// on the first Next(). Messages have no control characters, whatever the names
+// in the data.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "runtime/datasets/testing.h"
 
@@ -107,6 +108,32 @@ TEST(BatchSource, SkipsAndCountsBadRecordsUpToTheLimit) {
                          ": record 9 (counting from 0): the checksum of its "
                          "data is wrong; 2 bad records before it were skipped, "
                          "as many as allowed"));
+}
+
+TEST(BatchSource, CountsTheFilesWhoseRestWasNotRead) {
+  std::string bad_length = RecordBytes(SmallExample(2, 0));
+  bad_length[0] ^= 1;
+  std::string bad_data = RecordBytes(SmallExample(2, 0));
+  bad_data.back() ^= 1;
+  const std::string good = RecordBytes(SmallExample(1, 0));
+  BatchOptions options = WithBatchSize(4);
+  options.max_bad_records = 9;
+  const ReadResult result =
+      ReadAll(SmallSpec({WriteTestFile("lost_a", good + bad_length + good),
+                         WriteTestFile("lost_b", good + bad_data + good),
+                         WriteTestFile("lost_c", good + good.substr(0, 20))}),
+              options);
+  EXPECT_EQ(result.bad_records, 3);
+  EXPECT_EQ(result.lost_rests, 2);
+}
+
+TEST(BatchSource, EscapesControlCharactersOfNamesInTheData) {
+  DatasetSpec spec = SpecFromText(
+      R"(input { feature: "x\033[1m" placeholder: "p" dtype: "float" })");
+  spec.mutable_tfrecord()->add_files(RecordsFile("control", 1));
+  EXPECT_TRUE(
+      absl::StrContains(ReadAll(spec).status.message(), "\"x\\x1b[1m\""))
+      << ReadAll(spec).status;
 }
 
 TEST(BatchSource, RepeatsItsErrorAndItsEnd) {

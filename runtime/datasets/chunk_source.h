@@ -18,6 +18,8 @@ struct BadRow {
   int64_t row = 0;
   // One sentence that names the file and the record.
   std::string message;
+  // What is left of its file was not read.
+  bool ends_file = false;
 };
 
 // Decoded records.

@@ -89,10 +89,11 @@ class RawLines : public RawChunk {
 
   void Add(std::string_view record, int64_t line) {
     bytes_.append(record);
-    lines_.push_back({line, bytes_.size(), ""});
+    lines_.push_back({line, bytes_.size(), "", false});
   }
+  // The last one that can be found in its file.
   void AddBad(int64_t line, std::string_view problem) {
-    lines_.push_back({line, bytes_.size(), std::string(problem)});
+    lines_.push_back({line, bytes_.size(), std::string(problem), true});
   }
 
   absl::StatusOr<Chunk> Decode() override {
@@ -112,8 +113,9 @@ class RawLines : public RawChunk {
       }
       begin = line.end;
       if (line.problem.empty()) continue;
-      chunk.bad.push_back(
-          {row, NameLine(layout_->path, line.number, line.problem)});
+      chunk.bad.push_back({row,
+                           NameLine(layout_->path, line.number, line.problem),
+                           line.ends_file});
     }
     return chunk;
   }
@@ -124,6 +126,7 @@ class RawLines : public RawChunk {
     // Of its record in bytes_.
     size_t end = 0;
     std::string problem;
+    bool ends_file = false;
   };
 
   std::string DecodeRecord(std::string_view record, int64_t row,

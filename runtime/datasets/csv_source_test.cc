@@ -152,6 +152,7 @@ TEST(Csv, AQuoteThatIsNotClosedEndsItsFile) {
   EXPECT_EQ(result.bad_messages,
             Strings{"0.csv:3: a field that starts with a quote does not end "
                     "with one, so the records after it cannot be found"});
+  EXPECT_EQ(result.lost_rests, 1);
 }
 
 TEST(Csv, BoundsTheLengthOfARecord) {

@@ -23,6 +23,7 @@
 #include "google/protobuf/repeated_ptr_field.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/column.h"
+#include "runtime/datasets/printable.h"
 
 namespace requant {
 namespace {
@@ -178,8 +179,13 @@ absl::Status CheckLabel(const LabelSpec& label, const Block& block) {
   if (label.feature().empty()) {
     return block.Refuse("feature", "the label has no feature");
   }
-  REQUANT_RETURN_IF_ERROR(
-      block.At("dtype", ParseDtype(label.dtype()).status()));
+  const auto dtype = ParseDtype(label.dtype());
+  REQUANT_RETURN_IF_ERROR(block.At("dtype", dtype.status()));
+  if (*dtype == tensorflow::DT_STRING) {
+    return block.Refuse("dtype",
+                        "labels are numbers, such as int64: a label of dtype "
+                        "string cannot be scored");
+  }
   return block.At("shape", CountElements(label.shape()).status());
 }
 
@@ -370,10 +376,8 @@ absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<DatasetSpec> ReadDatasetSpec(
-    const std::string& path, const std::vector<std::string>& files) {
+absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
+                                     const std::vector<std::string>& files) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
                            ReadFile(path, kMaxDeclarationBytes));
   DatasetSpec spec;
@@ -398,6 +402,15 @@ absl::StatusOr<DatasetSpec> ReadDatasetSpec(
       DatasetSpec::descriptor()->FindFieldByNumber(spec.source_case());
   REQUANT_RETURN_IF_ERROR(
       ResolveFiles(path, root.Nested(std::string(source->name())), &spec));
+  return spec;
+}
+
+}  // namespace
+
+absl::StatusOr<DatasetSpec> ReadDatasetSpec(
+    const std::string& path, const std::vector<std::string>& files) {
+  absl::StatusOr<DatasetSpec> spec = ReadSpec(path, files);
+  if (!spec.ok()) return Printable(spec.status());
   return spec;
 }
 

@@ -107,6 +107,27 @@ TEST(ReadDatasetSpec, RefusesUnknownTypes) {
             "uint8, int32, int64, bool, string");
 }
 
+TEST(ReadDatasetSpec, RefusesLabelsThatAreNoNumbers) {
+  EXPECT_EQ(Problem(GoodWith("dtype: \"int64\"", "dtype: \"string\"")),
+            "F:8: labels are numbers, such as int64: a label of dtype string "
+            "cannot be scored");
+}
+
+TEST(ReadDatasetSpec, TakesNamesThatAreNotUtf8) {
+  WriteTestFile("one\xff.rec", "");
+  const auto spec = ReadDatasetSpec(
+      WriteTestFile("bytes.textproto", GoodWith("one.rec", "one\xff.rec")));
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  DatasetSpec received;
+  ASSERT_TRUE(received.ParseFromString(spec->SerializeAsString()));
+  EXPECT_EQ(received.tfrecord().files(0), testing::TempDir() + "/one\xff.rec");
+}
+
+TEST(ReadDatasetSpec, EscapesControlCharactersInItsMessages) {
+  EXPECT_EQ(Problem(GoodWith("\"float\"", R"("\033[1m")")).substr(0, 28),
+            "F:5: unknown dtype \"\\x1b[1m\"");
+}
+
 TEST(ReadDatasetSpec, RefusesAPlaceholderThatIsFedTwice) {
   EXPECT_EQ(Problem(absl::StrCat(kGood, R"(input {
   feature: "y" dtype: "float"

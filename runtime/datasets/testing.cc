@@ -132,7 +132,10 @@ ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options) {
     if (!more.ok() || !*more) break;
     result.batches.push_back(batch);
   }
-  if (source.ok()) result.bad_records = (*source)->bad_records();
+  if (source.ok()) {
+    result.bad_records = (*source)->bad_records();
+    result.lost_rests = (*source)->lost_rests();
+  }
   return result;
 }
 

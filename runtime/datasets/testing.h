@@ -36,6 +36,7 @@ struct ReadResult {
   std::vector<Batch> batches;
   absl::Status status;
   int64_t bad_records = 0;
+  int64_t lost_rests = 0;
   std::vector<std::string> bad_messages;
 
   // The values of the i-th input of all batches, as text.

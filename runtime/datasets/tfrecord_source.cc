@@ -35,10 +35,12 @@ class RawRecords : public RawChunk {
 
   // What was appended to bytes() since the last call is record `number`.
   void AddRecord(int file, int64_t number) {
-    records_.push_back({file, number, bytes_.size(), ""});
+    records_.push_back({file, number, bytes_.size(), "", false});
   }
+  // The last one that can be found in its file.
   void AddBadRecord(int file, int64_t number, std::string_view problem) {
-    records_.push_back({file, number, bytes_.size(), std::string(problem)});
+    records_.push_back(
+        {file, number, bytes_.size(), std::string(problem), true});
   }
 
   absl::StatusOr<Chunk> Decode() override {
@@ -62,7 +64,8 @@ class RawRecords : public RawChunk {
       if (problems[i].empty()) continue;
       chunk.bad.push_back({static_cast<int64_t>(i),
                            NameRecord(files_[records_[i].file],
-                                      records_[i].number, problems[i])});
+                                      records_[i].number, problems[i]),
+                           records_[i].ends_file});
     }
     return chunk;
   }
@@ -74,6 +77,7 @@ class RawRecords : public RawChunk {
     // Of its bytes in bytes_, with the checksum.
     size_t end = 0;
     std::string problem;
+    bool ends_file = false;
   };
 
   const std::vector<std::string>& files_;
