@@ -32,6 +32,9 @@ using tensorflow::Tensor;
 
 constexpr double kSecondsBetweenProgress = 0.1;
 
+// Of more, only the number is told.
+constexpr int64_t kBadRecordsTold = 10;
+
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -75,6 +78,28 @@ class Contender {
     return status;
   }
 
+  // Leaves the first `records` of what Run gave, for their share of its time.
+  void KeepFirst(int64_t records) {
+    const int64_t all = outputs_[0].dim_size(0);
+    for (Tensor& output : outputs_) {
+      if (output.dims() > 0 && output.dim_size(0) == all) {
+        output = output.Slice(0, records);
+      }
+    }
+    seconds_ *= static_cast<double>(records) / static_cast<double>(all);
+  }
+
+  // How many records what Run gave is for, by its first dimension.
+  int64_t OutputRecords() const {
+    return outputs_[0].dims() < 1 ? 0 : outputs_[0].dim_size(0);
+  }
+
+  // Of a graph that reads its own data; empty when it has none.
+  absl::StatusOr<std::vector<double>> OwnLabels() const {
+    if (outputs_.size() < 2) return std::vector<double>();
+    return LabelValues(outputs_[1]);
+  }
+
   // An error of Run, with the graph's name.
   absl::Status Explained(const absl::Status& status,
                          const std::string& what) const {
@@ -114,7 +139,6 @@ class Contender {
     return metrics_->Add(first_record, values_, labels);
   }
 
-  const std::vector<Tensor>& outputs() const { return outputs_; }
   absl::Span<const float> values() const { return values_; }
   const PredictionFormat& format() const { return format_; }
   const BatchTimer& timer() const { return timer_; }
@@ -137,7 +161,7 @@ class Contender {
     REQUANT_ASSIGN_OR_RETURN(
         output_name_, model_->OutputTensor(dataset_.prediction().tensor()));
     std::vector<std::string> outputs = {output_name_};
-    if (dataset_.has_in_graph()) {
+    if (!dataset_.in_graph().label_tensor().empty()) {
       REQUANT_ASSIGN_OR_RETURN(
           std::string labels,
           model_->OutputTensor(dataset_.in_graph().label_tensor()));
@@ -180,11 +204,18 @@ class Evaluation {
 
  private:
   Contender& model() { return *contenders_.front(); }
+  // The model itself when it is alone.
   Contender& baseline() { return *contenders_.back(); }
 
   void SendActivity(const std::string& activity) {
     WorkerEvent event;
     event.set_activity(activity);
+    send_(event);
+  }
+
+  void SendWarning(const std::string& warning) {
+    WorkerEvent event;
+    event.set_warning(warning);
     send_(event);
   }
 
@@ -201,11 +232,11 @@ class Evaluation {
     options.batch_size = job_.batch_size();
     options.max_records = job_.max_records();
     options.max_bad_records = job_.max_bad_records();
-    options.on_bad_record = [this](const std::string& message) {
-      WorkerEvent event;
-      event.set_warning(message);
-      send_(event);
+    int64_t told = 0;
+    options.on_bad_record = [this, &told](const std::string& message) {
+      if (told++ < kBadRecordsTold) SendWarning(message);
     };
+    SendActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
                              OpenBatchSource(job_.dataset(), options));
     Batch batch;
@@ -221,15 +252,24 @@ class Evaluation {
             contender->Explained(contender->Run(batch.inputs), what));
       }
       total_ = source->EstimatedRecords();
-      REQUANT_RETURN_IF_ERROR(
-          Score(batch.first_record, batch.size, batch.labels));
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
+                               LabelValues(batch.labels));
+      REQUANT_RETURN_IF_ERROR(Score(batch.first_record, batch.size, labels));
     }
     bad_records_ = source->bad_records();
+    lost_rests_ = source->lost_rests();
+    if (told > kBadRecordsTold) {
+      SendWarning(absl::StrCat(told, " bad records in all, of which the first ",
+                               kBadRecordsTold, " are named above"));
+    }
     return absl::OkStatus();
   }
 
   absl::Status RunGraphsOwnData() {
     for (const std::string& file : job_.dataset().in_graph().files()) {
+      if (HasEnough()) break;
+      SendActivity(absl::StrCat("reading ", file));
+      running_ = nullptr;
       for (const auto& contender : contenders_) {
         REQUANT_RETURN_IF_ERROR(contender->StartFile(file));
       }
@@ -264,16 +304,39 @@ class Evaluation {
           absl::StrCat("one of the two graphs reads fewer records from ", file,
                        " than the other: they cannot be compared"));
     }
-    const Tensor& prediction = model().outputs()[0];
-    const int64_t records = prediction.dims() < 1 ? 0 : prediction.dim_size(0);
-    REQUANT_RETURN_IF_ERROR(Score(records_, records, model().outputs()[1]));
+    REQUANT_RETURN_IF_ERROR(ScoreOwnBatch(file));
     return true;
   }
 
-  absl::Status Score(int64_t first_record, int64_t records,
-                     const Tensor& label_tensor) {
+  absl::Status ScoreOwnBatch(const std::string& file) {
+    int64_t records = model().OutputRecords();
+    if (own_batch_size_ == 0) own_batch_size_ = records;
+    if (baseline().OutputRecords() != records) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " reads ", records, " records at a time from ", file,
+          " and ", baseline().path(), " ", baseline().OutputRecords(),
+          ": they cannot be compared"));
+    }
+    if (job_.max_records() > 0 && job_.max_records() - records_ < records) {
+      records = job_.max_records() - records_;
+      for (const auto& contender : contenders_) contender->KeepFirst(records);
+    }
     REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
-                             LabelValues(label_tensor));
+                             model().OwnLabels());
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> baseline_labels,
+                             baseline().OwnLabels());
+    if (labels != baseline_labels) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " and ", baseline().path(),
+          " read different labels from ", file, " for the records from number ",
+          records_,
+          " on (counting from 0 over all files): they cannot be compared"));
+    }
+    return Score(records_, records, labels);
+  }
+
+  absl::Status Score(int64_t first_record, int64_t records,
+                     absl::Span<const double> labels) {
     for (const auto& contender : contenders_) {
       REQUANT_RETURN_IF_ERROR(contender->Score(first_record, records, labels));
     }
@@ -287,17 +350,31 @@ class Evaluation {
 
   absl::Status Compare(int64_t first_record, absl::Span<const double> labels) {
     if (!comparison_.has_value()) {
+      REQUANT_RETURN_IF_ERROR(CheckSameFormat());
       REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
                                PairedComparison::Create(model().format()));
       comparison_.emplace(std::move(comparison));
     }
-    if (model().values().size() != baseline().values().size()) {
+    return comparison_->Add(first_record, baseline().values(), model().values(),
+                            labels);
+  }
+
+  // Once for all batches: Contender::Score holds each to its first format.
+  absl::Status CheckSameFormat() {
+    const PredictionFormat& format = model().format();
+    const PredictionFormat& other = baseline().format();
+    if (format.values_per_record != other.values_per_record) {
       return absl::InvalidArgumentError(absl::StrCat(
           model().path(), " and ", baseline().path(),
           " give predictions of different sizes: they cannot be compared"));
     }
-    return comparison_->Add(first_record, baseline().values(), model().values(),
-                            labels);
+    if (format.kind == other.kind) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the predictions of ", model().path(), " look like ",
+        PredictionSpec::Kind_Name(DeclaredKind(format.kind)), ", those of ",
+        baseline().path(), " like ",
+        PredictionSpec::Kind_Name(DeclaredKind(other.kind)),
+        ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
   // What a worker's death is blamed on.
@@ -324,8 +401,15 @@ class Evaluation {
 
   EvaluateResult Result() {
     EvaluateResult result;
-    result.set_batch_size(job_.batch_size());
+    result.set_batch_size(job_.dataset().has_in_graph() ? own_batch_size_
+                                                        : job_.batch_size());
     result.set_bad_records(bad_records_);
+    result.set_lost_rests(lost_rests_);
+    if (records_ > 0) {
+      result.set_prediction_kind(DeclaredKind(model().format().kind));
+      result.set_guessed_kind(job_.dataset().prediction().kind() ==
+                              PredictionSpec::KIND_AUTO);
+    }
     const std::optional<Metrics> scores = model().Result();
     if (scores.has_value()) *result.mutable_scores() = ToMessage(*scores);
     *result.mutable_timing() = ToMessage(model().timer());
@@ -348,6 +432,9 @@ class Evaluation {
   std::optional<PairedComparison> comparison_;
   int64_t records_ = 0;
   int64_t bad_records_ = 0;
+  int64_t lost_rests_ = 0;
+  // The first batch that the graphs read themselves.
+  int64_t own_batch_size_ = 0;
   // About how many records there are in all.
   int64_t total_ = 0;
   const Contender* running_ = nullptr;

@@ -4,6 +4,8 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
+#include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -26,6 +28,14 @@
 #include "runtime/worker.pb.h"
 #include "runtime/worker_flags.h"
 
+namespace requant {
+namespace {
+
+constexpr int64_t kDefaultBatchSize = 512;
+
+}  // namespace
+}  // namespace requant
+
 DEFINE_string(graph, "",
               "the graph to evaluate: a .pb or .pbtxt file, or a SavedModel");
 DEFINE_string(baseline, "",
@@ -37,10 +47,11 @@ DEFINE_string(data, "",
               "files or globs, separated by commas, to read instead of those "
               "that the declaration names");
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
-DEFINE_int64(batch_size, 512, "records per run of the graph");
+DEFINE_int64(batch_size, requant::kDefaultBatchSize,
+             "records per run of the graph");
 DEFINE_int64(records, 0, "stop after so many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
-             "skip up to so many unreadable records, and say which");
+             "skip up to so many unreadable records, and name the first ten");
 DEFINE_int32(threads, 0,
              "threads that share the work of one operation; 0: one per core");
 DEFINE_int32(inter_op_threads, 0,
@@ -101,6 +112,9 @@ std::string UsageError(const std::vector<std::string>& positional) {
   if (FLAGS_format != "text" && FLAGS_format != "json") {
     return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
   }
+  if (std::isnan(FLAGS_max_accuracy_drop)) {
+    return "--max_accuracy_drop is a number of points";
+  }
   if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty()) {
     return "--max_accuracy_drop needs a --baseline to drop from";
   }
@@ -132,6 +146,13 @@ absl::StatusOr<EvaluateJob> JobFromFlags() {
         absl::StrCat(FLAGS_dataset,
                      " names no prediction to score: add "
                      "prediction { tensor: \"…\" } or give --output"));
+  }
+  if (job.dataset().has_in_graph() &&
+      (FLAGS_batch_size != kDefaultBatchSize || FLAGS_max_bad_records > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph reads its own data (in_graph in ", FLAGS_dataset,
+        "), so --batch_size and --max_bad_records have no effect: leave them "
+        "out"));
   }
   *job.mutable_model() = ModelFromFlags(FLAGS_graph);
   if (!FLAGS_baseline.empty()) {
@@ -179,12 +200,15 @@ void Print(const EvaluationResult& result) {
 }
 
 // The exit code that the gate on accuracy gives.
-int Judge(const EvaluationResult& result) {
-  if (FLAGS_max_accuracy_drop < 0 || !result.comparison.has_value()) {
-    return kExitOk;
+int ExitCode(const EvaluationResult& result) {
+  if (!result.gate.has_value()) return kExitOk;
+  if (!result.gate->verdict.has_value()) {
+    return ReportFailure(
+        kProgram, absl::FailedPreconditionError(
+                      "--max_accuracy_drop has no accuracy to judge: the data "
+                      "have no labels, or the predictions no classes"));
   }
-  const Verdict verdict =
-      JudgeAccuracyDrop(*result.comparison, FLAGS_max_accuracy_drop);
+  const Verdict verdict = *result.gate->verdict;
   if (verdict == Verdict::kInconclusive) {
     std::fprintf(stderr,
                  "%s: warning: whether accuracy drops by more than %g points "
@@ -213,8 +237,11 @@ int Run(int argc, char** argv) {
   result.graph = FLAGS_graph;
   result.baseline = FLAGS_baseline;
   result.dataset = FLAGS_dataset;
+  if (FLAGS_max_accuracy_drop >= 0) {
+    result.gate = JudgeGate(result.comparison, FLAGS_max_accuracy_drop);
+  }
   Print(result);
-  return Judge(result);
+  return ExitCode(result);
 }
 
 }  // namespace

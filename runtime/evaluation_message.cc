@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "runtime/batch_timer.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation_report.h"
 #include "runtime/metrics.h"
 #include "runtime/paired_comparison.h"
@@ -192,7 +193,13 @@ EvaluationResult FromMessage(const EvaluateResult& message) {
   EvaluationResult result;
   result.records = message.timing().records();
   result.bad_records = message.bad_records();
+  result.lost_rests = message.lost_rests();
   result.batch_size = message.batch_size();
+  if (message.prediction_kind() != PredictionSpec::KIND_AUTO) {
+    result.prediction_kind =
+        PredictionSpec::Kind_Name(message.prediction_kind());
+  }
+  result.guessed_kind = message.guessed_kind();
   result.batches = message.timing().batches();
   result.warm_up_batches = message.timing().warm_up_batches();
   result.timed_records = message.timing().timed_records();
@@ -200,6 +207,12 @@ EvaluationResult FromMessage(const EvaluateResult& message) {
   if (message.has_scores()) result.metrics = FromMessage(message.scores());
   if (message.has_baseline_scores()) {
     result.baseline_metrics = FromMessage(message.baseline_scores());
+  }
+  if (message.has_baseline_timing() &&
+      message.baseline_timing().timed_seconds() > 0) {
+    result.baseline_throughput =
+        static_cast<double>(message.baseline_timing().timed_records()) /
+        message.baseline_timing().timed_seconds();
   }
   if (message.has_comparison()) {
     result.comparison = FromMessage(message.comparison());

@@ -36,6 +36,9 @@ TEST(EvaluationMessage, CarriesEveryFigure) {
   EvaluateResult message;
   message.set_batch_size(10);
   message.set_bad_records(3);
+  message.set_lost_rests(2);
+  message.set_prediction_kind(PredictionSpec::SCORES);
+  *message.mutable_baseline_timing() = ToMessage(timer);
   *message.mutable_scores() = ToMessage(metrics.Result());
   *message.mutable_baseline_scores() = ToMessage(metrics.Result());
   *message.mutable_timing() = ToMessage(timer);
@@ -45,12 +48,15 @@ TEST(EvaluationMessage, CarriesEveryFigure) {
   EvaluationResult direct;
   direct.records = 80;
   direct.bad_records = 3;
+  direct.lost_rests = 2;
+  direct.prediction_kind = "SCORES";
   direct.batch_size = 10;
   direct.batches = 8;
   const BatchTimer::Timed timed = timer.Result();
   direct.warm_up_batches = timed.warm_up_batches;
   direct.timed_records = timed.records;
   direct.timed_seconds = timed.seconds;
+  direct.baseline_throughput = timed.records / timed.seconds;
   direct.metrics = metrics.Result();
   direct.baseline_metrics = metrics.Result();
   direct.comparison = SomeComparison();

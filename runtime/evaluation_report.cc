@@ -149,6 +149,13 @@ std::string ComparisonJson(const Comparison& comparison) {
   });
 }
 
+std::string GateJson(const AccuracyGate& gate) {
+  return JsonObject(
+      {{"max_drop_points", JsonNumber(gate.max_drop)},
+       {"verdict",
+        gate.verdict ? JsonString(VerdictName(*gate.verdict)) : "null"}});
+}
+
 // "mean |change| 0.0049, largest 0.0234 (record 1234)"
 std::string ChangeText(const OutputChange& change) {
   return absl::StrFormat("mean |change| %.3g, largest %.3g (record %d)",
@@ -164,6 +171,10 @@ double EvaluationResult::throughput() const {
 
 double EvaluationResult::latency() const {
   if (throughput() <= 0) return 0;
+  if (timed_records < batch_size) {
+    return 1000.0 * timed_seconds /
+           static_cast<double>(batches - warm_up_batches);
+  }
   return 1000.0 * static_cast<double>(batch_size) / throughput();
 }
 
@@ -188,8 +199,22 @@ std::string LogTail(const EvaluationResult& result) {
   return text;
 }
 
+AccuracyGate JudgeGate(const std::optional<Comparison>& comparison,
+                       double max_drop) {
+  AccuracyGate gate;
+  gate.max_drop = max_drop;
+  if (comparison.has_value() && comparison->accuracy.has_value()) {
+    gate.verdict = JudgeAccuracyDrop(*comparison, max_drop);
+  }
+  return gate;
+}
+
 std::string FurtherMetrics(const EvaluationResult& result) {
   std::string text;
+  if (result.guessed_kind) {
+    absl::StrAppend(&text, "predictions read as ", result.prediction_kind,
+                    " (a guess: the dataset declares no kind)\n");
+  }
   if (result.metrics.has_value()) {
     const Metrics& metrics = *result.metrics;
     if (metrics.auc.has_value()) {
@@ -215,6 +240,11 @@ std::string FurtherMetrics(const EvaluationResult& result) {
     absl::StrAppend(&text, "warning: ", Count(result.bad_records, "record"),
                     " could not be read and ",
                     result.bad_records == 1 ? "was" : "were", " left out\n");
+  }
+  if (result.lost_rests > 0) {
+    absl::StrAppend(&text, "warning: the rest of ",
+                    Count(result.lost_rests, "file"),
+                    " behind such a record was not read\n");
   }
   return text;
 }
@@ -247,6 +277,11 @@ std::string ComparisonText(const EvaluationResult& result) {
     absl::StrAppend(&text, "  output: ", ChangeText(*comparison.output_change),
                     "\n");
   }
+  if (result.baseline_throughput.has_value()) {
+    absl::StrAppendFormat(&text,
+                          "  throughput %.0f records/s, the baseline's %.0f\n",
+                          result.throughput(), *result.baseline_throughput);
+  }
   if (comparison.lost_values > 0) {
     absl::StrAppend(
         &text, "  warning: ", Count(comparison.lost_values, "value"),
@@ -264,6 +299,7 @@ std::string EvaluationJson(const EvaluationResult& result) {
              {"dataset", JsonString(result.dataset)},
              {"records", absl::StrCat(result.records)},
              {"bad_records", absl::StrCat(result.bad_records)},
+             {"lost_rests", absl::StrCat(result.lost_rests)},
              {"batch_size", absl::StrCat(result.batch_size)},
              {"batches", absl::StrCat(result.batches)},
              {"warm_up_batches", absl::StrCat(result.warm_up_batches)},
@@ -271,10 +307,16 @@ std::string EvaluationJson(const EvaluationResult& result) {
              {"timed_seconds", JsonNumber(result.timed_seconds)},
              {"records_per_second", JsonNumber(result.throughput())},
              {"milliseconds_per_batch", JsonNumber(result.latency())},
+             {"prediction_kind", result.prediction_kind.empty()
+                                     ? "null"
+                                     : JsonString(result.prediction_kind)},
              {"metrics", OrNull(result.metrics, MetricsJson)},
              {"baseline", compared ? JsonString(result.baseline) : "null"},
              {"baseline_metrics", OrNull(result.baseline_metrics, MetricsJson)},
+             {"baseline_records_per_second",
+              OptionalJson(result.baseline_throughput)},
              {"comparison", OrNull(result.comparison, ComparisonJson)},
+             {"accuracy_gate", OrNull(result.gate, GateJson)},
          }) +
          "\n";
 }

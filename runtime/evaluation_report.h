@@ -12,6 +12,17 @@
 
 namespace requant {
 
+// What --max_accuracy_drop asks for, and the answer.
+struct AccuracyGate {
+  // In points.
+  double max_drop = 0;
+  // Unset when there is no accuracy to judge: without labels or classes.
+  std::optional<Verdict> verdict;
+};
+
+AccuracyGate JudgeGate(const std::optional<Comparison>& comparison,
+                       double max_drop);
+
 struct EvaluationResult {
   // As the user named them.
   std::string graph;
@@ -20,6 +31,8 @@ struct EvaluationResult {
   int64_t records = 0;
   // Unreadable ones, which were skipped and are not among `records`.
   int64_t bad_records = 0;
+  // Those of them behind which the rest of their file was not read.
+  int64_t lost_rests = 0;
   int64_t batch_size = 0;
   int64_t batches = 0;
 
@@ -28,6 +41,12 @@ struct EvaluationResult {
   int64_t timed_records = 0;
   double timed_seconds = 0;
 
+  // How the predictions were read, as datasets declare it ("SCORES"); empty
+  // when not known.
+  std::string prediction_kind;
+  // The dataset did not say, so the first batch's values decided.
+  bool guessed_kind = false;
+
   // Unset when the data have no labels.
   std::optional<Metrics> metrics;
 
@@ -35,10 +54,14 @@ struct EvaluationResult {
   std::string baseline;
   std::optional<Metrics> baseline_metrics;
   std::optional<Comparison> comparison;
+  // In records per second.
+  std::optional<double> baseline_throughput;
+  std::optional<AccuracyGate> gate;
 
   // Records per second; 0 when nothing was timed.
   double throughput() const;
-  // Milliseconds per full batch at that throughput.
+  // Milliseconds per full batch at that throughput, as the published recipe has
+  // it, or, when no full batch was timed, the mean of those that were.
   double latency() const;
 };
 
@@ -48,8 +71,9 @@ struct EvaluationResult {
 // when there is none.
 std::string LogTail(const EvaluationResult& result);
 
-// What the log tail has no lines for: AUC, log loss, RMSE, and, if there are
-// any, bad records and NaN or infinite predictions. One line each, ending in a
+// What the log tail has no lines for: AUC, log loss, RMSE, how the predictions
+// were read if that was guessed, and, if there are any, bad records and NaN or
+// infinite predictions. One line each, ending in a
 // newline; empty if there is nothing to say.
 std::string FurtherMetrics(const EvaluationResult& result);
 

@@ -98,6 +98,42 @@ TEST(LogTail, HasZerosWhenNothingWasTimed) {
                                 "Latency (millisecond/batch)  :  0.0\n---"));
 }
 
+TEST(EvaluationResult, TakesTheMeanLatencyWhenNoFullBatchWasTimed) {
+  EvaluationResult result;
+  result.batch_size = 512;
+  result.batches = 3;
+  result.warm_up_batches = 1;
+  result.timed_records = 8;
+  result.timed_seconds = 0.5;
+  EXPECT_EQ(result.latency(), 250);
+}
+
+TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
+  EXPECT_EQ(JudgeGate(std::nullopt, 1).verdict, std::nullopt);
+  EXPECT_EQ(JudgeGate(Comparison(), 1).verdict, std::nullopt);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 1).verdict, Verdict::kPass);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 0.001).verdict, Verdict::kFail);
+}
+
+TEST(FurtherMetrics, TellsAKindThatWasGuessed) {
+  EvaluationResult result;
+  result.prediction_kind = "SCORES";
+  EXPECT_EQ(FurtherMetrics(result), "");
+  result.guessed_kind = true;
+  EXPECT_EQ(FurtherMetrics(result),
+            "predictions read as SCORES (a guess: the dataset declares no "
+            "kind)\n");
+}
+
+TEST(FurtherMetrics, TellsOfFilesWhoseRestWasNotRead) {
+  EvaluationResult result;
+  result.bad_records = 3;
+  result.lost_rests = 2;
+  EXPECT_EQ(FurtherMetrics(result),
+            "warning: 3 records could not be read and were left out\n"
+            "warning: the rest of 2 files behind such a record was not read\n");
+}
+
 TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
   EvaluationResult result = PublishedRun(2, 1);
   EXPECT_EQ(FurtherMetrics(result), "");
@@ -143,6 +179,16 @@ TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
             "(record 1234)\n");
 }
 
+TEST(ComparisonText, HasBothThroughputs) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.comparison = Comparison();
+  result.baseline_throughput = 500000;
+  EXPECT_TRUE(absl::StrContains(
+      ComparisonText(result),
+      "  throughput 974400 records/s, the baseline's 500000\n"))
+      << ComparisonText(result);
+}
+
 TEST(ComparisonText, ShowsFullAgreementOnlyWhenItIs) {
   EvaluationResult result;
   result.comparison = Comparison();
@@ -172,18 +218,25 @@ TEST(EvaluationJson, HasEverything) {
   result.metrics->log_loss = 0.5;
   result.baseline = "fp32.pb";
   result.comparison = SmallComparison();
+  result.lost_rests = 1;
+  result.prediction_kind = "PROBABILITIES";
+  result.baseline_throughput = 487200;
+  result.gate = JudgeGate(result.comparison, 0.5);
   EXPECT_EQ(
       EvaluationJson(result),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
-      R"("records": 2000000, "bad_records": 0, "batch_size": 512, )"
+      R"("records": 2000000, "bad_records": 0, "lost_rests": 1, )"
+      R"("batch_size": 512, )"
       R"("batches": 3907, "warm_up_batches": 100, )"
       R"("timed_records": 1948800, "timed_seconds": 2, )"
       R"("records_per_second": 974400, )"
-      R"("milliseconds_per_batch": 0.5254515599343186, "metrics": {)"
+      R"("milliseconds_per_batch": 0.5254515599343186, )"
+      R"("prediction_kind": "PROBABILITIES", "metrics": {)"
       R"("records": 2000000, "correct": 1500000, "accuracy": 0.75, )"
       R"("auc": 0.8125, "auc_max_error": 0, "log_loss": 0.5, "rmse": null, )"
       R"("nan_records": 0, "infinite_records": 0, "improbable_records": 0}, )"
-      R"("baseline": "fp32.pb", "baseline_metrics": null, "comparison": {)"
+      R"("baseline": "fp32.pb", "baseline_metrics": null, )"
+      R"("baseline_records_per_second": 487200, "comparison": {)"
       R"("records": 200000, "accuracy": {"difference_points": -0.016, )"
       R"("interval_95": [-0.0254, -0.0066], "baseline_correct": 151924, )"
       R"("candidate_correct": 151892, "only_baseline_correct": 62, )"
@@ -195,7 +248,8 @@ TEST(EvaluationJson, HasEverything) {
       R"("max": 0.0234, "max_record": 1234}, )"
       R"("baseline_non_finite": {"nan": 0, "infinite": 0, )"
       R"("first_record": null}, "candidate_non_finite": {"nan": 0, )"
-      R"("infinite": 0, "first_record": null}, "lost_values": 0}})"
+      R"("infinite": 0, "first_record": null}, "lost_values": 0}, )"
+      R"("accuracy_gate": {"max_drop_points": 0.5, "verdict": "PASS"}})"
       "\n");
 }
 
@@ -204,7 +258,8 @@ TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
   EXPECT_TRUE(absl::StrContains(
       EvaluationJson(result),
       R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
-      R"("comparison": null})"));
+      R"("baseline_records_per_second": null, "comparison": null, )"
+      R"("accuracy_gate": null})"));
   result.metrics = Metrics();
   result.metrics->rmse = NAN;
   EXPECT_TRUE(absl::StrContains(EvaluationJson(result), R"("rmse": null)"));

@@ -94,7 +94,8 @@ absl::Status CheckNumberLabels(int64_t labels_per_record, int64_t first_record,
     return absl::InvalidArgumentError(
         absl::StrCat("the label of record ",
                      first_record + static_cast<int64_t>(i) / labels_per_record,
-                     " is ", labels[i], ", not a finite number"));
+                     " (counting from 0 over all files) is ", labels[i],
+                     ", not a finite number"));
   }
   return absl::OkStatus();
 }
@@ -177,9 +178,10 @@ absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
       continue;
     }
     return absl::InvalidArgumentError(absl::StrCat(
-        "the label of record ", first_record + static_cast<int64_t>(i), " is ",
-        label, "; the prediction has ", classes,
-        " classes, so labels must be whole numbers from 0 to ", classes - 1));
+        "the label of record ", first_record + static_cast<int64_t>(i),
+        " (counting from 0 over all files) is ", label, "; the prediction has ",
+        classes, " classes, so labels must be whole numbers from 0 to ",
+        classes - 1));
   }
   return absl::OkStatus();
 }

@@ -208,16 +208,18 @@ TEST(MetricAccumulator, HasARmseOfNanWhenAPredictionIs) {
 TEST(MetricAccumulator, NamesTheRecordOfABadLabel) {
   const std::vector<float> predictions = {0.5f, 0.5f, 0.5f, 0.5f};
   EXPECT_EQ(ErrorOf(Probabilities(2), 1000, predictions, {1, 7}),
-            "the label of record 1001 is 7; the prediction has 2 classes, so "
-            "labels must be whole numbers from 0 to 1");
+            "the label of record 1001 (counting from 0 over all files) is 7; "
+            "the prediction has 2 classes, so labels must be whole numbers "
+            "from 0 to 1");
   for (const double label : {-1.0, 0.5, 2.0, 1e300, static_cast<double>(NAN)}) {
     EXPECT_NE(ErrorOf(Probabilities(2), 5, predictions, {0, label})
-                  .find("the label of record 6 is "),
+                  .find("the label of record 6 ("),
               std::string::npos)
         << label;
   }
   EXPECT_EQ(ErrorOf(Value(2), 5, predictions, {0, 1, NAN, 0}),
-            "the label of record 6 is nan, not a finite number");
+            "the label of record 6 (counting from 0 over all files) is nan, "
+            "not a finite number");
 }
 
 TEST(MetricAccumulator, CountsNothingOfABatchWithABadLabel) {

@@ -1,5 +1,6 @@
 #include "runtime/prediction.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -27,18 +28,29 @@ void Append(const Tensor& tensor, std::vector<To>* values) {
   }
 }
 
-// Whether each record's values are probabilities that sum to 1.
+// How far the sum of probabilities in low precision may be from 1.
+constexpr double kSumTolerance = 1e-2;
+
+bool IsFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// Whether each record's values are probabilities that sum to 1. Records with a
+// NaN or infinite value say nothing about that: they are a damaged graph's.
 bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
   std::vector<float> buffer;
   const auto values = FloatValues(prediction, &buffer);
   if (!values.ok()) return false;
   for (size_t i = 0; i < values->size(); i += values_per_record) {
+    const auto record = values->subspan(i, values_per_record);
+    if (!IsFinite(record)) continue;
     double sum = 0;
-    for (float value : values->subspan(i, values_per_record)) {
+    for (const float value : record) {
       if (!(value >= 0 && value <= 1)) return false;
       sum += value;
     }
-    if (std::abs(sum - 1) > 1e-3) return false;
+    if (std::abs(sum - 1) > kSumTolerance) return false;
   }
   return true;
 }
@@ -95,6 +107,20 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
   return format;
 }
 
+PredictionSpec::Kind DeclaredKind(PredictionKind kind) {
+  switch (kind) {
+    case PredictionKind::kProbabilities:
+      return PredictionSpec::PROBABILITIES;
+    case PredictionKind::kScores:
+      return PredictionSpec::SCORES;
+    case PredictionKind::kProbability:
+      return PredictionSpec::PROBABILITY;
+    case PredictionKind::kValue:
+      return PredictionSpec::VALUE;
+  }
+  return PredictionSpec::KIND_AUTO;
+}
+
 absl::StatusOr<absl::Span<const float>> FloatValues(
     const Tensor& tensor, std::vector<float>* buffer) {
   buffer->clear();
@@ -128,6 +154,12 @@ absl::StatusOr<std::vector<double>> LabelValues(const Tensor& labels) {
       break;
     case tensorflow::DT_INT32:
       Append<int32_t>(labels, &values);
+      break;
+    case tensorflow::DT_INT8:
+      Append<int8_t>(labels, &values);
+      break;
+    case tensorflow::DT_UINT8:
+      Append<uint8_t>(labels, &values);
       break;
     case tensorflow::DT_BOOL:
       Append<bool>(labels, &values);

@@ -17,11 +17,15 @@
 namespace requant {
 
 // How to read a prediction tensor of `records` records, by what the dataset
-// declares and by the tensor's shape. The error names `tensor_name`.
+// declares and by the tensor's shape, or by its values where the dataset leaves
+// that open (PredictionSpec::KIND_AUTO). The error names `tensor_name`.
 absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                           const std::string& tensor_name,
                                           const tensorflow::Tensor& prediction,
                                           int64_t records);
+
+// How a dataset declares this kind.
+PredictionSpec::Kind DeclaredKind(PredictionKind kind);
 
 // The values of a tensor of any floating-point type. `buffer` holds them when
 // they had to be converted.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
 #include "tensorflow/core/framework/tensor.h"
@@ -34,6 +35,31 @@ TEST(FormatOf, TellsProbabilitiesFromScoresByTheirSum) {
             PredictionKind::kScores);
   EXPECT_EQ(FormatOf({}, "p:0", Floats({1, 2}, {-1, 2}), 1)->kind,
             PredictionKind::kScores);
+}
+
+TEST(FormatOf, GuessesByRecordsWithoutNanOrInfiniteValues) {
+  EXPECT_EQ(
+      FormatOf({}, "p:0", Floats({3, 2}, {NAN, .8, .5, .5, 0, INFINITY}), 3)
+          ->kind,
+      PredictionKind::kProbabilities);
+  EXPECT_EQ(FormatOf({}, "p:0", Floats({2, 2}, {NAN, .8, 3, -2}), 2)->kind,
+            PredictionKind::kScores);
+}
+
+TEST(FormatOf, TakesRoundedProbabilitiesForWhatTheyAre) {
+  EXPECT_EQ(FormatOf({}, "p:0", Floats({1, 2}, {.502, .5}), 1)->kind,
+            PredictionKind::kProbabilities);
+}
+
+TEST(DeclaredKind, IsWhatFormatOfTakes) {
+  for (const auto kind : {PredictionSpec::PROBABILITIES, PredictionSpec::SCORES,
+                          PredictionSpec::VALUE}) {
+    PredictionSpec spec;
+    spec.set_kind(kind);
+    EXPECT_EQ(
+        DeclaredKind(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1)->kind),
+        kind);
+  }
 }
 
 TEST(FormatOf, FollowsTheDeclaration) {

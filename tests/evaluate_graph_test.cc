@@ -52,8 +52,8 @@ std::string Undecided() {
 }
 
 // Reads numbers from a text file, two at a time, and predicts [1 - x, x]; a
-// label is whether its number is above 0.6.
-std::string GraphWithItsOwnData() {
+// label is whether its number is above `limit`.
+std::string GraphWithItsOwnData(float limit = 0.6) {
   const AttributeText types = {"output_types", "list { type: DT_STRING }"};
   const AttributeText shapes = {"output_shapes",
                                 "list { shape { dim { size: -1 } } }"};
@@ -79,7 +79,7 @@ std::string GraphWithItsOwnData() {
       Node("next", "IteratorGetNext", {"iterator"}, {types, shapes}),
       Node("number", "StringToNumber", {"next"},
            {{"out_type", "type: DT_FLOAT"}}),
-      FloatConst("limit", {}, {0.6}),
+      FloatConst("limit", {}, {limit}),
       Node("label", "Greater", {"number", "limit"}, {kFloat}),
       IntConst("axis", {}, {1}),
       Node("x", "ExpandDims", {"number", "axis"},
@@ -191,6 +191,67 @@ TEST_F(EvaluateGraphTest, ExitsWith3WhenAccuracyCertainlyDrops) {
             0);
 }
 
+TEST_F(EvaluateGraphTest, FailsWhenTheGateHasNoAccuracyToJudge) {
+  folder_.Write("data.textproto", R"pb(
+    csv { files: "data.csv" }
+    input { feature: "x" placeholder: "x" dtype: "float" shape: 1 }
+    prediction { tensor: "predict" }
+  )pb");
+  const ProgramRun run =
+      Evaluate("two.pbtxt", {"--baseline=" + folder_.Path("two.pbtxt"),
+                             "--max_accuracy_drop=1", "--format=json"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("has no accuracy to judge"));
+  EXPECT_THAT(run.out, HasSubstr("\"verdict\": null"));
+}
+
+TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
+  // Doubled, the values do not sum to 1.
+  WriteGraphFile(
+      "double.pbtxt",
+      absl::StrCat(TwoClasses(),
+                   Node("twice", "AddV2", {"predict", "predict"}, {kFloat})));
+  folder_.Write("data.csv", "x,label\n0.9,1\n");
+  WriteGraphFile("single.pbtxt",
+                 absl::StrCat(TwoClasses(), Node("twice", "Identity",
+                                                 {"predict"}, {kFloat})));
+  const ProgramRun run = Evaluate(
+      "single.pbtxt",
+      {"--baseline=" + folder_.Path("double.pbtxt"), "--output=twice"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error,
+              AllOf(HasSubstr("single.pbtxt look like PROBABILITIES"),
+                    HasSubstr("double.pbtxt like SCORES"),
+                    HasSubstr("prediction { kind: ... }")));
+}
+
+TEST_F(EvaluateGraphTest, PassesOnNamesThatAreNotUtf8) {
+  const ProgramRun no_graph = Evaluate("g\xff.pbtxt");
+  EXPECT_EQ(no_graph.exit_code, 1);
+  EXPECT_THAT(no_graph.error,
+              AllOf(HasSubstr("g\xff.pbtxt"), Not(HasSubstr("worker"))));
+  folder_.Write("data.csv", "x\xff,label\n0.9,1\n");
+  const ProgramRun no_column = Evaluate("two.pbtxt");
+  EXPECT_EQ(no_column.exit_code, 1);
+  EXPECT_THAT(no_column.error, AllOf(HasSubstr("has no column \"x\""),
+                                     Not(HasSubstr("worker"))));
+  for (const ProgramRun& run : {no_graph, no_column}) {
+    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1)
+        << run.error;
+  }
+}
+
+TEST_F(EvaluateGraphTest, NamesTheFirstBadRecordsAndCountsTheRest) {
+  std::string rows = "x,label\n0.9,1\n";
+  for (int i = 0; i < 12; ++i) absl::StrAppend(&rows, "oops,0\n");
+  folder_.Write("data.csv", rows);
+  const ProgramRun run = Evaluate("two.pbtxt", {"--max_bad_records=20"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.error,
+              AllOf(HasSubstr("data.csv:12: "), Not(HasSubstr("data.csv:13: ")),
+                    HasSubstr("12 bad records in all")));
+}
+
 TEST_F(EvaluateGraphTest, SkipsSoManyBadRecordsAndNamesThem) {
   folder_.Write("data.csv", "x,label\n0.9,1\noops,0\n0.2,0\n");
   const ProgramRun refused = Evaluate("two.pbtxt");
@@ -218,6 +279,10 @@ TEST_F(EvaluateGraphTest, ExplainsADatasetThatDoesNotFitTheGraph) {
 TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {
   EXPECT_EQ(Evaluate("two.pbtxt", {"--batch_size=0"}).exit_code, 2);
   EXPECT_EQ(Evaluate("two.pbtxt", {"--max_accuracy_drop=1"}).exit_code, 2);
+  EXPECT_EQ(Evaluate("two.pbtxt", {"--baseline=" + folder_.Path("two.pbtxt"),
+                                   "--max_accuracy_drop=nan"})
+                .exit_code,
+            2);
   EXPECT_EQ(Evaluate("two.pbtxt", {"--memory_limit=lots"}).exit_code, 2);
   EXPECT_EQ(Evaluate("two.pbtxt", {"--format=xml"}).exit_code, 2);
   EXPECT_EQ(RunProgram(kEvaluateGraph, {"--graph=a.pb"}).exit_code, 2);
@@ -237,28 +302,59 @@ TEST_F(EvaluateGraphTest, KeepsTheLogThatIsAskedFor) {
   EXPECT_THAT(folder_.Read("said.log"), HasSubstr("__min:[[0.9][0.8]"));
 }
 
-TEST_F(EvaluateGraphTest, RunsAGraphThatReadsItsOwnData) {
-  WriteGraphFile("own.pbtxt", GraphWithItsOwnData());
-  folder_.Write("a.txt", "0.9\n0.55\n0.1\n");
-  folder_.Write("b.txt", "0.2\n");
-  folder_.Write("data.textproto", R"pb(
-    in_graph {
-      files: "a.txt"
-      files: "b.txt"
-      file_name: "file"
-      initializer: "start"
-      label_tensor: "label"
-    }
-    prediction { tensor: "predict" }
-  )pb");
+class OwnDataTest : public EvaluateGraphTest {
+ protected:
+  OwnDataTest() {
+    WriteGraphFile("own.pbtxt", GraphWithItsOwnData());
+    folder_.Write("a.txt", "0.9\n0.55\n0.1\n");
+    folder_.Write("b.txt", "0.2\n");
+    folder_.Write("data.textproto", R"pb(
+      in_graph {
+        files: "a.txt"
+        files: "b.txt"
+        file_name: "file"
+        initializer: "start"
+        label_tensor: "label"
+      }
+      prediction { tensor: "predict" }
+    )pb");
+  }
+};
+
+TEST_F(OwnDataTest, IsReadByTheGraph) {
   const ProgramRun run =
       Evaluate("own.pbtxt", {"--baseline=" + folder_.Path("own.pbtxt")});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   // 0.55 is predicted as class 1 and is none.
   EXPECT_THAT(run.out, AllOf(HasSubstr("Total test records           :  4\n"),
+                             HasSubstr("Batch size is                :  2\n"),
                              HasSubstr("Number of batches            :  3\n"),
                              HasSubstr("No of correct predicitons    :  3\n"),
                              HasSubstr("agreement 100")));
+}
+
+TEST_F(OwnDataTest, EndsAtTheRecordsAskedForWithinABatch) {
+  const ProgramRun run = Evaluate("own.pbtxt", {"--records=1"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Total test records           :  1\n"),
+                             HasSubstr("Batch size is                :  2\n"),
+                             HasSubstr("No of correct predicitons    :  1\n")));
+}
+
+TEST_F(OwnDataTest, RefusesFlagsThatHaveNoEffectOnIt) {
+  for (const char* flag : {"--batch_size=7", "--max_bad_records=1"}) {
+    const ProgramRun run = Evaluate("own.pbtxt", {flag});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.error, HasSubstr("have no effect"));
+  }
+}
+
+TEST_F(OwnDataTest, HasToHaveTheLabelsOfTheBaseline) {
+  WriteGraphFile("other.pbtxt", GraphWithItsOwnData(0.5));
+  const ProgramRun run =
+      Evaluate("own.pbtxt", {"--baseline=" + folder_.Path("other.pbtxt")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("read different labels from "));
 }
 
 // Graphs of tests/data/hostile, which take four numbers per record.

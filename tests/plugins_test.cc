@@ -178,7 +178,7 @@ TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "");
 }
 
-// The five quantization transforms, linked into the program and from a plugin
+// Our transforms, linked into the program and from a plugin
 // in a program that has none of them, give the same bytes.
 TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
   const std::string log =
