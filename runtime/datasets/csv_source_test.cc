@@ -53,9 +53,8 @@ TEST(Csv, FindsColumnsByTheNamesInTheFirstLine) {
 }
 
 TEST(Csv, PassesOverAFirstLineThatRepeatsTheGivenNames) {
-  const ReadResult result =
-      ReadCsv({"n,s\r\n1,a\n", "n,s\n2,b\nn,s\n", "n,s"}, kNumberAndText,
-              "columns: ['n', 's']");
+  const ReadResult result = ReadCsv({"n,s\r\n1,a\n", "n,s\n2,b\nn,s\n", "n,s"},
+                                    kNumberAndText, "columns: ['n', 's']");
   EXPECT_EQ(result.Values(0), (Strings{"1", "2"}));
   EXPECT_EQ(result.bad_messages,
             Strings{"1.csv:3: column \"n\" has \"n\", which is no float"});
