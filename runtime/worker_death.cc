@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -51,6 +52,12 @@ bool WasKilledFromOutside(const ChildResult& result) {
          !result.over_memory;
 }
 
+// At its memory limit a process may also be refused more memory, and give up.
+bool WasRefusedMemory(const WorkerDeath& death, std::string_view last_words) {
+  return death.result.signal == SIGABRT && death.options.memory_bytes > 0 &&
+         absl::StrContains(last_words, "std::bad_alloc");
+}
+
 std::string LimitHint(const ChildResult& result) {
   if (result.timed_out) return " (--timeout sets the limit)";
   if (result.stalled) return " (--stall_timeout sets the limit)";
@@ -62,7 +69,12 @@ std::string LimitHint(const ChildResult& result) {
 
 std::string ExplainDeath(const WorkerDeath& death,
                          const std::function<CpuFeatures()>& probe) {
-  const ChildResult& result = death.result;
+  ChildResult result = death.result;
+  std::string last = LastWords(death.log_tail);
+  if (WasRefusedMemory(death, last)) {
+    result.over_memory = true;
+    last.clear();
+  }
   std::string sentence =
       absl::StrCat(death.activity, " failed: the worker process ",
                    DescribeEnd(result, death.options), LimitHint(result));
@@ -74,7 +86,6 @@ std::string ExplainDeath(const WorkerDeath& death,
                     result.peak_memory_bytes / 1'000'000,
                     " MB at most: a smaller --batch_size may help");
   }
-  const std::string last = LastWords(death.log_tail);
   if (!last.empty()) absl::StrAppend(&sentence, "; its last words: ", last);
   if (death.log_path.empty()) return sentence;
   return absl::StrCat(sentence, "; its log: ", death.log_path);

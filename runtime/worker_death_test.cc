@@ -62,6 +62,18 @@ TEST(ExplainDeath, NamesTheFlagOfTheLimitThatWasHit) {
               HasSubstr("after 5 s without progress (--stall_timeout"));
 }
 
+TEST(ExplainDeath, KnowsThatAWorkerWasRefusedMemory) {
+  WorkerDeath death = DeathBy(SIGABRT);
+  death.log_tail =
+      "terminate called after throwing an instance of 'std::bad_alloc'\n";
+  death.options.memory_bytes = 2'000'000'000;
+  EXPECT_THAT(ExplainDeath(death),
+              AllOf(HasSubstr("used more than 2.0 GB of memory"),
+                    Not(HasSubstr("last words"))));
+  death.options.memory_bytes = 0;
+  EXPECT_THAT(ExplainDeath(death), HasSubstr("std::bad_alloc"));
+}
+
 TEST(LastWords, PrefersAFailedCheckToTheLinesBehindIt) {
   EXPECT_EQ(LastWords("hello\nF0 x.cc:1] Check failed: a == b\n*** trace\n"),
             "Check failed: a == b");

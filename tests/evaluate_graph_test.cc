@@ -446,9 +446,9 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
 }
 
 bool IsAlive(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string stat{std::istreambuf_iterator<char>(file), {}};
-  return !stat.empty() && !absl::StrContains(stat, ") Z ");
+  // Unreadable once the process is gone, even in the middle of reading.
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  return stat.ok() && !stat->empty() && !absl::StrContains(*stat, ") Z ");
 }
 
 // Starts an evaluation that never ends and returns it with its worker.
