@@ -21,6 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/cpu.h"
 #include "base/flags.h"
 #include "base/machine.h"
@@ -83,11 +84,15 @@ absl::Status Interrupted(int signal) {
   return status;
 }
 
-absl::Status StatusOf(const Failure& failure) {
-  const auto code = static_cast<absl::StatusCode>(failure.code());
+absl::Status StatusOf(const Failure& failure, int64_t memory_limit) {
+  auto code = static_cast<absl::StatusCode>(failure.code());
+  if (code == absl::StatusCode::kOk) code = absl::StatusCode::kUnknown;
+  if (code != absl::StatusCode::kResourceExhausted || memory_limit <= 0) {
+    return absl::Status(code, failure.message());
+  }
   return absl::Status(
-      code == absl::StatusCode::kOk ? absl::StatusCode::kUnknown : code,
-      failure.message());
+      code, absl::StrFormat("%s; its limit is %.1f GB (--memory_limit sets it)",
+                            failure.message(), memory_limit / 1e9));
 }
 
 int64_t DefaultMemoryLimit() {
@@ -147,7 +152,7 @@ absl::StatusOr<JobResult> RunInWorker(
   if (result.interrupted_by != 0) return Interrupted(result.interrupted_by);
   if (last.has_value() && result.exit_code == 0) {
     if (last->has_result()) return last->result();
-    return StatusOf(last->failure());
+    return StatusOf(last->failure(), child.memory_bytes);
   }
   const std::string tail = Tail(log);
   log.temporary &= tail.empty();

@@ -28,6 +28,7 @@ namespace requant {
 namespace {
 
 using testing::AllOf;
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::MatchesRegex;
 using testing::Not;
@@ -426,7 +427,9 @@ TEST_F(HostileGraphTest, StopsAGraphThatNeverEnds) {
 
 TEST_F(HostileGraphTest, StopsAGraphThatEatsMemory) {
   EXPECT_THAT(FailureOf("memory_loop.pbtxt", {"--memory_limit=1G"}),
-              AllOf(HasSubstr("used more than 1.0 GB of memory"),
+              AllOf(AnyOf(HasSubstr("used more than 1.0 GB of memory"),
+                          // TensorFlow may be refused memory before.
+                          HasSubstr("OOM when allocating")),
                     HasSubstr("--memory_limit")));
 }
 
