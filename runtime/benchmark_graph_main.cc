@@ -17,7 +17,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "runtime/benchmark_report.h"
-#include "runtime/datasets/dataset_spec.h"
+#include "runtime/job_inputs.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
 #include "runtime/worker_flags.h"
@@ -139,34 +139,17 @@ std::string UsageError(const std::vector<std::string>& positional) {
   return "";
 }
 
-absl::StatusOr<DatasetSpec> DatasetFromFlags(const std::string& path) {
-  REQUANT_ASSIGN_OR_RETURN(DatasetSpec dataset,
-                           ReadDatasetSpec(path, SplitList(FLAGS_data)));
-  if (!FLAGS_output.empty()) {
-    dataset.mutable_prediction()->set_tensor(FLAGS_output);
-  }
-  if (dataset.prediction().tensor().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path,
-                     " names no prediction to compute: add "
-                     "prediction { tensor: \"...\" } or give --output"));
-  }
-  return dataset;
-}
-
 absl::Status AddEntries(BenchmarkJob* job) {
   const std::vector<std::string> graphs = SplitList(FLAGS_graph);
   const std::vector<std::string> datasets = SplitList(FLAGS_dataset);
   for (size_t i = 0; i < graphs.size(); ++i) {
     BenchmarkEntry& entry = *job->add_entry();
-    entry.mutable_model()->set_path(graphs[i]);
-    for (const std::string& tag : SplitList(FLAGS_saved_model_tags)) {
-      entry.mutable_model()->add_tags(tag);
-    }
-    entry.mutable_model()->set_signature(FLAGS_signature);
+    *entry.mutable_model() =
+        MakeModelSpec(graphs[i], FLAGS_saved_model_tags, FLAGS_signature);
     entry.set_dataset_name(datasets[datasets.size() == 1 ? 0 : i]);
     REQUANT_ASSIGN_OR_RETURN(*entry.mutable_dataset(),
-                             DatasetFromFlags(entry.dataset_name()));
+                             ReadJobDataset(entry.dataset_name(), FLAGS_data,
+                                            FLAGS_output, "compute"));
   }
   return absl::OkStatus();
 }

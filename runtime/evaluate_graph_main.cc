@@ -16,13 +16,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "base/flags.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
-#include "runtime/datasets/dataset_spec.h"
 #include "runtime/evaluation_message.h"
 #include "runtime/evaluation_report.h"
+#include "runtime/job_inputs.h"
 #include "runtime/paired_comparison.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
@@ -122,31 +121,14 @@ std::string UsageError(const std::vector<std::string>& positional) {
 }
 
 ModelSpec ModelFromFlags(const std::string& path) {
-  ModelSpec model;
-  model.set_path(path);
-  for (const auto tag :
-       absl::StrSplit(FLAGS_saved_model_tags, ',', absl::SkipEmpty())) {
-    model.add_tags(std::string(tag));
-  }
-  model.set_signature(FLAGS_signature);
-  return model;
+  return MakeModelSpec(path, FLAGS_saved_model_tags, FLAGS_signature);
 }
 
 absl::StatusOr<EvaluateJob> JobFromFlags() {
   EvaluateJob job;
-  const std::vector<std::string> files =
-      absl::StrSplit(FLAGS_data, ',', absl::SkipEmpty());
-  REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(),
-                           ReadDatasetSpec(FLAGS_dataset, files));
-  if (!FLAGS_output.empty()) {
-    job.mutable_dataset()->mutable_prediction()->set_tensor(FLAGS_output);
-  }
-  if (job.dataset().prediction().tensor().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(FLAGS_dataset,
-                     " names no prediction to score: add "
-                     "prediction { tensor: \"…\" } or give --output"));
-  }
+  REQUANT_ASSIGN_OR_RETURN(
+      *job.mutable_dataset(),
+      ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score"));
   if (job.dataset().has_in_graph() &&
       (FLAGS_batch_size != kDefaultBatchSize || FLAGS_max_bad_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
