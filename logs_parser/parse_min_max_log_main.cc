@@ -19,7 +19,7 @@
 #include "base/flags.h"
 #include "base/status_macros.h"
 #include "logs_parser/log_parser.h"
-#include "logs_parser/range_drift.h"
+#include "logs_parser/range_choice.h"
 #include "logs_parser/range_report.h"
 #include "logs_parser/range_table.h"
 

@@ -9,6 +9,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_format.h"
+#include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
@@ -49,22 +50,6 @@ std::optional<Drift> SideDrift(
 }
 
 }  // namespace
-
-float RangeChoice::Width() const {
-  return std::max(0.0f, max.value_or(0)) - std::min(0.0f, min.value_or(0));
-}
-
-RangeChoice ChooseRange(const RangeEntry& entry,
-                        const Percentiles& percentiles) {
-  RangeChoice choice;
-  if (!entry.mins.empty()) {
-    choice.min = LowerPercentile(entry.mins, percentiles.min);
-  }
-  if (!entry.maxs.empty()) {
-    choice.max = UpperPercentile(entry.maxs, percentiles.max);
-  }
-  return choice;
-}
 
 std::vector<Drift> FindDrift(const RangeEntry& entry,
                              const Percentiles& percentiles) {

@@ -4,31 +4,14 @@
 // Whether enough was observed: a range that still moves at the end of a log
 // will be exceeded by the next batches.
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
-
-struct Percentiles {
-  float min = 5;
-  float max = 5;
-};
-
-// What the freeze transforms take for an entry; unset where it has no values.
-struct RangeChoice {
-  std::optional<float> min;
-  std::optional<float> max;
-
-  // From zero or the min, to zero or the max: a quantized range includes zero.
-  float Width() const;
-};
-
-RangeChoice ChooseRange(const RangeEntry& entry,
-                        const Percentiles& percentiles);
 
 // With fewer values nothing is said about drift.
 inline constexpr int kMinValuesForDrift = 8;

@@ -19,15 +19,6 @@ RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
   return entry;
 }
 
-TEST(ChooseRange, LeavesOutASideWithoutValues) {
-  RangeEntry entry;
-  entry.AddMin(-2, {"log", 1});
-  const RangeChoice choice = ChooseRange(entry, {});
-  EXPECT_EQ(choice.min, -2);
-  EXPECT_FALSE(choice.max.has_value());
-  EXPECT_EQ(choice.Width(), 2);
-}
-
 TEST(FindDrift, IsSilentOnAConstantRange) {
   EXPECT_TRUE(FindDrift(WithMaxs(100, [](int) { return 3; }), {}).empty());
 }

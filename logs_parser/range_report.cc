@@ -14,6 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/json.h"
 #include "logs_parser/log_parser.h"
+#include "logs_parser/range_choice.h"
 #include "logs_parser/range_drift.h"
 #include "logs_parser/range_table.h"
 

@@ -21,7 +21,11 @@ namespace requant {
 namespace {
 
 constexpr char kFormat[] = "requant.RangeTable";
-constexpr int kVersion = 1;
+// Tables without anything of a calibration are still written as version 1.
+constexpr int kLogVersion = 1;
+constexpr int kVersion = 2;
+// Sums of thousands of counts do not overflow.
+constexpr int64_t kMaxCount = int64_t{1} << 52;
 // The limit of a protobuf message.
 constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
 
@@ -38,6 +42,22 @@ RangeFault FaultFromProto(const RangeFaultProto& proto) {
   return {proto.count(), proto.first_place()};
 }
 
+void HistogramToProto(const ValueHistogram& histogram,
+                      ValueHistogramProto* proto) {
+  proto->set_zeros(histogram.zeros());
+  proto->set_exponent(histogram.exponent());
+  proto->set_first_bucket(histogram.first_bucket());
+  proto->mutable_counts()->Add(histogram.counts().begin(),
+                               histogram.counts().end());
+}
+
+absl::StatusOr<ValueHistogram> HistogramFromProto(
+    const ValueHistogramProto& proto) {
+  return ValueHistogram::Restore(
+      proto.zeros(), proto.exponent(), proto.first_bucket(),
+      std::vector<int64_t>(proto.counts().begin(), proto.counts().end()));
+}
+
 void EntryToProto(const RangeKey& key, const RangeEntry& entry,
                   RangeEntryProto* proto) {
   proto->set_node(key.first);
@@ -51,8 +71,17 @@ void EntryToProto(const RangeKey& key, const RangeEntry& entry,
   if (entry.inverted.count > 0) {
     FaultToProto(entry.inverted, proto->mutable_inverted());
   }
+  proto->set_records(entry.records);
+  if (entry.histogram.has_value()) {
+    HistogramToProto(*entry.histogram, proto->mutable_histogram());
+  }
+  proto->mutable_channel_mins()->Add(entry.channel_mins.begin(),
+                                     entry.channel_mins.end());
+  proto->mutable_channel_maxs()->Add(entry.channel_maxs.begin(),
+                                     entry.channel_maxs.end());
 }
 
+// Without the histogram, which may be damaged.
 RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   RangeEntry entry;
   entry.count = proto.count();
@@ -60,12 +89,24 @@ RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   entry.maxs.assign(proto.maxs().begin(), proto.maxs().end());
   entry.not_finite = FaultFromProto(proto.not_finite());
   entry.inverted = FaultFromProto(proto.inverted());
+  entry.records = proto.records();
+  entry.channel_mins.assign(proto.channel_mins().begin(),
+                            proto.channel_mins().end());
+  entry.channel_maxs.assign(proto.channel_maxs().begin(),
+                            proto.channel_maxs().end());
   return entry;
 }
 
 bool AllFinite(const std::vector<float>& values) {
   return std::all_of(values.begin(), values.end(),
                      [](float value) { return std::isfinite(value); });
+}
+
+bool IsCount(int64_t count) { return count >= 0 && count <= kMaxCount; }
+
+// Of every channel of an entry.
+bool IsRange(float min, float max) {
+  return std::isfinite(min) && std::isfinite(max) && min <= max;
 }
 
 // What is wrong with an entry that was read, or "".
@@ -76,28 +117,58 @@ std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
   if (!AllFinite(entry.mins) || !AllFinite(entry.maxs)) {
     return "a value that is not finite";
   }
-  if (entry.count < 0 || entry.not_finite.count < 0 ||
-      entry.inverted.count < 0 || entry.inverted.count > entry.count ||
+  if (!IsCount(entry.count) || !IsCount(entry.not_finite.count) ||
+      !IsCount(entry.inverted.count) || !IsCount(entry.records) ||
+      entry.inverted.count > entry.count ||
       values > static_cast<size_t>(entry.count)) {
     return "counts that do not fit its values";
+  }
+  if (entry.channel_mins.size() != entry.channel_maxs.size() ||
+      entry.channel_mins.size() > kMostChannels ||
+      !std::equal(entry.channel_mins.begin(), entry.channel_mins.end(),
+                  entry.channel_maxs.begin(), IsRange)) {
+    return "channels without a range";
   }
   return "";
 }
 
-absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
-                                          const std::string& file) {
+// Whether an entry has what a log does not tell.
+bool IsOfCalibration(const RangeEntry& entry) {
+  return entry.records > 0 || entry.histogram.has_value() ||
+         !entry.channel_mins.empty();
+}
+
+int VersionOf(const RangeTable& table) {
+  const auto& entries = table.entries();
+  const bool calibrated = std::any_of(
+      entries.begin(), entries.end(),
+      [](const auto& item) { return IsOfCalibration(item.second); });
+  return calibrated || !table.made_from().empty() ? kVersion : kLogVersion;
+}
+
+absl::Status CheckWhole(const RangeTableProto& proto, const std::string& file) {
   if (proto.version() > kVersion) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(file, " is a RangeTable of version ", proto.version(),
-                     ", and this program reads version ", kVersion,
-                     ": parse the log again, or use a newer requant"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        file, " is a RangeTable of version ", proto.version(),
+        ", and this program reads versions up to ", kVersion,
+        ": parse the log or calibrate again, or use a newer requant"));
   }
-  if (proto.version() < kVersion ||
+  if (proto.version() < kLogVersion ||
       proto.entry_count() != proto.entries_size()) {
     return absl::DataLossError(absl::StrCat(
         file, " is cut short: it has ", proto.entries_size(), " entries of ",
-        proto.entry_count(), "; parse the log again"));
+        proto.entry_count(), "; parse the log or calibrate again"));
   }
+  if (proto.version() > kLogVersion && !proto.has_calibration()) {
+    return absl::DataLossError(absl::StrCat(
+        file, " is cut short: its end is missing; calibrate again"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
+                                          const std::string& file) {
+  REQUANT_RETURN_IF_ERROR(CheckWhole(proto, file));
   RangeTable table;
   for (const RangeEntryProto& entry_proto : proto.entries()) {
     const RangeKey key(entry_proto.node(), entry_proto.output());
@@ -106,14 +177,39 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
     if (problem.empty() && table.Find(key.first, key.second) != nullptr) {
       problem = "the same output twice";
     }
+    if (entry_proto.has_histogram()) {
+      auto histogram = HistogramFromProto(entry_proto.histogram());
+      if (histogram.ok()) {
+        entry.histogram = *std::move(histogram);
+      } else if (problem.empty()) {
+        problem = "a histogram that is none";
+      }
+    }
     if (!problem.empty()) {
       return absl::DataLossError(absl::StrCat(file, " is damaged: it has ",
                                               problem, " (node \"", key.first,
-                                              "\"); parse the log again"));
+                                              "\"); parse the log or "
+                                              "calibrate again"));
     }
     table.FindOrAdd(key.first, key.second) = std::move(entry);
   }
+  table.set_made_from(proto.calibration().made_from());
   return table;
+}
+
+// Widens each channel's range to the other's. Different numbers of channels
+// leave none.
+void MergeChannels(const RangeEntry& other, RangeEntry* entry) {
+  if (other.channel_mins.size() != entry->channel_mins.size()) {
+    entry->channel_mins.clear();
+    entry->channel_maxs.clear();
+  }
+  for (size_t i = 0; i < entry->channel_mins.size(); ++i) {
+    float& min = entry->channel_mins[i];
+    float& max = entry->channel_maxs[i];
+    min = std::min(min, other.channel_mins[i]);
+    max = std::max(max, other.channel_maxs[i]);
+  }
 }
 
 // The k-th smallest value, where k is `index` clamped to the values there are.
@@ -131,6 +227,11 @@ float Select(std::vector<float> values, float index) {
 
 void RangeFault::Add(const Place& place) {
   if (count++ == 0) first_place = absl::StrCat(place.file, ":", place.line);
+}
+
+void RangeFault::Add(int64_t added, const std::string& place) {
+  if (count == 0 && added > 0) first_place = place;
+  count += added;
 }
 
 void RangeFault::Merge(const RangeFault& other) {
@@ -164,6 +265,19 @@ void RangeEntry::AddRange(float min, float max, const Place& place) {
 }
 
 void RangeEntry::Merge(const RangeEntry& other) {
+  if (other.count == 0) return;
+  if (count == 0) {
+    *this = other;
+    return;
+  }
+  const bool both_know = records > 0 && other.records > 0;
+  records = both_know ? records + other.records : 0;
+  if (histogram.has_value() && other.histogram.has_value()) {
+    histogram->Merge(*other.histogram);
+  } else {
+    histogram.reset();
+  }
+  MergeChannels(other, this);
   count += other.count;
   Append(other.mins, &mins);
   Append(other.maxs, &maxs);
@@ -187,20 +301,24 @@ void RangeTable::Merge(const RangeTable& other) {
   for (const auto& [key, entry] : other.entries()) {
     FindOrAdd(key.first, key.second).Merge(entry);
   }
+  made_from_.clear();
 }
 
 absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
   RangeTableProto proto;
   proto.set_format(kFormat);
-  proto.set_version(kVersion);
+  proto.set_version(VersionOf(table));
   proto.set_entry_count(table.entries().size());
   for (const auto& [key, entry] : table.entries()) {
     EntryToProto(key, entry, proto.add_entries());
   }
+  if (proto.version() > kLogVersion) {
+    proto.mutable_calibration()->set_made_from(table.made_from());
+  }
   if (proto.ByteSizeLong() > kMaxBytes) {
     return absl::ResourceExhaustedError(
-        "a RangeTable file holds at most 2 GB (500 million values): log fewer "
-        "batches or nodes");
+        "a RangeTable file holds at most 2 GB (500 million values): observe "
+        "fewer batches or nodes");
   }
   return proto.SerializeAsString();
 }
@@ -211,14 +329,14 @@ absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
     return absl::InvalidArgumentError(absl::StrCat(
         file,
         " is not a RangeTable file: expected one that parse_min_max_log "
-        "--output wrote"));
+        "--output or requant calibrate wrote"));
   }
   RangeTableProto proto;
   if (!proto.ParseFromString(contents) || proto.format() != kFormat) {
     return absl::DataLossError(
         absl::StrCat(file,
                      " is damaged: it does not decode as a RangeTable; "
-                     "parse the log again"));
+                     "parse the log or calibrate again"));
   }
   return TableFromProto(proto, file);
 }

@@ -4,8 +4,10 @@
 // The one type for observed ranges. A parsed log and a calibration run both
 // yield a RangeTable, and the freeze transforms consume only that.
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "logs_parser/value_histogram.h"
 
 namespace requant {
 
@@ -29,6 +32,8 @@ struct RangeFault {
   std::string first_place;
 
   void Add(const Place& place);
+  // As many as `added`, the first of them at `place`.
+  void Add(int64_t added, const std::string& place);
   void Merge(const RangeFault& other);
 };
 
@@ -45,14 +50,30 @@ struct RangeEntry {
   // Observations whose min was greater than their max; both values are kept.
   RangeFault inverted;
 
+  // What a calibration sees and a log does not tell.
+
+  // How many records the observations are of; 0: not known.
+  int64_t records = 0;
+  // All finite values of the tensor. An entry that has it is of a tensor of the
+  // float graph; one without, of a node that computes ranges.
+  std::optional<ValueHistogram> histogram;
+  // For each index into the last dimension, the least and the greatest value;
+  // empty when that dimension is not the same in all observations, or too big.
+  std::vector<float> channel_mins;
+  std::vector<float> channel_maxs;
+
   // Each adds one observation.
   void AddMin(float min, const Place& place);
   void AddMax(float max, const Place& place);
   void AddRange(float min, float max, const Place& place);
 
-  // Appends the other's observations.
+  // Appends the other's observations. What only one of the two has of records,
+  // histogram and channels would not be about all of them, and is dropped.
   void Merge(const RangeEntry& other);
 };
+
+// Entries have at most so many channels.
+inline constexpr size_t kMostChannels = 8192;
 
 // (node, output).
 using RangeKey = std::pair<std::string, int>;
@@ -80,11 +101,18 @@ class RangeTable {
   // The entry of that output; an empty one is added when there is none.
   RangeEntry& FindOrAdd(std::string_view node, int output = 0);
 
-  // Appends the other's observations to this table's.
+  // Appends the other's observations to this table's, which is made from
+  // nothing in particular then.
   void Merge(const RangeTable& other);
+
+  // A digest of all that a calibration made this table from, by which it knows
+  // its own earlier result; empty for other tables.
+  const std::string& made_from() const { return made_from_; }
+  void set_made_from(std::string digest) { made_from_ = std::move(digest); }
 
  private:
   Entries entries_;
+  std::string made_from_;
 };
 
 // The contents of a RangeTable file. Equal tables give equal bytes. Fails for a

@@ -28,6 +28,26 @@ RangeTable SmallTable() {
   return table;
 }
 
+// What a calibration adds to an entry for two records of three channels; so
+// that few buckets lie between them, the values are close to each other.
+void AddCalibrated(RangeEntry* entry) {
+  const std::vector<float> values = {4001, 0, 4003, 4000, 0, 4005};
+  entry->AddRange(0, 4005, {"x:0", 1});
+  entry->records += 2;
+  if (!entry->histogram.has_value()) entry->histogram.emplace();
+  entry->histogram->Add(values);
+  entry->channel_mins = {4000, 0, 4003};
+  entry->channel_maxs = {4001, 0, 4005};
+}
+
+RangeTable CalibratedTable() {
+  RangeTable table = SmallTable();
+  AddCalibrated(&table.FindOrAdd("x"));
+  AddCalibrated(&table.FindOrAdd("y", 1));
+  table.set_made_from("digest");
+  return table;
+}
+
 TEST(RangeEntry, KeepsOnlyWhatAnObservationHas) {
   RangeEntry entry;
   entry.AddMin(-1.0f, {"log", 1});
@@ -105,6 +125,99 @@ TEST(RangeTable, MergeWithItselfDoublesEveryObservation) {
   EXPECT_EQ(table.Find("a")->count, 4);
 }
 
+TEST(RangeTable, MergeAddsUpWhatBothCalibrationsSaw) {
+  RangeTable first = CalibratedTable(), second;
+  RangeEntry& other = second.FindOrAdd("x");
+  AddCalibrated(&other);
+  other.channel_mins = {-9, 0, 4004};
+  other.channel_maxs = {-8, 1, 4004};
+  first.Merge(second);
+  const RangeEntry& merged = *first.Find("x");
+  EXPECT_EQ(merged.records, 4);
+  EXPECT_EQ(merged.histogram->total(), 12);
+  EXPECT_EQ(merged.histogram->zeros(), 4);
+  EXPECT_EQ(merged.channel_mins, (std::vector<float>{-9, 0, 4003}));
+  EXPECT_EQ(merged.channel_maxs, (std::vector<float>{4001, 1, 4005}));
+}
+
+TEST(RangeTable, MergeWithALogLeavesNoHistogramOfOnlySome) {
+  for (bool log_first : {false, true}) {
+    RangeEntry log, calibrated;
+    log.AddRange(-1, 1, {"log", 1});
+    AddCalibrated(&calibrated);
+    RangeEntry& into = log_first ? log : calibrated;
+    into.Merge(log_first ? calibrated : log);
+    EXPECT_EQ(into.count, 2);
+    EXPECT_EQ(into.records, 0);
+    EXPECT_FALSE(into.histogram.has_value());
+    EXPECT_TRUE(into.channel_mins.empty());
+  }
+}
+
+TEST(RangeTable, MergeOfDifferentNumbersOfChannelsLeavesNone) {
+  RangeEntry one, other;
+  AddCalibrated(&one);
+  AddCalibrated(&other);
+  other.channel_mins.push_back(0);
+  other.channel_maxs.push_back(0);
+  one.Merge(other);
+  EXPECT_TRUE(one.channel_mins.empty());
+  EXPECT_TRUE(one.channel_maxs.empty());
+  EXPECT_TRUE(one.histogram.has_value());
+}
+
+TEST(RangeTable, AMergedTableIsMadeFromNothingInParticular) {
+  RangeTable table = CalibratedTable();
+  table.Merge({});
+  EXPECT_EQ(table.made_from(), "");
+}
+
+TEST(RangeTableFile, ReadsWhatACalibrationWrote) {
+  const auto table =
+      ParseRangeTable(*SerializeRangeTable(CalibratedTable()), "f");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->made_from(), "digest");
+  const RangeEntry& entry = *table->Find("y", 1);
+  EXPECT_EQ(entry.records, 2);
+  EXPECT_EQ(*entry.histogram, *CalibratedTable().Find("y", 1)->histogram);
+  EXPECT_EQ(entry.channel_mins, (std::vector<float>{4000, 0, 4003}));
+  EXPECT_EQ(entry.channel_maxs, (std::vector<float>{4001, 0, 4005}));
+  EXPECT_FALSE(table->Find("a")->histogram.has_value());
+}
+
+// Programs from before there were calibrations read them.
+TEST(RangeTableFile, ATableOfLogsIsOfVersionOne) {
+  EXPECT_NE(SerializeRangeTable(SmallTable())->find("\x18\x01"),
+            std::string::npos);
+  EXPECT_NE(SerializeRangeTable(CalibratedTable())->find("\x18\x02"),
+            std::string::npos);
+}
+
+TEST(RangeTableFile, RefusesChannelsWithoutARange) {
+  for (const float max : {-3.0f, kNan, kInfinity}) {
+    RangeTable table = CalibratedTable();
+    table.FindOrAdd("x").channel_maxs[0] = max;
+    EXPECT_FALSE(ParseRangeTable(*SerializeRangeTable(table), "f").ok());
+  }
+  RangeTable table = CalibratedTable();
+  table.FindOrAdd("x").channel_maxs.pop_back();
+  EXPECT_FALSE(ParseRangeTable(*SerializeRangeTable(table), "f").ok());
+}
+
+TEST(RangeTableFile, RefusesMoreChannelsThanThereAre) {
+  RangeTable table = CalibratedTable();
+  RangeEntry& entry = table.FindOrAdd("x");
+  entry.channel_mins.assign(kMostChannels + 1, 0);
+  entry.channel_maxs.assign(kMostChannels + 1, 0);
+  EXPECT_FALSE(ParseRangeTable(*SerializeRangeTable(table), "f").ok());
+}
+
+TEST(RangeTableFile, RefusesCountsThatCouldOverflow) {
+  RangeTable table = CalibratedTable();
+  table.FindOrAdd("x").records = std::numeric_limits<int64_t>::max();
+  EXPECT_FALSE(ParseRangeTable(*SerializeRangeTable(table), "f").ok());
+}
+
 TEST(RangeTableFile, ReadsWhatWasWritten) {
   const std::string path = TestPath("round_trip.ranges");
   ASSERT_TRUE(WriteRangeTable(SmallTable(), path).ok());
@@ -140,19 +253,22 @@ TEST(RangeTableFile, RefusesAFileOfAnotherKind) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "x.log is not a RangeTable file: expected one that "
-            "parse_min_max_log --output wrote");
+            "parse_min_max_log --output or requant calibrate wrote");
 }
 
 TEST(RangeTableFile, RefusesAFileCutAnywhere) {
-  const std::string whole = *SerializeRangeTable(SmallTable());
-  for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(ParseRangeTable(whole.substr(0, size), "f").ok())
-        << "cut to " << size << " bytes";
+  for (const RangeTable& table : {SmallTable(), CalibratedTable()}) {
+    const std::string whole = *SerializeRangeTable(table);
+    for (size_t size = 0; size < whole.size(); ++size) {
+      EXPECT_FALSE(ParseRangeTable(whole.substr(0, size), "f").ok())
+          << "cut to " << size << " bytes";
+    }
   }
 }
 
 TEST(RangeTableFile, SurvivesAnyChangedByte) {
-  const std::string whole = *SerializeRangeTable(SmallTable());
+  const RangeTable original = CalibratedTable();
+  const std::string whole = *SerializeRangeTable(original);
   for (size_t i = 0; i < whole.size(); ++i) {
     for (int bit = 0; bit < 8; ++bit) {
       std::string changed = whole;
@@ -163,6 +279,9 @@ TEST(RangeTableFile, SurvivesAnyChangedByte) {
         EXPECT_LE(entry.mins.size(), entry.count) << "byte " << i;
         EXPECT_LE(entry.maxs.size(), entry.count) << "byte " << i;
       }
+      RangeTable merged = original;
+      merged.Merge(*table);
+      EXPECT_GE(merged.entries().size(), original.entries().size());
     }
   }
 }
@@ -171,10 +290,11 @@ TEST(RangeTableFile, RefusesANewerVersion) {
   std::string contents = *SerializeRangeTable(SmallTable());
   const size_t version = contents.find("\x18\x01");  // Field 3, value 1.
   ASSERT_NE(version, std::string::npos);
-  contents[version + 1] = 2;
+  contents[version + 1] = 3;
   EXPECT_EQ(ParseRangeTable(contents, "f").status().message(),
-            "f is a RangeTable of version 2, and this program reads version 1: "
-            "parse the log again, or use a newer requant");
+            "f is a RangeTable of version 3, and this program reads versions "
+            "up to 2: parse the log or calibrate again, or use a newer "
+            "requant");
 }
 
 TEST(RangeTableFile, NamesAMissingFile) {

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "runtime/benchmark.h"
+#include "runtime/calibrate.h"
 #include "runtime/evaluate.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
@@ -35,6 +36,11 @@ absl::StatusOr<JobResult> DoJob(const WorkerRequest& request) {
     case WorkerRequest::kBenchmark: {
       REQUANT_ASSIGN_OR_RETURN(*result.mutable_benchmark(),
                                Benchmark(request.benchmark(), Send));
+      return result;
+    }
+    case WorkerRequest::kCalibrate: {
+      REQUANT_ASSIGN_OR_RETURN(*result.mutable_calibrate(),
+                               Calibrate(request.calibrate(), Send));
       return result;
     }
     case WorkerRequest::JOB_NOT_SET:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,7 +12,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +19,10 @@
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "logs_parser/log_parser.h"
+#include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
+#include "transforms/calibration_tensors.h"
+#include "transforms/float_layer.h"
 
 namespace requant {
 namespace {
@@ -122,54 +125,33 @@ absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
   return absl::OkStatus();
 }
 
-// Ops through which a range may pass on its way to a quantization.
-bool IsScalarArithmetic(const std::string& op) {
-  static const auto* ops = new absl::flat_hash_set<std::string>{
-      "Abs", "Add", "AddV2", "Div",     "Identity", "Maximum", "Minimum",
-      "Mul", "Neg", "Print", "RealDiv", "Reshape",  "Sub"};
-  return ops->contains(op);
-}
-
-// Whether a quantization takes its range from what `node` computes, possibly
-// after some arithmetic. A model may well have Min and Max nodes of its own:
-// they are part of its function and must not become constants.
-bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node) {
-  constexpr size_t kMostVisited = 64;
-  std::vector<std::string_view> open = {node};
-  absl::flat_hash_set<std::string_view> seen = {node};
-  while (!open.empty()) {
-    const std::string_view current = open.back();
-    open.pop_back();
-    for (const Use& use : index.Uses(current)) {
-      // Input 0 is the tensor to quantize; the others are ranges and biases.
-      if (use.input > 0 && absl::StrContains(use.node->op(), "uantize")) {
-        return true;
-      }
-      if (IsScalarArithmetic(use.node->op()) && seen.size() < kMostVisited &&
-          seen.insert(use.node->name()).second) {
-        open.push_back(use.node->name());
-      }
-    }
-  }
-  return false;
-}
-
 struct Choice {
   std::string node;
   const RangeEntry* entry;
+  // The entry is not of the node itself but of the float tensor whose range the
+  // node computes.
+  bool of_tensor = false;
 };
 
-// The nodes to freeze, in the order of their names.
-absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
-                                                const RangeTable& ranges,
-                                                const GraphIndex& index,
-                                                TransformContext& context) {
+// The tensor that the node's kRangeOfAttribute names, or "".
+std::string RangeOf(const NodeDef& node) {
+  const auto attribute = node.attr().find(kRangeOfAttribute);
+  return attribute == node.attr().end() ? "" : attribute->second.s();
+}
+
+// The nodes that have an entry of their own.
+absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
+                                                    const RangeTable& ranges,
+                                                    const GraphIndex& index,
+                                                    TransformContext& context) {
   const bool compat = context.parameters.Bool("compat");
   std::vector<Choice> chosen;
   std::vector<std::string> absent, left_alone;
   for (const auto& [key, entry] : ranges.entries()) {
     const std::string& name = key.first;
-    if (!Fits(rule, entry)) continue;
+    // Only tensors have histograms; a float graph has more of them than the
+    // eight-bit graph's nodes refer to.
+    if (entry.histogram.has_value() || !Fits(rule, entry)) continue;
     const NodeDef* node = index.Find(name);
     const bool of_this_op = node != nullptr && node->op() == rule.op;
     if (!of_this_op && HasMoreThan(rule, entry)) continue;
@@ -198,10 +180,68 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
         " stays as it is: no quantization uses it, so it is part of the model "
         "(compat=true freezes it all the same)"));
   }
-  if (chosen.empty()) {
+  return chosen;
+}
+
+// The nodes without an entry of their own that name a tensor which has one.
+absl::StatusOr<std::vector<Choice>> ChooseByTensor(
+    const FreezeRule& rule, const RangeTable& ranges, const GraphIndex& index,
+    const std::vector<Choice>& already_chosen) {
+  absl::flat_hash_set<std::string_view> known;
+  for (const Choice& choice : already_chosen) known.insert(choice.node);
+  std::vector<Choice> chosen;
+  for (const NodeDef& node : index.graph().node()) {
+    if (node.op() != rule.op || known.contains(node.name())) continue;
+    const std::string tensor = RangeOf(node);
+    if (tensor.empty()) continue;
+    const TensorName name = ParseTensorName(tensor);
+    const RangeEntry* entry = ranges.Find(name.node, name.port);
+    if (entry == nullptr || !Fits(rule, *entry)) continue;
+    REQUANT_RETURN_IF_ERROR(CheckEntry(tensor, *entry));
+    chosen.push_back({node.name(), entry, /*of_tensor=*/true});
+  }
+  return chosen;
+}
+
+// What to say when the ranges fit no node.
+absl::Status NothingFits(const FreezeRule& rule, const RangeTable& ranges,
+                         const GraphIndex& index) {
+  const auto& entries = ranges.entries();
+  if (std::none_of(entries.begin(), entries.end(), [](const auto& item) {
+        return item.second.histogram.has_value();
+      })) {
     return absl::NotFoundError(absl::StrCat(
         "the log has no range of a ", rule.op, " that a quantization uses"));
   }
+  for (const NodeDef& node : index.graph().node()) {
+    const std::string tensor = RangeOf(node);
+    if (node.op() != rule.op || tensor.empty()) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "the range table fits no ", rule.op, " of this graph; \"", node.name(),
+        "\", for one, computes the range of \"", tensor,
+        "\", which the table does not have: calibrate on the float graph that "
+        "was quantized"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "the range table is of float tensors, and no ", rule.op,
+      " of this graph says of which tensor its range is: quantize the graph "
+      "with quantize_eightbit, which notes that in the attribute ",
+      kRangeOfAttribute));
+}
+
+// The nodes to freeze, in the order of their names.
+absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
+                                                const RangeTable& ranges,
+                                                const GraphIndex& index,
+                                                TransformContext& context) {
+  REQUANT_ASSIGN_OR_RETURN(std::vector<Choice> chosen,
+                           ChooseByOwnName(rule, ranges, index, context));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<Choice> by_tensor,
+                           ChooseByTensor(rule, ranges, index, chosen));
+  chosen.insert(chosen.end(), by_tensor.begin(), by_tensor.end());
+  if (chosen.empty()) return NothingFits(rule, ranges, index);
+  std::sort(chosen.begin(), chosen.end(),
+            [](const Choice& a, const Choice& b) { return a.node < b.node; });
   return chosen;
 }
 
@@ -222,23 +262,50 @@ absl::Status CheckNoneForgotten(const FreezeRule& rule,
   return absl::NotFoundError(
       absl::StrCat("the log never mentions ", forgotten.size(), " ", rule.op,
                    " nodes of the graph: ", NameList(forgotten),
-                   "; insert logging into this graph and calibrate again"));
+                   "; insert logging into this graph, or run requant calibrate "
+                   "on it or on its float graph, and calibrate again"));
 }
 
-struct Percentiles {
-  float min;
-  float max;
-  bool min_from_upper_tail;
+struct FreezeOptions {
+  RangeChoiceOptions choice;
+  bool min_from_upper_tail = false;
 };
 
-float Chosen(const RangeEntry& entry, const FrozenOutput& output,
-             const Percentiles& percentiles) {
-  if (!output.is_min) return UpperPercentile(entry.maxs, percentiles.max);
-  // The original of freeze_min: index round(n * 0.95) of the ascending minima.
-  if (percentiles.min_from_upper_tail) {
-    return UpperPercentile(entry.mins, percentiles.min);
+// The values for the rule's outputs, in their order.
+absl::StatusOr<std::vector<float>> ChosenValues(const FreezeRule& rule,
+                                                const Choice& choice,
+                                                const FreezeOptions& options) {
+  const RangeEntry& entry = *choice.entry;
+  const absl::StatusOr<RangeChoice> range =
+      ChooseRangeBy(options.choice, entry);
+  if (!range.ok()) {
+    return absl::Status(
+        range.status().code(),
+        absl::StrCat("\"", choice.node, "\": ", range.status().message()));
   }
-  return LowerPercentile(entry.mins, percentiles.min);
+  std::vector<float> values;
+  for (const FrozenOutput& output : rule.outputs) {
+    const std::optional<float>& end = output.is_min ? range->min : range->max;
+    if (!end.has_value()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", choice.node,
+                       "\" has a range with one end only; calibrate "
+                       "again"));
+    }
+    float value = *end;
+    // The original of freeze_min: index round(n * 0.95) of the ascending
+    // minima.
+    if (output.is_min && options.min_from_upper_tail) {
+      value = UpperPercentile(entry.mins, options.choice.percentiles.min);
+    }
+    // The kernels' ranges include zero; of a tensor that is always positive,
+    // say, the observed one does not.
+    if (choice.of_tensor) {
+      value = output.is_min ? std::min(value, 0.0f) : std::max(value, 0.0f);
+    }
+    values.push_back(value);
+  }
+  return values;
 }
 
 // Fails when a quantization that reads the constant `name` has its two ends,
@@ -263,10 +330,13 @@ absl::Status CheckQuantizeRanges(const GraphIndex& index,
 }
 
 absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
-                        const Percentiles& percentiles, GraphIndex* index) {
+                        const FreezeOptions& options, GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<float> chosen,
+                           ChosenValues(rule, choice, options));
   std::vector<std::pair<std::string, float>> values;
-  for (const FrozenOutput& output : rule.outputs) {
-    const float value = Chosen(*choice.entry, output, percentiles);
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    const FrozenOutput& output = rule.outputs[i];
+    const float value = chosen[i];
     const std::string name = absl::StrCat(choice.node, output.suffix);
     REQUANT_RETURN_IF_ERROR(index->Add(MakeScalarConst(name, value)).status());
     index->RedirectUses({choice.node, output.port}, {name, 0});
@@ -298,27 +368,57 @@ absl::Status CheckNoOutputs(const std::vector<Choice>& chosen,
   return absl::OkStatus();
 }
 
-absl::StatusOr<Percentiles> GetPercentiles(const FreezeRule& rule,
-                                           const TransformContext& context) {
-  Percentiles percentiles{context.parameters.Float("min_percentile"),
-                          context.parameters.Float("max_percentile"),
-                          rule.compat_takes_upper_tail_of_mins &&
-                              context.parameters.Bool("compat")};
-  for (float percentile : {percentiles.min, percentiles.max}) {
+absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
+                                         const TransformContext& context) {
+  const auto& parameters = context.parameters;
+  FreezeOptions options;
+  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
+                           ParseRangeMethod(parameters.String("method")));
+  options.choice.percentiles = {parameters.Float("min_percentile"),
+                                parameters.Float("max_percentile")};
+  options.choice.value_percentile = parameters.Float("value_percentile");
+  const bool compat = parameters.Bool("compat");
+  options.min_from_upper_tail = rule.compat_takes_upper_tail_of_mins && compat;
+  for (float percentile :
+       {options.choice.percentiles.min, options.choice.percentiles.max}) {
     if (!(percentile >= 0 && percentile <= 100)) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "a percentile lies between 0 and 100, not at %g", percentile));
     }
   }
-  return percentiles;
+  if (compat && options.choice.method != RangeMethod::kMinMax) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compat=true chooses as the original did, which had no method=",
+        RangeMethodName(options.choice.method)));
+  }
+  return options;
+}
+
+// How the values are chosen, for the note.
+std::string DescribeOptions(const FreezeRule& rule,
+                            const FreezeOptions& options, bool compat) {
+  if (options.choice.method == RangeMethod::kPercentile) {
+    return absl::StrCat("method percentile, value_percentile ",
+                        options.choice.value_percentile);
+  }
+  if (options.choice.method == RangeMethod::kMse) return "method mse";
+  std::vector<std::string> settings;
+  for (const FrozenOutput& output : rule.outputs) {
+    const Percentiles& percentiles = options.choice.percentiles;
+    settings.push_back(output.is_min
+                           ? absl::StrCat("min_percentile ", percentiles.min)
+                           : absl::StrCat("max_percentile ", percentiles.max));
+  }
+  if (compat) settings.push_back("compat");
+  return absl::StrJoin(settings, ", ");
 }
 
 }  // namespace
 
 absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
                           GraphDef* graph) {
-  REQUANT_ASSIGN_OR_RETURN(const Percentiles percentiles,
-                           GetPercentiles(rule, context));
+  REQUANT_ASSIGN_OR_RETURN(const FreezeOptions options,
+                           GetOptions(rule, context));
   REQUANT_ASSIGN_OR_RETURN(const RangeTable ranges, ReadRanges(rule, context));
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Choice> chosen,
@@ -327,21 +427,14 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
   REQUANT_RETURN_IF_ERROR(CheckNoneForgotten(rule, chosen, index));
   int64_t fewest = chosen.front().entry->count;
   for (const Choice& choice : chosen) {
-    REQUANT_RETURN_IF_ERROR(FreezeNode(rule, choice, percentiles, &index));
+    REQUANT_RETURN_IF_ERROR(FreezeNode(rule, choice, options, &index));
     fewest = std::min(fewest, choice.entry->count);
   }
   index.Commit();
-  std::vector<std::string> settings;
-  for (const FrozenOutput& output : rule.outputs) {
-    settings.push_back(output.is_min
-                           ? absl::StrCat("min_percentile ", percentiles.min)
-                           : absl::StrCat("max_percentile ", percentiles.max));
-  }
-  if (context.parameters.Bool("compat")) settings.push_back("compat");
   context.notes.push_back(absl::StrCat(
       "freezes ", Counted(chosen.size(), absl::StrCat(rule.op, " node")),
       " from at least ", Counted(fewest, "observation"), " each (",
-      absl::StrJoin(settings, ", "), ")"));
+      DescribeOptions(rule, options, context.parameters.Bool("compat")), ")"));
   if (fewest < kFewObservations) {
     context.warnings.push_back(
         absl::StrCat("a range from ", Counted(fewest, "observation"),
@@ -363,6 +456,16 @@ std::vector<ParameterSpec> FreezeParameters() {
        "The lowest minima to ignore, in percent of the observations.", "5"},
       {"max_percentile", ParameterType::kFloat,
        "The highest maxima to ignore, in percent of the observations.", "5"},
+      {"method", ParameterType::kString,
+       "minmax: by the percentiles of the batches' minima and maxima. "
+       "percentile: by value_percentile of the values. mse: the range with "
+       "the least squared error. The last two need a range table that requant "
+       "calibrate made of the float graph.",
+       "minmax"},
+      {"value_percentile", ParameterType::kFloat,
+       "With method=percentile: so many percent of the values lie below the "
+       "maximum, and as many above the minimum.",
+       "99.99"},
       {"compat", ParameterType::kBool,
        "Choose exactly as the original did, mistakes included.", "false"},
   };

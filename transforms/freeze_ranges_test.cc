@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "logs_parser/log_parser.h"
 #include "logs_parser/range_table.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "transforms/float_layer.h"
 #include "transforms/testing.h"
 
 namespace requant {
@@ -510,6 +512,174 @@ TEST(Freeze, ALogFitsEveryGraphThatHasItsNodes) {
   EXPECT_THAT(
       NodeNamed(both.graph, "q").input(),
       ElementsAre("x", "x_min/frozen_min_only", "x_max/frozen_max_only"));
+}
+
+// An entry of a float tensor as a calibration gives it, two batches of it.
+RangeEntry TensorEntry(float low, float high) {
+  RangeEntry entry;
+  entry.histogram.emplace();
+  for (const std::vector<float>& values :
+       {std::vector<float>{low, high}, std::vector<float>{low, low}}) {
+    const auto [min, max] = std::minmax_element(values.begin(), values.end());
+    entry.AddRange(*min, *max, {"tensor", 1});
+    entry.histogram->Add(values);
+    entry.records += 2;
+  }
+  return entry;
+}
+
+std::string TableFile(const std::string& name, const RangeTable& ranges) {
+  const std::string path = testing::TempDir() + name;
+  EXPECT_TRUE(WriteRangeTable(ranges, path).ok());
+  return path;
+}
+
+std::string CallWithTable(const std::string& transform,
+                          const RangeTable& ranges,
+                          const std::string& more = "") {
+  return absl::StrCat(transform, "(ranges_file=\"", TableFile("table", ranges),
+                      "\"", more, ")");
+}
+
+// Says of which float tensor the nodes' ranges are.
+GraphDef WithRangeOf(GraphDef graph, const std::string& op,
+                     const std::string& tensor) {
+  for (auto& node : *graph.mutable_node()) {
+    if (node.op() == op) {
+      (*node.mutable_attr())[kRangeOfAttribute].set_s(tensor);
+    }
+  }
+  return graph;
+}
+
+TEST(Freeze, TakesTheRangeOfTheTensorThatTheNodeNames) {
+  RangeTable ranges;
+  ranges.FindOrAdd("float/concat") = TensorEntry(-2, 3);
+  const GraphDef graph =
+      WithRangeOf(WithRangeOf(DynamicQuantization(), "Min", "float/concat:0"),
+                  "Max", "float/concat:0");
+  const auto min = RunTransform(CallWithTable("freeze_min", ranges), graph);
+  ASSERT_TRUE(min.status.ok()) << min.status;
+  EXPECT_EQ(ConstNamed(min.graph, "x_min/frozen_min_only"), -2);
+  const auto max = RunTransform(CallWithTable("freeze_max", ranges), graph);
+  ASSERT_TRUE(max.status.ok()) << max.status;
+  EXPECT_EQ(ConstNamed(max.graph, "x_max/frozen_max_only"), 3);
+}
+
+TEST(Freeze, DistinguishesTheOutputsOfANode) {
+  RangeTable ranges;
+  ranges.FindOrAdd("split", 0) = TensorEntry(-1, 1);
+  ranges.FindOrAdd("split", 1) = TensorEntry(-2, 2);
+  const auto run = RunTransform(
+      CallWithTable("freeze_requantization_ranges", ranges),
+      WithRangeOf(DynamicRequantization(), "RequantizationRange", "split:1"));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 2);
+}
+
+TEST(Freeze, ANodesOwnEntryComesFirst) {
+  RangeTable ranges;
+  ranges.FindOrAdd("relu") = TensorEntry(0, 3);
+  ranges.FindOrAdd("r/range").AddRange(0, 7, {"log", 1});
+  const auto run = RunTransform(
+      CallWithTable("freeze_requantization_ranges", ranges),
+      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 7);
+}
+
+// Also one that is another node of this graph.
+TEST(Freeze, FloatTensorsThatNoNodeNamesAreNoError) {
+  RangeTable ranges;
+  ranges.FindOrAdd("relu") = TensorEntry(0, 3);
+  ranges.FindOrAdd("acc") = TensorEntry(0, 4);
+  ranges.FindOrAdd("elsewhere") = TensorEntry(0, 5);
+  const auto run = RunTransform(
+      CallWithTable("freeze_requantization_ranges", ranges),
+      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 3);
+}
+
+TEST(Freeze, ATensorsRangeIncludesZero) {
+  RangeTable ranges;
+  ranges.FindOrAdd("relu") = TensorEntry(1, 3);
+  const auto run = RunTransform(
+      CallWithTable("freeze_requantization_ranges", ranges),
+      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_min"), 0);
+}
+
+TEST(Freeze, RefusesATableOfAnotherFloatGraph) {
+  RangeTable ranges;
+  ranges.FindOrAdd("other") = TensorEntry(0, 3);
+  EXPECT_THAT(Error(CallWithTable("freeze_requantization_ranges", ranges),
+                    WithRangeOf(DynamicRequantization(), "RequantizationRange",
+                                "relu:0")),
+              AllOf(HasSubstr("fits no RequantizationRange"),
+                    HasSubstr("\"r/range\""), HasSubstr("\"relu:0\"")));
+}
+
+TEST(Freeze, RefusesATableOfFloatTensorsWhereNoNodeNamesOne) {
+  RangeTable ranges;
+  ranges.FindOrAdd("relu") = TensorEntry(0, 3);
+  EXPECT_THAT(Error(CallWithTable("freeze_requantization_ranges", ranges),
+                    DynamicRequantization()),
+              HasSubstr("_requant_range_of"));
+}
+
+TEST(Freeze, RefusesATensorThatIsNotFinite) {
+  RangeTable ranges;
+  RangeEntry& entry = ranges.FindOrAdd("relu");
+  entry = TensorEntry(0, 3);
+  entry.not_finite.Add(2, "tensor relu:0 record 7");
+  EXPECT_THAT(
+      Error(CallWithTable("freeze_requantization_ranges", ranges),
+            WithRangeOf(DynamicRequantization(), "RequantizationRange",
+                        "relu:0")),
+      AllOf(HasSubstr("not finite"), HasSubstr("tensor relu:0 record 7")));
+}
+
+TEST(Freeze, ChoosesByPercentileOrErrorOfTheValues) {
+  RangeTable ranges;
+  RangeEntry& entry = ranges.FindOrAdd("relu");
+  entry = TensorEntry(0, 100);
+  entry.histogram->Add(std::vector<float>(10'000'000, 1.0f));
+  const GraphDef graph =
+      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0");
+  const auto max = [&](const std::string& method) {
+    const auto run = RunTransform(CallWithTable("freeze_requantization_ranges",
+                                                ranges, ", method=" + method),
+                                  graph);
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    return ConstNamed(run.graph, "r/range/frozen_max");
+  };
+  EXPECT_EQ(max("minmax"), 100);
+  EXPECT_NEAR(max("percentile"), 1, 0.1);
+  EXPECT_LT(max("mse"), 10);
+  EXPECT_EQ(max("percentile, value_percentile=100"), 100);
+}
+
+TEST(Freeze, OtherMethodsThanMinMaxNeedValues) {
+  for (const char* method : {"percentile", "mse"}) {
+    EXPECT_THAT(Error(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1}),
+                           absl::StrCat(", method=", method)),
+                      DynamicQuantization()),
+                AllOf(HasSubstr("\"x_min\""), HasSubstr("requant calibrate")));
+  }
+}
+
+TEST(Freeze, RefusesAMethodThatIsNone) {
+  EXPECT_THAT(
+      Error(Call("freeze_min", "x", ", method=kl"), DynamicQuantization()),
+      HasSubstr("minmax, percentile or mse"));
+}
+
+TEST(Freeze, CompatHasNoOtherMethods) {
+  EXPECT_THAT(Error(Call("freeze_min", "x", ", method=mse, compat=true"),
+                    DynamicQuantization()),
+              HasSubstr("compat"));
 }
 
 }  // namespace

@@ -56,6 +56,10 @@ int RunBenchmark(const Args& args) {
   return Become("runtime", "benchmark_graph", args);
 }
 
+int RunCalibrate(const Args& args) {
+  return Become("runtime", "calibrate_graph", args);
+}
+
 int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
@@ -67,6 +71,7 @@ int RunDataset(const Args& args) {
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
       {"benchmark", "speed of graphs against each other", RunBenchmark},
+      {"calibrate", "ranges of a graph's tensors on a dataset", RunCalibrate},
       {"dataset", "make records: synthesize them, or preprocess Criteo's",
        RunDataset},
       {"diff", "what changed between two graphs", RunDiff},

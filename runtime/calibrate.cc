@@ -1,0 +1,350 @@
+#include "runtime/calibrate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
+#include "logs_parser/range_table.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/model.h"
+#include "runtime/prediction.h"
+#include "runtime/value_observer.h"
+#include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/calibration_tensors.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using EventSink = std::function<void(const WorkerEvent&)>;
+using tensorflow::GraphDef;
+using tensorflow::Tensor;
+
+constexpr double kSecondsBetweenProgress = 0.1;
+
+// Of more, only the number is told.
+constexpr int64_t kBadRecordsTold = 10;
+
+constexpr size_t kFilePartBytes = 1 << 20;
+
+std::string TensorText(const std::string& node, int output) {
+  return absl::StrCat(node, ":", output);
+}
+
+// The values that one run of the graph gave, and the records they are of.
+struct RunValues {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> fetched;
+  int64_t first_record = 0;
+  int64_t records = 0;
+};
+
+// Where a tensor's values are: the graph is not asked for what it is fed.
+struct ValueSource {
+  bool is_input = false;
+  size_t number = 0;
+
+  const Tensor& In(const RunValues& run) const {
+    return is_input ? run.inputs[number] : run.fetched[number];
+  }
+};
+
+// Observes one entry of the table.
+class EntryObserver {
+ public:
+  EntryObserver(CalibrationTensor tensor, std::vector<ValueSource> sources)
+      : tensor_(std::move(tensor)),
+        sources_(std::move(sources)),
+        values_(TensorText(tensor_.node, tensor_.output)) {}
+
+  const CalibrationTensor& tensor() const { return tensor_; }
+
+  absl::Status Add(const RunValues& run) {
+    std::vector<absl::Span<const float>> outputs;
+    buffers_.resize(sources_.size());
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const auto values = FloatValues(sources_[i].In(run), &buffers_[i]);
+      if (!values.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the tensor ", TensorText(tensor_.node, tensor_.output),
+            " has no range: ", values.status().message()));
+      }
+      outputs.push_back(*values);
+    }
+    if (tensor_.kind == ObservedKind::kTensor) {
+      const Tensor& tensor = sources_[0].In(run);
+      const int64_t channels =
+          tensor.dims() < 2 ? 0 : tensor.dim_size(tensor.dims() - 1);
+      values_.Add({outputs[0], channels, run.first_record, run.records});
+    } else {
+      AddComputedRange(run, outputs);
+    }
+    return absl::OkStatus();
+  }
+
+  RangeEntry Take() {
+    return tensor_.kind == ObservedKind::kTensor ? values_.Take()
+                                                 : std::move(ranges_);
+  }
+
+ private:
+  void AddComputedRange(const RunValues& run,
+                        const std::vector<absl::Span<const float>>& outputs) {
+    const std::string place =
+        absl::StrCat("tensor ", TensorText(tensor_.node, tensor_.output),
+                     " record ", run.first_record);
+    if (tensor_.kind == ObservedKind::kMin) {
+      ObserveMin(outputs[0], place, &ranges_);
+    } else if (tensor_.kind == ObservedKind::kMax) {
+      ObserveMax(outputs[0], place, &ranges_);
+    } else {
+      ObserveRange(outputs[0], outputs[1], place, &ranges_);
+    }
+    records_ += run.records;
+    ranges_.records = records_;
+  }
+
+  const CalibrationTensor tensor_;
+  const std::vector<ValueSource> sources_;
+  std::vector<std::vector<float>> buffers_;
+  ValueObserver values_;
+  RangeEntry ranges_;
+  int64_t records_ = 0;
+};
+
+class Calibration {
+ public:
+  Calibration(const CalibrateJob& job, const EventSink& send)
+      : job_(job), send_(send) {}
+
+  absl::StatusOr<CalibrateResult> Run() {
+    if (job_.dataset().has_in_graph()) {
+      return absl::UnimplementedError(
+          "a calibration feeds its records, and this dataset's graph reads its "
+          "own (in_graph): declare the records as tfrecord, csv or numpy and "
+          "feed the placeholders behind the reading");
+    }
+    REQUANT_RETURN_IF_ERROR(Load());
+    REQUANT_RETURN_IF_ERROR(RunBatches());
+    REQUANT_RETURN_IF_ERROR(SendTable());
+    return result_;
+  }
+
+ private:
+  void SendActivity(const std::string& activity) {
+    WorkerEvent event;
+    event.set_activity(activity);
+    send_(event);
+  }
+
+  void SendWarning(const std::string& warning) {
+    WorkerEvent event;
+    event.set_warning(warning);
+    send_(event);
+  }
+
+  absl::Status Load() {
+    const std::string& path = job_.model().path();
+    SendActivity(absl::StrCat("loading ", path));
+    const std::set<std::string> tags(job_.model().tags().begin(),
+                                     job_.model().tags().end());
+    REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path, tags));
+    REQUANT_ASSIGN_OR_RETURN(model_, Model::Load(job_.model(), job_.session()));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<CalibrationTensor> tensors,
+                             ChooseTensors(&graph));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                             InputTensors(*model_, job_.dataset()));
+    std::vector<std::string> fetches;
+    for (const CalibrationTensor& tensor : tensors) {
+      AddObserver(tensor, inputs, &fetches);
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        function_, ModelFunction::Make(model_.get(), inputs, fetches));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
+      GraphDef* graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    std::vector<CalibrationTensor> tensors;
+    for (const std::string& name : job_.tensors()) {
+      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                               model_->OutputTensor(name));
+      REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
+                               FindCalibrationTensor(index, tensor));
+      const auto same = [&](const CalibrationTensor& other) {
+        return other.node == found.node && other.output == found.output;
+      };
+      if (std::none_of(tensors.begin(), tensors.end(), same)) {
+        tensors.push_back(std::move(found));
+      }
+    }
+    if (!tensors.empty()) return tensors;
+    std::vector<std::string> outputs;
+    if (!job_.dataset().prediction().tensor().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          std::string output,
+          model_->OutputTensor(job_.dataset().prediction().tensor()));
+      outputs.push_back(std::move(output));
+    }
+    tensors = FindCalibrationTensors(index, outputs);
+    if (tensors.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          model_->path(),
+          " has nothing to calibrate: neither nodes that compute ranges nor "
+          "MatMul layers with constant weights; freeze a trained model first "
+          "(requant freeze), or name tensors by --tensors"));
+    }
+    return tensors;
+  }
+
+  void AddObserver(const CalibrationTensor& tensor,
+                   const std::vector<std::string>& inputs,
+                   std::vector<std::string>* fetches) {
+    std::vector<std::string> names = {TensorText(tensor.node, tensor.output)};
+    if (tensor.kind == ObservedKind::kRange) {
+      names.push_back(TensorText(tensor.node, 1));
+    }
+    std::vector<ValueSource> sources;
+    for (std::string& name : names) {
+      const auto input = std::find(inputs.begin(), inputs.end(), name);
+      if (input != inputs.end()) {
+        sources.push_back({true, static_cast<size_t>(input - inputs.begin())});
+      } else {
+        sources.push_back({false, fetches->size()});
+        fetches->push_back(std::move(name));
+      }
+    }
+    observers_.push_back(
+        std::make_unique<EntryObserver>(tensor, std::move(sources)));
+  }
+
+  absl::Status RunBatches() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_records = job_.max_records();
+    options.max_bad_records = job_.max_bad_records();
+    int64_t told = 0;
+    options.on_bad_record = [this, &told](const std::string& message) {
+      if (told++ < kBadRecordsTold) SendWarning(message);
+    };
+    SendActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(job_.dataset(), options));
+    SendActivity(absl::StrCat("running ", model_->path()));
+    Batch batch;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) break;
+      REQUANT_RETURN_IF_ERROR(RunBatch(batch));
+      SendProgress(source->EstimatedRecords());
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    result_.set_bad_records(source->bad_records());
+    if (told > kBadRecordsTold) {
+      SendWarning(absl::StrCat(told, " bad records in all, of which the first ",
+                               kBadRecordsTold, " are named above"));
+    }
+    return absl::OkStatus();
+  }
+
+  // Runs a batch while the values of the one before it are observed.
+  absl::Status RunBatch(const Batch& batch) {
+    auto run = std::make_shared<RunValues>();
+    run->inputs = batch.inputs;
+    run->first_record = batch.first_record;
+    run->records = batch.size;
+    const absl::Status status = function_->Run(batch.inputs, &run->fetched);
+    if (!status.ok()) {
+      return absl::Status(
+          status.code(),
+          absl::StrCat(model_->path(), ": records ", batch.first_record, " to ",
+                       batch.first_record + batch.size - 1, ": ",
+                       status.message()));
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    observing_ =
+        std::async(std::launch::async, [this, run] { return Observe(*run); });
+    result_.set_records(result_.records() + batch.size);
+    return absl::OkStatus();
+  }
+
+  absl::Status Observe(const RunValues& run) {
+    for (const auto& observer : observers_) {
+      REQUANT_RETURN_IF_ERROR(observer->Add(run));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishObserving() {
+    return observing_.valid() ? observing_.get() : absl::OkStatus();
+  }
+
+  absl::Status SendTable() {
+    RangeTable table;
+    for (const auto& observer : observers_) {
+      const CalibrationTensor& tensor = observer->tensor();
+      table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                             SerializeRangeTable(table));
+    for (size_t start = 0; start < content.size(); start += kFilePartBytes) {
+      WorkerEvent event;
+      event.set_file_part(content.substr(start, kFilePartBytes));
+      send_(event);
+    }
+    return absl::OkStatus();
+  }
+
+  void SendProgress(int64_t total) {
+    const Clock::time_point now = Clock::now();
+    if (last_progress_.has_value() &&
+        std::chrono::duration<double>(now - *last_progress_).count() <
+            kSecondsBetweenProgress) {
+      return;
+    }
+    last_progress_ = now;
+    WorkerEvent event;
+    event.mutable_calibrate_progress()->set_records(result_.records());
+    event.mutable_calibrate_progress()->set_total(total);
+    send_(event);
+  }
+
+  const CalibrateJob& job_;
+  const EventSink& send_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ModelFunction> function_;
+  std::vector<std::unique_ptr<EntryObserver>> observers_;
+  CalibrateResult result_;
+  std::optional<Clock::time_point> last_progress_;
+  // Waits in its destructor: the last member, gone before what it uses.
+  std::future<absl::Status> observing_;
+};
+
+}  // namespace
+
+absl::StatusOr<CalibrateResult> Calibrate(const CalibrateJob& job,
+                                          const EventSink& send) {
+  return Calibration(job, send).Run();
+}
+
+}  // namespace requant

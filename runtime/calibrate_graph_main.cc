@@ -1,0 +1,277 @@
+// calibrate_graph (requant calibrate): the ranges of a graph's tensors on a
+// dataset, as a RangeTable file for the freeze transforms.
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/progress.h"
+#include "base/status_macros.h"
+#include "logs_parser/range_choice.h"
+#include "logs_parser/range_table.h"
+#include "runtime/calibration_key.h"
+#include "runtime/calibration_report.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/job_inputs.h"
+#include "runtime/worker.h"
+#include "runtime/worker.pb.h"
+#include "runtime/worker_flags.h"
+
+DEFINE_string(graph, "",
+              "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");
+DEFINE_string(dataset, "",
+              "a declaration (.textproto) of records and inputs, such as "
+              "workflows/wide_deep/preprocessed.textproto");
+DEFINE_string(data, "",
+              "files or globs, separated by commas, to read instead of those "
+              "that the declaration names");
+DEFINE_string(output, "", "the RangeTable file to write");
+DEFINE_string(tensors, "",
+              "the tensors to observe, separated by commas, may be given "
+              "several times; empty: those that quantization needs");
+DEFINE_int64(batch_size, 1024,
+             "records per run of the graph; the freeze transforms' percentiles "
+             "are of batches");
+DEFINE_int64(max_records, 0, "stop after so many records; 0: all");
+DEFINE_int64(max_bad_records, 0,
+             "skip up to so many unreadable records, and name the first ten");
+DEFINE_int32(threads, 0,
+             "threads that share the work of one operation; 0: one per core");
+DEFINE_int32(inter_op_threads, 0,
+             "operations that run side by side; 0: TensorFlow's choice");
+DEFINE_string(saved_model_tags, "",
+              "which graph of a SavedModel; empty: the one tagged \"serve\"");
+DEFINE_string(signature, "",
+              "the SavedModel's signature whose names the declaration may use; "
+              "empty: serving_default");
+DEFINE_string(method, "minmax",
+              "by what the printed table chooses a range: minmax, percentile "
+              "or mse; the file serves all of them");
+DEFINE_double(value_percentile, 99.99,
+              "with --method=percentile: so many percent of the values lie "
+              "below the maximum, and as many above the minimum");
+DEFINE_bool(force, false, "calibrate even if --output is up to date");
+DEFINE_string(
+    merge, "",
+    "instead of calibrating, add up these RangeTable files, separated "
+    "by commas or given several times, into --output");
+DEFINE_string(print, "", "instead of calibrating, print this RangeTable file");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "calibrate_graph";
+constexpr int kMostThreads = 1024;
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "runs a graph on a dataset once, observes the tensors whose ranges its "
+      "quantization needs, and writes them to a RangeTable file for the freeze "
+      "transforms' ranges_file. Of a float graph these are the inputs and "
+      "outputs of its layers, with histograms; of a graph that computes ranges "
+      "as it runs, what it computes.";
+  help.usage =
+      "requant calibrate --graph=fp32.pb --dataset=data.textproto "
+      "--max_records=10000 --output=model.ranges\n"
+      "requant calibrate --merge=a.ranges,b.ranges --output=both.ranges\n"
+      "requant calibrate --print=model.ranges --method=mse";
+  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.footer =
+      "A range has settled once it is within 1 % of its final width of what it "
+      "is in the end.\n"
+      "When --output was made from the same graph, records and settings by the "
+      "same version, it stays as it is.\n"
+      "The graph runs in a process of its own.\n"
+      "Exit code: 0 done, 1 failed, 2 usage.";
+  help.repeatable_flags = {"tensors", "merge"};
+  return help;
+}
+
+std::vector<std::string> SplitList(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
+}
+
+// What is wrong with the flags of a calibration, or "".
+std::string CalibrationUsageError() {
+  if (FLAGS_graph.empty()) return "--graph is missing";
+  if (FLAGS_dataset.empty()) return "--dataset is missing";
+  if (FLAGS_output.empty()) return "--output is missing";
+  if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
+  if (FLAGS_max_records < 0) return "--max_records must be at least 0";
+  if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  for (int threads : {FLAGS_threads, FLAGS_inter_op_threads}) {
+    if (threads < 0 || threads > kMostThreads) {
+      return absl::StrCat("--threads and --inter_op_threads are from 0 to ",
+                          kMostThreads);
+    }
+  }
+  return "";
+}
+
+// What is wrong with the flags, or "".
+std::string UsageError(const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional[0], "\"");
+  }
+  const auto method = ParseRangeMethod(FLAGS_method);
+  if (!method.ok()) return std::string(method.status().message());
+  if (!(FLAGS_value_percentile > 50 && FLAGS_value_percentile <= 100)) {
+    return "--value_percentile is above 50 and at most 100";
+  }
+  const bool merges = !FLAGS_merge.empty(), prints = !FLAGS_print.empty();
+  if (!merges && !prints) return CalibrationUsageError();
+  if ((merges && prints) || !FLAGS_graph.empty() || !FLAGS_dataset.empty()) {
+    return "--merge, --print and --graph with --dataset exclude each other";
+  }
+  if (merges && FLAGS_output.empty()) return "--merge needs an --output";
+  if (prints && !FLAGS_output.empty()) return "--print has no --output";
+  return "";
+}
+
+absl::StatusOr<CalibrateJob> JobFromFlags() {
+  CalibrateJob job;
+  REQUANT_ASSIGN_OR_RETURN(
+      *job.mutable_dataset(),
+      ReadDatasetSpec(FLAGS_dataset, SplitList(FLAGS_data)));
+  *job.mutable_model() =
+      MakeModelSpec(FLAGS_graph, FLAGS_saved_model_tags, FLAGS_signature);
+  job.mutable_session()->set_intra_op_threads(FLAGS_threads);
+  job.mutable_session()->set_inter_op_threads(FLAGS_inter_op_threads);
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_records(FLAGS_max_records);
+  job.set_max_bad_records(FLAGS_max_bad_records);
+  for (const std::string& tensor : SplitList(FLAGS_tensors)) {
+    job.add_tensors(tensor);
+  }
+  return job;
+}
+
+// Prints warnings and the table.
+absl::Status Report(const RangeTable& table, int64_t batch_size) {
+  CalibrationReportOptions options;
+  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
+                           ParseRangeMethod(FLAGS_method));
+  options.choice.value_percentile = FLAGS_value_percentile;
+  options.batch_size = batch_size;
+  REQUANT_ASSIGN_OR_RETURN(const std::string text,
+                           CalibrationText(table, options));
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+  }
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+absl::Status MergeTables() {
+  RangeTable merged;
+  const std::vector<std::string> paths = SplitList(FLAGS_merge);
+  for (const std::string& path : paths) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(path));
+    merged.Merge(table);
+  }
+  REQUANT_RETURN_IF_ERROR(WriteRangeTable(merged, FLAGS_output));
+  return Report(merged, 0);
+}
+
+absl::Status PrintTable() {
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(FLAGS_print));
+  return Report(table, 0);
+}
+
+// The table at --output, if it is one; else an empty one.
+RangeTable ExistingTable() {
+  if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
+  absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
+  return table.ok() ? *std::move(table) : RangeTable();
+}
+
+absl::StatusOr<RangeTable> RunJob(const CalibrateJob& job,
+                                  const WorkerOptions& options) {
+  WorkerRequest request;
+  *request.mutable_calibrate() = job;
+  Progress progress({"calibrating", "records", FLAGS_max_records});
+  std::string content;
+  const auto on_event = [&](const WorkerEvent& event) {
+    if (event.has_calibrate_progress()) {
+      progress.SetTotal(event.calibrate_progress().total());
+      progress.Update(event.calibrate_progress().records());
+    } else if (event.has_warning()) {
+      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
+    } else if (event.has_file_part()) {
+      content.append(event.file_part());
+    }
+  };
+  const absl::StatusOr<JobResult> result =
+      RunInWorker(request, options, on_event);
+  progress.Finish();
+  if (!result.ok()) return result.status();
+  return ParseRangeTable(content, "the worker's table");
+}
+
+int Calibrate(const WorkerOptions& options) {
+  const absl::StatusOr<CalibrateJob> job = JobFromFlags();
+  if (!job.ok()) return ReportFailure(kProgram, job.status());
+  const absl::Status writable = CheckWritable(FLAGS_output);
+  if (!writable.ok()) return ReportFailure(kProgram, writable);
+  auto key =
+      std::async(std::launch::async, [&job] { return CalibrationKey(*job); });
+  absl::StatusOr<RangeTable> table = ExistingTable();
+  if (!table->made_from().empty()) {
+    const absl::StatusOr<std::string> known = key.get();
+    if (!known.ok()) return ReportFailure(kProgram, known.status());
+    if (table->made_from() == *known) {
+      std::fprintf(stderr,
+                   "%s: %s is up to date: it was made from this graph, these "
+                   "records and settings (--force calibrates again)\n",
+                   kProgram, FLAGS_output.c_str());
+      const absl::Status reported = Report(*table, FLAGS_batch_size);
+      return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
+    }
+    std::promise<absl::StatusOr<std::string>> kept;
+    kept.set_value(known);
+    key = kept.get_future();
+  }
+  table = RunJob(*job, options);
+  if (!table.ok()) return ReportWorkerFailure(kProgram, table.status());
+  const absl::StatusOr<std::string> made_from = key.get();
+  if (!made_from.ok()) return ReportFailure(kProgram, made_from.status());
+  table->set_made_from(*made_from);
+  const absl::Status written = WriteRangeTable(*table, FLAGS_output);
+  if (!written.ok()) return ReportFailure(kProgram, written);
+  const absl::Status reported = Report(*table, FLAGS_batch_size);
+  return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
+}
+
+int Run(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  const std::string usage_error = UsageError(positional);
+  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
+  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
+  if (FLAGS_merge.empty() && FLAGS_print.empty()) return Calibrate(*options);
+  const absl::Status status =
+      FLAGS_merge.empty() ? PrintTable() : MergeTables();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+}
