@@ -1,0 +1,426 @@
+#include "transforms/static_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
+#include "logs_parser/range_choice.h"
+#include "logs_parser/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/column_plan.h"
+#include "transforms/tensor_pattern.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_INT32;
+using tensorflow::DT_QUINT8;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+// Columns with ranges of their own are scaled as the graph runs, which costs
+// time in proportion to their number.
+constexpr int64_t kMostOwnColumns = 256;
+
+// Ranges per column must lower the expected squared error this much.
+constexpr double kWorthwhile = 0.8;
+
+// How many columns may be added, as a share of those that are there; a few are
+// always allowed.
+constexpr double kMostAddedShare = 0.125;
+constexpr int kFewColumns = 16;
+
+// A range that holds a single value gets a width of this share of it.
+constexpr double kLeastRelativeWidth = 1e-6;
+
+std::string AsPartOfName(const std::string& tensor) {
+  return absl::StrReplaceAll(tensor, {{":0", ""}, {":", "__port__"}});
+}
+
+std::string AsInput(const std::string& tensor) {
+  const TensorName name = ParseTensorName(tensor);
+  return FormatTensorName(name.node, name.port);
+}
+
+std::string FullName(const NodeOutput& output) {
+  return absl::StrCat(output.node->name(), ":", output.port);
+}
+
+bool KeepsValues(const std::string& op) {
+  return op == "Identity" || op == "Reshape" || op == "Squeeze" ||
+         op == "ExpandDims";
+}
+
+// The constant table whose rows `tensor` holds, or nullptr.
+const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
+  const NodeDef* node = index.Find(ParseTensorName(tensor).node);
+  for (int hops = 0; node != nullptr && hops < 64 && KeepsValues(node->op());
+       ++hops) {
+    node = index.Producer(*node, 0);
+  }
+  if (node == nullptr || (node->op() != "GatherNd" &&
+                          node->op() != "GatherV2" && node->op() != "Gather")) {
+    return nullptr;
+  }
+  const NodeOutput table = TensorSource(index, *node, 0);
+  return table.node != nullptr && table.node->op() == "Const" ? table.node
+                                                              : nullptr;
+}
+
+// Whether `node` concatenates matrices side by side.
+bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
+  if (node.op() != "ConcatV2") return false;
+  int inputs = 0;
+  for (const std::string& input : node.input()) {
+    inputs += !ParseTensorName(input).control();
+  }
+  if (inputs < 2) return false;
+  const NodeOutput axis = TensorSource(index, node, inputs - 1);
+  if (axis.node == nullptr) return false;
+  const std::vector<int64_t> values = IntegersOf(*axis.node);
+  return values.size() == 1 && (values[0] == 1 || values[0] == -1);
+}
+
+Tensor RowOf(const std::vector<float>& values) {
+  Tensor row(DT_FLOAT, {1, static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), row.flat<float>().data());
+  return row;
+}
+
+}  // namespace
+
+// Neighbouring columns of an input that are quantized together.
+struct StaticInputs::Block {
+  std::string tensor;
+  int64_t first = 0;
+  int64_t width = 0;
+  // In eight bits already: only this counts.
+  const InputCodes* codes = nullptr;
+  bool is_table = false;
+  // The range of all columns; includes zero.
+  double min = 0, max = 0;
+  // The ranges of each, if they are known and not too many.
+  std::vector<double> column_mins, column_maxs;
+  // Ranges of their own are used; one number for each column.
+  bool own_columns = false;
+  std::vector<int> copies;
+
+  double step() const { return (max - min) / 255; }
+  double column_step(int64_t k) const {
+    return (column_maxs[k] - column_mins[k]) / 255;
+  }
+};
+
+StaticInputs::StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
+                           const StaticInputOptions& options)
+    : builder_(builder), ranges_(ranges), options_(options) {}
+
+void StaticInputs::Know(const std::string& tensor, InputCodes codes) {
+  codes_.insert_or_assign(tensor, std::move(codes));
+}
+
+absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
+    const std::string& tensor) const {
+  const TensorName name = ParseTensorName(tensor);
+  const RangeEntry* entry = ranges_->Find(name.node, name.port);
+  if (entry != nullptr && entry->histogram.has_value()) return entry;
+  return absl::NotFoundError(absl::StrCat(
+      "the range table has no values of \"", tensor,
+      "\"; calibrate this very graph, with the same outputs, by \"requant "
+      "calibrate\""));
+}
+
+absl::StatusOr<std::vector<StaticInputs::Block>> StaticInputs::FindBlocks(
+    const std::string& tensor, int64_t columns) const {
+  const GraphIndex& index = builder_->index();
+  std::vector<Block> blocks;
+  const NodeDef* node = index.Find(ParseTensorName(tensor).node);
+  if (node != nullptr && ConcatenatesColumns(index, *node)) {
+    int64_t first = 0;
+    bool all_known = true;
+    for (int i = 0; i + 1 < node->input_size(); ++i) {
+      if (ParseTensorName(node->input(i + 1)).control()) break;
+      const NodeOutput source = TensorSource(index, *node, i);
+      if (source.node == nullptr) {
+        all_known = false;
+        break;
+      }
+      Block block;
+      block.tensor = FullName(source);
+      block.first = first;
+      const auto codes = codes_.find(block.tensor);
+      if (codes != codes_.end()) {
+        block.codes = &codes->second;
+        block.width = codes->second.columns.size();
+      } else {
+        // The table knows the tensor as the concat's input names it.
+        const TensorName name = ParseTensorName(node->input(i));
+        block.tensor = absl::StrCat(name.node, ":", name.port);
+        const RangeEntry* entry = ranges_->Find(name.node, name.port);
+        block.width = entry == nullptr ? 0 : entry->channel_mins.size();
+      }
+      all_known = all_known && block.width > 0;
+      first += block.width;
+      blocks.push_back(std::move(block));
+    }
+    if (all_known && first == columns) return blocks;
+    blocks.clear();
+  }
+  Block all;
+  all.tensor = tensor;
+  all.width = columns;
+  blocks.push_back(std::move(all));
+  return blocks;
+}
+
+absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
+  const NodeDef* table = TableOf(builder_->index(), block->tensor);
+  if (table == nullptr) return false;
+  REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*table));
+  if (values.dtype() != DT_FLOAT || values.NumElements() == 0) return false;
+  const auto flat = values.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    if (!std::isfinite(flat(i))) return false;
+    block->min = std::min<double>(block->min, flat(i));
+    block->max = std::max<double>(block->max, flat(i));
+  }
+  block->is_table = true;
+  return true;
+}
+
+absl::Status StaticInputs::SetRange(Block* block) const {
+  if (block->codes != nullptr) return absl::OkStatus();
+  // All rows of a table may be used, also those that the calibration records
+  // happen not to.
+  REQUANT_ASSIGN_OR_RETURN(const bool is_table, SetTableRange(block));
+  if (!is_table) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry, EntryOf(block->tensor));
+    REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
+                             ChooseRangeBy(options_.ranges, *entry));
+    block->min = std::min(0.0f, choice.min.value_or(0));
+    block->max = std::max(0.0f, choice.max.value_or(0));
+    const int64_t known = entry->channel_mins.size();
+    if (options_.split_columns && known == block->width &&
+        known <= kMostOwnColumns) {
+      for (int64_t k = 0; k < known; ++k) {
+        double min = entry->channel_mins[k], max = entry->channel_maxs[k];
+        const double least =
+            kLeastRelativeWidth * std::max({std::fabs(min), std::fabs(max)});
+        if (max - min < least) max = min + least;
+        if (max == min) max = min + 1;
+        block->column_mins.push_back(min);
+        block->column_maxs.push_back(max);
+      }
+    }
+  }
+  if (block->max == block->min) block->max = block->min + 1;
+  return absl::OkStatus();
+}
+
+void StaticInputs::PlanBlocks(const RangeEntry* whole,
+                              const std::vector<const FloatLayer*>& layers,
+                              std::vector<Block>* blocks) const {
+  std::vector<PlannedColumn> plain;
+  std::vector<PlannedColumn> own;
+  bool any_own = false;
+  int outputs = 0;
+  for (const FloatLayer* layer : layers) outputs += layer->weights.dim_size(1);
+  for (const Block& block : *blocks) {
+    for (int64_t k = 0; k < block.width; ++k) {
+      PlannedColumn column;
+      for (const FloatLayer* layer : layers) {
+        const auto weights = layer->weights.matrix<float>();
+        for (int64_t j = 0; j < weights.dimension(1); ++j) {
+          const double weight = weights(block.first + k, j);
+          column.squared_weights += weight * weight;
+          column.largest_weight =
+              std::max(column.largest_weight, std::fabs(weight));
+        }
+      }
+      column.step = block.codes ? block.codes->columns[k].step : block.step();
+      column.deviation = whole != nullptr && whole->moments.has_value()
+                             ? std::sqrt(whole->moments->Covariance(
+                                   block.first + k, block.first + k))
+                             : 255 * column.step / 6;
+      plain.push_back(column);
+      if (!block.column_mins.empty()) {
+        any_own = true;
+        column.step = block.column_step(k);
+        column.may_repeat = true;
+      }
+      own.push_back(column);
+    }
+  }
+  if (!any_own) return;
+  ColumnPlanOptions options;
+  options.outputs = outputs;
+  options.levels = options_.weight_levels;
+  const double before = PlanColumns(plain, options).expected_error;
+  options.most_added = std::max<int>(kFewColumns, own.size() * kMostAddedShare);
+  const ColumnPlan plan = PlanColumns(own, options);
+  if (plan.expected_error > kWorthwhile * before) return;
+  auto copies = plan.copies.begin();
+  for (Block& block : *blocks) {
+    block.copies.assign(copies, copies + block.width);
+    block.own_columns = !block.column_mins.empty();
+    copies += block.width;
+  }
+}
+
+absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
+                                                    const Block& block) {
+  const std::string name = AsPartOfName(block.tensor);
+  InputCodes codes;
+  std::vector<int32_t> sources;
+  std::vector<float> scales, shifts;
+  const int most = *std::max_element(block.copies.begin(), block.copies.end());
+  // Copies of one column stand apart from each other: neighbouring weights
+  // should not both be large.
+  for (int copy = 0; copy < most; ++copy) {
+    for (int64_t k = 0; k < block.width; ++k) {
+      const int copies = block.copies[k];
+      if (copy >= copies) continue;
+      const double step = block.column_step(k);
+      // Rounded at evenly spaced offsets, the copies' sum has the resolution of
+      // a step that is `copies` times finer.
+      const double offset = (copy + 0.5) / copies - 0.5;
+      sources.push_back(static_cast<int32_t>(k));
+      scales.push_back(static_cast<float>(1 / step));
+      shifts.push_back(
+          static_cast<float>(offset - block.column_mins[k] / step));
+      codes.columns.push_back({static_cast<int>(block.first + k),
+                               block.column_mins[k] - offset * step, step,
+                               copies});
+    }
+  }
+  std::string input = AsInput(block.tensor);
+  if (most > 1) {
+    Tensor indices(DT_INT32, {static_cast<int64_t>(sources.size())});
+    std::copy(sources.begin(), sources.end(), indices.flat<int32_t>().data());
+    Tensor one(DT_INT32, {});
+    one.scalar<int32_t>()() = 1;
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string which,
+        builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string axis,
+        builder_->AddConst(absl::StrCat(prefix, "_columns_axis_", name), one));
+    NodeDef gather = MakeNode(
+        absl::StrCat(prefix, "_repeat_", name), "GatherV2",
+        {input, which, axis},
+        {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT32}, {"Taxis", DT_INT32}});
+    (*gather.mutable_attr())["batch_dims"].set_i(0);
+    REQUANT_ASSIGN_OR_RETURN(input, builder_->Add(std::move(gather)));
+  }
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string scale,
+      builder_->AddConst(absl::StrCat(prefix, "_scales_", name),
+                         RowOf(scales)));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string shift,
+      builder_->AddConst(absl::StrCat(prefix, "_shifts_", name),
+                         RowOf(shifts)));
+  REQUANT_ASSIGN_OR_RETURN(
+      input, builder_->Add(MakeNode(absl::StrCat(prefix, "_scale_", name),
+                                    "Mul", {input, scale}, {{"T", DT_FLOAT}})));
+  REQUANT_ASSIGN_OR_RETURN(
+      input,
+      builder_->Add(MakeNode(absl::StrCat(prefix, "_shift_", name), "AddV2",
+                             {input, shift}, {{"T", DT_FLOAT}})));
+  codes.tensor = std::move(input);
+  return codes;
+}
+
+absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
+                                                  const Block& block) {
+  if (block.codes != nullptr) {
+    InputCodes codes = *block.codes;
+    for (CodeColumn& column : codes.columns) column.source += block.first;
+    return codes;
+  }
+  InputCodes codes;
+  double min = block.min, max = block.max;
+  if (block.own_columns) {
+    REQUANT_ASSIGN_OR_RETURN(codes, AddColumns(prefix, block));
+    // They are scaled to codes already.
+    min = 0;
+    max = 255;
+  } else {
+    codes.tensor = AsInput(block.tensor);
+    for (int64_t k = 0; k < block.width; ++k) {
+      codes.columns.push_back({static_cast<int>(block.first + k),
+                               static_cast<float>(min),
+                               (static_cast<double>(static_cast<float>(max)) -
+                                static_cast<float>(min)) /
+                                   255,
+                               1});
+    }
+  }
+  const std::string name = AsPartOfName(block.tensor);
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string low,
+      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string high,
+      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max));
+  NodeDef quantize =
+      MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
+               {codes.tensor, low, high}, {{"T", DT_QUINT8}});
+  (*quantize.mutable_attr())["mode"].set_s("MIN_FIRST");
+  (*quantize.mutable_attr())["ensure_minimum_range"].set_f(0);
+  REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(quantize)));
+  return codes;
+}
+
+absl::StatusOr<InputCodes> StaticInputs::CodesOf(
+    const std::string& tensor, const std::vector<const FloatLayer*>& layers) {
+  const auto known = codes_.find(tensor);
+  if (known != codes_.end()) return known->second;
+  const FloatLayer& first = *layers.front();
+  const std::string prefix = absl::StrCat(first.matmul->name(), "_eightbit");
+  REQUANT_ASSIGN_OR_RETURN(std::vector<Block> blocks,
+                           FindBlocks(tensor, first.weights.dim_size(0)));
+  for (Block& block : blocks) REQUANT_RETURN_IF_ERROR(SetRange(&block));
+  const TensorName name = ParseTensorName(tensor);
+  PlanBlocks(ranges_->Find(name.node, name.port), layers, &blocks);
+  std::vector<std::string> tensors;
+  InputCodes codes;
+  for (const Block& block : blocks) {
+    REQUANT_ASSIGN_OR_RETURN(const InputCodes part, AddBlock(prefix, block));
+    tensors.push_back(part.tensor);
+    codes.columns.insert(codes.columns.end(), part.columns.begin(),
+                         part.columns.end());
+  }
+  if (blocks.size() == 1) {
+    codes.tensor = tensors.front();
+  } else {
+    Tensor one(DT_INT32, {});
+    one.scalar<int32_t>()() = 1;
+    REQUANT_ASSIGN_OR_RETURN(tensors.emplace_back(),
+                             builder_->AddConst(prefix + "_concat_axis", one));
+    NodeDef concat =
+        MakeNode(absl::StrCat(prefix, "_concat_", AsPartOfName(tensor)),
+                 "ConcatV2", tensors, {{"T", DT_QUINT8}, {"Tidx", DT_INT32}});
+    (*concat.mutable_attr())["N"].set_i(blocks.size());
+    REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(concat)));
+  }
+  codes_.emplace(tensor, codes);
+  return codes;
+}
+
+}  // namespace requant
