@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "logs_parser/channel_moments.h"
 #include "logs_parser/range_table.pb.h"
 
 namespace requant {
@@ -58,6 +59,21 @@ absl::StatusOr<ValueHistogram> HistogramFromProto(
       std::vector<int64_t>(proto.counts().begin(), proto.counts().end()));
 }
 
+void MomentsToProto(const ChannelMoments& moments, ChannelMomentsProto* proto) {
+  proto->set_rows(moments.rows());
+  proto->mutable_mean()->Add(moments.mean().begin(), moments.mean().end());
+  proto->mutable_triangle()->Add(moments.triangle().begin(),
+                                 moments.triangle().end());
+}
+
+absl::StatusOr<ChannelMoments> MomentsFromProto(
+    const ChannelMomentsProto& proto) {
+  return ChannelMoments::Restore(
+      proto.rows(),
+      std::vector<double>(proto.mean().begin(), proto.mean().end()),
+      std::vector<float>(proto.triangle().begin(), proto.triangle().end()));
+}
+
 void EntryToProto(const RangeKey& key, const RangeEntry& entry,
                   RangeEntryProto* proto) {
   proto->set_node(key.first);
@@ -79,9 +95,12 @@ void EntryToProto(const RangeKey& key, const RangeEntry& entry,
                                      entry.channel_mins.end());
   proto->mutable_channel_maxs()->Add(entry.channel_maxs.begin(),
                                      entry.channel_maxs.end());
+  if (entry.moments.has_value()) {
+    MomentsToProto(*entry.moments, proto->mutable_moments());
+  }
 }
 
-// Without the histogram, which may be damaged.
+// Without the histogram and the moments, which may be damaged.
 RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   RangeEntry entry;
   entry.count = proto.count();
@@ -135,7 +154,7 @@ std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
 // Whether an entry has what a log does not tell.
 bool IsOfCalibration(const RangeEntry& entry) {
   return entry.records > 0 || entry.histogram.has_value() ||
-         !entry.channel_mins.empty();
+         !entry.channel_mins.empty() || entry.moments.has_value();
 }
 
 int VersionOf(const RangeTable& table) {
@@ -185,6 +204,14 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
         problem = "a histogram that is none";
       }
     }
+    if (entry_proto.has_moments()) {
+      auto moments = MomentsFromProto(entry_proto.moments());
+      if (moments.ok()) {
+        entry.moments = *std::move(moments);
+      } else if (problem.empty()) {
+        problem = "moments that are none";
+      }
+    }
     if (!problem.empty()) {
       return absl::DataLossError(absl::StrCat(file, " is damaged: it has ",
                                               problem, " (node \"", key.first,
@@ -209,6 +236,15 @@ void MergeChannels(const RangeEntry& other, RangeEntry* entry) {
     float& max = entry->channel_maxs[i];
     min = std::min(min, other.channel_mins[i]);
     max = std::max(max, other.channel_maxs[i]);
+  }
+}
+
+void MergeMoments(const RangeEntry& other, RangeEntry* entry) {
+  if (entry->moments.has_value() && other.moments.has_value() &&
+      entry->moments->channels() == other.moments->channels()) {
+    entry->moments->Merge(*other.moments);
+  } else {
+    entry->moments.reset();
   }
 }
 
@@ -278,6 +314,7 @@ void RangeEntry::Merge(const RangeEntry& other) {
     histogram.reset();
   }
   MergeChannels(other, this);
+  MergeMoments(other, this);
   count += other.count;
   Append(other.mins, &mins);
   Append(other.maxs, &maxs);

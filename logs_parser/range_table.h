@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "logs_parser/channel_moments.h"
 #include "logs_parser/value_histogram.h"
 
 namespace requant {
@@ -61,6 +62,9 @@ struct RangeEntry {
   // empty when that dimension is not the same in all observations, or too big.
   std::vector<float> channel_mins;
   std::vector<float> channel_maxs;
+  // How the indices into the last dimension vary together, in the first
+  // records; only of tensors that are the input of a layer.
+  std::optional<ChannelMoments> moments;
 
   // Each adds one observation.
   void AddMin(float min, const Place& place);
@@ -68,7 +72,7 @@ struct RangeEntry {
   void AddRange(float min, float max, const Place& place);
 
   // Appends the other's observations. What only one of the two has of records,
-  // histogram and channels would not be about all of them, and is dropped.
+  // histogram, channels and moments would not be about both, and is dropped.
   void Merge(const RangeEntry& other);
 };
 
