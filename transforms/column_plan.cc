@@ -8,9 +8,10 @@ namespace requant {
 namespace {
 
 // How large the weights of repeated columns may be, of the largest of the
-// others. A little below that, because where two neighbouring weights may not
-// both be large (quantized_weights.h), repeated columns stand side by side.
-constexpr double kSharesOfLargest[] = {0.75, 0.5};
+// others, if they are not to be the largest themselves. A little below that,
+// because where two neighbouring weights may not both be large
+// (quantized_weights.h), repeated columns stand side by side.
+constexpr double kShareOfLargest = 0.75;
 
 // More columns cost time; a plan this close to the best one is good enough.
 constexpr double kGoodEnough = 1.1;
@@ -51,22 +52,23 @@ int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
   return added;
 }
 
-// The limits worth trying: what columns that may not be repeated demand, or
-// each column's demand at each number of copies.
+// The limits worth trying: each column's demand at each number of copies, and a
+// little less than the other columns demand.
 std::vector<double> Limits(const std::vector<PlannedColumn>& columns,
                            int most_copies) {
   double others = 0;
   for (const PlannedColumn& column : columns) {
     if (!column.may_repeat) others = std::max(others, Demand(column));
   }
-  std::vector<double> limits;
-  if (others > 0) {
-    for (double share : kSharesOfLargest) limits.push_back(share * others);
-    return limits;
-  }
+  const double below = kShareOfLargest * others;
+  std::vector<double> limits = {below, below * kShareOfLargest};
   for (const PlannedColumn& column : columns) {
+    if (!column.may_repeat) continue;
     for (int copies = 1; copies <= most_copies; ++copies) {
-      limits.push_back(Demand(column) / copies);
+      const double limit = Demand(column) / copies;
+      if (limit < below || limit * kShareOfLargest > others) {
+        limits.push_back(limit);
+      }
     }
   }
   std::sort(limits.begin(), limits.end());
