@@ -192,4 +192,15 @@ QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule,
   return result;
 }
 
+std::vector<int64_t> ColumnSums(const Tensor& codes) {
+  const auto matrix = codes.matrix<tensorflow::qint8>();
+  std::vector<int64_t> sums(matrix.dimension(1), 0);
+  for (int64_t row = 0; row < matrix.dimension(0); ++row) {
+    for (int64_t column = 0; column < matrix.dimension(1); ++column) {
+      sums[column] += matrix(row, column).value;
+    }
+  }
+  return sums;
+}
+
 }  // namespace requant

@@ -65,6 +65,9 @@ QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
 QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
                                  WeightRule rule, int levels);
 
+// Σ_k codes[k][j] for each column j of a qint8 matrix.
+std::vector<int64_t> ColumnSums(const tensorflow::Tensor& codes);
+
 }  // namespace requant
 
 #endif  // REQUANT_TRANSFORMS_QUANTIZED_WEIGHTS_H_
