@@ -69,6 +69,23 @@ void FindSlots(const float* values, float scale, int32_t first,
   }
 }
 
+// Neighbours go to different tables, each of `slots` counts.
+void CountSlots(const int32_t* __restrict slot_of, size_t size,
+                uint32_t* __restrict tables, size_t slots) {
+  static_assert(kTables == 4, "the loop below is written for four tables");
+  uint32_t* const second = tables + slots;
+  uint32_t* const third = second + slots;
+  uint32_t* const fourth = third + slots;
+  size_t i = 0;
+  for (; i + kTables <= size; i += kTables) {
+    ++tables[slot_of[i]];
+    ++second[slot_of[i + 1]];
+    ++third[slot_of[i + 2]];
+    ++fourth[slot_of[i + 3]];
+  }
+  for (; i < size; ++i) ++tables[slot_of[i]];
+}
+
 }  // namespace
 
 void ValueHistogram::Add(absl::Span<const float> values) {
@@ -107,9 +124,7 @@ void ValueHistogram::Add(absl::Span<const float> values, float min, float max) {
       block = rest;
     }
     FindSlots(block, scale, first, zero_slot, slot_of);
-    for (size_t i = 0; i < size; ++i) {
-      ++tables[(i % kTables) * slots + slot_of[i]];
-    }
+    CountSlots(slot_of, size, tables.data(), slots);
   }
   std::vector<int64_t> counts(slots);
   for (size_t i = 0; i < tables.size(); ++i) counts[i % slots] += tables[i];

@@ -42,7 +42,7 @@ TEST(CalibrationText, ShowsRangesAndWhenTheySettled) {
   RangeTable table;
   table.FindOrAdd("layer/Relu") = EntryOf({2, 4, 3, 1}, 35);
   EXPECT_EQ(TextOf(table, 10),
-            "                                       by minmax   settled\n"
+            "                                          by minmax   settled\n"
             "         min          max         from           to   records  "
             "tensor\n"
             "          -1            4           -1            4        20  "

@@ -133,6 +133,10 @@ class LayerFinder {
       return constant ? "its constant is the first factor"
                       : "it multiplies two activations";
     }
+    const NodeOutput input = TensorSource(index_, matmul, 0);
+    if (input.node != nullptr && input.node->op() == "Const") {
+      return "it multiplies two constants";
+    }
     layer->input = WithPort(matmul.input(0));
     layer->transposed = BoolAttribute(matmul, "transpose_b");
     return ReadWeights(*weights.node, layer);
@@ -185,6 +189,7 @@ class LayerFinder {
       return;
     }
     layer->bias_add = use->node;
+    layer->bias_node = bias.node;
     layer->bias = *value;
   }
 

@@ -32,6 +32,8 @@ struct FloatLayer {
   bool transposed = false;
   // float [inputs, outputs], transposed already.
   tensorflow::Tensor weights;
+  // The Const that holds the bias; nullptr when there is none.
+  const tensorflow::NodeDef* bias_node = nullptr;
   // float [outputs]; zeros when there is none.
   tensorflow::Tensor bias;
   // The tensors that go in and come out, always with a port: "x/Relu:0".

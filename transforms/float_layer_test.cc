@@ -173,6 +173,8 @@ TEST(FindFloatLayers, SkipsWhatCannotBeQuantized) {
             "it multiplies two activations");
   EXPECT_EQ(WhySkipped(Beginning() + Node("m", "MatMul", {"w", "x"}, {kFloat})),
             "its constant is the first factor");
+  EXPECT_EQ(WhySkipped(Beginning() + Node("m", "MatMul", {"w", "w"}, {kFloat})),
+            "it multiplies two constants");
   EXPECT_EQ(WhySkipped(Beginning() + MatMul("w", {{"T", "type: DT_HALF"}})),
             "it is not float32");
   EXPECT_EQ(WhySkipped(Beginning() +
