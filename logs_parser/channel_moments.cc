@@ -29,6 +29,10 @@ constexpr int64_t kFewestTilesPerThread = 64;
 
 int64_t TriangleSize(int64_t channels) { return channels * (channels + 1) / 2; }
 
+int64_t PanelCount(int64_t channels) {
+  return (channels + kMomentPanel - 1) / kMomentPanel;
+}
+
 bool IsUsable(absl::Span<const float> row) {
   int unusable = 0;
   for (float value : row) unusable |= !(std::fabs(value) <= kMostMomentValue);
@@ -53,18 +57,19 @@ std::vector<double> MeanOf(const std::vector<float>& rows, int64_t channels) {
 // The differences of all rows from `centre`, in panels (moment_kernel.h); the
 // last is filled up with zeros.
 void FillPanels(const std::vector<float>& rows,
-                const std::vector<float>& centre, std::vector<float>* panels) {
+                const std::vector<float>& centre,
+                std::vector<MomentRow>* panels) {
   const int64_t channels = centre.size();
   const int64_t count = rows.size() / channels;
-  const int64_t panel_count = (channels + kMomentPanel - 1) / kMomentPanel;
-  panels->assign(panel_count * count * kMomentPanel, 0);
+  panels->resize(PanelCount(channels) * count);
+  MomentRow* next = panels->data();
   for (int64_t first = 0; first < channels; first += kMomentPanel) {
-    float* panel = panels->data() + first * count;
     const int64_t width = std::min(kMomentPanel, channels - first);
-    for (int64_t row = 0; row < count; ++row) {
+    for (int64_t row = 0; row < count; ++row, ++next) {
       const float* values = rows.data() + row * channels + first;
+      *next = {};
       for (int64_t i = 0; i < width; ++i) {
-        panel[row * kMomentPanel + i] = values[i] - centre[first + i];
+        next->values[i] = values[i] - centre[first + i];
       }
     }
   }
@@ -207,7 +212,7 @@ void ChannelMomentsBuilder::AddPending() {
 
 void ChannelMomentsBuilder::AddTiles(const MomentTile& pattern) {
   static const MomentKernel kernel = MomentKernels().back();
-  const int64_t panels = (channels_ + kMomentPanel - 1) / kMomentPanel;
+  const int64_t panels = PanelCount(channels_);
   std::atomic<int64_t> next = 0;
   // The rows of tiles, the longest first.
   const auto work = [&] {
@@ -216,8 +221,8 @@ void ChannelMomentsBuilder::AddTiles(const MomentTile& pattern) {
         MomentTile tile = pattern;
         tile.first_left = i * kMomentPanel;
         tile.first_right = j * kMomentPanel;
-        tile.left = panels_.data() + tile.first_left * tile.rows;
-        tile.right = panels_.data() + tile.first_right * tile.rows;
+        tile.left = panels_.data() + i * tile.rows;
+        tile.right = panels_.data() + j * tile.rows;
         kernel(tile);
       }
     }

@@ -94,7 +94,7 @@ class ChannelMomentsBuilder {
   // Sums over rows whose values are of a similar size are precise in float;
   // these rows wait until there are enough for one.
   std::vector<float> pending_;
-  std::vector<float> panels_;
+  std::vector<MomentRow> panels_;
   // Of the rows that do not wait.
   int64_t rows_ = 0;
   std::vector<double> mean_;

@@ -242,10 +242,19 @@ TEST(ChannelMomentsBuilder, HasNothingOnceTheChannelsChanged) {
   EXPECT_FALSE(builder.Build().has_value());
 }
 
+std::vector<MomentRow> RandomPanel(int64_t rows, int seed) {
+  const std::vector<float> values = RandomRows(rows, kMomentPanel, 0.3f, seed);
+  std::vector<MomentRow> panel(rows);
+  for (size_t i = 0; i < values.size(); ++i) {
+    panel[i / kMomentPanel].values[i % kMomentPanel] = values[i];
+  }
+  return panel;
+}
+
 // The sums of one tile of random panels.
 std::vector<double> Tile(MomentKernel kernel, int64_t rows, bool diagonal) {
-  const std::vector<float> left = RandomRows(rows, kMomentPanel, 0.3f, 10);
-  const std::vector<float> right = RandomRows(rows, kMomentPanel, 0.7f, 11);
+  const std::vector<MomentRow> left = RandomPanel(rows, 10);
+  const std::vector<MomentRow> right = RandomPanel(rows, 11);
   const std::vector<double> shift(2 * kMomentPanel, 0.1);
   const std::vector<double> remainder(2 * kMomentPanel, 0.3);
   MomentTile tile;

@@ -10,17 +10,21 @@
 
 namespace requant {
 
-// Channels are computed in panels of so many. A panel holds the values of its
-// channels row by row, without a gap.
+// Channels are computed in panels of so many.
 inline constexpr int64_t kMomentPanel = 16;
+
+// One row of a panel, where vectors of any length can be loaded from.
+struct alignas(64) MomentRow {
+  float values[kMomentPanel];
+};
 
 // What to add to one tile of a triangle of sums of products.
 struct MomentTile {
   // The panels of the tile's rows and of its columns; the latter is the same or
   // one before.
-  const float* left = nullptr;
-  const float* right = nullptr;
-  // How many rows of values they hold.
+  const MomentRow* left = nullptr;
+  const MomentRow* right = nullptr;
+  // How many each of them has.
   int64_t rows = 0;
   // The first channel of each, and the number of all channels.
   int64_t first_left = 0;

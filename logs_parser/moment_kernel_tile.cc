@@ -23,38 +23,40 @@ constexpr int kVectors = 2;
 constexpr int kRows = 4;
 #endif
 
-using Vector __attribute__((vector_size(kVectorFloats * sizeof(float)))) =
-    float;
+using Vector
+    __attribute__((vector_size(kVectorFloats * sizeof(float)), may_alias)) =
+        float;
 
 constexpr int kColumns = kVectors * kVectorFloats;
 static_assert(kMomentPanel % kRows == 0 && kMomentPanel % kColumns == 0);
+static_assert(alignof(MomentRow) % alignof(Vector) == 0);
 
-// products[i][j] = the sum over all rows of left[i] * right[j], for as many i
-// and j as the registers hold.
-void SumProducts(const float* left, const float* right, int64_t rows,
-                 float* products) {
+// Of the products of left channel i + 0, 1, ... and right channel j + 0, 1,
+// ..., as many as there are registers for: each one's sum over all rows.
+void SumProducts(const MomentTile& tile, int64_t i, int64_t j,
+                 MomentRow* products) {
   Vector sums[kRows][kVectors] = {};
-  for (int64_t row = 0; row < rows; ++row) {
-    Vector columns[kVectors];
-    __builtin_memcpy(columns, right + row * kMomentPanel, sizeof(columns));
-    for (int i = 0; i < kRows; ++i) {
-      const float value = left[row * kMomentPanel + i];
-      for (int j = 0; j < kVectors; ++j) sums[i][j] += value * columns[j];
+  for (int64_t row = 0; row < tile.rows; ++row) {
+    const float* left = tile.left[row].values + i;
+    const auto* right =
+        reinterpret_cast<const Vector*>(tile.right[row].values + j);
+    for (int k = 0; k < kRows; ++k) {
+      for (int l = 0; l < kVectors; ++l) sums[k][l] += left[k] * right[l];
     }
   }
-  for (int i = 0; i < kRows; ++i) {
-    __builtin_memcpy(products + i * kMomentPanel, sums[i], sizeof(sums[i]));
+  for (int k = 0; k < kRows; ++k) {
+    auto* stored = reinterpret_cast<Vector*>(products[i + k].values + j);
+    for (int l = 0; l < kVectors; ++l) stored[l] = sums[k][l];
   }
 }
 
 }  // namespace
 
 void REQUANT_MOMENT_KERNEL(const MomentTile& tile) {
-  float products[kMomentPanel * kMomentPanel];
+  MomentRow products[kMomentPanel];
   for (int64_t i = 0; i < kMomentPanel; i += kRows) {
     for (int64_t j = 0; j < kMomentPanel; j += kColumns) {
-      SumProducts(tile.left + i, tile.right + j, tile.rows,
-                  products + i * kMomentPanel + j);
+      SumProducts(tile, i, j, products);
     }
   }
   const bool diagonal = tile.first_left == tile.first_right;
@@ -69,7 +71,7 @@ void REQUANT_MOMENT_KERNEL(const MomentTile& tile) {
         tile.triangle + channel * (channel + 1) / 2 + tile.first_right;
     const int64_t columns = diagonal ? i + 1 : kMomentPanel;
     for (int64_t j = 0; j < columns; ++j) {
-      sums[j] += products[i * kMomentPanel + j] +
+      sums[j] += products[i].values[j] +
                  (shift * shifts[j] + remainder * remainders[j]);
     }
   }
