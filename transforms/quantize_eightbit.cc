@@ -1,0 +1,193 @@
+#include "transforms/quantize_eightbit.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/nearest_name.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/eightbit_layers.h"
+#include "transforms/float_layer.h"
+#include "transforms/quantized_layer.h"
+#include "transforms/quantized_weights.h"
+#include "transforms/transform.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+absl::Status CheckExcluded(const QuantizeEightbitOptions& options,
+                           const GraphIndex& index,
+                           QuantizeEightbitReport* report) {
+  for (const std::string& name : options.excluded_nodes) {
+    if (index.Find(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const NodeDef& node : index.graph().node()) {
+      known.push_back(node.name());
+    }
+    return absl::NotFoundError(absl::StrCat("the graph has no node \"", name,
+                                            "\" to exclude",
+                                            DidYouMean(name, known)));
+  }
+  absl::flat_hash_set<std::string> ops;
+  for (const NodeDef& node : index.graph().node()) ops.insert(node.op());
+  for (const std::string& op : options.excluded_ops) {
+    if (ops.contains(op)) continue;
+    report->warnings.push_back(
+        absl::StrCat("no node of the graph is a ", op, ", which is excluded",
+                     DidYouMean(op, {ops.begin(), ops.end()})));
+  }
+  return absl::OkStatus();
+}
+
+// What becomes of the layer's output.
+std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
+  const std::string kind = layer.activation == nullptr ? "float" : "quint8";
+  const NodeDef* last = index.Find(ParseTensorName(layer.output).node);
+  const bool dequantized = last != nullptr && last->op() == "Dequantize";
+  return dequantized ? kind + ", also as float" : kind;
+}
+
+struct Row {
+  std::string name, size, activation, levels, error, output;
+};
+
+std::vector<std::string> Table(const std::vector<Row>& rows) {
+  size_t name_width = 0, size_width = 0;
+  for (const Row& row : rows) {
+    name_width = std::max(name_width, row.name.size());
+    size_width = std::max(size_width, row.size.size());
+  }
+  std::vector<std::string> lines;
+  for (const Row& row : rows) {
+    lines.push_back(absl::StrFormat(
+        "  %-*s  %-*s  %-10s  %6s  %12s  %s", name_width, row.name, size_width,
+        row.size, row.activation, row.levels, row.error, row.output));
+  }
+  return lines;
+}
+
+void Describe(const std::vector<Row>& rows, const FloatLayers& found,
+              const std::string& target, QuantizeEightbitReport* report) {
+  report->notes.push_back(
+      absl::StrCat("quantizes ", found.layers.size(), " of ",
+                   found.layers.size() + found.skipped.size(),
+                   " MatMuls for the target \"", target, "\""));
+  for (std::string& line : Table(rows)) {
+    report->notes.push_back(std::move(line));
+  }
+}
+
+void DescribeSkipped(const FloatLayers& found, QuantizeEightbitReport* report) {
+  for (const SkippedMatMul& skipped : found.skipped) {
+    report->notes.push_back(absl::StrCat("  leaves \"", skipped.name,
+                                         "\" in float: ", skipped.reason));
+  }
+}
+
+absl::Status Run(TransformContext& context, GraphDef* graph) {
+  QuantizeEightbitOptions options;
+  options.outputs = context.outputs;
+  options.target = context.parameters.String("target");
+  options.excluded_ops = context.parameters.All("excluded_ops");
+  options.excluded_nodes = context.parameters.All("excluded_nodes");
+  options.per_channel = context.parameters.Bool("per_channel");
+  REQUANT_ASSIGN_OR_RETURN(QuantizeEightbitReport report,
+                           QuantizeEightbit(options, graph));
+  context.notes = std::move(report.notes);
+  context.warnings = std::move(report.warnings);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
+    const QuantizeEightbitOptions& options, GraphDef* graph) {
+  QuantizeEightbitReport report;
+  REQUANT_ASSIGN_OR_RETURN(const WeightRule rule, WeightRuleOf(options.target));
+  if (options.per_channel) {
+    return absl::UnimplementedError(
+        absl::StrCat("per_channel is not possible: the kernels of ",
+                     kQuantizedMatMulRelu, " and ", kFusedFloat,
+                     " take one range for all columns of the weights"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
+  REQUANT_RETURN_IF_ERROR(CheckExcluded(options, index, &report));
+  const FloatLayers found = FindFloatLayers(
+      index, {options.outputs, options.excluded_ops, options.excluded_nodes});
+  if (found.layers.empty()) {
+    report.warnings.push_back(
+        "there is nothing to quantize: the graph has no MatMul with constant "
+        "float weights");
+    DescribeSkipped(found, &report);
+    return report;
+  }
+  std::vector<Row> rows = {
+      {"layer", "size", "activation", "levels", "weight error", "output"}};
+  for (const FloatLayer& layer : found.layers) {
+    rows.push_back({layer.matmul->name(),
+                    absl::StrCat(layer.weights.dim_size(0), " x ",
+                                 layer.weights.dim_size(1)),
+                    layer.activation ? layer.activation->op() : "none", "", "",
+                    ""});
+  }
+  EightbitLayers eightbit(&index, rule, options.outputs);
+  REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
+  for (size_t i = 0; i < found.layers.size(); ++i) {
+    const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
+    rows[i + 1].levels = absl::StrCat("±", weights.levels);
+    rows[i + 1].error =
+        absl::StrFormat("%.2f %%", 100 * weights.relative_error);
+    rows[i + 1].output = OutputOf(found.layers[i], index);
+  }
+  index.Commit();
+  Describe(rows, found, options.target, &report);
+  DescribeSkipped(found, &report);
+  report.quantized = found.layers.size();
+  return report;
+}
+
+REQUANT_REGISTER_TRANSFORM(
+    Run,
+    {"quantize_eightbit",
+     "Computes MatMul layers in eight bits, with ranges found in every run.",
+     "Finds MatMul with constant float weights, with or without a bias and a "
+     "Relu or Relu6, and gives it quint8 inputs and symmetric qint8 weights; "
+     "everything else stays float. Ranges of inputs and outputs are computed "
+     "by "
+     "Min, Max and RequantizationRange nodes, which the freeze transforms make "
+     "constant; each names the float tensor whose range it is in the attribute "
+     "_requant_range_of. Layers with Relu hand quint8 on to the next one; "
+     "others give float. The graph is right for inputs with negative values on "
+     "every TensorFlow from 2.14 on. How many levels the weights have follows "
+     "from the target: CPUs without VNNI saturate silently where two "
+     "neighbouring weights are large. Prints a table of the layers, and why "
+     "the others were left.",
+     {{"target", ParameterType::kString,
+       "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
+       "vnni, avx_vnni or amx; \"requant doctor\" tells what this machine is.",
+       "any"},
+      {"excluded_ops", ParameterType::kString,
+       "Leave nodes of this type in float; may be given several times.", "",
+       false, true},
+      {"excluded_nodes", ParameterType::kString,
+       "Leave this node in float; may be given several times.", "", false,
+       true},
+      {"per_channel", ParameterType::kBool,
+       "One range for each column of the weights. The kernels do not have it: "
+       "true is an error.",
+       "false"}},
+     "weights frozen into constants"});
+
+}  // namespace requant
