@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -235,7 +237,7 @@ class Planner {
         !HasType(*node, TypeAttribute(*node), tensorflow::DT_FLOAT)) {
       return Source::kFloat;
     }
-    if (!MayChangeType(*node, readers)) return Source::kFloat;
+    if (!MayChangeType(*node, *place.node, readers)) return Source::kFloat;
     const Mark mark = {plan_->retyped.size(), plan_->constants.size(),
                        plan_->floats.size()};
     plan_->retyped.push_back(node);
@@ -327,19 +329,29 @@ class Planner {
                                  "finite"));
   }
 
-  // Whether nobody but `readers` nodes of the plan sees the values of `node`.
-  bool MayChangeType(const NodeDef& node, int readers) {
+  // Whether nobody but `readers` nodes of the plan, one of which is `reader`,
+  // sees the values of `node`.
+  bool MayChangeType(const NodeDef& node, const NodeDef& reader, int readers) {
     const bool is_named = named_.contains(node.name());
-    const int reads = CountReads(node);
-    if (!is_named && reads == readers) return true;
+    if (!is_named && CountReads(node) == readers) return true;
     if (ReachesTable(node)) {
-      Obstacle(is_named
-                   ? absl::StrCat("\"", node.name(),
-                                  "\" is an input or output of the graph")
-                   : absl::StrCat("\"", node.name(), "\" is read ", reads,
-                                  " times, also in float or with other codes"));
+      Obstacle(absl::StrCat("\"", node.name(),
+                            is_named ? "\" is an input or output of the graph"
+                                     : "\" is also read by ",
+                            is_named ? "" : OtherReaders(node, reader)));
     }
     return false;
+  }
+
+  std::string OtherReaders(const NodeDef& node, const NodeDef& reader) const {
+    std::set<std::string> names;
+    bool is_first = true;
+    for (const Use& use : index_.Uses(node.name())) {
+      if (use.port == kControlPort) continue;
+      if (use.node == &reader && std::exchange(is_first, false)) continue;
+      names.insert(absl::StrCat("\"", use.node->name(), "\""));
+    }
+    return absl::StrJoin(names, ", ");
   }
 
   int CountReads(const NodeDef& node) const {

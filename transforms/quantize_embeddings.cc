@@ -286,7 +286,8 @@ REQUANT_REGISTER_TRANSFORM(
      "the graph bigger; notes say which and why. Modes: MIN_FIRST, and SCALED "
      "with round_mode HALF_TO_EVEN. Running it again changes nothing.",
      {},
-     "freeze_min and freeze_max; fold_constants where tables are computed"});
+     "freeze_min and freeze_max, then strip_unused_nodes, so that no dead node "
+     "reads the floats; fold_constants where tables are computed"});
 
 }  // namespace
 }  // namespace requant

@@ -455,7 +455,7 @@ TEST(QuantizeEmbeddings, LeavesCodesItCannotCompute) {
 TEST(QuantizeEmbeddings, LeavesFloatsThatSomethingElseReads) {
   Builder builder = ConcatGraph();
   builder.Node("reader", "Neg", {"concat"}, {{"T", tensorflow::DT_FLOAT}});
-  ExpectLeft(builder.graph, "\"concat\" is read 2 times");
+  ExpectLeft(builder.graph, "\"concat\" is also read by \"reader\"");
 }
 
 TEST(QuantizeEmbeddings, LeavesRowsThatAreQuantizedInTwoWays) {
@@ -466,7 +466,7 @@ TEST(QuantizeEmbeddings, LeavesRowsThatAreQuantizedInTwoWays) {
   other.max = 2;
   builder.Quantize("other", "lookup", other, "other_");
   ExpectLeft(builder.graph,
-             "leaves \"quantize\", \"other\": \"lookup\" is read 2 times");
+             "leaves \"other\": \"lookup\" is also read by \"quantize\"");
 }
 
 TEST(QuantizeEmbeddings, LeavesOutputsOfTheGraph) {
