@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/fuzz_rounds.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/testing.h"
@@ -397,6 +399,85 @@ TEST(QuantizeEmbeddings, MovesEqualQuantizationsOfATensorTogether) {
   EXPECT_THAT(InputsOf(moved, "codes"), ElementsAre("lookup"));
   EXPECT_THAT(InputsOf(moved, "again_codes"), ElementsAre("lookup"));
   ExpectSameBits(builder.graph, moved, {"codes", "again_codes", "again_low"});
+}
+
+// Random matrices of kBatch rows, made of everything that can stand before a
+// QuantizeV2; some nodes have a reader more.
+class RandomMatrix {
+ public:
+  RandomMatrix(Builder* builder, int seed) : builder_(*builder), random_(seed) {
+    builder_.Integers("rows", {kBatch, -1});
+    builder_.Table("shared_table", {kRows, kWidth});
+  }
+
+  std::string Make(int depth) {
+    std::string name = absl::StrCat("n", count_++);
+    const int choice = depth == 0 ? Upto(4) : 5 + Upto(3);
+    switch (choice) {
+      case 0:
+        return "x";
+      case 1:
+        builder_.Table(name, {kBatch, 1 + Upto(5)});
+        break;
+      case 2:
+        builder_.Node(name, "Neg", {"x"}, {{"T", tensorflow::DT_FLOAT}});
+        break;
+      case 3:
+        builder_.Gather(name, "shared_table");
+        break;
+      case 4:
+      case 5:
+        builder_.Lookup(name);
+        break;
+      case 6:
+        builder_.Arrange(name, "Identity", {Make(depth - 1)});
+        break;
+      case 7:
+        builder_.Arrange(name, "Reshape", {Make(depth - 1), "rows"});
+        break;
+      default: {
+        std::vector<std::string> inputs;
+        for (int i = Upto(3); i >= 0; --i) inputs.push_back(Make(depth - 1));
+        inputs.push_back(Make(depth - 1));
+        builder_.Concat(name, inputs);
+      }
+    }
+    if (Upto(15) == 0) {
+      builder_.Node(name + "/reader", "Neg", {name},
+                    {{"T", tensorflow::DT_FLOAT}});
+      readers.push_back(name + "/reader");
+    }
+    return name;
+  }
+
+  std::vector<std::string> readers;
+
+ private:
+  // From 0 to `last`.
+  int Upto(int last) {
+    return std::uniform_int_distribution<int>(0, last)(random_);
+  }
+
+  Builder& builder_;
+  std::mt19937 random_;
+  int count_ = 0;
+};
+
+TEST(QuantizeEmbeddings, GivesTheSameBitsInRandomGraphs) {
+  int moved_graphs = 0;
+  const int rounds = FuzzRounds(40);
+  for (int seed = 0; seed < rounds; ++seed) {
+    SCOPED_TRACE(seed);
+    Builder builder;
+    RandomMatrix matrix(&builder, seed);
+    builder.Quantize("quantize", matrix.Make(3));
+    std::vector<std::string> fetches = matrix.readers;
+    fetches.insert(fetches.end(), {"codes", "low", "high"});
+    const GraphDef moved = Transformed(builder.graph, fetches);
+    moved_graphs += !HasNode(moved, "quantize");
+    ExpectSameBits(builder.graph, moved, fetches);
+  }
+  EXPECT_GT(moved_graphs, rounds / 4);
 }
 
 TEST(QuantizeEmbeddings, SaysWhatItMoved) {
