@@ -138,19 +138,13 @@ absl::Status EightbitLayers::AddWeights(const FloatLayer& layer) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> EightbitLayers::ColumnSums(
+absl::StatusOr<std::string> EightbitLayers::AddColumnSums(
     const FloatLayer& layer) {
   SharedWeights& shared = weights_.at(KeyOf(layer));
   if (!shared.column_sums.empty()) return shared.column_sums;
-  const auto codes = shared.weights.codes.matrix<tensorflow::qint8>();
-  std::vector<int64_t> sums(codes.dimension(1), 0);
-  for (int64_t row = 0; row < codes.dimension(0); ++row) {
-    for (int64_t j = 0; j < codes.dimension(1); ++j) {
-      sums[j] += codes(row, j).value;
-    }
-  }
+  const std::vector<int64_t> sums = ColumnSums(shared.weights.codes);
   const double step = shared.weights.range / 127.0;
-  Tensor result(DT_FLOAT, {codes.dimension(1)});
+  Tensor result(DT_FLOAT, {static_cast<int64_t>(sums.size())});
   for (size_t j = 0; j < sums.size(); ++j) {
     result.flat<float>()(j) = static_cast<float>(sums[j] * step);
   }
@@ -225,7 +219,7 @@ absl::StatusOr<std::string> EightbitLayers::AddBias(const FloatLayer& layer,
                              Add(MakeConst(prefix + "_zero_bias", layer.bias)));
   }
   if (!input.shifted) return bias;
-  REQUANT_ASSIGN_OR_RETURN(const std::string sums, ColumnSums(layer));
+  REQUANT_ASSIGN_OR_RETURN(const std::string sums, AddColumnSums(layer));
   REQUANT_ASSIGN_OR_RETURN(const std::string shift,
                            Add(MakeNode(prefix + "_bias_shift", "Mul",
                                         {input.min, sums}, {{"T", DT_FLOAT}})));

@@ -70,7 +70,7 @@ class EightbitLayers {
 
   absl::StatusOr<std::string> Add(tensorflow::NodeDef node);
   absl::Status AddWeights(const FloatLayer& layer);
-  absl::StatusOr<std::string> ColumnSums(const FloatLayer& layer);
+  absl::StatusOr<std::string> AddColumnSums(const FloatLayer& layer);
   absl::StatusOr<Codes> InputCodes(const FloatLayer& layer);
   absl::StatusOr<Codes> AddQuantize(const FloatLayer& layer,
                                     const std::string& tensor);

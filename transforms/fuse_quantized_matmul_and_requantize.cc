@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -24,8 +25,8 @@
 // under the Requantize's name. Without Relu that kernel, and …AndRequantize
 // too, would clip negative outputs to 0; so it becomes …AndDequantize, whose
 // float output replaces the Dequantize behind it and is quantized again for
-// whoever reads the quint8. Its bias is always qint32 (quantized_bias.h says
-// why).
+// whoever reads the quint8. An …AndDequantize that is there already only gets
+// another bias: it is always qint32 (quantized_bias.h says why).
 
 namespace requant {
 namespace {
@@ -45,20 +46,31 @@ class Fuser {
 
   absl::Status Fuse(QuantizedLayer layer) {
     if (!compat_) MakeWeightRangeSymmetric(&layer);
+    if (layer.requantize == nullptr) return QuantizeBiasOnly(layer);
     return layer.relu ? FuseRelu(layer) : FuseFloat(layer);
-  }
-
-  // What the original does to a layer without Relu, which it does not fuse.
-  absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
-    REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
-    index_->SetInput(layer.matmul, kBias, std::move(bias));
-    (*layer.matmul->mutable_attr())["Tbias"].set_type(BiasType(layer));
-    return absl::OkStatus();
   }
 
   const std::vector<std::string>& fused() const { return fused_; }
 
  private:
+  // Of a layer that stays as it is otherwise: one that is fused already, or one
+  // without Relu, which the original does not fuse.
+  absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
+    REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
+    std::vector<std::string> inputs(layer.matmul->input().begin(),
+                                    layer.matmul->input().end());
+    const std::vector<std::string> old_inputs = inputs;
+    inputs[kBias] = std::move(bias);
+    inputs[kMinA] = layer.min_a;
+    inputs[kMaxA] = layer.max_a;
+    index_->SetInputs(layer.matmul, std::move(inputs));
+    auto& attributes = *layer.matmul->mutable_attr();
+    attributes["Tbias"].set_type(BiasType(layer));
+    if (!layer.scaled) attributes["input_quant_mode"].set_s("MIN_FIRST");
+    fused_.push_back(layer.matmul->name());
+    return RemoveUnread(old_inputs);
+  }
+
   absl::StatusOr<std::string> AddConst(const std::string& name,
                                        const Tensor& value) {
     const std::string free = index_->FreeName(name);
@@ -90,6 +102,8 @@ class Fuser {
                                     layer.matmul->input().begin() + kInputs);
     const std::string& base = layer.matmul->name();
     REQUANT_ASSIGN_OR_RETURN(inputs[kBias], AddBias(layer));
+    inputs[kMinA] = layer.min_a;
+    inputs[kMaxA] = layer.max_a;
     if (ConstantInput(*index_, *layer.matmul, kMinW) != layer.weight_min) {
       REQUANT_ASSIGN_OR_RETURN(
           inputs[kMinW],
@@ -97,6 +111,12 @@ class Fuser {
     }
     inputs.push_back(layer.requantize->input(kOutMin));
     inputs.push_back(layer.requantize->input(kOutMax));
+    const NodeDef* max = index_->Producer(*layer.requantize, kOutMax);
+    if (max != nullptr && max->op() == "Minimum") {
+      REQUANT_ASSIGN_OR_RETURN(
+          inputs.back(), AddConst(layer.requantize->name() + "/output_max",
+                                  Tensor(layer.output.max)));
+    }
     // The kernel's code 0 means 0 whatever minimum it is told, and the next
     // layer must be told the same.
     if (layer.relu && !compat_ && layer.output.min != 0) {
@@ -139,9 +159,11 @@ class Fuser {
   absl::Status FuseRelu(const QuantizedLayer& layer) {
     REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                              FusedInputs(layer));
+    const std::vector<std::string> old_inputs(layer.requantize->input().begin(),
+                                              layer.requantize->input().end());
     Become(layer.requantize, kFusedRelu, tensorflow::DT_QUINT8, layer,
            std::move(inputs));
-    return RemoveUnread(layer.matmul);
+    return RemoveUnread(old_inputs);
   }
 
   bool IsOutput(const NodeDef& node) const {
@@ -180,6 +202,8 @@ class Fuser {
     REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                              FusedInputs(layer));
     NodeDef* requantize = layer.requantize;
+    const std::vector<std::string> old_inputs(requantize->input().begin(),
+                                              requantize->input().end());
     const bool is_output = IsOutput(*requantize);
     const std::vector<NodeDef*> dequantizers = Dequantizers(*requantize);
     NodeDef* fused;
@@ -201,7 +225,7 @@ class Fuser {
     } else {
       REQUANT_RETURN_IF_ERROR(RemoveUnread(requantize));
     }
-    return RemoveUnread(layer.matmul);
+    return RemoveUnread(old_inputs);
   }
 
   absl::Status ReplaceDequantizer(NodeDef* dequantizer, const NodeDef& fused) {
@@ -232,24 +256,35 @@ class Fuser {
     attributes["ensure_minimum_range"].set_f(0);
   }
 
-  // Removes a node that nothing reads any more, and then the constants that
-  // only it read.
+  // Ops that may go when nothing reads them any more: a layer's matmul, its
+  // constants and what computed its range and bias.
+  static bool MayBeRemoved(const std::string& op) {
+    static const auto* ops = new absl::flat_hash_set<std::string>{
+        "AddV2", "Const",          "Minimum",           "Mul",
+        "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
+    return ops->contains(op);
+  }
+
+  // Removes the producers of `tensors` that nothing reads any more, and then
+  // what only they read.
+  absl::Status RemoveUnread(const std::vector<std::string>& tensors) {
+    for (const std::string& tensor : tensors) {
+      NodeDef* node = index_->Find(ParseTensorName(tensor).node);
+      if (node != nullptr && MayBeRemoved(node->op())) {
+        REQUANT_RETURN_IF_ERROR(RemoveUnread(node));
+      }
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status RemoveUnread(NodeDef* node) {
     if (index_->HasUses(node->name()) || IsNamedOutput(*node)) {
       return absl::OkStatus();
     }
-    std::vector<std::string> producers;
-    for (const std::string& input : node->input()) {
-      producers.emplace_back(ParseTensorName(input).node);
-    }
+    const std::vector<std::string> inputs(node->input().begin(),
+                                          node->input().end());
     REQUANT_RETURN_IF_ERROR(index_->Remove(std::string(node->name())));
-    for (const std::string& name : producers) {
-      NodeDef* producer = index_->Find(name);
-      if (producer != nullptr && producer->op() == "Const") {
-        REQUANT_RETURN_IF_ERROR(RemoveUnread(producer));
-      }
-    }
-    return absl::OkStatus();
+    return RemoveUnread(inputs);
   }
 
   bool IsNamedOutput(const NodeDef& node) const {
@@ -280,17 +315,26 @@ std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
   return layers;
 }
 
-// Matmuls without Relu whose bias the original makes qint32.
+bool HasFloatBias(const NodeDef& node) {
+  const auto type = node.attr().find("Tbias");
+  return type != node.attr().end() &&
+         type->second.type() == tensorflow::DT_FLOAT;
+}
+
+// Matmuls that get another bias and stay as they are otherwise: those that are
+// fused with a Dequantize already, and in compat mode those without Relu.
 absl::StatusOr<std::vector<QuantizedLayer>> LayersForBiasOnly(
-    const GraphIndex& index, GraphDef* graph) {
+    const GraphIndex& index, GraphDef* graph, bool compat) {
   std::vector<QuantizedLayer> layers;
   for (NodeDef& node : *graph->mutable_node()) {
-    if (node.op() != kQuantizedMatMul || node.input_size() < kInputs ||
-        SourceOf(index, node) == LayerSource::kOther) {
+    if (node.input_size() < kInputs) continue;
+    const bool of_the_original = compat && node.op() == kQuantizedMatMul &&
+                                 SourceOf(index, node) != LayerSource::kOther;
+    if (!of_the_original && !(node.op() == kFusedFloat && HasFloatBias(node))) {
       continue;
     }
     REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
-                             ReadMatMul(index, &node, /*compat=*/true));
+                             ReadMatMul(index, &node, compat));
     layers.push_back(std::move(layer));
   }
   return layers;
@@ -308,16 +352,12 @@ absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
                              ReadLayer(index, matmul, requantize, compat));
     layers.push_back(std::move(layer));
   }
-  std::vector<QuantizedLayer> bias_only;
-  if (compat) {
-    REQUANT_ASSIGN_OR_RETURN(bias_only, LayersForBiasOnly(index, graph));
-  }
+  REQUANT_ASSIGN_OR_RETURN(std::vector<QuantizedLayer> bias_only,
+                           LayersForBiasOnly(index, graph, compat));
+  for (QuantizedLayer& layer : bias_only) layers.push_back(std::move(layer));
   Fuser fuser(&context, &index);
   for (QuantizedLayer& layer : layers) {
     REQUANT_RETURN_IF_ERROR(fuser.Fuse(std::move(layer)));
-  }
-  for (const QuantizedLayer& layer : bias_only) {
-    REQUANT_RETURN_IF_ERROR(fuser.QuantizeBiasOnly(layer));
   }
   index.Commit();
   context.notes.push_back(

@@ -11,22 +11,12 @@
 #include "absl/strings/str_format.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "transforms/quantized_weights.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::Tensor;
-
-std::vector<int64_t> ColumnSums(const Tensor& weights) {
-  const auto matrix = weights.matrix<tensorflow::qint8>();
-  std::vector<int64_t> sums(matrix.dimension(1), 0);
-  for (int64_t row = 0; row < matrix.dimension(0); ++row) {
-    for (int64_t column = 0; column < matrix.dimension(1); ++column) {
-      sums[column] += matrix(row, column).value;
-    }
-  }
-  return sums;
-}
 
 // NaN gives 0.
 int32_t ClampToInt32(double value) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "transforms/shifted_input.h"
 
 namespace requant {
 namespace {
@@ -104,10 +106,9 @@ absl::Status DynamicRange(const NodeDef& layer, std::string_view what,
                    "\" is not constant; run ", transform, " first"));
 }
 
-absl::StatusOr<Tensor> ConstantTensor(const GraphIndex& index,
-                                      const NodeDef& node, int input,
+absl::StatusOr<Tensor> ConstantTensor(const NodeDef& node,
+                                      const NodeDef* producer,
                                       std::string_view what) {
-  const NodeDef* producer = ProducerBehindIdentities(index, node, input);
   if (producer == nullptr || producer->op() != "Const") {
     return absl::FailedPreconditionError(
         absl::StrCat("the ", what, " of \"", node.name(),
@@ -121,6 +122,7 @@ absl::StatusOr<Tensor> ConstantTensor(const GraphIndex& index,
 absl::Status CheckTypes(const QuantizedLayer& layer) {
   for (const auto& [node, attribute] :
        {std::pair{layer.matmul, "T1"}, {layer.requantize, "out_type"}}) {
+    if (node == nullptr) continue;
     const auto found = node->attr().find(attribute);
     if (found == node->attr().end() ||
         found->second.type() == tensorflow::DT_QUINT8) {
@@ -171,8 +173,10 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
                                          : layer.input.max - layer.input.min;
   const float weight_width =
       std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
-  if (!(input_width > 0) || !(weight_width > 0) ||
-      !(layer.output.max > (layer.relu ? 0 : layer.output.min))) {
+  const bool empty_output =
+      layer.requantize != nullptr &&
+      !(layer.output.max > (layer.relu ? 0 : layer.output.min));
+  if (!(input_width > 0) || !(weight_width > 0) || empty_output) {
     return absl::InvalidArgumentError(
         absl::StrFormat("\"%s\" has an empty range: input [%g, "
                         "%g], weights [%g, %g], output "
@@ -184,12 +188,27 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
   return absl::OkStatus();
 }
 
+// Of two constants, as quantize_eightbit limits the range of a Relu6.
+std::optional<float> ConstantMinimum(const GraphIndex& index,
+                                     const NodeDef& minimum) {
+  float least = std::numeric_limits<float>::infinity();
+  for (int input = 0; input < 2; ++input) {
+    const NodeDef* producer = ProducerBehindIdentities(index, minimum, input);
+    if (producer == nullptr) return std::nullopt;
+    const auto value = ScalarConstValue(*producer);
+    if (!value.ok() || !std::isfinite(*value)) return std::nullopt;
+    least = std::min(least, *value);
+  }
+  return least;
+}
+
 }  // namespace
 
 std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
                                    int input) {
   const NodeDef* producer = ProducerBehindIdentities(index, node, input);
   if (producer == nullptr) return std::nullopt;
+  if (producer->op() == "Minimum") return ConstantMinimum(index, *producer);
   const auto value = ScalarConstValue(*producer);
   if (!value.ok() || !std::isfinite(*value)) return std::nullopt;
   return *value;
@@ -239,10 +258,17 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
   QuantizedLayer layer;
   layer.matmul = matmul;
   layer.relu = matmul->op() == kQuantizedMatMulRelu;
-  layer.scaled =
-      StringAttribute(*matmul, "input_quant_mode", "MIN_FIRST") == "SCALED";
   layer.source = SourceOf(index, *matmul);
-  const auto input = InputRange(index, *matmul, compat);
+  const auto shifted = ShiftedInputOf(index, *matmul);
+  layer.scaled = !shifted && StringAttribute(*matmul, "input_quant_mode",
+                                             "MIN_FIRST") == "SCALED";
+  layer.min_a = shifted ? FormatTensorName(shifted->quantize->name(), 1)
+                        : matmul->input(kMinA);
+  layer.max_a = shifted ? FormatTensorName(shifted->quantize->name(), 2)
+                        : matmul->input(kMaxA);
+  const auto input = shifted
+                         ? QuantizeV2Range(index, *shifted->quantize, compat)
+                         : InputRange(index, *matmul, compat);
   if (!input)
     return DynamicRange(*matmul, "input", "freeze_min and freeze_max");
   layer.input = *input;
@@ -253,11 +279,20 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
   }
   layer.weight_min = *weight_min;
   layer.weight_max = *weight_max;
-  REQUANT_ASSIGN_OR_RETURN(layer.weights,
-                           ConstantTensor(index, *matmul, kWeights, "weights"));
-  REQUANT_ASSIGN_OR_RETURN(layer.bias,
-                           ConstantTensor(index, *matmul, kBias, "biases"));
+  REQUANT_ASSIGN_OR_RETURN(
+      layer.weights,
+      ConstantTensor(*matmul,
+                     ProducerBehindIdentities(index, *matmul, kWeights),
+                     "weights"));
+  REQUANT_ASSIGN_OR_RETURN(
+      layer.bias,
+      ConstantTensor(*matmul,
+                     shifted ? shifted->bias
+                             : ProducerBehindIdentities(index, *matmul, kBias),
+                     "biases"));
   REQUANT_RETURN_IF_ERROR(CheckShapes(layer));
+  REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
+  REQUANT_RETURN_IF_ERROR(CheckRanges(layer));
   return layer;
 }
 

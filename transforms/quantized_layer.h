@@ -8,6 +8,11 @@
 //     a, weights, bias, min_a, max_a, min_w, max_w -> qint32, min, max
 //   Requantize:
 //     qint32, min, max, requested min, requested max -> quint8, min, max
+//
+// or, when there is no Relu, as quantize_eightbit leaves them:
+//
+//   QuantizedMatMulWithBiasAndDequantize:
+//     a, weights, bias, min_a, max_a, min_w, max_w, unused, unused -> float
 
 #include <optional>
 #include <string>
@@ -43,10 +48,14 @@ struct QuantizedLayer {
   tensorflow::NodeDef* matmul;
   tensorflow::NodeDef* requantize = nullptr;
   bool relu;
-  bool scaled;  // input_quant_mode is SCALED
+  bool scaled;  // input_quant_mode is SCALED, other than in shifted_input.h
+  // The ends of the input's range, by the names of their tensors.
+  std::string min_a;
+  std::string max_a;
   LayerSource source;
   Range input;
-  Range output;
+  // Of a layer with a Requantize.
+  Range output = {0, 0};
   float weight_min;
   float weight_max;
   tensorflow::Tensor weights;
@@ -54,7 +63,7 @@ struct QuantizedLayer {
 };
 
 // The float that `node` reads at `input` when it is constant in the graph: a
-// scalar Const, possibly behind Identity nodes.
+// scalar Const, or the Minimum of two, possibly behind Identity nodes.
 std::optional<float> ConstantInput(const GraphIndex& index,
                                    const tensorflow::NodeDef& node, int input);
 
@@ -76,7 +85,7 @@ absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
                                          tensorflow::NodeDef* requantize,
                                          bool compat);
 
-// The same without the Requantize and the output's range.
+// The same without a Requantize and the output's range.
 absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
                                           tensorflow::NodeDef* matmul,
                                           bool compat);

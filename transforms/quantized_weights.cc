@@ -19,9 +19,6 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Between levels that are tried. The error is flat around its minimum.
-constexpr int kLevelStep = 3;
-
 float LargestMagnitude(const Tensor& weights) {
   const auto values = weights.flat<float>();
   float largest = 0;
@@ -134,23 +131,26 @@ Pass MakePass(const Tensor& weights, WeightRule rule, float largest,
   return pass;
 }
 
-int BestLevels(const Tensor& weights, WeightRule rule) {
-  if (rule == WeightRule::kAnyCode) return kMaxLevels;
-  const float largest = LargestMagnitude(weights);
-  int best = kPairSafeLevels;
-  double least = -1;
-  for (int levels = kPairSafeLevels; levels <= kMaxLevels;
-       levels += kLevelStep) {
-    Pass pass = MakePass(weights, rule, largest, levels);
-    pass.Run();
-    const double error =
-        pass.squared_error / (static_cast<double>(levels) * levels);
-    if (least < 0 || error < least) {
-      least = error;
-      best = levels;
+// The largest |w0 + w1| of two neighbours in a column.
+float LargestPairSum(const Tensor& weights) {
+  const auto values = weights.matrix<float>();
+  float largest = 0;
+  for (int64_t row = 0; row + 1 < values.dimension(0); ++row) {
+    for (int64_t j = 0; j < values.dimension(1); ++j) {
+      largest =
+          std::max(largest, std::fabs(values(row, j) + values(row + 1, j)));
     }
   }
-  return best;
+  return largest;
+}
+
+// The most levels at which no two neighbours are too large before rounding.
+int BestLevels(const Tensor& weights, WeightRule rule) {
+  if (rule == WeightRule::kAnyCode) return kMaxLevels;
+  const float allowed = kMaxPairSum * LargestMagnitude(weights);
+  const float pair = LargestPairSum(weights);
+  if (allowed >= kMaxLevels * pair) return kMaxLevels;
+  return std::max(kPairSafeLevels, static_cast<int>(allowed / pair));
 }
 
 }  // namespace
@@ -190,6 +190,17 @@ QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule,
   result.relative_error =
       std::sqrt(pass.squared_error / SquaredNorm(weights)) * largest / levels;
   return result;
+}
+
+std::vector<int64_t> ColumnSums(const Tensor& codes) {
+  const auto matrix = codes.matrix<tensorflow::qint8>();
+  std::vector<int64_t> sums(matrix.dimension(1), 0);
+  for (int64_t row = 0; row < matrix.dimension(0); ++row) {
+    for (int64_t column = 0; column < matrix.dimension(1); ++column) {
+      sums[column] += matrix(row, column).value;
+    }
+  }
+  return sums;
 }
 
 }  // namespace requant
