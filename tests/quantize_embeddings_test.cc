@@ -46,7 +46,7 @@ class QuantizedEmbeddings : public testing::Test {
     return MustRun("runtime/evaluate_graph", more);
   }
 
-  // Steps 2 to 9 of the recipe, into "int8.pb".
+  // Steps 2 to 10 of the recipe, into "int8.pb".
   void MakeInt8Graph() {
     MustRun("graph/freeze_graph",
             {absl::StrCat("--input_saved_model_dir=", kModel, "model"),
@@ -71,7 +71,9 @@ class QuantizedEmbeddings : public testing::Test {
     const std::string file = absl::StrCat("(min_max_log_file=\"", log, "\") ");
     Transform("dynamic.pb", "int8.pb",
               absl::StrCat("freeze_requantization_ranges", file, "freeze_min",
-                           file, "freeze_max", file, "strip_unused_nodes"));
+                           file, "freeze_max", file,
+                           "fuse_quantized_matmul_and_requantize "
+                           "strip_unused_nodes"));
   }
 
   TestFolder folder_;

@@ -58,6 +58,14 @@ std::optional<Range> RequestedRange(const GraphIndex& index,
   return Range{*min, *max};
 }
 
+// The range of a layer's input that comes from `quantize`. The original took
+// the one that was requested.
+std::optional<Range> SourceRange(const GraphIndex& index,
+                                 const NodeDef& quantize, bool compat) {
+  return compat ? RequestedRange(index, quantize)
+                : QuantizeV2Range(index, quantize);
+}
+
 bool IsFusableReluLayer(const GraphIndex& index, const NodeDef& requantize) {
   const NodeDef* matmul = index.Producer(requantize, kAccumulator);
   return matmul != nullptr && matmul->op() == kQuantizedMatMulRelu;
@@ -76,9 +84,7 @@ std::optional<Range> InputRange(const GraphIndex& index, const NodeDef& matmul,
     return std::nullopt;
   }
   if (producer->op() == "QuantizeV2") {
-    // The original took the requested range.
-    return compat ? RequestedRange(index, *producer)
-                  : QuantizeV2Range(index, *producer);
+    return SourceRange(index, *producer, compat);
   }
   int first;
   if (producer->op() == "Requantize") {
@@ -266,9 +272,8 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
                         : matmul->input(kMinA);
   layer.max_a = shifted ? FormatTensorName(shifted->quantize->name(), 2)
                         : matmul->input(kMaxA);
-  const auto input = shifted
-                         ? QuantizeV2Range(index, *shifted->quantize, compat)
-                         : InputRange(index, *matmul, compat);
+  const auto input = shifted ? SourceRange(index, *shifted->quantize, compat)
+                             : InputRange(index, *matmul, compat);
   if (!input)
     return DynamicRange(*matmul, "input", "freeze_min and freeze_max");
   layer.input = *input;
