@@ -152,7 +152,7 @@ void KeepCalledFunctions(GraphDef* graph) {
   }
 }
 
-void DropLostColocations(const absl::flat_hash_set<std::string>& names,
+void DropLostColocations(const absl::flat_hash_set<std::string_view>& names,
                          NodeDef* node) {
   const auto found = node->mutable_attr()->find("_class");
   if (found == node->mutable_attr()->end()) return;
@@ -203,19 +203,23 @@ absl::Status KeepNeeded(const std::vector<std::string>& outputs,
   DropControls([&](const NodeDef* producer) { return pure.Contains(producer); },
                &index);
   const NodeSet needed = NeededNodes(index, outputs);
-  absl::flat_hash_set<std::string> names;
   int kept = 0;
   for (int i = 0; i < graph->node_size(); ++i) {
     if (!needed.contains(&graph->node(i))) continue;
-    names.insert(graph->node(i).name());
     graph->mutable_node()->SwapElements(kept++, i);
   }
   graph->mutable_node()->DeleteSubrange(kept, graph->node_size() - kept);
+  DropLostColocations(graph);
+  KeepCalledFunctions(graph);
+  return absl::OkStatus();
+}
+
+void DropLostColocations(GraphDef* graph) {
+  absl::flat_hash_set<std::string_view> names;
+  for (const NodeDef& node : graph->node()) names.insert(node.name());
   for (NodeDef& node : *graph->mutable_node()) {
     DropLostColocations(names, &node);
   }
-  KeepCalledFunctions(graph);
-  return absl::OkStatus();
 }
 
 }  // namespace requant

@@ -32,6 +32,10 @@ void DropControlsOnState(GraphIndex* index);
 absl::Status KeepNeeded(const std::vector<std::string>& outputs,
                         tensorflow::GraphDef* graph);
 
+// Drops colocations with nodes that are not in the graph, which TensorFlow
+// refuses.
+void DropLostColocations(tensorflow::GraphDef* graph);
+
 }  // namespace requant
 
 #endif  // REQUANT_GRAPH_NEEDED_NODES_H_

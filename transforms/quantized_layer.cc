@@ -49,27 +49,21 @@ bool BoolAttribute(const NodeDef& node, const std::string& name) {
   return found != node.attr().end() && found->second.b();
 }
 
-// The range that QuantizeV2 really uses for a requested one: it includes zero
-// and is not narrower than ensure_minimum_range.
-std::optional<Range> QuantizeV2Range(const GraphIndex& index,
-                                     const NodeDef& quantize, bool compat) {
+// The constant range that a QuantizeV2 node is told.
+std::optional<Range> RequestedRange(const GraphIndex& index,
+                                    const NodeDef& quantize) {
   const auto min = ConstantInput(index, quantize, 1);
   const auto max = ConstantInput(index, quantize, 2);
   if (!min || !max || *min > *max) return std::nullopt;
-  const auto attribute = quantize.attr().find("ensure_minimum_range");
-  const float minimum_range =
-      attribute == quantize.attr().end() ? 0.01f : attribute->second.f();
-  // The original took the requested one.
-  if (compat) return Range{*min, *max};
-  // Without a sign bit SCALED codes start at 0.
-  if (StringAttribute(quantize, "mode", "MIN_COMBINED") == "SCALED") {
-    return Range{0, std::max(std::fabs(*min), std::fabs(*max))};
-  }
-  const float low = std::min(0.0f, *min);
-  const float epsilon =
-      std::max(1.0f, std::max(std::fabs(*min), std::fabs(*max))) *
-      minimum_range;
-  return Range{low, std::max(0.0f, std::max(*max, low + epsilon))};
+  return Range{*min, *max};
+}
+
+// The range of a layer's input that comes from `quantize`. The original took
+// the one that was requested.
+std::optional<Range> SourceRange(const GraphIndex& index,
+                                 const NodeDef& quantize, bool compat) {
+  return compat ? RequestedRange(index, quantize)
+                : QuantizeV2Range(index, quantize);
 }
 
 bool IsFusableReluLayer(const GraphIndex& index, const NodeDef& requantize) {
@@ -90,7 +84,7 @@ std::optional<Range> InputRange(const GraphIndex& index, const NodeDef& matmul,
     return std::nullopt;
   }
   if (producer->op() == "QuantizeV2") {
-    return QuantizeV2Range(index, *producer, compat);
+    return SourceRange(index, *producer, compat);
   }
   int first;
   if (producer->op() == "Requantize") {
@@ -226,6 +220,35 @@ std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
   return *value;
 }
 
+std::optional<Range> QuantizeV2Range(const GraphIndex& index,
+                                     const NodeDef& quantize) {
+  const auto requested = RequestedRange(index, quantize);
+  if (!requested) return std::nullopt;
+  const auto [min, max] = *requested;
+  const auto attribute = quantize.attr().find("ensure_minimum_range");
+  const float minimum_range =
+      attribute == quantize.attr().end() ? 0.01f : attribute->second.f();
+  const float low = std::min(0.0f, min);
+  const float epsilon =
+      std::max(1.0f, std::max(std::fabs(min), std::fabs(max))) * minimum_range;
+  const float high = std::max(0.0f, std::max(max, low + epsilon));
+  if (StringAttribute(quantize, "mode", "MIN_COMBINED") != "SCALED") {
+    return Range{low, high};
+  }
+  const auto type = quantize.attr().find("T");
+  const bool is_signed = type != quantize.attr().end() &&
+                         type->second.type() == tensorflow::DT_QINT8;
+  if (StringAttribute(quantize, "round_mode", "HALF_AWAY_FROM_ZERO") ==
+      "HALF_TO_EVEN") {
+    const float top = std::max(-low, high);
+    return Range{is_signed ? -top : 0.0f, top};
+  }
+  // The kernel that rounds the other way looks at the positive side only when
+  // its codes have no sign.
+  if (is_signed || high <= 0) return std::nullopt;
+  return Range{0, high};
+}
+
 LayerSource SourceOf(const GraphIndex& index, const NodeDef& matmul) {
   const NodeDef* source = index.Producer(matmul, kA);
   if (source == nullptr) return LayerSource::kOther;
@@ -249,9 +272,8 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
                         : matmul->input(kMinA);
   layer.max_a = shifted ? FormatTensorName(shifted->quantize->name(), 2)
                         : matmul->input(kMaxA);
-  const auto input = shifted
-                         ? QuantizeV2Range(index, *shifted->quantize, compat)
-                         : InputRange(index, *matmul, compat);
+  const auto input = shifted ? SourceRange(index, *shifted->quantize, compat)
+                             : InputRange(index, *matmul, compat);
   if (!input)
     return DynamicRange(*matmul, "input", "freeze_min and freeze_max");
   layer.input = *input;

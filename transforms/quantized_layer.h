@@ -67,6 +67,13 @@ struct QuantizedLayer {
 std::optional<float> ConstantInput(const GraphIndex& index,
                                    const tensorflow::NodeDef& node, int input);
 
+// The range that a QuantizeV2 node really uses, and gives as its second and
+// third output, for a constant one that is requested: it includes zero and is
+// not narrower than ensure_minimum_range. Nothing when the requested range is
+// not constant or refused by the kernel.
+std::optional<Range> QuantizeV2Range(const GraphIndex& index,
+                                     const tensorflow::NodeDef& quantize);
+
 LayerSource SourceOf(const GraphIndex& index,
                      const tensorflow::NodeDef& matmul);
 
