@@ -45,6 +45,12 @@ constexpr double kWorthwhile = 0.8;
 constexpr double kMostAddedShare = 0.125;
 constexpr int kFewColumns = 16;
 
+// A column's own range is wider than what calibration saw of it, at either end
+// by this share: an input of the model has no distribution to rely on, and a
+// few more codes cost little where columns can be repeated. A column without
+// negative values does not get any.
+constexpr double kMargin = 0.125;
+
 // A range that holds a single value gets a width of this share of it.
 constexpr double kLeastRelativeWidth = 1e-6;
 
@@ -223,6 +229,9 @@ absl::Status StaticInputs::SetRange(Block* block) const {
             kLeastRelativeWidth * std::max({std::fabs(min), std::fabs(max)});
         if (max - min < least) max = min + least;
         if (max == min) max = min + 1;
+        const double margin = kMargin * (max - min);
+        min = min >= 0 ? std::max(0.0, min - margin) : min - margin;
+        max = max <= 0 ? std::min(0.0, max + margin) : max + margin;
         block->column_mins.push_back(min);
         block->column_maxs.push_back(max);
       }
