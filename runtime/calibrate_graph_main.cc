@@ -86,8 +86,9 @@ ProgramHelp Help() {
       "runs a graph on a dataset once, observes the tensors whose ranges its "
       "quantization needs, and writes them to a RangeTable file for the freeze "
       "transforms' ranges_file. Of a float graph these are the inputs and "
-      "outputs of its layers, with histograms; of a graph that computes ranges "
-      "as it runs, what it computes.";
+      "outputs of its layers, with histograms, and with how the channels of an "
+      "input vary together; of a graph that computes ranges as it runs, what "
+      "it computes.";
   help.usage =
       "requant calibrate --graph=fp32.pb --dataset=data.textproto "
       "--max_records=10000 --output=model.ranges\n"
