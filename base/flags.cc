@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -123,6 +124,13 @@ class FlagSetter {
 };
 
 }  // namespace
+
+std::optional<bool> ParseTruth(std::string_view text) {
+  const std::string value = absl::AsciiStrToLower(text);
+  if (value == "true" || value == "1" || value == "yes") return true;
+  if (value == "false" || value == "0" || value == "no") return false;
+  return std::nullopt;
+}
 
 std::string HelpText(const ProgramHelp& help) {
   std::string text;

@@ -50,6 +50,11 @@ std::optional<int> ParseFlags(const std::vector<std::string>& args,
 std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
                               std::vector<std::string>* positional);
 
+// The value of a flag that takes True or False after a space, as flags of
+// Python programs do and gflags' own bools do not: true, 1, yes, false, 0 or no
+// in any case, else nullopt.
+std::optional<bool> ParseTruth(std::string_view text);
+
 // The text that --help prints.
 std::string HelpText(const ProgramHelp& help);
 

@@ -125,5 +125,17 @@ TEST(FinishOutputDeathTest, SaysNothingWhenAllIsWritten) {
               testing::ExitedWithCode(kExitOk), "^$");
 }
 
+TEST(ParseTruth, TakesWhatPythonProgramsTake) {
+  for (const char* text : {"True", "true", "1", "YES"}) {
+    EXPECT_EQ(ParseTruth(text), true) << text;
+  }
+  for (const char* text : {"False", "false", "0", "no"}) {
+    EXPECT_EQ(ParseTruth(text), false) << text;
+  }
+  for (const char* text : {"", "maybe", "2", "truee"}) {
+    EXPECT_EQ(ParseTruth(text), std::nullopt) << text;
+  }
+}
+
 }  // namespace
 }  // namespace requant

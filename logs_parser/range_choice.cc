@@ -154,8 +154,8 @@ RangeChoice WithinObserved(const RangeEntry& entry, const EdgeRange& edges) {
     max = histogram.Edge(edges.high);
   }
   RangeChoice choice;
-  choice.min = std::min(0.0f, std::max(low, static_cast<float>(min)));
-  choice.max = std::max(0.0f, std::min(high, static_cast<float>(max)));
+  choice.min = static_cast<float>(std::min(0.0, std::max<double>(low, min)));
+  choice.max = static_cast<float>(std::max(0.0, std::min<double>(high, max)));
   return choice;
 }
 

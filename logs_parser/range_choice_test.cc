@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/fuzz_rounds.h"
 #include "logs_parser/range_table.h"
 #include "logs_parser/value_histogram.h"
 
@@ -201,6 +202,38 @@ TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
   const RangeChoice choice = Choose(RangeMethod::kMse, {0, 0});
   EXPECT_EQ(choice.min, 0);
   EXPECT_EQ(choice.max, 0);
+}
+
+// Whatever a damaged file says that can still be read.
+TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
+  RangeTable table;
+  table.FindOrAdd("x") = EntryOf({4000, 4001, 0, 4005});
+  table.FindOrAdd("y") = EntryOf({-4000, 1, 2, 95});
+  const std::string whole = *SerializeRangeTable(table);
+  std::mt19937 random(5);
+  int read = 0;
+  for (int round = 0; round < FuzzRounds(2000); ++round) {
+    std::string changed = whole;
+    const int changes = 1 + random() % 3;
+    for (int i = 0; i < changes; ++i) {
+      changed[random() % changed.size()] = static_cast<char>(random());
+    }
+    const auto parsed = ParseRangeTable(changed, "f");
+    if (!parsed.ok()) continue;
+    ++read;
+    for (const auto& [key, entry] : parsed->entries()) {
+      for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
+        RangeChoiceOptions options;
+        options.method = method;
+        const auto choice = ChooseRangeBy(options, entry);
+        if (!choice.ok() || !choice->min.has_value()) continue;
+        EXPECT_LE(*choice->min, 0);
+        EXPECT_GE(*choice->max, 0);
+        EXPECT_TRUE(std::isfinite(choice->Width()));
+      }
+    }
+  }
+  EXPECT_GT(read, 0);
 }
 
 TEST(RangeMethod, HasANameThatReadsBack) {

@@ -29,6 +29,10 @@ constexpr size_t kTables = 4;
 // A table's counts are of 32 bits.
 constexpr size_t kMostPerPass = size_t{1} << 31;
 
+// Floats lie between this and its negative.
+const double kFloatLimit = std::ldexp(1.0, 128);
+constexpr int kGreatestExponent = 117;
+
 bool CountsAsZero(float value) { return std::fabs(value) < FLT_MIN; }
 
 int32_t Bucket(double value, int exponent) {
@@ -162,7 +166,9 @@ absl::StatusOr<ValueHistogram> ValueHistogram::Restore(
   if (total > kMostValues ||
       (counts.empty() ? exponent != 0 || first_bucket != 0
                       : counts.front() == 0 || counts.back() == 0 ||
-                            !FitsBuckets(first_bucket, last))) {
+                            !FitsBuckets(first_bucket, last) ||
+                            std::ldexp(first_bucket, exponent) < -kFloatLimit ||
+                            std::ldexp(last + 1, exponent) > kFloatLimit)) {
     return error;
   }
   ValueHistogram histogram;

@@ -22,9 +22,9 @@ namespace requant {
 class ValueHistogram {
  public:
   static constexpr int kMostBuckets = 4096;
-  // With these a width and its reciprocal are normal floats.
+  // With it a width and its reciprocal are normal floats. All floats fit into
+  // buckets of width 2^117.
   static constexpr int kLeastExponent = -126;
-  static constexpr int kGreatestExponent = 126;
 
   // Counts finite values, the least and the greatest of which the caller knows.
   void Add(absl::Span<const float> values, float min, float max);

@@ -134,6 +134,16 @@ TEST(ValueHistogram, CountsAsALoopInDoublesDoes) {
   }
 }
 
+TEST(ValueHistogram, AllFloatsFitIntoOne) {
+  ValueHistogram histogram = Of({FLT_MAX});
+  histogram.Merge(Of({-FLT_MAX}));
+  EXPECT_EQ(histogram.exponent(), 117);
+  const auto restored =
+      ValueHistogram::Restore(histogram.zeros(), histogram.exponent(),
+                              histogram.first_bucket(), histogram.counts());
+  EXPECT_TRUE(restored.ok()) << restored.status();
+}
+
 TEST(ValueHistogram, MergesWithItself) {
   ValueHistogram histogram = Of({1.0f, 0.0f});
   histogram.Merge(histogram);
@@ -159,7 +169,9 @@ TEST(ValueHistogram, RefusesPartsOfNone) {
   EXPECT_TRUE(refused(-1, 0, 0, {1}));
   EXPECT_TRUE(refused(INT64_MAX, 0, 0, {1}));
   EXPECT_TRUE(refused(0, -127, 0, {1}));
-  EXPECT_TRUE(refused(0, 127, 0, {1}));
+  EXPECT_TRUE(refused(0, 118, 0, {1}));
+  EXPECT_TRUE(refused(0, 117, 2048, {1}));
+  EXPECT_TRUE(refused(0, 117, -2049, {1}));
   EXPECT_TRUE(refused(0, 0, 4095, {1, 1}));
   EXPECT_TRUE(refused(0, 0, INT32_MAX, {1, 1}));
   EXPECT_TRUE(refused(0, 0, INT32_MIN, {1}));

@@ -8,7 +8,6 @@
 #include <future>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,7 +20,6 @@
 #include "base/machine.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
-#include "graph/graph_io.h"
 #include "logs_parser/range_table.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/model.h"
@@ -166,14 +164,15 @@ class Calibration {
   }
 
   absl::Status Load() {
-    const std::string& path = job_.model().path();
-    SendActivity(absl::StrCat("loading ", path));
-    const std::set<std::string> tags(job_.model().tags().begin(),
-                                     job_.model().tags().end());
-    REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path, tags));
-    REQUANT_ASSIGN_OR_RETURN(model_, Model::Load(job_.model(), job_.session()));
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<CalibrationTensor> tensors,
-                             ChooseTensors(&graph));
+    SendActivity(absl::StrCat("loading ", job_.model().path()));
+    std::vector<CalibrationTensor> tensors;
+    const auto inspect = [&](const Model& model,
+                             GraphDef* graph) -> absl::Status {
+      REQUANT_ASSIGN_OR_RETURN(tensors, ChooseTensors(model, graph));
+      return absl::OkStatus();
+    };
+    REQUANT_ASSIGN_OR_RETURN(
+        model_, Model::Load(job_.model(), job_.session(), inspect));
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                              InputTensors(*model_, job_.dataset()));
     std::vector<std::string> fetches;
@@ -188,12 +187,12 @@ class Calibration {
   }
 
   absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
-      GraphDef* graph) {
+      const Model& model, GraphDef* graph) {
     REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
     std::vector<CalibrationTensor> tensors;
     for (const std::string& name : job_.tensors()) {
       REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                               model_->OutputTensor(name));
+                               model.OutputTensor(name));
       REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
                                FindCalibrationTensor(index, tensor));
       const auto same = [&](const CalibrationTensor& other) {
@@ -211,13 +210,13 @@ class Calibration {
     if (!job_.dataset().prediction().tensor().empty()) {
       REQUANT_ASSIGN_OR_RETURN(
           std::string output,
-          model_->OutputTensor(job_.dataset().prediction().tensor()));
+          model.OutputTensor(job_.dataset().prediction().tensor()));
       outputs.push_back(std::move(output));
     }
     tensors = FindCalibrationTensors(index, outputs);
     if (tensors.empty()) {
       return absl::NotFoundError(absl::StrCat(
-          model_->path(),
+          model.path(),
           " has nothing to calibrate: neither nodes that compute ranges nor "
           "MatMul layers with constant weights; freeze a trained model first "
           "(requant freeze), or name tensors by --tensors"));

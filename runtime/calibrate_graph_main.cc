@@ -229,10 +229,19 @@ absl::StatusOr<RangeTable> RunJob(const CalibrateJob& job,
   return ParseRangeTable(content, "the worker's table");
 }
 
+// Asked before the work.
+absl::Status CheckOutput(const CalibrateJob& job) {
+  std::vector<std::string> inputs = DataFiles(job);
+  inputs.push_back(FLAGS_graph);
+  inputs.push_back(FLAGS_dataset);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {FLAGS_output}));
+  return CheckWritable(FLAGS_output);
+}
+
 int Calibrate(const WorkerOptions& options) {
   const absl::StatusOr<CalibrateJob> job = JobFromFlags();
   if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::Status writable = CheckWritable(FLAGS_output);
+  const absl::Status writable = CheckOutput(*job);
   if (!writable.ok()) return ReportFailure(kProgram, writable);
   auto key =
       std::async(std::launch::async, [&job] { return CalibrationKey(*job); });

@@ -68,4 +68,9 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   return hash.Finish();
 }
 
+std::vector<std::string> DataFiles(const CalibrateJob& job) {
+  DatasetSpec dataset = job.dataset();
+  return TakeFiles(&dataset);
+}
+
 }  // namespace requant

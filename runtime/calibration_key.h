@@ -2,6 +2,7 @@
 #define REQUANT_RUNTIME_CALIBRATION_KEY_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/worker.pb.h"
@@ -13,6 +14,9 @@ namespace requant {
 // settings and this program's version. Paths, times and numbers of threads are
 // none of it.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
+
+// The files that the job's records are in, in a fixed order.
+std::vector<std::string> DataFiles(const CalibrateJob& job);
 
 }  // namespace requant
 

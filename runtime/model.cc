@@ -81,6 +81,13 @@ bool IsPlaceholder(const NodeDef& node) {
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
                                                    const SessionSpec& session) {
+  return Load(spec, session,
+              [](const Model&, GraphDef*) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(
+    const ModelSpec& spec, const SessionSpec& session,
+    const GraphInspector& inspect) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   std::unique_ptr<Model> model(new Model);
   model->path_ = spec.path();
@@ -88,9 +95,9 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
   const std::string directory = SavedModelDirectory(spec.path());
   if (!directory.empty()) {
     REQUANT_RETURN_IF_ERROR(
-        model->LoadSavedModelDirectory(spec, directory, options));
+        model->LoadSavedModelDirectory(spec, directory, options, inspect));
   } else {
-    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options));
+    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options, inspect));
   }
   return model;
 }
@@ -99,7 +106,8 @@ Model::~Model() {
   if (session_ != nullptr) (void)session_->Close();
 }
 
-absl::Status Model::LoadGraph(const SessionOptions& options) {
+absl::Status Model::LoadGraph(const SessionOptions& options,
+                              const GraphInspector& inspect) {
   REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
   IndexNodes(graph);
   if (const std::string variables = VariablesOf(graph); !variables.empty()) {
@@ -107,6 +115,7 @@ absl::Status Model::LoadGraph(const SessionOptions& options) {
                               ", and a graph file holds no values for them: "
                               "freeze it first (requant freeze)");
   }
+  REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
   session_.reset(tensorflow::NewSession(options));
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
@@ -120,9 +129,10 @@ absl::Status Model::LoadGraph(const SessionOptions& options) {
 
 absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
                                             const std::string& directory,
-                                            const SessionOptions& options) {
+                                            const SessionOptions& options,
+                                            const GraphInspector& inspect) {
   const std::set<std::string> wanted(spec.tags().begin(), spec.tags().end());
-  REQUANT_ASSIGN_OR_RETURN(const MetaGraphDef meta_graph,
+  REQUANT_ASSIGN_OR_RETURN(MetaGraphDef meta_graph,
                            ReadSavedModel(directory, wanted));
   IndexNodes(meta_graph.graph_def());
   const std::string checkpoint =
@@ -149,6 +159,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
     return absl::NotFoundError(absl::StrCat(path_, " has no signature \"", key,
                                             "\"", DidYouMean(key, keys)));
   }
+  REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
   const auto& tags = meta_graph.meta_info_def().tags();
   tensorflow::SavedModelBundle bundle;
   const absl::Status loaded = tensorflow::LoadSavedModel(

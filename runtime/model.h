@@ -4,6 +4,7 @@
 // A graph in a session, ready to run. Only worker processes make one: a user's
 // graph can crash or stall TensorFlow.
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/protobuf/config.pb.h"
@@ -27,6 +29,14 @@ class Model {
   // of its own. Opens TensorFlow's library.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session);
+
+  // The same for who also has to look at the graph, before it goes into the
+  // session: names are known by then. An error ends the loading.
+  using GraphInspector =
+      std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
+  static absl::StatusOr<std::unique_ptr<Model>> Load(
+      const ModelSpec& spec, const SessionSpec& session,
+      const GraphInspector& inspect);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -52,10 +62,11 @@ class Model {
  private:
   Model() = default;
 
-  absl::Status LoadGraph(const tensorflow::SessionOptions& options);
+  absl::Status LoadGraph(const tensorflow::SessionOptions& options,
+                         const GraphInspector& inspect);
   absl::Status LoadSavedModelDirectory(
       const ModelSpec& spec, const std::string& directory,
-      const tensorflow::SessionOptions& options);
+      const tensorflow::SessionOptions& options, const GraphInspector& inspect);
   void IndexNodes(const tensorflow::GraphDef& graph);
   absl::StatusOr<std::string> ExistingTensor(const std::string& name,
                                              bool is_input) const;

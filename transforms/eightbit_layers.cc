@@ -76,6 +76,15 @@ void SetRangeOf(const std::string& tensor, NodeDef* node) {
   (*node->mutable_attr())[kRangeOfAttribute].set_s(tensor);
 }
 
+// The names of the nodes that `node` reads.
+std::vector<std::string> Producers(const NodeDef& node) {
+  std::vector<std::string> names;
+  for (const std::string& input : node.input()) {
+    names.emplace_back(ParseTensorName(input).node);
+  }
+  return names;
+}
+
 // Control inputs of the layer's nodes, which still order the new ones.
 std::vector<std::string> ControlInputs(const FloatLayer& layer) {
   std::vector<std::string> inputs;
@@ -324,22 +333,25 @@ absl::Status EightbitLayers::RemoveUnread(const std::string& name) {
   if (node == nullptr || index_->HasUses(name) || outputs_.contains(name)) {
     return absl::OkStatus();
   }
-  std::vector<std::string> producers;
-  for (const std::string& input : node->input()) {
-    producers.emplace_back(ParseTensorName(input).node);
-  }
+  const std::vector<std::string> producers = Producers(*node);
   REQUANT_RETURN_IF_ERROR(index_->Remove(name));
-  for (const std::string& producer : producers) {
-    const NodeDef* next = index_->Find(producer);
-    if (next != nullptr &&
-        (next->op() == "Const" || next->op() == "Identity")) {
-      REQUANT_RETURN_IF_ERROR(RemoveUnread(producer));
+  return RemoveUnreadConstants(producers);
+}
+
+absl::Status EightbitLayers::RemoveUnreadConstants(
+    const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    const NodeDef* node = index_->Find(name);
+    if (node != nullptr &&
+        (node->op() == "Const" || node->op() == "Identity")) {
+      REQUANT_RETURN_IF_ERROR(RemoveUnread(name));
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status EightbitLayers::RemoveFloatNodes(const FloatLayer& layer) {
+  if (layer.activation != nullptr) index_->SetInputs(layer.activation, {});
   // From the last to the first, so that each one's reader is gone.
   for (const NodeDef* node : {layer.bias_add, layer.matmul}) {
     if (node == nullptr || node == layer.last()) continue;
@@ -360,12 +372,15 @@ absl::Status EightbitLayers::Quantize(const std::vector<FloatLayer>& layers) {
     }
   }
   for (const FloatLayer& layer : layers) {
-    REQUANT_RETURN_IF_ERROR(layer.activation != nullptr
-                                ? AddReluLayer(layer)
-                                : BecomeDequantizingMatMul(layer));
+    if (layer.activation != nullptr) {
+      REQUANT_RETURN_IF_ERROR(AddReluLayer(layer));
+    } else {
+      const std::vector<std::string> producers = Producers(*layer.last());
+      REQUANT_RETURN_IF_ERROR(BecomeDequantizingMatMul(layer));
+      REQUANT_RETURN_IF_ERROR(RemoveUnreadConstants(producers));
+    }
   }
   for (const FloatLayer& layer : layers) {
-    if (layer.activation != nullptr) index_->SetInputs(layer.activation, {});
     REQUANT_RETURN_IF_ERROR(RemoveFloatNodes(layer));
   }
   // Now only float readers of the layers' last nodes are left.

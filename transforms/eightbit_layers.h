@@ -85,6 +85,7 @@ class EightbitLayers {
   void BecomeDequantize(const FloatLayer& layer);
   // Removes a node that nothing reads, and then the constants behind it.
   absl::Status RemoveUnread(const std::string& name);
+  absl::Status RemoveUnreadConstants(const std::vector<std::string>& names);
   absl::Status RemoveFloatNodes(const FloatLayer& layer);
 
   GraphIndex* const index_;

@@ -5,27 +5,22 @@
 
 #include <cstdio>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/diff.h"
-#include "graph/graph_index.h"
 #include "graph/graph_io.h"
-#include "graph/verify.h"
 #include "transforms/fuse_feature_columns.h"
 #include "transforms/pipeline_parser.h"
+#include "transforms/recipe_program.h"
 
 DEFINE_string(input_graph, "",
               "The frozen graph to read: a binary or text GraphDef.");
@@ -61,13 +56,6 @@ ProgramHelp Help() {
   return help;
 }
 
-std::optional<bool> ParseTruth(const std::string& text) {
-  const std::string value = absl::AsciiStrToLower(text);
-  if (value == "true" || value == "1" || value == "yes") return true;
-  if (value == "false" || value == "0" || value == "no") return false;
-  return std::nullopt;
-}
-
 std::optional<std::string> UsageProblem(
     const std::vector<std::string>& positional) {
   if (!positional.empty()) {
@@ -82,62 +70,20 @@ std::optional<std::string> UsageProblem(
   return std::nullopt;
 }
 
-// Leaves out the nodes that none of `outputs` needs.
-absl::Status KeepWhatIsNeeded(const std::vector<std::string>& outputs,
-                              tensorflow::GraphDef* graph) {
-  REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
-  std::set<std::string, std::less<>> needed;
-  std::vector<const tensorflow::NodeDef*> open;
-  for (const std::string& output : outputs) {
-    open.push_back(index.Find(ParseTensorName(output).node));
-    if (open.back() != nullptr) continue;
-    std::vector<std::string> known;
-    for (const auto& node : graph->node()) known.push_back(node.name());
-    return absl::NotFoundError(absl::StrCat(
-        "--output-nodes names \"", output, "\"", DidYouMean(output, known),
-        ", which is not in ", FLAGS_input_graph));
-  }
-  while (!open.empty()) {
-    const tensorflow::NodeDef* node = open.back();
-    open.pop_back();
-    if (!needed.insert(node->name()).second) continue;
-    for (int i = 0; i < node->input_size(); ++i) {
-      const auto* producer = index.Find(ParseTensorName(node->input(i)).node);
-      if (producer != nullptr) open.push_back(producer);
-    }
-  }
-  tensorflow::GraphDef kept = *graph;
-  kept.clear_node();
-  for (tensorflow::NodeDef& node : *graph->mutable_node()) {
-    if (needed.count(node.name()) > 0) *kept.add_node() = std::move(node);
-  }
-  *graph = std::move(kept);
-  return absl::OkStatus();
-}
-
-absl::Status Verify(const tensorflow::GraphDef& graph, std::string_view which) {
-  SetActivity("checking the graph");
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<GraphProblem> problems,
-                           VerifyGraph(graph, {/*shapes=*/true,
-                                               /*max_problems=*/1}));
-  if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the ", which, " graph is broken: ", problems[0].message));
-}
-
 absl::Status Optimize() {
   REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_output_graph));
   SetActivity("reading the graph");
   REQUANT_ASSIGN_OR_RETURN(tensorflow::GraphDef graph,
                            ReadGraph(FLAGS_input_graph));
-  REQUANT_RETURN_IF_ERROR(Verify(graph, "input"));
+  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "input"));
   const GraphSize before = SizeOf(graph);
   FeatureColumnOptions options;
   options.fuse = *ParseTruth(FLAGS_wide_and_deep_large_ds);
   options.outputs = ParseNameList(FLAGS_output_nodes);
   options.prefix = FLAGS_prefix;
   if (!options.outputs.empty()) {
-    REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(options.outputs, &graph));
+    REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(options.outputs, "--output-nodes",
+                                             FLAGS_input_graph, &graph));
   }
   SetActivity("fusing feature columns");
   REQUANT_ASSIGN_OR_RETURN(const FeatureColumnReport report,
@@ -150,7 +96,7 @@ absl::Status Optimize() {
         absl::StrCat(FLAGS_input_graph, ": ", absl::StrJoin(report.notes, "; "),
                      "; nothing was written"));
   }
-  REQUANT_RETURN_IF_ERROR(Verify(graph, "resulting"));
+  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "resulting"));
   SetActivity("writing the graph");
   REQUANT_RETURN_IF_ERROR(
       WriteGraph(graph, FLAGS_output_graph, GraphFormat::kBinary));

@@ -146,7 +146,7 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
   REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
   for (size_t i = 0; i < found.layers.size(); ++i) {
     const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
-    rows[i + 1].levels = absl::StrCat("±", weights.levels);
+    rows[i + 1].levels = absl::StrCat(weights.levels);
     rows[i + 1].error =
         absl::StrFormat("%.2f %%", 100 * weights.relative_error);
     rows[i + 1].output = OutputOf(found.layers[i], index);

@@ -1,0 +1,169 @@
+// quantize_graph: the program of that name in the published recipe, with its
+// flags.
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/isolation.h"
+#include "base/status_macros.h"
+#include "graph/diff.h"
+#include "graph/graph_io.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/quantize_eightbit.h"
+#include "transforms/quantized_weights.h"
+#include "transforms/recipe_program.h"
+
+DEFINE_string(input, "",
+              "The frozen float graph to read: a binary or text GraphDef.");
+DEFINE_string(output, "", "Where to write the eight-bit graph.");
+DEFINE_string(output_node_names, "",
+              "The graph's outputs, separated by commas; what they do not need "
+              "is left out.");
+DEFINE_string(mode, "eightbit", "How to quantize: eightbit, the only mode.");
+DEFINE_string(intel_cpu_eightbitize, "True",
+              "True: use oneDNN's kernels, the only ones there are.");
+DEFINE_string(model_name, "",
+              "Accepted for the sake of old scripts; layers are found by what "
+              "they compute, whatever the model.");
+DEFINE_string(excluded_ops, "",
+              "Types of nodes that stay float, separated by commas.");
+DEFINE_string(excluded_nodes, "",
+              "Names of nodes that stay float, separated by commas.");
+DEFINE_string(per_channel, "False",
+              "One range for each column of the weights; the kernels do not "
+              "have it, so True is an error.");
+DEFINE_string(target, "any",
+              "The CPU that the model is for: any (safe everywhere), avx2, "
+              "avx512, vnni, avx_vnni or amx; \"requant doctor\" tells what "
+              "this machine is.");
+DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "quantize_graph";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "Turns the MatMul layers of a frozen float graph into eight-bit ones, "
+      "whose ranges are computed in every run. Freeze them with "
+      "transform_graph: freeze_requantization_ranges, freeze_min, freeze_max.";
+  help.usage =
+      "quantize_graph --input=optimized_wide_deep_fp32_graph.pb "
+      "--output=int8_dynamic_range_wide_deep_graph.pb "
+      "--output_node_names=import/head/predictions/probabilities "
+      "--mode=eightbit --intel_cpu_eightbitize=True";
+  help.flag_files = {__FILE__};
+  help.footer =
+      "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage.";
+  return help;
+}
+
+std::optional<std::string> TruthProblem(const std::string& flag,
+                                        const std::string& value) {
+  if (ParseTruth(value).has_value()) return std::nullopt;
+  return absl::StrCat("--", flag, " takes True or False, not \"", value, "\"");
+}
+
+std::optional<std::string> UsageProblem(
+    const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional.front(), "\"");
+  }
+  if (FLAGS_input.empty()) return "--input is missing";
+  if (FLAGS_output.empty()) return "--output is missing";
+  if (ParseNameList(FLAGS_output_node_names).empty()) {
+    return "--output_node_names is missing";
+  }
+  if (FLAGS_mode != "eightbit") {
+    return absl::StrCat("--mode=", FLAGS_mode,
+                        " is not supported, only --mode=eightbit");
+  }
+  if (auto problem =
+          TruthProblem("intel_cpu_eightbitize", FLAGS_intel_cpu_eightbitize)) {
+    return problem;
+  }
+  if (!*ParseTruth(FLAGS_intel_cpu_eightbitize)) {
+    return "--intel_cpu_eightbitize=False is not supported: TensorFlow has "
+           "eight-bit kernels of oneDNN only";
+  }
+  if (auto problem = TruthProblem("per_channel", FLAGS_per_channel)) {
+    return problem;
+  }
+  const auto rule = WeightRuleOf(FLAGS_target);
+  if (!rule.ok()) return std::string(rule.status().message());
+  return std::nullopt;
+}
+
+absl::Status Quantize() {
+  QuantizeEightbitOptions options;
+  options.outputs = ParseNameList(FLAGS_output_node_names);
+  options.target = FLAGS_target;
+  options.excluded_ops = ParseNameList(FLAGS_excluded_ops);
+  options.excluded_nodes = ParseNameList(FLAGS_excluded_nodes);
+  options.per_channel = *ParseTruth(FLAGS_per_channel);
+  REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_output));
+  SetActivity("reading the graph");
+  REQUANT_ASSIGN_OR_RETURN(tensorflow::GraphDef graph, ReadGraph(FLAGS_input));
+  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "input"));
+  const GraphSize before = SizeOf(graph);
+  REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(
+      options.outputs, "--output_node_names", FLAGS_input, &graph));
+  SetActivity("quantizing the graph");
+  REQUANT_ASSIGN_OR_RETURN(const QuantizeEightbitReport report,
+                           QuantizeEightbit(options, &graph));
+  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "resulting"));
+  SetActivity("writing the graph");
+  REQUANT_RETURN_IF_ERROR(
+      WriteGraph(graph, FLAGS_output, GraphFormat::kBinary));
+  for (const std::string& warning : report.warnings) {
+    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+  }
+  for (const std::string& note : report.notes) {
+    std::printf("%s\n", note.c_str());
+  }
+  if (!FLAGS_model_name.empty()) {
+    std::printf("--model_name=%s makes no difference\n",
+                FLAGS_model_name.c_str());
+  }
+  std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
+  return absl::OkStatus();
+}
+
+int Work() {
+  const absl::Status status = Quantize();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  if (auto problem = UsageProblem(positional)) {
+    return ReportUsage(kProgram, *problem);
+  }
+  IsolationOptions isolation;
+  isolation.program = kProgram;
+  isolation.arguments.assign(argv + 1, argv + argc);
+  isolation.outputs = {FLAGS_output};
+  isolation.subject = FLAGS_input;
+  isolation.timeout_seconds = FLAGS_timeout;
+  return RunIsolated(isolation, Work);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}
