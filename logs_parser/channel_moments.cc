@@ -24,8 +24,8 @@ constexpr int64_t kMostRows = int64_t{1} << 52;
 // Products are added up in float for so many rows.
 constexpr int64_t kBlockRows = 256;
 
-// Below that a thread takes longer to start than to work.
-constexpr int64_t kFewestTilesPerThread = 64;
+// With fewer it matters how long a thread takes to start.
+constexpr int64_t kFewestTilesPerThread = 256;
 
 int64_t TriangleSize(int64_t channels) { return channels * (channels + 1) / 2; }
 

@@ -228,10 +228,11 @@ TEST(ChannelMomentsBuilder, DoesNotDependOnTheBatches) {
 }
 
 TEST(ChannelMomentsBuilder, DoesNotDependOnTheNumberOfThreads) {
-  const std::vector<float> values = RandomRows(600, 500, 2, 9);
+  // Enough channels for three threads.
+  const std::vector<float> values = RandomRows(600, 640, 2, 9);
   ChannelMomentsBuilder builder(3);
-  builder.Add(values, 500);
-  EXPECT_EQ(builder.Build(), ChannelMoments::Of(values, 500));
+  builder.Add(values, 640);
+  EXPECT_EQ(builder.Build(), ChannelMoments::Of(values, 640));
 }
 
 TEST(ChannelMomentsBuilder, HasNothingOnceTheChannelsChanged) {

@@ -355,7 +355,8 @@ absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
   if (proto.ByteSizeLong() > kMaxBytes) {
     return absl::ResourceExhaustedError(
         "a RangeTable file holds at most 2 GB (500 million values): observe "
-        "fewer batches or nodes");
+        "fewer batches or nodes, or keep no moments (requant calibrate "
+        "--moment_records=0)");
   }
   return proto.SerializeAsString();
 }

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "logs_parser/channel_moments.h"
+
 namespace requant {
 namespace {
 
@@ -38,6 +40,7 @@ void AddCalibrated(RangeEntry* entry) {
   entry->histogram->Add(values);
   entry->channel_mins = {4000, 0, 4003};
   entry->channel_maxs = {4001, 0, 4005};
+  entry->moments = ChannelMoments::Of(values, 3);
 }
 
 RangeTable CalibratedTable() {
@@ -138,6 +141,8 @@ TEST(RangeTable, MergeAddsUpWhatBothCalibrationsSaw) {
   EXPECT_EQ(merged.histogram->zeros(), 4);
   EXPECT_EQ(merged.channel_mins, (std::vector<float>{-9, 0, 4003}));
   EXPECT_EQ(merged.channel_maxs, (std::vector<float>{4001, 1, 4005}));
+  EXPECT_EQ(merged.moments->rows(), 4);
+  EXPECT_EQ(merged.moments->Covariance(0, 2), -0.5f);
 }
 
 TEST(RangeTable, MergeWithALogLeavesNoHistogramOfOnlySome) {
@@ -151,6 +156,7 @@ TEST(RangeTable, MergeWithALogLeavesNoHistogramOfOnlySome) {
     EXPECT_EQ(into.records, 0);
     EXPECT_FALSE(into.histogram.has_value());
     EXPECT_TRUE(into.channel_mins.empty());
+    EXPECT_FALSE(into.moments.has_value());
   }
 }
 
@@ -160,7 +166,9 @@ TEST(RangeTable, MergeOfDifferentNumbersOfChannelsLeavesNone) {
   AddCalibrated(&other);
   other.channel_mins.push_back(0);
   other.channel_maxs.push_back(0);
+  other.moments = ChannelMoments::Of({1, 2, 3, 4}, 4);
   one.Merge(other);
+  EXPECT_FALSE(one.moments.has_value());
   EXPECT_TRUE(one.channel_mins.empty());
   EXPECT_TRUE(one.channel_maxs.empty());
   EXPECT_TRUE(one.histogram.has_value());
@@ -183,6 +191,8 @@ TEST(RangeTableFile, ReadsWhatACalibrationWrote) {
   EXPECT_EQ(entry.channel_mins, (std::vector<float>{4000, 0, 4003}));
   EXPECT_EQ(entry.channel_maxs, (std::vector<float>{4001, 0, 4005}));
   EXPECT_FALSE(table->Find("a")->histogram.has_value());
+  EXPECT_EQ(entry.moments, CalibratedTable().Find("y", 1)->moments);
+  EXPECT_FALSE(table->Find("a")->moments.has_value());
 }
 
 // Programs from before there were calibrations read them.
@@ -191,6 +201,17 @@ TEST(RangeTableFile, ATableOfLogsIsOfVersionOne) {
             std::string::npos);
   EXPECT_NE(SerializeRangeTable(CalibratedTable())->find("\x18\x02"),
             std::string::npos);
+}
+
+TEST(RangeTableFile, RefusesMomentsThatAreNone) {
+  std::string contents = *SerializeRangeTable(CalibratedTable());
+  // Field 12 and its size, then its field 1: two rows.
+  const size_t rows = contents.find("\x62\x36\x08\x02");
+  ASSERT_NE(rows, std::string::npos);
+  contents[rows + 3] = 0;
+  EXPECT_EQ(ParseRangeTable(contents, "f").status().message(),
+            "f is damaged: it has moments that are none (node \"x\"); parse "
+            "the log or calibrate again");
 }
 
 TEST(RangeTableFile, RefusesChannelsWithoutARange) {

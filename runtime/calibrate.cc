@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/machine.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "logs_parser/range_table.h"
@@ -42,7 +43,8 @@ constexpr double kSecondsBetweenProgress = 0.1;
 // Of more, only the number is told.
 constexpr int64_t kBadRecordsTold = 10;
 
-constexpr size_t kFilePartBytes = 1 << 20;
+// In base64 well below the longest line that a parent reads.
+constexpr size_t kFilePartBytes = 1 << 18;
 
 std::string TensorText(const std::string& node, int output) {
   return absl::StrCat(node, ":", output);
@@ -69,10 +71,11 @@ struct ValueSource {
 // Observes one entry of the table.
 class EntryObserver {
  public:
-  EntryObserver(CalibrationTensor tensor, std::vector<ValueSource> sources)
+  EntryObserver(CalibrationTensor tensor, std::vector<ValueSource> sources,
+                const MomentOptions& moments)
       : tensor_(std::move(tensor)),
         sources_(std::move(sources)),
-        values_(TensorText(tensor_.node, tensor_.output)) {}
+        values_(TensorText(tensor_.node, tensor_.output), moments) {}
 
   const CalibrationTensor& tensor() const { return tensor_; }
 
@@ -199,7 +202,10 @@ class Calibration {
         tensors.push_back(std::move(found));
       }
     }
-    if (!tensors.empty()) return tensors;
+    if (!tensors.empty()) {
+      MarkLayerInputs(index, &tensors);
+      return tensors;
+    }
     std::vector<std::string> outputs;
     if (!job_.dataset().prediction().tensor().empty()) {
       REQUANT_ASSIGN_OR_RETURN(
@@ -235,8 +241,12 @@ class Calibration {
         fetches->push_back(std::move(name));
       }
     }
+    MomentOptions moments;
+    moments.records = tensor.layer_input ? job_.moment_records() : 0;
+    const int threads = job_.session().intra_op_threads();
+    moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
     observers_.push_back(
-        std::make_unique<EntryObserver>(tensor, std::move(sources)));
+        std::make_unique<EntryObserver>(tensor, std::move(sources), moments));
   }
 
   absl::Status RunBatches() {

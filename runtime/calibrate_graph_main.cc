@@ -47,6 +47,10 @@ DEFINE_int64(batch_size, 1024,
 DEFINE_int64(max_records, 0, "stop after so many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and name the first ten");
+DEFINE_int64(moment_records, 4096,
+             "keep of each layer's input, in so many of the first records, the "
+             "mean of every channel and how the channels vary together, by "
+             "which weights are rounded best; 0: nothing of that");
 DEFINE_int32(threads, 0,
              "threads that share the work of one operation; 0: one per core");
 DEFINE_int32(inter_op_threads, 0,
@@ -82,8 +86,9 @@ ProgramHelp Help() {
       "runs a graph on a dataset once, observes the tensors whose ranges its "
       "quantization needs, and writes them to a RangeTable file for the freeze "
       "transforms' ranges_file. Of a float graph these are the inputs and "
-      "outputs of its layers, with histograms; of a graph that computes ranges "
-      "as it runs, what it computes.";
+      "outputs of its layers, with histograms, and with how the channels of an "
+      "input vary together; of a graph that computes ranges as it runs, what "
+      "it computes.";
   help.usage =
       "requant calibrate --graph=fp32.pb --dataset=data.textproto "
       "--max_records=10000 --output=model.ranges\n"
@@ -112,6 +117,7 @@ std::string CalibrationUsageError() {
   if (FLAGS_output.empty()) return "--output is missing";
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
+  if (FLAGS_moment_records < 0) return "--moment_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
   for (int threads : {FLAGS_threads, FLAGS_inter_op_threads}) {
     if (threads < 0 || threads > kMostThreads) {
@@ -154,6 +160,7 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_records(FLAGS_max_records);
   job.set_max_bad_records(FLAGS_max_bad_records);
+  job.set_moment_records(FLAGS_moment_records);
   for (const std::string& tensor : SplitList(FLAGS_tensors)) {
     job.add_tensors(tensor);
   }

@@ -57,6 +57,9 @@ TEST(CalibrationKey, ChangesWithAnythingThatChangesTheResult) {
   job.add_tensors("x");
   EXPECT_NE(KeyOf(job), key);
   job = Job();
+  job.set_moment_records(10);
+  EXPECT_NE(KeyOf(job), key);
+  job = Job();
   job.mutable_dataset()->add_input()->set_feature("x");
   EXPECT_NE(KeyOf(job), key);
   job = Job();

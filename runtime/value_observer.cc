@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "logs_parser/channel_moments.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
@@ -47,7 +48,13 @@ bool AllFinite(absl::Span<const float> values) {
 
 }  // namespace
 
+RangeEntry ValueObserver::Take() {
+  entry_.moments = moments_.Build();
+  return std::move(entry_);
+}
+
 void ValueObserver::Add(const ObservedBatch& batch) {
+  AddMoments(batch);
   entry_.records += batch.records;
   if (batch.values.empty()) return;
   if (!entry_.histogram.has_value()) entry_.histogram.emplace();
@@ -104,6 +111,17 @@ void ValueObserver::MergeChannels(int64_t channels) {
     min = std::min(min, lane_mins_[lane]);
     max = std::max(max, lane_maxs_[lane]);
   }
+}
+
+void ValueObserver::AddMoments(const ObservedBatch& batch) {
+  const int64_t records =
+      std::min(batch.records, moment_records_ - entry_.records);
+  if (records <= 0 || batch.values.empty()) return;
+  const int64_t rows =
+      batch.values.size() / std::max<int64_t>(1, batch.channels);
+  moments_.Add(
+      batch.values.subspan(0, rows * records / batch.records * batch.channels),
+      batch.channels);
 }
 
 void ValueObserver::AddNotFinite(const ObservedBatch& batch) {

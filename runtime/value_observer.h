@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "logs_parser/channel_moments.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
@@ -22,26 +23,39 @@ struct ObservedBatch {
   int64_t records = 0;
 };
 
+struct MomentOptions {
+  // Of how many records, the first, the moments are; 0: none.
+  int64_t records = 0;
+  int threads = 1;
+};
+
 class ValueObserver {
  public:
   // `tensor` is for the place of values that are not finite.
-  explicit ValueObserver(std::string tensor) : tensor_(std::move(tensor)) {}
+  explicit ValueObserver(std::string tensor, const MomentOptions& moments = {})
+      : tensor_(std::move(tensor)),
+        moment_records_(moments.records),
+        moments_(moments.threads) {}
 
   // Batches come in the order of the data. One without values is none.
   void Add(const ObservedBatch& batch);
 
   // What was observed; nothing may be added after that.
-  RangeEntry Take() { return std::move(entry_); }
+  RangeEntry Take();
 
  private:
   void FindExtremes(const ObservedBatch& batch);
   void AddFinite(absl::Span<const float> values);
   void AddNotFinite(const ObservedBatch& batch);
   void MergeChannels(int64_t channels);
+  // To be called before the batch's records are counted.
+  void AddMoments(const ObservedBatch& batch);
 
   std::string tensor_;
   RangeEntry entry_;
   bool has_channels_ = true;
+  int64_t moment_records_;
+  ChannelMomentsBuilder moments_;
   // Of the last batch: extremes of every `lanes`-th value.
   std::vector<float> lane_mins_;
   std::vector<float> lane_maxs_;

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include "logs_parser/channel_moments.h"
 #include "logs_parser/range_table.h"
 
 namespace requant {
@@ -99,6 +100,30 @@ TEST(ValueObserver, ABatchWithoutAnyFiniteValueCounts) {
 
 TEST(ValueObserver, ABatchWithoutValuesIsNone) {
   EXPECT_EQ(Observe({{}}, 2).count, 0);
+}
+
+TEST(ValueObserver, KeepsTheMomentsOfTheFirstRecords) {
+  ValueObserver observer("x:0", {3, 1});
+  const std::vector<float> first = {1, 2, 3, 5}, second = {7, 7, 100, 100};
+  observer.Add({first, 2, 0, 2});
+  observer.Add({second, 2, 2, 2});
+  observer.Add({second, 2, 4, 2});
+  EXPECT_EQ(observer.Take().moments, ChannelMoments::Of({1, 2, 3, 5, 7, 7}, 2));
+}
+
+TEST(ValueObserver, KeepsTheMomentsOfAllRowsOfARecord) {
+  ValueObserver observer("x:0", {1, 1});
+  const std::vector<float> values = {1, 2, 3, 5, 7, 7, 9, 9};
+  observer.Add({values, 2, 0, 2});
+  EXPECT_EQ(observer.Take().moments, ChannelMoments::Of({1, 2, 3, 5}, 2));
+}
+
+TEST(ValueObserver, KeepsNoMomentsUnlessAskedToNorOfASingleDimension) {
+  EXPECT_FALSE(Observe({{1, 2, 3, 4}}, 2).moments.has_value());
+  ValueObserver observer("x:0", {10, 1});
+  const std::vector<float> values = {1, 2};
+  observer.Add({values, 0, 0, 2});
+  EXPECT_FALSE(observer.Take().moments.has_value());
 }
 
 TEST(ObserveRange, IsReadAsALineOfALog) {

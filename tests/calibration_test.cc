@@ -161,6 +161,42 @@ TEST_F(CalibrationTest, ObservesTheLayersOfAFloatGraph) {
                               hidden.channel_maxs.end()));
 }
 
+TEST_F(CalibrationTest, KeepsMomentsOfLayersInputs) {
+  ASSERT_EQ(Calibrate("t.ranges", {"--moment_records=40"}).exit_code, 0);
+  RangeTable table = Table("t.ranges");
+  EXPECT_EQ(table.Find("x")->moments->rows(), 40);
+  EXPECT_EQ(table.Find("x")->moments->channels(), 4);
+  EXPECT_EQ(table.Find("hidden")->moments->channels(), 8);
+  EXPECT_FALSE(table.Find("a")->moments.has_value());
+  EXPECT_FALSE(table.Find("logits")->moments.has_value());
+  EXPECT_THAT(Calibrate("t.ranges", {"--moment_records=50"}).error,
+              Not(HasSubstr("is up to date")));
+  EXPECT_EQ(Table("t.ranges").Find("x")->moments->rows(), 50);
+  ASSERT_EQ(Calibrate("t.ranges", {"--moment_records=0"}).exit_code, 0);
+  EXPECT_FALSE(Table("t.ranges").Find("x")->moments.has_value());
+  ASSERT_EQ(Calibrate("t.ranges", {"--tensors=hidden,biased"}).exit_code, 0);
+  table = Table("t.ranges");
+  EXPECT_EQ(table.Find("hidden")->moments->rows(), 100);
+  EXPECT_FALSE(table.Find("biased")->moments.has_value());
+}
+
+// Its table is sent in several parts.
+TEST_F(CalibrationTest, KeepsMomentsOfManyChannels) {
+  const int channels = 1100;
+  folder_.WriteText(
+      "float.pbtxt",
+      GraphFromText(absl::StrCat(
+          Placeholder("a", {-1, 2}), Placeholder("b", {-1, 2}),
+          FloatConst("w", {2, channels}, Weights(2 * channels, 1)),
+          Node("m", "MatMul", {"a", "w"}, {kFloat}),
+          FloatConst("w1", {channels, 2}, Weights(2 * channels, 2)),
+          Node("m1", "MatMul", {"m", "w1"}, {kFloat}),
+          Node("predict", "Softmax", {"m1"}, {kFloat}))));
+  const ProgramRun run = Calibrate("t.ranges");
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(Table("t.ranges").Find("m")->moments->channels(), channels);
+}
+
 TEST_F(CalibrationTest, IsTheSameWithAnyNumberOfThreads) {
   ASSERT_EQ(Calibrate("one.ranges", {"--threads=1"}).exit_code, 0);
   ASSERT_EQ(Calibrate("three.ranges", {"--threads=3", "--inter_op_threads=2"})
@@ -189,7 +225,8 @@ TEST_F(CalibrationTest, TablesOfSeveralMachinesAddUpToOne) {
   const std::string first = Rows(32, 1), second = Rows(20, 2);
   const auto of = [&](const std::string& rows, const std::string& output) {
     WriteRecords("data.csv", rows);
-    EXPECT_EQ(Calibrate(output).exit_code, 0);
+    // Sums of moments are rounded.
+    EXPECT_EQ(Calibrate(output, {"--moment_records=0"}).exit_code, 0);
   };
   of(first, "first.ranges");
   of(second, "second.ranges");
@@ -261,6 +298,7 @@ TEST_F(CalibrationTest, SaysWhatIsWrong) {
   EXPECT_THAT(folder_.Read("float.pbtxt"), HasSubstr("MatMul"));
   EXPECT_EQ(Calibrate("t.ranges", {"--method=kl"}).exit_code, 2);
   EXPECT_EQ(Calibrate("t.ranges", {"--batch_size=0"}).exit_code, 2);
+  EXPECT_EQ(Calibrate("t.ranges", {"--moment_records=-1"}).exit_code, 2);
   EXPECT_EQ(Calibrate("t.ranges", {"--print=x"}).exit_code, 2);
   folder_.Write("data.textproto", R"pb(
     in_graph { files: "data.csv" initializer: "start" }

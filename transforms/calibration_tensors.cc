@@ -1,10 +1,12 @@
 #include "transforms/calibration_tensors.h"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -42,17 +44,21 @@ ObservedKind KindOf(const GraphIndex& index, const NodeDef& node) {
 // Tensors in the order found, each once.
 class TensorList {
  public:
-  void Add(std::string_view name) {
+  void Add(std::string_view name, bool layer_input = false) {
     const TensorName tensor = ParseTensorName(name);
-    if (!known_.insert({std::string(tensor.node), tensor.port}).second) return;
-    tensors_.push_back(
-        {ObservedKind::kTensor, std::string(tensor.node), tensor.port});
+    const auto [known, is_new] = known_.insert(
+        {{std::string(tensor.node), tensor.port}, tensors_.size()});
+    if (is_new) {
+      tensors_.push_back(
+          {ObservedKind::kTensor, std::string(tensor.node), tensor.port});
+    }
+    if (layer_input) tensors_[known->second].layer_input = true;
   }
 
   std::vector<CalibrationTensor> Take() { return std::move(tensors_); }
 
  private:
-  absl::flat_hash_set<std::pair<std::string, int>> known_;
+  absl::flat_hash_map<std::pair<std::string, int>, size_t> known_;
   std::vector<CalibrationTensor> tensors_;
 };
 
@@ -118,11 +124,24 @@ std::vector<CalibrationTensor> FindCalibrationTensors(
   options.outputs = outputs;
   TensorList list;
   for (const FloatLayer& layer : FindFloatLayers(index, options).layers) {
-    list.Add(layer.input);
+    list.Add(layer.input, true);
     AddBlocks(index, layer.input, &list);
     list.Add(layer.output);
   }
   return list.Take();
+}
+
+void MarkLayerInputs(const GraphIndex& index,
+                     std::vector<CalibrationTensor>* tensors) {
+  absl::flat_hash_set<std::string> inputs;
+  for (const FloatLayer& layer : FindFloatLayers(index, {}).layers) {
+    inputs.insert(layer.input);
+  }
+  for (CalibrationTensor& tensor : *tensors) {
+    tensor.layer_input =
+        tensor.kind == ObservedKind::kTensor &&
+        inputs.contains(absl::StrCat(tensor.node, ":", tensor.output));
+  }
 }
 
 absl::StatusOr<CalibrationTensor> FindCalibrationTensor(

@@ -26,6 +26,8 @@ struct CalibrationTensor {
   std::string node;
   // 0 for a kRange, which has two outputs.
   int output = 0;
+  // Of a float graph: whether it is what a layer multiplies by its weights.
+  bool layer_input = false;
 };
 
 // Of a graph that computes ranges as it runs: the nodes that do, as the freeze
@@ -35,9 +37,14 @@ struct CalibrationTensor {
 std::vector<CalibrationTensor> FindCalibrationTensors(
     const GraphIndex& index, const std::vector<std::string>& outputs);
 
-// The tensor or range node that a person means by `name`.
+// The tensor or range node that a person means by `name`; whether it is the
+// input of a layer is not looked up.
 absl::StatusOr<CalibrationTensor> FindCalibrationTensor(
     const GraphIndex& index, const std::string& name);
+
+// Sets layer_input of those that are.
+void MarkLayerInputs(const GraphIndex& index,
+                     std::vector<CalibrationTensor>* tensors);
 
 // Whether a quantization takes its range from what `node` computes, possibly
 // after some arithmetic. A model may well have Min and Max nodes of its own:

@@ -36,6 +36,15 @@ std::vector<std::string> Find(const std::string& text,
   return found;
 }
 
+std::vector<std::string> LayerInputs(
+    const std::vector<CalibrationTensor>& tensors) {
+  std::vector<std::string> inputs;
+  for (const CalibrationTensor& tensor : tensors) {
+    if (tensor.layer_input) inputs.push_back(Show(tensor));
+  }
+  return inputs;
+}
+
 std::string Layer(const std::string& name, const std::string& input) {
   return absl::StrCat(
       FloatConst(name + "/w", {2, 2}, {1, 2, 3, 4}),
@@ -68,6 +77,19 @@ TEST(FindCalibrationTensors, TakesInputAndOutputOfEachLayerOnce) {
   EXPECT_THAT(Find(absl::StrCat(Placeholder("x", {-1, 2}), Layer("one", "x"),
                                 Layer("two", "one/r"))),
               ElementsAre("x:0", "one/r:0", "two/r:0"));
+}
+
+TEST(FindCalibrationTensors, KnowsWhichAreTheInputOfALayer) {
+  tensorflow::GraphDef graph = GraphFromText(absl::StrCat(
+      Placeholder("x"), Placeholder("y"), Concat("both", {"x", "y", "axis"}),
+      Layer("one", "both"), Layer("two", "one/r")));
+  const auto index = GraphIndex::Create(&graph);
+  ASSERT_TRUE(index.ok()) << index.status();
+  std::vector<CalibrationTensor> tensors = FindCalibrationTensors(*index, {});
+  EXPECT_THAT(LayerInputs(tensors), ElementsAre("both:0", "one/r:0"));
+  for (CalibrationTensor& tensor : tensors) tensor.layer_input = false;
+  MarkLayerInputs(*index, &tensors);
+  EXPECT_THAT(LayerInputs(tensors), ElementsAre("both:0", "one/r:0"));
 }
 
 TEST(FindCalibrationTensors, ALayerEndsAtTheGraphsOutput) {
