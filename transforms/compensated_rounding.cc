@@ -150,7 +150,7 @@ class UpperMatrix {
  public:
   explicit UpperMatrix(int64_t size)
       : size_(size),
-        stride_((size + kTile - 1) / kTile * kTile),
+        stride_(((size + kTile - 1) / kTile | 1) * kTile),
         values_(size * stride_, 0.0) {}
 
   double* row(int64_t i) { return values_.data() + i * stride_; }
@@ -202,6 +202,8 @@ class UpperMatrix {
   }
 
   int64_t size_;
+  // An odd number of tiles: columns of a matrix of 1024 would else all fall
+  // into the same few lines of the cache.
   int64_t stride_;
   std::vector<double> values_;
 };
