@@ -554,8 +554,9 @@ struct Plan {
   bool compensate;
   double loss = 0;
   // The sum of the squares of the columns' losses, by which levels are chosen:
-  // a clipped code's error falls on one output, and usually on one with large
-  // weights. Measured, models are better with an even loss than with the least.
+  // a clipped code's error falls on one output alone. On Wide & Deep with every
+  // two neighbours limited, the least loss chose a worse model (mean change of
+  // the output .00136, not .00120); with pairs it made no difference.
   double squared_losses = 0;
   int64_t clipped = 0;
   std::vector<int8_t> codes = {};
