@@ -26,9 +26,14 @@ namespace requant {
 // VNNI sum two neighbours' products in an int16
 // (transforms/quantized_weights.h).
 enum class PairLimit {
-  kNone,        // VNNI: any codes.
-  kEvenPairs,   // Rows 2i and 2i+1.
-  kNeighbours,  // Every two neighbours: safe wherever the kernel cuts the rows.
+  // Any codes: VNNI.
+  kNone,
+  // Rows 2i and 2i+1. Enough with AVX2 for all the even numbers of rows that
+  // were tried.
+  kEvenPairs,
+  // Every two neighbours: safe wherever the kernel cuts the rows, as it does
+  // with 513 of them at an odd one.
+  kNeighbours,
 };
 
 struct RoundingOptions {
@@ -41,7 +46,8 @@ struct CompensatedRounding {
   std::vector<int8_t> codes;
   // A weight is about code · scale; scale = max|W| / levels.
   float scale = 0;
-  // 127, or with a pair limit the best of a few from 127 down to 64.
+  // 127, or with a pair limit one of a few from 127 down to 64: that with the
+  // least sum of squares of the outputs' losses.
   int levels = 0;
   // tr(D^T H D), with H damped (below).
   double loss = 0;
