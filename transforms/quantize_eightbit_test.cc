@@ -487,7 +487,24 @@ TEST(QuantizeEightbit, FusingBeforeFreezingSaysWhatToDo) {
               testing::AllOf(HasSubstr("l/BiasAdd"), HasSubstr("freeze_min")));
 }
 
-// design.md's formulas of the original, on what quantize_eightbit makes.
+// A bias that is shifted by anything else is not known to be constant.
+TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
+  GraphDef frozen = Freeze(
+      Quantize(absl::StrCat(Input(), Layer("l", "x", 8, 4)), {"l/BiasAdd"})
+          .graph);
+  ASSERT_TRUE(RunTransform(kFuse, frozen).status.ok());
+  for (NodeDef& node : *frozen.mutable_node()) {
+    if (node.name() != "l/w_column_sums") continue;
+    Tensor sums = ConstValue(node).value();
+    sums.flat<float>()(2) += 1;
+    node = MakeConst(node.name(), sums);
+  }
+  EXPECT_THAT(RunTransform(kFuse, frozen).status.message(),
+              HasSubstr("l/BiasAdd"));
+}
+
+// The formulas of the original (quantized_bias.h), on what quantize_eightbit
+// makes.
 TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
   const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
                                         Layer("b", "a/Relu", 6, 4, "Relu"));
