@@ -45,6 +45,10 @@ DEFINE_int64(records, 0, "records that accuracy is measured on; 0: all");
 DEFINE_int64(batch_size, 512, "records per run of a graph");
 DEFINE_int32(rounds, 11, "how often each graph's speed is measured");
 DEFINE_double(seconds, 0.3, "how long each graph runs in a round, at least");
+DEFINE_int32(streams, 0,
+             "measure speeds only with so many batches side by side; 0: all "
+             "that suit the machine");
+DEFINE_int32(threads, 0, "and only with so many threads for each of them");
 DEFINE_string(quantize, "",
               "a shell command that makes --int8 from --fp32, to be timed");
 DEFINE_string(quantize_peer, "",
@@ -185,7 +189,7 @@ absl::StatusOr<BenchmarkResult> Measure(const BenchmarkJob& job,
 absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
   REQUANT_ASSIGN_OR_RETURN(BenchmarkJob job, SpeedJob(folder));
   const std::vector<StreamSetting> settings =
-      SettingsToTry(ReadCoreLimits().usable(), 0, 0);
+      SettingsToTry(ReadCoreLimits().usable(), FLAGS_streams, FLAGS_threads);
   for (const StreamSetting& setting : settings) {
     job.set_streams(setting.streams());
     job.set_threads(setting.threads());
@@ -195,8 +199,8 @@ absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
     figures->speed.push_back({name, std::move(result)});
   }
   if (settings.size() > 1) {
-    job.clear_streams();
-    job.clear_threads();
+    job.set_streams(FLAGS_streams);
+    job.set_threads(FLAGS_threads);
     job.set_tune_each(true);
     constexpr char kOwnBest[] = "each at its best";
     REQUANT_ASSIGN_OR_RETURN(BenchmarkResult result, Measure(job, kOwnBest));
@@ -251,6 +255,9 @@ std::string UsageError() {
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_rounds < 1) return "--rounds must be at least 1";
   if (!(FLAGS_seconds >= 0)) return "--seconds must be at least 0";
+  if (FLAGS_streams < 0 || FLAGS_threads < 0) {
+    return "--streams and --threads must be at least 0";
+  }
   if (FLAGS_quantize_runs < 1) return "--quantize_runs must be at least 1";
   return "";
 }

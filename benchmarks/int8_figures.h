@@ -55,7 +55,8 @@ PairedRatio SpeedRatio(const BenchmarkResult& result, int entry, int reference);
 
 // The table: a line per figure with what the original recipe reached (as once
 // measured, not in this run), the peer, ours, the target and whether ours meets
-// it; then a table of the rates of all graphs.
+// it, which is unclear when the target is inside a speed's interval; then a
+// table of the rates of all graphs.
 std::string FiguresText(const Int8Figures& figures);
 
 }  // namespace requant
