@@ -40,6 +40,9 @@ def parse_arguments():
     # Work goes on in a temporary folder.
     for name in ("input", "output", "data"):
         setattr(arguments, name, os.path.abspath(getattr(arguments, name)))
+    for path in (arguments.input, arguments.data):
+        if not os.path.isfile(path):
+            parser.error(f"there is no file {path}")
     return arguments
 
 
