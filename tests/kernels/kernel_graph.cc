@@ -6,12 +6,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/tensorflow_library.h"
 #include "graph/testing.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/public/session.h"
 
 namespace requant {
 namespace {
@@ -41,6 +45,9 @@ std::vector<int> CodesOf(const Tensor& tensor) {
 
 }  // namespace
 
+KernelGraph::KernelGraph() = default;
+KernelGraph::~KernelGraph() = default;
+
 std::string KernelGraph::Feed(const std::string& name, const Tensor& value) {
   feeds_.emplace_back(name, value);
   return Add(name, "Placeholder", {},
@@ -65,9 +72,23 @@ std::string KernelGraph::Add(const std::string& name, const std::string& op,
   return name;
 }
 
+void KernelGraph::FeedAnew(const std::string& name, const Tensor& value) {
+  for (auto& [fed, tensor] : feeds_) {
+    if (fed == name) tensor = value;
+  }
+}
+
 absl::StatusOr<std::vector<Tensor>> KernelGraph::Run(
-    const std::vector<std::string>& fetches) const {
-  return RunGraph(graph_, feeds_, fetches);
+    const std::vector<std::string>& fetches) {
+  if (session_ == nullptr) {
+    REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+    session_.reset(tensorflow::NewSession(tensorflow::SessionOptions()));
+    if (session_ == nullptr) return absl::InternalError("no session");
+    REQUANT_RETURN_IF_ERROR(session_->Create(graph_));
+  }
+  std::vector<Tensor> outputs;
+  REQUANT_RETURN_IF_ERROR(session_->Run(feeds_, fetches, {}, &outputs));
+  return outputs;
 }
 
 Tensor FloatTensor(const std::vector<int>& shape,

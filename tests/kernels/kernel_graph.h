@@ -4,6 +4,7 @@
 // For tests of TensorFlow's own kernels: a graph built node by node, and
 // tensors of quantized types filled with codes.
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,10 +14,19 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tests/graph_text.h"
 
+namespace tensorflow {
+class Session;
+}  // namespace tensorflow
+
 namespace requant {
 
 class KernelGraph {
  public:
+  KernelGraph();
+  ~KernelGraph();
+  KernelGraph(const KernelGraph&) = delete;
+  KernelGraph& operator=(const KernelGraph&) = delete;
+
   // Each returns the name, for other nodes' inputs. What is fed is no constant
   // to TensorFlow, which has other kernels for those.
   std::string Feed(const std::string& name, const tensorflow::Tensor& value);
@@ -27,13 +37,18 @@ class KernelGraph {
                   const std::vector<std::string>& inputs,
                   const std::vector<AttributeText>& attributes = {});
 
-  // Runs the graph in a session of this process.
+  // What the next run feeds instead, of the same type.
+  void FeedAnew(const std::string& name, const tensorflow::Tensor& value);
+
+  // Runs the graph, always in the same session of this process. The first run
+  // ends the building.
   absl::StatusOr<std::vector<tensorflow::Tensor>> Run(
-      const std::vector<std::string>& fetches) const;
+      const std::vector<std::string>& fetches);
 
  private:
   tensorflow::GraphDef graph_;
   std::vector<std::pair<std::string, tensorflow::Tensor>> feeds_;
+  std::unique_ptr<tensorflow::Session> session_;
 };
 
 // Filled with `values`, row by row. Codes are given as ints whatever their
