@@ -98,6 +98,13 @@ Tensor FloatTensor(const std::vector<int>& shape,
   return tensor;
 }
 
+Tensor IntTensor(const std::vector<int>& shape,
+                 const std::vector<int>& values) {
+  Tensor tensor(tensorflow::DT_INT32, Shape(shape));
+  std::copy(values.begin(), values.end(), tensor.flat<int>().data());
+  return tensor;
+}
+
 Tensor CodeTensor(DataType type, const std::vector<int>& shape,
                   const std::vector<int>& codes) {
   Tensor tensor(type, Shape(shape));

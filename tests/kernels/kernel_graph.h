@@ -55,6 +55,8 @@ class KernelGraph {
 // type.
 tensorflow::Tensor FloatTensor(const std::vector<int>& shape,
                                const std::vector<float>& values);
+tensorflow::Tensor IntTensor(const std::vector<int>& shape,
+                             const std::vector<int>& values);
 tensorflow::Tensor CodeTensor(tensorflow::DataType type,
                               const std::vector<int>& shape,
                               const std::vector<int>& codes);
