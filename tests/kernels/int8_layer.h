@@ -3,7 +3,6 @@
 
 // A dense layer as int8 kernels see it, and what exact arithmetic makes of it.
 
-#include <string>
 #include <vector>
 
 namespace requant {

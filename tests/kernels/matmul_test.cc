@@ -128,7 +128,7 @@ LegacyMatMul Fused(const Int8Layer& layer, const std::string& op) {
 TEST(FusedLayer, FollowsItsFormulaInEveryOutput) {
   const Int8Layer layer = RandomLayer(-1.5, 2.5);
   LegacyMatMul matmul = Fused(layer, kWithReluAndRequantize);
-  // A third of the outputs is clipped.
+  // So that some outputs are clipped.
   matmul.output_max /= 3;
   matmul.quantized_bias = QuantizedBiasWithZeroPoint(layer);
   const auto outputs = RunLayer(layer, matmul);
