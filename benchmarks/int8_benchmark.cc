@@ -1,0 +1,297 @@
+// int8_benchmark: an int8 graph of ours, one of a peer and the fp32 graph both
+// were made from, in one run: what int8 changes, and how fast it is.
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/cpu.h"
+#include "base/flags.h"
+#include "base/machine.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "benchmarks/int8_figures.h"
+#include "benchmarks/matmul_chain.h"
+#include "graph/graph_io.h"
+#include "runtime/evaluation_message.h"
+#include "runtime/job_inputs.h"
+#include "runtime/order_statistics.h"
+#include "runtime/stream_settings.h"
+#include "runtime/worker.h"
+#include "runtime/worker.pb.h"
+
+DEFINE_string(fp32, "", "the fp32 graph that the others were made from");
+DEFINE_string(int8, "", "our int8 graph");
+DEFINE_string(peer, "", "the peer's int8 graph; empty: there is none");
+DEFINE_string(dataset, "", "a declaration (.textproto) of records and inputs");
+DEFINE_string(data, "", "record files, instead of the declaration's");
+DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
+DEFINE_int64(records, 0, "records that accuracy is measured on; 0: all");
+DEFINE_int64(batch_size, 512, "records per run of a graph");
+DEFINE_int32(rounds, 11, "how often each graph's speed is measured");
+DEFINE_double(seconds, 0.3, "how long each graph runs in a round, at least");
+DEFINE_int32(streams, 0,
+             "measure speeds only with so many batches side by side; 0: all "
+             "that suit the machine");
+DEFINE_int32(threads, 0, "and only with so many threads for each of them");
+DEFINE_string(quantize, "",
+              "a shell command that makes --int8 from --fp32, to be timed");
+DEFINE_string(quantize_peer, "",
+              "a shell command that makes --peer from --fp32, to be timed");
+DEFINE_int32(quantize_runs, 3, "how often those run; the median counts");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "int8_benchmark";
+// The chains' records; all graphs run over so many batches. They are few, so
+// that a chain's input is about as near to the CPU as in the whole graph.
+constexpr int64_t kBatches = 16;
+constexpr int64_t kMaxPreloadedBytes = 200'000'000;
+
+void Say(const std::string& what) {
+  std::fprintf(stderr, "%s: %s\n", kProgram, what.c_str());
+}
+
+// Runs a shell command a few times; returns the median of its seconds, or
+// nothing for an empty command.
+absl::StatusOr<std::optional<double>> TimeCommand(const std::string& command) {
+  if (command.empty()) return std::nullopt;
+  std::vector<double> seconds;
+  for (int run = 0; run < FLAGS_quantize_runs; ++run) {
+    Say(absl::StrCat("running ", command));
+    ChildOptions options;
+    options.argv = {"/bin/sh", "-c", command};
+    options.on_stdout = [](std::string_view line) { Say(std::string(line)); };
+    const auto start = std::chrono::steady_clock::now();
+    REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
+    if (result.exit_code != 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the command failed: ", command));
+    }
+    const std::chrono::duration<double> elapsed =
+        std::chrono::steady_clock::now() - start;
+    seconds.push_back(elapsed.count());
+  }
+  return Median(seconds);
+}
+
+absl::StatusOr<DatasetSpec> Dataset() {
+  return ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score");
+}
+
+absl::StatusOr<JobResult> RunJob(const WorkerRequest& request) {
+  return RunInWorker(request, WorkerOptions(), [](const WorkerEvent& event) {
+    if (event.has_warning()) Say(event.warning());
+  });
+}
+
+absl::StatusOr<Comparison> Compare(const std::string& graph) {
+  Say(absl::StrCat("comparing ", graph, " with ", FLAGS_fp32));
+  WorkerRequest request;
+  EvaluateJob& job = *request.mutable_evaluate();
+  *job.mutable_model() = MakeModelSpec(graph, "", "");
+  *job.mutable_baseline() = MakeModelSpec(FLAGS_fp32, "", "");
+  REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), Dataset());
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_records(FLAGS_records);
+  REQUANT_ASSIGN_OR_RETURN(const JobResult result, RunJob(request));
+  return *FromMessage(result.evaluate()).comparison;
+}
+
+absl::StatusOr<int64_t> FileSize(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) {
+    return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
+  }
+  return static_cast<int64_t>(size);
+}
+
+absl::StatusOr<Int8Graph> Examine(const std::string& graph,
+                                  const std::string& command) {
+  Int8Graph figures;
+  REQUANT_ASSIGN_OR_RETURN(figures.quantize_seconds, TimeCommand(command));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t size, FileSize(graph));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t fp32_size, FileSize(FLAGS_fp32));
+  figures.size_ratio = static_cast<double>(size) / fp32_size;
+  REQUANT_ASSIGN_OR_RETURN(figures.comparison, Compare(graph));
+  return figures;
+}
+
+// Adds a graph and, cut out of it into `folder`, its matmul chain.
+absl::Status AddEntries(const std::string& graph, const std::string& folder,
+                        BenchmarkJob* job) {
+  BenchmarkEntry& whole = *job->add_entry();
+  *whole.mutable_model() = MakeModelSpec(graph, "", "");
+  whole.set_dataset_name(FLAGS_dataset);
+  REQUANT_ASSIGN_OR_RETURN(*whole.mutable_dataset(), Dataset());
+
+  REQUANT_ASSIGN_OR_RETURN(const auto graph_def, ReadGraph(graph));
+  const absl::StatusOr<MatMulChain> chain = CutMatMulChain(graph_def);
+  if (!chain.ok()) {
+    return absl::Status(chain.status().code(),
+                        absl::StrCat(graph, ": ", chain.status().message()));
+  }
+  const std::string path =
+      absl::StrCat(folder, "/chain_", job->entry_size(), ".pb");
+  REQUANT_RETURN_IF_ERROR(WriteGraph(chain->graph, path, GraphFormat::kBinary));
+  Say(absl::StrCat(graph, ": a chain of ", chain->layers, " layers on ",
+                   chain->width, " inputs"));
+  BenchmarkEntry& alone = *job->add_entry();
+  *alone.mutable_model() = MakeModelSpec(path, "", "");
+  alone.set_dataset_name(path + ".npy");
+  REQUANT_ASSIGN_OR_RETURN(
+      *alone.mutable_dataset(),
+      WriteChainRecords(*chain, kBatches * FLAGS_batch_size, path + ".npy"));
+  return absl::OkStatus();
+}
+
+// In the order of SpeedEntry.
+absl::StatusOr<BenchmarkJob> SpeedJob(const std::string& folder) {
+  BenchmarkJob job;
+  for (const std::string& graph : {FLAGS_fp32, FLAGS_int8, FLAGS_peer}) {
+    if (graph.empty()) continue;
+    REQUANT_RETURN_IF_ERROR(AddEntries(graph, folder, &job));
+  }
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_batches(kBatches);
+  job.set_max_bytes(kMaxPreloadedBytes);
+  job.set_rounds(FLAGS_rounds);
+  job.set_seconds(FLAGS_seconds);
+  return job;
+}
+
+absl::StatusOr<BenchmarkResult> Measure(const BenchmarkJob& job,
+                                        const std::string& setting) {
+  Say(absl::StrCat("measuring speeds, ", setting));
+  WorkerRequest request;
+  *request.mutable_benchmark() = job;
+  REQUANT_ASSIGN_OR_RETURN(JobResult result, RunJob(request));
+  return std::move(*result.mutable_benchmark());
+}
+
+absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
+  REQUANT_ASSIGN_OR_RETURN(BenchmarkJob job, SpeedJob(folder));
+  const std::vector<StreamSetting> settings =
+      SettingsToTry(ReadCoreLimits().usable(), FLAGS_streams, FLAGS_threads);
+  for (const StreamSetting& setting : settings) {
+    job.set_streams(setting.streams());
+    job.set_threads(setting.threads());
+    const std::string name =
+        absl::StrCat(setting.streams(), " x ", setting.threads());
+    REQUANT_ASSIGN_OR_RETURN(BenchmarkResult result, Measure(job, name));
+    figures->speed.push_back({name, std::move(result)});
+  }
+  if (settings.size() > 1) {
+    job.set_streams(FLAGS_streams);
+    job.set_threads(FLAGS_threads);
+    job.set_tune_each(true);
+    constexpr char kOwnBest[] = "each at its best";
+    REQUANT_ASSIGN_OR_RETURN(BenchmarkResult result, Measure(job, kOwnBest));
+    figures->speed.push_back({kOwnBest, std::move(result)});
+  }
+  job.set_streams(1);
+  job.set_threads(1);
+  job.set_tune_each(false);
+  job.set_profile(true);
+  REQUANT_ASSIGN_OR_RETURN(figures->one_core, Measure(job, "one core"));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Int8Figures> Measurements() {
+  Int8Figures figures;
+  figures.isa = EffectiveIsa(ProbeCpu(), CachedOneDnnIsaCap());
+  REQUANT_ASSIGN_OR_RETURN(figures.ours, Examine(FLAGS_int8, FLAGS_quantize));
+  if (!FLAGS_peer.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(figures.peer,
+                             Examine(FLAGS_peer, FLAGS_quantize_peer));
+  }
+  std::string folder =
+      (std::filesystem::temp_directory_path() / "requant.XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) {
+    return absl::FailedPreconditionError("cannot create " + folder);
+  }
+  absl::Cleanup remove = [&] { std::filesystem::remove_all(folder); };
+  REQUANT_RETURN_IF_ERROR(MeasureSpeeds(folder, &figures));
+  return figures;
+}
+
+std::string Heading(const Int8Figures& figures) {
+  const std::string cap = CachedOneDnnIsaCap();
+  return absl::StrCat(
+      figures.ours.comparison.records, " records in batches of ",
+      FLAGS_batch_size, "; int8 arithmetic: ", IsaName(figures.isa), " (",
+      ProbeCpu().model, ", ", ReadCoreLimits().usable(), " cores",
+      cap.empty() ? "" : ", ONEDNN_MAX_CPU_ISA=", cap, ")\n",
+      "speeds are ratios of the same rounds, with 95 % intervals; S x T: S "
+      "streams of T threads\n\n");
+}
+
+// What is wrong with the flags, or "".
+std::string UsageError() {
+  if (FLAGS_fp32.empty()) return "--fp32 is missing";
+  if (FLAGS_int8.empty()) return "--int8 is missing";
+  if (FLAGS_dataset.empty()) return "--dataset is missing";
+  if (FLAGS_peer.empty() && !FLAGS_quantize_peer.empty()) {
+    return "--quantize_peer needs --peer";
+  }
+  if (FLAGS_records < 0) return "--records must be at least 0";
+  if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
+  if (FLAGS_rounds < 1) return "--rounds must be at least 1";
+  if (!(FLAGS_seconds >= 0)) return "--seconds must be at least 0";
+  if (FLAGS_streams < 0 || FLAGS_threads < 0) {
+    return "--streams and --threads must be at least 0";
+  }
+  if (FLAGS_quantize_runs < 1) return "--quantize_runs must be at least 1";
+  return "";
+}
+
+int Run(int argc, char** argv) {
+  std::vector<std::string> positional;
+  const ProgramHelp help = {
+      kProgram,
+      "sets our int8 graph and a peer's beside the fp32 graph that both were "
+      "made from: accuracy, outputs, speed, size and the time to make them.",
+      "int8_benchmark --fp32=fp32.pb --int8=int8.pb --peer=peer_int8.pb "
+      "--dataset=data.textproto",
+      {__FILE__},
+      "ONEDNN_MAX_CPU_ISA in the environment shows what a lesser CPU does.\n"
+      "Exit code: 0 done (also when targets are missed), 1 failed, 2 usage."};
+  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+  // Where `bazel run` was called; paths are meant from there.
+  const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
+  if (folder != nullptr && chdir(folder) != 0) {
+    return ReportFailure(kProgram, absl::FailedPreconditionError(
+                                       absl::StrCat("cannot enter ", folder)));
+  }
+  const std::string usage_error = UsageError();
+  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::StatusOr<Int8Figures> figures = Measurements();
+  if (!figures.ok()) return ReportWorkerFailure(kProgram, figures.status());
+  std::fputs(absl::StrCat(Heading(*figures), FiguresText(*figures)).c_str(),
+             stdout);
+  return kExitOk;
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+}

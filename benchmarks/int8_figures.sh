@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The figures of int8 on the embedded Wide & Deep model: makes its fp32 graph and
+# records, installs neural-compressor, lets both quantize, and compares:
+#
+#   benchmarks/int8_figures.sh --quantize=COMMAND [FLAG OF int8_benchmark]...
+#
+# COMMAND makes the graph $INT8 of the fp32 graph $FP32 with the 10,000
+# calibration records $CALIBRATION. Files stay in .requant/figures (or
+# FIGURES_FOLDER), the peer in .requant/peers (or PEERS_FOLDER).
+set -euo pipefail
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+folder=${FIGURES_FOLDER:-$root/.requant/figures}
+model=$root/workflows/wide_deep
+programs=$root/bazel-bin
+output=head/predictions/probabilities
+
+records() { # FILE SPLIT ROWS
+  "$programs/runtime/datasets/dataset" synthesize --split="$2" --rows="$3" --format=preprocessed \
+    --ranges="$model/ranges.json" --out="$1" >/dev/null
+}
+
+"$root/requant" setup
+(cd "$root" && bazel build --ui_event_filters=-info --noshow_progress //:programs //benchmarks:int8_benchmark) >&2
+mkdir -p "$folder"
+folder=$(cd "$folder" && pwd)
+export FP32=$folder/fp32.pb CALIBRATION=$folder/calibration.tfrecords INT8=$folder/int8.pb PEER=$folder/peer.pb
+records "$CALIBRATION" train 10000
+records "$folder/eval.tfrecords" eval 200000
+
+# Steps 2 to 4 of the recipe.
+"$programs/graph/freeze_graph" --input_saved_model_dir="$model/model" --output_graph="$folder/frozen.pb" \
+  --output_node_names=$output >/dev/null
+"$programs/transforms/transform_graph" --in_graph="$folder/frozen.pb" --out_graph="$folder/tidy.pb" --outputs=$output \
+  --transforms='strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) fold_constants(ignore_errors=true)' \
+  >/dev/null
+"$programs/transforms/featurecolumn_graph_optimization" --input-graph "$folder/tidy.pb" --output-graph "$FP32" \
+  --output-nodes $output --wide_and_deep_large_ds True >/dev/null
+
+PEER_PYTHON=$("$root/benchmarks/peers/install.sh" ${PEERS_FOLDER:+"$PEERS_FOLDER"})
+export PEER_PYTHON PEER_SCRIPT=$root/benchmarks/peers/quantize.py
+# shellcheck disable=SC2016
+exec "$programs/benchmarks/int8_benchmark" --fp32="$FP32" --int8="$INT8" --peer="$PEER" \
+  --quantize_peer='"$PEER_PYTHON" "$PEER_SCRIPT" --input="$FP32" --data="$CALIBRATION" --output="$PEER" 2>"$PEER.log"' \
+  --dataset="$model/preprocessed.textproto" --data="$folder/eval.tfrecords" "$@"
