@@ -36,16 +36,18 @@ double ExpectedError(const std::vector<PlannedColumn>& columns,
   return (inputs + options.outputs * weight_step * weight_step * spread) / 12;
 }
 
-// Enough copies that no column that may be repeated demands more than `limit`.
-// Returns how many columns that adds, or -1 when one needs too many.
+// `least` copies of every column that may be repeated, and enough that none
+// demands more than `limit`. Returns how many columns that adds, or -1 when one
+// needs too many.
 int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
-              int most_copies, std::vector<int>* copies) {
+              int least, int most, std::vector<int>* copies) {
   int added = 0;
   for (size_t k = 0; k < columns.size(); ++k) {
     (*copies)[k] = 1;
-    if (!columns[k].may_repeat || Demand(columns[k]) <= limit) continue;
-    const double needed = std::ceil(Demand(columns[k]) / limit - 1e-9);
-    if (!(needed <= most_copies)) return -1;
+    if (!columns[k].may_repeat) continue;
+    const double needed =
+        std::max<double>(least, std::ceil(Demand(columns[k]) / limit - 1e-9));
+    if (!(needed <= most)) return -1;
     (*copies)[k] = static_cast<int>(needed);
     added += (*copies)[k] - 1;
   }
@@ -87,18 +89,24 @@ ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
   std::vector<int> copies(columns.size(), 1);
   std::vector<Candidate> candidates = {
       {0, {copies, ExpectedError(columns, copies, options)}}};
-  double least = candidates[0].plan.expected_error;
-  for (const double limit : Limits(columns, options.most_copies)) {
-    if (!(limit > 0)) continue;
-    const int added = CopiesFor(columns, limit, options.most_copies, &copies);
-    if (added <= 0 || added > options.most_added) continue;
-    const double error = ExpectedError(columns, copies, options);
-    least = std::min(least, error);
-    candidates.push_back({added, {copies, error}});
+  double least_error = candidates[0].plan.expected_error;
+  const std::vector<double> limits = Limits(columns, options.most_copies);
+  for (int least = options.least_copies; least >= 1; least /= 2) {
+    for (const double limit : limits) {
+      if (!(limit > 0)) continue;
+      const int added =
+          CopiesFor(columns, limit, least, options.most_copies, &copies);
+      if (added <= 0 || added > options.most_added) continue;
+      const double error = ExpectedError(columns, copies, options);
+      least_error = std::min(least_error, error);
+      candidates.push_back({added, {copies, error}});
+    }
+    // Fewer copies of every column only if so many are too many.
+    if (candidates.size() > 1) break;
   }
   const Candidate* best = nullptr;
   for (const Candidate& candidate : candidates) {
-    if (candidate.plan.expected_error > kGoodEnough * least) continue;
+    if (candidate.plan.expected_error > kGoodEnough * least_error) continue;
     if (best == nullptr || candidate.added < best->added) best = &candidate;
   }
   return best->plan;

@@ -38,6 +38,10 @@ struct ColumnPlanOptions {
   // How many columns may be added in all, and how often one may be used.
   int most_added = 0;
   int most_copies = 16;
+  // If any is repeated, then all that may be, so often at least where that is
+  // allowed: what the formula cannot know is that a column which is an input of
+  // the model as such matters more than one dimension of an embedding.
+  int least_copies = 1;
 };
 
 struct ColumnPlan {

@@ -60,8 +60,28 @@ TEST(PlanColumns, NeverRepeatsWhatMayNotBeRepeated) {
 TEST(PlanColumns, AddsNoMoreThanAllowed) {
   std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
   columns.push_back(Column(0.01, 0.6, true));
-  EXPECT_EQ(PlanColumns(columns, Options(2)).copies.back(), 3);
+  EXPECT_EQ(PlanColumns(columns, Options(2)).copies.back(), 2);
   EXPECT_EQ(PlanColumns(columns, Options(0)).copies.back(), 1);
+}
+
+TEST(PlanColumns, RepeatsAllThatMayBeSoOftenAtLeast) {
+  std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
+  columns.push_back(Column(0.01, 0.6, true));
+  columns.push_back(Column(0.01, 0.05, true));
+  ColumnPlanOptions options = Options(16);
+  options.least_copies = 4;
+  const ColumnPlan plan = PlanColumns(columns, options);
+  EXPECT_EQ(plan.copies[20], 4);
+  EXPECT_EQ(plan.copies[21], 4);
+}
+
+TEST(PlanColumns, RepeatsLessOftenWhereTheLimitDoesNotAllowMore) {
+  std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
+  columns.push_back(Column(0.01, 0.6, true));
+  columns.push_back(Column(0.01, 0.05, true));
+  ColumnPlanOptions options = Options(4);
+  options.least_copies = 4;
+  EXPECT_EQ(PlanColumns(columns, options).copies[21], 2);
 }
 
 TEST(PlanColumns, StandsColumnsWithoutWeightsOrSpread) {

@@ -43,13 +43,17 @@ constexpr double kWorthwhile = 0.8;
 // How many columns may be added, as a share of those that are there; a few are
 // always allowed.
 constexpr double kMostAddedShare = 0.125;
-constexpr int kFewColumns = 16;
+constexpr int kFewColumns = 64;
+
+// On the embedded Wide & Deep model the mean change of the output is .0019 with
+// the least number of copies, .0012 with four of each and .0012 with eight.
+constexpr int kLeastCopies = 4;
 
 // A column's own range is wider than what calibration saw of it, at either end
 // by this share: an input of the model has no distribution to rely on, and a
 // few more codes cost little where columns can be repeated. A column without
 // negative values does not get any.
-constexpr double kMargin = 0.125;
+constexpr double kMargin = 0.25;
 
 // A range that holds a single value gets a width of this share of it.
 constexpr double kLeastRelativeWidth = 1e-6;
@@ -280,6 +284,7 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
   options.outputs = outputs;
   options.levels = options_.weight_levels;
   const double before = PlanColumns(plain, options).expected_error;
+  options.least_copies = kLeastCopies;
   options.most_added = std::max<int>(kFewColumns, own.size() * kMostAddedShare);
   const ColumnPlan plan = PlanColumns(own, options);
   if (plan.expected_error > kWorthwhile * before) return;
