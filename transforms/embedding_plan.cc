@@ -161,27 +161,32 @@ class Planner {
     for (const NodeDef& node : index_.graph().node()) {
       if (node.op() != "QuantizeV2" || done.contains(&node)) continue;
       EmbeddingPlan plan;
-      const absl::Status status = PlanMove(index_.Find(node.name()), &plan);
+      plan.quantizes = {index_.Find(node.name())};
+      const absl::Status status = PlanMove(&plan);
+      done.insert(plan.quantizes.begin(), plan.quantizes.end());
       if (status.ok()) {
-        done.insert(plan.quantizes.begin(), plan.quantizes.end());
         plans.moves.push_back(std::move(plan));
-      } else {
-        plans.left.push_back({node.name(), std::string(status.message())});
+        continue;
+      }
+      for (const NodeDef* quantize : plan.quantizes) {
+        plans.left.push_back({quantize->name(), std::string(status.message())});
       }
     }
     return plans;
   }
 
-  // The error says why the node stays where it is.
-  absl::Status PlanMove(NodeDef* quantize, EmbeddingPlan* plan) {
+  // Completes a plan that has one QuantizeV2. The error says why that stays
+  // where it is.
+  absl::Status PlanMove(EmbeddingPlan* plan) {
     plan_ = plan;
+    NodeDef* quantize = plan->quantizes.front();
     absl::StatusOr<CodeFormula> formula = FormulaOf(index_, *quantize);
     if (!formula.ok()) return formula.status();
     plan->formula = *formula;
     if (CountReads(*quantize) == 0) {
       return absl::FailedPreconditionError("nothing reads it");
     }
-    plan->quantizes = EqualQuantizes(quantize);
+    plan->quantizes = EqualQuantizes(quantize, *formula);
     for (const NodeDef* equal : plan->quantizes) {
       if (named_.contains(equal->name())) {
         return absl::FailedPreconditionError(
@@ -200,17 +205,17 @@ class Planner {
   }
 
   // All QuantizeV2 nodes that do the same to the same tensor.
-  std::vector<NodeDef*> EqualQuantizes(NodeDef* quantize) const {
+  std::vector<NodeDef*> EqualQuantizes(NodeDef* quantize,
+                                       const CodeFormula& formula) const {
     std::vector<NodeDef*> equal = {quantize};
     const TensorName tensor = ParseTensorName(quantize->input(0));
-    const auto formula = FormulaOf(index_, *quantize);
     for (const Use& use : index_.Uses(tensor.node)) {
       if (use.node == quantize || use.node->op() != "QuantizeV2" ||
           use.input != 0 || use.port != tensor.port) {
         continue;
       }
       const auto other = FormulaOf(index_, *use.node);
-      if (other.ok() && *other == *formula) equal.push_back(use.node);
+      if (other.ok() && *other == formula) equal.push_back(use.node);
     }
     std::sort(equal.begin() + 1, equal.end(),
               [](const NodeDef* a, const NodeDef* b) {
@@ -319,7 +324,12 @@ class Planner {
   }
 
   Source Obstacle(std::string reason) {
-    plan_->obstacles.push_back(std::move(reason));
+    constexpr size_t kEnough = 3;
+    auto& known = plan_->obstacles;
+    if (known.size() < kEnough &&
+        std::find(known.begin(), known.end(), reason) == known.end()) {
+      known.push_back(std::move(reason));
+    }
     return Source::kFloat;
   }
 

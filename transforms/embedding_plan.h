@@ -40,7 +40,8 @@ struct EmbeddingPlan {
   // Inputs of retyped concats that stay float up to a QuantizeV2 of their own,
   // in the order of the inputs.
   std::vector<ReadingPlace> floats;
-  // Why gathers that one might expect to be retyped are not.
+  // Why gathers that one might expect to be retyped are not; the first few
+  // reasons.
   std::vector<std::string> obstacles;
 };
 

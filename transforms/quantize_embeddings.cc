@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -54,43 +55,21 @@ class Mover {
       : context_(context), index_(index) {}
 
   absl::Status Move(const EmbeddingPlan& plan) {
-    const NodeDef* quantize = plan.quantizes.front();
+    REQUANT_RETURN_IF_ERROR(NoteMove(plan));
     std::vector<std::string> replaced;
-    std::vector<std::string> tables;
-    int64_t float_bytes = 0;
-    for (const ConstantRead& read : plan.constants) {
-      const std::string old = read.place.node->input(read.place.input);
+    for (const auto& [place, constant, is_table] : plan.constants) {
+      replaced.emplace_back(
+          ParseTensorName(place.node->input(place.input)).node);
       REQUANT_ASSIGN_OR_RETURN(std::string codes,
-                               AddCodes(*read.constant, plan.formula));
-      index_->SetInput(read.place.node, read.place.input, std::move(codes));
-      replaced.emplace_back(ParseTensorName(old).node);
-      if (!read.is_table) continue;
-      const std::string& name = read.constant->name();
-      if (std::find(tables.begin(), tables.end(), name) != tables.end()) {
-        continue;
-      }
-      tables.push_back(name);
-      REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*read.constant));
-      float_bytes += values.TotalBytes();
+                               AddCodes(*constant, plan.formula));
+      index_->SetInput(place.node, place.input, std::move(codes));
     }
-    std::vector<std::string> floats;
-    REQUANT_RETURN_IF_ERROR(QuantizeFloats(plan, &floats));
+    REQUANT_RETURN_IF_ERROR(QuantizeFloats(plan));
     for (NodeDef* node : plan.retyped) {
       (*node->mutable_attr())[TypeAttribute(*node)].set_type(plan.formula.type);
     }
-    context_->notes.push_back(absl::StrCat(
-        "moves \"", quantize->name(), "\" into ",
-        Plural(tables.size(), "table"), " (", float_bytes, " bytes become ",
-        float_bytes / static_cast<int64_t>(sizeof(float)),
-        "): ", Listed(tables),
-        floats.empty()
-            ? ""
-            : absl::StrCat("; still quantized in every run: ", Listed(floats)),
-        plan.obstacles.empty()
-            ? ""
-            : absl::StrCat("; ", absl::StrJoin(plan.obstacles, "; "))));
-    for (NodeDef* equal : plan.quantizes) {
-      REQUANT_RETURN_IF_ERROR(Replace(equal, plan));
+    for (NodeDef* quantize : plan.quantizes) {
+      REQUANT_RETURN_IF_ERROR(Replace(quantize, plan));
     }
     for (const std::string& name : replaced) {
       REQUANT_RETURN_IF_ERROR(RemoveUnread(name));
@@ -100,6 +79,36 @@ class Mover {
 
  private:
   using Key = std::tuple<std::string, tensorflow::DataType, bool, float, float>;
+
+  absl::Status NoteMove(const EmbeddingPlan& plan) {
+    std::set<std::string> tables;
+    int64_t float_bytes = 0;
+    for (const ConstantRead& read : plan.constants) {
+      if (!read.is_table || !tables.insert(read.constant->name()).second) {
+        continue;
+      }
+      REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*read.constant));
+      float_bytes += values.TotalBytes();
+    }
+    std::vector<std::string> floats;
+    for (const ReadingPlace& place : plan.floats) {
+      floats.push_back(place.node->input(place.input));
+    }
+    std::string note = absl::StrCat(
+        "moves \"", plan.quantizes.front()->name(), "\" into ",
+        Plural(tables.size(), "table"), " (", float_bytes, " bytes become ",
+        float_bytes / static_cast<int64_t>(sizeof(float)),
+        "): ", Listed({tables.begin(), tables.end()}));
+    if (!floats.empty()) {
+      absl::StrAppend(&note,
+                      "; still quantized in every run: ", Listed(floats));
+    }
+    for (const std::string& obstacle : plan.obstacles) {
+      absl::StrAppend(&note, "; ", obstacle);
+    }
+    context_->notes.push_back(std::move(note));
+    return absl::OkStatus();
+  }
 
   // The Const that holds the codes of `constant`'s values.
   absl::StatusOr<std::string> AddCodes(const NodeDef& constant,
@@ -117,15 +126,12 @@ class Mover {
   }
 
   // Gives the concats' float inputs a QuantizeV2 each, neighbours one together.
-  // Names what is quantized.
-  absl::Status QuantizeFloats(const EmbeddingPlan& plan,
-                              std::vector<std::string>* names) {
+  absl::Status QuantizeFloats(const EmbeddingPlan& plan) {
     for (size_t i = 0; i < plan.floats.size();) {
       NodeDef* concat = plan.floats[i].node;
       std::vector<bool> is_float(concat->input_size(), false);
       for (; i < plan.floats.size() && plan.floats[i].node == concat; ++i) {
         is_float[plan.floats[i].input] = true;
-        names->push_back(concat->input(plan.floats[i].input));
       }
       REQUANT_RETURN_IF_ERROR(
           QuantizeInputs(*plan.quantizes.front(), is_float, concat));
