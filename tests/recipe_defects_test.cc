@@ -1,0 +1,331 @@
+// What the published recipe got wrong, seen in whole runs of ours: the
+// constants of its graphs, by our formulas and with compat=true by the
+// original's, on graphs that quantize_graph made; and bytes that stay the same.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "graph/const_node.h"
+#include "graph/testing.h"
+#include "re2/re2.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tests/recipe.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
+
+Tensor ConstNamed(const GraphDef& graph, const std::string& name) {
+  const auto value = ConstValue(NodeNamed(graph, name));
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.ok() ? *value : Tensor(0.0f);
+}
+
+float ScalarNamed(const GraphDef& graph, const std::string& name) {
+  return ConstNamed(graph, name).flat<float>()(0);
+}
+
+// A quantized layer as step 9 leaves it.
+struct FrozenLayer {
+  // Of the node that step 10 makes of it.
+  std::string fused;
+  bool fed_by_quantize = false;
+  float min = 0;
+  float max = 0;
+  float weight_max = 0;
+  Tensor weights;
+  Tensor bias;
+
+  int ColumnSum(int j) const {
+    const auto codes = weights.matrix<tensorflow::qint8>();
+    int sum = 0;
+    for (int k = 0; k < codes.dimension(0); ++k) sum += codes(k, j).value;
+    return sum;
+  }
+};
+
+// The range that the codes of `source` stand for, as it was asked for.
+std::pair<float, float> RangeOf(const GraphDef& graph, const NodeDef& source) {
+  const int first = source.op() == "QuantizeV2" ? 1 : 3;
+  const NodeDef& max = NodeNamed(graph, source.input(first + 1));
+  // Of a layer with Relu6.
+  const float end = max.op() == "Minimum"
+                        ? std::min(ScalarNamed(graph, max.input(0)),
+                                   ScalarNamed(graph, max.input(1)))
+                        : ScalarNamed(graph, max.name());
+  return {ScalarNamed(graph, source.input(first)), end};
+}
+
+std::vector<FrozenLayer> FrozenLayers(const GraphDef& graph) {
+  std::vector<FrozenLayer> layers;
+  for (const NodeDef& node : graph.node()) {
+    if (!absl::StartsWith(node.op(), "QuantizedMatMul")) continue;
+    FrozenLayer& layer = layers.emplace_back();
+    const std::string suffix = "_quantized_mat_mul";
+    layer.fused = absl::EndsWith(node.name(), suffix)
+                      ? absl::StrCat(absl::StripSuffix(node.name(), suffix),
+                                     "_requantize")
+                      : node.name();
+    const NodeDef& source = NodeNamed(graph, node.input(0));
+    layer.fed_by_quantize = source.op() == "QuantizeV2";
+    std::tie(layer.min, layer.max) = RangeOf(graph, source);
+    layer.weights = ConstNamed(graph, node.input(1));
+    layer.weight_max = ScalarNamed(graph, node.input(6));
+    // Shifted in the graph, as long as the range is dynamic.
+    const NodeDef& bias = NodeNamed(graph, node.input(2));
+    layer.bias =
+        ConstNamed(graph, bias.op() == "AddV2" ? bias.input(0) : bias.name());
+  }
+  return layers;
+}
+
+// The kernel's own formula (transforms/quantized_bias.h).
+int RightBias(const FrozenLayer& layer, int j) {
+  const double width = static_cast<double>(layer.max) - layer.min;
+  const double scale = 255.0 * 127.0 / (width * layer.weight_max);
+  return std::lrint(layer.bias.flat<float>()(j) * scale +
+                    layer.ColumnSum(j) * (255.0 * layer.min / width));
+}
+
+// The original's, in its float arithmetic: the larger end of the range in
+// place of its width, and truncation.
+int CompatBias(const FrozenLayer& layer, int j) {
+  const float end = std::max(std::abs(layer.min), std::abs(layer.max));
+  const float scale = 255.0f * 127.0f / (end * layer.weight_max);
+  const float bias = layer.bias.flat<float>()(j) * scale;
+  if (!layer.fed_by_quantize) return static_cast<int>(bias);
+  const float zero = 255.0f * layer.min / (layer.max - layer.min);
+  return static_cast<int>(bias + zero * layer.ColumnSum(j));
+}
+
+// Of each node, what its log lines have between brackets, ascending.
+using Observations = std::map<std::string, std::vector<float>>;
+
+// The first or the second number of each line of `kind`.
+Observations ReadLog(const std::string& log, const std::string& kind,
+                     bool second = false) {
+  const RE2 line(absl::StrCat(";(.*)__print__;__", kind,
+                              ":\\[([^\\]]*)\\](?:\\[([^\\]]*)\\])?"));
+  Observations observations;
+  for (absl::string_view text : absl::StrSplit(log, '\n')) {
+    std::string node, numbers[2];
+    if (!RE2::FullMatch(text, line, &node, &numbers[0], &numbers[1])) continue;
+    observations[node].push_back(std::stof(numbers[second]));
+  }
+  for (auto& [node, values] : observations) {
+    std::sort(values.begin(), values.end());
+  }
+  return observations;
+}
+
+// The value at index round(n · share) of n, or the last.
+float At(const std::vector<float>& values, double share) {
+  const size_t index = std::lround(values.size() * share);
+  return values[std::min(index, values.size() - 1)];
+}
+
+void ExpectFrozen(const GraphDef& graph, const Observations& observations,
+                  const std::string& suffix, double share) {
+  EXPECT_THAT(observations, Not(testing::IsEmpty()));
+  for (const auto& [node, values] : observations) {
+    EXPECT_EQ(ScalarNamed(graph, node + suffix), At(values, share)) << node;
+  }
+}
+
+class PublishedRun : public testing::TestWithParam<std::string> {
+ protected:
+  static void SetUpTestSuite() {
+    // 20 batches of the small model, so that percentiles are no ends.
+    auto mixed = std::make_unique<MixedLayersRecipe>(20480, 1);
+    mixed->TakeFrozenGraph();
+    runs_["MixedLayers"] = std::move(mixed);
+    auto wide_deep = std::make_unique<WideDeepRecipe>(5120, 1);
+    wide_deep->MakeFloatGraph();
+    runs_["WideDeep"] = std::move(wide_deep);
+    for (auto& [name, run] : runs_) {
+      run->MakeDynamicGraph();
+      run->FreezeAsPublished();
+      run->Fuse();
+    }
+  }
+  static void TearDownTestSuite() { runs_.clear(); }
+
+  Recipe& run() { return *runs_.at(GetParam()); }
+
+  // The graph that `transform` makes of `in` with the log of its step.
+  GraphDef Freeze(const std::string& in, const std::string& transform,
+                  const std::string& log, const std::string& more = "") {
+    run().Transform(in, "another.pb",
+                    absl::StrCat(transform, "(min_max_log_file=\"",
+                                 run().folder.Path(log), "\"", more, ")"));
+    return run().folder.ReadGraphFile("another.pb");
+  }
+
+  // Expects the biases of the fused graph `file` to be those of `formula`.
+  void ExpectBiases(const std::string& file,
+                    int (*formula)(const FrozenLayer&, int)) {
+    const GraphDef fused = run().folder.ReadGraphFile(file);
+    const auto layers = FrozenLayers(run().folder.ReadGraphFile(kMinMaxGraph));
+    EXPECT_GE(layers.size(), 4);
+    for (const FrozenLayer& layer : layers) {
+      const Tensor bias =
+          ConstNamed(fused, NodeNamed(fused, layer.fused).input(2));
+      ASSERT_EQ(bias.dtype(), tensorflow::DT_QINT32) << layer.fused;
+      ASSERT_EQ(bias.NumElements(), layer.bias.NumElements());
+      for (int j = 0; j < bias.NumElements(); ++j) {
+        EXPECT_EQ(bias.flat<tensorflow::qint32>()(j).value, formula(layer, j))
+            << layer.fused << ", column " << j;
+      }
+    }
+  }
+
+  static inline std::map<std::string, std::unique_ptr<Recipe>> runs_;
+};
+
+INSTANTIATE_TEST_SUITE_P(, PublishedRun,
+                         testing::Values("MixedLayers", "WideDeep"),
+                         [](const auto& info) { return info.param; });
+
+TEST_P(PublishedRun, RequantizationRangesAreTheOriginals) {
+  const std::string log = run().folder.Read(kRangesLog);
+  for (const char* compat : {"", ", compat=true"}) {
+    const GraphDef graph = Freeze(kDynamicGraph, "freeze_requantization_ranges",
+                                  kRangesLog, compat);
+    ExpectFrozen(graph, ReadLog(log, "requant_min_max"), "/frozen_min", 0.05);
+    ExpectFrozen(graph, ReadLog(log, "requant_min_max", /*second=*/true),
+                 "/frozen_max", 0.95);
+  }
+}
+
+TEST_P(PublishedRun, CompatTakesTheOriginalsMinima) {
+  ExpectFrozen(Freeze(kRangesGraph, "freeze_min", kMinLog, ", compat=true"),
+               ReadLog(run().folder.Read(kMinLog), "min"), "/frozen_min_only",
+               0.95);
+}
+
+// The original let 300 of 391 batches fall outside.
+TEST_P(PublishedRun, AtMostATwentiethOfTheBatchesReachesBelowAFrozenMinimum) {
+  const GraphDef graph = run().folder.ReadGraphFile(kMinGraph);
+  const Observations minima = ReadLog(run().folder.Read(kMinLog), "min");
+  ExpectFrozen(graph, minima, "/frozen_min_only", 0.05);
+  for (const auto& [node, values] : minima) {
+    const float frozen = ScalarNamed(graph, node + "/frozen_min_only");
+    EXPECT_LE(std::count_if(values.begin(), values.end(),
+                            [&](float value) { return value < frozen; }),
+              std::lround(values.size() * 0.05))
+        << node;
+  }
+}
+
+TEST_P(PublishedRun, MaximaAreTheOriginals) {
+  for (const char* compat : {"", ", compat=true"}) {
+    ExpectFrozen(Freeze(kMinGraph, "freeze_max", kMaxLog, compat),
+                 ReadLog(run().folder.Read(kMaxLog), "max"), "/frozen_max_only",
+                 0.95);
+  }
+}
+
+TEST_P(PublishedRun, BiasesAreAtTheKernelsScale) {
+  ExpectBiases(kFinalGraph, RightBias);
+}
+
+TEST_P(PublishedRun, CompatReproducesTheOriginalsBiases) {
+  run().Transform(kMinMaxGraph, "compat.pb",
+                  absl::StrCat(kFuse, "(compat=true) strip_unused_nodes"),
+                  {"--outputs=" + run().output});
+  ExpectBiases("compat.pb", CompatBias);
+}
+
+TEST_P(PublishedRun, FusingAgainChangesNothing) {
+  run().Transform(kFinalGraph, "again.pb",
+                  absl::StrCat(kFuse, " strip_unused_nodes"),
+                  {"--outputs=" + run().output});
+  EXPECT_EQ(run().folder.Read("again.pb"), run().folder.Read(kFinalGraph));
+}
+
+// The original aborted.
+TEST_P(PublishedRun, FusingAnUnfrozenGraphIsOneSentence) {
+  for (const char* unfrozen : {kDynamicGraph, kRangesGraph, kMinGraph}) {
+    const ProgramRun fused = RunProgram(
+        kTransformGraph,
+        {"--in_graph=" + run().folder.Path(unfrozen),
+         "--out_graph=" + run().folder.Path("unfrozen.pb"),
+         "--outputs=" + run().output, absl::StrCat("--transforms=", kFuse)});
+    EXPECT_EQ(fused.exit_code, 1) << unfrozen;
+    EXPECT_THAT(fused.error, HasSubstr("freeze_")) << unfrozen;
+    EXPECT_EQ(std::count(fused.error.begin(), fused.error.end(), '\n'), 1)
+        << fused.error;
+  }
+  EXPECT_THAT(run().folder.Names(), Not(testing::Contains("unfrozen.pb")));
+}
+
+// All graphs and range tables of a run.
+std::map<std::string, std::string> Files(const Recipe& recipe) {
+  std::map<std::string, std::string> files;
+  for (const std::string& name : recipe.folder.Names()) {
+    if (absl::EndsWith(name, ".pb") || absl::EndsWith(name, ".ranges")) {
+      files[name] = recipe.folder.Read(name);
+    }
+  }
+  return files;
+}
+
+void ExpectSameFiles(const Recipe& first, const Recipe& second) {
+  const auto files = Files(first);
+  const auto others = Files(second);
+  EXPECT_THAT(files, SizeIs(others.size()));
+  for (const auto& [name, content] : files) {
+    ASSERT_EQ(others.count(name), 1) << name;
+    // Not EXPECT_EQ, which would print them.
+    EXPECT_TRUE(content == others.at(name)) << name << " differs";
+  }
+}
+
+void RunBothWays(Recipe& recipe) {
+  recipe.MakeDynamicGraph();
+  recipe.FreezeAsPublished();
+  recipe.Fuse();
+  recipe.QuantizeFast();
+}
+
+TEST(BothWays, GiveTheSameBytesOfTheEmbeddedModelAgain) {
+  WideDeepRecipe first(2048, 1), second(2048, 1);
+  for (WideDeepRecipe* recipe : {&first, &second}) {
+    recipe->MakeFloatGraph();
+    RunBothWays(*recipe);
+  }
+  ExpectSameFiles(first, second);
+}
+
+TEST(BothWays, GiveTheSameBytesOfMixedLayersAgain) {
+  MixedLayersRecipe first(4096, 1), second(4096, 1);
+  for (MixedLayersRecipe* recipe : {&first, &second}) {
+    recipe->Trim();
+    RunBothWays(*recipe);
+  }
+  ExpectSameFiles(first, second);
+}
+
+}  // namespace
+}  // namespace requant
