@@ -109,14 +109,15 @@ void Recipe::QuantizeFast() {
             {outputs});
 }
 
-Verdict Recipe::Evaluate(const std::string& graph,
+Verdict Recipe::Evaluate(const std::string& graph, int records,
                          const std::vector<std::string>& variables) {
   const std::string text =
       MustRun(kEvaluate,
               {"--graph=" + folder.Path(graph),
                "--baseline=" + folder.Path(kFloatGraph),
                "--dataset=" + dataset_, "--data=" + folder.Path(evaluation_),
-               "--max_accuracy_drop=0.5", "--format=json"},
+               absl::StrCat("--records=", records), "--max_accuracy_drop=0.5",
+               "--format=json"},
               variables)
           .out;
   Verdict verdict;

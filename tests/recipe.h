@@ -62,8 +62,9 @@ class Recipe {
   std::string Transform(const std::string& in, const std::string& out,
                         const std::string& transforms,
                         const std::vector<std::string>& more = {});
-  // `graph` on the evaluation records, against kFloatGraph.
-  Verdict Evaluate(const std::string& graph,
+  // `graph` on the first `records` of the evaluation records, against
+  // kFloatGraph.
+  Verdict Evaluate(const std::string& graph, int records,
                    const std::vector<std::string>& variables = {});
 
   // The name of the node that predicts.

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -29,10 +30,8 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
-using testing::SizeIs;
 
 constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
 
@@ -153,20 +152,31 @@ void ExpectFrozen(const GraphDef& graph, const Observations& observations,
   }
 }
 
-class PublishedRun : public testing::TestWithParam<std::string> {
- protected:
-  static void SetUpTestSuite() {
-    // 20 batches of the small model, so that percentiles are no ends.
-    auto mixed = std::make_unique<MixedLayersRecipe>(20480, 1);
-    mixed->TakeFrozenGraph();
-    runs_["MixedLayers"] = std::move(mixed);
+// The whole of both ways on one of the two models.
+std::unique_ptr<Recipe> RunBothWays(const std::string& model) {
+  std::unique_ptr<Recipe> run;
+  if (model == "WideDeep") {
     auto wide_deep = std::make_unique<WideDeepRecipe>(5120, 1);
     wide_deep->MakeFloatGraph();
-    runs_["WideDeep"] = std::move(wide_deep);
-    for (auto& [name, run] : runs_) {
-      run->MakeDynamicGraph();
-      run->FreezeAsPublished();
-      run->Fuse();
+    run = std::move(wide_deep);
+  } else {
+    // 20 batches of the small model, so that percentiles are no ends.
+    auto mixed = std::make_unique<MixedLayersRecipe>(20480, 1);
+    mixed->Trim();
+    run = std::move(mixed);
+  }
+  run->MakeDynamicGraph();
+  run->FreezeAsPublished();
+  run->Fuse();
+  run->QuantizeFast();
+  return run;
+}
+
+class WholeRun : public testing::TestWithParam<std::string> {
+ protected:
+  static void SetUpTestSuite() {
+    for (const char* model : {"MixedLayers", "WideDeep"}) {
+      runs_[model] = RunBothWays(model);
     }
   }
   static void TearDownTestSuite() { runs_.clear(); }
@@ -203,11 +213,10 @@ class PublishedRun : public testing::TestWithParam<std::string> {
   static inline std::map<std::string, std::unique_ptr<Recipe>> runs_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, PublishedRun,
-                         testing::Values("MixedLayers", "WideDeep"),
+INSTANTIATE_TEST_SUITE_P(, WholeRun, testing::Values("MixedLayers", "WideDeep"),
                          [](const auto& info) { return info.param; });
 
-TEST_P(PublishedRun, RequantizationRangesAreTheOriginals) {
+TEST_P(WholeRun, RequantizationRangesAreTheOriginals) {
   const std::string log = run().folder.Read(kRangesLog);
   for (const char* compat : {"", ", compat=true"}) {
     const GraphDef graph = Freeze(kDynamicGraph, "freeze_requantization_ranges",
@@ -218,14 +227,14 @@ TEST_P(PublishedRun, RequantizationRangesAreTheOriginals) {
   }
 }
 
-TEST_P(PublishedRun, CompatTakesTheOriginalsMinima) {
+TEST_P(WholeRun, CompatTakesTheOriginalsMinima) {
   ExpectFrozen(Freeze(kRangesGraph, "freeze_min", kMinLog, ", compat=true"),
                ReadLog(run().folder.Read(kMinLog), "min"), "/frozen_min_only",
                0.95);
 }
 
 // The original let 300 of 391 batches fall outside.
-TEST_P(PublishedRun, AtMostATwentiethOfTheBatchesReachesBelowAFrozenMinimum) {
+TEST_P(WholeRun, AtMostATwentiethOfTheBatchesReachesBelowAFrozenMinimum) {
   const GraphDef graph = run().folder.ReadGraphFile(kMinGraph);
   const Observations minima = ReadLog(run().folder.Read(kMinLog), "min");
   ExpectFrozen(graph, minima, "/frozen_min_only", 0.05);
@@ -238,7 +247,7 @@ TEST_P(PublishedRun, AtMostATwentiethOfTheBatchesReachesBelowAFrozenMinimum) {
   }
 }
 
-TEST_P(PublishedRun, MaximaAreTheOriginals) {
+TEST_P(WholeRun, MaximaAreTheOriginals) {
   for (const char* compat : {"", ", compat=true"}) {
     ExpectFrozen(Freeze(kMinGraph, "freeze_max", kMaxLog, compat),
                  ReadLog(run().folder.Read(kMaxLog), "max"), "/frozen_max_only",
@@ -246,18 +255,18 @@ TEST_P(PublishedRun, MaximaAreTheOriginals) {
   }
 }
 
-TEST_P(PublishedRun, BiasesAreAtTheKernelsScale) {
+TEST_P(WholeRun, BiasesAreAtTheKernelsScale) {
   ExpectBiases(kFinalGraph, RightBias);
 }
 
-TEST_P(PublishedRun, CompatReproducesTheOriginalsBiases) {
+TEST_P(WholeRun, CompatReproducesTheOriginalsBiases) {
   run().Transform(kMinMaxGraph, "compat.pb",
                   absl::StrCat(kFuse, "(compat=true) strip_unused_nodes"),
                   {"--outputs=" + run().output});
   ExpectBiases("compat.pb", CompatBias);
 }
 
-TEST_P(PublishedRun, FusingAgainChangesNothing) {
+TEST_P(WholeRun, FusingAgainChangesNothing) {
   run().Transform(kFinalGraph, "again.pb",
                   absl::StrCat(kFuse, " strip_unused_nodes"),
                   {"--outputs=" + run().output});
@@ -265,7 +274,7 @@ TEST_P(PublishedRun, FusingAgainChangesNothing) {
 }
 
 // The original aborted.
-TEST_P(PublishedRun, FusingAnUnfrozenGraphIsOneSentence) {
+TEST_P(WholeRun, FusingAnUnfrozenGraphIsOneSentence) {
   for (const char* unfrozen : {kDynamicGraph, kRangesGraph, kMinGraph}) {
     const ProgramRun fused = RunProgram(
         kTransformGraph,
@@ -280,51 +289,19 @@ TEST_P(PublishedRun, FusingAnUnfrozenGraphIsOneSentence) {
   EXPECT_THAT(run().folder.Names(), Not(testing::Contains("unfrozen.pb")));
 }
 
-// All graphs and range tables of a run.
-std::map<std::string, std::string> Files(const Recipe& recipe) {
-  std::map<std::string, std::string> files;
-  for (const std::string& name : recipe.folder.Names()) {
-    if (absl::EndsWith(name, ".pb") || absl::EndsWith(name, ".ranges")) {
-      files[name] = recipe.folder.Read(name);
+TEST_P(WholeRun, GivesTheSameBytesAgain) {
+  const std::unique_ptr<Recipe> again = RunBothWays(GetParam());
+  int compared = 0;
+  for (const std::string& name : again->folder.Names()) {
+    if (!absl::EndsWith(name, ".pb") && !absl::EndsWith(name, ".ranges")) {
+      continue;
     }
-  }
-  return files;
-}
-
-void ExpectSameFiles(const Recipe& first, const Recipe& second) {
-  const auto files = Files(first);
-  const auto others = Files(second);
-  EXPECT_THAT(files, SizeIs(others.size()));
-  for (const auto& [name, content] : files) {
-    ASSERT_EQ(others.count(name), 1) << name;
     // Not EXPECT_EQ, which would print them.
-    EXPECT_TRUE(content == others.at(name)) << name << " differs";
+    EXPECT_TRUE(again->folder.Read(name) == run().folder.Read(name))
+        << name << " differs";
+    ++compared;
   }
-}
-
-void RunBothWays(Recipe& recipe) {
-  recipe.MakeDynamicGraph();
-  recipe.FreezeAsPublished();
-  recipe.Fuse();
-  recipe.QuantizeFast();
-}
-
-TEST(BothWays, GiveTheSameBytesOfTheEmbeddedModelAgain) {
-  WideDeepRecipe first(2048, 1), second(2048, 1);
-  for (WideDeepRecipe* recipe : {&first, &second}) {
-    recipe->MakeFloatGraph();
-    RunBothWays(*recipe);
-  }
-  ExpectSameFiles(first, second);
-}
-
-TEST(BothWays, GiveTheSameBytesOfMixedLayersAgain) {
-  MixedLayersRecipe first(4096, 1), second(4096, 1);
-  for (MixedLayersRecipe* recipe : {&first, &second}) {
-    recipe->Trim();
-    RunBothWays(*recipe);
-  }
-  ExpectSameFiles(first, second);
+  EXPECT_GE(compared, 11);
 }
 
 }  // namespace
