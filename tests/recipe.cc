@@ -33,9 +33,8 @@ double NumberIn(const std::string& text, const std::string& pattern) {
 }  // namespace
 
 ProgramRun Recipe::MustRun(const std::string& program,
-                           const std::vector<std::string>& arguments,
-                           const std::vector<std::string>& variables) {
-  ProgramRun run = RunProgram(program, arguments, variables);
+                           const std::vector<std::string>& arguments) {
+  ProgramRun run = RunProgram(program, arguments);
   EXPECT_EQ(run.exit_code, 0) << program << ": " << run.error;
   return run;
 }
@@ -109,21 +108,28 @@ void Recipe::QuantizeFast() {
             {outputs});
 }
 
+ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
+                                 const std::vector<std::string>& variables) {
+  return RunProgram(
+      kEvaluate,
+      {"--graph=" + folder.Path(graph),
+       "--baseline=" + folder.Path(kFloatGraph), "--dataset=" + dataset_,
+       "--data=" + folder.Path(evaluation_),
+       absl::StrCat("--records=", records), "--max_accuracy_drop=0.5",
+       "--format=json"},
+      variables);
+}
+
 Verdict Recipe::Evaluate(const std::string& graph, int records,
                          const std::vector<std::string>& variables) {
-  const std::string text =
-      MustRun(kEvaluate,
-              {"--graph=" + folder.Path(graph),
-               "--baseline=" + folder.Path(kFloatGraph),
-               "--dataset=" + dataset_, "--data=" + folder.Path(evaluation_),
-               absl::StrCat("--records=", records), "--max_accuracy_drop=0.5",
-               "--format=json"},
-              variables)
-          .out;
+  const ProgramRun run = RunEvaluation(graph, records, variables);
+  EXPECT_EQ(run.exit_code, 0) << graph << ": " << run.error;
+  const std::string& text = run.out;
   Verdict verdict;
   EXPECT_TRUE(
       RE2::PartialMatch(text, "\"verdict\": \"([^\"]*)\"", &verdict.gate))
       << text;
+  verdict.accuracy = NumberIn(text, absl::StrCat("\"accuracy\": ", kNumber));
   verdict.least_accuracy_change = NumberIn(
       text, absl::StrCat("\"difference_points\": [^,]*, \"interval_95\": \\[",
                          kNumber));

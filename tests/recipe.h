@@ -38,6 +38,7 @@ inline constexpr char kFastGraph[] = "fast_int8.pb";
 struct Verdict {
   // Of the accuracy gate at the recipe's half a point.
   std::string gate;
+  double accuracy = 0;
   // The lower end of the accuracy change's 95 % interval, in points.
   double least_accuracy_change = -100;
   double agreement = 0;
@@ -62,8 +63,11 @@ class Recipe {
   std::string Transform(const std::string& in, const std::string& out,
                         const std::string& transforms,
                         const std::vector<std::string>& more = {});
-  // `graph` on the first `records` of the evaluation records, against
-  // kFloatGraph.
+  // evaluate_graph of `graph` on the first `records` of the evaluation records
+  // against kFloatGraph, with the gate, as JSON; ends as it may.
+  ProgramRun RunEvaluation(const std::string& graph, int records,
+                           const std::vector<std::string>& variables = {});
+  // What it says, after success.
   Verdict Evaluate(const std::string& graph, int records,
                    const std::vector<std::string>& variables = {});
 
@@ -78,8 +82,7 @@ class Recipe {
       : output(output_name), dataset_(dataset) {}
 
   ProgramRun MustRun(const std::string& program,
-                     const std::vector<std::string>& arguments,
-                     const std::vector<std::string>& variables = {});
+                     const std::vector<std::string>& arguments);
 
   std::string calibration_;
   std::string evaluation_;
