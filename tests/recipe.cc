@@ -165,7 +165,8 @@ ProgramRun WideDeepRecipe::Summarize() {
 void WideDeepRecipe::Freeze() {
   MustRun("graph/freeze_graph",
           {absl::StrCat("--input_saved_model_dir=", kWideDeep, "model"),
-           "--output_graph=" + folder.Path("wide_deep_frozen_fp32_graph.pb"),
+           // The published command has a blank here.
+           "--output_graph=", folder.Path("wide_deep_frozen_fp32_graph.pb"),
            absl::StrCat("--output_node_names=", kProbabilities)});
 }
 

@@ -33,6 +33,8 @@ using tensorflow::NodeDef;
 using tensorflow::Tensor;
 using testing::HasSubstr;
 using testing::Not;
+using testing::Pair;
+using testing::UnorderedElementsAre;
 
 constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
 
@@ -260,11 +262,30 @@ TEST_P(WholeRun, BiasesAreAtTheKernelsScale) {
   ExpectBiases(kFinalGraph, RightBias);
 }
 
-TEST_P(WholeRun, CompatReproducesTheOriginalsBiases) {
+TEST_P(WholeRun, CompatReproducesTheOriginalsFusedNodes) {
   run().Transform(kMinMaxGraph, "compat.pb",
                   absl::StrCat(kFuse, "(compat=true) strip_unused_nodes"),
                   {"--outputs=" + run().output});
   ExpectBiases("compat.pb", CompatBias);
+  const GraphDef graph = run().folder.ReadGraphFile("compat.pb");
+  for (const NodeDef& node : graph.node()) {
+    if (node.op() != "QuantizedMatMulWithBiasAndReluAndRequantize") continue;
+    std::map<std::string, tensorflow::DataType> types;
+    for (const auto& [name, value] : node.attr()) types[name] = value.type();
+    EXPECT_THAT(types,
+                UnorderedElementsAre(Pair("T1", tensorflow::DT_QUINT8),
+                                     Pair("T2", tensorflow::DT_QINT8),
+                                     Pair("Tbias", tensorflow::DT_QINT32),
+                                     Pair("Toutput", tensorflow::DT_QUINT8)))
+        << node.name();
+    const std::string& input = node.input(0);
+    const std::string frozen_min =
+        absl::StrCat(absl::StripSuffix(node.name(), "_requantize"),
+                     "_requant_range/frozen_min");
+    EXPECT_EQ(node.input(3), input + ":1");
+    EXPECT_EQ(node.input(4), input + ":2");
+    EXPECT_EQ(node.input(7), frozen_min);
+  }
 }
 
 TEST_P(WholeRun, FusingAgainChangesNothing) {
