@@ -28,12 +28,12 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/float_layer.h"
+#include "transforms/graph_builder.h"
 #include "transforms/quantized_weights.h"
 
 namespace requant {
@@ -68,7 +68,6 @@ class EightbitLayers {
 
   static WeightsKey KeyOf(const FloatLayer& layer);
 
-  absl::StatusOr<std::string> Add(tensorflow::NodeDef node);
   absl::Status AddWeights(const FloatLayer& layer);
   absl::StatusOr<std::string> AddColumnSums(const FloatLayer& layer);
   absl::StatusOr<Codes> InputCodes(const FloatLayer& layer);
@@ -82,15 +81,9 @@ class EightbitLayers {
   absl::Status AddRequantize(const FloatLayer& layer);
   absl::Status AddReluLayer(const FloatLayer& layer);
   absl::Status BecomeDequantizingMatMul(const FloatLayer& layer);
-  void BecomeDequantize(const FloatLayer& layer);
-  // Removes a node that nothing reads, and then the constants behind it.
-  absl::Status RemoveUnread(const std::string& name);
-  absl::Status RemoveUnreadConstants(const std::vector<std::string>& names);
-  absl::Status RemoveFloatNodes(const FloatLayer& layer);
 
-  GraphIndex* const index_;
+  GraphBuilder builder_;
   const WeightRule rule_;
-  absl::flat_hash_set<std::string> outputs_;
   std::map<WeightsKey, SharedWeights> weights_;
   // The quint8 form of float tensors ("x:0").
   absl::flat_hash_map<std::string, Codes> codes_;

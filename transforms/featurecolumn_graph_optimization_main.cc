@@ -129,4 +129,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

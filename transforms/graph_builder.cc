@@ -25,6 +25,15 @@ bool IsOnlyForItsReader(const NodeDef& node) {
   return ops->contains(node.op());
 }
 
+// The names of the nodes that `node` reads.
+std::vector<std::string> ProducersOf(const NodeDef& node) {
+  std::vector<std::string> names;
+  for (const std::string& input : node.input()) {
+    names.emplace_back(ParseTensorName(input).node);
+  }
+  return names;
+}
+
 }  // namespace
 
 void SetTypes(const AttributeTypes& types, NodeDef* node) {
@@ -68,20 +77,36 @@ absl::StatusOr<std::string> GraphBuilder::AddScalar(const std::string& name,
   return Add(MakeScalarConst(name, value));
 }
 
+absl::Status GraphBuilder::ReplaceInputs(NodeDef* node,
+                                         std::vector<std::string> inputs) {
+  std::vector<std::string> old = ProducersOf(*node);
+  index_->SetInputs(node, std::move(inputs));
+  return RemoveUnreadFeeders(std::move(old));
+}
+
 absl::Status GraphBuilder::RemoveUnread(const std::string& name) {
-  std::vector<std::string> open = {name};
-  bool first = true;
-  while (!open.empty()) {
-    const std::string current = std::move(open.back());
-    open.pop_back();
-    const NodeDef* node = index_->Find(current);
-    const bool may_go = node != nullptr && (first || IsOnlyForItsReader(*node));
-    first = false;
-    if (!may_go || index_->HasUses(current) || IsOutput(current)) continue;
-    for (const std::string& input : node->input()) {
-      open.emplace_back(ParseTensorName(input).node);
+  const NodeDef* node = index_->Find(name);
+  if (node == nullptr || index_->HasUses(name) || IsOutput(name)) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> feeders = ProducersOf(*node);
+  REQUANT_RETURN_IF_ERROR(index_->Remove(name));
+  return RemoveUnreadFeeders(std::move(feeders));
+}
+
+absl::Status GraphBuilder::RemoveUnreadFeeders(std::vector<std::string> names) {
+  while (!names.empty()) {
+    const std::string name = std::move(names.back());
+    names.pop_back();
+    const NodeDef* node = index_->Find(name);
+    if (node == nullptr || !IsOnlyForItsReader(*node) ||
+        index_->HasUses(name) || IsOutput(name)) {
+      continue;
     }
-    REQUANT_RETURN_IF_ERROR(index_->Remove(current));
+    for (std::string& feeder : ProducersOf(*node)) {
+      names.push_back(std::move(feeder));
+    }
+    REQUANT_RETURN_IF_ERROR(index_->Remove(name));
   }
   return absl::OkStatus();
 }

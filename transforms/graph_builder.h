@@ -47,12 +47,19 @@ class GraphBuilder {
     return outputs_.contains(node);
   }
 
+  // Gives a node other inputs, and removes what fed it and is read no more, as
+  // RemoveUnread does.
+  absl::Status ReplaceInputs(tensorflow::NodeDef* node,
+                             std::vector<std::string> inputs);
+
   // Removes a node that nothing reads and that is no output, and then what only
   // fed it as far as that is constants and nodes that pass values on. A name
   // that is not in the graph is fine.
   absl::Status RemoveUnread(const std::string& name);
 
  private:
+  absl::Status RemoveUnreadFeeders(std::vector<std::string> names);
+
   GraphIndex* const index_;
   absl::flat_hash_set<std::string> outputs_;
 };

@@ -1,22 +1,20 @@
 #include "transforms/quantize_eightbit.h"
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/eightbit_layers.h"
 #include "transforms/float_layer.h"
+#include "transforms/layer_report.h"
 #include "transforms/quantized_layer.h"
 #include "transforms/quantized_weights.h"
 #include "transforms/transform.h"
@@ -27,73 +25,12 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-absl::Status CheckExcluded(const QuantizeEightbitOptions& options,
-                           const GraphIndex& index,
-                           QuantizeEightbitReport* report) {
-  for (const std::string& name : options.excluded_nodes) {
-    if (index.Find(name) != nullptr) continue;
-    std::vector<std::string> known;
-    for (const NodeDef& node : index.graph().node()) {
-      known.push_back(node.name());
-    }
-    return absl::NotFoundError(absl::StrCat("the graph has no node \"", name,
-                                            "\" to exclude",
-                                            DidYouMean(name, known)));
-  }
-  absl::flat_hash_set<std::string> ops;
-  for (const NodeDef& node : index.graph().node()) ops.insert(node.op());
-  for (const std::string& op : options.excluded_ops) {
-    if (ops.contains(op)) continue;
-    report->warnings.push_back(
-        absl::StrCat("no node of the graph is a ", op, ", which is excluded",
-                     DidYouMean(op, {ops.begin(), ops.end()})));
-  }
-  return absl::OkStatus();
-}
-
 // What becomes of the layer's output.
 std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
   const std::string kind = layer.activation == nullptr ? "float" : "quint8";
   const NodeDef* last = index.Find(ParseTensorName(layer.output).node);
   const bool dequantized = last != nullptr && last->op() == "Dequantize";
   return dequantized ? kind + ", also as float" : kind;
-}
-
-struct Row {
-  std::string name, size, activation, levels, error, output;
-};
-
-std::vector<std::string> Table(const std::vector<Row>& rows) {
-  size_t name_width = 0, size_width = 0;
-  for (const Row& row : rows) {
-    name_width = std::max(name_width, row.name.size());
-    size_width = std::max(size_width, row.size.size());
-  }
-  std::vector<std::string> lines;
-  for (const Row& row : rows) {
-    lines.push_back(absl::StrFormat(
-        "  %-*s  %-*s  %-10s  %6s  %12s  %s", name_width, row.name, size_width,
-        row.size, row.activation, row.levels, row.error, row.output));
-  }
-  return lines;
-}
-
-void Describe(const std::vector<Row>& rows, const FloatLayers& found,
-              const std::string& target, QuantizeEightbitReport* report) {
-  report->notes.push_back(
-      absl::StrCat("quantizes ", found.layers.size(), " of ",
-                   found.layers.size() + found.skipped.size(),
-                   " MatMuls for the target \"", target, "\""));
-  for (std::string& line : Table(rows)) {
-    report->notes.push_back(std::move(line));
-  }
-}
-
-void DescribeSkipped(const FloatLayers& found, QuantizeEightbitReport* report) {
-  for (const SkippedMatMul& skipped : found.skipped) {
-    report->notes.push_back(absl::StrCat("  leaves \"", skipped.name,
-                                         "\" in float: ", skipped.reason));
-  }
 }
 
 absl::Status Run(TransformContext& context, GraphDef* graph) {
@@ -123,37 +60,41 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
                      " take one range for all columns of the weights"));
   }
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
-  REQUANT_RETURN_IF_ERROR(CheckExcluded(options, index, &report));
-  const FloatLayers found = FindFloatLayers(
-      index, {options.outputs, options.excluded_ops, options.excluded_nodes});
+  const FloatLayerOptions find = {options.outputs, options.excluded_ops,
+                                  options.excluded_nodes};
+  REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &report.warnings));
+  const FloatLayers found = FindFloatLayers(index, find);
   if (found.layers.empty()) {
     report.warnings.push_back(
         "there is nothing to quantize: the graph has no MatMul with constant "
         "float weights");
-    DescribeSkipped(found, &report);
+    AppendSkipped(found, &report.notes);
     return report;
   }
-  std::vector<Row> rows = {
-      {"layer", "size", "activation", "levels", "weight error", "output"}};
+  std::vector<LayerRow> rows = {
+      {"layer", {"size", "activation", "levels", "weight error", "output"}}};
   for (const FloatLayer& layer : found.layers) {
     rows.push_back({layer.matmul->name(),
-                    absl::StrCat(layer.weights.dim_size(0), " x ",
-                                 layer.weights.dim_size(1)),
-                    layer.activation ? layer.activation->op() : "none", "", "",
-                    ""});
+                    {absl::StrCat(layer.weights.dim_size(0), " x ",
+                                  layer.weights.dim_size(1)),
+                     layer.activation ? layer.activation->op() : "none"}});
   }
   EightbitLayers eightbit(&index, rule, options.outputs);
   REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
   for (size_t i = 0; i < found.layers.size(); ++i) {
     const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
-    rows[i + 1].levels = absl::StrCat(weights.levels);
-    rows[i + 1].error =
-        absl::StrFormat("%.2f %%", 100 * weights.relative_error);
-    rows[i + 1].output = OutputOf(found.layers[i], index);
+    rows[i + 1].cells.insert(
+        rows[i + 1].cells.end(),
+        {absl::StrCat(weights.levels),
+         absl::StrFormat("%.2f %%", 100 * weights.relative_error),
+         OutputOf(found.layers[i], index)});
   }
   index.Commit();
-  Describe(rows, found, options.target, &report);
-  DescribeSkipped(found, &report);
+  report.notes.push_back(QuantizedCount(found, options.target));
+  for (std::string& line : LayerTable(rows)) {
+    report.notes.push_back(std::move(line));
+  }
+  AppendSkipped(found, &report.notes);
   report.quantized = found.layers.size();
   return report;
 }

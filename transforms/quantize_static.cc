@@ -59,7 +59,7 @@ std::vector<std::string> Describe(
     rows.push_back(
         {layer.name,
          {absl::StrCat(layer.inputs, " x ", layer.outputs), layer.activation,
-          absl::StrCat(layer.columns), absl::StrCat("±", layer.levels),
+          absl::StrCat(layer.columns), absl::StrCat(layer.levels),
           layer.compensated ? absl::StrFormat("%.2f", layer.error_share)
                             : "nearest",
           layer.output_max > 0 ? absl::StrFormat("0..%.4g", layer.output_max)

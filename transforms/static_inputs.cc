@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -22,6 +20,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/column_plan.h"
+#include "transforms/eightbit_nodes.h"
 #include "transforms/tensor_pattern.h"
 
 namespace requant {
@@ -57,10 +56,6 @@ constexpr double kMargin = 0.25;
 
 // A range that holds a single value gets a width of this share of it.
 constexpr double kLeastRelativeWidth = 1e-6;
-
-std::string AsPartOfName(const std::string& tensor) {
-  return absl::StrReplaceAll(tensor, {{":0", ""}, {":", "__port__"}});
-}
 
 std::string AsInput(const std::string& tensor) {
   const TensorName name = ParseTensorName(tensor);
@@ -298,7 +293,7 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
 
 absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
                                                     const Block& block) {
-  const std::string name = AsPartOfName(block.tensor);
+  const std::string name = TensorAsPartOfName(block.tensor);
   InputCodes codes;
   std::vector<int32_t> sources;
   std::vector<float> scales, shifts;
@@ -385,7 +380,7 @@ absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
                                1});
     }
   }
-  const std::string name = AsPartOfName(block.tensor);
+  const std::string name = TensorAsPartOfName(block.tensor);
   REQUANT_ASSIGN_OR_RETURN(
       const std::string low,
       builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min));
@@ -406,7 +401,7 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   const auto known = codes_.find(tensor);
   if (known != codes_.end()) return known->second;
   const FloatLayer& first = *layers.front();
-  const std::string prefix = absl::StrCat(first.matmul->name(), "_eightbit");
+  const std::string prefix = EightbitPrefix(first);
   REQUANT_ASSIGN_OR_RETURN(std::vector<Block> blocks,
                            FindBlocks(tensor, first.weights.dim_size(0)));
   for (Block& block : blocks) REQUANT_RETURN_IF_ERROR(SetRange(&block));
@@ -428,7 +423,7 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
     REQUANT_ASSIGN_OR_RETURN(tensors.emplace_back(),
                              builder_->AddConst(prefix + "_concat_axis", one));
     NodeDef concat =
-        MakeNode(absl::StrCat(prefix, "_concat_", AsPartOfName(tensor)),
+        MakeNode(absl::StrCat(prefix, "_concat_", TensorAsPartOfName(tensor)),
                  "ConcatV2", tensors, {{"T", DT_QUINT8}, {"Tidx", DT_INT32}});
     (*concat.mutable_attr())["N"].set_i(blocks.size());
     REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(concat)));

@@ -12,7 +12,6 @@
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
@@ -24,8 +23,8 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/compensated_rounding.h"
+#include "transforms/eightbit_nodes.h"
 #include "transforms/quantized_layer.h"
-#include "transforms/tensor_pattern.h"
 
 namespace requant {
 namespace {
@@ -39,18 +38,6 @@ using tensorflow::Tensor;
 
 // A Relu that is never positive in calibration still needs a range.
 constexpr float kLeastOutputMax = 1e-6f;
-
-std::string Prefix(const FloatLayer& layer) {
-  return absl::StrCat(layer.matmul->name(), "_eightbit");
-}
-
-// The tensor that the layer reads, behind Identity nodes.
-std::string InputOf(const GraphIndex& index, const FloatLayer& layer) {
-  const NodeOutput source = TensorSource(index, *layer.matmul, 0);
-  return source.node == nullptr
-             ? layer.input
-             : absl::StrCat(source.node->name(), ":", source.port);
-}
 
 // The float weights for each column of codes, in units of one code.
 std::vector<float> ColumnWeights(const FloatLayer& layer,
@@ -125,19 +112,6 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
   return bias;
 }
 
-void AppendControlInputs(const FloatLayer& layer,
-                         std::vector<std::string>* inputs) {
-  for (const NodeDef* node : {layer.matmul, layer.bias_add, layer.activation}) {
-    if (node == nullptr) continue;
-    for (const std::string& input : node->input()) {
-      if (absl::StartsWith(input, "^") &&
-          !absl::c_linear_search(*inputs, input)) {
-        inputs->push_back(input);
-      }
-    }
-  }
-}
-
 void BecomeFused(const std::string& op, tensorflow::DataType output,
                  const FloatLayer& layer, NodeDef* node) {
   node->set_op(op);
@@ -176,16 +150,18 @@ absl::Status StaticLayers::AddOutput(const FloatLayer& layer) {
   float max = std::max(kLeastOutputMax, choice.max.value_or(0));
   if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
   InputCodes codes;
-  REQUANT_ASSIGN_OR_RETURN(codes.tensor,
-                           builder_.Add(MakeNode(Prefix(layer) + "_requantize",
-                                                 kFusedRelu, {}, {})));
+  REQUANT_ASSIGN_OR_RETURN(
+      codes.tensor, builder_.Add(MakeNode(EightbitPrefix(layer) + "_requantize",
+                                          kFusedRelu, {}, {})));
   codes_[layer.output] = codes.tensor;
   REQUANT_ASSIGN_OR_RETURN(
       const std::string low,
-      builder_.AddScalar(Prefix(layer) + "_requant_range/frozen_min", 0));
+      builder_.AddScalar(EightbitPrefix(layer) + "_requant_range/frozen_min",
+                         0));
   REQUANT_ASSIGN_OR_RETURN(
       const std::string high,
-      builder_.AddScalar(Prefix(layer) + "_requant_range/frozen_max", max));
+      builder_.AddScalar(EightbitPrefix(layer) + "_requant_range/frozen_max",
+                         max));
   // Its other inputs come when the layer is quantized.
   builder_.index().SetInputs(builder_.index().Find(codes.tensor), {low, high});
   const int64_t outputs = layer.weights.dim_size(1);
@@ -245,7 +221,7 @@ absl::StatusOr<StaticLayers::Weights> StaticLayers::Round(
 
 absl::StatusOr<std::vector<std::string>> StaticLayers::MatMulInputs(
     const FloatLayer& layer, const InputCodes& input, const Weights& weights) {
-  const std::string prefix = Prefix(layer);
+  const std::string prefix = EightbitPrefix(layer);
   const std::string& name = layer.weights_node->name();
   // The op multiplies the two steps; only their product matters.
   const double input_step = input.columns.front().step;
@@ -293,71 +269,45 @@ absl::Status StaticLayers::QuantizeLayer(const FloatLayer& layer,
     // The op has inputs for a range of its output, which it does not use.
     for (const auto& [word, value] :
          {std::pair{"_output_min", 0.0f}, std::pair{"_output_max", 1.0f}}) {
-      REQUANT_ASSIGN_OR_RETURN(inputs.emplace_back(),
-                               builder_.AddScalar(Prefix(layer) + word, value));
+      REQUANT_ASSIGN_OR_RETURN(
+          inputs.emplace_back(),
+          builder_.AddScalar(EightbitPrefix(layer) + word, value));
     }
   }
-  AppendControlInputs(layer, &inputs);
-  if (layer.activation == nullptr)
-    BecomeFused(kFusedFloat, DT_FLOAT, layer, node);
-  index.SetInputs(node, std::move(inputs));
-  reports_.push_back(std::move(report));
-  return absl::OkStatus();
-}
-
-void StaticLayers::BecomeDequantize(const FloatLayer& layer) {
-  NodeDef* node = layer.last();
-  const std::string& codes = codes_.at(layer.output);
-  builder_.index().SetInputs(
-      node, {codes, FormatTensorName(codes, 1), FormatTensorName(codes, 2)});
-  node->set_op("Dequantize");
-  node->clear_attr();
-  SetTypes({{"T", DT_QUINT8}, {"dtype", DT_FLOAT}}, node);
-  (*node->mutable_attr())["mode"].set_s("MIN_FIRST");
-}
-
-absl::Status StaticLayers::RemoveFloatNodes(const FloatLayer& layer) {
-  // From the last to the first, so that each one's reader is gone.
-  for (const NodeDef* node : {layer.bias_add, layer.matmul}) {
-    if (node == nullptr || node == layer.last()) continue;
-    REQUANT_RETURN_IF_ERROR(builder_.RemoveUnread(std::string(node->name())));
+  for (std::string& control : LayerControlInputs(layer)) {
+    inputs.push_back(std::move(control));
   }
+  if (layer.activation == nullptr) {
+    BecomeFused(kFusedFloat, DT_FLOAT, layer, node);
+  }
+  REQUANT_RETURN_IF_ERROR(builder_.ReplaceInputs(node, std::move(inputs)));
+  reports_.push_back(std::move(report));
   return absl::OkStatus();
 }
 
 absl::Status StaticLayers::Quantize(const std::vector<FloatLayer>& layers) {
   GraphIndex& index = builder_.index();
   std::map<std::string, std::vector<const FloatLayer*>> readers;
+  KeepUnreadOutputs(layers, &builder_);
   for (const FloatLayer& layer : layers) {
-    // What nothing reads is an output, whether it is named as one or not.
-    if (!index.HasUses(layer.last()->name())) {
-      builder_.AddOutput(layer.last()->name());
-    }
-    readers[InputOf(index, layer)].push_back(&layer);
+    readers[LayerInput(index, layer)].push_back(&layer);
     if (layer.activation != nullptr) {
       REQUANT_RETURN_IF_ERROR(AddOutput(layer));
     }
   }
+  for (const auto& [tensor, group] : readers) {
+    REQUANT_RETURN_IF_ERROR(inputs_.CodesOf(tensor, group).status());
+  }
   for (const FloatLayer& layer : layers) {
-    const std::string tensor = InputOf(index, layer);
+    const std::string tensor = LayerInput(index, layer);
     REQUANT_ASSIGN_OR_RETURN(const InputCodes input,
                              inputs_.CodesOf(tensor, readers.at(tensor)));
     REQUANT_RETURN_IF_ERROR(QuantizeLayer(layer, input));
   }
-  for (const FloatLayer& layer : layers) {
-    if (layer.activation != nullptr) index.SetInputs(layer.activation, {});
-    REQUANT_RETURN_IF_ERROR(RemoveFloatNodes(layer));
-  }
-  // Now only float readers of the layers' last nodes are left.
-  for (const FloatLayer& layer : layers) {
-    if (layer.activation == nullptr) continue;
-    const std::string name = layer.activation->name();
-    if (index.HasUses(name) || builder_.IsOutput(name)) {
-      BecomeDequantize(layer);
-    } else {
-      REQUANT_RETURN_IF_ERROR(index.Remove(name));
-    }
-  }
+  REQUANT_RETURN_IF_ERROR(RemoveFloatLayers(
+      layers,
+      [this](const FloatLayer& layer) { return codes_.at(layer.output); },
+      &builder_));
   // Concats of floats that only the layers read.
   for (const auto& [tensor, unused] : readers) {
     const NodeDef* node = index.Find(ParseTensorName(tensor).node);

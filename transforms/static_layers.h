@@ -88,8 +88,6 @@ class StaticLayers {
   absl::StatusOr<std::vector<std::string>> MatMulInputs(const FloatLayer& layer,
                                                         const InputCodes& input,
                                                         const Weights& weights);
-  absl::Status RemoveFloatNodes(const FloatLayer& layer);
-  void BecomeDequantize(const FloatLayer& layer);
 
   const StaticLayerOptions options_;
   GraphBuilder builder_;
