@@ -12,11 +12,10 @@
 namespace requant {
 
 std::string ShellQuoted(std::string_view text) {
-  const bool safe =
-      !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-        return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-               absl::StrContains("_-+./:,=@%", c);
-      });
+  const bool safe = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::StrContains("_-+./:,=@%", c);
+  });
   if (safe) return std::string(text);
   return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
 }

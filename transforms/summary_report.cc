@@ -154,8 +154,10 @@ std::string OpsText(const GraphSummary& summary) {
                        ", ");
 }
 
-// A word of a command line to paste.
-std::string Word(std::string_view text) { return ShellQuoted(Printable(text)); }
+// The value of a flag in a command line to paste.
+std::string FlagValue(std::string_view text) {
+  return ShellQuoted(Printable(text));
+}
 
 std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
 
@@ -272,11 +274,12 @@ std::string BenchmarkCommand(const GraphSummary& summary,
   };
   return absl::StrCat(
       "bazel run tensorflow/tools/benchmark:benchmark_model --",
-      " --graph=", Word(graph_path), " --show_flops --input_layer=",
-      Word(absl::StrJoin(Map(fed, NameOf), ",")),
-      " --input_layer_type=", Word(absl::StrJoin(Map(fed, type), ",")),
-      " --input_layer_shape=", Word(absl::StrJoin(Map(fed, sizes), ":")),
-      " --output_layer=", Word(absl::StrJoin(summary.chosen_outputs, ",")));
+      " --graph=", FlagValue(graph_path), " --show_flops --input_layer=",
+      FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
+      " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
+      " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
+      " --output_layer=",
+      FlagValue(absl::StrJoin(summary.chosen_outputs, ",")));
 }
 
 std::string TransformCommand(const GraphSummary& summary,
@@ -291,11 +294,11 @@ std::string TransformCommand(const GraphSummary& summary,
                    "fold_constants(ignore_errors=true) fold_batch_norms "
                    "fold_old_batch_norms");
   return absl::StrCat(
-      "bazel-bin/transforms/transform_graph --in_graph=", Word(graph_path),
-      " --out_graph=", Word(OptimizedPath(graph_path)), " --inputs=",
-      Word(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
-      " --outputs=", Word(absl::StrJoin(summary.chosen_outputs, ",")),
-      " --transforms=", Word(transforms));
+      "bazel-bin/transforms/transform_graph --in_graph=", FlagValue(graph_path),
+      " --out_graph=", FlagValue(OptimizedPath(graph_path)), " --inputs=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --transforms=", FlagValue(transforms));
 }
 
 std::string TextReport(const GraphSummary& summary,
