@@ -39,9 +39,6 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// How a note of quantize_embeddings ends about inputs that are no embeddings.
-constexpr char kNoTable[] = "no rows gathered from a constant reach it";
-
 // A file without a name, for who reads by a path.
 class MemoryFile {
  public:
@@ -188,11 +185,8 @@ class Quantization {
                                              index, " of ", count, ")"));
     };
     options.on_note = [this](std::string_view note) {
-      // That nothing was unused, or that there was no table, is no news.
-      if (absl::StartsWith(note, "strip_unused_nodes:") ||
-          absl::EndsWith(note, kNoTable)) {
-        return;
-      }
+      // That nothing was unused is no news.
+      if (absl::StartsWith(note, "strip_unused_nodes:")) return;
       absl::ConsumePrefix(&note, "quantize_static: ");
       absl::ConsumePrefix(&note, "quantize_embeddings: ");
       SendNote(send_, std::string(note));
