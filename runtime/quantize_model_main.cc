@@ -106,7 +106,9 @@ ProgramHelp Help() {
 
 // The parameter of the transform.
 std::string Target() {
-  return FLAGS_target == "host" ? QuantizationTarget(ProbeCpu()) : FLAGS_target;
+  return FLAGS_target == "host"
+             ? QuantizationTarget(ProbeCpu(), CachedOneDnnIsaCap())
+             : FLAGS_target;
 }
 
 // What is wrong with the flags about ranges, or "".
