@@ -1,6 +1,7 @@
 #include "base/cpu.h"
 
 #include <signal.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -311,9 +312,17 @@ std::string OneDnnIsaCap(const CpuFeatures& features) {
   return features.avx512_vnni.works ? "AVX512_CORE_VNNI" : "AVX512_CORE";
 }
 
-std::string QuantizationTarget(const CpuFeatures& features) {
-  const bool exact = features.avx_vnni.works || features.avx512_vnni.works ||
-                     features.amx_int8.works;
+std::string QuantizationTarget(const CpuFeatures& features,
+                               const std::string& isa_cap) {
+  for (const char* inexact : {"SSE41", "AVX", "AVX2", "AVX512_CORE"}) {
+    if (strcasecmp(isa_cap.c_str(), inexact) == 0) return "avx2";
+  }
+  // AVX2_VNNI and AVX2_VNNI_2.
+  const bool short_vectors_only =
+      strncasecmp(isa_cap.c_str(), "AVX2_VNNI", 9) == 0;
+  const bool exact = features.avx_vnni.works ||
+                     (!short_vectors_only &&
+                      (features.avx512_vnni.works || features.amx_int8.works));
   return exact ? "vnni" : "avx2";
 }
 

@@ -43,8 +43,10 @@ std::string OneDnnIsaCap(const CpuFeatures& features);
 
 // The kind of int8 arithmetic to quantize for: "vnni" when products of uint8
 // and int8 are summed exactly, "avx2" when pairs of them saturate in int16
-// (weights then need 7 bits).
-std::string QuantizationTarget(const CpuFeatures& features);
+// (two neighbouring weights must not be large then). `isa_cap`, a value of
+// ONEDNN_MAX_CPU_ISA, may keep oneDNN from what the CPU has; "": none.
+std::string QuantizationTarget(const CpuFeatures& features,
+                               const std::string& isa_cap = "");
 
 // The cap for this machine, as every program sets it for its children. The
 // environment's ONEDNN_MAX_CPU_ISA (or its old name DNNL_MAX_CPU_ISA) is

@@ -149,6 +149,18 @@ TEST(QuantizationTarget, IsAvx2WithoutOne) {
   EXPECT_EQ(QuantizationTarget(skylake), "avx2");
 }
 
+TEST(QuantizationTarget, IsAvx2WhereACapKeepsFromTheDotProduct) {
+  for (const char* cap : {"AVX2", "avx2", "AVX512_CORE"}) {
+    EXPECT_EQ(QuantizationTarget(SapphireRapids(), cap), "avx2") << cap;
+  }
+  CpuFeatures ice_lake = SapphireRapids();
+  ice_lake.avx_vnni = ice_lake.amx_int8 = {};
+  EXPECT_EQ(QuantizationTarget(ice_lake, "AVX2_VNNI"), "avx2");
+  for (const char* cap : {"", "AVX512_CORE_VNNI", "AVX512_CORE_AMX", "ALL"}) {
+    EXPECT_EQ(QuantizationTarget(SapphireRapids(), cap), "vnni") << cap;
+  }
+}
+
 TEST(CachedOneDnnIsaCap, KeepsWhatTheEnvironmentSays) {
   setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
   EXPECT_EQ(CachedOneDnnIsaCap(), "AVX2");

@@ -2,10 +2,11 @@
 # The figures of int8 on the embedded Wide & Deep model: makes its fp32 graph and
 # records, installs neural-compressor, lets both quantize, and compares:
 #
-#   benchmarks/int8_figures.sh --quantize=COMMAND [FLAG OF int8_benchmark]...
+#   benchmarks/int8_figures.sh [--quantize=COMMAND] [FLAG OF int8_benchmark]...
 #
 # COMMAND makes the graph $INT8 of the fp32 graph $FP32 with the 10,000
-# calibration records $CALIBRATION. Files stay in .requant/figures (or
+# calibration records $CALIBRATION; without it, requant quantize does, for the
+# CPUs that TARGET names (any). Files stay in .requant/figures (or
 # FIGURES_FOLDER), the peer in .requant/peers (or PEERS_FOLDER).
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
@@ -38,7 +39,9 @@ records "$folder/eval.tfrecords" eval 200000
 
 PEER_PYTHON=$("$root/benchmarks/peers/install.sh" ${PEERS_FOLDER:+"$PEERS_FOLDER"})
 export PEER_PYTHON PEER_SCRIPT=$root/benchmarks/peers/quantize.py
+export REQUANT=$programs/workflows/requant DATASET=$model/preprocessed.textproto TARGET=${TARGET:-any}
 # shellcheck disable=SC2016
 exec "$programs/benchmarks/int8_benchmark" --fp32="$FP32" --int8="$INT8" --peer="$PEER" \
   --quantize_peer='"$PEER_PYTHON" "$PEER_SCRIPT" --input="$FP32" --data="$CALIBRATION" --output="$PEER" 2>"$PEER.log"' \
-  --dataset="$model/preprocessed.textproto" --data="$folder/eval.tfrecords" "$@"
+  --quantize='"$REQUANT" quantize --graph="$FP32" --dataset="$DATASET" --data="$CALIBRATION" --target="$TARGET" --output="$INT8"' \
+  --dataset="$DATASET" --data="$folder/eval.tfrecords" "$@"

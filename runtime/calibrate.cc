@@ -26,6 +26,7 @@
 #include "runtime/prediction.h"
 #include "runtime/value_observer.h"
 #include "runtime/worker.pb.h"
+#include "runtime/worker_events.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/calibration_tensors.h"
@@ -34,7 +35,6 @@ namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using EventSink = std::function<void(const WorkerEvent&)>;
 using tensorflow::GraphDef;
 using tensorflow::Tensor;
 
@@ -42,9 +42,6 @@ constexpr double kSecondsBetweenProgress = 0.1;
 
 // Of more, only the number is told.
 constexpr int64_t kBadRecordsTold = 10;
-
-// In base64 well below the longest line that a parent reads.
-constexpr size_t kFilePartBytes = 1 << 18;
 
 std::string TensorText(const std::string& node, int output) {
   return absl::StrCat(node, ":", output);
@@ -134,10 +131,11 @@ class EntryObserver {
 
 class Calibration {
  public:
-  Calibration(const CalibrateJob& job, const EventSink& send)
-      : job_(job), send_(send) {}
+  Calibration(const CalibrateJob& job, const EventSink& send,
+              const GraphInspector& inspect)
+      : job_(job), send_(send), inspect_(inspect) {}
 
-  absl::StatusOr<CalibrateResult> Run() {
+  absl::StatusOr<RangeTable> Run() {
     if (job_.dataset().has_in_graph()) {
       return absl::UnimplementedError(
           "a calibration feeds its records, and this dataset's graph reads its "
@@ -146,28 +144,18 @@ class Calibration {
     }
     REQUANT_RETURN_IF_ERROR(Load());
     REQUANT_RETURN_IF_ERROR(RunBatches());
-    REQUANT_RETURN_IF_ERROR(SendTable());
-    return result_;
+    return TakeTable();
   }
+
+  const CalibrateResult& result() const { return result_; }
 
  private:
-  void SendActivity(const std::string& activity) {
-    WorkerEvent event;
-    event.set_activity(activity);
-    send_(event);
-  }
-
-  void SendWarning(const std::string& warning) {
-    WorkerEvent event;
-    event.set_warning(warning);
-    send_(event);
-  }
-
   absl::Status Load() {
-    SendActivity(absl::StrCat("loading ", job_.model().path()));
+    SendActivity(send_, absl::StrCat("loading ", job_.model().path()));
     std::vector<CalibrationTensor> tensors;
     const auto inspect = [&](const Model& model,
                              GraphDef* graph) -> absl::Status {
+      if (inspect_) REQUANT_RETURN_IF_ERROR(inspect_(model, *graph));
       REQUANT_ASSIGN_OR_RETURN(tensors, ChooseTensors(model, graph));
       return absl::OkStatus();
     };
@@ -256,12 +244,13 @@ class Calibration {
     options.max_bad_records = job_.max_bad_records();
     int64_t told = 0;
     options.on_bad_record = [this, &told](const std::string& message) {
-      if (told++ < kBadRecordsTold) SendWarning(message);
+      if (told++ < kBadRecordsTold) SendWarning(send_, message);
     };
-    SendActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    SendActivity(send_,
+                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
                              OpenBatchSource(job_.dataset(), options));
-    SendActivity(absl::StrCat("running ", model_->path()));
+    SendActivity(send_, absl::StrCat("running ", model_->path()));
     Batch batch;
     while (true) {
       REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
@@ -272,7 +261,8 @@ class Calibration {
     REQUANT_RETURN_IF_ERROR(FinishObserving());
     result_.set_bad_records(source->bad_records());
     if (told > kBadRecordsTold) {
-      SendWarning(absl::StrCat(told, " bad records in all, of which the first ",
+      SendWarning(send_,
+                  absl::StrCat(told, " bad records in all, of which the first ",
                                kBadRecordsTold, " are named above"));
     }
     return absl::OkStatus();
@@ -312,20 +302,13 @@ class Calibration {
     return observing_.valid() ? observing_.get() : absl::OkStatus();
   }
 
-  absl::Status SendTable() {
+  RangeTable TakeTable() {
     RangeTable table;
     for (const auto& observer : observers_) {
       const CalibrationTensor& tensor = observer->tensor();
       table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
     }
-    REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                             SerializeRangeTable(table));
-    for (size_t start = 0; start < content.size(); start += kFilePartBytes) {
-      WorkerEvent event;
-      event.set_file_part(content.substr(start, kFilePartBytes));
-      send_(event);
-    }
-    return absl::OkStatus();
+    return table;
   }
 
   void SendProgress(int64_t total) {
@@ -344,6 +327,7 @@ class Calibration {
 
   const CalibrateJob& job_;
   const EventSink& send_;
+  const GraphInspector& inspect_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ModelFunction> function_;
   std::vector<std::unique_ptr<EntryObserver>> observers_;
@@ -355,9 +339,21 @@ class Calibration {
 
 }  // namespace
 
+absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
+                                         const EventSink& send,
+                                         const GraphInspector& inspect) {
+  return Calibration(job, send, inspect).Run();
+}
+
 absl::StatusOr<CalibrateResult> Calibrate(const CalibrateJob& job,
                                           const EventSink& send) {
-  return Calibration(job, send).Run();
+  const GraphInspector inspect_nothing;
+  Calibration calibration(job, send, inspect_nothing);
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, calibration.Run());
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           SerializeRangeTable(table));
+  SendFile(send, content);
+  return calibration.result();
 }
 
 }  // namespace requant

@@ -17,6 +17,7 @@
 #include "runtime/benchmark.h"
 #include "runtime/calibrate.h"
 #include "runtime/evaluate.h"
+#include "runtime/quantize.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
 
@@ -41,6 +42,11 @@ absl::StatusOr<JobResult> DoJob(const WorkerRequest& request) {
     case WorkerRequest::kCalibrate: {
       REQUANT_ASSIGN_OR_RETURN(*result.mutable_calibrate(),
                                Calibrate(request.calibrate(), Send));
+      return result;
+    }
+    case WorkerRequest::kQuantize: {
+      REQUANT_ASSIGN_OR_RETURN(*result.mutable_quantize(),
+                               Quantize(request.quantize(), Send));
       return result;
     }
     case WorkerRequest::JOB_NOT_SET:

@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,11 +15,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing.h"
 #include "runtime/datasets/testing.h"
 #include "tests/graph_text.h"
+#include "tests/processes.h"
 #include "tests/program.h"
 
 namespace requant {
@@ -440,47 +438,11 @@ TEST_F(HostileGraphTest, PassesOnTensorFlowsWordOnATensorThatIsTooLarge) {
 }
 
 // The ids of the processes whose parent is `parent`.
-std::vector<pid_t> ChildrenOf(pid_t parent) {
-  std::vector<pid_t> children;
-  std::ifstream file(
-      absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
-  for (pid_t child; file >> child;) children.push_back(child);
-  return children;
-}
-
-bool IsAlive(pid_t pid) {
-  // Unreadable once the process is gone, even in the middle of reading.
-  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
-  return stat.ok() && !stat->empty() && !absl::StrContains(*stat, ") Z ");
-}
-
-// Starts an evaluation that never ends and returns it with its worker.
-struct Running {
-  pid_t program = 0;
-  pid_t worker = 0;
-};
-Running StartEndless(const std::vector<std::string>& arguments) {
-  std::vector<std::string> line = CommandLine(kEvaluateGraph, arguments);
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  Running running;
-  running.program = fork();
-  if (running.program == 0) {
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  while (running.worker == 0 && IsAlive(running.program)) {
-    for (pid_t child : ChildrenOf(running.program)) running.worker = child;
-    std::this_thread::yield();
-  }
-  return running;
-}
-
 TEST_F(HostileGraphTest, LeavesNoWorkerBehindWhenItIsKilled) {
   std::filesystem::copy("tests/data/hostile/endless.pbtxt",
                         folder_.Path("endless.pbtxt"));
-  const Running running = StartEndless(Arguments("endless.pbtxt"));
+  const Running running =
+      StartUntilItHasAWorker(kEvaluateGraph, Arguments("endless.pbtxt"));
   ASSERT_NE(running.worker, 0);
   kill(running.program, SIGKILL);
   waitpid(running.program, nullptr, 0);
@@ -492,13 +454,11 @@ TEST_F(HostileGraphTest, EndsWithTheSignalsExitCodeWhenInterrupted) {
   std::filesystem::copy("tests/data/hostile/endless.pbtxt",
                         folder_.Path("endless.pbtxt"));
   for (const int signal : {SIGINT, SIGTERM}) {
-    const Running running = StartEndless(Arguments("endless.pbtxt"));
+    const Running running =
+        StartUntilItHasAWorker(kEvaluateGraph, Arguments("endless.pbtxt"));
     ASSERT_NE(running.worker, 0);
     kill(running.program, signal);
-    int status = 0;
-    waitpid(running.program, &status, 0);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 128 + signal);
+    EXPECT_EQ(WaitForExitCode(running.program), 128 + signal);
     while (IsAlive(running.worker)) std::this_thread::yield();
   }
 }

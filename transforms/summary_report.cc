@@ -8,12 +8,11 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "base/json.h"
+#include "base/shell_quote.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -155,16 +154,9 @@ std::string OpsText(const GraphSummary& summary) {
                        ", ");
 }
 
-std::string ShellQuoted(std::string_view text) {
-  const std::string printable = Printable(text);
-  bool safe = true;
-  for (const char c : printable) {
-    safe = safe && (absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-                    absl::StrContains("_-+./:,=@%", c));
-  }
-  if (safe) return printable;
-  return absl::StrCat("'", absl::StrReplaceAll(printable, {{"'", "'\\''"}}),
-                      "'");
+// The value of a flag in a command line to paste.
+std::string FlagValue(std::string_view text) {
+  return ShellQuoted(Printable(text));
 }
 
 std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
@@ -282,12 +274,12 @@ std::string BenchmarkCommand(const GraphSummary& summary,
   };
   return absl::StrCat(
       "bazel run tensorflow/tools/benchmark:benchmark_model --",
-      " --graph=", ShellQuoted(graph_path), " --show_flops --input_layer=",
-      ShellQuoted(absl::StrJoin(Map(fed, NameOf), ",")),
-      " --input_layer_type=", ShellQuoted(absl::StrJoin(Map(fed, type), ",")),
-      " --input_layer_shape=", ShellQuoted(absl::StrJoin(Map(fed, sizes), ":")),
+      " --graph=", FlagValue(graph_path), " --show_flops --input_layer=",
+      FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
+      " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
+      " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
       " --output_layer=",
-      ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")));
+      FlagValue(absl::StrJoin(summary.chosen_outputs, ",")));
 }
 
 std::string TransformCommand(const GraphSummary& summary,
@@ -302,12 +294,11 @@ std::string TransformCommand(const GraphSummary& summary,
                    "fold_constants(ignore_errors=true) fold_batch_norms "
                    "fold_old_batch_norms");
   return absl::StrCat(
-      "bazel-bin/transforms/transform_graph --in_graph=",
-      ShellQuoted(graph_path),
-      " --out_graph=", ShellQuoted(OptimizedPath(graph_path)), " --inputs=",
-      ShellQuoted(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
-      " --outputs=", ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
-      " --transforms=", ShellQuoted(transforms));
+      "bazel-bin/transforms/transform_graph --in_graph=", FlagValue(graph_path),
+      " --out_graph=", FlagValue(OptimizedPath(graph_path)), " --inputs=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --transforms=", FlagValue(transforms));
 }
 
 std::string TextReport(const GraphSummary& summary,

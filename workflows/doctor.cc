@@ -66,13 +66,14 @@ Check CheckSet(std::string name, const InstructionSet& set) {
 Check CheckInt8Target(const CpuFeatures& features) {
   if (QuantizationTarget(features) == "vnni") {
     return Ok("int8",
-              "an exact dot product (VNNI or AMX) works: weights may "
-              "use 8 bits");
+              "sums of products are exact (VNNI or AMX): quantize with "
+              "target=vnni for CPUs like this one, or target=any, the default, "
+              "for all");
   }
-  return Warning("int8",
-                 "no VNNI: sums of two products saturate in int16 when weights "
-                 "use 8 bits",
-                 "quantize for this CPU with 7-bit weights (-63 to 63)");
+  return Ok("int8",
+            "no VNNI: sums of two products saturate in int16 where both "
+            "weights are large; quantize with target=any, the default, or "
+            "target=avx2, never target=vnni");
 }
 
 // The caps in the order of what they allow.
@@ -121,20 +122,19 @@ Check CheckInt8Layer(const TensorFlowProbe& probe,
   }
   const bool promised = QuantizationTarget(features) == "vnni";
   if (probe.int8 == TensorFlowProbe::kExact) {
-    return Ok(kName,
-              "a quantized layer runs, sums with 8-bit weights are exact");
+    return Ok(kName, "a quantized layer runs, sums are exact with any weights");
   }
   if (promised) {
     return Warning(
         kName,
         "a quantized layer runs, but its sums saturate although this "
         "CPU has VNNI",
-        "unset ONEDNN_MAX_CPU_ISA if it is set, else use 7-bit "
-        "weights here");
+        "unset ONEDNN_MAX_CPU_ISA if it is set, else quantize with "
+        "target=any");
   }
   return Ok(kName,
-            "a quantized layer runs, sums with 7-bit weights are exact and "
-            "with 8-bit ones saturate");
+            "a quantized layer runs; as expected without VNNI, sums saturate "
+            "unless weights are quantized for target=any or avx2");
 }
 
 // Programs' own words may hold anything; a terminal and JSON take these bytes.

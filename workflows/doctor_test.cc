@@ -54,11 +54,14 @@ TEST(CheckCpu, ASetThatTheCpuDoesNotHaveIsNoWarning) {
   EXPECT_EQ(Find(CheckCpu(Avx2Only()), "avx512").status, CheckStatus::kOk);
 }
 
-TEST(CheckCpu, AsksForSevenBitsWithoutVnni) {
-  const Check check = Find(CheckCpu(Avx2Only()), "int8");
-  EXPECT_EQ(check.status, CheckStatus::kWarning);
-  EXPECT_THAT(check.advice, HasSubstr("7-bit weights"));
-  EXPECT_EQ(Find(CheckCpu(WithTrappingAmx()), "int8").status, CheckStatus::kOk);
+TEST(CheckCpu, NamesTheTargetsToQuantizeFor) {
+  const Check avx2 = Find(CheckCpu(Avx2Only()), "int8");
+  EXPECT_EQ(avx2.status, CheckStatus::kOk);
+  EXPECT_THAT(avx2.found,
+              HasSubstr("target=any, the default, or target=avx2, never"));
+  const Check vnni = Find(CheckCpu(WithTrappingAmx()), "int8");
+  EXPECT_EQ(vnni.status, CheckStatus::kOk);
+  EXPECT_THAT(vnni.found, HasSubstr("target=vnni for CPUs like this one"));
 }
 
 TEST(CheckCpu, WarnsOfAnotherArchitecture) {

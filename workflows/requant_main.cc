@@ -64,6 +64,14 @@ int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
 
+int RunQuantize(const Args& args) {
+  return Become("runtime", "quantize_model", args);
+}
+
+int RunQuantizeGraph(const Args& args) {
+  return Become("transforms", "quantize_graph", args);
+}
+
 int RunDataset(const Args& args) {
   return Become("runtime/datasets", "dataset", args);
 }
@@ -80,6 +88,11 @@ const std::vector<Command>& Commands() {
       {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
       {"freeze", "one graph without variables from a trained model", RunFreeze},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
+      {"quantize", "an int8 graph from a frozen float one, in one go",
+       RunQuantize},
+      {"quantize_graph",
+       "eight-bit layers with dynamic ranges (recipe, step 6)",
+       RunQuantizeGraph},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",
@@ -93,7 +106,7 @@ const std::vector<Command>& Commands() {
 std::string CommandList() {
   std::string list;
   for (const Command& command : Commands()) {
-    absl::StrAppendFormat(&list, "  %-10s  %s\n", command.name,
+    absl::StrAppendFormat(&list, "  %-14s  %s\n", command.name,
                           command.summary);
   }
   return list;

@@ -58,8 +58,8 @@ void WriteScript(const fs::path& path, const std::string& body) {
 TEST(Requant, ListsItsCommands) {
   const Outcome outcome = RunProgram(kRequant, {"commands"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, HasSubstr("  doctor      check this machine"));
-  EXPECT_THAT(outcome.out, HasSubstr("\n  transform   "));
+  EXPECT_THAT(outcome.out, HasSubstr("  doctor          check this machine"));
+  EXPECT_THAT(outcome.out, HasSubstr("\n  transform       "));
 }
 
 TEST(Requant, HelpHasTheCommandsInEveryForm) {

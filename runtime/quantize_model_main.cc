@@ -1,0 +1,322 @@
+// quantize_model (requant quantize): from a frozen float graph to the final
+// eight-bit one in one command.
+
+#include <gflags/gflags.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/cpu.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/progress.h"
+#include "base/shell_quote.h"
+#include "base/status_macros.h"
+#include "graph/diff.h"
+#include "logs_parser/range_choice.h"
+#include "runtime/calibration_key.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/job_inputs.h"
+#include "runtime/worker.h"
+#include "runtime/worker.pb.h"
+#include "runtime/worker_flags.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/quantized_weights.h"
+
+DEFINE_string(graph, "",
+              "the frozen float graph: a .pb or .pbtxt file, such as requant "
+              "freeze writes");
+DEFINE_string(output, "", "the eight-bit graph to write");
+DEFINE_string(dataset, "",
+              "a declaration (.textproto) of records, inputs and the "
+              "prediction, such as workflows/wide_deep/preprocessed.textproto");
+DEFINE_string(data, "",
+              "calibration records: files or globs, separated by commas, to "
+              "read instead of those that the declaration names");
+DEFINE_int64(max_records, 10000,
+             "calibrate on so many of the first records; 0: all");
+DEFINE_int64(batch_size, 1024, "records per run of the graph");
+DEFINE_int64(max_bad_records, 0,
+             "skip up to so many unreadable records, and name the first ten");
+DEFINE_int64(moment_records, 4096,
+             "of how many of the first records it is kept how the channels of "
+             "a layer's input vary together, by which weights are rounded; 0: "
+             "none, weights are rounded to the nearest");
+DEFINE_string(target, "any",
+              "the CPU that the model is for: any (safe everywhere), avx2, "
+              "avx512, vnni, avx_vnni, amx, or host (what this machine is; "
+              "requant doctor tells)");
+DEFINE_string(method, "mse",
+              "how ranges are chosen: minmax, percentile or mse");
+DEFINE_double(value_percentile, 99.99,
+              "with --method=percentile: so many percent of the values lie "
+              "below the maximum, and as many above the minimum");
+DEFINE_string(outputs, "",
+              "outputs of the graph to keep beside the declaration's "
+              "prediction, separated by commas, may be given several times");
+DEFINE_string(excluded_nodes, "",
+              "names of MatMul nodes that stay float, separated by commas, may "
+              "be given several times");
+DEFINE_string(excluded_ops, "",
+              "types of nodes that stay float, separated by commas, may be "
+              "given several times");
+DEFINE_string(ranges, "",
+              "instead of calibrating, take these RangeTable files of requant "
+              "calibrate, separated by commas or given several times");
+DEFINE_string(ranges_output, "",
+              "also write the calibration's RangeTable file, for --ranges");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "quantize_model";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "calibrates a frozen float graph and computes its MatMul layers and its "
+      "embedding tables in eight bits, in one go. Prints a table of the "
+      "layers, what was left in float and why, and the command that verifies "
+      "the result.";
+  help.usage =
+      "requant quantize --graph=fp32.pb --dataset=data.textproto "
+      "--data=train.tfrecords --output=int8.pb\n"
+      "requant quantize --graph=fp32.pb --dataset=data.textproto "
+      "--target=host --ranges_output=model.ranges --output=int8.pb\n"
+      "requant quantize --graph=fp32.pb --ranges=model.ranges "
+      "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
+  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.footer =
+      "Calibrate on records like those of production, verify on others.\n"
+      "The graph runs in a process of its own. How it is quantized is in "
+      "docs/quantization.md.\n"
+      "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
+  help.repeatable_flags = {"outputs", "excluded_nodes", "excluded_ops",
+                           "ranges"};
+  return help;
+}
+
+// The parameter of the transform.
+std::string Target() {
+  return FLAGS_target == "host"
+             ? QuantizationTarget(ProbeCpu(), CachedOneDnnIsaCap())
+             : FLAGS_target;
+}
+
+// What is wrong with the flags about ranges, or "".
+std::string RangesUsageError() {
+  const auto method = ParseRangeMethod(FLAGS_method);
+  if (!method.ok()) return std::string(method.status().message());
+  if (!(FLAGS_value_percentile > 50 && FLAGS_value_percentile <= 100)) {
+    return "--value_percentile is above 50 and at most 100";
+  }
+  if (FLAGS_ranges.empty()) {
+    return FLAGS_dataset.empty() ? "--dataset is missing" : "";
+  }
+  if (!FLAGS_ranges_output.empty()) {
+    return "--ranges and --ranges_output exclude each other: with --ranges "
+           "nothing is calibrated";
+  }
+  if (FLAGS_dataset.empty() && ParseNameList(FLAGS_outputs).empty()) {
+    return "--ranges needs --dataset, whose prediction is the graph's output, "
+           "or --outputs";
+  }
+  return "";
+}
+
+// What is wrong with the flags, or "".
+std::string UsageError(const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional[0], "\"");
+  }
+  if (FLAGS_graph.empty()) return "--graph is missing";
+  if (FLAGS_output.empty()) return "--output is missing";
+  if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
+  if (FLAGS_max_records < 0) return "--max_records must be at least 0";
+  if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  if (FLAGS_moment_records < 0) return "--moment_records must be at least 0";
+  if (FLAGS_target != "host") {
+    const auto rule = WeightRuleOf(FLAGS_target);
+    if (!rule.ok()) {
+      return absl::StrCat(rule.status().message(),
+                          ", or host for this machine");
+    }
+  }
+  return RangesUsageError();
+}
+
+absl::StatusOr<DatasetSpec> ReadDeclaration() {
+  REQUANT_ASSIGN_OR_RETURN(
+      DatasetSpec dataset,
+      ReadDatasetSpec(FLAGS_dataset, ParseNameList(FLAGS_data)));
+  if (dataset.prediction().tensor().empty() &&
+      ParseNameList(FLAGS_outputs).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        FLAGS_dataset,
+        " names no prediction, which is the graph's output: add prediction { "
+        "tensor: \"...\" } or give --outputs"));
+  }
+  return dataset;
+}
+
+absl::StatusOr<QuantizeJob> JobFromFlags() {
+  QuantizeJob job;
+  CalibrateJob& calibration = *job.mutable_calibration();
+  if (!FLAGS_dataset.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(*calibration.mutable_dataset(), ReadDeclaration());
+  }
+  *calibration.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
+  calibration.set_batch_size(FLAGS_batch_size);
+  calibration.set_max_records(FLAGS_max_records);
+  calibration.set_max_bad_records(FLAGS_max_bad_records);
+  calibration.set_moment_records(FLAGS_moment_records);
+  for (const std::string& path : ParseNameList(FLAGS_ranges)) {
+    job.add_ranges_file(path);
+  }
+  job.set_send_ranges(!FLAGS_ranges_output.empty());
+  for (const std::string& name : ParseNameList(FLAGS_outputs)) {
+    job.add_output(name);
+  }
+  job.set_target(Target());
+  job.set_method(FLAGS_method);
+  job.set_value_percentile(FLAGS_value_percentile);
+  for (const std::string& op : ParseNameList(FLAGS_excluded_ops)) {
+    job.add_excluded_op(op);
+  }
+  for (const std::string& node : ParseNameList(FLAGS_excluded_nodes)) {
+    job.add_excluded_node(node);
+  }
+  return job;
+}
+
+// Asked before the work.
+absl::Status CheckOutputs(const QuantizeJob& job) {
+  std::vector<std::string> inputs = DataFiles(job.calibration());
+  inputs.push_back(FLAGS_graph);
+  if (!FLAGS_dataset.empty()) inputs.push_back(FLAGS_dataset);
+  inputs.insert(inputs.end(), job.ranges_file().begin(),
+                job.ranges_file().end());
+  std::vector<std::string> outputs = {FLAGS_output};
+  if (job.send_ranges()) outputs.push_back(FLAGS_ranges_output);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
+  for (const std::string& output : outputs) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(output));
+  }
+  return absl::OkStatus();
+}
+
+struct Quantized {
+  QuantizeResult result;
+  std::vector<std::string> notes;
+  // The files' contents.
+  std::string graph;
+  std::string ranges;
+};
+
+absl::StatusOr<Quantized> RunJob(const QuantizeJob& job,
+                                 const WorkerOptions& options) {
+  WorkerRequest request;
+  *request.mutable_quantize() = job;
+  Progress progress({"calibrating", "records", FLAGS_max_records});
+  Quantized quantized;
+  const auto on_event = [&](const WorkerEvent& event) {
+    if (event.has_calibrate_progress()) {
+      progress.SetTotal(event.calibrate_progress().total());
+      progress.Update(event.calibrate_progress().records());
+    } else if (event.has_warning()) {
+      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
+    } else if (event.has_note()) {
+      quantized.notes.push_back(event.note());
+    } else if (event.has_file_part()) {
+      quantized.graph.append(event.file_part());
+    } else if (event.has_ranges_part()) {
+      quantized.ranges.append(event.ranges_part());
+    }
+  };
+  REQUANT_ASSIGN_OR_RETURN(const JobResult result,
+                           RunInWorker(request, options, on_event));
+  quantized.result = result.quantize();
+  return quantized;
+}
+
+absl::Status Write(const Quantized& quantized) {
+  CleanUpWhenInterrupted(kProgram);
+  std::vector<FileToWrite> files;
+  if (!FLAGS_ranges_output.empty()) {
+    files.push_back({FLAGS_ranges_output,
+                     [&](int fd) { return WriteAll(fd, quantized.ranges); }});
+  }
+  files.push_back(
+      {FLAGS_output, [&](int fd) { return WriteAll(fd, quantized.graph); }});
+  return WriteFilesAtomically(files);
+}
+
+// The command that compares the two graphs, or "" when there are no records to
+// do it with.
+std::string EvaluateCommand() {
+  if (FLAGS_dataset.empty()) return "";
+  std::vector<std::string> words = {"requant evaluate",
+                                    "--graph=" + ShellQuoted(FLAGS_output),
+                                    "--baseline=" + ShellQuoted(FLAGS_graph),
+                                    "--dataset=" + ShellQuoted(FLAGS_dataset)};
+  if (!FLAGS_data.empty()) words.push_back("--data=" + ShellQuoted(FLAGS_data));
+  return absl::StrJoin(words, " ");
+}
+
+GraphSize SizeFrom(const GraphSizeMessage& message) {
+  return {message.nodes(), message.bytes()};
+}
+
+void Print(const Quantized& quantized) {
+  const QuantizeResult& result = quantized.result;
+  std::string text;
+  if (result.calibration_records() > 0) {
+    absl::StrAppend(&text, "calibrated on ", result.calibration_records(),
+                    " records\n");
+  }
+  for (const std::string& note : quantized.notes) {
+    absl::StrAppend(&text, note, "\n");
+  }
+  absl::StrAppend(
+      &text, FLAGS_output, ": ",
+      GraphSizeSummary(SizeFrom(result.before()), SizeFrom(result.after())));
+  const std::string command = EvaluateCommand();
+  absl::StrAppend(
+      &text, command.empty() ? "" : absl::StrCat("; to verify it: ", command),
+      "\n");
+  std::fputs(text.c_str(), stdout);
+}
+
+int Run(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  const std::string usage_error = UsageError(positional);
+  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
+  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
+  const absl::StatusOr<QuantizeJob> job = JobFromFlags();
+  if (!job.ok()) return ReportFailure(kProgram, job.status());
+  const absl::Status writable = CheckOutputs(*job);
+  if (!writable.ok()) return ReportFailure(kProgram, writable);
+  const absl::StatusOr<Quantized> quantized = RunJob(*job, *options);
+  if (!quantized.ok()) return ReportWorkerFailure(kProgram, quantized.status());
+  const absl::Status written = Write(*quantized);
+  if (!written.ok()) return ReportFailure(kProgram, written);
+  Print(*quantized);
+  return kExitOk;
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+}
