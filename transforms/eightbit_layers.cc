@@ -146,7 +146,7 @@ absl::StatusOr<EightbitLayers::Codes> EightbitLayers::AddQuantize(
 
 absl::StatusOr<EightbitLayers::Codes> EightbitLayers::InputCodes(
     const FloatLayer& layer) {
-  const std::string tensor = LayerInput(builder_.index(), layer);
+  const std::string& tensor = layer.input;
   const auto known = codes_.find(tensor);
   if (known != codes_.end()) return known->second;
   REQUANT_ASSIGN_OR_RETURN(Codes codes, AddQuantize(layer, tensor));

@@ -14,7 +14,6 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
-#include "transforms/tensor_pattern.h"
 
 namespace requant {
 namespace {
@@ -42,13 +41,6 @@ std::string TensorAsPartOfName(const std::string& tensor) {
   const TensorName name = ParseTensorName(tensor);
   return absl::StrReplaceAll(FormatTensorName(name.node, name.port),
                              {{":", "__port__"}});
-}
-
-std::string LayerInput(const GraphIndex& index, const FloatLayer& layer) {
-  const NodeOutput source = TensorSource(index, *layer.matmul, 0);
-  return source.node == nullptr
-             ? layer.input
-             : absl::StrCat(source.node->name(), ":", source.port);
 }
 
 std::vector<std::string> LayerControlInputs(const FloatLayer& layer) {

@@ -22,9 +22,6 @@ std::string EightbitPrefix(const FloatLayer& layer);
 // A tensor's name as part of a node's, as the original writes it.
 std::string TensorAsPartOfName(const std::string& tensor);
 
-// The tensor that the layer reads ("x:0"), behind Identity nodes.
-std::string LayerInput(const GraphIndex& index, const FloatLayer& layer);
-
 // Control inputs of the layer's nodes, which still order the new ones.
 std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
 

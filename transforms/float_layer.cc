@@ -137,7 +137,9 @@ class LayerFinder {
     if (input.node != nullptr && input.node->op() == "Const") {
       return "it multiplies two constants";
     }
-    layer->input = WithPort(matmul.input(0));
+    layer->input = input.node == nullptr
+                       ? WithPort(matmul.input(0))
+                       : absl::StrCat(input.node->name(), ":", input.port);
     layer->transposed = BoolAttribute(matmul, "transpose_b");
     return ReadWeights(*weights.node, layer);
   }

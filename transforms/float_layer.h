@@ -36,7 +36,8 @@ struct FloatLayer {
   const tensorflow::NodeDef* bias_node = nullptr;
   // float [outputs]; zeros when there is none.
   tensorflow::Tensor bias;
-  // The tensors that go in and come out, always with a port: "x/Relu:0".
+  // The tensors that go in, behind Identity nodes, and come out; always with a
+  // port: "x/Relu:0".
   std::string input;
   std::string output;
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -37,24 +38,29 @@ using tensorflow::Tensor;
 constexpr int64_t kMostOwnColumns = 256;
 
 // Ranges per column must lower the expected squared error this much.
-constexpr double kWorthwhile = 0.8;
+constexpr double kWorthwhile = 0.5;
 
-// How many columns may be added, as a share of those that are there; a few are
-// always allowed.
+// How many columns may be added, as a share of those that are there.
 constexpr double kMostAddedShare = 0.125;
-constexpr int kFewColumns = 64;
 
 // On the embedded Wide & Deep model the mean change of the output is .0019 with
 // the least number of copies, .0012 with four of each and .0012 with eight.
 constexpr int kLeastCopies = 4;
 
-// A column's own range is wider than what calibration saw of it, at either end
-// by this share: an input of the model has no distribution to rely on, and a
-// few more codes cost little where columns can be repeated. A column without
-// negative values does not get any.
+// A column's own range is wider than what calibration saw of it, by this share
+// of its width: an input of the model has no distribution to rely on, and a few
+// more codes cost little where columns can be repeated. With extremes many
+// deviations away, or a value that never changed, the next record may well be
+// further out.
 constexpr double kMargin = 0.25;
+constexpr double kWideMargin = 1;
+constexpr double kManyDeviations = 6;
 
-// A range that holds a single value gets a width of this share of it.
+// Columns whose width is not less than this share of the block's are taken to
+// be of one kind: what one of them reached the others may reach as well.
+constexpr double kSimilarWidth = 0.25;
+
+// No column's width is less than this share of the block's.
 constexpr double kLeastRelativeWidth = 1e-6;
 
 std::string AsInput(const std::string& tensor) {
@@ -107,6 +113,19 @@ Tensor RowOf(const std::vector<float>& values) {
   return row;
 }
 
+// The table may be of another model with the same names.
+absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
+                        int64_t width) {
+  if (entry == nullptr || entry->channel_mins.empty() ||
+      static_cast<int64_t>(entry->channel_mins.size()) == width) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", tensor, "\" had ", entry->channel_mins.size(),
+                   " columns when it was calibrated and has ", width,
+                   " in this graph; is it the range table of another model?"));
+}
+
 }  // namespace
 
 // Neighbouring columns of an input that are quantized together.
@@ -116,7 +135,6 @@ struct StaticInputs::Block {
   int64_t width = 0;
   // In eight bits already: only this counts.
   const InputCodes* codes = nullptr;
-  bool is_table = false;
   // The range of all columns; includes zero.
   double min = 0, max = 0;
   // The ranges of each, if they are known and not too many.
@@ -150,7 +168,7 @@ absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
       "calibrate\""));
 }
 
-absl::StatusOr<std::vector<StaticInputs::Block>> StaticInputs::FindBlocks(
+std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
     const std::string& tensor, int64_t columns) const {
   const GraphIndex& index = builder_->index();
   std::vector<Block> blocks;
@@ -171,7 +189,7 @@ absl::StatusOr<std::vector<StaticInputs::Block>> StaticInputs::FindBlocks(
       const auto codes = codes_.find(block.tensor);
       if (codes != codes_.end()) {
         block.codes = &codes->second;
-        block.width = codes->second.columns.size();
+        block.width = codes->second.width;
       } else {
         // The table knows the tensor as the concat's input names it.
         const TensorName name = ParseTensorName(node->input(i));
@@ -204,11 +222,48 @@ absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
     block->min = std::min<double>(block->min, flat(i));
     block->max = std::max<double>(block->max, flat(i));
   }
-  block->is_table = true;
   return true;
 }
 
-absl::Status StaticInputs::SetRange(Block* block) const {
+void StaticInputs::SetColumnRanges(const RangeEntry* whole,
+                                   const RangeEntry& entry,
+                                   Block* block) const {
+  const double block_min =
+      std::min(0.0f, *absl::c_min_element(entry.channel_mins));
+  double block_max = std::max(0.0f, *absl::c_max_element(entry.channel_maxs));
+  if (block_max == block_min) block_max = block_min + 1;
+  for (int64_t k = 0; k < block->width; ++k) {
+    const double least = entry.channel_mins[k];
+    const double greatest = entry.channel_maxs[k];
+    const double spread = std::max(std::fabs(least), std::fabs(greatest));
+    // Zero is what a missing value mostly is.
+    double min = std::min(0.0, least), max = std::max(0.0, greatest);
+    double margin = least == greatest ? kWideMargin : kMargin;
+    if (whole != nullptr && whole->moments.has_value()) {
+      const int64_t channel = block->first + k;
+      const double deviation =
+          std::sqrt(whole->moments->Covariance(channel, channel));
+      if (spread - std::fabs(whole->moments->mean()[channel]) >
+          kManyDeviations * deviation) {
+        margin = kWideMargin;
+      }
+    }
+    const double block_width = block_max - block_min;
+    if (max == min || max - min >= kSimilarWidth * block_width) {
+      min = block_min;
+      max = block_max;
+    }
+    const double added =
+        std::max(margin * (max - min), kLeastRelativeWidth * block_width);
+    if (min < 0) min -= added;
+    if (max > 0) max += added;
+    block->column_mins.push_back(min);
+    block->column_maxs.push_back(max);
+  }
+}
+
+absl::Status StaticInputs::SetRange(const RangeEntry* whole,
+                                    Block* block) const {
   if (block->codes != nullptr) return absl::OkStatus();
   // All rows of a table may be used, also those that the calibration records
   // happen not to.
@@ -222,18 +277,7 @@ absl::Status StaticInputs::SetRange(Block* block) const {
     const int64_t known = entry->channel_mins.size();
     if (options_.split_columns && known == block->width &&
         known <= kMostOwnColumns) {
-      for (int64_t k = 0; k < known; ++k) {
-        double min = entry->channel_mins[k], max = entry->channel_maxs[k];
-        const double least =
-            kLeastRelativeWidth * std::max({std::fabs(min), std::fabs(max)});
-        if (max - min < least) max = min + least;
-        if (max == min) max = min + 1;
-        const double margin = kMargin * (max - min);
-        min = min >= 0 ? std::max(0.0, min - margin) : min - margin;
-        max = max <= 0 ? std::min(0.0, max + margin) : max + margin;
-        block->column_mins.push_back(min);
-        block->column_maxs.push_back(max);
-      }
+      SetColumnRanges(whole, *entry, block);
     }
   }
   if (block->max == block->min) block->max = block->min + 1;
@@ -260,7 +304,15 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
               std::max(column.largest_weight, std::fabs(weight));
         }
       }
-      column.step = block.codes ? block.codes->columns[k].step : block.step();
+      column.step = block.step();
+      if (block.codes != nullptr) {
+        const CodeColumn& known = *absl::c_find_if(
+            block.codes->columns,
+            [k](const CodeColumn& code) { return code.source == k; });
+        column.step = known.step;
+        column.largest_weight /= known.copies;
+        column.squared_weights /= known.copies * known.copies;
+      }
       column.deviation = whole != nullptr && whole->moments.has_value()
                              ? std::sqrt(whole->moments->Covariance(
                                    block.first + k, block.first + k))
@@ -280,7 +332,7 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
   options.levels = options_.weight_levels;
   const double before = PlanColumns(plain, options).expected_error;
   options.least_copies = kLeastCopies;
-  options.most_added = std::max<int>(kFewColumns, own.size() * kMostAddedShare);
+  options.most_added = static_cast<int>(own.size() * kMostAddedShare);
   const ColumnPlan plan = PlanColumns(own, options);
   if (plan.expected_error > kWorthwhile * before) return;
   auto copies = plan.copies.begin();
@@ -402,13 +454,18 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   if (known != codes_.end()) return known->second;
   const FloatLayer& first = *layers.front();
   const std::string prefix = EightbitPrefix(first);
-  REQUANT_ASSIGN_OR_RETURN(std::vector<Block> blocks,
-                           FindBlocks(tensor, first.weights.dim_size(0)));
-  for (Block& block : blocks) REQUANT_RETURN_IF_ERROR(SetRange(&block));
+  const int64_t width = first.weights.dim_size(0);
   const TensorName name = ParseTensorName(tensor);
-  PlanBlocks(ranges_->Find(name.node, name.port), layers, &blocks);
+  const RangeEntry* whole = ranges_->Find(name.node, name.port);
+  REQUANT_RETURN_IF_ERROR(CheckWidth(tensor, whole, width));
+  std::vector<Block> blocks = FindBlocks(tensor, width);
+  for (Block& block : blocks) {
+    REQUANT_RETURN_IF_ERROR(SetRange(whole, &block));
+  }
+  PlanBlocks(whole, layers, &blocks);
   std::vector<std::string> tensors;
   InputCodes codes;
+  codes.width = width;
   for (const Block& block : blocks) {
     REQUANT_ASSIGN_OR_RETURN(const InputCodes part, AddBlock(prefix, block));
     tensors.push_back(part.tensor);

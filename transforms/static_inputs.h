@@ -8,6 +8,7 @@
 // numeric ones of a model with embeddings, may each have a range of their own,
 // and be repeated where that is worth it (column_plan.h).
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,10 @@ struct CodeColumn {
   int copies = 1;
 };
 
-// A quint8 tensor.
+// The quint8 form of a float tensor of `width` columns.
 struct InputCodes {
   std::string tensor;
+  int64_t width = 0;
   std::vector<CodeColumn> columns;
 };
 
@@ -65,10 +67,12 @@ class StaticInputs {
  private:
   struct Block;
 
-  absl::StatusOr<std::vector<Block>> FindBlocks(const std::string& tensor,
-                                                int64_t columns) const;
-  absl::Status SetRange(Block* block) const;
+  std::vector<Block> FindBlocks(const std::string& tensor,
+                                int64_t columns) const;
+  absl::Status SetRange(const RangeEntry* whole, Block* block) const;
   absl::StatusOr<bool> SetTableRange(Block* block) const;
+  void SetColumnRanges(const RangeEntry* whole, const RangeEntry& entry,
+                       Block* block) const;
   void PlanBlocks(const RangeEntry* whole,
                   const std::vector<const FloatLayer*>& layers,
                   std::vector<Block>* blocks) const;

@@ -36,8 +36,26 @@ using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// A Relu that is never positive in calibration still needs a range.
+// A Relu that is hardly ever positive in calibration still needs a range.
 constexpr float kLeastOutputMax = 1e-6f;
+
+// With a larger one in units of its step, a bias would be too close to the end
+// of an int32.
+constexpr double kMostBias = 1 << 29;
+
+// The smallest range of an input with which the layer's bias is a qint32.
+double LeastInputRange(const FloatLayer& layer) {
+  double largest_bias = 0, largest_weight = 0;
+  const auto bias = layer.bias.flat<float>();
+  for (int64_t j = 0; j < bias.size(); ++j) {
+    largest_bias = std::max<double>(largest_bias, std::fabs(bias(j)));
+  }
+  const auto weights = layer.weights.flat<float>();
+  for (int64_t i = 0; i < weights.size(); ++i) {
+    largest_weight = std::max<double>(largest_weight, std::fabs(weights(i)));
+  }
+  return largest_bias * 255 * 127 / (kMostBias * largest_weight);
+}
 
 // The float weights for each column of codes, in units of one code.
 std::vector<float> ColumnWeights(const FloatLayer& layer,
@@ -142,13 +160,17 @@ StaticLayers::StaticLayers(GraphIndex* index, const RangeTable* ranges,
       builder_(index, options.outputs),
       inputs_(&builder_, ranges, InputOptions(options)) {}
 
-absl::Status StaticLayers::AddOutput(const FloatLayer& layer) {
+absl::Status StaticLayers::AddOutput(
+    const FloatLayer& layer, const std::vector<const FloatLayer*>& readers) {
   REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry,
                            inputs_.EntryOf(layer.output));
   REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
                            ChooseRangeBy(options_.ranges, *entry));
   float max = std::max(kLeastOutputMax, choice.max.value_or(0));
   if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
+  for (const FloatLayer* reader : readers) {
+    max = std::max(max, static_cast<float>(LeastInputRange(*reader)));
+  }
   InputCodes codes;
   REQUANT_ASSIGN_OR_RETURN(
       codes.tensor, builder_.Add(MakeNode(EightbitPrefix(layer) + "_requantize",
@@ -168,6 +190,7 @@ absl::Status StaticLayers::AddOutput(const FloatLayer& layer) {
   for (int64_t j = 0; j < outputs; ++j) {
     codes.columns.push_back({static_cast<int>(j), 0, max / 255.0, 1});
   }
+  codes.width = outputs;
   inputs_.Know(layer.output, std::move(codes));
   return absl::OkStatus();
 }
@@ -191,10 +214,14 @@ absl::StatusOr<StaticLayers::Weights> StaticLayers::Round(
                               ? PairLimit::kNone
                               : PairLimit::kNeighbours;
     rounding.threads = options_.threads;
-    REQUANT_ASSIGN_OR_RETURN(
-        const CompensatedRounding rounded,
-        RoundCompensated(weights, columns, outputs,
-                         CodeMoments(*moments, input), rounding));
+    absl::StatusOr<CompensatedRounding> rounding_result = RoundCompensated(
+        weights, columns, outputs, CodeMoments(*moments, input), rounding);
+    if (!rounding_result.ok()) {
+      return absl::Status(rounding_result.status().code(),
+                          absl::StrCat("\"", layer.matmul->name(), "\": ",
+                                       rounding_result.status().message()));
+    }
+    const CompensatedRounding& rounded = *rounding_result;
     result.step = rounded.scale;
     result.codes = Tensor(DT_QINT8, {columns, outputs});
     auto* codes = result.codes.flat<tensorflow::qint8>().data();
@@ -224,7 +251,11 @@ absl::StatusOr<std::vector<std::string>> StaticLayers::MatMulInputs(
   const std::string prefix = EightbitPrefix(layer);
   const std::string& name = layer.weights_node->name();
   // The op multiplies the two steps; only their product matters.
-  const double input_step = input.columns.front().step;
+  const double input_step =
+      absl::c_max_element(input.columns, [](const CodeColumn& a,
+                                            const CodeColumn& b) {
+        return a.step < b.step;
+      })->step;
   const float range = static_cast<float>(127 * weights.step / input_step);
   std::vector<std::string> inputs(kInputs);
   inputs[kA] = input.tensor;
@@ -290,18 +321,22 @@ absl::Status StaticLayers::Quantize(const std::vector<FloatLayer>& layers) {
   std::map<std::string, std::vector<const FloatLayer*>> readers;
   KeepUnreadOutputs(layers, &builder_);
   for (const FloatLayer& layer : layers) {
-    readers[LayerInput(index, layer)].push_back(&layer);
-    if (layer.activation != nullptr) {
-      REQUANT_RETURN_IF_ERROR(AddOutput(layer));
-    }
+    readers[layer.input].push_back(&layer);
+  }
+  for (const FloatLayer& layer : layers) {
+    if (layer.activation == nullptr) continue;
+    const auto found = readers.find(layer.output);
+    REQUANT_RETURN_IF_ERROR(AddOutput(
+        layer, found == readers.end() ? std::vector<const FloatLayer*>()
+                                      : found->second));
   }
   for (const auto& [tensor, group] : readers) {
     REQUANT_RETURN_IF_ERROR(inputs_.CodesOf(tensor, group).status());
   }
   for (const FloatLayer& layer : layers) {
-    const std::string tensor = LayerInput(index, layer);
-    REQUANT_ASSIGN_OR_RETURN(const InputCodes input,
-                             inputs_.CodesOf(tensor, readers.at(tensor)));
+    REQUANT_ASSIGN_OR_RETURN(
+        const InputCodes input,
+        inputs_.CodesOf(layer.input, readers.at(layer.input)));
     REQUANT_RETURN_IF_ERROR(QuantizeLayer(layer, input));
   }
   REQUANT_RETURN_IF_ERROR(RemoveFloatLayers(

@@ -80,7 +80,10 @@ class StaticLayers {
     tensorflow::Tensor bias;  // qint32
   };
 
-  absl::Status AddOutput(const FloatLayer& layer);
+  // Adds the node that will give the layer's quint8, with its range;
+  // `readers` are the layers that read it.
+  absl::Status AddOutput(const FloatLayer& layer,
+                         const std::vector<const FloatLayer*>& readers);
   absl::Status QuantizeLayer(const FloatLayer& layer, const InputCodes& input);
   absl::StatusOr<Weights> Round(const FloatLayer& layer,
                                 const InputCodes& input,
