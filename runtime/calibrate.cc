@@ -207,7 +207,8 @@ class Calibration {
           model.path(),
           " has nothing to calibrate: neither nodes that compute ranges nor "
           "MatMul layers with constant weights; freeze a trained model first "
-          "(requant freeze), or name tensors by --tensors"));
+          "(requant freeze), or name tensors by --tensors of requant "
+          "calibrate"));
     }
     return tensors;
   }

@@ -261,13 +261,17 @@ absl::Status Write(const Quantized& quantized) {
 
 // The command that compares the two graphs, or "" when there are no records to
 // do it with.
-std::string EvaluateCommand() {
+std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty()) return "";
   std::vector<std::string> words = {"requant evaluate",
                                     "--graph=" + ShellQuoted(FLAGS_output),
                                     "--baseline=" + ShellQuoted(FLAGS_graph),
                                     "--dataset=" + ShellQuoted(FLAGS_dataset)};
   if (!FLAGS_data.empty()) words.push_back("--data=" + ShellQuoted(FLAGS_data));
+  if (dataset.prediction().tensor().empty()) {
+    words.push_back("--output=" +
+                    ShellQuoted(ParseNameList(FLAGS_outputs).front()));
+  }
   return absl::StrJoin(words, " ");
 }
 
@@ -275,7 +279,7 @@ GraphSize SizeFrom(const GraphSizeMessage& message) {
   return {message.nodes(), message.bytes()};
 }
 
-void Print(const Quantized& quantized) {
+void Print(const Quantized& quantized, const DatasetSpec& dataset) {
   const QuantizeResult& result = quantized.result;
   std::string text;
   if (result.calibration_records() > 0) {
@@ -288,7 +292,7 @@ void Print(const Quantized& quantized) {
   absl::StrAppend(
       &text, FLAGS_output, ": ",
       GraphSizeSummary(SizeFrom(result.before()), SizeFrom(result.after())));
-  const std::string command = EvaluateCommand();
+  const std::string command = EvaluateCommand(dataset);
   absl::StrAppend(
       &text, command.empty() ? "" : absl::StrCat("; to verify it: ", command),
       "\n");
@@ -310,7 +314,7 @@ int Run(int argc, char** argv) {
   if (!quantized.ok()) return ReportWorkerFailure(kProgram, quantized.status());
   const absl::Status written = Write(*quantized);
   if (!written.ok()) return ReportFailure(kProgram, written);
-  Print(*quantized);
+  Print(*quantized, job->calibration().dataset());
   return kExitOk;
 }
 

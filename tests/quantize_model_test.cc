@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "graph/testing.h"
 #include "re2/re2.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -194,16 +195,19 @@ TEST_F(QuantizeModel, WritesNothingWhenItFails) {
 }
 
 TEST_F(QuantizeModel, EndsWithTheSignalsExitCodeWhenInterrupted) {
+  ASSERT_TRUE(
+      WriteMixedRecords(folder_.Path("many.npz"), MixedSplit::kTrain, 20000)
+          .ok());
   const std::vector<std::string> before = folder_.Names();
+  // Two million records: it is not done before the signal comes.
+  const std::vector<std::string> data(100, folder_.Path("many.npz"));
   for (const int signal : {SIGINT, SIGTERM}) {
     const Running running = StartUntilItHasAWorker(
         kQuantizeModel,
         {absl::StrCat("--graph=", kGraph), absl::StrCat("--dataset=", kDataset),
-         "--data=" + folder_.Path("train.npz"),
+         "--data=" + absl::StrJoin(data, ","), "--max_records=0",
          "--output=" + folder_.Path("q.pb")});
     ASSERT_NE(running.worker, 0);
-    // So that it is not done before the signal comes.
-    kill(running.worker, SIGSTOP);
     kill(running.program, signal);
     EXPECT_EQ(WaitForExitCode(running.program), 128 + signal);
     while (IsAlive(running.worker)) std::this_thread::yield();
