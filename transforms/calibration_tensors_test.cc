@@ -113,7 +113,7 @@ TEST(FindCalibrationTensors, SeesBlocksBehindNodesThatKeepAllValues) {
                         Node("reshaped", "Reshape", {"both", "s"}, {kFloat}),
                         Node("same", "Identity", {"reshaped"}, {kFloat}),
                         Layer("one", "same"))),
-      ElementsAre("same:0", "x:0", "y:0", "one/r:0"));
+      ElementsAre("reshaped:0", "x:0", "y:0", "one/r:0"));
 }
 
 TEST(FindCalibrationTensors, TakesTheNodesThatComputeRangesWhereThereAreSome) {

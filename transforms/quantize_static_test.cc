@@ -214,7 +214,7 @@ TEST(QuantizeStatic, GivesNearlyTheLogitsOfTheFloatGraph) {
   EXPECT_EQ(NodesOf(run.graph, kFusedRelu).size(), 2);
   EXPECT_EQ(NodesOf(run.graph, kFusedFloat).size(), 1);
   EXPECT_TRUE(NodesOf(run.graph, "MatMul").empty());
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.025);
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
 }
 
 TEST(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
@@ -224,7 +224,7 @@ TEST(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
     const TransformRun run =
         Quantize(graph, table, absl::StrCat(", target=", target));
     ASSERT_TRUE(run.status.ok()) << run.status;
-    EXPECT_LT(ErrorOf(graph, run.graph), 0.025) << target;
+    EXPECT_LT(ErrorOf(graph, run.graph), 0.03) << target;
   }
 }
 
@@ -305,6 +305,62 @@ TEST(QuantizeStatic, LimitsRelu6) {
             6);
 }
 
+TEST(QuantizeStatic, FindsTheRangesOfAnInputBehindAnIdentity) {
+  GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() == "m0") node.set_input(0, "same");
+  }
+  *graph.add_node() =
+      MakeNode("same", "Identity", {"concat"}, {{"T", DT_FLOAT}});
+  const TransformRun run = Quantize(graph, table);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+}
+
+TEST(QuantizeStatic, StandsALayerThatIsNeverPositive) {
+  GraphDef graph = TowerGraph();
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() != "b0") continue;
+    Tensor bias(DT_FLOAT, {kHidden0});
+    bias.flat<float>().setConstant(-100);
+    node = MakeConst("b0", bias);
+  }
+  const TransformRun run = Quantize(graph, Calibrate(graph));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const Feeds feeds = Records(100, 3);
+  const Tensor expected = RunOn(graph, feeds), actual = RunOn(run.graph, feeds);
+  for (int64_t i = 0; i < expected.NumElements(); ++i) {
+    ASSERT_NEAR(actual.flat<float>()(i), expected.flat<float>()(i), 1e-4);
+  }
+}
+
+TEST(QuantizeStatic, IsRightWhereTheFirstColumnIsTiny) {
+  GraphDef graph = TowerGraph();
+  RangeTable table = Calibrate(graph);
+  RangeEntry& entry = table.FindOrAdd("numbers");
+  entry.channel_mins[0] = entry.channel_maxs[0] = 1e-36f;
+  const TransformRun run = Quantize(graph, table);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  for (const NodeDef& node : run.graph.node()) {
+    const auto value = ScalarConstValue(node);
+    if (value.ok()) {
+      EXPECT_TRUE(std::isfinite(*value)) << node.name();
+    }
+  }
+}
+
+TEST(QuantizeStatic, RefusesTheTableOfATensorOfAnotherWidth) {
+  const GraphDef graph = TowerGraph();
+  RangeTable table = Calibrate(graph);
+  RangeEntry& entry = table.FindOrAdd("concat");
+  entry.channel_mins.pop_back();
+  entry.channel_maxs.pop_back();
+  entry.moments.reset();
+  EXPECT_THAT(std::string(Quantize(graph, table).status.message()),
+              HasSubstr("is it the range table of another model?"));
+}
+
 TEST(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
   const GraphDef graph = TowerGraph();
   const TransformRun run = Quantize(graph, Calibrate(graph));
@@ -345,7 +401,7 @@ TEST(QuantizeStatic, LeavesExcludedNodesInFloat) {
       Quantize(graph, Calibrate(graph), ", excluded_nodes=m2");
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(NodeNamed(run.graph, "m2").op(), "MatMul");
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.025);
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
 }
 
 TEST(QuantizeStatic, SaysToCalibrateWhenTheTableHasNotTheTensor) {

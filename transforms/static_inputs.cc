@@ -41,7 +41,7 @@ constexpr int64_t kMostOwnColumns = 256;
 constexpr double kWorthwhile = 0.5;
 
 // How many columns may be added, as a share of those that are there.
-constexpr double kMostAddedShare = 0.125;
+constexpr double kMostAddedShare = 0.25;
 
 // On the embedded Wide & Deep model the mean change of the output is .0019 with
 // the least number of copies, .0012 with four of each and .0012 with eight.
@@ -49,12 +49,12 @@ constexpr int kLeastCopies = 4;
 
 // A column's own range is wider than what calibration saw of it, by this share
 // of its width: an input of the model has no distribution to rely on, and a few
-// more codes cost little where columns can be repeated. With extremes many
-// deviations away, or a value that never changed, the next record may well be
-// further out.
+// more codes cost little where columns can be repeated. With extremes more
+// deviations away than those of an exponential distribution, or a value that
+// never changed, the next record may well be further out.
 constexpr double kMargin = 0.25;
 constexpr double kWideMargin = 1;
-constexpr double kManyDeviations = 6;
+constexpr double kManyDeviations = 10;
 
 // Columns whose width is not less than this share of the block's are taken to
 // be of one kind: what one of them reached the others may reach as well.
@@ -249,14 +249,15 @@ void StaticInputs::SetColumnRanges(const RangeEntry* whole,
       }
     }
     const double block_width = block_max - block_min;
-    if (max == min || max - min >= kSimilarWidth * block_width) {
-      min = block_min;
-      max = block_max;
-    }
+    const bool similar = max == min || max - min >= kSimilarWidth * block_width;
     const double added =
         std::max(margin * (max - min), kLeastRelativeWidth * block_width);
     if (min < 0) min -= added;
     if (max > 0) max += added;
+    if (similar) {
+      min = std::min(min, block_min);
+      max = std::max(max, block_max);
+    }
     block->column_mins.push_back(min);
     block->column_maxs.push_back(max);
   }
