@@ -81,6 +81,8 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
   }
   EightbitLayers eightbit(&index, rule, options.outputs);
   REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
+  report.warnings.insert(report.warnings.end(), eightbit.warnings().begin(),
+                         eightbit.warnings().end());
   for (size_t i = 0; i < found.layers.size(); ++i) {
     const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
     rows[i + 1].cells.insert(
