@@ -182,13 +182,12 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
       layer.requantize != nullptr &&
       !(layer.output.max > (layer.relu ? 0 : layer.output.min));
   if (!(input_width > 0) || !(weight_width > 0) || empty_output) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("\"%s\" has an empty range: input [%g, "
-                        "%g], weights [%g, %g], output "
-                        "[%g, %g]",
-                        layer.matmul->name(), layer.input.min, layer.input.max,
-                        layer.weight_min, layer.weight_max, layer.output.min,
-                        layer.output.max));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "\"%s\" has an empty range: input [%g, %g], weights [%g, %g], output "
+        "[%g, %g]; leave this layer in float by excluded_nodes",
+        layer.matmul->name(), layer.input.min, layer.input.max,
+        layer.weight_min, layer.weight_max, layer.output.min,
+        layer.output.max));
   }
   return absl::OkStatus();
 }
