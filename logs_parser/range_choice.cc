@@ -198,6 +198,13 @@ RangeChoice ChooseRange(const RangeEntry& entry,
   return choice;
 }
 
+absl::Status CheckValuePercentile(double percentile) {
+  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the percentile of the values is above 50 and at most 100, not %g",
+      percentile));
+}
+
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
                                           const RangeEntry& entry) {
   if (options.method == RangeMethod::kMinMax) {
@@ -213,14 +220,11 @@ absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
   if (options.method == RangeMethod::kMse) {
     return WithinObserved(entry, LeastError(*entry.histogram));
   }
-  const double percentile = options.value_percentile;
-  if (!(percentile > 50 && percentile <= 100)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "the percentile of the values is above 50 and at most 100, not %g",
-        percentile));
-  }
+  const absl::Status valid = CheckValuePercentile(options.value_percentile);
+  if (!valid.ok()) return valid;
   return WithinObserved(
-      entry, AtPercentile(*entry.histogram, (100 - percentile) / 100));
+      entry,
+      AtPercentile(*entry.histogram, (100 - options.value_percentile) / 100));
 }
 
 double MeanSquaredError(const ValueHistogram& histogram, double min,

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "logs_parser/range_table.h"
 
@@ -47,6 +48,9 @@ struct RangeChoiceOptions {
   // at least; so many lie above the min.
   double value_percentile = 99.99;
 };
+
+// Fails when `percentile` is no value_percentile, whatever the method.
+absl::Status CheckValuePercentile(double percentile);
 
 // The choice of kMinMax.
 RangeChoice ChooseRange(const RangeEntry& entry,

@@ -67,16 +67,23 @@ struct FrozenLayer {
   }
 };
 
+// A scalar, limited as quantize_eightbit limits ranges: to 6 of a Relu6, and to
+// what the biases of the next layers need.
+float LimitedScalar(const GraphDef& graph, const std::string& name) {
+  const NodeDef& node = NodeNamed(graph, name);
+  if (node.op() != "Minimum" && node.op() != "Maximum") {
+    return ScalarNamed(graph, name);
+  }
+  const float a = LimitedScalar(graph, node.input(0));
+  const float b = LimitedScalar(graph, node.input(1));
+  return node.op() == "Minimum" ? std::min(a, b) : std::max(a, b);
+}
+
 // The range that the codes of `source` stand for, as it was asked for.
 std::pair<float, float> RangeOf(const GraphDef& graph, const NodeDef& source) {
   const int first = source.op() == "QuantizeV2" ? 1 : 3;
-  const NodeDef& max = NodeNamed(graph, source.input(first + 1));
-  // Of a layer with Relu6.
-  const float end = max.op() == "Minimum"
-                        ? std::min(ScalarNamed(graph, max.input(0)),
-                                   ScalarNamed(graph, max.input(1)))
-                        : ScalarNamed(graph, max.name());
-  return {ScalarNamed(graph, source.input(first)), end};
+  return {ScalarNamed(graph, source.input(first)),
+          LimitedScalar(graph, source.input(first + 1))};
 }
 
 std::vector<FrozenLayer> FrozenLayers(const GraphDef& graph) {

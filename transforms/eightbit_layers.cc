@@ -1,5 +1,7 @@
 #include "transforms/eightbit_layers.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -8,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -29,6 +32,15 @@ using tensorflow::DT_QINT8;
 using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
+
+// A bias may take this much of a qint32; the rest is for the products.
+constexpr double kLargestBiasCode = 1 << 29;
+// Every range is wider, so that no scale is infinite.
+constexpr float kLeastFloor = 1e-12f;
+// QuantizeV2 makes a range at least so wide by itself.
+constexpr float kWidthThatQuantizeEnsures = 0.01f;
+// An input that is of normal size uses only part of a range that is wider.
+constexpr float kDoubtfulFloor = 1;
 
 NodeDef MakeIntConst(const std::string& name, int value) {
   Tensor tensor(DT_INT32, {1});
@@ -82,6 +94,50 @@ absl::Status EightbitLayers::AddWeights(const FloatLayer& layer) {
   return absl::OkStatus();
 }
 
+absl::Status EightbitLayers::NoteFloor(const FloatLayer& layer) {
+  double largest = 0;
+  for (int64_t j = 0; j < layer.bias.NumElements(); ++j) {
+    largest = std::max<double>(largest, std::fabs(layer.bias.flat<float>()(j)));
+  }
+  const double needed =
+      largest * 255 * 127 / (kLargestBiasCode * WeightsOf(layer).range);
+  const std::string& name = layer.matmul->name();
+  const auto floor = static_cast<float>(needed);
+  const std::string input = LayerInput(builder_.index(), layer);
+  const NodeDef* source = builder_.index().Find(ParseTensorName(input).node);
+  // The codes of a Relu6 layer end at 6, which is what clips its output.
+  const bool ends_at_six =
+      codes_.contains(input) && source != nullptr && source->op() == "Relu6";
+  if (!std::isfinite(floor) || (ends_at_six && floor > 6)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "the bias of \"%s\" reaches %g, which no eight-bit layer with weights "
+        "up to %g can add; leave it in float: excluded_nodes=%s",
+        name, largest, WeightsOf(layer).range, name));
+  }
+  if (floor > kDoubtfulFloor) {
+    warnings_.push_back(absl::StrFormat(
+        "the bias of \"%s\" reaches %g, so its input is quantized over a range "
+        "of %g at least; if the input is much smaller, leave the layer in "
+        "float: excluded_nodes=%s",
+        name, largest, floor, name));
+  }
+  float& known = floors_[input];
+  known = std::max(known, floor);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> EightbitLayers::AddFlooredMax(
+    const std::string& tensor, const std::string& max,
+    const std::string& floor_name, const std::string& max_name) {
+  const auto known = floors_.find(tensor);
+  const float floor =
+      std::max(kLeastFloor, known == floors_.end() ? 0 : known->second);
+  REQUANT_ASSIGN_OR_RETURN(const std::string constant,
+                           builder_.Add(MakeScalarConst(floor_name, floor)));
+  return builder_.Add(
+      MakeNode(max_name, "Maximum", {max, constant}, {{"T", DT_FLOAT}}));
+}
+
 absl::StatusOr<std::string> EightbitLayers::AddColumnSums(
     const FloatLayer& layer) {
   SharedWeights& shared = weights_.at(KeyOf(layer));
@@ -125,6 +181,12 @@ absl::StatusOr<EightbitLayers::Codes> EightbitLayers::AddQuantize(
     SetRangeOf(tensor, &node);
     REQUANT_ASSIGN_OR_RETURN(ends.emplace_back(),
                              builder_.Add(std::move(node)));
+  }
+  if (floors_.at(tensor) > kWidthThatQuantizeEnsures) {
+    REQUANT_ASSIGN_OR_RETURN(
+        ends[1],
+        AddFlooredMax(tensor, ends[1], absl::StrCat(prefix, "_floor_", name),
+                      absl::StrCat(prefix, "_floored_max_", name)));
   }
   NodeDef quantize =
       MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
@@ -229,6 +291,9 @@ absl::Status EightbitLayers::AddReluLayer(const FloatLayer& layer) {
         max, builder_.Add(MakeNode(prefix + "_requant_max", "Minimum",
                                    {max, six}, {{"T", DT_FLOAT}})));
   }
+  REQUANT_ASSIGN_OR_RETURN(
+      max, AddFlooredMax(layer.output, max, prefix + "_requant_floor",
+                         prefix + "_requant_floored_max"));
   GraphIndex& index = builder_.index();
   index.SetInputs(index.Find(codes_.at(layer.output).codes),
                   {sum, Port(sum, 1), Port(sum, 2), ends, max});
@@ -267,6 +332,9 @@ absl::Status EightbitLayers::Quantize(const std::vector<FloatLayer>& layers) {
     if (layer.activation != nullptr) {
       REQUANT_RETURN_IF_ERROR(AddRequantize(layer));
     }
+  }
+  for (const FloatLayer& layer : layers) {
+    REQUANT_RETURN_IF_ERROR(NoteFloor(layer));
   }
   for (const FloatLayer& layer : layers) {
     REQUANT_RETURN_IF_ERROR(layer.activation != nullptr

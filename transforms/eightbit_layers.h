@@ -21,6 +21,16 @@
 // >= 2.14 computes garbage). So the codes of QuantizeV2 are given to the matmul
 // as those of x − min in [0, max − min], SCALED, and what this leaves out,
 // min · Σ_k w[k][j], is added to the bias in the graph.
+//
+// The kernels hold the bias as qint32 at the scale of the input and the
+// weights. Where a batch leaves a Relu layer nearly dead, the range it gives is
+// so narrow that the next layer's bias would not fit and saturate silently. So
+// a layer asks for a range at least as wide as the biases of its readers need:
+//
+//   M_eightbit_requant_floored_max = Maximum(RequantizationRange:1, a constant)
+//
+// and likewise a QuantizeV2 where the range that it ensures itself is too
+// narrow.
 
 #include <map>
 #include <string>
@@ -50,6 +60,9 @@ class EightbitLayers {
   // Of the weights of a layer that has been rewritten.
   const QuantizedWeights& WeightsOf(const FloatLayer& layer) const;
 
+  // Of layers that have been rewritten and may be bad in eight bits.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
  private:
   // A quint8 tensor with its range.
   struct Codes {
@@ -69,6 +82,13 @@ class EightbitLayers {
   static WeightsKey KeyOf(const FloatLayer& layer);
 
   absl::Status AddWeights(const FloatLayer& layer);
+  // Notes what the layer's bias demands of its input's range.
+  absl::Status NoteFloor(const FloatLayer& layer);
+  // The maximum `max` of the range of `tensor`, limited from below.
+  absl::StatusOr<std::string> AddFlooredMax(const std::string& tensor,
+                                            const std::string& max,
+                                            const std::string& floor_name,
+                                            const std::string& max_name);
   absl::StatusOr<std::string> AddColumnSums(const FloatLayer& layer);
   absl::StatusOr<Codes> InputCodes(const FloatLayer& layer);
   absl::StatusOr<Codes> AddQuantize(const FloatLayer& layer,
@@ -87,6 +107,9 @@ class EightbitLayers {
   std::map<WeightsKey, SharedWeights> weights_;
   // The quint8 form of float tensors ("x:0").
   absl::flat_hash_map<std::string, Codes> codes_;
+  // The least maximum that the layers which read a float tensor can do with.
+  absl::flat_hash_map<std::string, float> floors_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace requant

@@ -23,7 +23,7 @@ REQUANT_REGISTER_TRANSFORM(
      "the model stay. "
      "A log of another graph, nodes that the log never mentions and values "
      "that "
-     "are no numbers are errors.",
+     "are no numbers are errors; a graph without such nodes stays as it is.",
      FreezeParameters(),
      "insert_logging(op=Max, show_name=true, message=\"__max:\") and a "
      "calibration run"});

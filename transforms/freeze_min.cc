@@ -27,7 +27,7 @@ REQUANT_REGISTER_TRANSFORM(
      "the model stay. "
      "A log of another graph, nodes that the log never mentions and values "
      "that "
-     "are no numbers are errors.",
+     "are no numbers are errors; a graph without such nodes stays as it is.",
      FreezeParameters(),
      "insert_logging(op=Min, show_name=true, message=\"__min:\") and a "
      "calibration run"});

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -74,7 +75,8 @@ bool HasMoreThan(const FreezeRule& rule, const RangeEntry& entry) {
          (!takes_maxs && !entry.maxs.empty());
 }
 
-absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
+// `required`: a log must have records of the rule's kind.
+absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule, bool required,
                                       TransformContext& context) {
   const auto& logs = context.parameters.All("min_max_log_file");
   const auto& tables = context.parameters.All("ranges_file");
@@ -88,7 +90,7 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule,
     LogParserOptions options;
     options.only_kind = rule.record_kind;
     REQUANT_ASSIGN_OR_RETURN(ParsedLogs parsed, ParseLogFiles(logs, options));
-    if (parsed.records() == 0) {
+    if (parsed.records() == 0 && required) {
       return absl::NotFoundError(
           absl::StrCat("no range in ", absl::StrJoin(logs, ", "), ": ",
                        ExpectedRecords(rule.record_kind)));
@@ -229,17 +231,37 @@ absl::Status NothingFits(const FreezeRule& rule, const RangeTable& ranges,
       kRangeOfAttribute));
 }
 
-// The nodes to freeze, in the order of their names.
+bool HasQuantization(const GraphDef& graph) {
+  return std::any_of(graph.node().begin(), graph.node().end(),
+                     [](const NodeDef& node) {
+                       return absl::StrContains(node.op(), "uantize");
+                     });
+}
+
+// Whether the graph has a node that the rule could freeze: that of a model
+// without Relu has no RequantizationRange.
+bool HasNodesToFreeze(const FreezeRule& rule, const GraphIndex& index,
+                      bool compat) {
+  const auto& nodes = index.graph().node();
+  return std::any_of(nodes.begin(), nodes.end(), [&](const NodeDef& node) {
+    return node.op() == rule.op &&
+           (compat || FeedsQuantizationRange(index, node.name()));
+  });
+}
+
+// The nodes to freeze, in the order of their names. None is an error if
+// `required`.
 absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
                                                 const RangeTable& ranges,
                                                 const GraphIndex& index,
+                                                bool required,
                                                 TransformContext& context) {
   REQUANT_ASSIGN_OR_RETURN(std::vector<Choice> chosen,
                            ChooseByOwnName(rule, ranges, index, context));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Choice> by_tensor,
                            ChooseByTensor(rule, ranges, index, chosen));
   chosen.insert(chosen.end(), by_tensor.begin(), by_tensor.end());
-  if (chosen.empty()) return NothingFits(rule, ranges, index);
+  if (chosen.empty() && required) return NothingFits(rule, ranges, index);
   std::sort(chosen.begin(), chosen.end(),
             [](const Choice& a, const Choice& b) { return a.node < b.node; });
   return chosen;
@@ -386,6 +408,8 @@ absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
           "a percentile lies between 0 and 100, not at %g", percentile));
     }
   }
+  REQUANT_RETURN_IF_ERROR(
+      CheckValuePercentile(options.choice.value_percentile));
   if (compat && options.choice.method != RangeMethod::kMinMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "compat=true chooses as the original did, which had no method=",
@@ -419,12 +443,25 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
                           GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const FreezeOptions options,
                            GetOptions(rule, context));
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable ranges, ReadRanges(rule, context));
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
+  const bool required =
+      HasNodesToFreeze(rule, index, context.parameters.Bool("compat"));
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable ranges,
+                           ReadRanges(rule, required, context));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Choice> chosen,
-                           ChooseNodes(rule, ranges, index, context));
+                           ChooseNodes(rule, ranges, index, required, context));
   REQUANT_RETURN_IF_ERROR(CheckNoOutputs(chosen, context));
   REQUANT_RETURN_IF_ERROR(CheckNoneForgotten(rule, chosen, index));
+  if (chosen.empty()) {
+    context.notes.push_back(absl::StrCat(
+        "nothing to freeze: no quantization of this graph uses a ", rule.op));
+    if (!HasQuantization(*graph)) {
+      context.warnings.push_back(
+          "the graph computes nothing in eight bits; run quantize_eightbit "
+          "first");
+    }
+    return absl::OkStatus();
+  }
   int64_t fewest = chosen.front().entry->count;
   for (const Choice& choice : chosen) {
     REQUANT_RETURN_IF_ERROR(FreezeNode(rule, choice, options, &index));

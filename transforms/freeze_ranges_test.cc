@@ -682,5 +682,52 @@ TEST(Freeze, CompatHasNoOtherMethods) {
               HasSubstr("compat"));
 }
 
+// As that of a model without Relu, whose calibration has other ranges.
+TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
+  RangeTable ranges;
+  ranges.FindOrAdd("x") = TensorEntry(-1, 3);
+  for (const std::string& call :
+       {CallWithTable("freeze_requantization_ranges", ranges),
+        Call("freeze_requantization_ranges",
+             LogFile("max", "x_max", "__max:", {1}))}) {
+    const auto run = RunTransform(call, DynamicQuantization());
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_THAT(run.notes, ElementsAre(HasSubstr("nothing to freeze")));
+    EXPECT_THAT(run.warnings, IsEmpty());
+    EXPECT_EQ(run.graph.DebugString(), DynamicQuantization().DebugString());
+  }
+  for (const char* transform : {"freeze_min", "freeze_max"}) {
+    const auto run =
+        RunTransform(CallWithTable(transform, ranges), DynamicRequantization());
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_THAT(run.notes, ElementsAre(HasSubstr("nothing to freeze")));
+  }
+}
+
+TEST(Freeze, ALogOfAnotherGraphIsRefusedByAGraphWithoutSuchNodes) {
+  EXPECT_THAT(Error(Call("freeze_requantization_ranges",
+                         RangeLogFile("other", {{0, 1}})),
+                    DynamicQuantization()),
+              AllOf(HasSubstr("not in the graph"), HasSubstr("\"r/range\"")));
+}
+
+TEST(Freeze, WarnsOfAGraphThatIsNotQuantized) {
+  GraphDef graph;
+  *graph.add_node() = DynamicQuantization().node(0);
+  RangeTable ranges;
+  ranges.FindOrAdd("x") = TensorEntry(-1, 3);
+  const auto run = RunTransform(CallWithTable("freeze_min", ranges), graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("quantize_eightbit")));
+}
+
+TEST(Freeze, RefusesAValuePercentileThatIsNoneWhateverTheMethod) {
+  for (const char* more :
+       {", value_percentile=101", ", value_percentile=0, method=mse"}) {
+    EXPECT_THAT(Error(Call("freeze_min", "x", more), DynamicQuantization()),
+                HasSubstr("above 50 and at most 100"));
+  }
+}
+
 }  // namespace
 }  // namespace requant

@@ -22,7 +22,8 @@ REQUANT_REGISTER_TRANSFORM(
      "Of a node's observed minima the one at min_percentile is taken, of its "
      "maxima the one at 100 - max_percentile. The constants are named "
      "<node>/frozen_min and <node>/frozen_max. A log of another graph, nodes "
-     "that the log never mentions and values that are no numbers are errors.",
+     "that the log never mentions and values that are no numbers are errors; a "
+     "graph without such nodes stays as it is.",
      FreezeParameters(),
      "insert_logging(op=RequantizationRange, show_name=true, "
      "message=\"__requant_min_max:\") and a calibration run"});

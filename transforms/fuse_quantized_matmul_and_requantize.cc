@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,7 @@ class Fuser {
 
   absl::Status Fuse(QuantizedLayer layer) {
     if (!compat_) MakeWeightRangeSymmetric(&layer);
+    REQUANT_RETURN_IF_ERROR(RemoveInputLimits(layer));
     if (layer.requantize == nullptr) return QuantizeBiasOnly(layer);
     return layer.relu ? FuseRelu(layer) : FuseFloat(layer);
   }
@@ -94,6 +96,47 @@ class Fuser {
     return AddConst(layer.matmul->name() + "/bias_qint32", bias);
   }
 
+  static bool IsLimit(const NodeDef* node) {
+    return node != nullptr &&
+           (node->op() == "Minimum" || node->op() == "Maximum");
+  }
+
+  // The tensor with the constant that `reader` reads at `input`: the frozen one
+  // when the limits that quantize_eightbit puts on it leave it as it is, or
+  // else a new constant `name`.
+  absl::StatusOr<std::string> WithoutLimits(const NodeDef& reader, int input,
+                                            const std::string& name) {
+    const std::optional<float> value = ConstantInput(*index_, reader, input);
+    const NodeDef* node = &reader;
+    while (value && IsLimit(index_->Producer(*node, input)) &&
+           ConstantInput(*index_, *node, input) == value) {
+      node = index_->Producer(*node, input);
+      input = 0;
+    }
+    if (!value || ConstantInput(*index_, *node, input) == value) {
+      return node->input(input);
+    }
+    return AddConst(name, Tensor(*value));
+  }
+
+  // Makes the range of the QuantizeV2 that feeds the layer a constant.
+  absl::Status RemoveInputLimits(const QuantizedLayer& layer) {
+    constexpr int kMax = 2;
+    NodeDef* quantize = index_->Producer(*layer.matmul, kA);
+    if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
+        !IsLimit(index_->Producer(*quantize, kMax))) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string> inputs(quantize->input().begin(),
+                                    quantize->input().end());
+    const std::vector<std::string> old_inputs = inputs;
+    REQUANT_ASSIGN_OR_RETURN(
+        inputs[kMax],
+        WithoutLimits(*quantize, kMax, quantize->name() + "/input_max"));
+    index_->SetInputs(quantize, std::move(inputs));
+    return RemoveUnread({old_inputs[kMax]});
+  }
+
   // Inputs of the fused node: those of the matmul with the bias replaced and
   // the weight range as `layer` has it, then the output range.
   absl::StatusOr<std::vector<std::string>> FusedInputs(
@@ -111,12 +154,9 @@ class Fuser {
     }
     inputs.push_back(layer.requantize->input(kOutMin));
     inputs.push_back(layer.requantize->input(kOutMax));
-    const NodeDef* max = index_->Producer(*layer.requantize, kOutMax);
-    if (max != nullptr && max->op() == "Minimum") {
-      REQUANT_ASSIGN_OR_RETURN(
-          inputs.back(), AddConst(layer.requantize->name() + "/output_max",
-                                  Tensor(layer.output.max)));
-    }
+    REQUANT_ASSIGN_OR_RETURN(
+        inputs.back(), WithoutLimits(*layer.requantize, kOutMax,
+                                     layer.requantize->name() + "/output_max"));
     // The kernel's code 0 means 0 whatever minimum it is told, and the next
     // layer must be told the same.
     if (layer.relu && !compat_ && layer.output.min != 0) {
@@ -260,8 +300,8 @@ class Fuser {
   // constants and what computed its range and bias.
   static bool MayBeRemoved(const std::string& op) {
     static const auto* ops = new absl::flat_hash_set<std::string>{
-        "AddV2", "Const",          "Minimum",           "Mul",
-        "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
+        "AddV2", "Const", "Maximum",        "Minimum",
+        "Mul",   "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
     return ops->contains(op);
   }
 

@@ -81,6 +81,8 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
   }
   EightbitLayers eightbit(&index, rule, options.outputs);
   REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
+  report.warnings.insert(report.warnings.end(), eightbit.warnings().begin(),
+                         eightbit.warnings().end());
   for (size_t i = 0; i < found.layers.size(); ++i) {
     const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
     rows[i + 1].cells.insert(
@@ -111,7 +113,9 @@ REQUANT_REGISTER_TRANSFORM(
      "constant; each names the float tensor whose range it is in the attribute "
      "_requant_range_of. Layers with Relu hand quint8 on to the next one; "
      "others give float. The graph is right for inputs with negative values on "
-     "every TensorFlow from 2.14 on. How many levels the weights have follows "
+     "every TensorFlow from 2.14 on. The range of a layer that is nearly dead "
+     "in a batch is wide enough for the biases of the next ones. How many "
+     "levels the weights have follows "
      "from the target: CPUs without VNNI saturate silently where two "
      "neighbouring weights are large. Prints a table of the layers, and why "
      "the others were left.",

@@ -336,6 +336,73 @@ TEST(QuantizeEightbit, ALayerThatIsNeverPositiveGivesZeros) {
   ExpectSameOutputs(text, run.graph, {"next/BiasAdd", "r"});
 }
 
+// A layer that is never positive.
+std::string DeadLayer(const std::string& name, int outputs) {
+  return absl::StrCat(
+      FloatConst(name + "/w", {8, outputs}, Random(8 * outputs, 0.03f, 5)),
+      FloatConst(name + "/b", {outputs}, std::vector<float>(outputs, -99)),
+      Node(name + "/MatMul", "MatMul", {"x", name + "/w"}, {kFloat}),
+      Node(name + "/BiasAdd", "BiasAdd", {name + "/MatMul", name + "/b"},
+           {kFloat}),
+      Node(name + "/Relu", "Relu", {name + "/BiasAdd"}, {kFloat}));
+}
+
+std::string DeadThenBias(float bias) {
+  return absl::StrCat(
+      Input(), DeadLayer("dead", 3), Weights("next", 3, 2),
+      FloatConst("next/b", {2}, {bias, bias / 5}),
+      Node("next/MatMul", "MatMul", {"dead/Relu", "next/w"}, {kFloat}),
+      Node("next/BiasAdd", "BiasAdd", {"next/MatMul", "next/b"}, {kFloat}),
+      Node("next/Relu", "Relu", {"next/BiasAdd"}, {kFloat}));
+}
+
+TEST(QuantizeEightbit, ABiasBehindALayerThatIsNeverPositiveIsNotSaturated) {
+  for (const float bias : {0.3f, 5.0f, 1000.0f}) {
+    const std::string text = DeadThenBias(bias);
+    const auto run = Quantize(text, {"next/Relu"});
+    ExpectSameOutputs(text, run.graph, {"next/Relu"});
+    EXPECT_THAT(run.warnings, IsEmpty()) << bias;
+  }
+}
+
+TEST(QuantizeEightbit, ALayerThatWasNeverPositiveCanBeFused) {
+  const std::string text = DeadThenBias(5);
+  GraphDef frozen = Freeze(Quantize(text, {"next/Relu"}).graph);
+  for (NodeDef& node : *frozen.mutable_node()) {
+    if (node.name() != "dead/MatMul_eightbit_requant_range/frozen_max")
+      continue;
+    node = MakeConst(node.name(), Tensor(0.0f));
+  }
+  const auto fused = RunTransform(kFuse, frozen, {"x"}, {"next/Relu"});
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  EXPECT_THAT(NodesOf(fused.graph, "Maximum"), IsEmpty());
+  ExpectSameOutputs(text, fused.graph, {"next/Relu"});
+}
+
+TEST(QuantizeEightbit, ALargeBiasWidensTheInputsRangeAndIsWarnedOf) {
+  const std::string text = absl::StrCat(
+      Input(), Weights("l", 8, 2), FloatConst("l/b", {2}, {1e7f, -3e6f}),
+      Node("l/MatMul", "MatMul", {"x", "l/w"}, {kFloat}),
+      Node("l/BiasAdd", "BiasAdd", {"l/MatMul", "l/b"}, {kFloat}));
+  const auto run = Quantize(text, {"l/BiasAdd"});
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("excluded_nodes=l/MatMul")));
+  ExpectSameOutputs(text, run.graph, {"l/BiasAdd"}, 1e-3f);
+  const auto fused =
+      RunTransform(kFuse, Freeze(run.graph), {"x"}, {"l/BiasAdd"});
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  ExpectSameOutputs(text, fused.graph, {"l/BiasAdd"}, 1e-3f);
+}
+
+TEST(QuantizeEightbit, RefusesABiasThatTheRangeOfARelu6IsTooNarrowFor) {
+  const std::string text = absl::StrCat(
+      Input(), Layer("six", "x", 8, 3, "Relu6"), Weights("next", 3, 2),
+      FloatConst("next/b", {2}, {1e7f, 0}),
+      Node("next/MatMul", "MatMul", {"six/Relu6", "next/w"}, {kFloat}),
+      Node("next/BiasAdd", "BiasAdd", {"next/MatMul", "next/b"}, {kFloat}));
+  EXPECT_THAT(Error(text, ""), HasSubstr("excluded_nodes=next/MatMul"));
+  Quantize(text, {"next/BiasAdd"}, "(excluded_nodes=next/MatMul)");
+}
+
 TEST(QuantizeEightbit, LeavesOtherNodesAsTheyAre) {
   const std::string text =
       absl::StrCat(Input(), Layer("l", "x", 8, 8),
@@ -467,7 +534,7 @@ TEST(QuantizeEightbit, FusesToQint32BiasesAndConstantRanges) {
   for (const NodeDef& node : fused.graph.node()) {
     EXPECT_FALSE(node.op() == "Requantize" || node.op() == "Sub" ||
                  node.op() == "Mul" || node.op() == "AddV2" ||
-                 node.op() == "Minimum")
+                 node.op() == "Minimum" || node.op() == "Maximum")
         << node.name();
     if (!absl::StartsWith(node.op(), "QuantizedMatMul")) continue;
     EXPECT_EQ(node.attr().at("Tbias").type(), tensorflow::DT_QINT32);

@@ -44,6 +44,8 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
   // Of a whole range: extremes of batches are not left out.
   options.ranges.percentiles = {0, 0};
   options.ranges.value_percentile = parameters.Float("value_percentile");
+  REQUANT_RETURN_IF_ERROR(
+      CheckValuePercentile(options.ranges.value_percentile));
   options.split_columns = parameters.Bool("split_columns");
   options.compensate = parameters.Bool("compensate");
   options.threads = ReadCoreLimits().usable();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -183,41 +182,43 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
       layer.requantize != nullptr &&
       !(layer.output.max > (layer.relu ? 0 : layer.output.min));
   if (!(input_width > 0) || !(weight_width > 0) || empty_output) {
-    return absl::InvalidArgumentError(
-        absl::StrFormat("\"%s\" has an empty range: input [%g, "
-                        "%g], weights [%g, %g], output "
-                        "[%g, %g]",
-                        layer.matmul->name(), layer.input.min, layer.input.max,
-                        layer.weight_min, layer.weight_max, layer.output.min,
-                        layer.output.max));
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "\"%s\" has an empty range: input [%g, %g], weights [%g, %g], output "
+        "[%g, %g]; leave this layer in float by excluded_nodes",
+        layer.matmul->name(), layer.input.min, layer.input.max,
+        layer.weight_min, layer.weight_max, layer.output.min,
+        layer.output.max));
   }
   return absl::OkStatus();
 }
 
-// Of two constants, as quantize_eightbit limits the range of a Relu6.
-std::optional<float> ConstantMinimum(const GraphIndex& index,
-                                     const NodeDef& minimum) {
-  float least = std::numeric_limits<float>::infinity();
-  for (int input = 0; input < 2; ++input) {
-    const NodeDef* producer = ProducerBehindIdentities(index, minimum, input);
-    if (producer == nullptr) return std::nullopt;
-    const auto value = ScalarConstValue(*producer);
+// The constant that `node` is or, as quantize_eightbit limits ranges, the
+// Minimum or Maximum of constants. `depth` bounds the nodes looked at.
+std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
+                                int depth) {
+  if (node == nullptr || depth == 0) return std::nullopt;
+  const bool is_minimum = node->op() == "Minimum";
+  if (!is_minimum && node->op() != "Maximum") {
+    const auto value = ScalarConstValue(*node);
     if (!value.ok() || !std::isfinite(*value)) return std::nullopt;
-    least = std::min(least, *value);
+    return *value;
   }
-  return least;
+  const auto a =
+      ConstantOf(index, ProducerBehindIdentities(index, *node, 0), depth - 1);
+  const auto b =
+      ConstantOf(index, ProducerBehindIdentities(index, *node, 1), depth - 1);
+  if (!a || !b) return std::nullopt;
+  return is_minimum ? std::min(*a, *b) : std::max(*a, *b);
 }
 
 }  // namespace
 
 std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
                                    int input) {
-  const NodeDef* producer = ProducerBehindIdentities(index, node, input);
-  if (producer == nullptr) return std::nullopt;
-  if (producer->op() == "Minimum") return ConstantMinimum(index, *producer);
-  const auto value = ScalarConstValue(*producer);
-  if (!value.ok() || !std::isfinite(*value)) return std::nullopt;
-  return *value;
+  // A limit from above, one from below, and the constants.
+  constexpr int kDepth = 3;
+  return ConstantOf(index, ProducerBehindIdentities(index, node, input),
+                    kDepth);
 }
 
 std::optional<Range> QuantizeV2Range(const GraphIndex& index,

@@ -63,7 +63,8 @@ struct QuantizedLayer {
 };
 
 // The float that `node` reads at `input` when it is constant in the graph: a
-// scalar Const, or the Minimum of two, possibly behind Identity nodes.
+// scalar Const, or the Minimum or Maximum of such, possibly behind Identity
+// nodes.
 std::optional<float> ConstantInput(const GraphIndex& index,
                                    const tensorflow::NodeDef& node, int input);
 
