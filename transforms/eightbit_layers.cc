@@ -103,7 +103,7 @@ absl::Status EightbitLayers::NoteFloor(const FloatLayer& layer) {
       largest * 255 * 127 / (kLargestBiasCode * WeightsOf(layer).range);
   const std::string& name = layer.matmul->name();
   const auto floor = static_cast<float>(needed);
-  const std::string input = LayerInput(builder_.index(), layer);
+  const std::string input = layer.input;
   const NodeDef* source = builder_.index().Find(ParseTensorName(input).node);
   // The codes of a Relu6 layer end at 6, which is what clips its output.
   const bool ends_at_six =
