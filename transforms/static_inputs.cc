@@ -341,7 +341,57 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
     block.copies.assign(copies, copies + block.width);
     block.own_columns = !block.column_mins.empty();
     copies += block.width;
+    const int most =
+        *std::max_element(block.copies.begin(), block.copies.end());
+    if (block.own_columns && (most - 1) * block.width <= options.most_added) {
+      block.copies.assign(block.width, most);
+    }
   }
+}
+
+absl::StatusOr<std::string> StaticInputs::AddConcat(
+    const std::string& prefix, const std::string& name,
+    std::vector<std::string> tensors, tensorflow::DataType type) {
+  const int64_t count = tensors.size();
+  Tensor one(DT_INT32, {});
+  one.scalar<int32_t>()() = 1;
+  REQUANT_ASSIGN_OR_RETURN(
+      tensors.emplace_back(),
+      builder_->AddConst(absl::StrCat(prefix, "_concat_axis"), one));
+  NodeDef concat =
+      MakeNode(name, "ConcatV2", tensors, {{"T", type}, {"Tidx", DT_INT32}});
+  (*concat.mutable_attr())["N"].set_i(count);
+  return builder_->Add(std::move(concat));
+}
+
+// All columns so many times: several times as fast as picking them one by one.
+absl::StatusOr<std::string> StaticInputs::AddRepetition(
+    const std::string& prefix, const std::string& tensor, int times) {
+  return AddConcat(prefix,
+                   absl::StrCat(prefix, "_repeat_", TensorAsPartOfName(tensor)),
+                   std::vector<std::string>(times, AsInput(tensor)), DT_FLOAT);
+}
+
+absl::StatusOr<std::string> StaticInputs::AddSelection(
+    const std::string& prefix, const std::string& tensor,
+    const std::vector<int32_t>& columns) {
+  const std::string name = TensorAsPartOfName(tensor);
+  Tensor indices(DT_INT32, {static_cast<int64_t>(columns.size())});
+  std::copy(columns.begin(), columns.end(), indices.flat<int32_t>().data());
+  Tensor one(DT_INT32, {});
+  one.scalar<int32_t>()() = 1;
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string which,
+      builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string axis,
+      builder_->AddConst(absl::StrCat(prefix, "_columns_axis_", name), one));
+  NodeDef gather = MakeNode(
+      absl::StrCat(prefix, "_repeat_", name), "GatherV2",
+      {AsInput(tensor), which, axis},
+      {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT32}, {"Taxis", DT_INT32}});
+  (*gather.mutable_attr())["batch_dims"].set_i(0);
+  return builder_->Add(std::move(gather));
 }
 
 absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
@@ -372,22 +422,11 @@ absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
   }
   std::string input = AsInput(block.tensor);
   if (most > 1) {
-    Tensor indices(DT_INT32, {static_cast<int64_t>(sources.size())});
-    std::copy(sources.begin(), sources.end(), indices.flat<int32_t>().data());
-    Tensor one(DT_INT32, {});
-    one.scalar<int32_t>()() = 1;
+    const bool all_alike =
+        static_cast<int64_t>(sources.size()) == most * block.width;
     REQUANT_ASSIGN_OR_RETURN(
-        const std::string which,
-        builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices));
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string axis,
-        builder_->AddConst(absl::StrCat(prefix, "_columns_axis_", name), one));
-    NodeDef gather = MakeNode(
-        absl::StrCat(prefix, "_repeat_", name), "GatherV2",
-        {input, which, axis},
-        {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT32}, {"Taxis", DT_INT32}});
-    (*gather.mutable_attr())["batch_dims"].set_i(0);
-    REQUANT_ASSIGN_OR_RETURN(input, builder_->Add(std::move(gather)));
+        input, all_alike ? AddRepetition(prefix, block.tensor, most)
+                         : AddSelection(prefix, block.tensor, sources));
   }
   REQUANT_ASSIGN_OR_RETURN(
       const std::string scale,
@@ -476,15 +515,11 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   if (blocks.size() == 1) {
     codes.tensor = tensors.front();
   } else {
-    Tensor one(DT_INT32, {});
-    one.scalar<int32_t>()() = 1;
-    REQUANT_ASSIGN_OR_RETURN(tensors.emplace_back(),
-                             builder_->AddConst(prefix + "_concat_axis", one));
-    NodeDef concat =
-        MakeNode(absl::StrCat(prefix, "_concat_", TensorAsPartOfName(tensor)),
-                 "ConcatV2", tensors, {{"T", DT_QUINT8}, {"Tidx", DT_INT32}});
-    (*concat.mutable_attr())["N"].set_i(blocks.size());
-    REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(concat)));
+    REQUANT_ASSIGN_OR_RETURN(
+        codes.tensor,
+        AddConcat(prefix,
+                  absl::StrCat(prefix, "_concat_", TensorAsPartOfName(tensor)),
+                  std::move(tensors), DT_QUINT8));
   }
   codes_.emplace(tensor, codes);
   return codes;

@@ -17,6 +17,7 @@
 #include "graph/graph_index.h"
 #include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
+#include "tensorflow/core/framework/types.pb.h"
 #include "transforms/float_layer.h"
 #include "transforms/graph_builder.h"
 
@@ -76,6 +77,16 @@ class StaticInputs {
   void PlanBlocks(const RangeEntry* whole,
                   const std::vector<const FloatLayer*>& layers,
                   std::vector<Block>* blocks) const;
+  absl::StatusOr<std::string> AddConcat(const std::string& prefix,
+                                        const std::string& name,
+                                        std::vector<std::string> tensors,
+                                        tensorflow::DataType type);
+  absl::StatusOr<std::string> AddRepetition(const std::string& prefix,
+                                            const std::string& tensor,
+                                            int times);
+  absl::StatusOr<std::string> AddSelection(const std::string& prefix,
+                                           const std::string& tensor,
+                                           const std::vector<int32_t>& columns);
   absl::StatusOr<InputCodes> AddBlock(const std::string& prefix,
                                       const Block& block);
   absl::StatusOr<InputCodes> AddColumns(const std::string& prefix,
