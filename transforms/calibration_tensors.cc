@@ -94,7 +94,9 @@ void AddBlocks(const GraphIndex& index, std::string_view tensor,
 bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node) {
   constexpr size_t kMostVisited = 64;
   std::vector<std::string_view> open = {node};
-  absl::flat_hash_set<std::string_view> seen = {node};
+  // Not initialised by {node}, which would be views of a temporary copy.
+  absl::flat_hash_set<std::string_view> seen;
+  seen.insert(node);
   while (!open.empty()) {
     const std::string_view current = open.back();
     open.pop_back();
