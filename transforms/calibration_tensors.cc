@@ -16,6 +16,7 @@
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/float_layer.h"
+#include "transforms/tensor_pattern.h"
 
 namespace requant {
 namespace {
@@ -62,20 +63,10 @@ class TensorList {
   std::vector<CalibrationTensor> tensors_;
 };
 
-bool KeepsValues(const std::string& op) {
-  return op == "Identity" || op == "Reshape" || op == "Squeeze" ||
-         op == "ExpandDims";
-}
-
 // Adds what is concatenated to make `tensor`, as far as that is so.
 void AddBlocks(const GraphIndex& index, std::string_view tensor,
                TensorList* list) {
-  const NodeDef* node = index.Find(ParseTensorName(tensor).node);
-  absl::flat_hash_set<const NodeDef*> seen;
-  while (node != nullptr && KeepsValues(node->op()) &&
-         seen.insert(node).second) {
-    node = index.Producer(*node, 0);
-  }
+  const NodeDef* node = MakerOfValues(index, tensor);
   if (node == nullptr || node->input_size() == 0) return;
   const bool axis_is_last = node->op() == "ConcatV2";
   if (!axis_is_last && node->op() != "Concat") return;

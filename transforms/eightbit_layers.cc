@@ -33,8 +33,6 @@ using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// A bias may take this much of a qint32; the rest is for the products.
-constexpr double kLargestBiasCode = 1 << 29;
 // Every range is wider, so that no scale is infinite.
 constexpr float kLeastFloor = 1e-12f;
 // QuantizeV2 makes a range at least so wide by itself.
@@ -95,12 +93,8 @@ absl::Status EightbitLayers::AddWeights(const FloatLayer& layer) {
 }
 
 absl::Status EightbitLayers::NoteFloor(const FloatLayer& layer) {
-  double largest = 0;
-  for (int64_t j = 0; j < layer.bias.NumElements(); ++j) {
-    largest = std::max<double>(largest, std::fabs(layer.bias.flat<float>()(j)));
-  }
-  const double needed =
-      largest * 255 * 127 / (kLargestBiasCode * WeightsOf(layer).range);
+  const double largest = LargestMagnitude(layer.bias);
+  const double needed = LeastInputRange(largest, WeightsOf(layer).range);
   const std::string& name = layer.matmul->name();
   const auto floor = static_cast<float>(needed);
   const std::string input = layer.input;

@@ -1,5 +1,8 @@
 #include "transforms/eightbit_nodes.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,12 +16,16 @@
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::NodeDef;
+
+// A bias may take this much of a qint32; the rest is for the products.
+constexpr double kLargestBiasCode = 1 << 29;
 
 void BecomeDequantize(const std::string& codes, GraphIndex* index,
                       NodeDef* node) {
@@ -55,6 +62,19 @@ std::vector<std::string> LayerControlInputs(const FloatLayer& layer) {
     }
   }
   return inputs;
+}
+
+double LargestMagnitude(const tensorflow::Tensor& values) {
+  double largest = 0;
+  const auto flat = values.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    largest = std::max<double>(largest, std::fabs(flat(i)));
+  }
+  return largest;
+}
+
+double LeastInputRange(double largest_bias, double weight_range) {
+  return largest_bias * 255 * 127 / (kLargestBiasCode * weight_range);
 }
 
 void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "transforms/float_layer.h"
 #include "transforms/graph_builder.h"
 
@@ -24,6 +25,14 @@ std::string TensorAsPartOfName(const std::string& tensor);
 
 // Control inputs of the layer's nodes, which still order the new ones.
 std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
+
+// The largest absolute value of a float tensor; 0 if it is empty.
+double LargestMagnitude(const tensorflow::Tensor& values);
+
+// The smallest width of a layer's input range with which its float bias, whose
+// largest magnitude is given, is a qint32 with room for the products;
+// `weight_range` is that of 127 codes.
+double LeastInputRange(double largest_bias, double weight_range);
 
 // What nothing reads is an output, whether it is named as one or not.
 void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,

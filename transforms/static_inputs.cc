@@ -72,18 +72,9 @@ std::string FullName(const NodeOutput& output) {
   return absl::StrCat(output.node->name(), ":", output.port);
 }
 
-bool KeepsValues(const std::string& op) {
-  return op == "Identity" || op == "Reshape" || op == "Squeeze" ||
-         op == "ExpandDims";
-}
-
 // The constant table whose rows `tensor` holds, or nullptr.
 const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
-  const NodeDef* node = index.Find(ParseTensorName(tensor).node);
-  for (int hops = 0; node != nullptr && hops < 64 && KeepsValues(node->op());
-       ++hops) {
-    node = index.Producer(*node, 0);
-  }
+  const NodeDef* node = MakerOfValues(index, tensor);
   if (node == nullptr || (node->op() != "GatherNd" &&
                           node->op() != "GatherV2" && node->op() != "Gather")) {
     return nullptr;

@@ -39,24 +39,6 @@ using tensorflow::Tensor;
 // A Relu that is hardly ever positive in calibration still needs a range.
 constexpr float kLeastOutputMax = 1e-6f;
 
-// With a larger one in units of its step, a bias would be too close to the end
-// of an int32.
-constexpr double kMostBias = 1 << 29;
-
-// The smallest range of an input with which the layer's bias is a qint32.
-double LeastInputRange(const FloatLayer& layer) {
-  double largest_bias = 0, largest_weight = 0;
-  const auto bias = layer.bias.flat<float>();
-  for (int64_t j = 0; j < bias.size(); ++j) {
-    largest_bias = std::max<double>(largest_bias, std::fabs(bias(j)));
-  }
-  const auto weights = layer.weights.flat<float>();
-  for (int64_t i = 0; i < weights.size(); ++i) {
-    largest_weight = std::max<double>(largest_weight, std::fabs(weights(i)));
-  }
-  return largest_bias * 255 * 127 / (kMostBias * largest_weight);
-}
-
 // The float weights for each column of codes, in units of one code.
 std::vector<float> ColumnWeights(const FloatLayer& layer,
                                  const InputCodes& input) {
@@ -169,7 +151,9 @@ absl::Status StaticLayers::AddOutput(
   float max = std::max(kLeastOutputMax, choice.max.value_or(0));
   if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
   for (const FloatLayer* reader : readers) {
-    max = std::max(max, static_cast<float>(LeastInputRange(*reader)));
+    const double least = LeastInputRange(LargestMagnitude(reader->bias),
+                                         LargestMagnitude(reader->weights));
+    max = std::max(max, static_cast<float>(least));
   }
   InputCodes codes;
   REQUANT_ASSIGN_OR_RETURN(

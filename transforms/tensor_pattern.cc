@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -44,6 +46,18 @@ NodeOutput TensorSource(const GraphIndex& index, const NodeDef& node,
     source = next;
   }
   return source;
+}
+
+NodeDef* MakerOfValues(const GraphIndex& index, std::string_view tensor) {
+  static const auto* keepers = new absl::flat_hash_set<std::string>{
+      "ExpandDims", "Identity", "Reshape", "Squeeze"};
+  NodeDef* node = index.Find(ParseTensorName(tensor).node);
+  absl::flat_hash_set<const NodeDef*> seen;
+  while (node != nullptr && keepers->contains(node->op()) &&
+         seen.insert(node).second) {
+    node = index.Producer(*node, 0);
+  }
+  return node;
 }
 
 std::vector<int64_t> IntegersOf(const NodeDef& node) {

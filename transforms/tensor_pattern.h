@@ -35,6 +35,11 @@ struct NodeOutput {
 NodeOutput TensorSource(const GraphIndex& index,
                         const tensorflow::NodeDef& node, int input);
 
+// The node that makes the values of `tensor`, behind Identity and nodes that
+// only change the shape; nullptr when there is none in the graph.
+tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
+                                   std::string_view tensor);
+
 // The integers of a Const of type int32 or int64, in their order; empty for
 // anything else.
 std::vector<int64_t> IntegersOf(const tensorflow::NodeDef& node);
