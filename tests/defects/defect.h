@@ -36,7 +36,6 @@ inline constexpr char kLogMax[] = "log_max";
 inline constexpr char kFreezeMax[] = "freeze_max";
 inline constexpr char kFuse[] = "fuse";
 inline constexpr char kCalibrate[] = "calibrate";
-inline constexpr char kEmbeddings[] = "embeddings";
 }  // namespace stage
 
 struct Defect {
