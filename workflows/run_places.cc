@@ -66,8 +66,8 @@ void AddStage(const Plan& plan, int index, RunRecord* record) {
     if (stage.has_benchmark()) {
       added.mutable_benchmark()->mutable_work();
       for (const Input& graph : stage.benchmark().graph()) {
-        added.mutable_benchmark()->add_graph(
-            graph.has_stage() ? graph.stage() : graph.file());
+        added.mutable_benchmark()->add_graph(graph.has_stage() ? graph.stage()
+                                                               : graph.file());
       }
     } else {
       added.mutable_work();

@@ -330,8 +330,8 @@ absl::StatusOr<PreparedTask> Runner::Prepare(
     return HasResult(task) ? &tasks_[task].finished : nullptr;
   };
   REQUANT_ASSIGN_OR_RETURN(
-      prepared.inputs, ResolveInputs(plan_, TaskAt(i), finished,
-                                     options_.run_folder, store_));
+      prepared.inputs,
+      ResolveInputs(plan_, TaskAt(i), finished, options_.run_folder, store_));
   REQUANT_ASSIGN_OR_RETURN(
       prepared.parts,
       TaskKeyParts(plan_, TaskAt(i), prepared.inputs, machine_,
@@ -366,8 +366,8 @@ absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared) {
     paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
   }
   work.output_paths = paths.outputs;
-  REQUANT_ASSIGN_OR_RETURN(
-      work.commands, TaskCommands(plan_, task, paths, prepared.settings));
+  REQUANT_ASSIGN_OR_RETURN(work.commands,
+                           TaskCommands(plan_, task, paths, prepared.settings));
   TaskWatch watch;
   watch.stop = &stop_;
   watch.on_progress = [&](const ProgressReport& report) {
@@ -542,8 +542,7 @@ bool Runner::MayStart(int i) const {
     cores_are_taken = cores_are_taken || UsesAllCores(plan_, TaskAt(other));
   }
   if (running == 0) return true;
-  return running < jobs_ && !cores_are_taken &&
-         !UsesAllCores(plan_, TaskAt(i));
+  return running < jobs_ && !cores_are_taken && !UsesAllCores(plan_, TaskAt(i));
 }
 
 void Runner::Start(int i) {
@@ -571,8 +570,8 @@ void Runner::WorkInThread(int i) {
 void Runner::DoTheRest() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (int i = 0; i < Count(); ++i) {
-    failed_ = failed_ || (tasks_[i].state == State::kFailed &&
-                          !options_.keep_going);
+    failed_ =
+        failed_ || (tasks_[i].state == State::kFailed && !options_.keep_going);
   }
   int running = 0;
   while (true) {

@@ -61,9 +61,9 @@ struct RunResult {
 };
 
 // Runs the plan to its end, be it good or bad. `record` is StartRecord's
-// (run_places.h) with what the caller adds. An error is one that kept it from starting, such as an
-// input file that is gone or too small a disk. Observers may be called from
-// other threads, one call at a time.
+// (run_places.h) with what the caller adds. An error is one that kept it from
+// starting, such as an input file that is gone or too small a disk. Observers
+// may be called from other threads, one call at a time.
 absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
                                   const RunOptions& options, RunRecord record,
                                   StageStore* store,
