@@ -34,18 +34,20 @@ constexpr double kSecondsBetweenSamples = kRateWindow / 20;
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
-int TerminalColumns() {
-  int columns = 0;
-  const char* variable = std::getenv("COLUMNS");
-  if (variable != nullptr && absl::SimpleAtoi(variable, &columns) &&
-      columns > 0) {
-    return columns;
+// The environment's number, if it has one, or else the terminal's own.
+int TerminalSize(const char* name, unsigned short winsize::*side,
+                 int otherwise) {
+  int number = 0;
+  const char* variable = std::getenv(name);
+  if (variable != nullptr && absl::SimpleAtoi(variable, &number) &&
+      number > 0) {
+    return number;
   }
   struct winsize size = {};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.*side > 0) {
+    return size.*side;
   }
-  return 80;
+  return otherwise;
 }
 
 bool StartsCharacter(char byte) {
@@ -123,7 +125,10 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   environment.time_of_day = [] {
     return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
   };
-  environment.columns = TerminalColumns;
+  environment.columns = [] {
+    return TerminalSize("COLUMNS", &winsize::ws_col, 80);
+  };
+  environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
   environment.write = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);

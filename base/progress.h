@@ -43,11 +43,13 @@ struct ProgressEnvironment {
   std::function<std::string()> time_of_day;
   // The terminal's width at this moment.
   std::function<int()> columns;
+  // Its height, likewise.
+  std::function<int()> rows;
   std::function<void(std::string_view text)> write;
 
   // stderr and the clocks of the machine. A terminal that cannot rewrite a line
-  // (TERM is "dumb") is none. The width is that of the variable COLUMNS, if it
-  // has one, or else the terminal's own.
+  // (TERM is "dumb") is none. Width and height are those of the variables
+  // COLUMNS and LINES, if they have one, or else the terminal's own.
   static ProgressEnvironment Stderr();
 };
 
