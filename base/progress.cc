@@ -27,9 +27,6 @@ namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kSecondsBetweenLines = 10;
-// Rates are taken over this long, in steps of a twentieth of it.
-constexpr double kRateWindow = 10;
-constexpr double kSecondsBetweenSamples = kRateWindow / 20;
 
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
@@ -161,7 +158,7 @@ Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
       environment_(std::move(environment)),
       start_(environment_.now()),
       total_(options_.total),
-      samples_({{start_, 0}}),
+      rate_(start_),
       last_shown_(start_) {}
 
 Progress::~Progress() {
@@ -174,7 +171,7 @@ void Progress::Update(int64_t done, std::string_view note) {
   if (finished_) return;
   const double now = environment_.now();
   done_ = done;
-  TakeSample(now);
+  rate_.Add(now, done_);
   const double pause =
       environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
   if (now - last_shown_ < pause) return;
@@ -213,23 +210,6 @@ void Progress::Finish() {
       ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
 }
 
-void Progress::TakeSample(double now) {
-  if (now - samples_.back().time < kSecondsBetweenSamples) return;
-  samples_.push_back({now, done_});
-  // Two must stay: a rate needs them, however far apart they are.
-  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
-    samples_.pop_front();
-  }
-}
-
-double Progress::Rate(double now) const {
-  const Sample& oldest = samples_.front();
-  const double seconds = now - oldest.time;
-  if (seconds <= 0) return 0;
-  return static_cast<double>(std::max<int64_t>(0, done_ - oldest.done)) /
-         seconds;
-}
-
 std::string Progress::CountText() const {
   if (total_ <= 0) {
     return absl::StrCat(HumanCount(done_), " ", options_.unit);
@@ -244,7 +224,7 @@ double Progress::Share() const {
 }
 
 std::vector<std::string> Progress::Figures(double now) const {
-  const double rate = Rate(now);
+  const double rate = rate_.Rate(now, done_);
   std::vector<std::string> figures = {CountText(),
                                       absl::StrCat(HumanRate(rate), "/s")};
   const int64_t left = total_ - done_;

@@ -16,12 +16,13 @@
 // every ten seconds, so that work done sooner says nothing at all.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/rate_window.h"
 
 namespace requant {
 
@@ -79,14 +80,6 @@ class Progress {
   void Finish();
 
  private:
-  struct Sample {
-    double time = 0;
-    int64_t done = 0;
-  };
-
-  void TakeSample(double now);
-  // Units per second over the last ten seconds or so.
-  double Rate(double now) const;
   std::string TerminalLine(double now) const;
   std::string PlainLine(double now) const;
   // "312k/s", "0:03 left" and the note, as far as they are known.
@@ -104,7 +97,7 @@ class Progress {
   int64_t total_;
   int64_t done_ = 0;
   std::string note_;
-  std::deque<Sample> samples_;
+  RateWindow rate_;
   double last_shown_;
   bool line_is_shown_ = false;
   bool said_anything_ = false;
