@@ -25,33 +25,34 @@
 
   // --- Numbers as text ------------------------------------------------------
   const minus = (text) => text.replace('-', '−');
-  const fixed = (digits) => (value) => minus(value.toFixed(digits));
-  const signed = (digits) => (value) => (value > 0 ? '+' : '') + minus(value.toFixed(digits));
+  const fixed = (decimals) => (value) => minus(value.toFixed(decimals));
+  const signed = (decimals) => (value) => (value > 0 ? '+' : '') + minus(value.toFixed(decimals));
   const count = (value) => value.toLocaleString('en-US');
-  const significant = (value) => {
+  const digits = (n) => (value) => {
     if (value === 0) return '0';
     const size = Math.abs(value);
-    return minus(size >= 1e-5 && size < 1e6 ? String(Number(value.toPrecision(3))) : value.toExponential(2));
+    return minus(size >= 1e-5 && size < 1e6 ? String(Number(value.toPrecision(n))) : value.toExponential(n - 1));
   };
+  const significant = digits(3);
   // As many decimals as it takes not to call a smaller share 100 %.
-  function percent(digits) {
+  function percent(least) {
     return (share) => {
-      let decimals = digits;
+      let decimals = least;
       while (share < 1 && 1 - share <= .005 * Math.pow(.1, decimals) && decimals < 12) ++decimals;
-      return minus((100 * share).toFixed(decimals)) + ' %';
+      return minus((100 * share).toFixed(decimals)) + '\u00a0%';
     };
   }
   function bytes(value) {
     for (const [unit, size] of [['GB', 1e9], ['MB', 1e6], ['kB', 1e3]]) {
-      if (value >= size) return (value / size).toPrecision(3) + ' ' + unit;
+      if (value >= size) return (value / size).toPrecision(3) + '\u00a0' + unit;
     }
     return value + ' B';
   }
   function seconds(value) {
-    if (value < 60) return value.toFixed(value < 10 ? 2 : 1) + ' s';
+    if (value < 60) return value.toFixed(value < 10 ? 2 : 1) + '\u00a0s';
     const whole = Math.round(value);
     const clock = [Math.floor(whole / 60) % 60, whole % 60].map((n) => String(n).padStart(2, '0'));
-    return whole < 3600 ? Number(clock[0]) + ' min ' + clock[1] + ' s' : Math.floor(whole / 3600) + ' h ' + clock[0] + ' min';
+    return whole < 3600 ? Number(clock[0]) + ' min ' + clock[1] + '\u00a0s' : Math.floor(whole / 3600) + ' h ' + clock[0] + ' min';
   }
   const rate = (value) => count(Number(value.toPrecision(4))) + '/s';
   const times = (value) => value.toFixed(2) + '×';
@@ -148,6 +149,7 @@
     Chart.defaults.borderColor = color('grid');
     Chart.defaults.animation = false;
     Chart.defaults.maintainAspectRatio = false;
+    Object.assign(Chart.defaults.plugins.legend.labels, {usePointStyle: true, pointStyle: 'rectRounded', boxWidth: 10, boxHeight: 10, padding: 14});
     Chart.defaults.font.family = getComputedStyle(document.body).fontFamily;
     for (const entry of plots) {
       if (entry.chart) entry.chart.destroy();
@@ -165,7 +167,7 @@
   });
 
   // Points with their 95 % intervals behind them, over the stages that have both.
-  function intervalPlot(title, note, key, factor, text, limit) {
+  function intervalPlot(title, note, key, factor, text, {span, limit, least, most}) {
     const interval = key.replace(/_points$/, '') + '_interval_95';
     const stages = run.stages.filter((stage) => stage.figures[key] !== null);
     if (!stages.length) return null;
@@ -173,16 +175,18 @@
     const ends = stages.map((stage) => stage.figures[interval] ? stage.figures[interval].map((end) => factor * end) : null);
     const all = [...values, ...ends.filter(Boolean).flat()];
     const low = Math.min(...all), high = Math.max(...all);
-    const extent = Math.max(high - low, Math.abs(high) * 1e-6, 1e-9);
+    const extent = Math.max(high - low, span);
     // A limit that is far away would press the data flat.
     const near = limit !== undefined && limit >= low - 3 * extent && limit <= high + 3 * extent;
+    const room = near ? Math.max(high, limit) - Math.min(low, limit) : extent;
+    const clamp = (end) => Math.max(least === undefined ? -Infinity : least, Math.min(most === undefined ? Infinity : most, end));
     const caption = limit === undefined || near ? note : `${note} The limit, ${text(limit)}, is outside of the picture.`;
     const config = () => ({
       data: {
         labels: stages.map((stage) => stage.name),
         datasets: [
-          {type: 'line', label: title, data: values, showLine: false, pointRadius: 5, pointHoverRadius: 7,
-            pointBackgroundColor: color('series-1'), pointBorderColor: color('card'), pointBorderWidth: 1.5},
+          {type: 'line', label: title, data: values, showLine: false, clip: 8, pointRadius: 5, pointHoverRadius: 7,
+            pointBackgroundColor: stages.map((stage) => color({fail: 'bad', inconclusive: 'doubt'}[stage.figures.verdict] || 'series-1')), pointBorderColor: color('card'), pointBorderWidth: 1.5},
           {type: 'bar', label: '95 % interval', data: ends, barThickness: 12, borderRadius: 6, borderSkipped: false,
             backgroundColor: color('band')},
         ],
@@ -191,8 +195,9 @@
         scales: {
           x: nameAxis(),
           y: valueAxis('', text, {
-            beginAtZero: false, grace: '12%',
-            suggestedMin: near ? Math.min(limit, low) : undefined, suggestedMax: near ? Math.max(limit, high) : undefined,
+            beginAtZero: false,
+            suggestedMin: clamp(Math.min(low, near ? limit : low) - .12 * room),
+            suggestedMax: clamp(Math.max(high, near ? limit : high) + .12 * room),
           }),
         },
         plugins: {
@@ -235,13 +240,13 @@
       const kind = columns[i][1];
       if (i === 0) return el('th', {scope: 'row', title: cell.textContent || cell}, cell);
       const {content, ...more} = cell !== null && typeof cell === 'object' && !(cell instanceof Node) ? cell : {content: cell};
-      return el('td', {class: kind, ...more}, ...[].concat(content === null ? '–' : content));
+      return el('td', {class: kind, ...more}, content === null ? '–' : content);
     })));
     return el('div', {class: 'scroll' + (options.tall ? ' tall' : ''), tabindex: 0, role: 'region', 'aria-labelledby': id},
       el('table', {id: options.id}, el('caption', {id}, caption), el('thead', {}, head), el('tbody', {}, body)));
   }
 
-  const figure = (key, ...content) => ({content, 'data-figure': key});
+  const figure = (key, ...content) => ({content: content.filter(Boolean), 'data-figure': key});
   const sub = (text) => el('span', {class: 'sub'}, text);
   const subRange = (ends, text) => ends ? sub(range(ends, text)) : null;
 
@@ -249,40 +254,40 @@
     const f = stage.figures;
     const [kind, word] = STATES[f.state];
     const message = [...tasksOf(stage)].map(([, task]) => task.message).find(Boolean) || stage.left_out_because;
-    const old = f.state === 'cached' && f.work_seconds > 0 ? sub('was ' + seconds(f.work_seconds)) : null;
+    const old = f.state === 'cached' && f.work_seconds > 0 ? sub('took ' + seconds(f.work_seconds)) : null;
     return {
       'data-stage': stage.name,
       cells: [
         el('span', {}, stage.name, sub(stage.summary || stage.kind)),
+        {content: verdictBadge(f.verdict), 'data-figure': 'verdict'},
         {content: badge(kind, word), title: message},
         figure('seconds', num(f.seconds, seconds), old),
-        figure('accuracy', num(f.accuracy, percent(3)), subRange(f.accuracy_interval_95, percent(2))),
+        figure('accuracy', num(f.accuracy, percent(3))),
         figure('difference_points', num(f.difference_points, signed(3)), subRange(f.difference_interval_95, signed(3))),
-        figure('agreement', num(f.agreement, percent(3)), subRange(f.agreement_interval_95, percent(2))),
+        figure('agreement', num(f.agreement, percent(2))),
         figure('mean_output_change', num(f.mean_output_change, significant),
-          f.max_output_change === null ? null : sub('max ' + significant(f.max_output_change))),
+          f.max_output_change ? sub('max ' + significant(f.max_output_change)) : null),
         figure('records_per_second', num(f.records_per_second, rate)),
         figure('nodes', num(f.nodes, count)),
         figure('bytes', num(f.bytes, bytes)),
-        figure('verdict', verdictBadge(f.verdict)),
       ],
     };
   }
 
   function stagesSection() {
-    return section('stages', 'Stages', 'In the order of the workflow file. Numbers below others are 95 % intervals; differences are paired, against the stage’s baseline.',
+    return section('stages', 'Stages', 'Stages', 'In the order of the workflow file. Differences are paired, in percentage points, against the stage’s baseline, with their 95 % intervals below.',
       table('Every stage, with what its verification found', [
-        ['Stage', 'left'], ['State', 'left'], ['Time'], ['Accuracy'], ['Difference, points'], ['Agreement'],
-        ['Mean output change'], ['Records while verified'], ['Nodes'], ['Size'], ['Verdict', 'left'],
+        ['Stage', 'left'], ['Verdict', 'left'], ['State', 'left'], ['Time'], ['Accuracy'], ['Difference'], ['Agreement'],
+        ['Output change'], ['Records'], ['Nodes'], ['Size'],
       ], run.stages.map(stageRow), {id: 'stage-table'}));
   }
 
   // --- Sections -------------------------------------------------------------
   const sections = [];
-  function section(id, title, intro, ...content) {
+  function section(id, word, title, intro, ...content) {
     const kept = content.flat().filter(Boolean);
     if (!kept.length) return null;
-    sections.push([id, title]);
+    sections.push([id, word]);
     return el('section', {class: 'card long', id, 'aria-labelledby': id + '-title'},
       el('h2', {id: id + '-title'}, title), intro ? el('p', {class: 'quiet small'}, intro) : null, kept);
   }
@@ -385,15 +390,16 @@
   function qualitySection() {
     const drop = limitOf('max_accuracy_drop'), agreement = limitOf('min_agreement');
     const charts = [
-      intervalPlot('Accuracy', 'Of each stage alone, with its 95 % interval.', 'accuracy', 100, (v) => percent(2)(v / 100)),
+      intervalPlot('Accuracy', 'Of each stage alone, with its 95 % interval.', 'accuracy', 100,
+        (v) => minus(v.toFixed(2)) + '\u00a0%', {span: .1, least: 0, most: 100}),
       intervalPlot('Accuracy against the baseline', 'Paired difference in points, with its 95 % interval.', 'difference_points', 1,
-        (v) => signed(3)(Number(v.toFixed(3))), drop === undefined ? undefined : -drop),
+        signed(3), {span: .02, limit: drop === undefined ? undefined : -drop}),
       intervalPlot('Agreement', 'Records with the same prediction as the baseline’s.', 'agreement', 100,
-        (v) => minus(v.toFixed(2)) + ' %', agreement === undefined ? undefined : 100 * agreement),
+        (v) => minus(v.toFixed(2)) + '\u00a0%', {span: .1, limit: agreement === undefined ? undefined : 100 * agreement, least: 0, most: 100}),
       intervalPlot('Mean output change', 'Of the probability, against the baseline.', 'mean_output_change', 1, significant,
-        limitOf('max_mean_output_change')),
+        {span: .001, limit: limitOf('max_mean_output_change'), least: 0}),
     ].filter(Boolean);
-    return section('quality', 'Accuracy, stage by stage', 'Each point is a verified graph; the band behind it is the 95 % interval.',
+    return section('quality', 'Accuracy', 'Accuracy, stage by stage', 'Each point is a verified graph; the band behind it is the 95 % interval.',
       charts.length ? el('div', {class: 'grid'}, charts) : null);
   }
 
@@ -424,7 +430,7 @@
         [{label: 'size', value: (stage) => stage.figures.bytes, color: 'series-3'}], '', bytes),
       barPlot('Nodes', null, sized, [{label: 'nodes', value: (stage) => stage.figures.nodes, color: 'series-2'}], '', count),
     ].filter(Boolean);
-    return section('speed', 'Speed and size', null, charts.length ? el('div', {class: 'grid'}, charts) : null,
+    return section('speed', 'Speed and size', 'Speed and size', null, charts.length ? el('div', {class: 'grid'}, charts) : null,
       run.stages.filter((stage) => stage.benchmark && stage.benchmark.graphs.length)
         .map((stage) => el('div', {class: 'space'}, benchmarkTable(stage))));
   }
@@ -475,20 +481,19 @@
   }
 
   function layerTable(stage, layers) {
-    return table(`Layers of ${quote(stage.name)}, worst first, on ${count(layers[0].records)} records`, [
+    return table(`Layers of ${quote(stage.name)}, worst first, on ${count(layers[0].records)} records` + (prefix ? `; names start with ${prefix}` : ''), [
       ['Layer', 'left'], ['Signal to noise'], ['Error, steps'], ['Largest error'], ['Observed'], ['Calibrated'], ['Clipped'],
-      ['Worst channel'], ['Its shift, steps'],
+      ['Worst channel, steps'],
     ], layers.map((layer) => ({
       'data-layer': layer.name,
       cells: [
-        el('span', {}, layer.name, sub(layer.quantized ? 'eight bits' : 'float')),
+        el('span', {title: layer.name}, layer.name.slice(prefix.length), sub(layer.quantized ? 'eight bits' : 'float')),
         {content: layer.signal_to_noise_db === null ? (layer.rms_error === 0 ? 'exact' : '–') : num(layer.signal_to_noise_db, decibels), 'data-figure': 'signal_to_noise_db'},
         layer.step > 0 ? num(layer.rms_error / layer.step, fixed(2)) : null,
         num(layer.max_error, significant),
         range(layer.observed, significant), layer.range ? range(layer.range, significant) : null,
         figure('clipped_share', num(layer.clipped_share, percent(3))),
-        count(layer.worst_channel),
-        layer.step > 0 ? num(layer.worst_channel_shift / layer.step, signed(2)) : null,
+        layer.step > 0 ? {content: [num(layer.worst_channel_shift / layer.step, signed(2)), sub('channel ' + count(layer.worst_channel))]} : null,
       ],
     })), {tall: layers.length > 12});
   }
@@ -537,7 +542,7 @@
       draw();
     });
     show(chosen);
-    return section('layers', 'Which layer lost what', 'Every layer of the float baseline against the same layer here.',
+    return section('layers', 'Layers', 'Which layer lost what', 'Every layer of the float baseline against the same layer here.',
       el('div', {class: 'controls'}, el('label', {for: 'layer-stage'}, 'Stage'), select), content,
       loss ? el('div', {class: 'space'}, loss) : null);
   }
@@ -568,7 +573,7 @@
       return made;
     };
     const busy = tasks.reduce((sum, {task}) => sum + task.seconds, 0);
-    return section('time', 'Time line', `${noun(tasks.length, 'task')} in ${seconds(run.seconds)}, of which ${seconds(busy)} in tasks.`,
+    return section('time', 'Time line', 'Time line', `${noun(tasks.length, 'task')} in ${seconds(run.seconds)}, of which ${seconds(busy)} in tasks.`,
       plot('When each task ran', null, 'the table below', config, 80 + 21 * tasks.length),
       el('details', {class: 'space'}, el('summary', {}, 'As a table'), table('Tasks in the order of time', [
         ['Task', 'left'], ['State', 'left'], ['Start'], ['Time'], ['When it was done'],
@@ -606,14 +611,14 @@
           ? [op, num(a, count), num(b, count), difference ? el('span', {class: difference > 0 ? 'more-less' : 'fewer'}, num(difference, signed(0))) : '']
           : [op, num(b, count)]})), {tall: rows.length > 14}));
     });
-    return section('operations', 'Operations before and after', 'How many nodes of each type a stage found, and how many it left.', blocks);
+    return section('operations', 'Operations', 'Operations before and after', 'How many nodes of each type a stage found, and how many it left.', blocks);
   }
 
   // --- Gates ----------------------------------------------------------------
   function gatesSection() {
     if (!gates.length) return null;
-    const text = (value) => significant(value);
-    return section('gates', 'Gates', 'A gate passes when the whole 95 % interval is inside its limit, fails when all of it is beyond, and is not certain otherwise.',
+    const text = digits(4);
+    return section('gates', 'Gates', 'Gates', 'A gate passes when the whole 95 % interval is inside its limit, fails when all of it is beyond, and is not certain otherwise.',
       table('Every limit that was judged', [
         ['Stage', 'left'], ['Gate', 'left'], ['Verdict', 'left'], ['Found'], ['95 % interval'], ['Limit'], ['In words', 'wrap'],
       ], gates.map(({stage, gate}) => ({
@@ -649,7 +654,7 @@
     for (const stage of run.stages) {
       for (const [kind, task] of tasksOf(stage)) add(stage.name + (kind === 'verify' ? '/verify' : ''), task);
     }
-    return section('reproduce', 'To do it again', 'The whole run is one command:',
+    return section('reproduce', 'Commands', 'To do it again', 'The whole run is one command:',
       copyable(run.command, 'The command of the run'),
       lines.length ? el('p', {class: 'quiet small space'}, 'Stage by stage, for a shell in the run’s folder, it is:') : null,
       lines.length ? copyable(lines.join('\n').trimEnd() + '\n', 'The commands of every stage') : null);
@@ -660,7 +665,7 @@
     const facts = [['Requant', tool.version], ['TensorFlow', tool.tensorflow], ['CPU', tool.cpu], ['Cores', tool.cores ? String(tool.cores) : ''],
       ['CPU features', tool.cpu_features.join(', ')], ['Target “host”', tool.target], ['System', tool.system], ['Workflow file', run.file],
       ['About', run.summary]].filter(([, value]) => value);
-    return section('environment', 'Where and with what', null,
+    return section('environment', 'Environment', 'Where and with what', null,
       el('dl', {class: 'facts'}, facts.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])),
       run.variables.length ? table('Variables of the workflow', [['Name', 'left'], ['Value', 'left'], ['From', 'left']],
         run.variables.map(({name, value, from}) => ({cells: [name, value, from]}))) : null,

@@ -498,7 +498,7 @@ void AddBenchmark(Clock* clock, RunRecord* record) {
     for (int i = 0; i < 9; ++i) {
       RoundMeasurement* round = entry->add_round();
       const double wobble =
-          1 + 0.004 * ((i * 7 + result->entry_size()) % 9 - 4);
+          1 + 0.004 * ((i * (6 + result->entry_size()) % 9) - 4);
       round->set_records(40960);
       round->set_batches(80);
       round->set_records_per_second(speed * wobble);
