@@ -16,11 +16,11 @@ namespace requant {
 namespace {
 
 std::string EscapedHtml(std::string_view text) {
-  return absl::StrReplaceAll(text, {{"&", "&amp;"},
-                                    {"<", "&lt;"},
-                                    {">", "&gt;"},
-                                    {"\"", "&quot;"},
-                                    {"'", "&#39;"}});
+  return absl::StrReplaceAll(ValidUtf8(text), {{"&", "&amp;"},
+                                               {"<", "&lt;"},
+                                               {">", "&gt;"},
+                                               {"\"", "&quot;"},
+                                               {"'", "&#39;"}});
 }
 
 // JSON that may stand in a script element: nothing in it can end the element or

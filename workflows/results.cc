@@ -274,32 +274,6 @@ std::string BenchmarkJson(const BenchmarkRecord& benchmark) {
                      {"graphs", JsonArray(graphs)}});
 }
 
-std::string FiguresJson(const StageFigures& figures) {
-  return JsonObject({
-      {"state", Json(figures.state)},
-      {"seconds", Json(figures.seconds)},
-      {"work_seconds", Json(figures.work_seconds)},
-      {"nodes", OrNull(figures.nodes)},
-      {"bytes", OrNull(figures.bytes)},
-      {"accuracy", OrNull(figures.accuracy)},
-      {"accuracy_interval_95", OrNull(figures.accuracy_interval)},
-      {"difference_points", OrNull(figures.difference)},
-      {"difference_interval_95", OrNull(figures.difference_interval)},
-      {"agreement", OrNull(figures.agreement)},
-      {"agreement_interval_95", OrNull(figures.agreement_interval)},
-      {"mean_output_change", OrNull(figures.mean_change)},
-      {"mean_output_change_interval_95", OrNull(figures.mean_change_interval)},
-      {"max_output_change", OrNull(figures.max_change)},
-      {"records_per_second", OrNull(figures.records_per_second)},
-      {"benchmark_records_per_second",
-       figures.benchmark ? Json(figures.benchmark->records_per_second)
-                         : "null"},
-      {"benchmark_speed",
-       figures.benchmark ? Json(figures.benchmark->speed) : "null"},
-      {"verdict", TextOrNull(VerdictName(figures.verdict))},
-  });
-}
-
 std::string StageJson(const StageRecord& stage, const StageFigures& figures) {
   return JsonObject({
       {"name", Json(stage.name())},
@@ -328,22 +302,6 @@ std::string SummaryJson(const RunRecord& record, const RunSummary& summary) {
       {"speed_is_benchmarked", Json(summary.speed_is_benchmarked)},
       {"size_ratio", OrNull(summary.size_ratio)},
   });
-}
-
-std::string ToolJson(const ToolRecord& tool) {
-  return JsonObject({{"version", Json(tool.version())},
-                     {"tensorflow", Json(tool.tensorflow())},
-                     {"cpu", Json(tool.cpu())},
-                     {"cpu_features", Texts(tool.cpu_feature())},
-                     {"cores", Json(int64_t{tool.cores()})},
-                     {"target", Json(tool.target())},
-                     {"system", Json(tool.system())}});
-}
-
-std::string VariableJson(const SettingRecord& variable) {
-  return JsonObject({{"name", Json(variable.name())},
-                     {"value", Json(variable.value())},
-                     {"from", Json(variable.from())}});
 }
 
 // A field of a CSV line.
@@ -428,6 +386,48 @@ void AppendLine(const Members& columns, bool names, std::string* csv) {
 }
 
 }  // namespace
+
+std::string FiguresJson(const StageFigures& figures) {
+  return JsonObject({
+      {"state", Json(figures.state)},
+      {"seconds", Json(figures.seconds)},
+      {"work_seconds", Json(figures.work_seconds)},
+      {"nodes", OrNull(figures.nodes)},
+      {"bytes", OrNull(figures.bytes)},
+      {"accuracy", OrNull(figures.accuracy)},
+      {"accuracy_interval_95", OrNull(figures.accuracy_interval)},
+      {"difference_points", OrNull(figures.difference)},
+      {"difference_interval_95", OrNull(figures.difference_interval)},
+      {"agreement", OrNull(figures.agreement)},
+      {"agreement_interval_95", OrNull(figures.agreement_interval)},
+      {"mean_output_change", OrNull(figures.mean_change)},
+      {"mean_output_change_interval_95", OrNull(figures.mean_change_interval)},
+      {"max_output_change", OrNull(figures.max_change)},
+      {"records_per_second", OrNull(figures.records_per_second)},
+      {"benchmark_records_per_second",
+       figures.benchmark ? Json(figures.benchmark->records_per_second)
+                         : "null"},
+      {"benchmark_speed",
+       figures.benchmark ? Json(figures.benchmark->speed) : "null"},
+      {"verdict", TextOrNull(VerdictName(figures.verdict))},
+  });
+}
+
+std::string ToolJson(const ToolRecord& tool) {
+  return JsonObject({{"version", Json(tool.version())},
+                     {"tensorflow", Json(tool.tensorflow())},
+                     {"cpu", Json(tool.cpu())},
+                     {"cpu_features", Texts(tool.cpu_feature())},
+                     {"cores", Json(int64_t{tool.cores()})},
+                     {"target", Json(tool.target())},
+                     {"system", Json(tool.system())}});
+}
+
+std::string VariableJson(const SettingRecord& variable) {
+  return JsonObject({{"name", Json(variable.name())},
+                     {"value", Json(variable.value())},
+                     {"from", Json(variable.from())}});
+}
 
 std::string ResultsJson(const RunRecord& record) {
   const std::vector<StageFigures> figures = FiguresOfStages(record);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "workflows/run_record.pb.h"
+#include "workflows/stage_figures.h"
 
 namespace requant {
 
@@ -17,6 +18,11 @@ std::string ResultsJson(const RunRecord& record);
 // A line per stage, in the order of the file, under a line of column names;
 // what is not known is empty. Quoted as RFC 4180 has it, lines end in "\r\n".
 std::string ResultsCsv(const RunRecord& record);
+
+// Parts of it that manifests have too.
+std::string FiguresJson(const StageFigures& figures);
+std::string ToolJson(const ToolRecord& tool);
+std::string VariableJson(const SettingRecord& variable);
 
 }  // namespace requant
 
