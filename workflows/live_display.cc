@@ -209,6 +209,13 @@ void LiveDisplay::Draw(std::vector<StyledLine> above) {
   int room = std::max(0, environment_.rows() - 1);
   const bool has_footer = room >= 2;
   room -= has_footer;
+  const int needed =
+      static_cast<int>(rows_.size()) + (layout.Header().empty() ? 0 : 1);
+  if (needed > room) {
+    // What is finished is of more interest than all that waits.
+    room =
+        std::min(room, std::max(static_cast<int>(running_.size()), room / 2));
+  }
   for (StyledLine& line : TakeLinesThatGo(layout, room)) {
     above.push_back(std::move(line));
   }

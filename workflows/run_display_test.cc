@@ -239,8 +239,6 @@ TEST_F(RunDisplayTest, LetsFinishedStagesScrollUpWhereRowsAreFew) {
             "✓ stage3    1.0 s\n"
             "· stage4\n"
             "▸ stage5      0 s  working\n"
-            "· stage6\n"
-            "· stage7\n"
             "  4 of 8 done, 1 running, 3 waiting, 0:\n");
 }
 
@@ -252,7 +250,6 @@ TEST_F(RunDisplayTest, ShowsWhatRunsFirstWhereRowsAreFew) {
   Start(6, false);
   EXPECT_EQ(terminal_->Text(),
             "  stage      time   accuracy  agreement   change  verdict\n"
-            "· stage0\n"
             "▸ stage6      0 s  working\n"
             "  0 of 8 done, 1 running, 7 waiting, 0:01\n");
 }
