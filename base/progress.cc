@@ -32,25 +32,24 @@ namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kSecondsBetweenLines = 10;
-// Rates are taken over this long, in steps of a twentieth of it.
-constexpr double kRateWindow = 10;
-constexpr double kSecondsBetweenSamples = kRateWindow / 20;
 
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
-int TerminalColumns() {
-  int columns = 0;
-  const char* variable = std::getenv("COLUMNS");
-  if (variable != nullptr && absl::SimpleAtoi(variable, &columns) &&
-      columns > 0) {
-    return columns;
+// The environment's number, if it has one, or else the terminal's own.
+int TerminalSize(const char* name, unsigned short winsize::*side,
+                 int otherwise) {
+  int number = 0;
+  const char* variable = std::getenv(name);
+  if (variable != nullptr && absl::SimpleAtoi(variable, &number) &&
+      number > 0) {
+    return number;
   }
   struct winsize size = {};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.*side > 0) {
+    return size.*side;
   }
-  return 80;
+  return otherwise;
 }
 
 bool StartsCharacter(char byte) {
@@ -154,6 +153,10 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
       WriteWhole(report_fd, text);
     };
   }
+  environment.columns = [] {
+    return TerminalSize("COLUMNS", &winsize::ws_col, 80);
+  };
+  environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
   environment.write = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
@@ -207,7 +210,7 @@ Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
       environment_(std::move(environment)),
       start_(environment_.now()),
       total_(options_.total),
-      samples_({{start_, 0}}),
+      rate_(start_),
       last_shown_(start_) {}
 
 Progress::~Progress() {
@@ -225,6 +228,9 @@ void Progress::Update(int64_t done, std::string_view note) {
                            ? kSecondsBetweenDraws
                            : kSecondsBetweenLines;
   if (environment_.report) note_ = OneLine(note);
+  rate_.Add(now, done_);
+  const double pause =
+      environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
   if (now - last_shown_ < pause) return;
   last_shown_ = now;
   note_ = OneLine(note);
@@ -265,23 +271,6 @@ void Progress::Finish() {
       ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
 }
 
-void Progress::TakeSample(double now) {
-  if (now - samples_.back().time < kSecondsBetweenSamples) return;
-  samples_.push_back({now, done_});
-  // Two must stay: a rate needs them, however far apart they are.
-  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
-    samples_.pop_front();
-  }
-}
-
-double Progress::Rate(double now) const {
-  const Sample& oldest = samples_.front();
-  const double seconds = now - oldest.time;
-  if (seconds <= 0) return 0;
-  return static_cast<double>(std::max<int64_t>(0, done_ - oldest.done)) /
-         seconds;
-}
-
 std::string Progress::CountText() const {
   if (total_ <= 0) {
     return absl::StrCat(HumanCount(done_), " ", options_.unit);
@@ -296,7 +285,7 @@ double Progress::Share() const {
 }
 
 std::vector<std::string> Progress::Figures(double now) const {
-  const double rate = Rate(now);
+  const double rate = rate_.Rate(now, done_);
   std::vector<std::string> figures = {CountText(),
                                       absl::StrCat(HumanRate(rate), "/s")};
   const int64_t left = total_ - done_;

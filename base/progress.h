@@ -19,13 +19,14 @@
 // is drawn then, and that descriptor gets lines of ProgressReport.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/rate_window.h"
 
 namespace requant {
 
@@ -47,13 +48,15 @@ struct ProgressEnvironment {
   std::function<std::string()> time_of_day;
   // The terminal's width at this moment.
   std::function<int()> columns;
+  // Its height, likewise.
+  std::function<int()> rows;
   std::function<void(std::string_view text)> write;
   // Takes lines of ProgressReport, in place of all that is shown; may be unset.
   std::function<void(std::string_view text)> report;
 
   // stderr and the clocks of the machine. A terminal that cannot rewrite a line
-  // (TERM is "dumb") is none. The width is that of the variable COLUMNS, if it
-  // has one, or else the terminal's own.
+  // (TERM is "dumb") is none. Width and height are those of the variables
+  // COLUMNS and LINES, if they have one, or else the terminal's own.
   static ProgressEnvironment Stderr();
 };
 
@@ -83,14 +86,6 @@ class Progress {
   void Finish();
 
  private:
-  struct Sample {
-    double time = 0;
-    int64_t done = 0;
-  };
-
-  void TakeSample(double now);
-  // Units per second over the last ten seconds or so.
-  double Rate(double now) const;
   std::string TerminalLine(double now) const;
   std::string PlainLine(double now) const;
   // "312k/s", "0:03 left" and the note, as far as they are known.
@@ -109,7 +104,7 @@ class Progress {
   int64_t total_;
   int64_t done_ = 0;
   std::string note_;
-  std::deque<Sample> samples_;
+  RateWindow rate_;
   double last_shown_;
   bool line_is_shown_ = false;
   bool said_anything_ = false;

@@ -1,0 +1,147 @@
+#include "workflows/run_figures.h"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/progress.h"
+#include "runtime/worker.pb.h"
+#include "workflows/run_record.pb.h"
+
+namespace requant {
+namespace {
+
+StageState StateOf(TaskRecord::State state) {
+  switch (state) {
+    case TaskRecord::RUNNING:
+      return StageState::kRunning;
+    case TaskRecord::DONE:
+      return StageState::kDone;
+    case TaskRecord::CACHED:
+      return StageState::kCached;
+    case TaskRecord::FAILED:
+      return StageState::kFailed;
+    case TaskRecord::GIVEN:
+      return StageState::kGiven;
+    case TaskRecord::INTERRUPTED:
+      return StageState::kInterrupted;
+    default:
+      return StageState::kWaiting;
+  }
+}
+
+// Neither all is well with it nor is it still to come.
+bool EndedBadly(const TaskRecord& task) {
+  return task.state() == TaskRecord::FAILED ||
+         task.state() == TaskRecord::INTERRUPTED;
+}
+
+}  // namespace
+
+std::string AccuracyText(double share) {
+  return absl::StrFormat("%.3f %%", 100 * share);
+}
+
+std::string PointsText(double points) {
+  const std::string text = absl::StrFormat("%+.3f", points);
+  return text == "-0.000" ? "+0.000" : text;
+}
+
+std::string AgreementText(double share) {
+  return absl::StrFormat("%.4f", share);
+}
+
+std::string ChangeText(double change) {
+  return absl::StrFormat("%.5f", change);
+}
+
+std::string SecondsText(double seconds) {
+  if (seconds >= 59.95) return HumanDuration(seconds);
+  return absl::StrFormat("%.*f s", seconds < 0.995 ? 2 : 1, seconds);
+}
+
+std::string SizeText(int64_t bytes) {
+  if (bytes < 1000) return absl::StrCat(bytes, " B");
+  const std::string count = HumanCount(bytes);
+  return absl::StrCat(count.substr(0, count.size() - 1), " ",
+                      count.substr(count.size() - 1), "B");
+}
+
+std::string CountText(int64_t number, std::string_view what) {
+  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+}
+
+StageState StateOf(const StageRecord& stage) {
+  if (!stage.left_out_because().empty()) return StageState::kLeftOut;
+  const TaskRecord& work = OwnWork(stage);
+  const StageState own = StateOf(work.state());
+  if (!stage.has_verification() || own == StageState::kRunning ||
+      EndedBadly(work)) {
+    return own;
+  }
+  const VerificationRecord& verification = stage.verification();
+  const StageState verified = StateOf(verification.work().state());
+  if (!IsOver(verified) || EndedBadly(verification.work())) return verified;
+  if (verification.verdict() == VerificationRecord::FAIL) {
+    return StageState::kGateFailed;
+  }
+  if (verification.verdict() == VerificationRecord::INCONCLUSIVE) {
+    return StageState::kInconclusive;
+  }
+  const bool worked = own == StageState::kDone;
+  return worked ? StageState::kDone : verified;
+}
+
+StageState StateOf(const BaselineRecord& baseline) {
+  return StateOf(baseline.work().state());
+}
+
+bool IsOver(StageState state) {
+  return state != StageState::kWaiting && state != StageState::kRunning;
+}
+
+const TaskRecord& OwnWork(const StageRecord& stage) {
+  const bool is_benchmark =
+      stage.has_benchmark() &&
+      stage.benchmark().work().state() != TaskRecord::NOT_RUN;
+  return is_benchmark ? stage.benchmark().work() : stage.work();
+}
+
+double SecondsOf(const StageRecord& stage) {
+  return OwnWork(stage).seconds() + stage.verification().work().seconds();
+}
+
+const TaskRecord& DecisiveTask(const StageRecord& stage) {
+  const TaskRecord& verification = stage.verification().work();
+  return EndedBadly(verification) ? verification : OwnWork(stage);
+}
+
+const OutputChangeMessage* OutputChangeOf(const EvaluateResult& result) {
+  const ComparisonMessage& comparison = result.comparison();
+  if (comparison.has_class_1_change()) return &comparison.class_1_change();
+  if (comparison.has_output_change()) return &comparison.output_change();
+  return nullptr;
+}
+
+double RecordsPerSecond(const EvaluateResult& result) {
+  const Timing& timing = result.timing();
+  if (timing.timed_seconds() <= 0) return 0;
+  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
+}
+
+std::string_view VerdictText(VerificationRecord::Verdict verdict) {
+  switch (verdict) {
+    case VerificationRecord::PASS:
+      return "PASS";
+    case VerificationRecord::INCONCLUSIVE:
+      return "INCONCLUSIVE";
+    case VerificationRecord::FAIL:
+      return "FAIL";
+    default:
+      return "";
+  }
+}
+
+}  // namespace requant
