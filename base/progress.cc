@@ -1,15 +1,18 @@
 #include "base/progress.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,8 +22,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/subprocess.h"
 
 namespace requant {
 namespace {
@@ -107,6 +112,25 @@ std::string WithUnit(double number) {
   return absl::StrFormat("%.*f%c", decimals, number, units.front());
 }
 
+// The descriptor that a parent reads progress from; -1: there is none.
+int ReportDescriptor() {
+  const char* variable = std::getenv(kProgressVariable);
+  int fd = -1;
+  if (variable == nullptr || !absl::SimpleAtoi(variable, &fd)) return -1;
+  return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
+void WriteWhole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.remove_prefix(n);
+  }
+}
+
+constexpr char kReportTag[] = "progress";
+
 }  // namespace
 
 ProgressEnvironment ProgressEnvironment::Stderr() {
@@ -122,6 +146,13 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   environment.time_of_day = [] {
     return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
   };
+  environment.columns = TerminalColumns;
+  const int report_fd = ReportDescriptor();
+  if (report_fd >= 0) {
+    environment.report = [report_fd](std::string_view text) {
+      WriteWhole(report_fd, text);
+    };
+  }
   environment.columns = [] {
     return TerminalSize("COLUMNS", &winsize::ws_col, 80);
   };
@@ -131,6 +162,27 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
     std::fflush(stderr);
   };
   return environment;
+}
+
+std::string FormatProgressReport(const ProgressReport& report) {
+  return absl::StrJoin({std::string(kReportTag), absl::StrCat(report.done),
+                        absl::StrCat(report.total), OneLine(report.what),
+                        OneLine(report.unit), OneLine(report.note)},
+                       "\t");
+}
+
+std::optional<ProgressReport> ParseProgressReport(std::string_view line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+  ProgressReport report;
+  if (fields.size() != 6 || fields[0] != kReportTag ||
+      !absl::SimpleAtoi(fields[1], &report.done) ||
+      !absl::SimpleAtoi(fields[2], &report.total)) {
+    return std::nullopt;
+  }
+  report.what = fields[3];
+  report.unit = fields[4];
+  report.note = fields[5];
+  return report;
 }
 
 std::string HumanCount(int64_t count) {
@@ -171,13 +223,20 @@ void Progress::Update(int64_t done, std::string_view note) {
   if (finished_) return;
   const double now = environment_.now();
   done_ = done;
+  TakeSample(now);
+  const double pause = environment_.is_terminal || environment_.report
+                           ? kSecondsBetweenDraws
+                           : kSecondsBetweenLines;
+  if (environment_.report) note_ = OneLine(note);
   rate_.Add(now, done_);
   const double pause =
       environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
   if (now - last_shown_ < pause) return;
   last_shown_ = now;
   note_ = OneLine(note);
-  if (environment_.is_terminal) {
+  if (environment_.report) {
+    Report();
+  } else if (environment_.is_terminal) {
     environment_.write(absl::StrCat("\r", TerminalLine(now), "\x1b[K"));
     line_is_shown_ = true;
   } else {
@@ -201,6 +260,8 @@ void Progress::Finish() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finished_) return;
   finished_ = true;
+  // However short the work was, the parent knows what was done.
+  if (environment_.report) Report();
   Erase();
   if (!said_anything_) return;
   const double seconds = environment_.now() - start_;
@@ -268,6 +329,13 @@ std::string Progress::PlainLine(double now) const {
   }
   return absl::StrCat(environment_.time_of_day(), " ", options_.what, ": ",
                       absl::StrJoin(figures, ", "), "\n");
+}
+
+void Progress::Report() {
+  environment_.report(
+      absl::StrCat(FormatProgressReport(
+                       {done_, total_, options_.what, options_.unit, note_}),
+                   "\n"));
 }
 
 void Progress::Erase() {

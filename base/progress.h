@@ -14,10 +14,14 @@
 //
 // Elsewhere, in a log file say, there is a plain line with the time of day
 // every ten seconds, so that work done sooner says nothing at all.
+//
+// A parent that sets REQUANT_PROGRESS_FD shows progress in its own way: nothing
+// is drawn then, and that descriptor gets lines of ProgressReport.
 
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +51,8 @@ struct ProgressEnvironment {
   // Its height, likewise.
   std::function<int()> rows;
   std::function<void(std::string_view text)> write;
+  // Takes lines of ProgressReport, in place of all that is shown; may be unset.
+  std::function<void(std::string_view text)> report;
 
   // stderr and the clocks of the machine. A terminal that cannot rewrite a line
   // (TERM is "dumb") is none. Width and height are those of the variables
@@ -88,6 +94,7 @@ class Progress {
   // Of the total, from 0 to 1.
   double Share() const;
   void Erase();
+  void Report();
 
   const ProgressOptions options_;
   const ProgressEnvironment environment_;
@@ -103,6 +110,21 @@ class Progress {
   bool said_anything_ = false;
   bool finished_ = false;
 };
+
+// What a parent is told: how far a child's work is.
+struct ProgressReport {
+  int64_t done = 0;
+  // 0 when that is not known.
+  int64_t total = 0;
+  std::string what;
+  std::string unit;
+  std::string note;
+};
+
+// "progress\t<done>\t<total>\t<what>\t<unit>\t<note>", without a line break.
+std::string FormatProgressReport(const ProgressReport& report);
+// Nothing for any other line.
+std::optional<ProgressReport> ParseProgressReport(std::string_view line);
 
 // Three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round numbers
 // have no decimals.

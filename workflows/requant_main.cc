@@ -14,6 +14,7 @@
 #include "base/sibling_program.h"
 #include "base/version.h"
 #include "workflows/doctor_command.h"
+#include "workflows/verify_command.h"
 
 namespace requant {
 namespace {
@@ -97,6 +98,8 @@ const std::vector<Command>& Commands() {
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",
        RunTransform},
+      {"verify", "whether a run's files are still what its manifest says",
+       RunVerifyCommand},
   };
   return *commands;
 }
