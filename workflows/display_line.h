@@ -41,6 +41,7 @@ DisplayRow RowOf(const BaselineRecord& baseline, bool utf8);
 
 // What a row's task is doing.
 struct RunningTask {
+  // With what the row's other task took.
   double seconds = 0;
   bool verifies = false;
   TaskProgress progress;
