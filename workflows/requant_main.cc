@@ -16,6 +16,8 @@
 #include "workflows/doctor_command.h"
 #include "workflows/verify_command.h"
 #include "workflows/plan_command.h"
+#include "workflows/plan_command.h"
+#include "workflows/verify_command.h"
 
 namespace requant {
 namespace {
