@@ -146,7 +146,6 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   environment.time_of_day = [] {
     return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
   };
-  environment.columns = TerminalColumns;
   const int report_fd = ReportDescriptor();
   if (report_fd >= 0) {
     environment.report = [report_fd](std::string_view text) {
@@ -223,14 +222,11 @@ void Progress::Update(int64_t done, std::string_view note) {
   if (finished_) return;
   const double now = environment_.now();
   done_ = done;
-  TakeSample(now);
+  rate_.Add(now, done_);
   const double pause = environment_.is_terminal || environment_.report
                            ? kSecondsBetweenDraws
                            : kSecondsBetweenLines;
   if (environment_.report) note_ = OneLine(note);
-  rate_.Add(now, done_);
-  const double pause =
-      environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
   if (now - last_shown_ < pause) return;
   last_shown_ = now;
   note_ = OneLine(note);
