@@ -14,17 +14,22 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "graph/graph_index.h"
 #include "runtime/batch_streams.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluated_graph.h"
 #include "runtime/evaluation_message.h"
+#include "runtime/layer_pass.h"
 #include "runtime/metrics.h"
+#include "runtime/model.h"
 #include "runtime/paired_comparison.h"
 #include "runtime/prediction.h"
 #include "runtime/predictions.h"
 #include "runtime/stored_baseline.h"
 #include "runtime/worker.pb.h"
 #include "runtime/worker_events.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/layer_pairs.h"
 
 namespace requant {
 namespace {
@@ -48,18 +53,15 @@ class Evaluation {
       : job_(job), send_(send) {}
 
   absl::StatusOr<EvaluateResult> Run() {
-    REQUANT_RETURN_IF_ERROR(AddGraph(job_.model()));
-    if (!job_.baseline_predictions().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
-                               Predictions::Read(job_.baseline_predictions()));
-      stored_.emplace(std::move(predictions), job_.baseline_predictions());
-    } else if (job_.has_baseline()) {
-      REQUANT_RETURN_IF_ERROR(AddGraph(job_.baseline()));
-    }
+    REQUANT_RETURN_IF_ERROR(AddGraphs());
     REQUANT_RETURN_IF_ERROR(job_.dataset().has_in_graph() ? RunGraphsOwnData()
                                                           : RunBatches());
     REQUANT_RETURN_IF_ERROR(SendRestOfPredictions());
-    return Result();
+    EvaluateResult result = Result();
+    if (layers_.has_value()) {
+      REQUANT_RETURN_IF_ERROR(RunLayers(&result));
+    }
+    return result;
   }
 
  private:
@@ -67,12 +69,69 @@ class Evaluation {
   // The model itself when it is alone.
   EvaluatedGraph& baseline() { return *graphs_.back(); }
 
-  absl::Status AddGraph(const ModelSpec& spec) {
+  // Loads what is to run.
+  absl::Status AddGraphs() {
+    tensorflow::GraphDef model_graph;
+    const auto keep = [&](const Model&, tensorflow::GraphDef* graph) {
+      if (job_.layer_records() > 0) model_graph = *graph;
+      return absl::OkStatus();
+    };
+    const auto find_layers = [&](const Model& baseline,
+                                 tensorflow::GraphDef* graph) {
+      return job_.layer_records() > 0
+                 ? FindLayers(baseline, graph, &model_graph)
+                 : absl::OkStatus();
+    };
+    REQUANT_RETURN_IF_ERROR(AddGraph(job_.model(), keep));
+    if (job_.baseline_predictions().empty()) {
+      return job_.has_baseline() ? AddGraph(job_.baseline(), find_layers)
+                                 : absl::OkStatus();
+    }
+    REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
+                             Predictions::Read(job_.baseline_predictions()));
+    stored_.emplace(std::move(predictions), job_.baseline_predictions());
+    if (!job_.has_baseline()) return absl::OkStatus();
+    SendActivity(send_, absl::StrCat("loading ", job_.baseline().path()));
+    REQUANT_ASSIGN_OR_RETURN(
+        layers_baseline_,
+        Model::Load(job_.baseline(),
+                    SessionForStreams(job_.session(), job_.streams()),
+                    find_layers));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddGraph(const ModelSpec& spec,
+                        const Model::GraphInspector& inspect) {
     SendActivity(send_, absl::StrCat("loading ", spec.path()));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<EvaluatedGraph> graph,
-                             EvaluatedGraph::Load(spec, job_));
+                             EvaluatedGraph::Load(spec, job_, inspect));
     graphs_.push_back(std::move(graph));
     return absl::OkStatus();
+  }
+
+  absl::Status FindLayers(const Model& baseline, tensorflow::GraphDef* graph,
+                          tensorflow::GraphDef* model_graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex model_index,
+                             GraphIndex::Create(model_graph));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string output,
+        baseline.OutputTensor(job_.dataset().prediction().tensor()));
+    layers_ = FindLayerPairs(index, model_index, {output});
+    if (layers_->pairs.empty() && layers_->unmatched.empty()) {
+      SendWarning(send_, absl::StrCat(baseline.path(),
+                                      " has no layers to compare: no MatMul "
+                                      "whose weights are constants"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunLayers(EvaluateResult* result) {
+    Model& other =
+        layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
+    SendActivity(send_, absl::StrCat("running ", model().path(), " and ",
+                                     other.path(), " for their layers"));
+    return CompareLayers(job_, *layers_, &model().model(), &other, result);
   }
 
   absl::Status RunBatches() {
@@ -370,6 +429,10 @@ class Evaluation {
   std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
   // The baseline if it ran before.
   std::optional<StoredBaseline> stored_;
+  // Of the baseline and the model, if they are to be compared.
+  std::optional<LayerPairs> layers_;
+  // The baseline, if it runs for its layers only.
+  std::unique_ptr<Model> layers_baseline_;
   std::optional<PairedComparison> comparison_;
   std::optional<PredictionsEncoder> encoder_;
   int64_t records_ = 0;

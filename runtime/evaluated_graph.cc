@@ -32,11 +32,13 @@ SessionSpec SessionForStreams(SessionSpec session, int streams) {
 }
 
 absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
-    const ModelSpec& spec, const EvaluateJob& job) {
+    const ModelSpec& spec, const EvaluateJob& job,
+    const Model::GraphInspector& inspect) {
   std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(job));
   REQUANT_ASSIGN_OR_RETURN(
       graph->model_,
-      Model::Load(spec, SessionForStreams(job.session(), job.streams())));
+      Model::Load(spec, SessionForStreams(job.session(), job.streams()),
+                  inspect));
   REQUANT_RETURN_IF_ERROR(graph->Connect());
   return graph;
 }

@@ -29,7 +29,8 @@ class EvaluatedGraph {
  public:
   // `job` must outlive it.
   static absl::StatusOr<std::unique_ptr<EvaluatedGraph>> Load(
-      const ModelSpec& spec, const EvaluateJob& job);
+      const ModelSpec& spec, const EvaluateJob& job,
+      const Model::GraphInspector& inspect);
 
   const std::string& path() const { return model_->path(); }
   Model& model() { return *model_; }

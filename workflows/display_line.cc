@@ -17,6 +17,7 @@
 namespace requant {
 namespace {
 
+constexpr std::string_view kNameTitle = "stage";
 constexpr int kMarkWidth = 2;
 constexpr int kGap = 2;
 constexpr int kTimeWidth = 7;
@@ -152,6 +153,7 @@ DisplayRow RowOf(const StageRecord& stage, bool utf8) {
       row.message = "interrupted";
       break;
     case StageState::kFailed:
+    case StageState::kWaiting:
       row.message = DecisiveTask(stage).message();
       break;
     default:
@@ -178,7 +180,7 @@ DisplayRow RowOf(const BaselineRecord& baseline, bool utf8) {
 DisplayLayout::DisplayLayout(int columns, const std::vector<DisplayRow>& rows,
                              bool utf8)
     : utf8_(utf8), width_(std::max(0, columns - 1)) {
-  int widest = 0;
+  int widest = DisplayWidth(kNameTitle);
   for (const DisplayRow& row : rows) {
     widest = std::max(widest, DisplayWidth(row.name));
   }
@@ -216,7 +218,7 @@ int DisplayLayout::Room() const {
 StyledLine DisplayLayout::Header() const {
   if (columns_.size() < 2) return {};
   std::string text = absl::StrCat(
-      std::string(kMarkWidth, ' '), PaddedRight("stage", name_width_),
+      std::string(kMarkWidth, ' '), PaddedRight(kNameTitle, name_width_),
       std::string(kGap, ' '), PaddedLeft("time", kTimeWidth));
   for (int i : columns_) {
     const ResultColumn& column = kColumns[i];

@@ -32,7 +32,7 @@ struct DisplayRow {
   std::string agreement;
   std::string change;
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
-  // Why it failed or was left out, or which gate was not passed.
+  // Why it failed, does not run or was left out, or which gate was not passed.
   std::string message;
 };
 
@@ -41,6 +41,7 @@ DisplayRow RowOf(const BaselineRecord& baseline, bool utf8);
 
 // What a row's task is doing.
 struct RunningTask {
+  // With what the row's other task took.
   double seconds = 0;
   bool verifies = false;
   TaskProgress progress;

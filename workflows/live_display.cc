@@ -23,18 +23,6 @@ namespace {
 // A little less, so that a clock of ten ticks a second misses none.
 constexpr double kSecondsBetweenDraws = 0.095;
 
-// The first stage that is compared with the baseline; none: 0.
-int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
-  for (int i = 0; i < record.stage_size(); ++i) {
-    const VerificationRecord& verification = record.stage(i).verification();
-    if (absl::StrCat(verification.evaluation(), "/baseline") ==
-        baseline.name()) {
-      return i;
-    }
-  }
-  return 0;
-}
-
 }  // namespace
 
 LiveDisplay::LiveDisplay(const RunDisplayOptions& options,
@@ -102,7 +90,9 @@ void LiveDisplay::RunEnded(const RunRecord& record) {
   }
   const DisplayLayout layout(environment_.columns(), rows_, options_.utf8);
   for (DisplayRow& row : rows_) {
-    if (row.state == StageState::kWaiting) row.message = "not run";
+    if (row.state == StageState::kWaiting && row.message.empty()) {
+      row.message = "not run";
+    }
   }
   block_.Show(Block(layout, static_cast<int>(rows_.size()) + 1), {});
 }
@@ -114,19 +104,9 @@ void LiveDisplay::Tick() {
 
 void LiveDisplay::Refresh(const RunRecord& record) {
   const int rows = record.stage_size() + record.baseline_size();
-  if (static_cast<int>(sources_.size()) != rows) {
-    sources_.clear();
-    for (int i = 0; i < record.stage_size(); ++i) {
-      for (int j = 0; j < record.baseline_size(); ++j) {
-        if (FirstUser(record, record.baseline(j)) == i) {
-          sources_.push_back({true, j});
-        }
-      }
-      sources_.push_back({false, i});
-    }
-  }
+  if (static_cast<int>(sources_.size()) != rows) sources_ = RowsOf(record);
   rows_.clear();
-  for (const Source& source : sources_) {
+  for (const RunRow& source : sources_) {
     rows_.push_back(source.is_baseline
                         ? RowOf(record.baseline(source.index), options_.utf8)
                         : RowOf(record.stage(source.index), options_.utf8));
@@ -161,8 +141,8 @@ StyledLine LiveDisplay::RowLine(const DisplayLayout& layout, int row) const {
   if (found == running_.end()) return layout.Line(rows_[row], nullptr);
   const Running& running = found->second;
   const double now = environment_.now();
-  const RunningTask task = {now - running.start, running.verifies,
-                            running.progress,
+  const RunningTask task = {rows_[row].seconds + now - running.start,
+                            running.verifies, running.progress,
                             running.rate.Rate(now, running.progress.done)};
   return layout.Line(rows_[row], &task);
 }
@@ -215,7 +195,7 @@ StyledLine LiveDisplay::Footer() const {
     if (!IsOver(row) && running_.count(row) == 0) ++waiting;
   }
   std::vector<std::string> parts = {
-      absl::StrCat(over, " of ", CountText(rows_.size(), "stage"), " done")};
+      absl::StrCat(over, " of ", rows_.size(), " done")};
   if (!running_.empty()) {
     parts.push_back(absl::StrCat(running_.size(), " running"));
   }
@@ -231,6 +211,13 @@ void LiveDisplay::Draw(std::vector<StyledLine> above) {
   int room = std::max(0, environment_.rows() - 1);
   const bool has_footer = room >= 2;
   room -= has_footer;
+  const int needed =
+      static_cast<int>(rows_.size()) + (layout.Header().empty() ? 0 : 1);
+  if (needed > room) {
+    // What is finished is of more interest than all that waits.
+    room =
+        std::min(room, std::max(static_cast<int>(running_.size()), room / 2));
+  }
   for (StyledLine& line : TakeLinesThatGo(layout, room)) {
     above.push_back(std::move(line));
   }

@@ -15,6 +15,7 @@
 #include "base/terminal_block.h"
 #include "workflows/display_line.h"
 #include "workflows/run_display.h"
+#include "workflows/run_figures.h"
 #include "workflows/run_observer.h"
 #include "workflows/run_record.pb.h"
 
@@ -35,11 +36,6 @@ class LiveDisplay : public RunDisplay {
   void Tick() override;
 
  private:
-  // Where a row comes from: a stage or a baseline, and which.
-  struct Source {
-    bool is_baseline = false;
-    int index = 0;
-  };
   struct Running {
     double start = 0;
     bool verifies = false;
@@ -67,7 +63,7 @@ class LiveDisplay : public RunDisplay {
   const RunDisplayOptions options_;
   const ProgressEnvironment environment_;
   TerminalBlock block_;
-  std::vector<Source> sources_;
+  std::vector<RunRow> sources_;
   std::vector<DisplayRow> rows_;
   // By row.
   std::map<int, Running> running_;

@@ -14,6 +14,8 @@
 #include "base/sibling_program.h"
 #include "base/version.h"
 #include "workflows/doctor_command.h"
+#include "workflows/verify_command.h"
+#include "workflows/plan_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/run_command.h"
 #include "workflows/verify_command.h"

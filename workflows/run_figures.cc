@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -38,6 +39,18 @@ bool EndedBadly(const TaskRecord& task) {
          task.state() == TaskRecord::INTERRUPTED;
 }
 
+// The first stage that is compared with the baseline; none: 0.
+int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
+  for (int i = 0; i < record.stage_size(); ++i) {
+    const VerificationRecord& verification = record.stage(i).verification();
+    if (absl::StrCat(verification.evaluation(), "/baseline") ==
+        baseline.name()) {
+      return i;
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string AccuracyText(double share) {
@@ -59,18 +72,35 @@ std::string ChangeText(double change) {
 
 std::string SecondsText(double seconds) {
   if (seconds >= 59.95) return HumanDuration(seconds);
-  return absl::StrFormat("%.*f s", seconds < 0.995 ? 2 : 1, seconds);
+  if (seconds < 0.05) return "<0.1 s";
+  return absl::StrFormat("%.1f s", seconds);
 }
 
 std::string SizeText(int64_t bytes) {
   if (bytes < 1000) return absl::StrCat(bytes, " B");
-  const std::string count = HumanCount(bytes);
-  return absl::StrCat(count.substr(0, count.size() - 1), " ",
-                      count.substr(count.size() - 1), "B");
+  std::string_view units = "kMGTPE";
+  double number = static_cast<double>(bytes) / 1000;
+  while (number >= 999.5) {
+    number /= 1000;
+    units.remove_prefix(1);
+  }
+  const int decimals = number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+  return absl::StrFormat("%.*f %cB", decimals, number, units.front());
 }
 
 std::string CountText(int64_t number, std::string_view what) {
   return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
+}
+
+std::vector<RunRow> RowsOf(const RunRecord& record) {
+  std::vector<RunRow> rows;
+  for (int i = 0; i < record.stage_size(); ++i) {
+    for (int j = 0; j < record.baseline_size(); ++j) {
+      if (FirstUser(record, record.baseline(j)) == i) rows.push_back({true, j});
+    }
+    rows.push_back({false, i});
+  }
+  return rows;
 }
 
 StageState StateOf(const StageRecord& stage) {
@@ -114,8 +144,13 @@ double SecondsOf(const StageRecord& stage) {
 }
 
 const TaskRecord& DecisiveTask(const StageRecord& stage) {
-  const TaskRecord& verification = stage.verification().work();
-  return EndedBadly(verification) ? verification : OwnWork(stage);
+  const StageState own = StateOf(OwnWork(stage).state());
+  const bool makes_nothing = !stage.has_work() && !stage.has_benchmark();
+  const bool succeeded = makes_nothing || own == StageState::kDone ||
+                         own == StageState::kCached ||
+                         own == StageState::kGiven;
+  return succeeded && stage.has_verification() ? stage.verification().work()
+                                               : OwnWork(stage);
 }
 
 const OutputChangeMessage* OutputChangeOf(const EvaluateResult& result) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/worker.pb.h"
 #include "workflows/run_record.pb.h"
@@ -21,9 +22,9 @@ std::string PointsText(double points);
 std::string AgreementText(double share);
 // "0.00213".
 std::string ChangeText(double change);
-// "0.04 s", "5.4 s", "1:05".
+// "<0.1 s", "5.4 s", "1:05".
 std::string SecondsText(double seconds);
-// "812 B", "43.1 kB", "9.53 MB".
+// Three digits: "812 B", "43.1 kB", "5.00 MB".
 std::string SizeText(int64_t bytes);
 // "1 stage", "12 stages".
 std::string CountText(int64_t number, std::string_view what);
@@ -44,6 +45,17 @@ enum class StageState {
   kInterrupted,
 };
 
+// A line of whatever lists a run: a stage, or the run of a baseline.
+struct RunRow {
+  bool is_baseline = false;
+  // Into RunRecord.stage or RunRecord.baseline.
+  int index = 0;
+};
+
+// The stages in the order of the file, each baseline before the first stage
+// that is compared with it.
+std::vector<RunRow> RowsOf(const RunRecord& record);
+
 // Of a stage with its verification. One that is yet to be verified waits.
 StageState StateOf(const StageRecord& stage);
 StageState StateOf(const BaselineRecord& baseline);
@@ -54,7 +66,7 @@ bool IsOver(StageState state);
 const TaskRecord& OwnWork(const StageRecord& stage);
 // Of this run: its work and its verification.
 double SecondsOf(const StageRecord& stage);
-// The task that failed or was interrupted, or else its own work.
+// The first of its tasks that did not succeed, or else its last.
 const TaskRecord& DecisiveTask(const StageRecord& stage);
 
 // The change that gates judge: that of the probability of class 1, or else of

@@ -13,11 +13,13 @@ TEST(RunFigures, HaveTheSameDigitsEverywhere) {
   EXPECT_EQ(PointsText(-0.0001), "+0.000");
   EXPECT_EQ(AgreementText(1), "1.0000");
   EXPECT_EQ(ChangeText(0.002134), "0.00213");
-  EXPECT_EQ(SecondsText(0.04), "0.04 s");
+  EXPECT_EQ(SecondsText(0.04), "<0.1 s");
+  EXPECT_EQ(SecondsText(0.05), "0.1 s");
   EXPECT_EQ(SecondsText(5.44), "5.4 s");
   EXPECT_EQ(SecondsText(59.96), "1:00");
   EXPECT_EQ(SizeText(812), "812 B");
-  EXPECT_EQ(SizeText(9530000), "9.53 MB");
+  EXPECT_EQ(SizeText(5000000), "5.00 MB");
+  EXPECT_EQ(SizeText(999500), "1.00 MB");
 }
 
 TEST(StateOf, WaitsWhileTheVerificationIsToCome) {
