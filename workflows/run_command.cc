@@ -21,6 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/flags.h"
 #include "base/progress.h"
@@ -131,10 +132,9 @@ absl::StatusOr<RunOptions> OptionsFromFlags(
   if (!options.choice.force_all) options.choice.force = NameSet(FLAGS_force);
   std::set<std::string> tampered;
   for (const auto& [stage, program] : tampers) tampered.insert(stage);
-  for (const std::set<std::string>* names :
-       {&options.choice.only, &options.choice.from, &options.choice.force,
-        static_cast<const std::set<std::string>*>(&tampered)}) {
-    REQUANT_RETURN_IF_ERROR(CheckStageNames(plan, *names));
+  for (const auto& names : {options.choice.only, options.choice.from,
+                            options.choice.force, tampered}) {
+    REQUANT_RETURN_IF_ERROR(CheckStageNames(plan, names));
   }
   options.keep_going = FLAGS_keep_going;
   options.strict = FLAGS_strict;
