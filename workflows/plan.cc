@@ -124,6 +124,7 @@ class Planner {
   void NameStages();
   void CheckWorkflow();
   void CheckEvaluation(int index);
+  void CheckGivenGraph(int stage);
   void CheckVerify(int stage, const Verify& verify, const FieldPlaces& places);
   void AddTasks(int stage);
   int AddTask(Task::Kind kind, int stage, const std::string& name);
@@ -266,6 +267,13 @@ void Planner::CheckVerify(int stage, const Verify& verify,
   }
 }
 
+void Planner::CheckGivenGraph(int stage) {
+  const std::string problem = GraphPathProblem(plan_.given_graph[stage]);
+  if (problem.empty()) return;
+  Refuse(StagePlaces(stage).Line("use_file"), stage,
+         absl::StrCat(": use_file: ", problem));
+}
+
 // Evaluations that nothing uses may lack their variables' values.
 void Planner::CheckWorkflow() {
   CheckGates(workflow_.gates(), places_.Nested("gates"),
@@ -275,6 +283,7 @@ void Planner::CheckWorkflow() {
     if (IsLeftOut(i)) continue;
     const Stage& stage = workflow_.stage(i);
     CheckStage(stage, StagePlaces(i), Context(stage));
+    if (IsGiven(i)) CheckGivenGraph(i);
     const Verify* const verify = VerifyOf(stage);
     if (verify == nullptr) continue;
     CheckVerify(i, *verify, VerifyPlaces(stage, StagePlaces(i)));
@@ -592,13 +601,6 @@ void Planner::FillVerifyTask(int task) {
     }
   } else {
     plan_.tasks[task].inputs.push_back(GraphOf(index, "graph"));
-    if (IsGiven(index)) {
-      const std::string problem = GraphPathProblem(plan_.given_graph[index]);
-      if (!problem.empty()) {
-        Refuse(StagePlaces(index).Line("use_file"), index,
-               absl::StrCat(": use_file: ", problem));
-      }
-    }
   }
   const int evaluation = plan_.tasks[task].evaluation;
   if (evaluation < 0) return;
