@@ -86,7 +86,9 @@ const TaskInput* FindInput(const Task& task, std::string_view role) {
 
 bool HasLayerGate(const Gates& gates) {
   return gates.max_layer_error() > 0 || gates.max_layer_shift() > 0 ||
-         gates.min_layer_snr() > 0 || gates.max_layer_clipped() > 0;
+         gates.min_layer_snr() > 0 || gates.max_layer_clipped() > 0 ||
+         gates.max_layer_clipped_records() > 0 ||
+         gates.max_layer_gain_error() > 0 || gates.max_layer_range_excess() > 0;
 }
 
 // What a verification is compared with, and where the file says so.
