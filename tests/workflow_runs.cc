@@ -33,10 +33,12 @@ void ReadStage(const Value& stage, WorkflowRun* run) {
   const std::string name = Text(stage, "name");
   const Value& verification = Member(stage, "verification");
   std::vector<std::string> failed;
-  for (const Value& gate : Member(verification, "gates").list_value().values()) {
+  for (const Value& gate :
+       Member(verification, "gates").list_value().values()) {
     if (Text(gate, "verdict") == "fail") failed.push_back(Text(gate, "name"));
     if (Text(gate, "verdict") == "inconclusive") {
-      run->uncertain.push_back(absl::StrCat(name, ": ", Text(gate, "sentence")));
+      run->uncertain.push_back(
+          absl::StrCat(name, ": ", Text(gate, "sentence")));
     }
   }
   if (!run->stopped_at.empty()) return;
@@ -76,14 +78,15 @@ const std::vector<WorkflowModel>& WorkflowModels() {
 }
 
 WorkflowRun WorkflowRunner::Run(const std::string& workflow,
-                                const std::vector<std::string>& arguments) {
+                                const std::vector<std::string>& arguments,
+                                const std::vector<std::string>& variables) {
   const std::string out = folder_.Path(absl::StrCat("run_", ++runs_));
   std::vector<std::string> all = {
       "run", absl::StrCat("workflows/", workflow, ".textproto"),
       absl::StrCat("--work_dir=", folder_.Path("work")),
       absl::StrCat("--out=", out)};
   all.insert(all.end(), arguments.begin(), arguments.end());
-  const ProgramRun ended = RunProgram("workflows/requant", all);
+  const ProgramRun ended = RunProgram("workflows/requant", all, variables);
   WorkflowRun run;
   run.exit_code = ended.exit_code;
   run.text = absl::StrCat(ended.out, ended.error);

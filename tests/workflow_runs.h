@@ -34,11 +34,12 @@ struct WorkflowRun {
 
 // Runs `requant run` on a shipped workflow, such as "wide_deep", in a work
 // folder that all runs of this object share, so that each does only what none
-// before it has done.
+// before it has done. `variables` are added to the environment.
 class WorkflowRunner {
  public:
   WorkflowRun Run(const std::string& workflow,
-                  const std::vector<std::string>& arguments);
+                  const std::vector<std::string>& arguments,
+                  const std::vector<std::string>& variables = {});
 
  private:
   TestFolder folder_;

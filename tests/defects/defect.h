@@ -51,7 +51,8 @@ struct Defect {
   enum class Ending { kGate, kRefusal };
   Ending ending;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
-  // Seen only where int16 pair sums saturate: on CPUs without VNNI.
+  // Seen only where int16 pair sums saturate: on CPUs without VNNI, or when
+  // oneDNN is kept from using it.
   bool needs_saturation = false;
 };
 

@@ -201,7 +201,7 @@ std::vector<Defect> LogDefects() {
          "The calibration ended after its first batch.", KeepOneBatch),
       In(kLogRanges, kFreezeRanges, kRefusal, "cut_log",
          "The disk was full in the middle of the first batch.", CutSoon),
-      In(kLogMin, kFreezeMin, kRefusal, "unsigned_min_log",
+      In(kLogMin, kFreezeMin, kGate, "unsigned_min_log",
          "The sign is lost on the way through the log.", Negate),
       In(kLogMin, kFreezeMin, kGate, "stale_min_log",
          "A log of the minima before the embeddings were trained to the end.",
