@@ -153,6 +153,7 @@ DisplayRow RowOf(const StageRecord& stage, bool utf8) {
       row.message = "interrupted";
       break;
     case StageState::kFailed:
+    case StageState::kWaiting:
       row.message = DecisiveTask(stage).message();
       break;
     default:

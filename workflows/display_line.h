@@ -32,7 +32,7 @@ struct DisplayRow {
   std::string agreement;
   std::string change;
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
-  // Why it failed or was left out, or which gate was not passed.
+  // Why it failed, does not run or was left out, or which gate was not passed.
   std::string message;
 };
 

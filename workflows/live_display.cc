@@ -90,7 +90,9 @@ void LiveDisplay::RunEnded(const RunRecord& record) {
   }
   const DisplayLayout layout(environment_.columns(), rows_, options_.utf8);
   for (DisplayRow& row : rows_) {
-    if (row.state == StageState::kWaiting) row.message = "not run";
+    if (row.state == StageState::kWaiting && row.message.empty()) {
+      row.message = "not run";
+    }
   }
   block_.Show(Block(layout, static_cast<int>(rows_.size()) + 1), {});
 }

@@ -1,7 +1,7 @@
 #include "workflows/run_conclusion.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,63 +9,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/styled_text.h"
 #include "base/terminal_text.h"
 #include "base/wrap_text.h"
-#include "runtime/benchmark_figures.h"
 #include "runtime/worker.pb.h"
 #include "workflows/run_figures.h"
 #include "workflows/run_record.pb.h"
 #include "workflows/run_table.h"
+#include "workflows/stage_figures.h"
 
 namespace requant {
 namespace {
 
 // Of what a failed task wrote last.
 constexpr int kMostNotes = 20;
-
-struct GateWords {
-  std::string_view name;
-  std::string_view subject;
-  std::string_view unit;
-  int decimals;
-  bool is_minimum;
-};
-
-constexpr GateWords kGates[] = {
-    {"max_accuracy_drop", "accuracy drop", " points", 3, false},
-    {"min_agreement", "agreement", "", 4, true},
-    {"max_mean_output_change", "mean output change", "", 5, false},
-    {"max_output_change", "largest output change", "", 5, false},
-    {"max_layer_error", "error", " quantization steps", 3, false},
-    {"max_layer_shift", "mean error of the worst channel",
-     " quantization steps", 3, false},
-    {"min_layer_snr", "signal to noise", " dB", 1, true},
-    {"max_layer_clipped", "share of clipped values", "", 5, false},
-};
-
-std::string FactorText(double factor) {
-  return absl::StrFormat("%.*f",
-                         factor < 1.095  ? 2
-                         : factor < 9.95 ? 1
-                                         : 0,
-                         factor);
-}
-
-std::string HowFarBeyond(const GateWords& words, const GateRecord& gate) {
-  const double value = gate.value(), limit = gate.limit();
-  const std::string limit_text =
-      absl::StrFormat("the limit %g%s", limit, words.unit);
-  if (words.is_minimum) {
-    return absl::StrFormat(" is below %s, by %.*f", limit_text, words.decimals,
-                           limit - value);
-  }
-  std::string text = absl::StrCat(" is beyond ", limit_text);
-  if (limit > 0) {
-    absl::StrAppend(&text, ": ", FactorText(value / limit), " times as much");
-  }
-  return text;
-}
 
 // Paragraphs of at most 80 columns.
 class Text {
@@ -111,95 +69,62 @@ std::string StageNames(const std::vector<const StageRecord*>& stages) {
       }));
 }
 
-const StageRecord* StageNamed(const RunRecord& record, std::string_view name) {
-  for (const StageRecord& stage : record.stage()) {
-    if (stage.name() == name) return &stage;
-  }
-  return nullptr;
-}
-
-// The last that was compared with something.
-const StageRecord* Result(const RunRecord& record) {
-  for (int i = record.stage_size() - 1; i >= 0; --i) {
-    const StageRecord& stage = record.stage(i);
-    if (stage.verification().result().has_comparison()) return &stage;
-  }
-  return nullptr;
-}
-
-void SayAccuracy(const EvaluateResult& result, Text* text) {
-  const ComparisonMessage& comparison = result.comparison();
-  if (comparison.has_accuracy()) {
-    const AccuracyDifferenceMessage& accuracy = comparison.accuracy();
-    text->Line(absl::StrFormat(
-        "accuracy  %s points (%s to %s)%s", PointsText(accuracy.points()),
-        PointsText(accuracy.interval().low()),
-        PointsText(accuracy.interval().high()),
-        result.scores().has_accuracy()
-            ? absl::StrCat(", now ", AccuracyText(result.scores().accuracy()))
-            : ""));
-  }
-  const OutputChangeMessage* change = OutputChangeOf(result);
-  if (change != nullptr) {
-    text->Line(absl::StrFormat("outputs   change by %s on average, %s at most",
-                               ChangeText(change->mean()),
-                               ChangeText(change->max())));
-  }
-}
-
-void SaySize(const GraphRecord& now, const GraphRecord& before, Text* text) {
-  if (now.bytes() <= 0 || before.bytes() <= 0) return;
-  text->Line(absl::StrFormat("size      %s from %s, %.0f %%",
-                             SizeText(now.bytes()), SizeText(before.bytes()),
-                             100.0 * static_cast<double>(now.bytes()) /
-                                 static_cast<double>(before.bytes())));
-}
-
-bool HasRounds(const BenchmarkResult& result) {
-  for (const EntryMeasurement& entry : result.entry()) {
-    if (entry.round_size() == 0 ||
-        entry.round_size() != result.entry(0).round_size()) {
-      return false;
+void SayAccuracy(const StageFigures& now, const RunSummary& summary,
+                 Text* text) {
+  if (now.accuracy.has_value()) {
+    std::string line = absl::StrCat("accuracy  ", AccuracyText(*now.accuracy));
+    if (summary.baseline_accuracy.has_value()) {
+      absl::StrAppend(&line, " from ",
+                      AccuracyText(*summary.baseline_accuracy));
     }
-  }
-  return result.entry_size() > 0;
-}
-
-void SaySpeed(const BenchmarkRecord& benchmark, std::string_view stage,
-              Text* text) {
-  if (!HasRounds(benchmark.result())) return;
-  const std::vector<GraphFigures> figures = FiguresOf(benchmark.result());
-  const int graphs =
-      std::min(benchmark.graph_size(), static_cast<int>(figures.size()));
-  for (int i = 1; i < graphs; ++i) {
-    if (benchmark.graph(i) != stage) continue;
-    const PairedRatio& speed = figures[i].speed;
-    std::string line = absl::StrFormat("speed     %.2f times that of %s",
-                                       speed.median, benchmark.graph(0));
-    if (speed.interval.has_value()) {
-      absl::StrAppendFormat(&line, " (%.2f to %.2f)", speed.interval->low,
-                            speed.interval->high);
+    if (now.difference.has_value()) {
+      absl::StrAppend(&line, ", ", PointsText(*now.difference), " points");
+    }
+    if (now.difference_interval.has_value()) {
+      absl::StrAppend(&line, " (", PointsText(now.difference_interval->low),
+                      " to ", PointsText(now.difference_interval->high), ")");
     }
     text->Line(line);
   }
+  if (now.mean_change.has_value()) {
+    text->Line(absl::StrFormat("outputs   change by %s on average, %s at most",
+                               ChangeText(*now.mean_change),
+                               ChangeText(now.max_change.value_or(0))));
+  }
+}
+
+void SaySizeAndSpeed(const StageFigures& now, const RunSummary& summary,
+                     Text* text) {
+  if (summary.size_ratio.has_value()) {
+    text->Line(absl::StrFormat(
+        "size      %s from %s, a factor of %.2f", SizeText(*now.bytes),
+        SizeText(*summary.baseline_bytes), *summary.size_ratio));
+  }
+  if (!summary.speed.has_value()) return;
+  std::string line =
+      absl::StrFormat("speed     %.2f times as fast", summary.speed->median);
+  if (summary.speed->interval.has_value()) {
+    absl::StrAppendFormat(&line, " (%.2f to %.2f)",
+                          summary.speed->interval->low,
+                          summary.speed->interval->high);
+  }
+  if (!summary.speed_is_benchmarked) {
+    absl::StrAppend(&line, ", by the verifications");
+  }
+  text->Line(line);
 }
 
 void SayResult(const RunRecord& record, Text* text) {
-  const StageRecord* stage = Result(record);
-  if (stage == nullptr) return;
-  const VerificationRecord& verification = stage->verification();
+  const std::vector<StageFigures> figures = FiguresOfStages(record);
+  const RunSummary summary = SummaryOf(record, figures);
+  if (summary.stage < 0) return;
   text->Line("", 0);
-  text->Line(
-      absl::StrCat(stage->name(), " against ",
-                   verification.baseline().empty() ? "its baseline"
-                                                   : verification.baseline()),
-      0);
-  SayAccuracy(verification.result(), text);
-  const StageRecord* baseline = StageNamed(record, verification.baseline());
-  if (baseline != nullptr) SaySize(stage->graph(), baseline->graph(), text);
-  for (const StageRecord& other : record.stage()) {
-    if (other.has_benchmark()) SaySpeed(other.benchmark(), stage->name(), text);
-  }
+  text->Line(absl::StrCat(
+                 record.stage(summary.stage).name(), " against ",
+                 summary.baseline.empty() ? "its baseline" : summary.baseline),
+             0);
+  SayAccuracy(figures[summary.stage], summary, text);
+  SaySizeAndSpeed(figures[summary.stage], summary, text);
 }
 
 void SayWorstLayer(const EvaluateResult& result, Text* text) {
@@ -230,7 +155,7 @@ void SayGates(const StageRecord& stage, VerificationRecord::Verdict verdict,
   for (const GateRecord& gate : stage.verification().gate()) {
     if (gate.verdict() != verdict) continue;
     text->Sentence(absl::StrCat("stage ", stage.name(), ", gate ", gate.name(),
-                                ": ", GateSentence(gate)));
+                                ": ", gate.sentence()));
     const bool is_new =
         std::find(advice.begin(), advice.end(), gate.advice()) == advice.end();
     if (!gate.advice().empty() && is_new) advice.push_back(gate.advice());
@@ -243,13 +168,16 @@ void SayGates(const StageRecord& stage, VerificationRecord::Verdict verdict,
 
 void SayFailedTask(const std::string& name, const TaskRecord& task,
                    Text* text) {
-  text->Sentence(absl::StrCat(name, ": ", task.message()));
-  if (task.note_size() > 0) text->Line("its last words:", 0);
+  const std::vector<std::string> message =
+      absl::StrSplit(task.message(), '\n', absl::SkipWhitespace());
+  text->Sentence(absl::StrCat(name, ": ", message.empty() ? "" : message[0]));
+  for (size_t i = 1; i < message.size(); ++i) text->Line(message[i], 4);
+  if (task.note_size() > 0) text->Line("notes:", 0);
   for (int i = std::max(0, task.note_size() - kMostNotes); i < task.note_size();
        ++i) {
     text->Line(task.note(i));
   }
-  if (task.command_size() > 0) text->Line("its commands:", 0);
+  if (task.command_size() > 0) text->Line("commands:", 0);
   for (const std::string& command : task.command()) text->Line(command);
 }
 
@@ -314,41 +242,18 @@ void SayFailed(const RunRecord& record, Text* text) {
     if (StateOf(baseline) != StageState::kFailed) continue;
     SayFailedTask(baseline.name(), baseline.work(), text);
   }
+  if (record.command().empty()) return;
+  text->Line("what is done is kept; to go on from there:", 0);
+  text->Line(record.command());
 }
 
 void SayInterrupted(const RunRecord& record, Text* text) {
   text->Verdict("INTERRUPTED", Style::kDoubtful,
-                absl::StrCat("what is done is kept. To go on where it stopped, "
-                             "run the same command again:"));
+                "what is done is kept; to go on from there:");
   text->Line(record.command());
 }
 
 }  // namespace
-
-std::string GateSentence(const GateRecord& gate) {
-  const auto* words =
-      std::find_if(std::begin(kGates), std::end(kGates),
-                   [&](const GateWords& it) { return it.name == gate.name(); });
-  if (words == std::end(kGates) || !gate.has_value()) return gate.sentence();
-  std::string text;
-  if (!gate.layer().empty()) absl::StrAppend(&text, gate.layer(), ": ");
-  absl::StrAppendFormat(&text, "%s %.*f%s", words->subject, words->decimals,
-                        gate.value(), words->unit);
-  if (gate.has_interval()) {
-    absl::StrAppendFormat(&text, " (%.*f to %.*f)", words->decimals,
-                          gate.interval().low(), words->decimals,
-                          gate.interval().high());
-  }
-  switch (gate.verdict()) {
-    case VerificationRecord::FAIL:
-      return absl::StrCat(text, HowFarBeyond(*words, gate));
-    case VerificationRecord::INCONCLUSIVE:
-      return absl::StrFormat("%s may be on either side of the limit %g%s", text,
-                             gate.limit(), words->unit);
-    default:
-      return absl::StrFormat("%s, limit %g%s", text, gate.limit(), words->unit);
-  }
-}
 
 std::string RunConclusion(const RunRecord& record,
                           const RunConclusionOptions& options) {

@@ -23,10 +23,6 @@ struct RunConclusionOptions {
 std::string RunConclusion(const RunRecord& record,
                           const RunConclusionOptions& options);
 
-// "mean output change 0.02130 (0.02110 to 0.02150) is beyond the limit 0.006:
-// 3.6 times as much". Of a gate that is not among Gates: its own sentence.
-std::string GateSentence(const GateRecord& gate);
-
 }  // namespace requant
 
 #endif  // REQUANT_WORKFLOWS_RUN_CONCLUSION_H_

@@ -144,8 +144,13 @@ double SecondsOf(const StageRecord& stage) {
 }
 
 const TaskRecord& DecisiveTask(const StageRecord& stage) {
-  const TaskRecord& verification = stage.verification().work();
-  return EndedBadly(verification) ? verification : OwnWork(stage);
+  const StageState own = StateOf(OwnWork(stage).state());
+  const bool makes_nothing = !stage.has_work() && !stage.has_benchmark();
+  const bool succeeded = makes_nothing || own == StageState::kDone ||
+                         own == StageState::kCached ||
+                         own == StageState::kGiven;
+  return succeeded && stage.has_verification() ? stage.verification().work()
+                                               : OwnWork(stage);
 }
 
 const OutputChangeMessage* OutputChangeOf(const EvaluateResult& result) {

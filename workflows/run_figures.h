@@ -66,7 +66,7 @@ bool IsOver(StageState state);
 const TaskRecord& OwnWork(const StageRecord& stage);
 // Of this run: its work and its verification.
 double SecondsOf(const StageRecord& stage);
-// The task that failed or was interrupted, or else its own work.
+// The first of its tasks that did not succeed, or else its last.
 const TaskRecord& DecisiveTask(const StageRecord& stage);
 
 // The change that gates judge: that of the probability of class 1, or else of
