@@ -68,8 +68,10 @@ void FakeTerminal::PutCharacter(std::string_view character, int width) {
 void FakeTerminal::NewLine(bool continues) {
   ++row_;
   column_ = 0;
-  if (row_ == static_cast<int>(lines_.size())) lines_.emplace_back();
-  lines_[row_].continues = continues;
+  // A row that is there already stays what it is to the one before it.
+  if (row_ == static_cast<int>(lines_.size())) {
+    lines_.push_back({{}, continues});
+  }
 }
 
 int FakeTerminal::Top() const {

@@ -15,7 +15,10 @@ void TerminalBlock::Show(const std::vector<StyledLine>& above,
                          const std::vector<StyledLine>& block) {
   const int columns = std::max(1, environment_.columns());
   const int rows_up = RowsShown(columns);
-  const bool wrapped = rows_up != static_cast<int>(widths_.size());
+  // Rows that a resized terminal has wrapped stay one line to it, and would be
+  // joined when it grows again, unless they are erased.
+  const bool resized = columns != columns_;
+  columns_ = columns;
   widths_.clear();
   std::string text;
   for (const StyledLine& line : block) {
@@ -24,10 +27,10 @@ void TerminalBlock::Show(const std::vector<StyledLine>& above,
     absl::StrAppend(&text, rendered.text, "\x1b[K\n");
     widths_.push_back(rendered.width);
   }
-  if (text == shown_ && above.empty() && !wrapped) return;
+  if (text == shown_ && above.empty() && !resized) return;
   std::string frame = "\r";
   if (rows_up > 0) absl::StrAppend(&frame, "\x1b[", rows_up, "A");
-  if (!above.empty()) absl::StrAppend(&frame, "\x1b[J");
+  if (resized || !above.empty()) absl::StrAppend(&frame, "\x1b[J");
   for (const StyledLine& line : above) {
     absl::StrAppend(&frame,
                     Render(line, std::numeric_limits<int>::max(), color_).text,

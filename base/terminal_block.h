@@ -37,6 +37,8 @@ class TerminalBlock {
   const bool color_;
   // The block's lines, and their widths.
   std::string shown_;
+  // The terminal's width at the last frame.
+  int columns_ = 0;
   std::vector<int> widths_;
 };
 

@@ -188,6 +188,7 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
   AddStage("quantize", true);
   for (int columns = 1; columns < 130; ++columns) {
     Show(columns, 200);
+    terminal_->Write("$\n");
     display_->RunStarted(record_);
     Start(1, true);
     terminal_->now += 1;
@@ -198,6 +199,7 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
     terminal_->Resize(100, 200);
     display_->RunEnded(record_);
     EXPECT_EQ(terminal_->Text(),
+              "$\n"
               "  stage                    time   accuracy  difference  "
               "agreement   change  verdict\n"
               "· fuse_feature_columns           not run\n"
