@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -72,11 +71,14 @@ void LiveDisplay::Said(std::string_view text) {
   std::vector<StyledLine> lines;
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     const std::string printable = PrintableLine(line, options_.utf8);
-    const size_t colon = absl::StartsWithIgnoreCase(printable, "warning:")
-                             ? printable.find(':') + 1
-                             : 0;
-    lines.push_back({{printable.substr(0, colon), Style::kDoubtful},
-                     {printable.substr(colon)}});
+    constexpr std::string_view kWarning = "warning:";
+    const size_t found = printable.find(kWarning);
+    const size_t begin = found == std::string::npos ? printable.size() : found;
+    lines.push_back(
+        {{printable.substr(0, begin)},
+         {printable.substr(begin, kWarning.size()), Style::kDoubtful},
+         {printable.substr(
+             std::min(printable.size(), begin + kWarning.size()))}});
   }
   Draw(std::move(lines));
 }
