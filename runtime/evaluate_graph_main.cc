@@ -26,6 +26,7 @@
 #include "runtime/evaluation_message.h"
 #include "runtime/evaluation_report.h"
 #include "runtime/job_inputs.h"
+#include "runtime/layer_table.h"
 #include "runtime/paired_comparison.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
@@ -71,6 +72,9 @@ DEFINE_string(saved_model_tags, "",
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
               "empty: serving_default");
+DEFINE_int64(layer_records, 0,
+             "on so many records, the first, compare every layer of the "
+             "--baseline, a float graph, with what became of it; 0: do not");
 DEFINE_string(predictions_out, "",
               "write the graph's predictions here, for --baseline_predictions "
               "of later runs");
@@ -119,8 +123,13 @@ std::string BaselineError() {
   if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty() && !stored) {
     return "--max_accuracy_drop needs a --baseline to drop from";
   }
-  if (stored && !FLAGS_baseline.empty()) {
-    return "--baseline_predictions are the --baseline's: give one of the two";
+  if (FLAGS_layer_records < 0) return "--layer_records must be at least 0";
+  if (FLAGS_layer_records > 0 && FLAGS_baseline.empty()) {
+    return "--layer_records needs a --baseline whose layers to compare";
+  }
+  if (stored && !FLAGS_baseline.empty() && FLAGS_layer_records == 0) {
+    return "with --baseline_predictions the --baseline does not run, except "
+           "for --layer_records";
   }
   return "";
 }
@@ -169,10 +178,12 @@ absl::StatusOr<EvaluateJob> JobFromFlags() {
         "), so --batch_size and --max_bad_records have no effect: leave them "
         "out"));
   }
-  if (job.dataset().has_in_graph() && FLAGS_streams > 1) {
+  if (job.dataset().has_in_graph() &&
+      (FLAGS_streams > 1 || FLAGS_layer_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph reads its own data (in_graph in ", FLAGS_dataset,
-        "), one batch after another: leave --streams out"));
+        "), one batch after another and once: leave --streams and "
+        "--layer_records out"));
   }
   *job.mutable_model() = ModelFromFlags(FLAGS_graph);
   if (!FLAGS_baseline.empty()) {
@@ -186,6 +197,7 @@ absl::StatusOr<EvaluateJob> JobFromFlags() {
   job.set_streams(FLAGS_streams);
   job.set_send_predictions(!FLAGS_predictions_out.empty());
   job.set_baseline_predictions(FLAGS_baseline_predictions);
+  job.set_layer_records(FLAGS_layer_records);
   return job;
 }
 
@@ -259,6 +271,7 @@ void Print(const EvaluationResult& result) {
       FLAGS_format == "json"
           ? EvaluationJson(result)
           : absl::StrCat(FurtherMetrics(result), ComparisonText(result),
+                         LayersText(result.layers, result.unmatched_layers),
                          LogTail(result));
   std::fputs(text.c_str(), stdout);
 }

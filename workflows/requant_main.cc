@@ -17,6 +17,7 @@
 #include "workflows/verify_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/plan_command.h"
+#include "workflows/run_command.h"
 #include "workflows/verify_command.h"
 
 namespace requant {
@@ -76,7 +77,7 @@ int RunQuantizeGraph(const Args& args) {
   return Become("transforms", "quantize_graph", args);
 }
 
-int RunPlan(const Args& args) { return RunPlanCommand(args); }
+int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
 
 int RunDataset(const Args& args) {
   return Become("runtime/datasets", "dataset", args);
@@ -100,6 +101,7 @@ const std::vector<Command>& Commands() {
       {"quantize_graph",
        "eight-bit layers with dynamic ranges (recipe, step 6)",
        RunQuantizeGraph},
+      {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",
