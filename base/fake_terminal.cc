@@ -79,7 +79,7 @@ int FakeTerminal::Top() const {
 }
 
 size_t FakeTerminal::Obey(std::string_view sequence) {
-  const size_t end = sequence.find_first_of("AJKm");
+  const size_t end = sequence.find_first_of("AKm");
   int number = 0;
   if (end == std::string_view::npos || sequence[1] != '[' ||
       (end > 2 && !absl::SimpleAtoi(sequence.substr(2, end - 2), &number))) {
@@ -93,12 +93,9 @@ size_t FakeTerminal::Obey(std::string_view sequence) {
     case 'A':
       row_ = std::max(Top(), row_ - number);
       break;
-    case 'J':
-      for (size_t i = row_ + 1; i < lines_.size(); ++i) lines_[i] = Row();
-      cells.resize(left);
-      break;
     case 'K':
       cells.resize(left);
+      if (column_ == 0) lines_[row_].continues = false;
       break;
     default:
       break;

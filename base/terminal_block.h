@@ -29,8 +29,8 @@ class TerminalBlock {
             const std::vector<StyledLine>& block);
 
  private:
-  // How many rows the block takes on a terminal of this width: one that was
-  // narrowed has wrapped what was too long.
+  // How many rows of the screen the block takes on a terminal of this width:
+  // one that was narrowed has wrapped what was too long.
   int RowsShown(int columns) const;
 
   const ProgressEnvironment environment_;

@@ -40,9 +40,8 @@ void LiveDisplay::TaskStarted(const RunRecord& record, const TaskPlace& place) {
   Refresh(record);
   const int row = RowIndex(place);
   if (row < 0) return;
-  const double now = environment_.now();
-  running_.insert_or_assign(row,
-                            Running{now, place.verifies, {}, RateWindow(now)});
+  running_.insert_or_assign(row, Running{TaskClock(environment_.now()),
+                                         place.verifies || place.stage < 0});
   scrolled_up_.erase(row);
   Tick();
 }
@@ -51,13 +50,12 @@ void LiveDisplay::TaskProgressed(const RunRecord&, const TaskPlace& place,
                                  const TaskProgress& progress) {
   const auto found = running_.find(RowIndex(place));
   if (found == running_.end()) return;
-  Running& running = found->second;
-  running.rate.Add(environment_.now(), progress.done);
-  running.progress = progress;
-  for (std::string* text : {&running.progress.what, &running.progress.unit,
-                            &running.progress.note}) {
+  TaskProgress printable = progress;
+  for (std::string* text :
+       {&printable.what, &printable.unit, &printable.note}) {
     *text = PrintableLine(*text, options_.utf8);
   }
+  found->second.clock.Take(environment_.now(), printable);
   Tick();
 }
 
@@ -141,11 +139,11 @@ std::vector<int> LiveDisplay::RowsLeft() const {
 StyledLine LiveDisplay::RowLine(const DisplayLayout& layout, int row) const {
   const auto found = running_.find(row);
   if (found == running_.end()) return layout.Line(rows_[row], nullptr);
-  const Running& running = found->second;
+  const TaskClock& clock = found->second.clock;
   const double now = environment_.now();
-  const RunningTask task = {rows_[row].seconds + now - running.start,
-                            running.verifies, running.progress,
-                            running.rate.Rate(now, running.progress.done)};
+  const RunningTask task = {rows_[row].seconds + clock.Seconds(now),
+                            found->second.verifies, clock.progress(),
+                            clock.Rate(now)};
   return layout.Line(rows_[row], &task);
 }
 

@@ -115,6 +115,7 @@ TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
   Start(2, false);
   End(2, false, TaskRecord::DONE, 2);
   Start(2, true);
+  Progress(2, true, 0, 200000, "");
   terminal_->now += 2;
   Progress(2, true, 50000, 200000, "accuracy 78.40 %");
   EXPECT_EQ(terminal_->Text(),
@@ -300,6 +301,7 @@ TEST_F(RunDisplayTest, UsesAsciiWhereTheLocaleKnowsNoMore) {
   Start(0, false);
   End(0, false, TaskRecord::DONE, 1);
   Start(1, true);
+  Progress(1, true, 0, 100000, "");
   terminal_->now += 1;
   Progress(1, true, 50000, 100000, "");
   EXPECT_EQ(terminal_->Text(),
