@@ -8,6 +8,9 @@
 
 namespace requant {
 
+// `text` with U+FFFD for every byte that is not part of UTF-8.
+std::string ValidUtf8(std::string_view text);
+
 // `text` as a JSON string, in quotes. Control characters are escaped, and bytes
 // that are not UTF-8, which JSON cannot hold, become U+FFFD.
 std::string JsonString(std::string_view text);
@@ -23,6 +26,11 @@ std::string JsonObject(
 
 // An array on one line, of values that are JSON already.
 std::string JsonArray(const std::vector<std::string>& values);
+
+// JSON of the functions above for people to read, with a line break at the end:
+// objects and arrays that would make a line longer than 100 columns have a line
+// for each member, further in by two blanks.
+std::string IndentedJson(std::string_view json);
 
 }  // namespace requant
 

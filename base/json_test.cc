@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <string>
 
 namespace requant {
 namespace {
@@ -26,6 +27,10 @@ TEST(JsonString, ReplacesWhatIsNotUtf8) {
             R"("\ufffd\ufffd\ufffd")");  // surrogate
 }
 
+TEST(ValidUtf8, ReplacesOnlyWhatIsNot) {
+  EXPECT_EQ(ValidUtf8("\xc3\xa9\xff\xc3"), "\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd");
+}
+
 TEST(JsonNumber, IsTheShortestThatReadsBack) {
   EXPECT_EQ(JsonNumber(0.1), "0.1");
   EXPECT_EQ(JsonNumber(-3), "-3");
@@ -47,6 +52,30 @@ TEST(JsonObject, QuotesNamesAndKeepsValues) {
 TEST(JsonArray, KeepsValuesInOrder) {
   EXPECT_EQ(JsonArray({}), "[]");
   EXPECT_EQ(JsonArray({"2", "\"a\"", "{}"}), R"([2, "a", {}])");
+}
+
+TEST(IndentedJson, LeavesShortValuesOnOneLine) {
+  EXPECT_EQ(IndentedJson("{\"a\": [1, 2]}"), "{\"a\": [1, 2]}\n");
+}
+
+TEST(IndentedJson, GivesMembersOfLongValuesALineEach) {
+  const std::string text = JsonString(std::string(90, 'x'));
+  EXPECT_EQ(
+      IndentedJson(JsonObject({{"a", JsonArray({"1", text})}, {"b", "{}"}})),
+      "{\n  \"a\": [\n    1,\n    " + text + "\n  ],\n  \"b\": {}\n}\n");
+}
+
+TEST(IndentedJson, HasNoLinesForEmptyValues) {
+  const std::string name(110, 'x');
+  EXPECT_EQ(IndentedJson(JsonObject({{name, "{}"}})),
+            "{\n  \"" + name + "\": {}\n}\n");
+}
+
+TEST(IndentedJson, DoesNotBreakInsideTexts) {
+  const std::string text =
+      JsonString("a\", [1, 2], {\\" + std::string(90, 'x'));
+  EXPECT_EQ(IndentedJson(JsonArray({text, "2"})),
+            "[\n  " + text + ",\n  2\n]\n");
 }
 
 }  // namespace

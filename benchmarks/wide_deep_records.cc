@@ -37,14 +37,8 @@ absl::Status WriteWideDeepRecords(const std::string& path, int records) {
       features["string_1"].mutable_int64_list()->add_value(random() % 1000);
     }
     features["label"].mutable_int64_list()->add_value(random() % 2);
-    const std::string data = example.SerializeAsString();
-    const uint64_t length = data.size();
-    std::string record(reinterpret_cast<const char*>(&length), sizeof(length));
-    const uint32_t header = MaskedChecksum(record);
-    const uint32_t footer = MaskedChecksum(data);
-    record.append(reinterpret_cast<const char*>(&header), sizeof(header));
-    record.append(data);
-    record.append(reinterpret_cast<const char*>(&footer), sizeof(footer));
+    std::string record;
+    AppendRecord(example.SerializeAsString(), &record);
     written &=
         std::fwrite(record.data(), 1, record.size(), file) == record.size();
   }

@@ -14,7 +14,11 @@
 #include "base/sibling_program.h"
 #include "base/version.h"
 #include "workflows/doctor_command.h"
+#include "workflows/verify_command.h"
 #include "workflows/plan_command.h"
+#include "workflows/plan_command.h"
+#include "workflows/run_command.h"
+#include "workflows/verify_command.h"
 
 namespace requant {
 namespace {
@@ -73,7 +77,7 @@ int RunQuantizeGraph(const Args& args) {
   return Become("transforms", "quantize_graph", args);
 }
 
-int RunPlan(const Args& args) { return RunPlanCommand(args); }
+int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
 
 int RunDataset(const Args& args) {
   return Become("runtime/datasets", "dataset", args);
@@ -97,10 +101,13 @@ const std::vector<Command>& Commands() {
       {"quantize_graph",
        "eight-bit layers with dynamic ranges (recipe, step 6)",
        RunQuantizeGraph},
+      {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",
        RunTransform},
+      {"verify", "whether a run's files are still what its manifest says",
+       RunVerifyCommand},
   };
   return *commands;
 }

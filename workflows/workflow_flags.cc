@@ -24,9 +24,9 @@ DEFINE_string(
     set, "",
     "NAME=VALUE: the value of one of the workflow's variables; may be "
     "given several times. Paths start at the current folder.");
-DEFINE_string(work_dir, "out/.work",
+DEFINE_string(work_dir, "",
               "The folder that keeps what stages made, so that nothing is done "
-              "twice.");
+              "twice; empty: out/WORKFLOW/work.");
 
 namespace requant {
 namespace {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "xla/tsl/lib/hash/crc32c.h"
@@ -39,6 +40,19 @@ inline std::optional<uint64_t> RecordLength(std::string_view header) {
     return std::nullopt;
   }
   return length;
+}
+
+// Appends `data` as a record.
+inline void AppendRecord(std::string_view data, std::string* file) {
+  const auto append = [file](const auto& number) {
+    file->append(reinterpret_cast<const char*>(&number), sizeof(number));
+  };
+  const uint64_t length = data.size();
+  append(length);
+  append(MaskedChecksum(std::string_view(reinterpret_cast<const char*>(&length),
+                                         sizeof(length))));
+  file->append(data);
+  append(MaskedChecksum(data));
 }
 
 }  // namespace requant

@@ -79,13 +79,8 @@ std::string SmallExample(float x, int label) {
 }
 
 std::string RecordBytes(std::string_view data) {
-  const uint64_t length = data.size();
-  std::string record(reinterpret_cast<const char*>(&length), sizeof(length));
-  const uint32_t header = MaskedChecksum(record);
-  record.append(reinterpret_cast<const char*>(&header), sizeof(header));
-  record.append(data);
-  const uint32_t footer = MaskedChecksum(data);
-  record.append(reinterpret_cast<const char*>(&footer), sizeof(footer));
+  std::string record;
+  AppendRecord(data, &record);
   return record;
 }
 

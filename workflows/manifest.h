@@ -1,0 +1,54 @@
+#ifndef REQUANT_WORKFLOWS_MANIFEST_H_
+#define REQUANT_WORKFLOWS_MANIFEST_H_
+
+// manifest.json: all files that a run read and made, with their digests, and
+// how they came about; and whether they are still the same.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workflows/run_record.pb.h"
+
+namespace requant {
+
+// One JSON object on one line. `more_outputs` are files of the run that no task
+// made, such as its report.
+std::string ManifestJson(const RunRecord& record,
+                         const std::vector<FileRecord>& more_outputs);
+
+enum class FileState {
+  kOk,
+  kChanged,
+  kMissing,
+  // An input that is no longer where it was; nothing is known of it.
+  kGone,
+  // Such as one without permission to read; `message` tells.
+  kUnreadable,
+};
+
+struct FileCheck {
+  // As the manifest has it.
+  std::string path;
+  bool input = false;
+  FileState state = FileState::kOk;
+  std::string message;
+};
+
+// Digests every file of a manifest anew: outputs are looked for in the
+// manifest's folder, inputs from the current folder on. Inputs come first, each
+// group in the manifest's order. An error is one sentence on what is wrong with
+// the manifest itself.
+absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
+
+// The word for people: "ok", "changed", "missing", "gone", "unreadable".
+std::string_view FileStateName(FileState state);
+
+// Whether nothing is changed, missing or unreadable.
+bool AllWell(const std::vector<FileCheck>& checks);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_MANIFEST_H_

@@ -1,0 +1,26 @@
+#ifndef REQUANT_WORKFLOWS_TESTING_EXAMPLE_RUNS_H_
+#define REQUANT_WORKFLOWS_TESTING_EXAMPLE_RUNS_H_
+
+// Records of runs as the runner makes them, for tests of what is made from
+// them. Figures are plausible, not measured.
+
+#include "workflows/run_record.pb.h"
+
+namespace requant {
+
+// The ten steps of the Wide & Deep recipe, all verified, with a benchmark at
+// the end; two stages come from the cache.
+RunRecord PassedRun();
+
+// The same, stopped at "fuse" by two gates; the benchmark did not run.
+RunRecord RefusedRun();
+
+// The same, interrupted while "freeze_min" was verified.
+RunRecord InterruptedRun();
+
+// One stage, which failed, and nothing else.
+RunRecord OneStageRun();
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_TESTING_EXAMPLE_RUNS_H_
