@@ -5,13 +5,16 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/fuzz_rounds.h"
 #include "workflows/workflow_file.h"
 
 namespace requant {
@@ -604,6 +607,56 @@ TEST(Evaluations, AreNamedOnce) {
 
 TEST(Evaluations, ThatNothingUsesMayBeIncomplete) {
   EXPECT_THAT(Problem("evaluation { name: 'e' }" + StripFile("a")), IsEmpty());
+}
+
+// Whatever the file says, a plan or a problem.
+TEST(MakePlan, SurvivesMutations) {
+  std::mt19937 random(1);
+  const std::string pieces[] = {"stage: 'a'",
+                                "'b'",
+                                "verify {",
+                                "}",
+                                "transform {",
+                                "{",
+                                "'",
+                                "baseline {",
+                                "file: ''",
+                                "'a'",
+                                "-1",
+                                "after: 'c'",
+                                "output: 'log'",
+                                "''",
+                                "skip_if: 'given' "};
+  const std::string seed = absl::StrCat(
+      Entering(absl::StrCat("use_file: '${given}' ", kVerify)), kLogging,
+      absl::StrReplaceAll(
+          FreezeMin("file { name: 'log' from { stage: 'log' } }"),
+          {{"${f}", ""}}),
+      "stage { name: 's' compare { graph { stage: 'a' } baseline { stage: 'b' "
+      "} on { dataset: 'data.textproto' } } }");
+  const int rounds = FuzzRounds(300);
+  int plans = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = seed;
+    for (int i = random() % 3; i >= 0; --i) {
+      // Mostly whole words, so that many texts still parse.
+      const size_t at = text.find(' ', random() % text.size());
+      if (at == std::string::npos) continue;
+      const size_t end = text.find(' ', at + 1);
+      if (random() % 2 == 0) text.erase(at, end - at);
+      if (random() % 2 == 0) {
+        text.insert(at, " " + pieces[random() % std::size(pieces)]);
+      }
+    }
+    const auto plan = Make(text);
+    if (!plan.ok()) continue;
+    ++plans;
+    for (size_t i = 0; i < plan->tasks.size(); ++i) {
+      for (const int other : plan->tasks[i].after) EXPECT_LT(other, i);
+      EffectiveGates(*plan, plan->tasks[i]);
+    }
+  }
+  EXPECT_GT(plans, 0);
 }
 
 }  // namespace
