@@ -118,6 +118,26 @@ std::string MetricsJson(const RunRecord& record) {
   return JsonArray(stages);
 }
 
+const std::string& PathOf(const ManifestFile& file) {
+  return file.path_bytes().empty() ? file.path() : file.path_bytes();
+}
+
+absl::Status CheckEntries(
+    const std::string& path, std::string_view member,
+    const google::protobuf::RepeatedPtrField<ManifestFile>& files) {
+  for (int i = 0; i < files.size(); ++i) {
+    const std::string& digest = files[i].sha256();
+    if (!PathOf(files[i]).empty() && digest.size() == 64 &&
+        digest.find_first_not_of("0123456789abcdef") == digest.npos) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a manifest of a run: \"", member, "\"[", i,
+                     "] lacks a path or a SHA-256 of 64 digits"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
@@ -136,6 +156,8 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
                      Printable(manifest.format()), "\", not \"", kFormat,
                      "\"; give the manifest.json of a run's folder"));
   }
+  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
+  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
   return manifest;
 }
 
@@ -156,10 +178,6 @@ FileCheck Check(const ManifestFile& file, const std::string& place,
     }
   }
   return check;
-}
-
-const std::string& PathOf(const ManifestFile& file) {
-  return file.path_bytes().empty() ? file.path() : file.path_bytes();
 }
 
 }  // namespace
