@@ -6,13 +6,14 @@
 
 #include <filesystem>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/struct.pb.h"
 #include "re2/re2.h"
 #include "tests/browser.h"
@@ -27,15 +28,15 @@ namespace {
 
 using google::protobuf::Value;
 using testing::IsEmpty;
-using testing::Not;
 
-// A page with the report in a frame of a given width, which looks at the report
-// and leaves what it found as JSON: a window cannot be as narrow as a phone.
+constexpr int kDesktop = 1280;
+constexpr int kPhone = 390;
+
+// A page with reports in frames, which looks at each of them and leaves what it
+// found as JSON. Frames may be as narrow as a phone, which windows may not.
 constexpr char kProbe[] = R"(<!DOCTYPE html><html><body style="margin:0">
-<iframe id="frame" src="report.html" style="border:0;width:WIDTHpx;height:800px">
-</iframe><script type="application/json" id="probe"></script><script>
-const frame = document.getElementById('frame');
-frame.onload = () => {
+<!--FRAMES--><script type="application/json" id="probe"></script><script>
+function look(frame) {
   const page = frame.contentDocument, root = page.documentElement;
   const all = (what) => [...page.querySelectorAll(what)];
   for (const details of all('details')) details.open = true;
@@ -46,15 +47,14 @@ frame.onload = () => {
     const number = cell.querySelector('data');
     return {row: row.dataset[key], figure: cell.dataset.figure, text: cell.textContent, value: number && number.value};
   }));
-  const body = frame.contentWindow.getComputedStyle(page.body);
-  document.getElementById('probe').textContent = JSON.stringify({
+  return {
     marks: {...root.dataset},
     hacked: 'hacked' in frame.contentWindow,
     canvases: all('canvas').length,
     blank: all('canvas').filter((canvas) => !drawn(canvas)).length,
     overflow: root.scrollWidth > root.clientWidth,
     beyond: all('canvas, h1, h2, p, section, .tile, .scroll, pre').filter(beyond).map((e) => e.tagName + '.' + e.className),
-    background: body.backgroundColor,
+    background: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
     title: page.querySelector('h1').textContent,
     outcome: page.getElementById('verdict').dataset.outcome,
     scripts: page.scripts.length,
@@ -62,42 +62,70 @@ frame.onload = () => {
     unnamed: all('canvas:not([aria-label]), table:not(:has(caption))').length,
     stages: figures('#stage-table tbody tr', 'stage'),
     layers: figures('#layers tbody tr', 'layer'),
-    gates: figures('#gates tbody tr', 'gate'),
     commands: all('#reproduce pre').map((pre) => pre.textContent),
-    text: page.body.innerText.length,
-  }).replace(/</g, '\\u003c');
+  };
+}
+window.onload = () => {
+  const seen = {};
+  for (const frame of document.querySelectorAll('iframe')) seen[frame.id] = look(frame);
+  document.getElementById('probe').textContent = JSON.stringify(seen).replace(/</g, '\\u003c');
 };
 </script></body></html>)";
 
-constexpr int kDesktop = 1280;
-constexpr int kPhone = 390;
+// Names of any length, texts that look like markup.
+RunRecord HostileRun() {
+  RunRecord record = RefusedRun();
+  AppendToEveryText(
+      "</script><script>window.hacked = 1</script><img src=x "
+      "onerror=window.hacked=1>'\"&\xe2\x80\xa8" +
+          std::string(300, 'W'),
+      &record);
+  return record;
+}
 
+struct Frame {
+  std::string name;
+  RunRecord record;
+  int width = kDesktop;
+};
+
+// All reports are looked at in two pages: a browser takes seconds to start.
 class Report : public testing::Test {
  protected:
-  static void SetUpTestSuite() { browser_ = new absl::Status(CheckBrowser()); }
+  static void SetUpTestSuite() {
+    browser_ = new absl::Status(CheckBrowser());
+    if (!browser_->ok()) return;
+    folder_ = new TestFolder;
+    bright_ = new Value(Look({{"passed", PassedRun()},
+                              {"refused", RefusedRun()},
+                              {"interrupted", InterruptedRun()},
+                              {"one", OneStageRun()},
+                              {"empty", RunRecord()},
+                              {"hostile", HostileRun()},
+                              {"phone", PassedRun(), kPhone},
+                              {"phone_refused", RefusedRun(), kPhone},
+                              {"phone_hostile", HostileRun(), kPhone}},
+                             /*dark=*/false));
+    dark_ = new Value(Look({{"dark", PassedRun(), kPhone}}, /*dark=*/true));
+  }
+
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
 
   void SetUp() override {
     if (!browser_->ok()) GTEST_SKIP() << browser_->message();
   }
 
-  // What the probe finds in the report of `record`.
-  Value Look(const RunRecord& record, int width = kDesktop, bool dark = false) {
-    EXPECT_TRUE(WriteRunFiles(record, folder_.Path("")).ok());
-    std::string probe = kProbe;
-    RE2::Replace(&probe, "WIDTH", absl::StrCat(width));
-    RenderOptions options;
-    options.dark = dark;
-    const auto page = Render(folder_.Write("probe.html", probe), options);
-    EXPECT_TRUE(page.ok()) << page.status();
-    if (!page.ok()) return Value();
-    EXPECT_THAT(page->console, IsEmpty());
-    std::string json;
-    EXPECT_TRUE(
-        RE2::PartialMatch(page->dom, "(?s)id=\"probe\">(.*?)</script>", &json));
-    return ParseJson(json);
+  // What was found in the report of this name.
+  static const Value& Seen(const std::string& name) {
+    return At(name == "dark" ? *dark_ : *bright_, name);
   }
 
-  Value Results() const { return ParseJson(folder_.Read("results.json")); }
+  static Value Results(const std::string& name) {
+    return ParseJson(folder_->Read(absl::StrCat(name, "/results.json")));
+  }
 
   static void ExpectDrawn(const Value& seen) {
     EXPECT_EQ(At(seen, "marks/ready").string_value(), "true");
@@ -110,17 +138,51 @@ class Report : public testing::Test {
 
   static void ExpectNothingBeyondTheEdge(const Value& seen) {
     EXPECT_FALSE(At(seen, "overflow").bool_value());
+    EXPECT_EQ(At(seen, "marks/overflow").string_value(), "false");
     EXPECT_THAT(At(seen, "beyond").list_value().values(), IsEmpty())
         << At(seen, "beyond").DebugString();
   }
 
-  TestFolder folder_;
+  static std::vector<std::string>* console_;
 
  private:
+  static Value Look(const std::vector<Frame>& frames, bool dark) {
+    std::string elements;
+    for (const Frame& frame : frames) {
+      std::filesystem::create_directories(folder_->Path(frame.name));
+      EXPECT_TRUE(WriteRunFiles(frame.record, folder_->Path(frame.name)).ok());
+      absl::StrAppend(&elements, "<iframe id=", frame.name, " src=", frame.name,
+                      "/report.html style='border:0;height:800px;width:",
+                      frame.width, "px'></iframe>");
+    }
+    RenderOptions options;
+    options.dark = dark;
+    const auto page =
+        Render(folder_->Write(
+                   "probe.html",
+                   absl::StrReplaceAll(kProbe, {{"<!--FRAMES-->", elements}})),
+               options);
+    EXPECT_TRUE(page.ok()) << page.status();
+    if (!page.ok()) return Value();
+    console_->insert(console_->end(), page->console.begin(),
+                     page->console.end());
+    std::string json;
+    EXPECT_TRUE(
+        RE2::PartialMatch(page->dom, "(?s)id=\"probe\">(.*?)</script>", &json));
+    return ParseJson(json);
+  }
+
   static absl::Status* browser_;
+  static TestFolder* folder_;
+  static Value* bright_;
+  static Value* dark_;
 };
 
 absl::Status* Report::browser_ = nullptr;
+TestFolder* Report::folder_ = nullptr;
+Value* Report::bright_ = nullptr;
+Value* Report::dark_ = nullptr;
+std::vector<std::string>* Report::console_ = new std::vector<std::string>;
 
 // Numbers of the page by row and figure; without those that it has as a dash.
 std::map<std::pair<std::string, std::string>, double> Numbers(
@@ -137,7 +199,7 @@ std::map<std::pair<std::string, std::string>, double> Numbers(
 }
 
 TEST_F(Report, IsDrawn) {
-  const Value seen = Look(PassedRun());
+  const Value& seen = Seen("passed");
   ExpectDrawn(seen);
   EXPECT_EQ(At(seen, "canvases").number_value(), 12);
   EXPECT_EQ(At(seen, "title").string_value(), "Passed");
@@ -145,8 +207,8 @@ TEST_F(Report, IsDrawn) {
 }
 
 TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
-  const Value seen = Look(PassedRun());
-  const Value results = Results();
+  const Value& seen = Seen("passed");
+  const Value results = Results("passed");
   auto shown = Numbers(At(seen, "stages"));
   int known = 0;
   for (const Value& stage : At(results, "stages").list_value().values()) {
@@ -168,7 +230,7 @@ TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
 }
 
 TEST_F(Report, NumbersAreRoundedNotCut) {
-  const Value seen = Look(PassedRun());
+  const Value& seen = Seen("passed");
   std::map<std::string, std::string> texts;
   for (const Value& figure : At(seen, "stages").list_value().values()) {
     if (At(figure, "row").string_value() != "fuse") continue;
@@ -182,9 +244,9 @@ TEST_F(Report, NumbersAreRoundedNotCut) {
 }
 
 TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
-  const Value seen = Look(PassedRun());
+  const Value& seen = Seen("passed");
   const auto shown = Numbers(At(seen, "layers"));
-  const Value results = Results();
+  const Value results = Results("passed");
   const Value& layers = At(results, "stages/11/verification/layers");
   ASSERT_EQ(layers.list_value().values_size(), 4);
   for (const Value& layer : layers.list_value().values()) {
@@ -198,7 +260,7 @@ TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
 }
 
 TEST_F(Report, WorstLayersAreFirst) {
-  const Value seen = Look(PassedRun());
+  const Value& seen = Seen("passed");
   double last = 0;
   for (const Value& figure : At(seen, "layers").list_value().values()) {
     if (At(figure, "figure").string_value() != "signal_to_noise_db") continue;
@@ -213,7 +275,7 @@ TEST_F(Report, WorstLayersAreFirst) {
 
 TEST_F(Report, HasEveryCommand) {
   const RunRecord record = PassedRun();
-  const Value seen = Look(record);
+  const Value& seen = Seen("passed");
   ASSERT_EQ(At(seen, "commands").list_value().values_size(), 2);
   EXPECT_EQ(At(seen, "commands/0").string_value(), record.command());
   const std::string& all = At(seen, "commands/1").string_value();
@@ -225,58 +287,49 @@ TEST_F(Report, HasEveryCommand) {
 }
 
 TEST_F(Report, OfAFailedGateSaysWhichStage) {
-  const Value seen = Look(RefusedRun());
+  const Value& seen = Seen("refused");
   ExpectDrawn(seen);
   EXPECT_EQ(At(seen, "title").string_value(), "Stopped at “fuse”");
   EXPECT_EQ(At(seen, "outcome").string_value(), "gate_failed");
 }
 
 TEST_F(Report, OfAnInterruptedRunSaysWhere) {
-  const Value seen = Look(InterruptedRun());
+  const Value& seen = Seen("interrupted");
   ExpectDrawn(seen);
   EXPECT_EQ(At(seen, "title").string_value(), "Interrupted at “freeze_min”");
 }
 
 TEST_F(Report, OfOneStageHasNoChartsWithoutNumbers) {
-  const Value seen = Look(OneStageRun());
+  const Value& seen = Seen("one");
   ExpectDrawn(seen);
   EXPECT_EQ(At(seen, "canvases").number_value(), 1);
   EXPECT_EQ(At(seen, "title").string_value(), "Failed at “freeze”");
 }
 
 TEST_F(Report, OfNothingIsAPageStill) {
-  const Value seen = Look(RunRecord());
+  const Value& seen = Seen("empty");
   ExpectDrawn(seen);
   EXPECT_EQ(At(seen, "title").string_value(), "Not finished");
 }
 
 TEST_F(Report, FitsAPhone) {
-  for (const RunRecord& record : {PassedRun(), RefusedRun()}) {
-    const Value seen = Look(record, kPhone);
-    ExpectDrawn(seen);
-    ExpectNothingBeyondTheEdge(seen);
+  for (const char* name : {"phone", "phone_refused"}) {
+    ExpectDrawn(Seen(name));
+    ExpectNothingBeyondTheEdge(Seen(name));
   }
 }
 
 TEST_F(Report, FollowsTheDarkMode) {
-  EXPECT_EQ(At(Look(PassedRun()), "background").string_value(),
+  EXPECT_EQ(At(Seen("phone"), "background").string_value(),
             "rgb(246, 247, 249)");
-  const Value dark = Look(PassedRun(), kPhone, /*dark=*/true);
-  EXPECT_EQ(At(dark, "background").string_value(), "rgb(17, 21, 28)");
-  ExpectDrawn(dark);
-  ExpectNothingBeyondTheEdge(dark);
+  EXPECT_EQ(At(Seen("dark"), "background").string_value(), "rgb(17, 21, 28)");
+  ExpectDrawn(Seen("dark"));
+  ExpectNothingBeyondTheEdge(Seen("dark"));
 }
 
-// Names of any length, texts that look like markup, numbers that are none.
 TEST_F(Report, ShowsTextsAsTexts) {
-  RunRecord record = RefusedRun();
-  AppendToEveryText(
-      "</script><script>window.hacked = 1</script><img src=x "
-      "onerror=window.hacked=1>'\"&\\u2028" +
-          std::string(300, 'W'),
-      &record);
-  for (const int width : {kDesktop, kPhone}) {
-    const Value seen = Look(record, width);
+  for (const char* name : {"hostile", "phone_hostile"}) {
+    const Value& seen = Seen(name);
     ExpectDrawn(seen);
     EXPECT_FALSE(At(seen, "hacked").bool_value());
     EXPECT_EQ(At(seen, "scripts").number_value(), 3);
@@ -284,6 +337,8 @@ TEST_F(Report, ShowsTextsAsTexts) {
     ExpectNothingBeyondTheEdge(seen);
   }
 }
+
+TEST_F(Report, LeavesTheConsoleEmpty) { EXPECT_THAT(*console_, IsEmpty()); }
 
 }  // namespace
 }  // namespace requant
