@@ -1,15 +1,18 @@
 #include "base/progress.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,33 +22,34 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/subprocess.h"
 
 namespace requant {
 namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kSecondsBetweenLines = 10;
-// Rates are taken over this long, in steps of a twentieth of it.
-constexpr double kRateWindow = 10;
-constexpr double kSecondsBetweenSamples = kRateWindow / 20;
 
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
-int TerminalColumns() {
-  int columns = 0;
-  const char* variable = std::getenv("COLUMNS");
-  if (variable != nullptr && absl::SimpleAtoi(variable, &columns) &&
-      columns > 0) {
-    return columns;
+// The environment's number, if it has one, or else the terminal's own.
+int TerminalSize(const char* name, unsigned short winsize::*side,
+                 int otherwise) {
+  int number = 0;
+  const char* variable = std::getenv(name);
+  if (variable != nullptr && absl::SimpleAtoi(variable, &number) &&
+      number > 0) {
+    return number;
   }
   struct winsize size = {};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
-    return size.ws_col;
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.*side > 0) {
+    return size.*side;
   }
-  return 80;
+  return otherwise;
 }
 
 bool StartsCharacter(char byte) {
@@ -108,6 +112,25 @@ std::string WithUnit(double number) {
   return absl::StrFormat("%.*f%c", decimals, number, units.front());
 }
 
+// The descriptor that a parent reads progress from; -1: there is none.
+int ReportDescriptor() {
+  const char* variable = std::getenv(kProgressVariable);
+  int fd = -1;
+  if (variable == nullptr || !absl::SimpleAtoi(variable, &fd)) return -1;
+  return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
+void WriteWhole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.remove_prefix(n);
+  }
+}
+
+constexpr char kReportTag[] = "progress";
+
 }  // namespace
 
 ProgressEnvironment ProgressEnvironment::Stderr() {
@@ -123,12 +146,42 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   environment.time_of_day = [] {
     return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
   };
-  environment.columns = TerminalColumns;
+  const int report_fd = ReportDescriptor();
+  if (report_fd >= 0) {
+    environment.report = [report_fd](std::string_view text) {
+      WriteWhole(report_fd, text);
+    };
+  }
+  environment.columns = [] {
+    return TerminalSize("COLUMNS", &winsize::ws_col, 80);
+  };
+  environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
   environment.write = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);
   };
   return environment;
+}
+
+std::string FormatProgressReport(const ProgressReport& report) {
+  return absl::StrJoin({std::string(kReportTag), absl::StrCat(report.done),
+                        absl::StrCat(report.total), OneLine(report.what),
+                        OneLine(report.unit), OneLine(report.note)},
+                       "\t");
+}
+
+std::optional<ProgressReport> ParseProgressReport(std::string_view line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+  ProgressReport report;
+  if (fields.size() != 6 || fields[0] != kReportTag ||
+      !absl::SimpleAtoi(fields[1], &report.done) ||
+      !absl::SimpleAtoi(fields[2], &report.total)) {
+    return std::nullopt;
+  }
+  report.what = fields[3];
+  report.unit = fields[4];
+  report.note = fields[5];
+  return report;
 }
 
 std::string HumanCount(int64_t count) {
@@ -156,7 +209,7 @@ Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
       environment_(std::move(environment)),
       start_(environment_.now()),
       total_(options_.total),
-      samples_({{start_, 0}}),
+      rate_(start_),
       last_shown_(start_) {}
 
 Progress::~Progress() {
@@ -169,13 +222,17 @@ void Progress::Update(int64_t done, std::string_view note) {
   if (finished_) return;
   const double now = environment_.now();
   done_ = done;
-  TakeSample(now);
-  const double pause =
-      environment_.is_terminal ? kSecondsBetweenDraws : kSecondsBetweenLines;
+  rate_.Add(now, done_);
+  const double pause = environment_.is_terminal || environment_.report
+                           ? kSecondsBetweenDraws
+                           : kSecondsBetweenLines;
+  if (environment_.report) note_ = OneLine(note);
   if (now - last_shown_ < pause) return;
   last_shown_ = now;
   note_ = OneLine(note);
-  if (environment_.is_terminal) {
+  if (environment_.report) {
+    Report();
+  } else if (environment_.is_terminal) {
     environment_.write(absl::StrCat("\r", TerminalLine(now), "\x1b[K"));
     line_is_shown_ = true;
   } else {
@@ -199,6 +256,8 @@ void Progress::Finish() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finished_) return;
   finished_ = true;
+  // However short the work was, the parent knows what was done.
+  if (environment_.report) Report();
   Erase();
   if (!said_anything_) return;
   const double seconds = environment_.now() - start_;
@@ -206,23 +265,6 @@ void Progress::Finish() {
       environment_.time_of_day(), " ", options_.what, ": done, ",
       HumanCount(done_), " ", options_.unit, " in ", HumanDuration(seconds),
       ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
-}
-
-void Progress::TakeSample(double now) {
-  if (now - samples_.back().time < kSecondsBetweenSamples) return;
-  samples_.push_back({now, done_});
-  // Two must stay: a rate needs them, however far apart they are.
-  while (samples_.size() > 2 && now - samples_[1].time >= kRateWindow) {
-    samples_.pop_front();
-  }
-}
-
-double Progress::Rate(double now) const {
-  const Sample& oldest = samples_.front();
-  const double seconds = now - oldest.time;
-  if (seconds <= 0) return 0;
-  return static_cast<double>(std::max<int64_t>(0, done_ - oldest.done)) /
-         seconds;
 }
 
 std::string Progress::CountText() const {
@@ -239,7 +281,7 @@ double Progress::Share() const {
 }
 
 std::vector<std::string> Progress::Figures(double now) const {
-  const double rate = Rate(now);
+  const double rate = rate_.Rate(now, done_);
   std::vector<std::string> figures = {CountText(),
                                       absl::StrCat(HumanRate(rate), "/s")};
   const int64_t left = total_ - done_;
@@ -283,6 +325,13 @@ std::string Progress::PlainLine(double now) const {
   }
   return absl::StrCat(environment_.time_of_day(), " ", options_.what, ": ",
                       absl::StrJoin(figures, ", "), "\n");
+}
+
+void Progress::Report() {
+  environment_.report(
+      absl::StrCat(FormatProgressReport(
+                       {done_, total_, options_.what, options_.unit, note_}),
+                   "\n"));
 }
 
 void Progress::Erase() {

@@ -14,14 +14,19 @@
 //
 // Elsewhere, in a log file say, there is a plain line with the time of day
 // every ten seconds, so that work done sooner says nothing at all.
+//
+// A parent that sets REQUANT_PROGRESS_FD shows progress in its own way: nothing
+// is drawn then, and that descriptor gets lines of ProgressReport.
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/rate_window.h"
 
 namespace requant {
 
@@ -43,11 +48,15 @@ struct ProgressEnvironment {
   std::function<std::string()> time_of_day;
   // The terminal's width at this moment.
   std::function<int()> columns;
+  // Its height, likewise.
+  std::function<int()> rows;
   std::function<void(std::string_view text)> write;
+  // Takes lines of ProgressReport, in place of all that is shown; may be unset.
+  std::function<void(std::string_view text)> report;
 
   // stderr and the clocks of the machine. A terminal that cannot rewrite a line
-  // (TERM is "dumb") is none. The width is that of the variable COLUMNS, if it
-  // has one, or else the terminal's own.
+  // (TERM is "dumb") is none. Width and height are those of the variables
+  // COLUMNS and LINES, if they have one, or else the terminal's own.
   static ProgressEnvironment Stderr();
 };
 
@@ -77,14 +86,6 @@ class Progress {
   void Finish();
 
  private:
-  struct Sample {
-    double time = 0;
-    int64_t done = 0;
-  };
-
-  void TakeSample(double now);
-  // Units per second over the last ten seconds or so.
-  double Rate(double now) const;
   std::string TerminalLine(double now) const;
   std::string PlainLine(double now) const;
   // "312k/s", "0:03 left" and the note, as far as they are known.
@@ -93,6 +94,7 @@ class Progress {
   // Of the total, from 0 to 1.
   double Share() const;
   void Erase();
+  void Report();
 
   const ProgressOptions options_;
   const ProgressEnvironment environment_;
@@ -102,12 +104,27 @@ class Progress {
   int64_t total_;
   int64_t done_ = 0;
   std::string note_;
-  std::deque<Sample> samples_;
+  RateWindow rate_;
   double last_shown_;
   bool line_is_shown_ = false;
   bool said_anything_ = false;
   bool finished_ = false;
 };
+
+// What a parent is told: how far a child's work is.
+struct ProgressReport {
+  int64_t done = 0;
+  // 0 when that is not known.
+  int64_t total = 0;
+  std::string what;
+  std::string unit;
+  std::string note;
+};
+
+// "progress\t<done>\t<total>\t<what>\t<unit>\t<note>", without a line break.
+std::string FormatProgressReport(const ProgressReport& report);
+// Nothing for any other line.
+std::optional<ProgressReport> ParseProgressReport(std::string_view line);
 
 // Three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round numbers
 // have no decimals.

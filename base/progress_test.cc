@@ -229,6 +229,42 @@ TEST_F(ProgressTest, TakesATotalThatIsLearnedOnTheWay) {
       << writes_.at(0);
 }
 
+TEST_F(ProgressTest, ReportsToAParentInsteadOfDrawing) {
+  std::vector<std::string> reports;
+  ProgressEnvironment environment = Environment(true);
+  environment.report = [&](std::string_view text) {
+    reports.emplace_back(text);
+  };
+  Progress progress({"evaluating", "records", 4000}, environment);
+  now_ += 1;
+  progress.Update(100, "accuracy\t77.5 %");
+  progress.Update(4000, "accuracy 78 %");
+  progress.Finish();
+  EXPECT_EQ(reports,
+            (std::vector<std::string>{
+                "progress\t100\t4000\tevaluating\trecords\taccuracy 77.5 %\n",
+                "progress\t4000\t4000\tevaluating\trecords\taccuracy 78 %\n"}));
+  EXPECT_TRUE(writes_.empty());
+}
+
+TEST(ProgressReport, IsReadAsItWasWritten) {
+  const auto report = ParseProgressReport(
+      FormatProgressReport({7, 9, "evaluating", "records", "accuracy 7 %"}));
+  ASSERT_TRUE(report.has_value());
+  EXPECT_EQ(report->done, 7);
+  EXPECT_EQ(report->total, 9);
+  EXPECT_EQ(report->what, "evaluating");
+  EXPECT_EQ(report->unit, "records");
+  EXPECT_EQ(report->note, "accuracy 7 %");
+}
+
+TEST(ProgressReport, IsNothingElse) {
+  EXPECT_FALSE(ParseProgressReport("").has_value());
+  EXPECT_FALSE(ParseProgressReport("progress\t7").has_value());
+  EXPECT_FALSE(ParseProgressReport("progress\tx\t9\ta\tb\tc").has_value());
+  EXPECT_FALSE(ParseProgressReport("fuse_columns").has_value());
+}
+
 TEST_F(ProgressTest, StaysFullBeyondTheTotal) {
   Progress progress({"evaluating", "records", 100}, Environment(true));
   now_ += 1;

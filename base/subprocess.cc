@@ -55,15 +55,53 @@ constexpr int kWakeMs = 100;
 
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
-// Read by the signal handler.
-std::atomic<pid_t> forward_to{0};
+// How long a child may take to end after SIGTERM.
+constexpr double kStopSeconds = 5;
+
+// Read by the signal handler: the children that run, 0 where there is none.
+constexpr size_t kMostChildren = 1024;
+std::atomic<pid_t> running_children[kMostChildren];
 std::atomic<int> forwarded_signal{0};
 
 void ForwardSignal(int signal_number) {
+  const int error = errno;
   forwarded_signal = signal_number;
-  const pid_t pid = forward_to;
-  if (pid > 0) kill(pid, signal_number);
+  for (const std::atomic<pid_t>& child : running_children) {
+    const pid_t pid = child;
+    if (pid > 0) kill(pid, signal_number);
+  }
+  errno = error;
 }
+
+// A place among the running children.
+class RunningChild {
+ public:
+  RunningChild() = default;
+  ~RunningChild() { Remove(); }
+  RunningChild(const RunningChild&) = delete;
+  RunningChild& operator=(const RunningChild&) = delete;
+
+  void Add(pid_t pid) {
+    for (std::atomic<pid_t>& child : running_children) {
+      pid_t none = 0;
+      if (!child.compare_exchange_strong(none, pid)) continue;
+      place_ = &child;
+      return;
+    }
+  }
+  void Remove() {
+    if (place_ != nullptr) *place_ = 0;
+    place_ = nullptr;
+  }
+
+ private:
+  std::atomic<pid_t>* place_ = nullptr;
+};
+
+// The handlers that were there before the first SignalForwarding.
+std::mutex handlers_mutex;
+int handler_users = 0;
+struct sigaction previous_handlers[std::size(kForwardedSignals)];
 
 // Holds signals back in this thread, and so between a fork and what both sides
 // of it have to set up.
@@ -80,28 +118,6 @@ class SignalsHeld {
 
  private:
   sigset_t before_;
-};
-
-// Passes signals on to the child while it lives.
-class SignalForwarding {
- public:
-  SignalForwarding() {
-    forwarded_signal = 0;
-    struct sigaction action = {};
-    action.sa_handler = ForwardSignal;
-    for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
-      sigaction(kForwardedSignals[i], &action, &previous_[i]);
-    }
-  }
-  ~SignalForwarding() {
-    forward_to = 0;
-    for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
-      sigaction(kForwardedSignals[i], &previous_[i], nullptr);
-    }
-  }
-
- private:
-  struct sigaction previous_[std::size(kForwardedSignals)];
 };
 
 // The read end of a pipe whose lines go to a callback.
@@ -180,7 +196,10 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
   std::vector<std::string> merged;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    bool replaced = false;
+    // It is about the descriptor that this child's own reports now take.
+    bool replaced =
+        options.on_report != nullptr &&
+        absl::StartsWith(*variable, absl::StrCat(kProgressVariable, "="));
     for (const auto& [name, value] : options.environment) {
       replaced |= absl::StartsWith(*variable, absl::StrCat(name, "="));
     }
@@ -228,7 +247,13 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   }
   if (!options.core_file) LowerLimit(RLIMIT_CORE, 0, true);
   // The parent's handler would swallow a signal that comes before exec.
-  for (int forwarded : kForwardedSignals) signal(forwarded, SIG_DFL);
+  for (int forwarded : kForwardedSignals) {
+    struct sigaction action;
+    if (sigaction(forwarded, nullptr, &action) == 0 &&
+        action.sa_handler != SIG_IGN) {
+      signal(forwarded, SIG_DFL);
+    }
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -277,9 +302,10 @@ class Limits {
     return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
   }
 
-  // Kills the child when it is beyond one of its limits.
+  // Kills the child when it is beyond one of its limits or to be stopped.
   void Enforce(ChildResult* result) {
     if (killed_) return;
+    if (options_.stop != nullptr && *options_.stop) Stop(result);
     result->timed_out = options_.timeout_seconds > 0 &&
                         Since(start_) >= options_.timeout_seconds;
     result->stalled = !result->timed_out && options_.stall_seconds > 0 &&
@@ -292,16 +318,35 @@ class Limits {
   }
 
  private:
+  void Stop(ChildResult* result) {
+    if (!result->stopped) {
+      stop_time_ = Clock::now();
+      kill(result->pid, SIGTERM);
+    } else if (Since(stop_time_) >= kStopSeconds) {
+      kill(result->pid, SIGKILL);
+    }
+    result->stopped = true;
+  }
+
   const ChildOptions& options_;
   const Clock::time_point start_ = Clock::now();
   Clock::time_point last_report_ = start_;
+  Clock::time_point stop_time_;
   bool killed_ = false;
 };
+
+// Whether the child has ended; it is not waited for.
+bool HasEnded(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
 
 // Serves the pipes until they close or the child has ended; kills it at its
 // limits.
 void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
-           Limits* limits, ChildResult* result, int* wait_status) {
+           Limits* limits, RunningChild* running, ChildResult* result,
+           int* wait_status) {
   bool ended = false;
   while (true) {
     std::vector<pollfd> fds;
@@ -322,11 +367,12 @@ void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
       if (open[i] == report) limits->Reported();
     }
     if (ended && ready <= 0) return;
-    rusage usage = {};
-    if (!ended &&
-        wait4(result->pid, wait_status, WNOHANG, &usage) == result->pid) {
+    if (!ended && HasEnded(result->pid)) {
       ended = true;
-      forward_to = 0;
+      // Before the wait, after which the number may be another process's.
+      running->Remove();
+      rusage usage = {};
+      wait4(result->pid, wait_status, 0, &usage);
       result->peak_memory_bytes = int64_t{usage.ru_maxrss} * 1024;
     }
     if (!ended) limits->Enforce(result);
@@ -373,6 +419,31 @@ std::string SignalMeaning(int signal_number) {
 
 }  // namespace
 
+SignalForwarding::SignalForwarding() {
+  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (handler_users++ > 0) return;
+  forwarded_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = ForwardSignal;
+  // Files are read and written meanwhile.
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
+    sigaction(kForwardedSignals[i], nullptr, &previous_handlers[i]);
+    if (previous_handlers[i].sa_handler == SIG_IGN) continue;
+    sigaction(kForwardedSignals[i], &action, nullptr);
+  }
+}
+
+SignalForwarding::~SignalForwarding() {
+  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (--handler_users > 0) return;
+  for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
+    sigaction(kForwardedSignals[i], &previous_handlers[i], nullptr);
+  }
+}
+
+int SignalForwarding::Received() { return forwarded_signal; }
+
 absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   LinePipe out(options.on_stdout), err(options.on_stderr),
       report(options.on_report);
@@ -395,11 +466,13 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   std::vector<char*> argv = Pointers(options.argv);
   std::vector<char*> env = Pointers(environment);
   const ChildDescriptors fds = {
-      Raise(input), Raise(out.write_fd()),
+      Raise(input),
+      Raise(options.stdout_fd >= 0 ? options.stdout_fd : out.write_fd()),
       Raise(options.stderr_fd >= 0 ? options.stderr_fd : err.write_fd()),
       Raise(report.write_fd())};
-  SignalForwarding forwarding;
+  const SignalForwarding forwarding;
   Limits limits(options);
+  RunningChild running;
   ChildResult result;
   const pid_t parent = getpid();
   {
@@ -408,7 +481,7 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
     if (result.pid == 0) {
       ExecChild(argv.data(), env.data(), parent, fds, options);
     }
-    forward_to = result.pid;
+    if (result.pid > 0) running.Add(result.pid);
   }
   for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
     if (fd >= 0) close(fd);
@@ -421,7 +494,8 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
   int wait_status = 0;
-  Serve({&out, &err, &report}, &report, &limits, &result, &wait_status);
+  Serve({&out, &err, &report}, &report, &limits, &running, &result,
+        &wait_status);
   if (WIFEXITED(wait_status)) result.exit_code = WEXITSTATUS(wait_status);
   if (WIFSIGNALED(wait_status)) result.signal = WTERMSIG(wait_status);
   result.interrupted_by = forwarded_signal;
@@ -443,6 +517,7 @@ std::string DescribeEnd(const ChildResult& result,
         "memory",
         options.memory_bytes / 1e9);
   }
+  if (result.stopped) return "was stopped";
   if (result.signal != 0) {
     return absl::StrCat("was ended by ", SignalMeaning(result.signal));
   }

@@ -3,8 +3,10 @@
 
 // A child process that may die in any way without taking its parent along.
 
+#include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,6 +23,10 @@ namespace requant {
 // parent, one line at a time (ReportToParent).
 inline constexpr int kReportFd = 3;
 
+// Set by a parent that reads progress (base/progress.h) from the descriptor
+// that it names.
+inline constexpr char kProgressVariable[] = "REQUANT_PROGRESS_FD";
+
 struct ChildOptions {
   // The program's path, then its arguments.
   std::vector<std::string> argv;
@@ -33,9 +39,10 @@ struct ChildOptions {
   std::function<void(std::string_view line)> on_stdout;
   // Called with each line the child writes to kReportFd; unset: no such pipe.
   std::function<void(std::string_view line)> on_report;
-  // A descriptor that becomes the child's stderr, instead of `on_stderr`; it
-  // stays the caller's. -1: none.
+  // Descriptors that become the child's stderr and stdout, instead of
+  // `on_stderr` and `on_stdout`; they stay the caller's. -1: none.
   int stderr_fd = -1;
+  int stdout_fd = -1;
   // What the child reads from its stdin; unset: shared.
   std::optional<std::string> input;
   // The child is killed after this time; 0 means never.
@@ -47,6 +54,9 @@ struct ChildOptions {
   int64_t memory_bytes = 0;
   // Whether it may leave a core file when it crashes.
   bool core_file = true;
+  // Once this is true the child gets SIGTERM and, if it lives on for five
+  // seconds, SIGKILL. Unset: never.
+  const std::atomic<bool>* stop = nullptr;
 };
 
 struct ChildResult {
@@ -58,6 +68,8 @@ struct ChildResult {
   bool timed_out = false;
   bool stalled = false;
   bool over_memory = false;
+  // Because of `stop`.
+  bool stopped = false;
   // The most memory that it ever held.
   int64_t peak_memory_bytes = 0;
   // The signal (SIGINT, SIGTERM, SIGHUP) that this process received meanwhile
@@ -65,9 +77,25 @@ struct ChildResult {
   int interrupted_by = 0;
 };
 
-// Runs a child until it ends. It dies with its parent. SIGINT, SIGTERM and
-// SIGHUP sent to the parent are passed on, and the parent lives on to clean up.
+// Runs a child until it ends. It dies with its parent, or when the thread that
+// called this does. SIGINT, SIGTERM and SIGHUP sent to the parent are passed on
+// to all children that run, and the parent lives on to clean up. Thread-safe.
 absl::StatusOr<ChildResult> RunChild(const ChildOptions& options);
+
+// While one exists, SIGINT, SIGTERM and SIGHUP do not end this process but are
+// noted and passed on to its children, also to those that start later. A signal
+// that was ignored before, as by nohup, stays ignored. RunChild has one of its
+// own; who runs several children has one around all of them. Thread-safe.
+class SignalForwarding {
+ public:
+  SignalForwarding();
+  ~SignalForwarding();
+  SignalForwarding(const SignalForwarding&) = delete;
+  SignalForwarding& operator=(const SignalForwarding&) = delete;
+
+  // The last signal that came since there was none of these objects; 0: none.
+  static int Received();
+};
 
 // How a child ended when it did not exit by itself: "was ended by SIGSEGV
 // (invalid memory access)", "was stopped after 60 s".

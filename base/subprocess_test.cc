@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 namespace requant {
@@ -105,6 +109,84 @@ TEST(RunChild, PassesAnInterruptOnAndLivesOn) {
   const auto result = RunChild(Shell("kill -INT $PPID; while :; do :; done"));
   EXPECT_EQ(result->interrupted_by, SIGINT);
   EXPECT_EQ(result->signal, SIGINT);
+}
+
+TEST(RunChild, PassesAnInterruptOnToAllChildrenThatRun) {
+  int signals[2] = {0, 0};
+  std::atomic<int> started{0};
+  std::vector<std::thread> threads;
+  for (int& signal : signals) {
+    threads.emplace_back([&] {
+      ChildOptions options = Shell("echo up; while :; do sleep 1000; done");
+      options.on_stdout = [&](std::string_view) {
+        if (++started == 2) raise(SIGTERM);
+      };
+      signal = RunChild(options)->signal;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(signals[0], SIGTERM);
+  EXPECT_EQ(signals[1], SIGTERM);
+}
+
+TEST(RunChild, LeavesTheHandlersOfOthersInPlaceAfterTheLastChild) {
+  struct sigaction before, after;
+  sigaction(SIGINT, nullptr, &before);
+  std::thread other([] { (void)RunChild(Shell("exit 0")); });
+  (void)RunChild(Shell("exit 0"));
+  other.join();
+  sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(before.sa_handler, after.sa_handler);
+}
+
+TEST(RunChild, LeavesAnIgnoredSignalIgnored) {
+  signal(SIGHUP, SIG_IGN);
+  const auto result = RunChild(Shell("kill -HUP $PPID; kill -HUP $$; exit 5"));
+  signal(SIGHUP, SIG_DFL);
+  EXPECT_EQ(result->exit_code, 5);
+  EXPECT_EQ(result->interrupted_by, 0);
+}
+
+TEST(RunChild, StopsTheChildWhenAsked) {
+  std::atomic<bool> stop{false};
+  ChildOptions options = Shell("echo up; while :; do :; done");
+  options.on_stdout = [&](std::string_view) { stop = true; };
+  options.stop = &stop;
+  const auto result = RunChild(options);
+  EXPECT_TRUE(result->stopped);
+  EXPECT_EQ(result->signal, SIGTERM);
+  EXPECT_EQ(DescribeEnd(*result, options), "was stopped");
+}
+
+TEST(RunChild, WritesStdoutToADescriptor) {
+  std::FILE* file = std::tmpfile();
+  ChildOptions options = Shell("echo to the file");
+  options.stdout_fd = fileno(file);
+  EXPECT_EQ(RunChild(options)->exit_code, 0);
+  std::rewind(file);
+  char line[32] = "";
+  EXPECT_NE(std::fgets(line, sizeof(line), file), nullptr);
+  EXPECT_STREQ(line, "to the file\n");
+  std::fclose(file);
+}
+
+// The child's child would otherwise write its progress among the reports.
+TEST(RunChild, TakesTheProgressVariableFromAChildThatReports) {
+  setenv(kProgressVariable, "3", 1);
+  ChildOptions options = Shell("test -z \"$REQUANT_PROGRESS_FD\"");
+  options.on_report = [](std::string_view) {};
+  const int exit_code = RunChild(options)->exit_code;
+  unsetenv(kProgressVariable);
+  EXPECT_EQ(exit_code, 0);
+}
+
+TEST(SignalForwarding, NotesASignalBetweenChildren) {
+  const SignalForwarding forwarding;
+  EXPECT_EQ(SignalForwarding::Received(), 0);
+  raise(SIGINT);
+  EXPECT_EQ(SignalForwarding::Received(), SIGINT);
+  // One that starts now is told too.
+  EXPECT_EQ(RunChild(Shell("while :; do :; done"))->signal, SIGINT);
 }
 
 TEST(RunChild, SetsVariablesOnTopOfTheEnvironment) {

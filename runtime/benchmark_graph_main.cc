@@ -16,6 +16,7 @@
 #include "base/flags.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
+#include "graph/graph_io.h"
 #include "runtime/benchmark_report.h"
 #include "runtime/job_inputs.h"
 #include "runtime/worker.h"
@@ -59,6 +60,9 @@ DEFINE_string(saved_model_tags, "",
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
               "empty: serving_default");
+DEFINE_string(result_out, "",
+              "write the figures here, as a binary BenchmarkResult of "
+              "runtime/worker.proto");
 DEFINE_string(format, "text", "text or json");
 
 namespace requant {
@@ -157,8 +161,8 @@ absl::Status AddEntries(BenchmarkJob* job) {
 absl::StatusOr<BenchmarkJob> JobFromFlags() {
   BenchmarkJob job;
   REQUANT_RETURN_IF_ERROR(AddEntries(&job));
-  if (!FLAGS_trace_file.empty()) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_trace_file));
+  for (const std::string& path : {FLAGS_trace_file, FLAGS_result_out}) {
+    if (!path.empty()) REQUANT_RETURN_IF_ERROR(CheckWritable(path));
   }
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_batches(FLAGS_batches);
@@ -218,6 +222,11 @@ int Run(int argc, char** argv) {
   if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
   if (!FLAGS_trace_file.empty()) {
     const absl::Status written = WriteFileAtomically(FLAGS_trace_file, trace);
+    if (!written.ok()) return ReportFailure(kProgram, written);
+  }
+  if (!FLAGS_result_out.empty()) {
+    const absl::Status written =
+        WriteFileAtomically(FLAGS_result_out, DeterministicBytes(*result));
     if (!written.ok()) return ReportFailure(kProgram, written);
   }
   const std::string report = FLAGS_format == "json"

@@ -231,7 +231,7 @@ absl::StatusOr<RangeTable> RunJob(const CalibrateJob& job,
 
 // Asked before the work.
 absl::Status CheckOutput(const CalibrateJob& job) {
-  std::vector<std::string> inputs = DataFiles(job);
+  std::vector<std::string> inputs = DataFiles(job.dataset());
   inputs.push_back(FLAGS_graph);
   inputs.push_back(FLAGS_dataset);
   REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {FLAGS_output}));

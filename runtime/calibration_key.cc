@@ -68,9 +68,9 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   return hash.Finish();
 }
 
-std::vector<std::string> DataFiles(const CalibrateJob& job) {
-  DatasetSpec dataset = job.dataset();
-  return TakeFiles(&dataset);
+std::vector<std::string> DataFiles(const DatasetSpec& dataset) {
+  DatasetSpec rest = dataset;
+  return TakeFiles(&rest);
 }
 
 }  // namespace requant

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/worker.pb.h"
 
 namespace requant {
@@ -15,8 +16,8 @@ namespace requant {
 // none of it.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
 
-// The files that the job's records are in, in a fixed order.
-std::vector<std::string> DataFiles(const CalibrateJob& job);
+// The files that the records are in, in a fixed order.
+std::vector<std::string> DataFiles(const DatasetSpec& dataset);
 
 }  // namespace requant
 

@@ -1,7 +1,8 @@
 #include "runtime/evaluate.h"
 
+#include <algorithm>
 #include <chrono>
-#include <functional>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,179 +14,38 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "runtime/batch_timer.h"
+#include "graph/graph_index.h"
+#include "runtime/batch_streams.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/evaluated_graph.h"
 #include "runtime/evaluation_message.h"
+#include "runtime/layer_pass.h"
 #include "runtime/metrics.h"
 #include "runtime/model.h"
 #include "runtime/paired_comparison.h"
 #include "runtime/prediction.h"
+#include "runtime/predictions.h"
+#include "runtime/stored_baseline.h"
 #include "runtime/worker.pb.h"
-#include "tensorflow/core/framework/tensor.h"
+#include "runtime/worker_events.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/layer_pairs.h"
 
 namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using EventSink = std::function<void(const WorkerEvent&)>;
-using tensorflow::Tensor;
 
 constexpr double kSecondsBetweenProgress = 0.1;
 
 // Of more, only the number is told.
 constexpr int64_t kBadRecordsTold = 10;
 
+constexpr int64_t kHeldPredictionBytes = 1 << 18;
+
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// One of the graphs under evaluation.
-class Contender {
- public:
-  static absl::StatusOr<std::unique_ptr<Contender>> Load(
-      const ModelSpec& spec, const EvaluateJob& job) {
-    std::unique_ptr<Contender> contender(new Contender(job.dataset()));
-    REQUANT_ASSIGN_OR_RETURN(contender->model_,
-                             Model::Load(spec, job.session()));
-    REQUANT_RETURN_IF_ERROR(contender->Connect());
-    return contender;
-  }
-
-  const std::string& path() const { return model_->path(); }
-
-  // Starts the reading of `file` by a graph that reads its own data.
-  absl::Status StartFile(const std::string& file) {
-    const InGraphSource& source = dataset_.in_graph();
-    std::vector<std::pair<std::string, Tensor>> feeds;
-    if (!source.file_name().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                               model_->InputTensor(source.file_name()));
-      feeds.emplace_back(tensor, Tensor(tensorflow::tstring(file)));
-    }
-    REQUANT_ASSIGN_OR_RETURN(std::string initializer,
-                             model_->OutputTensor(source.initializer()));
-    initializer.resize(initializer.rfind(':'));
-    return Explained(model_->session().Run(feeds, {}, {initializer}, nullptr),
-                     absl::StrCat("starting to read ", file));
-  }
-
-  // Runs one batch. OutOfRange is the end of the data that the graph reads
-  // itself.
-  absl::Status Run(const std::vector<Tensor>& inputs) {
-    const Clock::time_point start = Clock::now();
-    const absl::Status status = function_->Run(inputs, &outputs_);
-    seconds_ = Since(start);
-    return status;
-  }
-
-  // Leaves the first `records` of what Run gave, for their share of its time.
-  void KeepFirst(int64_t records) {
-    const int64_t all = outputs_[0].dim_size(0);
-    for (Tensor& output : outputs_) {
-      if (output.dims() > 0 && output.dim_size(0) == all) {
-        output = output.Slice(0, records);
-      }
-    }
-    seconds_ *= static_cast<double>(records) / static_cast<double>(all);
-  }
-
-  // How many records what Run gave is for, by its first dimension.
-  int64_t OutputRecords() const {
-    return outputs_[0].dims() < 1 ? 0 : outputs_[0].dim_size(0);
-  }
-
-  // Of a graph that reads its own data; empty when it has none.
-  absl::StatusOr<std::vector<double>> OwnLabels() const {
-    if (outputs_.size() < 2) return std::vector<double>();
-    return LabelValues(outputs_[1]);
-  }
-
-  // An error of Run, with the graph's name.
-  absl::Status Explained(const absl::Status& status,
-                         const std::string& what) const {
-    if (status.ok()) return status;
-    return absl::Status(status.code(), absl::StrCat(path(), ": ", what, ": ",
-                                                    status.message()));
-  }
-
-  // Scores what Run gave.
-  absl::Status Score(int64_t first_record, int64_t records,
-                     absl::Span<const double> labels) {
-    if (!metrics_.has_value()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          format_,
-          FormatOf(dataset_.prediction(), output_name_, outputs_[0], records));
-      REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
-                               MetricAccumulator::Create(format_));
-      metrics_.emplace(std::move(metrics));
-    }
-    if (outputs_[0].dims() < 1 || outputs_[0].dim_size(0) != records ||
-        outputs_[0].NumElements() != records * format_.values_per_record) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path(), ": the output ", output_name_, " has shape ",
-                       outputs_[0].shape().DebugString(), " for a batch of ",
-                       records, " records, unlike before"));
-    }
-    const auto values = FloatValues(outputs_[0], &buffer_);
-    if (!values.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path(), ": the output ", output_name_,
-                       " cannot be scored: ", values.status().message()));
-    }
-    values_ = *values;
-    timer_.Add(records, seconds_);
-    if (labels.empty()) return absl::OkStatus();
-    is_scored_ = true;
-    return metrics_->Add(first_record, values_, labels);
-  }
-
-  absl::Span<const float> values() const { return values_; }
-  const PredictionFormat& format() const { return format_; }
-  const BatchTimer& timer() const { return timer_; }
-  std::optional<double> accuracy() const {
-    return metrics_.has_value() ? metrics_->accuracy() : std::nullopt;
-  }
-  // Unset without labels.
-  std::optional<Metrics> Result() const {
-    if (!is_scored_) return std::nullopt;
-    return metrics_->Result();
-  }
-
- private:
-  explicit Contender(const DatasetSpec& dataset) : dataset_(dataset) {}
-
-  // Finds the tensors that the dataset names.
-  absl::Status Connect() {
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                             InputTensors(*model_, dataset_));
-    REQUANT_ASSIGN_OR_RETURN(
-        output_name_, model_->OutputTensor(dataset_.prediction().tensor()));
-    std::vector<std::string> outputs = {output_name_};
-    if (!dataset_.in_graph().label_tensor().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          std::string labels,
-          model_->OutputTensor(dataset_.in_graph().label_tensor()));
-      outputs.push_back(std::move(labels));
-    }
-    REQUANT_ASSIGN_OR_RETURN(
-        function_, ModelFunction::Make(model_.get(), inputs, outputs));
-    return absl::OkStatus();
-  }
-
-  const DatasetSpec& dataset_;
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<ModelFunction> function_;
-  std::string output_name_;
-  PredictionFormat format_;
-  std::optional<MetricAccumulator> metrics_;
-  BatchTimer timer_;
-  bool is_scored_ = false;
-  // Of the last batch.
-  std::vector<Tensor> outputs_;
-  double seconds_ = 0;
-  std::vector<float> buffer_;
-  absl::Span<const float> values_;
-};
 
 class Evaluation {
  public:
@@ -193,38 +53,85 @@ class Evaluation {
       : job_(job), send_(send) {}
 
   absl::StatusOr<EvaluateResult> Run() {
-    REQUANT_RETURN_IF_ERROR(AddContender(job_.model()));
-    if (job_.has_baseline()) {
-      REQUANT_RETURN_IF_ERROR(AddContender(job_.baseline()));
-    }
+    REQUANT_RETURN_IF_ERROR(AddGraphs());
     REQUANT_RETURN_IF_ERROR(job_.dataset().has_in_graph() ? RunGraphsOwnData()
                                                           : RunBatches());
-    return Result();
+    REQUANT_RETURN_IF_ERROR(SendRestOfPredictions());
+    EvaluateResult result = Result();
+    if (layers_.has_value()) {
+      REQUANT_RETURN_IF_ERROR(RunLayers(&result));
+    }
+    return result;
   }
 
  private:
-  Contender& model() { return *contenders_.front(); }
+  EvaluatedGraph& model() { return *graphs_.front(); }
   // The model itself when it is alone.
-  Contender& baseline() { return *contenders_.back(); }
+  EvaluatedGraph& baseline() { return *graphs_.back(); }
 
-  void SendActivity(const std::string& activity) {
-    WorkerEvent event;
-    event.set_activity(activity);
-    send_(event);
-  }
-
-  void SendWarning(const std::string& warning) {
-    WorkerEvent event;
-    event.set_warning(warning);
-    send_(event);
-  }
-
-  absl::Status AddContender(const ModelSpec& spec) {
-    SendActivity(absl::StrCat("loading ", spec.path()));
-    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Contender> contender,
-                             Contender::Load(spec, job_));
-    contenders_.push_back(std::move(contender));
+  // Loads what is to run.
+  absl::Status AddGraphs() {
+    tensorflow::GraphDef model_graph;
+    const auto keep = [&](const Model&, tensorflow::GraphDef* graph) {
+      if (job_.layer_records() > 0) model_graph = *graph;
+      return absl::OkStatus();
+    };
+    const auto find_layers = [&](const Model& baseline,
+                                 tensorflow::GraphDef* graph) {
+      return job_.layer_records() > 0
+                 ? FindLayers(baseline, graph, &model_graph)
+                 : absl::OkStatus();
+    };
+    REQUANT_RETURN_IF_ERROR(AddGraph(job_.model(), keep));
+    if (job_.baseline_predictions().empty()) {
+      return job_.has_baseline() ? AddGraph(job_.baseline(), find_layers)
+                                 : absl::OkStatus();
+    }
+    REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
+                             Predictions::Read(job_.baseline_predictions()));
+    stored_.emplace(std::move(predictions), job_.baseline_predictions());
+    if (!job_.has_baseline()) return absl::OkStatus();
+    SendActivity(send_, absl::StrCat("loading ", job_.baseline().path()));
+    REQUANT_ASSIGN_OR_RETURN(
+        layers_baseline_,
+        Model::Load(job_.baseline(),
+                    SessionForStreams(job_.session(), job_.streams()),
+                    find_layers));
     return absl::OkStatus();
+  }
+
+  absl::Status AddGraph(const ModelSpec& spec,
+                        const Model::GraphInspector& inspect) {
+    SendActivity(send_, absl::StrCat("loading ", spec.path()));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<EvaluatedGraph> graph,
+                             EvaluatedGraph::Load(spec, job_, inspect));
+    graphs_.push_back(std::move(graph));
+    return absl::OkStatus();
+  }
+
+  absl::Status FindLayers(const Model& baseline, tensorflow::GraphDef* graph,
+                          tensorflow::GraphDef* model_graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex model_index,
+                             GraphIndex::Create(model_graph));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string output,
+        baseline.OutputTensor(job_.dataset().prediction().tensor()));
+    layers_ = FindLayerPairs(index, model_index, {output});
+    if (layers_->pairs.empty() && layers_->unmatched.empty()) {
+      SendWarning(send_, absl::StrCat(baseline.path(),
+                                      " has no layers to compare: no MatMul "
+                                      "whose weights are constants"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunLayers(EvaluateResult* result) {
+    Model& other =
+        layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
+    SendActivity(send_, absl::StrCat("running ", model().path(), " and ",
+                                     other.path(), " for their layers"));
+    return CompareLayers(job_, *layers_, &model().model(), &other, result);
   }
 
   absl::Status RunBatches() {
@@ -232,35 +139,58 @@ class Evaluation {
     options.batch_size = job_.batch_size();
     options.max_records = job_.max_records();
     options.max_bad_records = job_.max_bad_records();
+    const int streams = std::max(1, job_.streams());
+    options.prefetch = std::max(options.prefetch, 2 * streams);
     int64_t told = 0;
     options.on_bad_record = [this, &told](const std::string& message) {
-      if (told++ < kBadRecordsTold) SendWarning(message);
+      if (told++ < kBadRecordsTold) SendWarning(send_, message);
     };
-    SendActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    SendActivity(send_,
+                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
                              OpenBatchSource(job_.dataset(), options));
-    Batch batch;
-    while (true) {
-      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
-      if (!more) break;
-      const std::string what =
-          absl::StrCat("records ", batch.first_record, " to ",
-                       batch.first_record + batch.size - 1);
-      for (const auto& contender : contenders_) {
-        SendRunning(*contender);
-        REQUANT_RETURN_IF_ERROR(
-            contender->Explained(contender->Run(batch.inputs), what));
-      }
-      total_ = source->EstimatedRecords();
-      REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
-                               LabelValues(batch.labels));
-      REQUANT_RETURN_IF_ERROR(Score(batch.first_record, batch.size, labels));
-    }
+    if (streams > 1) SendRunningAll();
+    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get(), streams));
     bad_records_ = source->bad_records();
     lost_rests_ = source->lost_rests();
     if (told > kBadRecordsTold) {
-      SendWarning(absl::StrCat(told, " bad records in all, of which the first ",
-                               kBadRecordsTold, " are named above"));
+      SendWarning(send_, absl::StrCat(told,
+                                      " bad records in all, of which the "
+                                      "first ",
+                                      kBadRecordsTold, " are named above"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ScoreBatches(BatchSource* source, int streams) {
+    BatchStreams batches(
+        source, streams,
+        [this, streams](const Batch& batch, std::vector<GraphRun>* runs) {
+          return RunBatch(batch, /*tells=*/streams == 1, runs);
+        });
+    BatchRun run;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, batches.Next(&run));
+      if (!more) return absl::OkStatus();
+      total_ = run.estimated_records;
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
+                               LabelValues(run.batch.labels));
+      REQUANT_RETURN_IF_ERROR(
+          Score(run, run.batch.first_record, run.batch.size, labels));
+    }
+  }
+
+  // In a stream's thread.
+  absl::Status RunBatch(const Batch& batch, bool tells,
+                        std::vector<GraphRun>* runs) {
+    runs->resize(graphs_.size());
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      if (tells) SendRunning(*graphs_[i]);
+      const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
+      if (status.ok()) continue;
+      return graphs_[i]->Explained(
+          status, absl::StrCat("records ", batch.first_record, " to ",
+                               batch.first_record + batch.size - 1));
     }
     return absl::OkStatus();
   }
@@ -268,10 +198,10 @@ class Evaluation {
   absl::Status RunGraphsOwnData() {
     for (const std::string& file : job_.dataset().in_graph().files()) {
       if (HasEnough()) break;
-      SendActivity(absl::StrCat("reading ", file));
+      SendActivity(send_, absl::StrCat("reading ", file));
       running_ = nullptr;
-      for (const auto& contender : contenders_) {
-        REQUANT_RETURN_IF_ERROR(contender->StartFile(file));
+      for (const auto& graph : graphs_) {
+        REQUANT_RETURN_IF_ERROR(graph->StartFile(file));
       }
       bool more = true;
       while (more && !HasEnough()) {
@@ -288,43 +218,47 @@ class Evaluation {
   // One batch of the graphs' own reading; false at the end of the file.
   absl::StatusOr<bool> RunOwnBatch(const std::string& file) {
     size_t ended = 0;
-    for (const auto& contender : contenders_) {
-      SendRunning(*contender);
-      const absl::Status status = contender->Run({});
+    BatchRun run;
+    run.graphs.resize(graphs_.size());
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      SendRunning(*graphs_[i]);
+      const absl::Status status = graphs_[i]->Run({}, &run.graphs[i]);
       if (absl::IsOutOfRange(status)) {
         ++ended;
       } else {
         REQUANT_RETURN_IF_ERROR(
-            contender->Explained(status, absl::StrCat("reading ", file)));
+            graphs_[i]->Explained(status, absl::StrCat("reading ", file)));
       }
     }
-    if (ended == contenders_.size()) return false;
+    if (ended == graphs_.size()) return false;
     if (ended > 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("one of the two graphs reads fewer records from ", file,
                        " than the other: they cannot be compared"));
     }
-    REQUANT_RETURN_IF_ERROR(ScoreOwnBatch(file));
+    REQUANT_RETURN_IF_ERROR(ScoreOwnBatch(file, &run));
     return true;
   }
 
-  absl::Status ScoreOwnBatch(const std::string& file) {
-    int64_t records = model().OutputRecords();
+  absl::Status ScoreOwnBatch(const std::string& file, BatchRun* run) {
+    GraphRun& own = run->graphs.front();
+    GraphRun& other = run->graphs.back();
+    int64_t records = OutputRecords(own);
     if (own_batch_size_ == 0) own_batch_size_ = records;
-    if (baseline().OutputRecords() != records) {
+    if (OutputRecords(other) != records) {
       return absl::InvalidArgumentError(absl::StrCat(
           model().path(), " reads ", records, " records at a time from ", file,
-          " and ", baseline().path(), " ", baseline().OutputRecords(),
+          " and ", baseline().path(), " ", OutputRecords(other),
           ": they cannot be compared"));
     }
     if (job_.max_records() > 0 && job_.max_records() - records_ < records) {
       records = job_.max_records() - records_;
-      for (const auto& contender : contenders_) contender->KeepFirst(records);
+      for (GraphRun& graph : run->graphs) KeepFirst(records, &graph);
     }
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
-                             model().OwnLabels());
+    for (const GraphRun& graph : run->graphs) run->seconds += graph.seconds;
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels, OwnLabels(own));
     REQUANT_ASSIGN_OR_RETURN(const std::vector<double> baseline_labels,
-                             baseline().OwnLabels());
+                             OwnLabels(other));
     if (labels != baseline_labels) {
       return absl::InvalidArgumentError(absl::StrCat(
           model().path(), " and ", baseline().path(),
@@ -332,34 +266,59 @@ class Evaluation {
           records_,
           " on (counting from 0 over all files): they cannot be compared"));
     }
-    return Score(records_, records, labels);
+    return Score(*run, records_, records, labels);
   }
 
-  absl::Status Score(int64_t first_record, int64_t records,
+  absl::Status Score(const BatchRun& run, int64_t first_record, int64_t records,
                      absl::Span<const double> labels) {
-    for (const auto& contender : contenders_) {
-      REQUANT_RETURN_IF_ERROR(contender->Score(first_record, records, labels));
+    double graph_seconds = 0;
+    for (const GraphRun& graph : run.graphs) graph_seconds += graph.seconds;
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      // Where several batches run at once, their time is shared out.
+      const double share =
+          graph_seconds > 0 ? run.graphs[i].seconds / graph_seconds : 0;
+      REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
+          run.graphs[i], run.seconds * share, first_record, records, labels));
     }
-    if (contenders_.size() > 1) {
-      REQUANT_RETURN_IF_ERROR(Compare(first_record, labels));
+    REQUANT_RETURN_IF_ERROR(Compare(first_record, records, labels));
+    if (job_.send_predictions()) {
+      REQUANT_RETURN_IF_ERROR(KeepPredictions(records, labels));
     }
     records_ += records;
     SendProgress();
     return absl::OkStatus();
   }
 
-  absl::Status Compare(int64_t first_record, absl::Span<const double> labels) {
-    if (!comparison_.has_value()) {
-      REQUANT_RETURN_IF_ERROR(CheckSameFormat());
-      REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
-                               PairedComparison::Create(model().format()));
-      comparison_.emplace(std::move(comparison));
+  absl::Status Compare(int64_t first_record, int64_t records,
+                       absl::Span<const double> labels) {
+    if (stored_.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          const int64_t count,
+          stored_->Take(model().format(), first_record, records, labels));
+      if (count == 0) return absl::OkStatus();
+      REQUANT_RETURN_IF_ERROR(StartComparison());
+      const PredictionFormat& format = model().format();
+      return comparison_->Add(
+          first_record, stored_->values(),
+          model().values().first(count * format.values_per_record),
+          labels.first(labels.size() / records * count));
     }
+    if (graphs_.size() == 1) return absl::OkStatus();
+    if (!comparison_.has_value()) REQUANT_RETURN_IF_ERROR(CheckSameFormat());
+    REQUANT_RETURN_IF_ERROR(StartComparison());
     return comparison_->Add(first_record, baseline().values(), model().values(),
                             labels);
   }
 
-  // Once for all batches: Contender::Score holds each to its first format.
+  absl::Status StartComparison() {
+    if (comparison_.has_value()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
+                             PairedComparison::Create(model().format()));
+    comparison_.emplace(std::move(comparison));
+    return absl::OkStatus();
+  }
+
+  // Once for all batches: EvaluatedGraph::Score holds each to its first format.
   absl::Status CheckSameFormat() {
     const PredictionFormat& format = model().format();
     const PredictionFormat& other = baseline().format();
@@ -377,11 +336,46 @@ class Evaluation {
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
+  absl::Status KeepPredictions(int64_t records,
+                               absl::Span<const double> labels) {
+    if (!encoder_.has_value()) {
+      PredictionsFormat format;
+      format.kind = DeclaredKind(model().format().kind);
+      format.values_per_record = model().format().values_per_record;
+      format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
+      encoder_.emplace(format);
+    }
+    REQUANT_RETURN_IF_ERROR(encoder_->Add(model().values(), labels));
+    if (encoder_->held_bytes() > kHeldPredictionBytes) {
+      SendFile(send_, encoder_->Take());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SendRestOfPredictions() {
+    if (!job_.send_predictions()) return absl::OkStatus();
+    if (!encoder_.has_value()) {
+      return absl::InvalidArgumentError(
+          "there were no records, so there are no predictions");
+    }
+    SendFile(send_, encoder_->Finish());
+    return absl::OkStatus();
+  }
+
   // What a worker's death is blamed on.
-  void SendRunning(const Contender& contender) {
-    if (running_ == &contender) return;
-    running_ = &contender;
-    SendActivity(absl::StrCat("running ", contender.path()));
+  void SendRunning(const EvaluatedGraph& graph) {
+    if (running_ == &graph) return;
+    running_ = &graph;
+    SendActivity(send_, absl::StrCat("running ", graph.path()));
+  }
+
+  // The same where one cannot tell which of them runs.
+  void SendRunningAll() {
+    std::string paths = model().path();
+    if (graphs_.size() > 1) {
+      absl::StrAppend(&paths, " and ", baseline().path());
+    }
+    SendActivity(send_, absl::StrCat("running ", paths));
   }
 
   void SendProgress() {
@@ -413,12 +407,15 @@ class Evaluation {
     const std::optional<Metrics> scores = model().Result();
     if (scores.has_value()) *result.mutable_scores() = ToMessage(*scores);
     *result.mutable_timing() = ToMessage(model().timer());
-    if (contenders_.size() > 1) {
-      const std::optional<Metrics> baseline_scores = baseline().Result();
-      if (baseline_scores.has_value()) {
-        *result.mutable_baseline_scores() = ToMessage(*baseline_scores);
-      }
+    std::optional<Metrics> baseline_scores;
+    if (stored_.has_value()) {
+      baseline_scores = stored_->Result();
+    } else if (graphs_.size() > 1) {
+      baseline_scores = baseline().Result();
       *result.mutable_baseline_timing() = ToMessage(baseline().timer());
+    }
+    if (baseline_scores.has_value()) {
+      *result.mutable_baseline_scores() = ToMessage(*baseline_scores);
     }
     if (comparison_.has_value()) {
       *result.mutable_comparison() = ToMessage(comparison_->Result());
@@ -428,8 +425,16 @@ class Evaluation {
 
   const EvaluateJob& job_;
   const EventSink& send_;
-  std::vector<std::unique_ptr<Contender>> contenders_;
+  // The model, then the baseline if it runs.
+  std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
+  // The baseline if it ran before.
+  std::optional<StoredBaseline> stored_;
+  // Of the baseline and the model, if they are to be compared.
+  std::optional<LayerPairs> layers_;
+  // The baseline, if it runs for its layers only.
+  std::unique_ptr<Model> layers_baseline_;
   std::optional<PairedComparison> comparison_;
+  std::optional<PredictionsEncoder> encoder_;
   int64_t records_ = 0;
   int64_t bad_records_ = 0;
   int64_t lost_rests_ = 0;
@@ -437,7 +442,7 @@ class Evaluation {
   int64_t own_batch_size_ = 0;
   // About how many records there are in all.
   int64_t total_ = 0;
-  const Contender* running_ = nullptr;
+  const EvaluatedGraph* running_ = nullptr;
   std::optional<Clock::time_point> last_progress_;
 };
 

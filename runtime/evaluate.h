@@ -10,8 +10,9 @@
 
 namespace requant {
 
-// Runs every batch through the model, and through the baseline if there is one,
-// and scores the predictions. Sends activities, progress and warnings.
+// Runs every batch through the model, and through the baseline if there is one
+// to run, and scores the predictions. Sends activities, progress, warnings and
+// predictions, from several threads.
 absl::StatusOr<EvaluateResult> Evaluate(
     const EvaluateJob& job,
     const std::function<void(const WorkerEvent&)>& send);

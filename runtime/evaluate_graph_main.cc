@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,12 +17,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
+#include "graph/graph_io.h"
+#include "runtime/calibration_key.h"
 #include "runtime/evaluation_message.h"
 #include "runtime/evaluation_report.h"
 #include "runtime/job_inputs.h"
+#include "runtime/layer_table.h"
 #include "runtime/paired_comparison.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
@@ -39,6 +44,9 @@ DEFINE_string(graph, "",
               "the graph to evaluate: a .pb or .pbtxt file, or a SavedModel");
 DEFINE_string(baseline, "",
               "a graph to run on the same records and to compare with");
+DEFINE_string(baseline_predictions, "",
+              "a file that --predictions_out made of the same records: the "
+              "baseline's predictions, so that it need not run");
 DEFINE_string(dataset, "",
               "a declaration (.textproto) of records, inputs and label, such "
               "as workflows/wide_deep/raw.textproto");
@@ -51,8 +59,12 @@ DEFINE_int64(batch_size, requant::kDefaultBatchSize,
 DEFINE_int64(records, 0, "stop after so many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and name the first ten");
+DEFINE_int32(streams, 1,
+             "batches that run side by side; the figures on accuracy are the "
+             "same for any number");
 DEFINE_int32(threads, 0,
-             "threads that share the work of one operation; 0: one per core");
+             "threads that share the work of one operation; 0: one per core, "
+             "or one when there are --streams");
 DEFINE_int32(inter_op_threads, 0,
              "operations that run side by side; 0: TensorFlow's choice");
 DEFINE_string(saved_model_tags, "",
@@ -60,8 +72,17 @@ DEFINE_string(saved_model_tags, "",
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
               "empty: serving_default");
+DEFINE_int64(layer_records, 0,
+             "on so many records, the first, compare every layer of the "
+             "--baseline, a float graph, with what became of it; 0: do not");
+DEFINE_string(predictions_out, "",
+              "write the graph's predictions here, for --baseline_predictions "
+              "of later runs");
+DEFINE_string(result_out, "",
+              "write the figures here, as a binary EvaluateResult of "
+              "runtime/worker.proto");
 DEFINE_double(max_accuracy_drop, -1,
-              "with --baseline: exit with 3 when accuracy certainly drops by "
+              "with a baseline: exit with 3 when accuracy certainly drops by "
               "more than so many points; negative: no such gate");
 DEFINE_string(format, "text", "text or json");
 
@@ -82,7 +103,11 @@ ProgramHelp Help() {
   help.usage =
       "requant evaluate --graph=model.pb --dataset=data.textproto\n"
       "requant evaluate --graph=int8.pb --baseline=fp32.pb "
-      "--dataset=data.textproto --format=json";
+      "--dataset=data.textproto --format=json\n"
+      "requant evaluate --graph=fp32.pb --dataset=data.textproto "
+      "--predictions_out=fp32.predictions\n"
+      "requant evaluate --graph=int8.pb --dataset=data.textproto "
+      "--baseline_predictions=fp32.predictions";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.footer =
       "The first 100 batches (half of them, when there are fewer than 200) "
@@ -90,6 +115,23 @@ ProgramHelp Help() {
       "The graph runs in a process of its own.\n"
       "Exit code: 0 done, 1 failed, 2 usage, 3 the accuracy gate failed.";
   return help;
+}
+
+// What is wrong with the flags on the baseline, or "".
+std::string BaselineError() {
+  const bool stored = !FLAGS_baseline_predictions.empty();
+  if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty() && !stored) {
+    return "--max_accuracy_drop needs a --baseline to drop from";
+  }
+  if (FLAGS_layer_records < 0) return "--layer_records must be at least 0";
+  if (FLAGS_layer_records > 0 && FLAGS_baseline.empty()) {
+    return "--layer_records needs a --baseline whose layers to compare";
+  }
+  if (stored && !FLAGS_baseline.empty() && FLAGS_layer_records == 0) {
+    return "with --baseline_predictions the --baseline does not run, except "
+           "for --layer_records";
+  }
+  return "";
 }
 
 // What is wrong with the flags, or "".
@@ -108,16 +150,16 @@ std::string UsageError(const std::vector<std::string>& positional) {
                           kMostThreads);
     }
   }
+  if (FLAGS_streams < 1 || FLAGS_streams > kMostThreads) {
+    return absl::StrCat("--streams is from 1 to ", kMostThreads);
+  }
   if (FLAGS_format != "text" && FLAGS_format != "json") {
     return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
   }
   if (std::isnan(FLAGS_max_accuracy_drop)) {
     return "--max_accuracy_drop is a number of points";
   }
-  if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty()) {
-    return "--max_accuracy_drop needs a --baseline to drop from";
-  }
-  return "";
+  return BaselineError();
 }
 
 ModelSpec ModelFromFlags(const std::string& path) {
@@ -136,6 +178,13 @@ absl::StatusOr<EvaluateJob> JobFromFlags() {
         "), so --batch_size and --max_bad_records have no effect: leave them "
         "out"));
   }
+  if (job.dataset().has_in_graph() &&
+      (FLAGS_streams > 1 || FLAGS_layer_records > 0)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the graph reads its own data (in_graph in ", FLAGS_dataset,
+        "), one batch after another and once: leave --streams and "
+        "--layer_records out"));
+  }
   *job.mutable_model() = ModelFromFlags(FLAGS_graph);
   if (!FLAGS_baseline.empty()) {
     *job.mutable_baseline() = ModelFromFlags(FLAGS_baseline);
@@ -145,11 +194,54 @@ absl::StatusOr<EvaluateJob> JobFromFlags() {
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_records(FLAGS_records);
   job.set_max_bad_records(FLAGS_max_bad_records);
+  job.set_streams(FLAGS_streams);
+  job.set_send_predictions(!FLAGS_predictions_out.empty());
+  job.set_baseline_predictions(FLAGS_baseline_predictions);
+  job.set_layer_records(FLAGS_layer_records);
   return job;
 }
 
+// The files to write.
+std::vector<std::string> Outputs() {
+  std::vector<std::string> outputs;
+  for (const std::string& path : {FLAGS_predictions_out, FLAGS_result_out}) {
+    if (!path.empty()) outputs.push_back(path);
+  }
+  return outputs;
+}
+
+// Asked before the work.
+absl::Status CheckOutputs(const EvaluateJob& job) {
+  std::vector<std::string> inputs = DataFiles(job.dataset());
+  for (const std::string& path : {FLAGS_graph, FLAGS_baseline, FLAGS_dataset,
+                                  FLAGS_baseline_predictions}) {
+    if (!path.empty()) inputs.push_back(path);
+  }
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, Outputs()));
+  for (const std::string& path : Outputs()) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteOutputs(const std::string& predictions,
+                          const EvaluateResult& result) {
+  std::vector<FileToWrite> files;
+  const auto add = [&files](const std::string& path, std::string content) {
+    if (path.empty()) return;
+    files.push_back({path, [content = std::move(content)](int fd) {
+                       return WriteAll(fd, content);
+                     }});
+  };
+  add(FLAGS_predictions_out, predictions);
+  add(FLAGS_result_out, DeterministicBytes(result));
+  return WriteFilesAtomically(files);
+}
+
+// The predictions, if the job asks for them, go to `predictions`.
 absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
-                                      const WorkerOptions& options) {
+                                      const WorkerOptions& options,
+                                      std::string* predictions) {
   WorkerRequest request;
   *request.mutable_evaluate() = job;
   Progress progress({"evaluating", "records", FLAGS_records});
@@ -163,6 +255,8 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
                                          : "");
     } else if (event.has_warning()) {
       progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
+    } else if (event.has_file_part()) {
+      predictions->append(event.file_part());
     }
   };
   const absl::StatusOr<JobResult> result =
@@ -177,6 +271,7 @@ void Print(const EvaluationResult& result) {
       FLAGS_format == "json"
           ? EvaluationJson(result)
           : absl::StrCat(FurtherMetrics(result), ComparisonText(result),
+                         LayersText(result.layers, result.unmatched_layers),
                          LogTail(result));
   std::fputs(text.c_str(), stdout);
 }
@@ -213,11 +308,18 @@ int Run(int argc, char** argv) {
   if (!options.ok()) return ReportUsage(kProgram, options.status().message());
   const absl::StatusOr<EvaluateJob> job = JobFromFlags();
   if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::StatusOr<EvaluateResult> message = RunJob(*job, *options);
+  const absl::Status writable = CheckOutputs(*job);
+  if (!writable.ok()) return ReportFailure(kProgram, writable);
+  std::string predictions;
+  const absl::StatusOr<EvaluateResult> message =
+      RunJob(*job, *options, &predictions);
   if (!message.ok()) return ReportWorkerFailure(kProgram, message.status());
+  const absl::Status written = WriteOutputs(predictions, *message);
+  if (!written.ok()) return ReportFailure(kProgram, written);
   EvaluationResult result = FromMessage(*message);
   result.graph = FLAGS_graph;
-  result.baseline = FLAGS_baseline;
+  result.baseline =
+      FLAGS_baseline.empty() ? FLAGS_baseline_predictions : FLAGS_baseline;
   result.dataset = FLAGS_dataset;
   if (FLAGS_max_accuracy_drop >= 0) {
     result.gate = JudgeGate(result.comparison, FLAGS_max_accuracy_drop);

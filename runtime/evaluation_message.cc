@@ -217,6 +217,9 @@ EvaluationResult FromMessage(const EvaluateResult& message) {
   if (message.has_comparison()) {
     result.comparison = FromMessage(message.comparison());
   }
+  result.layers.assign(message.layer().begin(), message.layer().end());
+  result.unmatched_layers.assign(message.unmatched_layer().begin(),
+                                 message.unmatched_layer().end());
   return result;
 }
 

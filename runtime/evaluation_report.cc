@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json.h"
+#include "runtime/layer_table.h"
 #include "runtime/metrics.h"
 #include "runtime/paired_comparison.h"
 
@@ -128,6 +129,12 @@ std::string NonFiniteJson(const NonFiniteValues& values) {
   return JsonObject({{"nan", absl::StrCat(values.nan)},
                      {"infinite", absl::StrCat(values.infinite)},
                      {"first_record", OptionalJson(values.first_record)}});
+}
+
+std::string StringsJson(const std::vector<std::string>& texts) {
+  std::vector<std::string> values;
+  for (const std::string& text : texts) values.push_back(JsonString(text));
+  return JsonArray(values);
 }
 
 // `json` of what the optional holds, or null.
@@ -317,6 +324,8 @@ std::string EvaluationJson(const EvaluationResult& result) {
               OptionalJson(result.baseline_throughput)},
              {"comparison", OrNull(result.comparison, ComparisonJson)},
              {"accuracy_gate", OrNull(result.gate, GateJson)},
+             {"layers", LayersJson(result.layers)},
+             {"unmatched_layers", StringsJson(result.unmatched_layers)},
          }) +
          "\n";
 }

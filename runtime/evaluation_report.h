@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/metrics.h"
 #include "runtime/paired_comparison.h"
+#include "runtime/worker.pb.h"
 
 namespace requant {
 
@@ -57,6 +59,10 @@ struct EvaluationResult {
   // In records per second.
   std::optional<double> baseline_throughput;
   std::optional<AccuracyGate> gate;
+  // The baseline's layers against the graph's, if that was asked for, and those
+  // that the graph does not have.
+  std::vector<LayerMessage> layers;
+  std::vector<std::string> unmatched_layers;
 
   // Records per second; 0 when nothing was timed.
   double throughput() const;

@@ -222,6 +222,7 @@ TEST(EvaluationJson, HasEverything) {
   result.prediction_kind = "PROBABILITIES";
   result.baseline_throughput = 487200;
   result.gate = JudgeGate(result.comparison, 0.5);
+  result.unmatched_layers = {"gone"};
   EXPECT_EQ(
       EvaluationJson(result),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
@@ -249,7 +250,8 @@ TEST(EvaluationJson, HasEverything) {
       R"("baseline_non_finite": {"nan": 0, "infinite": 0, )"
       R"("first_record": null}, "candidate_non_finite": {"nan": 0, )"
       R"("infinite": 0, "first_record": null}, "lost_values": 0}, )"
-      R"("accuracy_gate": {"max_drop_points": 0.5, "verdict": "PASS"}})"
+      R"("accuracy_gate": {"max_drop_points": 0.5, "verdict": "PASS"}, )"
+      R"("layers": [], "unmatched_layers": ["gone"]})"
       "\n");
 }
 
@@ -259,7 +261,7 @@ TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
       EvaluationJson(result),
       R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
       R"("baseline_records_per_second": null, "comparison": null, )"
-      R"("accuracy_gate": null})"));
+      R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
   result.metrics = Metrics();
   result.metrics->rmse = NAN;
   EXPECT_TRUE(absl::StrContains(EvaluationJson(result), R"("rmse": null)"));

@@ -199,7 +199,7 @@ absl::StatusOr<QuantizeJob> JobFromFlags() {
 
 // Asked before the work.
 absl::Status CheckOutputs(const QuantizeJob& job) {
-  std::vector<std::string> inputs = DataFiles(job.calibration());
+  std::vector<std::string> inputs = DataFiles(job.calibration().dataset());
   inputs.push_back(FLAGS_graph);
   if (!FLAGS_dataset.empty()) inputs.push_back(FLAGS_dataset);
   inputs.insert(inputs.end(), job.ranges_file().begin(),

@@ -1,6 +1,5 @@
 #include "workflows/doctor_command.h"
 
-#include <gflags/gflags.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -23,8 +22,7 @@
 #include "base/subprocess.h"
 #include "runtime/tensorflow_check.h"
 #include "workflows/doctor.h"
-
-DEFINE_string(format, "text", "How to print the result: text or json.");
+#include "workflows/format_flag.h"
 
 namespace requant {
 namespace {
@@ -153,7 +151,7 @@ int RunDoctorCommand(const std::vector<std::string>& args) {
       "looks at this machine and says what int8 models can expect of it: CPU "
       "features as tried in a child process, memory, TensorFlow, Docker.",
       "requant doctor\nrequant doctor --format=json",
-      {__FILE__},
+      {OutputFormatFlagFile()},
       "Exit code: 0 when no check is an error, else 1."};
   std::vector<std::string> positional;
   if (auto code = ParseFlags(args, help, &positional)) return *code;
@@ -161,16 +159,17 @@ int RunDoctorCommand(const std::vector<std::string>& args) {
     return ReportUsage(
         kProgram, absl::StrCat("unexpected argument \"", positional[0], "\""));
   }
-  if (FLAGS_format != "text" && FLAGS_format != "json") {
-    return ReportUsage(
-        kProgram,
-        absl::StrCat("--format is text or json, not \"", FLAGS_format, "\""));
+  if (OutputFormatFlag() != "text" && OutputFormatFlag() != "json") {
+    return ReportUsage(kProgram,
+                       absl::StrCat("--format is text or json, not \"",
+                                    OutputFormatFlag(), "\""));
   }
   const absl::StatusOr<std::vector<Check>> checks = Examine();
   if (!checks.ok()) return ReportFailure(kProgram, checks.status());
   const bool color = isatty(STDOUT_FILENO) && Environment("NO_COLOR").empty();
-  const std::string text =
-      FLAGS_format == "json" ? RenderJson(*checks) : RenderText(*checks, color);
+  const std::string text = OutputFormatFlag() == "json"
+                               ? RenderJson(*checks)
+                               : RenderText(*checks, color);
   std::fputs(text.c_str(), stdout);
   return WorstStatus(*checks) == CheckStatus::kError ? kExitFailed : kExitOk;
 }

@@ -14,8 +14,11 @@ namespace requant {
 
 // A file or folder that a task reads.
 struct TaskInput {
-  // What it is to the task: "graph", "data", "dataset", "ranges", "baseline",
-  // "baseline_predictions", "saved_model", or the name of a transform's file.
+  // What it is to the task: "graph" (of a benchmark several, in order), "data",
+  // "dataset", "ranges", "baseline", "baseline_predictions", "saved_model",
+  // "checkpoint" (a path before ".index"), "plugin", or the name of a
+  // transform's file. "declared_data" are the files that a declaration itself
+  // names: nothing is told of them on a command line, but their content counts.
   std::string role;
   // The task that makes it, and which of its outputs; -1: no task does.
   int task = -1;
@@ -52,6 +55,8 @@ struct Task {
   // Tasks that must have succeeded first, gates and all: those that make
   // inputs, and their verifications. Ascending, without repetition.
   std::vector<int> after;
+  // What the user should know of, such as a baseline that is left out.
+  std::vector<std::string> notes;
 };
 
 struct Plan {
@@ -73,7 +78,7 @@ struct Plan {
 absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 
 // The limits that hold for a verification: the stage's, then the evaluation's,
-// then the workflow's, then the defaults.
+// then the workflow's, then the defaults. None without a baseline.
 Gates EffectiveGates(const Plan& plan, const Task& task);
 
 }  // namespace requant

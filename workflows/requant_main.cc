@@ -15,6 +15,10 @@
 #include "base/version.h"
 #include "workflows/doctor_command.h"
 #include "workflows/verify_command.h"
+#include "workflows/plan_command.h"
+#include "workflows/plan_command.h"
+#include "workflows/run_command.h"
+#include "workflows/verify_command.h"
 
 namespace requant {
 namespace {
@@ -73,6 +77,8 @@ int RunQuantizeGraph(const Args& args) {
   return Become("transforms", "quantize_graph", args);
 }
 
+int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
+
 int RunDataset(const Args& args) {
   return Become("runtime/datasets", "dataset", args);
 }
@@ -89,11 +95,13 @@ const std::vector<Command>& Commands() {
       {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
       {"freeze", "one graph without variables from a trained model", RunFreeze},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
+      {"plan", "what a workflow would do, and whether it can", RunPlan},
       {"quantize", "an int8 graph from a frozen float one, in one go",
        RunQuantize},
       {"quantize_graph",
        "eight-bit layers with dynamic ranges (recipe, step 6)",
        RunQuantizeGraph},
+      {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",

@@ -6,42 +6,36 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "google/protobuf/text_format.h"
+#include "workflows/field_places.h"
 #include "workflows/workflow.pb.h"
+#include "workflows/workflow_variables.h"
 
 namespace requant {
-
-struct VariableValue {
-  std::string value;
-  // "default", "command line" or "environment".
-  std::string from;
-};
 
 struct WorkflowFile {
   // As typed, and what it holds.
   std::string path;
   std::string content;
-  // With the variables' values in place; a transform's own files
-  // ("${log}") are left as they are. Paths start at the current folder.
+  // With the variables' values in place, paths that start at the current
+  // folder, and a name. The transforms of a TransformStage are yet to go
+  // through FillInFiles.
   Workflow workflow;
+  // Those that have a value.
   std::map<std::string, VariableValue> variables;
-  // Lines of the file's fields, for messages.
   std::shared_ptr<const google::protobuf::TextFormat::ParseInfoTree> positions;
+
+  // Lines of the file's fields, for messages. Lives as long as this.
+  FieldPlaces places() const {
+    return FieldPlaces(Workflow::descriptor(), positions.get());
+  }
 };
 
-struct WorkflowSettings {
-  // From --set name=value.
-  std::map<std::string, std::string> variables;
-  // The value of an environment variable; unset: std::getenv.
-  std::optional<std::string> (*environment)(const std::string& name) = nullptr;
-};
-
-// Errors start with FILE:LINE where they are about one.
+// An error is one sentence for each mistake, a line each, that starts with
+// FILE:LINE where it is about one; then what is missing, a variable per line.
 absl::StatusOr<WorkflowFile> ReadWorkflowFile(const std::string& path,
                                               const WorkflowSettings& settings);
 

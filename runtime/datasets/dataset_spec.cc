@@ -376,32 +376,45 @@ absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
   return absl::OkStatus();
 }
 
-absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
-                                     const std::vector<std::string>& files) {
+absl::StatusOr<DatasetSpec> ParseSpec(const std::string& path,
+                                      TextFormat::ParseInfoTree* tree) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
                            ReadFile(path, kMaxDeclarationBytes));
   DatasetSpec spec;
   FirstError error(path);
-  TextFormat::ParseInfoTree tree;
   TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  parser.WriteLocationsTo(&tree);
+  parser.WriteLocationsTo(tree);
   parser.SetRecursionLimit(kMaxNesting);
   if (!parser.ParseFromString(text, &spec)) {
     if (!error.status().ok()) return error.status();
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is not a dataset declaration"));
   }
-  const Block root(path, DatasetSpec::descriptor(), &tree, -1);
-  REQUANT_RETURN_IF_ERROR(CheckSpec(spec, root));
+  REQUANT_RETURN_IF_ERROR(
+      CheckSpec(spec, Block(path, DatasetSpec::descriptor(), tree, -1)));
+  return spec;
+}
+
+absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
+                                     const std::vector<std::string>& files) {
+  TextFormat::ParseInfoTree tree;
+  REQUANT_ASSIGN_OR_RETURN(DatasetSpec spec, ParseSpec(path, &tree));
   if (!files.empty()) {
     REQUANT_RETURN_IF_ERROR(ReplaceFiles(files, &spec));
     return spec;
   }
   const FieldDescriptor* const source =
       DatasetSpec::descriptor()->FindFieldByNumber(spec.source_case());
+  const Block root(path, DatasetSpec::descriptor(), &tree, -1);
   REQUANT_RETURN_IF_ERROR(
       ResolveFiles(path, root.Nested(std::string(source->name())), &spec));
+  return spec;
+}
+
+absl::StatusOr<DatasetSpec> WithPrintableError(
+    absl::StatusOr<DatasetSpec> spec) {
+  if (!spec.ok()) return Printable(spec.status());
   return spec;
 }
 
@@ -409,9 +422,12 @@ absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
 
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files) {
-  absl::StatusOr<DatasetSpec> spec = ReadSpec(path, files);
-  if (!spec.ok()) return Printable(spec.status());
-  return spec;
+  return WithPrintableError(ReadSpec(path, files));
+}
+
+absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path) {
+  TextFormat::ParseInfoTree tree;
+  return WithPrintableError(ParseSpec(path, &tree));
 }
 
 }  // namespace requant

@@ -239,6 +239,19 @@ TEST(ReadDatasetSpec, ResolvesTheFilesOfArrays) {
             "F:1: no file matches T/y.npy");
 }
 
+TEST(ReadDatasetDeclaration, DoesNotLookForTheFiles) {
+  const std::string rest =
+      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
+  const std::string good = WriteTestFile(
+      "declared.textproto", "tfrecord { files: 'absent-*' }" + rest);
+  EXPECT_FALSE(ReadDatasetSpec(good).ok());
+  const auto spec = ReadDatasetDeclaration(good);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->tfrecord().files(0), "absent-*");
+  EXPECT_FALSE(
+      ReadDatasetDeclaration(WriteTestFile("bad.textproto", rest)).ok());
+}
+
 // Whatever the text, an answer and no crash.
 TEST(ReadDatasetSpec, SurvivesMutations) {
   std::mt19937 random(1);

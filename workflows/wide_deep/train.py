@@ -28,6 +28,7 @@ import gzip
 import json
 import os
 import shutil
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -36,9 +37,6 @@ import tensorflow as tf  # noqa: E402
 
 NUMERIC = ["I%d" % i for i in range(1, 14)]
 CATEGORICAL = ["C%d" % i for i in range(1, 27)]
-BUCKETS = 1000
-EMBEDDING = 32
-HIDDEN = [1024, 512, 256]
 PREDICTION = "head/predictions/probabilities:0"
 MODELS = ["combined", "wide", "deep"]
 EVALUATED = [100000, 200000]
@@ -62,11 +60,18 @@ def parse_arguments():
                         help="train on the first ROWS records (default: %(default)s)")
     parser.add_argument("--epochs", type=int, default=1, help="(default: %(default)s)")
     parser.add_argument("--batch_size", type=int, default=512, help="(default: %(default)s)")
+    parser.add_argument("--buckets", type=int, default=1000,
+                        help="of each categorical column (default: %(default)s)")
+    parser.add_argument("--embedding", type=int, default=32,
+                        help="dimensions of each embedding (default: %(default)s)")
+    parser.add_argument("--hidden", type=int, nargs="+", default=[1024, 512, 256],
+                        help="units of the hidden layers (default: 1024 512 256)")
+    parser.add_argument("--dnn_optimizer", choices=["adagrad", "adam"], default="adagrad",
+                        help="of the deep part (default: %(default)s)")
     parser.add_argument("--linear_learning_rate", type=float, default=0.3,
                         help="of Ftrl for the wide part (default: %(default)s)")
     parser.add_argument("--dnn_learning_rate", type=float, default=0.012,
-                        help="of Adagrad for the deep part; falls to a hundredth "
-                             "(default: %(default)s)")
+                        help="of the deep part; falls to a hundredth (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1,
                         help="of the initial weights (default: %(default)s)")
     return parser.parse_args()
@@ -101,23 +106,25 @@ def dnn_optimizer(args):
     rate = tf.compat.v1.train.polynomial_decay(
         args.dnn_learning_rate, tf.compat.v1.train.get_global_step(), steps,
         end_learning_rate=args.dnn_learning_rate / 100)
+    if args.dnn_optimizer == "adam":
+        return tf.compat.v1.train.AdamOptimizer(rate)
     return tf.compat.v1.train.AdagradOptimizer(rate)
 
 
 def make_estimator(args, model, folder):
     ranges = read_ranges(args.ranges)
-    hashed = [tf.feature_column.categorical_column_with_hash_bucket(c, BUCKETS)
+    hashed = [tf.feature_column.categorical_column_with_hash_bucket(c, args.buckets)
               for c in CATEGORICAL]
     numeric = [tf.feature_column.numeric_column(c, normalizer_fn=normalizer(*ranges[c]))
                for c in NUMERIC]
-    embedded = [tf.feature_column.embedding_column(c, EMBEDDING) for c in hashed]
+    embedded = [tf.feature_column.embedding_column(c, args.embedding) for c in hashed]
     parts = {}
     if model != "deep":
         parts["linear_feature_columns"] = hashed
         parts["linear_optimizer"] = tf.compat.v1.train.FtrlOptimizer(args.linear_learning_rate)
     if model != "wide":
         parts["dnn_feature_columns"] = numeric + embedded
-        parts["dnn_hidden_units"] = HIDDEN
+        parts["dnn_hidden_units"] = args.hidden
         parts["dnn_optimizer"] = lambda: dnn_optimizer(args)
     config = tf.estimator.RunConfig(
         model_dir=folder, tf_random_seed=args.seed, save_summary_steps=None,
@@ -213,9 +220,9 @@ def main():
     args = parse_arguments()
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO)
     os.makedirs(args.out, exist_ok=True)
-    record = {"commands": commands(), "tensorflow": tf.__version__}
-    for name in ("rows", "epochs", "batch_size", "linear_learning_rate", "dnn_learning_rate",
-                 "seed"):
+    record = {"commands": commands(), "arguments": sys.argv[1:], "tensorflow": tf.__version__}
+    for name in ("rows", "epochs", "batch_size", "buckets", "embedding", "hidden",
+                 "dnn_optimizer", "linear_learning_rate", "dnn_learning_rate", "seed"):
         record["training_" + name] = getattr(args, name)
     record["data"] = []
     for path in args.summaries:

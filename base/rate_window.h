@@ -1,0 +1,31 @@
+#ifndef REQUANT_BASE_RATE_WINDOW_H_
+#define REQUANT_BASE_RATE_WINDOW_H_
+
+#include <cstdint>
+#include <deque>
+
+namespace requant {
+
+// How fast something that is counted grows: over the last ten seconds or so, or
+// since its start if that is sooner.
+class RateWindow {
+ public:
+  // Counts from 0, `start` being the time in seconds.
+  explicit RateWindow(double start) : samples_({{start, 0}}) {}
+
+  void Add(double now, int64_t done);
+  // Per second, given the count at this time.
+  double Rate(double now, int64_t done) const;
+
+ private:
+  struct Sample {
+    double time = 0;
+    int64_t done = 0;
+  };
+
+  std::deque<Sample> samples_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_RATE_WINDOW_H_

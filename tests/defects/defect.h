@@ -1,0 +1,76 @@
+#ifndef REQUANT_TESTS_DEFECTS_DEFECT_H_
+#define REQUANT_TESTS_DEFECTS_DEFECT_H_
+
+// Defects to be planted in what a workflow's stages make, to prove that the
+// gates catch them. Each is a mistake that a tool of this kind had or could
+// have.
+
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph_index.h"
+#include "logs_parser/range_table.h"
+
+namespace requant {
+
+// An edit returns what it did, as a sentence without a full stop.
+using GraphEdit = absl::StatusOr<std::string> (*)(GraphIndex*);
+using LogEdit = absl::StatusOr<std::string> (*)(std::string* text);
+using RangesEdit = absl::StatusOr<std::string> (*)(RangeTable*);
+
+// Stages of workflows/wide_deep.textproto, then those that
+// wide_deep_fast.textproto has of its own.
+namespace stage {
+inline constexpr char kFreeze[] = "freeze";
+inline constexpr char kTrim[] = "trim";
+inline constexpr char kOptimize[] = "optimize";
+inline constexpr char kQuantize[] = "quantize";
+inline constexpr char kLogRanges[] = "log_ranges";
+inline constexpr char kFreezeRanges[] = "freeze_ranges";
+inline constexpr char kLogMin[] = "log_min";
+inline constexpr char kFreezeMin[] = "freeze_min";
+inline constexpr char kLogMax[] = "log_max";
+inline constexpr char kFreezeMax[] = "freeze_max";
+inline constexpr char kFuse[] = "fuse";
+inline constexpr char kCalibrate[] = "calibrate";
+inline constexpr char kEmbeddings[] = "embeddings";
+}  // namespace stage
+
+struct Defect {
+  std::string_view name;
+  // Whose mistake it is, or could be.
+  std::string_view sentence;
+  enum class Workflow { kPublished, kFast };
+  Workflow workflow;
+  // The stage whose output is edited.
+  std::string_view planted_in;
+  // The stage that must stop the run: by a gate, or by refusing to work.
+  std::string_view stopped_at;
+  enum class Ending { kGate, kRefusal };
+  Ending ending;
+  std::variant<GraphEdit, LogEdit, RangesEdit> edit;
+  // Seen only where int16 pair sums saturate: on CPUs without VNNI.
+  bool needs_saturation = false;
+};
+
+// By stage.
+std::vector<Defect> FloatDefects();
+std::vector<Defect> QuantizeDefects();
+std::vector<Defect> RangeDefects();
+std::vector<Defect> LogDefects();
+std::vector<Defect> FuseDefects();
+std::vector<Defect> FastDefects();
+// All of these.
+std::vector<Defect> AllDefects();
+
+// Plants the defect in the one of `files` that its edit is for. A log's edit is
+// also made in the RangeTable of the log, if that is among them.
+absl::StatusOr<std::string> Plant(const Defect& defect,
+                                  const std::vector<std::string>& files);
+
+}  // namespace requant
+
+#endif  // REQUANT_TESTS_DEFECTS_DEFECT_H_

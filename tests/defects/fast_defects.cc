@@ -1,0 +1,278 @@
+// Defects of the fast way: one calibration, static ranges, quantized
+// embeddings.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "logs_parser/range_table.h"
+#include "logs_parser/value_histogram.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tests/defects/defect.h"
+#include "tests/defects/graph_edits.h"
+#include "tests/defects/layer_edits.h"
+#include "transforms/quantized_layer.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::qint32;
+using tensorflow::qint8;
+using tensorflow::quint8;
+using Edited = absl::StatusOr<std::string>;
+
+constexpr int kNumericColumns = 13;
+constexpr int kCategoricalColumns = 26;
+
+// The tensors behind hidden layers, by name.
+std::vector<std::string> HiddenTensors(const RangeTable& table) {
+  std::vector<std::string> names;
+  for (const auto& [key, entry] : table.entries()) {
+    if (absl::StrContains(key.first, "/Relu")) names.push_back(key.first);
+  }
+  return names;
+}
+
+// What the range is chosen from; the moments stay with their tensor.
+Edited ExchangeTensors(RangeTable* table) {
+  const std::vector<std::string> names = HiddenTensors(*table);
+  if (names.size() < 2) return absl::NotFoundError("there is one layer only");
+  RangeEntry& first = table->FindOrAdd(names[0]);
+  RangeEntry& second = table->FindOrAdd(names[1]);
+  std::swap(first.mins, second.mins);
+  std::swap(first.maxs, second.maxs);
+  std::swap(first.histogram, second.histogram);
+  first.channel_mins.clear();
+  first.channel_maxs.clear();
+  second.channel_mins.clear();
+  second.channel_maxs.clear();
+  return absl::StrCat("exchanged ", names[0], " and ", names[1]);
+}
+
+absl::Status Halve(RangeEntry* entry) {
+  for (std::vector<float>* values :
+       {&entry->mins, &entry->maxs, &entry->channel_mins,
+        &entry->channel_maxs}) {
+    for (float& value : *values) value /= 2;
+  }
+  if (!entry->histogram.has_value()) return absl::OkStatus();
+  const ValueHistogram& histogram = *entry->histogram;
+  REQUANT_ASSIGN_OR_RETURN(
+      entry->histogram,
+      ValueHistogram::Restore(histogram.zeros(), histogram.exponent() - 1,
+                              histogram.first_bucket(), histogram.counts()));
+  return absl::OkStatus();
+}
+
+Edited HalveHiddenTensors(RangeTable* table) {
+  const std::vector<std::string> names = HiddenTensors(*table);
+  if (names.empty()) return absl::NotFoundError("there is no hidden layer");
+  for (const std::string& name : names) {
+    REQUANT_RETURN_IF_ERROR(Halve(&table->FindOrAdd(name)));
+  }
+  return absl::StrCat("halved the ranges of ", names.size(), " tensors");
+}
+
+Edited HalveInput(RangeTable* table) {
+  for (const auto& [key, entry] : table->entries()) {
+    if (!absl::StrContains(key.first, "fused_columns/rows")) continue;
+    REQUANT_RETURN_IF_ERROR(Halve(&table->FindOrAdd(key.first, key.second)));
+    return absl::StrCat("halved the range of ", key.first);
+  }
+  return absl::NotFoundError("the embeddings were not calibrated");
+}
+
+Edited RenameTensors(RangeTable* table) {
+  RangeTable renamed;
+  for (const auto& [key, entry] : table->entries()) {
+    renamed.FindOrAdd(absl::StrCat("tower/", key.first), key.second) = entry;
+  }
+  renamed.set_made_from(table->made_from());
+  *table = renamed;
+  return "renamed all tensors";
+}
+
+// The numeric columns are quantized by QuantizeV2 behind a factor for each.
+absl::StatusOr<NodeDef*> NumericScale(const GraphIndex& index) {
+  for (NodeDef* mul : NodesOf(index, {"Mul"})) {
+    const auto scales = ValuesBehind<float>(index, *mul, 1);
+    if (scales.ok() && scales->columns() % kNumericColumns == 0) return mul;
+  }
+  return absl::NotFoundError("numeric columns are not scaled");
+}
+
+Edited RotateNumericScales(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(NodeDef * mul, NumericScale(*index));
+  REQUANT_ASSIGN_OR_RETURN(auto scales, ValuesBehind<float>(*index, *mul, 1));
+  RotateColumns(scales.values, scales.columns());
+  scales.Write();
+  return absl::StrCat("moved the values of ", scales.node->name(), " by one");
+}
+
+// The first layer's last rows are those of the numeric columns' last copies.
+Edited LoseCopies(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
+  const int64_t rows = kNumericColumns * weights.columns();
+  for (qint8& code : weights.values.last(rows)) code.value = 0;
+  weights.Write();
+  return absl::StrCat("set the last ", kNumericColumns, " rows of ",
+                      weights.node->name(), " to zero");
+}
+
+Edited ScaleSecondBias(GraphIndex* index) {
+  constexpr double kFactor = 1.37;
+  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 1));
+  REQUANT_ASSIGN_OR_RETURN(auto bias,
+                           ValuesBehind<qint32>(*index, *layer, kBias));
+  for (qint32& value : bias.values) {
+    value.value = std::lrint(value.value * kFactor);
+  }
+  bias.Write();
+  return absl::StrCat("multiplied ", bias.node->name(), " by ", kFactor);
+}
+
+Edited KeepStaleInputRange(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 1));
+  REQUANT_RETURN_IF_ERROR(ScaleInput(*index, *layer, kMaxA, 1.1));
+  return absl::StrCat("let ", layer->name(),
+                      " read its input by a range 1.1 times as wide");
+}
+
+Edited LoseZeroPointOfEmbeddings(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 0));
+  REQUANT_ASSIGN_OR_RETURN(auto bias,
+                           ValuesBehind<qint32>(*index, *layer, kBias));
+  REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
+  // A zero point that is one too small.
+  for (size_t i = 0; i < weights.values.size(); ++i) {
+    bias.values[i % weights.columns()].value += weights.values[i].value;
+  }
+  bias.Write();
+  return absl::StrCat("put ", bias.node->name(),
+                      " at a zero point that is off by one");
+}
+
+absl::StatusOr<ConstValues<quint8>> Tables(const GraphIndex& index) {
+  for (NodeDef* gather : NodesOf(index, {"GatherNd"})) {
+    auto tables = ValuesBehind<quint8>(index, *gather, 0);
+    if (tables.ok()) return tables;
+  }
+  return absl::NotFoundError("no table is quantized");
+}
+
+Edited AddOneToTables(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
+  for (quint8& code : tables.values) {
+    code.value = std::min(code.value + 1, 255);
+  }
+  tables.Write();
+  return absl::StrCat("added one to the codes of ", tables.node->name());
+}
+
+Edited ClipTablesAsSigned(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
+  for (quint8& code : tables.values) {
+    code.value = std::min<int>(code.value, 127);
+  }
+  tables.Write();
+  return absl::StrCat("clipped the codes of ", tables.node->name(), " at 127");
+}
+
+Edited ShiftTables(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
+  RotateRows(tables.values, tables.columns());
+  tables.Write();
+  return absl::StrCat("moved the rows of ", tables.node->name(), " by one");
+}
+
+Edited TransposeTables(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
+  const int64_t table = tables.values.size() / kCategoricalColumns;
+  const int64_t columns = tables.columns(), rows = table / columns;
+  const std::vector<quint8> before(tables.values.begin(),
+                                   tables.values.begin() + table);
+  for (int64_t i = 0; i < table; ++i) {
+    tables.values[i] = before[i % columns * rows + i / columns];
+  }
+  tables.Write();
+  return absl::StrCat("read the first table of ", tables.node->name(),
+                      " column by column");
+}
+
+template <typename Edit>
+Defect At(const char* planted_in, const char* stopped_at, Defect::Ending ending,
+          std::string_view name, std::string_view sentence, Edit edit) {
+  return {name,   sentence, Defect::Workflow::kFast, planted_in, stopped_at,
+          ending, edit};
+}
+
+}  // namespace
+
+std::vector<Defect> FastDefects() {
+  using stage::kCalibrate;
+  using stage::kEmbeddings;
+  using stage::kQuantize;
+  constexpr Defect::Ending kGate = Defect::Ending::kGate;
+  constexpr Defect::Ending kRefusal = Defect::Ending::kRefusal;
+  std::vector<Defect> defects = {
+      At(kCalibrate, kQuantize, kGate, "exchanged_tensors",
+         "Two layers' observations are kept under each other's name.",
+         ExchangeTensors),
+      At(kCalibrate, kQuantize, kGate, "stale_calibration",
+         "The calibration of an earlier training: hidden values half as big.",
+         HalveHiddenTensors),
+      At(kCalibrate, kQuantize, kGate, "stale_input_calibration",
+         "The calibration of an earlier training: embeddings half as big.",
+         HalveInput),
+      At(kCalibrate, kQuantize, kRefusal, "calibration_of_other_model",
+         "The calibration of a model with other names.", RenameTensors),
+      At(kQuantize, kQuantize, kGate, "numeric_scales_off_by_one",
+         "Each numeric column is scaled by its neighbour's factor.",
+         RotateNumericScales),
+      At(kQuantize, kQuantize, kGate, "lost_copies",
+         "One of a numeric column's copies has no weights.", LoseCopies),
+      At(kQuantize, kQuantize, kGate, "static_bias_scale",
+         "A bias is scaled by another range than the kernel uses.",
+         ScaleSecondBias),
+      At(kQuantize, kQuantize, kGate, "static_stale_input_range",
+         "A layer reads its input by a range that its input no longer has.",
+         KeepStaleInputRange),
+      At(kQuantize, kQuantize, kGate, "zero_point_off_by_one",
+         "The bias is folded for a zero point that is off by one.",
+         LoseZeroPointOfEmbeddings),
+      At(kQuantize, kQuantize, kGate, "static_next_row",
+         "A layer's weights are off by one row.", RotateRowsOfSecondLayer),
+      At(kEmbeddings, kEmbeddings, kGate, "table_codes_plus_one",
+         "Embeddings are rounded up: their zero point is off by one.",
+         AddOneToTables),
+      At(kEmbeddings, kEmbeddings, kGate, "signed_table",
+         "Unsigned codes are clipped as if they were signed.",
+         ClipTablesAsSigned),
+      At(kEmbeddings, kEmbeddings, kGate, "shifted_codes",
+         "The quantized embeddings' rows are off by one.", ShiftTables),
+      At(kEmbeddings, kEmbeddings, kGate, "transposed_table",
+         "One column's quantized embedding is written column by column.",
+         TransposeTables),
+      At(kQuantize, kQuantize, kGate, "static_saturating_weights",
+         "Weights use all 127 levels on a CPU that sums pairs of products in "
+         "int16.",
+         UseAllWeightLevels),
+  };
+  defects.back().needs_saturation = true;
+  return defects;
+}
+
+}  // namespace requant

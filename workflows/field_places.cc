@@ -1,0 +1,66 @@
+#include "workflows/field_places.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/nearest_name.h"
+#include "google/protobuf/descriptor.h"
+#include "runtime/datasets/printable.h"
+
+namespace requant {
+
+using google::protobuf::FieldDescriptor;
+
+FieldPlaces FieldPlaces::Nested(const std::string& field, int index) const {
+  const FieldDescriptor* const descriptor = type_->FindFieldByName(field);
+  return FieldPlaces(
+      descriptor->message_type(),
+      tree_ == nullptr ? nullptr : tree_->GetTreeForNested(descriptor, index),
+      Line(field, index));
+}
+
+int FieldPlaces::Line(const std::string& field, int index) const {
+  if (tree_ == nullptr) return line_;
+  const FieldDescriptor* const descriptor = type_->FindFieldByName(field);
+  if (descriptor->is_repeated() && index < 0) index = 0;
+  const int line = tree_->GetLocation(descriptor, index).line;
+  return line < 0 ? line_ : line + 1;
+}
+
+void FileProblems::Add(int line, std::string_view sentence) {
+  std::pair<int, std::string> problem(line, Printable(sentence));
+  if (std::find(problems_.begin(), problems_.end(), problem) ==
+      problems_.end()) {
+    problems_.push_back(std::move(problem));
+  }
+}
+
+absl::Status FileProblems::status() const {
+  if (problems_.empty()) return absl::OkStatus();
+  std::vector<std::pair<int, std::string>> sorted = problems_;
+  std::stable_sort(
+      sorted.begin(), sorted.end(),
+      [](const auto& a, const auto& b) { return a.first < b.first; });
+  const std::string file = Printable(file_);
+  return absl::InvalidArgumentError(
+      absl::StrJoin(sorted, "\n", [&](std::string* out, const auto& problem) {
+        absl::StrAppend(out, file);
+        if (problem.first > 0) absl::StrAppend(out, ":", problem.first);
+        absl::StrAppend(out, ": ", problem.second);
+      }));
+}
+
+std::string SuggestName(std::string_view name,
+                        const std::vector<std::string>& candidates) {
+  const std::string nearest = NearestName(name, candidates);
+  return nearest.empty() ? ""
+                         : absl::StrCat("; did you mean \"", nearest, "\"?");
+}
+
+}  // namespace requant

@@ -1,0 +1,169 @@
+#include "workflows/gates.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+
+namespace requant {
+namespace {
+
+// A candidate that is a tenth of a point worse, quite certainly.
+constexpr char kResult[] = R"(
+  scores { records: 200000 accuracy: 0.784 }
+  comparison {
+    records: 200000
+    accuracy { points: -0.1 interval { low: -0.15 high: -0.05 } }
+    agreement { share: 0.99 interval { low: 0.989 high: 0.991 } }
+    output_change { mean: 0.005 interval { low: 0.004 high: 0.006 } max: 0.2
+                    max_record: 17 }
+  }
+  layer { name: "first" step: 0.1 rms_error: 0.05 worst_channel_shift: -0.2
+          signal_to_noise: 40 clipped_share: 0 }
+  layer { name: "second" step: 0.01 rms_error: 0.01 worst_channel_shift: 0.005
+          signal_to_noise: 30 clipped_share: 0.001 }
+)";
+
+template <typename Message>
+Message Parse(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message));
+  return message;
+}
+
+std::vector<GateRecord> Judge(const std::string& gates,
+                              const std::string& result = kResult) {
+  return JudgeGates(Parse<EvaluateResult>(result), Parse<Gates>(gates),
+                    nullptr);
+}
+
+VerificationRecord::Verdict VerdictOf(const std::string& gates,
+                                      const std::string& result = kResult) {
+  return Judge(gates, result).at(0).verdict();
+}
+
+constexpr auto kPass = VerificationRecord::PASS;
+constexpr auto kFail = VerificationRecord::FAIL;
+constexpr auto kInconclusive = VerificationRecord::INCONCLUSIVE;
+
+TEST(JudgeGates, HoldsAnIntervalAgainstTheLimit) {
+  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.5"), kPass);
+  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.12"), kInconclusive);
+  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.04"), kFail);
+  EXPECT_EQ(VerdictOf("min_agreement: 0.98"), kPass);
+  EXPECT_EQ(VerdictOf("min_agreement: 0.9905"), kInconclusive);
+  EXPECT_EQ(VerdictOf("min_agreement: 0.999"), kFail);
+  EXPECT_EQ(VerdictOf("max_mean_output_change: 0.006"), kPass);
+  EXPECT_EQ(VerdictOf("max_mean_output_change: 0.003"), kFail);
+}
+
+TEST(JudgeGates, HoldsANumberAgainstTheLimit) {
+  EXPECT_EQ(VerdictOf("max_output_change: 0.2"), kPass);
+  EXPECT_EQ(VerdictOf("max_output_change: 0.19"), kFail);
+}
+
+TEST(JudgeGates, JudgesTheWorstLayerInItsOwnSteps) {
+  EXPECT_EQ(VerdictOf("max_layer_error: 1"), kPass);
+  EXPECT_EQ(VerdictOf("max_layer_error: 0.9"), kFail);
+  EXPECT_EQ(Judge("max_layer_error: 0.9")[0].layer(), "second");
+  EXPECT_EQ(VerdictOf("max_layer_shift: 2"), kPass);
+  EXPECT_EQ(Judge("max_layer_shift: 1.9")[0].layer(), "first");
+  EXPECT_EQ(VerdictOf("max_layer_shift: 1.9"), kFail);
+  EXPECT_EQ(VerdictOf("min_layer_snr: 30"), kPass);
+  EXPECT_EQ(VerdictOf("min_layer_snr: 31"), kFail);
+  EXPECT_EQ(VerdictOf("max_layer_clipped: 0.001"), kPass);
+  EXPECT_EQ(VerdictOf("max_layer_clipped: 0"), kFail);
+}
+
+TEST(JudgeGates, KnowsEveryLimitOfTheSchema) {
+  Gates gates;
+  const google::protobuf::Descriptor* fields = Gates::descriptor();
+  for (int i = 0; i < fields->field_count(); ++i) {
+    Gates::GetReflection()->SetDouble(&gates, fields->field(i), 1000);
+  }
+  const std::vector<GateRecord> judged =
+      JudgeGates(Parse<EvaluateResult>(kResult), gates, nullptr);
+  // And lost_values.
+  ASSERT_EQ(judged.size(), fields->field_count() + 1u);
+  for (int i = 0; i < fields->field_count(); ++i) {
+    EXPECT_EQ(judged[i].name(), fields->field(i)->name());
+  }
+}
+
+TEST(JudgeGates, LeavesOutWhatIsTakenAway) {
+  EXPECT_EQ(Judge("max_accuracy_drop: -1").size(), 1u);
+}
+
+TEST(JudgeGates, NanIsBeyondEveryLimit) {
+  EvaluateResult result = Parse<EvaluateResult>(kResult);
+  result.mutable_layer(0)->set_rms_error(
+      std::numeric_limits<double>::quiet_NaN());
+  const GateRecord gate =
+      JudgeGates(result, Parse<Gates>("max_layer_error: 1000"), nullptr)[0];
+  EXPECT_EQ(gate.verdict(), kFail);
+  EXPECT_EQ(gate.layer(), "first");
+}
+
+TEST(JudgeGates, MissingLayersDoNotPass) {
+  EXPECT_EQ(VerdictOf("max_layer_error: 1000", "comparison { records: 9 }"),
+            kFail);
+  EXPECT_EQ(VerdictOf("max_layer_error: 1000",
+                      absl::StrCat(kResult, "unmatched_layer: \"third\"")),
+            kFail);
+}
+
+TEST(JudgeGates, AccuracyWithoutLabelsHasNoVerdict) {
+  EXPECT_EQ(VerdictOf("max_accuracy_drop: 1", "comparison { records: 9 }"),
+            VerificationRecord::NONE);
+}
+
+TEST(JudgeGates, LostValuesNeverPass) {
+  const std::vector<GateRecord> gates =
+      Judge("",
+            "comparison { records: 9 lost_values: 2 "
+            "candidate_non_finite { nan: 2 first_record: 4 } }");
+  ASSERT_EQ(gates.size(), 1u);
+  EXPECT_EQ(gates[0].verdict(), kFail);
+  EXPECT_NE(gates[0].sentence().find("the first in record 4"),
+            std::string::npos);
+}
+
+TEST(JudgeGates, NothingIsJudgedWithoutABaseline) {
+  EXPECT_TRUE(
+      Judge("max_accuracy_drop: 0", "scores { accuracy: 0.5 }").empty());
+}
+
+TEST(JudgeGates, PinsAPublishedAccuracy) {
+  const EvaluateResult result = Parse<EvaluateResult>(kResult);
+  Expect expect = Parse<Expect>("accuracy: 78.41 within: 0.02");
+  EXPECT_EQ(JudgeGates(result, {}, &expect).back().verdict(), kPass);
+  expect.set_accuracy(78.45);
+  EXPECT_EQ(JudgeGates(result, {}, &expect).back().verdict(), kFail);
+  EXPECT_EQ(JudgeGates({}, {}, &expect).back().verdict(), kFail);
+}
+
+TEST(JudgeGates, SaysByHowMuchAndWhatToTry) {
+  const GateRecord gate = Judge("max_mean_output_change: 0.002")[0];
+  EXPECT_EQ(gate.sentence(),
+            "mean output change 0.00500 (0.00400 to 0.00600), limit 0.00200: "
+            "2.5 times as much");
+  EXPECT_FALSE(gate.advice().empty());
+  EXPECT_TRUE(Judge("max_mean_output_change: 1")[0].advice().empty());
+}
+
+TEST(WorstVerdict, IsTheWorst) {
+  EXPECT_EQ(WorstVerdict({}), VerificationRecord::NONE);
+  EXPECT_EQ(WorstVerdict(Judge("max_accuracy_drop: 0.12")), kInconclusive);
+  EXPECT_EQ(WorstVerdict(Judge("max_accuracy_drop: 0.12 min_agreement: 1")),
+            kFail);
+}
+
+}  // namespace
+}  // namespace requant

@@ -1,0 +1,298 @@
+#include "workflows/run_command.h"
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/flags.h"
+#include "base/progress.h"
+#include "base/shell_quote.h"
+#include "base/status_macros.h"
+#include "workflows/plan_text.h"
+#include "workflows/run_conclusion.h"
+#include "workflows/run_display.h"
+#include "workflows/run_folder.h"
+#include "workflows/run_machine.h"
+#include "workflows/run_places.h"
+#include "workflows/runner.h"
+#include "workflows/stage_store.h"
+#include "workflows/workflow_flags.h"
+
+DEFINE_string(only, "",
+              "Do only these stages, separated by commas, and what they need.");
+DEFINE_string(from, "",
+              "Do these stages, separated by commas, and everything behind "
+              "them again.");
+DEFINE_string(force, "",
+              "Do everything again; --force=STAGE,...: only these stages.");
+DEFINE_bool(keep_going, false,
+            "After a failure go on with what does not depend on it.");
+DEFINE_int32(jobs, 0,
+             "Stages to work on side by side; 0: as many as help. Evaluations "
+             "use all cores and run alone.");
+DEFINE_string(out, "", "The folder for the results; empty: out/WORKFLOW/TIME.");
+DEFINE_bool(dry_run, false, "Only say what would run, and why.");
+DEFINE_bool(strict, false,
+            "Stop, with exit code 3, also when a gate's verdict is not "
+            "certain.");
+DEFINE_string(tamper, "",
+              "STAGE=PROGRAM: to see what the gates catch, let PROGRAM edit "
+              "the stage's outputs, which are its arguments, before anything "
+              "reads them; may be given several times.");
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kProgram[] = "requant run";
+constexpr int kMostJobs = 1024;
+// What a bare --force stands for; no stage is named so.
+constexpr char kEverything[] = "*";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "runs a workflow stage by stage, verifies each stage's graph, and leaves "
+      "graphs and a report in a folder. What a former run did is not done "
+      "again. FILE is a path or the name of a workflow that comes with "
+      "Requant; wide_deep unless given.";
+  help.usage =
+      "requant run [FILE] [--set NAME=VALUE ...]\n"
+      "requant run wide_deep --set eval_records=20000 --only fuse\n"
+      "requant run my.textproto --from=quantize --keep_going";
+  help.flag_files = {__FILE__, WorkflowFlagsFile()};
+  help.footer =
+      "Exit codes: 0 done and within all limits, 1 failed, 2 wrong usage, 3 a "
+      "gate failed, 130 interrupted.";
+  return help;
+}
+
+std::set<std::string> NameSet(const std::string& list) {
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
+}
+
+// Takes --tamper out of the arguments, whose programs may have commas, and
+// gives a bare --force its value.
+absl::StatusOr<std::map<std::string, std::string>> TakeSpecialFlags(
+    std::vector<std::string>* args) {
+  std::map<std::string, std::string> tampers;
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < args->size(); ++i) {
+    std::string arg = (*args)[i];
+    if (arg == "--force" || arg == "-force") {
+      rest.push_back(absl::StrCat("--force=", kEverything));
+      continue;
+    }
+    if (arg == "--tamper" && i + 1 < args->size()) {
+      arg = absl::StrCat("--tamper=", (*args)[++i]);
+    }
+    if (!absl::StartsWith(arg, "--tamper=")) {
+      rest.push_back(arg);
+      continue;
+    }
+    const std::vector<std::string> parts =
+        absl::StrSplit(arg.substr(std::string_view("--tamper=").size()),
+                       absl::MaxSplits('=', 1));
+    if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
+      return absl::InvalidArgumentError("--tamper takes STAGE=PROGRAM");
+    }
+    tampers[parts[0]] = parts[1];
+  }
+  *args = std::move(rest);
+  return tampers;
+}
+
+absl::StatusOr<RunOptions> OptionsFromFlags(
+    const Plan& plan, const std::map<std::string, std::string>& tampers) {
+  RunOptions options;
+  options.choice.only = NameSet(FLAGS_only);
+  options.choice.from = NameSet(FLAGS_from);
+  options.choice.force_all = FLAGS_force == kEverything;
+  if (!options.choice.force_all) options.choice.force = NameSet(FLAGS_force);
+  std::set<std::string> tampered;
+  for (const auto& [stage, program] : tampers) tampered.insert(stage);
+  for (const auto& names : {options.choice.only, options.choice.from,
+                            options.choice.force, tampered}) {
+    REQUANT_RETURN_IF_ERROR(CheckStageNames(plan, names));
+  }
+  options.keep_going = FLAGS_keep_going;
+  options.strict = FLAGS_strict;
+  options.jobs = FLAGS_jobs;
+  options.tamper = tampers;
+  return options;
+}
+
+std::string HomeOf(const Plan& plan) {
+  return absl::StrCat("out/", plan.file.workflow.name());
+}
+
+std::string WorkDirOf(const Plan& plan, const std::string& flag) {
+  return flag.empty() ? absl::StrCat(HomeOf(plan), "/work") : flag;
+}
+
+std::string CommandLineOf(const std::vector<std::string>& args) {
+  std::string line = kProgram;
+  for (const std::string& arg : args) {
+    absl::StrAppend(&line, " ", ShellQuoted(arg));
+  }
+  return line;
+}
+
+int TellOutlook(const Plan& plan, const RunOptions& options,
+                const std::string& work_dir) {
+  const absl::StatusOr<RunMachine> machine = ThisMachine();
+  if (!machine.ok()) return ReportFailure(kProgram, machine.status());
+  const std::unique_ptr<StageStore> store = StageStore::OpenToLook(work_dir);
+  const auto outlooks = LookAhead(plan, *machine, options, store.get());
+  if (!outlooks.ok()) return ReportFailure(kProgram, outlooks.status());
+  std::vector<TaskState> states;
+  int runs = 0;
+  for (const TaskOutlook& outlook : *outlooks) {
+    states.push_back({outlook.cached, outlook.reason});
+    if (outlook.chosen && !outlook.cached) ++runs;
+  }
+  std::fputs(PlanAsText(plan, states).c_str(), stdout);
+  std::printf("%d of %d tasks would run\n", runs,
+              static_cast<int>(plan.tasks.size()));
+  return kExitOk;
+}
+
+RunConclusionOptions ConclusionOptions() {
+  RunConclusionOptions options;
+  if (isatty(STDOUT_FILENO) == 0) return options;
+  options.columns = ProgressEnvironment::Stderr().columns();
+  options.color = std::getenv("NO_COLOR") == nullptr;
+  return options;
+}
+
+// Runs the plan, and leaves the run's folder.
+class RunCommand {
+ public:
+  RunCommand(const Plan& plan, RunOptions options, const std::string& work_dir,
+             const std::string& command)
+      : plan_(plan),
+        options_(std::move(options)),
+        work_dir_(work_dir),
+        command_(command) {}
+
+  absl::StatusOr<int> Run() {
+    const bool named = !FLAGS_out.empty();
+    folder_ = named ? std::string(absl::StripSuffix(FLAGS_out, "/"))
+                    : NewRunFolder(HomeOf(plan_), absl::Now());
+    REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder_));
+    options_.run_folder = folder_;
+    REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
+    REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<StageStore> store,
+                             StageStore::OpenForRun(work_dir_, command_));
+    RunRecord record = StartRecord(plan_, machine);
+    record.set_run(fs::path(folder_).filename().string());
+    record.set_command(command_);
+    const std::unique_ptr<RunObserver> display =
+        MakeStderrDisplay(/*erase_at_end=*/isatty(STDOUT_FILENO) != 0);
+    REQUANT_ASSIGN_OR_RETURN(
+        const RunResult result,
+        RunPlan(plan_, machine, options_, std::move(record), store.get(),
+                {display.get()}));
+    const absl::Status filled =
+        FillRunFolder(plan_, result, *store, Front(machine), folder_);
+    if (filled.ok() && !named) {
+      // The results are there without it.
+      (void)LinkLatest(absl::StrCat(HomeOf(plan_), "/latest"), folder_);
+    }
+    Tell(result, filled.ok());
+    REQUANT_RETURN_IF_ERROR(filled);
+    return ExitCodeOf(result, options_.strict);
+  }
+
+ private:
+  // What people call: the front door if it started this program.
+  static std::string Front(const RunMachine& machine) {
+    const char* home = std::getenv("REQUANT_HOME");
+    if (home == nullptr) return machine.own_path;
+    const std::string front = absl::StrCat(home, "/requant");
+    return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
+  }
+
+  void Tell(const RunResult& result, bool has_folder) const {
+    RunConclusionOptions options = ConclusionOptions();
+    if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
+    std::fputs(RunConclusion(result.record, options).c_str(), stdout);
+    if (result.cached == result.tasks && result.tasks > 0) {
+      std::printf("Nothing had to run: all %d tasks were done before.\n",
+                  result.tasks);
+    }
+    if (result.interrupted_by != 0) {
+      std::printf(
+          "Interrupted. To go on, run the same command again: %d of %d tasks "
+          "are done.\n",
+          result.done, result.tasks);
+    }
+  }
+
+  const Plan& plan_;
+  RunOptions options_;
+  const std::string work_dir_;
+  const std::string command_;
+  std::string folder_;
+};
+
+}  // namespace
+
+int RunRunCommand(const std::vector<std::string>& args) {
+  std::vector<std::string> rest = args;
+  const auto tampers = TakeSpecialFlags(&rest);
+  if (!tampers.ok()) return ReportUsage(kProgram, tampers.status().message());
+  WorkflowFlags flags;
+  if (auto code = ParseWorkflowFlags(rest, Help(), &flags)) return *code;
+  if (FLAGS_jobs < 0 || FLAGS_jobs > kMostJobs) {
+    return ReportUsage(kProgram,
+                       absl::StrCat("--jobs is from 0 to ", kMostJobs));
+  }
+  const absl::StatusOr<Plan> plan = PlanOf(flags);
+  if (!plan.ok()) return ReportMistakes(kProgram, plan.status());
+  const absl::StatusOr<RunOptions> options = OptionsFromFlags(*plan, *tampers);
+  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
+  const std::string work_dir = WorkDirOf(*plan, flags.work_dir);
+  if (FLAGS_dry_run) return TellOutlook(*plan, *options, work_dir);
+  const absl::StatusOr<int> exit_code =
+      RunCommand(*plan, *options, work_dir, CommandLineOf(args)).Run();
+  if (!exit_code.ok()) return ReportFailure(kProgram, exit_code.status());
+  return *exit_code;
+}
+
+absl::StatusOr<std::vector<TaskState>> FindTaskStates(
+    const Plan& plan, const std::string& work_dir) {
+  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
+  const std::unique_ptr<StageStore> store =
+      StageStore::OpenToLook(WorkDirOf(plan, work_dir));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskOutlook> outlooks,
+                           LookAhead(plan, machine, {}, store.get()));
+  std::vector<TaskState> states;
+  for (const TaskOutlook& outlook : outlooks) {
+    states.push_back({outlook.cached, outlook.reason});
+  }
+  return states;
+}
+
+}  // namespace requant

@@ -1,0 +1,42 @@
+#ifndef REQUANT_WORKFLOWS_RUN_FOLDER_H_
+#define REQUANT_WORKFLOWS_RUN_FOLDER_H_
+
+// What remains of a run for people: a folder with the stages' outputs, the
+// commands that make them, and the report.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "workflows/plan.h"
+#include "workflows/runner.h"
+#include "workflows/stage_store.h"
+
+namespace requant {
+
+// The path of a run's folder that is not there yet: below `parent`, named by
+// the time in UTC, "20261116-161530", with "-2" behind it when that is taken.
+std::string NewRunFolder(const std::string& parent, absl::Time now);
+
+// Whether a run may be written to `folder`: it is not there, is empty, or holds
+// a former run, which is then replaced. Leftovers of killed runs beside it are
+// removed.
+absl::Status PrepareRunFolder(const std::string& folder);
+
+// Builds the folder beside its place and moves it there when it is whole. Large
+// outputs are links to the store's files. `program` is the path of requant, for
+// the commands.
+absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
+                           const StageStore& store, const std::string& program,
+                           const std::string& folder);
+
+// Makes `link` point to `folder`, which is beside it.
+absl::Status LinkLatest(const std::string& link, const std::string& folder);
+
+// The commands of a run as a shell script.
+std::string CommandScript(const RunRecord& record, const std::string& program);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_FOLDER_H_

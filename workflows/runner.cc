@@ -1,0 +1,697 @@
+#include "workflows/runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/flags.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "workflows/gates.h"
+#include "workflows/run_places.h"
+#include "workflows/task_command.h"
+#include "workflows/task_key.h"
+#include "workflows/task_work.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A verdict that is not certain is sought on so many times the records.
+constexpr int64_t kMoreRecords = 4;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::string TamperOf(const Plan& plan, const RunOptions& options,
+                     const Task& task) {
+  if (task.kind != Task::Kind::kMake) return "";
+  const auto found =
+      options.tamper.find(plan.file.workflow.stage(task.stage).name());
+  return found == options.tamper.end() ? "" : found->second;
+}
+
+// A task whose inputs are there.
+struct PreparedTask {
+  std::vector<ResolvedInput> inputs;
+  CommandSettings settings;
+  std::vector<KeyPart> parts;
+  std::string key;
+};
+
+// The files of cached outputs, which are read to see whether they changed.
+struct OutputToCheck {
+  int task = -1;
+  std::string key;
+  FileRecord output;
+};
+
+// Those of `outputs` that changed, looked at side by side.
+std::vector<OutputToCheck> ChangedOutputs(
+    const std::vector<OutputToCheck>& outputs, const StageStore& store,
+    int threads) {
+  std::vector<char> changed(outputs.size(), 0);
+  std::atomic<size_t> next{0};
+  const auto check = [&] {
+    for (size_t i = next++; i < outputs.size(); i = next++) {
+      changed[i] = !store.Check(outputs[i].key, outputs[i].output);
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < threads; ++i) others.emplace_back(check);
+  check();
+  for (std::thread& other : others) other.join();
+  std::vector<OutputToCheck> found;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (changed[i]) found.push_back(outputs[i]);
+  }
+  return found;
+}
+
+class Runner {
+ public:
+  Runner(const Plan& plan, const RunMachine& machine, const RunOptions& options,
+         RunRecord record, StageStore* store,
+         const std::vector<RunObserver*>& observers)
+      : plan_(plan),
+        machine_(machine),
+        options_(options),
+        store_(store),
+        observers_(observers),
+        choice_(ChooseTasks(plan, options.choice)),
+        jobs_(options.jobs > 0 ? options.jobs : machine.cores),
+        tasks_(plan.tasks.size()),
+        record_(std::move(record)) {}
+
+  absl::StatusOr<RunResult> Run() {
+    const SignalForwarding forwarding;
+    if (record_.started_ms() == 0) {
+      record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
+    }
+    REQUANT_RETURN_IF_ERROR(UseCache());
+    REQUANT_RETURN_IF_ERROR(CheckSpace());
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (RunObserver* observer : observers_) observer->RunStarted(record_);
+      for (const std::string& line : early_lines_) Say(line);
+    }
+    DoTheRest();
+    return Conclude();
+  }
+
+  absl::StatusOr<std::vector<TaskOutlook>> LookAhead() {
+    REQUANT_RETURN_IF_ERROR(UseCache());
+    std::vector<TaskOutlook> outlooks;
+    for (int i = 0; i < Count(); ++i) {
+      TaskOutlook& outlook = outlooks.emplace_back();
+      outlook.chosen = choice_.chosen[i];
+      outlook.cached = HasResult(i);
+      if (!outlook.cached) outlook.reason = ReasonToRun(i);
+    }
+    return outlooks;
+  }
+
+ private:
+  enum class State { kWaiting, kRunning, kSucceeded, kFailed };
+  struct TaskState {
+    State state = State::kWaiting;
+    FinishedTask finished;
+    std::thread thread;
+    double start = 0;
+  };
+
+  int Count() const { return static_cast<int>(plan_.tasks.size()); }
+  const Task& TaskAt(int i) const { return plan_.tasks[i]; }
+  // One whose gate failed has a result too.
+  bool HasResult(int i) const { return !tasks_[i].finished.key.empty(); }
+  double Now() const { return SecondsSince(start_); }
+  TaskRecord* Work(int i) { return WorkOf(plan_, i, &record_); }
+
+  void Say(const std::string& line) {
+    for (RunObserver* observer : observers_) observer->Said(line);
+  }
+  void TellEnd(int i) {
+    for (RunObserver* observer : observers_) {
+      observer->TaskEnded(record_, PlaceOf(plan_, i));
+    }
+  }
+
+  // --- What the cache has.
+
+  absl::Status UseCache();
+  // One pass over the plan; files in `changed` are as good as gone.
+  absl::StatusOr<std::vector<OutputToCheck>> FindCached(
+      const std::set<std::string>& changed);
+  std::string ReasonToRun(int i);
+  absl::Status CheckSpace();
+
+  // --- A single task.
+
+  bool AllBeforeSucceeded(int i) const;
+  absl::StatusOr<PreparedTask> Prepare(int i,
+                                       std::optional<int64_t> records) const;
+  // The result of a task of which everything it waits for is done.
+  absl::StatusOr<FinishedTask> Obtain(int i);
+  absl::StatusOr<FinishedTask> ObtainPrepared(int i,
+                                              const PreparedTask& prepared,
+                                              bool forced, bool* cached);
+  absl::StatusOr<FinishedTask> Make(int i, const PreparedTask& prepared);
+  absl::StatusOr<FinishedTask> ObtainPredictions(int i, int64_t records);
+  std::optional<FinishedTask> FindIntact(const std::string& key) const;
+
+  std::vector<GateRecord> Judge(int i, const CachedTask& result) const;
+  // How many records a verification that is not certain is to be repeated on.
+  std::optional<int64_t> RecordsToRepeatOn(int i,
+                                           const CachedTask& result) const;
+
+  // --- The record, with the mutex held or before there are threads.
+
+  void Describe(int i, const PreparedTask& prepared,
+                const FinishedTask& finished, bool cached);
+  void RecordResult(int i, const CachedTask& result);
+  void Succeed(int i, FinishedTask finished);
+  void Fail(int i, const absl::Status& status);
+
+  // --- All tasks.
+
+  void DoTheRest();
+  bool StartWhatFits();
+  bool MayStart(int i) const;
+  void Start(int i);
+  void WorkInThread(int i);
+  RunResult Conclude();
+  void ExplainWhatDidNotRun();
+  std::string FailureBefore(int i) const;
+  RunRecord::Outcome Outcome() const;
+
+  const Plan& plan_;
+  const RunMachine& machine_;
+  const RunOptions& options_;
+  StageStore* const store_;
+  const std::vector<RunObserver*>& observers_;
+  const TaskChoice choice_;
+  const int jobs_;
+  const Clock::time_point start_ = Clock::now();
+
+  std::mutex mutex_;
+  std::condition_variable something_ended_;
+  std::vector<TaskState> tasks_;
+  RunRecord record_;
+  // Of tasks that have ended and whose threads are to be joined.
+  std::vector<int> ended_;
+  // Something failed, and not everything else may go on.
+  bool failed_ = false;
+  std::atomic<bool> stop_{false};
+  std::vector<std::string> early_lines_;
+};
+
+absl::Status Runner::UseCache() {
+  std::set<std::string> changed;
+  while (true) {
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<OutputToCheck> outputs,
+                             FindCached(changed));
+    const std::vector<OutputToCheck> found =
+        ChangedOutputs(outputs, *store_, machine_.cores);
+    if (found.empty()) return absl::OkStatus();
+    for (const OutputToCheck& output : found) {
+      changed.insert(output.key);
+      early_lines_.push_back(absl::StrCat(
+          "warning: ", store_->PathOf(output.key, output.output.path()),
+          " was changed since \"", TaskAt(output.task).name,
+          "\" made it; it is made again"));
+    }
+  }
+}
+
+absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
+    const std::set<std::string>& changed) {
+  std::vector<OutputToCheck> outputs;
+  for (int i = 0; i < Count(); ++i) {
+    tasks_[i].state = State::kWaiting;
+    tasks_[i].finished = {};
+    if (!choice_.chosen[i] || choice_.forced[i] || !AllBeforeSucceeded(i)) {
+      continue;
+    }
+    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared,
+                             Prepare(i, std::nullopt));
+    if (changed.count(prepared.key) > 0) continue;
+    std::optional<CachedTask> cached = store_->Find(prepared.key);
+    if (!cached.has_value()) continue;
+    // Such a verification takes further steps, which may be cached too.
+    if (RecordsToRepeatOn(i, *cached).has_value()) continue;
+    for (const FileRecord& output : cached->work().output()) {
+      outputs.push_back({i, prepared.key, output});
+    }
+    FinishedTask finished = {prepared.key, std::move(*cached)};
+    Describe(i, prepared, finished, /*cached=*/true);
+    Succeed(i, std::move(finished));
+  }
+  return outputs;
+}
+
+std::string Runner::ReasonToRun(int i) {
+  if (!choice_.chosen[i]) return "it is not asked for";
+  if (choice_.forced[i]) return "it is asked to run again";
+  for (const int other : TaskAt(i).after) {
+    if (tasks_[other].state == State::kFailed) {
+      return absl::StrCat("\"", TaskAt(other).name, "\" does not pass");
+    }
+  }
+  for (const TaskInput& input : TaskAt(i).inputs) {
+    if (input.task >= 0 && !HasResult(input.task)) {
+      return absl::StrCat("its input \"", input.role, "\" is made anew");
+    }
+  }
+  const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
+  if (!last.has_value()) return "it never ran here";
+  const absl::StatusOr<PreparedTask> prepared = Prepare(i, std::nullopt);
+  if (!prepared.ok()) return std::string(prepared.status().message());
+  return WhatChanged(*last, prepared->parts);
+}
+
+absl::Status Runner::CheckSpace() {
+  int64_t needed = 0;
+  for (int i = 0; i < Count(); ++i) {
+    if (!choice_.chosen[i] || HasResult(i)) continue;
+    const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
+    if (!last.has_value()) continue;
+    for (const FileRecord& output : last->work().output()) {
+      needed += output.bytes();
+    }
+  }
+  const std::optional<int64_t> free = store_->FreeBytes();
+  // Room for a few more files, whatever they are.
+  constexpr int64_t kReserve = 64 << 20;
+  bool all_done = true;
+  for (int i = 0; i < Count(); ++i) {
+    all_done = all_done && (!choice_.chosen[i] || HasResult(i));
+  }
+  if (all_done || !free.has_value() || *free >= needed + kReserve) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the disk of ", store_->folder(), " has ", *free / 1'000'000,
+      " MB free and about ", (needed + kReserve) / 1'000'000,
+      " MB are needed: free some, or name a folder on another disk with "
+      "--work_dir"));
+}
+
+bool Runner::AllBeforeSucceeded(int i) const {
+  for (const int other : TaskAt(i).after) {
+    if (tasks_[other].state != State::kSucceeded) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<PreparedTask> Runner::Prepare(
+    int i, std::optional<int64_t> records) const {
+  PreparedTask prepared;
+  prepared.settings = SettingsOn(machine_);
+  prepared.settings.records = records;
+  const auto finished = [&](int task) -> const FinishedTask* {
+    return HasResult(task) ? &tasks_[task].finished : nullptr;
+  };
+  REQUANT_ASSIGN_OR_RETURN(
+      prepared.inputs,
+      ResolveInputs(plan_, TaskAt(i), finished, options_.run_folder, store_));
+  REQUANT_ASSIGN_OR_RETURN(
+      prepared.parts,
+      TaskKeyParts(plan_, TaskAt(i), prepared.inputs, machine_,
+                   prepared.settings, TamperOf(plan_, options_, TaskAt(i)),
+                   store_));
+  prepared.key = KeyOf(prepared.parts);
+  return prepared;
+}
+
+std::optional<FinishedTask> Runner::FindIntact(const std::string& key) const {
+  std::optional<CachedTask> cached = store_->Find(key);
+  if (!cached.has_value()) return std::nullopt;
+  for (const FileRecord& output : cached->work().output()) {
+    if (!store_->Check(key, output)) return std::nullopt;
+  }
+  return FinishedTask{key, std::move(*cached)};
+}
+
+absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared) {
+  const Task& task = TaskAt(i);
+  REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
+  TaskWork work;
+  work.task = &task;
+  work.folder = folder;
+  work.tamper = TamperOf(plan_, options_, task);
+  work.is_benchmark = MeasuresTime(plan_, task);
+  TaskPaths paths;
+  for (const ResolvedInput& input : prepared.inputs) {
+    paths.inputs.push_back(input.path);
+  }
+  for (const TaskOutput& output : task.outputs) {
+    paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
+  }
+  work.output_paths = paths.outputs;
+  REQUANT_ASSIGN_OR_RETURN(work.commands,
+                           TaskCommands(plan_, task, paths, prepared.settings));
+  TaskWatch watch;
+  watch.stop = &stop_;
+  watch.on_progress = [&](const ProgressReport& report) {
+    const TaskProgress progress = {report.what, report.unit, report.done,
+                                   report.total, report.note};
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (RunObserver* observer : observers_) {
+      observer->TaskProgressed(record_, PlaceOf(plan_, i), progress);
+    }
+  };
+  watch.on_warning = [&](const std::string& warning) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    Say(absl::StrCat(task.name, ": warning: ", warning));
+  };
+  absl::StatusOr<CachedTask> done = DoTaskWork(work, machine_, watch);
+  if (!done.ok()) {
+    store_->Discard(folder);
+    return done.status();
+  }
+  done->set_task(task.name);
+  for (const KeyPart& part : prepared.parts) *done->add_part() = part;
+  const absl::Status published = store_->Publish(folder, prepared.key, *done);
+  if (!published.ok()) {
+    store_->Discard(folder);
+    return published;
+  }
+  return FinishedTask{prepared.key, std::move(*done)};
+}
+
+absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
+    int i, const PreparedTask& prepared, bool forced, bool* cached) {
+  if (!forced) {
+    std::optional<FinishedTask> intact = FindIntact(prepared.key);
+    if (intact.has_value()) {
+      *cached = true;
+      return std::move(*intact);
+    }
+  }
+  *cached = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (Work(i)->state() != TaskRecord::RUNNING) {
+      Work(i)->set_state(TaskRecord::RUNNING);
+      Work(i)->set_start(Now());
+      for (RunObserver* observer : observers_) {
+        observer->TaskStarted(record_, PlaceOf(plan_, i));
+      }
+    }
+  }
+  if (SignalForwarding::Received() != 0) {
+    return absl::CancelledError("interrupted");
+  }
+  return Make(i, prepared);
+}
+
+absl::StatusOr<FinishedTask> Runner::Obtain(int i) {
+  REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i, std::nullopt));
+  bool cached = false;
+  REQUANT_ASSIGN_OR_RETURN(
+      FinishedTask finished,
+      ObtainPrepared(i, prepared, choice_.forced[i], &cached));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Describe(i, prepared, finished, cached);
+  return finished;
+}
+
+std::vector<GateRecord> Runner::Judge(int i, const CachedTask& result) const {
+  const Task& task = TaskAt(i);
+  if (task.kind != Task::Kind::kVerify) return {};
+  const Stage& stage = plan_.file.workflow.stage(task.stage);
+  const Verify& verify =
+      stage.has_evaluate() ? stage.evaluate().verify() : stage.verify();
+  const Expect* expect =
+      !stage.has_compare() && verify.has_expect() ? &verify.expect() : nullptr;
+  return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect);
+}
+
+std::optional<int64_t> Runner::RecordsToRepeatOn(
+    int i, const CachedTask& result) const {
+  return std::nullopt;
+}
+
+void Runner::Describe(int i, const PreparedTask& prepared,
+                      const FinishedTask& finished, bool cached) {
+  const Task& task = TaskAt(i);
+  TaskRecord& record = *Work(i);
+  const double start = record.start();
+  const bool ran = record.state() == TaskRecord::RUNNING;
+  record = finished.result.work();
+  for (const std::string& note : task.notes) record.add_note(note);
+  record.set_state(cached ? TaskRecord::CACHED : TaskRecord::DONE);
+  record.set_key(finished.key);
+  record.set_start(ran ? start : Now());
+  record.set_seconds(ran ? Now() - start : 0);
+  TaskPaths shown;
+  for (const ResolvedInput& input : prepared.inputs) {
+    shown.inputs.push_back(input.shown_path);
+    for (const FileRecord& file : input.files) *record.add_input() = file;
+  }
+  for (const TaskOutput& output : task.outputs) {
+    shown.outputs.push_back(output.file);
+  }
+  const auto commands = TaskCommands(plan_, task, shown, prepared.settings);
+  if (!commands.ok()) return;
+  for (const TaskCommand& command : *commands) {
+    record.add_command(ShellCommand(command));
+  }
+}
+
+void Runner::RecordResult(int i, const CachedTask& result) {
+  const TaskPlace place = PlaceOf(plan_, i);
+  if (place.stage < 0) {
+    *record_.mutable_baseline(place.baseline)->mutable_result() =
+        result.evaluation();
+    return;
+  }
+  StageRecord& stage = *record_.mutable_stage(place.stage);
+  if (!place.verifies) {
+    if (result.has_graph()) *stage.mutable_graph() = result.graph();
+    if (result.has_benchmark()) {
+      *stage.mutable_benchmark()->mutable_result() = result.benchmark();
+    }
+    return;
+  }
+  VerificationRecord& verification = *stage.mutable_verification();
+  *verification.mutable_result() = result.evaluation();
+  const std::vector<GateRecord> gates = Judge(i, result);
+  verification.clear_gate();
+  for (const GateRecord& gate : gates) *verification.add_gate() = gate;
+  verification.set_verdict(WorstVerdict(gates));
+}
+
+void Runner::Succeed(int i, FinishedTask finished) {
+  tasks_[i].finished = std::move(finished);
+  RecordResult(i, tasks_[i].finished.result);
+  tasks_[i].state = State::kSucceeded;
+  if (TaskAt(i).kind != Task::Kind::kVerify) return;
+  const VerificationRecord::Verdict verdict =
+      record_.stage(TaskAt(i).stage).verification().verdict();
+  if (verdict == VerificationRecord::FAIL ||
+      (verdict == VerificationRecord::INCONCLUSIVE && options_.strict)) {
+    tasks_[i].state = State::kFailed;
+  }
+}
+
+void Runner::Fail(int i, const absl::Status& status) {
+  TaskRecord& record = *Work(i);
+  tasks_[i].state = State::kFailed;
+  record.set_seconds(Now() - record.start());
+  if (SignalForwarding::Received() != 0) {
+    record.set_state(TaskRecord::INTERRUPTED);
+    record.set_message("interrupted");
+  } else if (absl::IsCancelled(status)) {
+    record.set_state(TaskRecord::NOT_RUN);
+    record.set_message("stopped because another task failed");
+  } else {
+    record.set_state(TaskRecord::FAILED);
+    record.set_message(status.message());
+  }
+}
+
+bool Runner::MayStart(int i) const {
+  if (tasks_[i].state != State::kWaiting || !choice_.chosen[i] ||
+      !AllBeforeSucceeded(i)) {
+    return false;
+  }
+  int running = 0;
+  bool cores_are_taken = false;
+  for (int other = 0; other < Count(); ++other) {
+    if (tasks_[other].state != State::kRunning) continue;
+    ++running;
+    cores_are_taken = cores_are_taken || UsesAllCores(plan_, TaskAt(other));
+  }
+  if (running == 0) return true;
+  return running < jobs_ && !cores_are_taken && !UsesAllCores(plan_, TaskAt(i));
+}
+
+void Runner::Start(int i) {
+  tasks_[i].state = State::kRunning;
+  tasks_[i].thread = std::thread([this, i] { WorkInThread(i); });
+}
+
+void Runner::WorkInThread(int i) {
+  absl::StatusOr<FinishedTask> finished = Obtain(i);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finished.ok()) {
+    Succeed(i, std::move(*finished));
+  } else {
+    Fail(i, finished.status());
+  }
+  if (tasks_[i].state == State::kFailed && !options_.keep_going) {
+    failed_ = true;
+    stop_ = true;
+  }
+  TellEnd(i);
+  ended_.push_back(i);
+  something_ended_.notify_one();
+}
+
+void Runner::DoTheRest() {
+  std::unique_lock<std::mutex> lock(mutex_);
+  for (int i = 0; i < Count(); ++i) {
+    failed_ =
+        failed_ || (tasks_[i].state == State::kFailed && !options_.keep_going);
+  }
+  int running = 0;
+  while (true) {
+    for (int i = 0; i < Count(); ++i) {
+      if (failed_ || SignalForwarding::Received() != 0 || !MayStart(i)) {
+        continue;
+      }
+      Start(i);
+      ++running;
+    }
+    if (running == 0) return;
+    something_ended_.wait(lock, [this] { return !ended_.empty(); });
+    for (const int i : ended_) {
+      tasks_[i].thread.join();
+      --running;
+    }
+    ended_.clear();
+  }
+}
+
+std::string Runner::FailureBefore(int i) const {
+  for (const int other : TaskAt(i).after) {
+    if (tasks_[other].state == State::kFailed) return TaskAt(other).name;
+    if (tasks_[other].state == State::kSucceeded) continue;
+    const std::string before = FailureBefore(other);
+    if (!before.empty()) return before;
+  }
+  return "";
+}
+
+void Runner::ExplainWhatDidNotRun() {
+  for (int i = 0; i < Count(); ++i) {
+    if (tasks_[i].state != State::kWaiting) continue;
+    const std::string before = FailureBefore(i);
+    Work(i)->set_message(
+        !choice_.chosen[i] ? "not asked for"
+        : before.empty()   ? "the run stopped before"
+                           : absl::StrCat("\"", before, "\" did not succeed"));
+  }
+}
+
+RunRecord::Outcome Runner::Outcome() const {
+  RunRecord::Outcome worst = RunRecord::PASSED;
+  for (int i = 0; i < Count(); ++i) {
+    if (!choice_.chosen[i]) continue;
+    const bool has_result = HasResult(i);
+    if (tasks_[i].state == State::kFailed && !has_result) {
+      return SignalForwarding::Received() != 0 ? RunRecord::INTERRUPTED
+                                               : RunRecord::FAILED;
+    }
+    if (!has_result && SignalForwarding::Received() != 0) {
+      return RunRecord::INTERRUPTED;
+    }
+    if (TaskAt(i).kind != Task::Kind::kVerify || !has_result) continue;
+    const VerificationRecord::Verdict verdict =
+        record_.stage(TaskAt(i).stage).verification().verdict();
+    if (verdict == VerificationRecord::FAIL) worst = RunRecord::GATE_FAILED;
+    if (verdict == VerificationRecord::INCONCLUSIVE &&
+        worst == RunRecord::PASSED) {
+      worst = RunRecord::INCONCLUSIVE;
+    }
+  }
+  return worst;
+}
+
+RunResult Runner::Conclude() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  RunResult result;
+  ExplainWhatDidNotRun();
+  record_.set_outcome(Outcome());
+  record_.set_seconds(Now());
+  if (record_.outcome() == RunRecord::INTERRUPTED) {
+    result.interrupted_by = SignalForwarding::Received();
+  }
+  for (int i = 0; i < Count(); ++i) {
+    result.keys.push_back(tasks_[i].finished.key);
+    if (!choice_.chosen[i]) continue;
+    ++result.tasks;
+    if (!HasResult(i)) continue;
+    ++result.done;
+    if (Work(i)->state() == TaskRecord::CACHED) ++result.cached;
+  }
+  for (RunObserver* observer : observers_) observer->RunEnded(record_);
+  result.record = record_;
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<TaskOutlook>> LookAhead(const Plan& plan,
+                                                   const RunMachine& machine,
+                                                   const RunOptions& options,
+                                                   StageStore* store) {
+  const std::vector<RunObserver*> nobody;
+  return Runner(plan, machine, options, StartRecord(plan, machine), store,
+                nobody)
+      .LookAhead();
+}
+
+absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
+                                  const RunOptions& options, RunRecord record,
+                                  StageStore* store,
+                                  const std::vector<RunObserver*>& observers) {
+  return Runner(plan, machine, options, std::move(record), store, observers)
+      .Run();
+}
+
+int ExitCodeOf(const RunResult& result, bool strict) {
+  switch (result.record.outcome()) {
+    case RunRecord::PASSED:
+      return kExitOk;
+    case RunRecord::INCONCLUSIVE:
+      return strict ? kExitAccuracyGate : kExitOk;
+    case RunRecord::GATE_FAILED:
+      return kExitAccuracyGate;
+    case RunRecord::INTERRUPTED:
+      return 128 + result.interrupted_by;
+    default:
+      return kExitFailed;
+  }
+}
+
+}  // namespace requant
