@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -39,7 +40,7 @@ ProgramRun RunSmall(const std::string& work_dir, const std::string& out,
 std::set<std::string> TasksDone(const std::string& error) {
   static const RE2 kDone("^[0-9:]{8} (\\S+)  done in ");
   std::set<std::string> tasks;
-  for (const std::string& line : absl::StrSplit(error, '\n')) {
+  for (const std::string_view line : absl::StrSplit(error, '\n')) {
     std::string task;
     if (RE2::PartialMatch(line, kDone, &task)) tasks.insert(task);
   }
