@@ -74,11 +74,23 @@ absl::Status ReadParts(const std::string& path,
   }
 }
 
+// The digest's bytes.
+std::string FinishedDigest(void* state) {
+  std::string digest(kDigestBytes, '\0');
+  SHA256_Final(reinterpret_cast<uint8_t*>(digest.data()), state);
+  return digest;
+}
+
 std::string FinishedHash(void* state) {
-  uint8_t digest[kDigestBytes];
-  SHA256_Final(digest, state);
-  return absl::BytesToHexString(
-      std::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
+  return absl::BytesToHexString(FinishedDigest(state));
+}
+
+std::string DigestOf(std::string_view text) {
+  // SHA256_CTX, as in ContentHash.
+  alignas(16) unsigned char state[256];
+  SHA256_Init(state);
+  SHA256_Update(state, text.data(), text.size());
+  return FinishedDigest(state);
 }
 
 }  // namespace
@@ -120,6 +132,14 @@ absl::Status ContentHash::AddOneFile(const std::string& path) {
 
 std::string ContentHash::Finish() { return FinishedHash(state_); }
 
+std::string Sha256(std::string_view text) {
+  return absl::BytesToHexString(DigestOf(text));
+}
+
+std::string Sha256Base64(std::string_view text) {
+  return absl::Base64Escape(DigestOf(text));
+}
+
 absl::StatusOr<std::string> FileSha256(const std::string& path) {
   // SHA256_CTX, as in ContentHash.
   alignas(16) unsigned char state[256];
@@ -143,10 +163,7 @@ absl::StatusOr<std::string> PathSha256(
     REQUANT_ASSIGN_OR_RETURN(const std::string digest, file_sha256(file));
     absl::StrAppend(&lines, digest, "  ", name, "\n");
   }
-  alignas(16) unsigned char state[256];
-  SHA256_Init(state);
-  SHA256_Update(state, lines.data(), lines.size());
-  return FinishedHash(state);
+  return Sha256(lines);
 }
 
 }  // namespace requant

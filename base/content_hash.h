@@ -34,6 +34,10 @@ class ContentHash {
   alignas(16) unsigned char state_[256];
 };
 
+// The digest of a text as sha256sum prints it, and in base64.
+std::string Sha256(std::string_view text);
+std::string Sha256Base64(std::string_view text);
+
 // What sha256sum prints for a file. Errors name it.
 absl::StatusOr<std::string> FileSha256(const std::string& path);
 

@@ -81,5 +81,13 @@ TEST(ContentHash, NamesAMissingFile) {
             std::string::npos);
 }
 
+// The standard's own example (FIPS 180-2, B.1).
+TEST(Sha256, OfAText) {
+  EXPECT_EQ(Sha256("abc"),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(Sha256Base64("abc"),
+            "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+}
+
 }  // namespace
 }  // namespace requant

@@ -10,13 +10,13 @@
 #include "absl/strings/str_join.h"
 #include "base/flags.h"
 #include "base/fuzz_rounds.h"
-#include "tests/workflow_runs.h"
+#include "tests/judged_runs.h"
 
 namespace requant {
 namespace {
 
 struct CleanRun {
-  WorkflowModel model;
+  RunModel model;
   std::string workflow;
   int data_seed;
 };
@@ -24,12 +24,12 @@ struct CleanRun {
 // Every model with either workflow takes its turn, each time with other
 // records: two runs, or fifty in the long test.
 std::vector<CleanRun> CleanRuns() {
-  const std::vector<WorkflowModel>& models = WorkflowModels();
+  const std::vector<RunModel>& models = RunModels();
   const int count = FuzzRounds(2);
   std::vector<CleanRun> runs;
   for (int i = 0; i < count; ++i) {
     // Small models first: the default run is short.
-    const WorkflowModel& model = models[(i + 1) % models.size()];
+    const RunModel& model = models[(i + 1) % models.size()];
     runs.push_back({model, i % 2 == 0 ? "wide_deep" : "wide_deep_fast", i + 2});
   }
   return runs;
@@ -42,7 +42,7 @@ TEST_P(Clean, RunPasses) {
   arguments.push_back(absl::StrCat("--set=data_seed=", GetParam().data_seed));
   arguments.push_back("--set=eval_records=20480");
   arguments.push_back("--set=calibration_records=20480");
-  const WorkflowRun run = WorkflowRunner().Run(GetParam().workflow, arguments);
+  const JudgedRun run = RunJudge().Run(GetParam().workflow, arguments);
   EXPECT_EQ(run.exit_code, kExitOk) << run.text;
   EXPECT_EQ(run.stopped_at, "") << absl::StrJoin(run.failed_gates, ", ");
   EXPECT_TRUE(run.uncertain.empty()) << absl::StrJoin(run.uncertain, "\n");

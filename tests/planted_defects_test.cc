@@ -15,7 +15,7 @@
 #include "base/flags.h"
 #include "base/fuzz_rounds.h"
 #include "tests/defects/defect.h"
-#include "tests/workflow_runs.h"
+#include "tests/judged_runs.h"
 
 namespace requant {
 namespace {
@@ -38,14 +38,14 @@ std::vector<Defect> ChosenDefects() {
 
 class PlantedDefect : public testing::TestWithParam<Defect> {
  protected:
-  static void SetUpTestSuite() { runner_ = new WorkflowRunner; }
+  static void SetUpTestSuite() { runner_ = new RunJudge; }
   static void TearDownTestSuite() {
     delete runner_;
     runner_ = nullptr;
   }
 
   // Enough records for verdicts that are certain.
-  static WorkflowRun Run(const Defect& defect) {
+  static JudgedRun Run(const Defect& defect) {
     const bool fast = defect.workflow == Defect::Workflow::kFast;
     std::vector<std::string> variables;
     if (defect.needs_saturation) variables = {"ONEDNN_MAX_CPU_ISA=AVX2"};
@@ -57,14 +57,14 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
         variables);
   }
 
-  static WorkflowRunner* runner_;
+  static RunJudge* runner_;
 };
 
-WorkflowRunner* PlantedDefect::runner_ = nullptr;
+RunJudge* PlantedDefect::runner_ = nullptr;
 
 TEST_P(PlantedDefect, StopsTheRun) {
   const Defect& defect = GetParam();
-  const WorkflowRun run = Run(defect);
+  const JudgedRun run = Run(defect);
   EXPECT_EQ(run.stopped_at, defect.stopped_at) << run.text;
   if (defect.ending == Defect::Ending::kRefusal) {
     EXPECT_EQ(run.exit_code, kExitFailed) << run.text;

@@ -2,98 +2,67 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/file.h"
-#include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
+#include "re2/re2.h"
 
 namespace requant {
-namespace {
 
-using google::protobuf::Struct;
-using google::protobuf::Value;
-
-// The member of that name; an empty value when there is none.
-const Value& Member(const Value& value, const std::string& name) {
-  const auto& fields = value.struct_value().fields();
-  const auto found = fields.find(name);
-  return found == fields.end() ? Value::default_instance() : found->second;
+std::vector<std::string> SmallRun(const std::string& work_dir,
+                                  const std::string& out,
+                                  const std::vector<std::string>& more) {
+  std::vector<std::string> arguments = {"run",
+                                        "workflows/wide_deep.textproto",
+                                        "--set",
+                                        "eval_records=4000",
+                                        "--set",
+                                        "calibration_records=4096",
+                                        absl::StrCat("--work_dir=", work_dir),
+                                        absl::StrCat("--out=", out)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
 }
 
-std::string Text(const Value& value, const std::string& name) {
-  return Member(value, name).string_value();
+ProgramRun RunSmall(const std::string& work_dir, const std::string& out,
+                    const std::vector<std::string>& more) {
+  return RunProgram(kRequant, SmallRun(work_dir, out, more));
 }
 
-bool Failed(const Value& work) { return Text(work, "state") == "failed"; }
+std::set<std::string> TasksDone(const std::string& error) {
+  static const RE2 kDone("^[0-9:]{8} (\\S+)  done in ");
+  std::set<std::string> tasks;
+  for (const std::string_view line : absl::StrSplit(error, '\n')) {
+    std::string task;
+    if (RE2::PartialMatch(line, kDone, &task)) tasks.insert(task);
+  }
+  return tasks;
+}
 
-void ReadStage(const Value& stage, WorkflowRun* run) {
-  const std::string name = Text(stage, "name");
-  const Value& verification = Member(stage, "verification");
-  std::vector<std::string> failed;
-  for (const Value& gate :
-       Member(verification, "gates").list_value().values()) {
-    if (Text(gate, "verdict") == "fail") failed.push_back(Text(gate, "name"));
-    if (Text(gate, "verdict") == "inconclusive") {
-      run->uncertain.push_back(
-          absl::StrCat(name, ": ", Text(gate, "sentence")));
+std::map<std::string, std::string> GraphsAndRanges(const std::string& out) {
+  std::map<std::string, std::string> contents;
+  for (const auto& entry : std::filesystem::directory_iterator(out)) {
+    const std::string name = entry.path().filename().string();
+    // Figures have times in them.
+    if (absl::EndsWith(name, ".evaluation.pb") ||
+        absl::EndsWith(name, ".benchmark.pb")) {
+      continue;
+    }
+    if (absl::EndsWith(name, ".pb") || absl::EndsWith(name, ".ranges")) {
+      const auto content = ReadFile(entry.path().string());
+      EXPECT_TRUE(content.ok()) << content.status();
+      if (content.ok()) contents[name] = *content;
     }
   }
-  if (!run->stopped_at.empty()) return;
-  if (!failed.empty() || Failed(Member(stage, "work")) ||
-      Failed(Member(verification, "work"))) {
-    run->stopped_at = name;
-    run->failed_gates = failed;
-  }
-}
-
-void ReadResults(const std::string& json, WorkflowRun* run) {
-  Value results;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(json, &results);
-  ASSERT_TRUE(status.ok()) << status.ToString();
-  for (const Value& stage : Member(results, "stages").list_value().values()) {
-    ReadStage(stage, run);
-  }
-}
-
-WorkflowModel SmallModel(const std::string& letter, int buckets) {
-  const std::string folder =
-      absl::StrCat("tests/data/wide_deep_small_", letter, "/");
-  WorkflowModel model = {absl::StrCat("small_", letter),
-                         {absl::StrCat("--set=model=", folder, "model"),
-                          absl::StrCat("--set=ranges=", folder, "ranges.json"),
-                          absl::StrCat("--set=buckets=", buckets)}};
-  return model;
-}
-
-}  // namespace
-
-const std::vector<WorkflowModel>& WorkflowModels() {
-  static const auto* const models = new std::vector<WorkflowModel>{
-      {"embedded", {}}, SmallModel("a", 200), SmallModel("b", 300)};
-  return *models;
-}
-
-WorkflowRun WorkflowRunner::Run(const std::string& workflow,
-                                const std::vector<std::string>& arguments,
-                                const std::vector<std::string>& variables) {
-  const std::string out = folder_.Path(absl::StrCat("run_", ++runs_));
-  std::vector<std::string> all = {
-      "run", absl::StrCat("workflows/", workflow, ".textproto"),
-      absl::StrCat("--work_dir=", folder_.Path("work")),
-      absl::StrCat("--out=", out)};
-  all.insert(all.end(), arguments.begin(), arguments.end());
-  const ProgramRun ended = RunProgram("workflows/requant", all, variables);
-  WorkflowRun run;
-  run.exit_code = ended.exit_code;
-  run.text = absl::StrCat(ended.out, ended.error);
-  const auto json = ReadFile(absl::StrCat(out, "/results.json"));
-  EXPECT_TRUE(json.ok()) << json.status() << "\n" << run.text;
-  if (json.ok()) ReadResults(*json, &run);
-  return run;
+  return contents;
 }
 
 }  // namespace requant

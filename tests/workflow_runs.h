@@ -1,8 +1,10 @@
 #ifndef REQUANT_TESTS_WORKFLOW_RUNS_H_
 #define REQUANT_TESTS_WORKFLOW_RUNS_H_
 
-// For tests: shipped workflows, run as people run them, and what they found.
+// For tests of `requant run` on the workflows that the repository carries.
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -10,41 +12,22 @@
 
 namespace requant {
 
-// A model that the shipped workflows can run.
-struct WorkflowModel {
-  std::string name;
-  // What `requant run` needs: "--set=model=…".
-  std::vector<std::string> settings;
-};
+inline constexpr char kRequant[] = "workflows/requant";
 
-// The embedded model, then those of tests/data/wide_deep_small_*.
-const std::vector<WorkflowModel>& WorkflowModels();
+// The arguments of a run of the published recipe on few records.
+std::vector<std::string> SmallRun(const std::string& work_dir,
+                                  const std::string& out,
+                                  const std::vector<std::string>& more = {});
 
-struct WorkflowRun {
-  int exit_code = -1;
-  // What it printed, for messages.
-  std::string text;
-  // The stage whose work or verification ended the run; "": none did.
-  std::string stopped_at;
-  // The gates of that stage that failed.
-  std::vector<std::string> failed_gates;
-  // Gates of any stage that are not certain, as "stage: sentence".
-  std::vector<std::string> uncertain;
-};
+ProgramRun RunSmall(const std::string& work_dir, const std::string& out,
+                    const std::vector<std::string>& more = {});
 
-// Runs `requant run` on a shipped workflow, such as "wide_deep", in a work
-// folder that all runs of this object share, so that each does only what none
-// before it has done. `variables` are added to the environment.
-class WorkflowRunner {
- public:
-  WorkflowRun Run(const std::string& workflow,
-                  const std::vector<std::string>& arguments,
-                  const std::vector<std::string>& variables = {});
+// The tasks that a run did, by what it says on stderr. Those that it took from
+// the cache are not among them.
+std::set<std::string> TasksDone(const std::string& error);
 
- private:
-  TestFolder folder_;
-  int runs_ = 0;
-};
+// The content of the graphs and range tables in a run's folder, by name.
+std::map<std::string, std::string> GraphsAndRanges(const std::string& out);
 
 }  // namespace requant
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "google/protobuf/json/json.h"
 #include "runtime/datasets/printable.h"
@@ -118,6 +118,26 @@ std::string MetricsJson(const RunRecord& record) {
   return JsonArray(stages);
 }
 
+const std::string& PathOf(const ManifestFile& file) {
+  return file.path_bytes().empty() ? file.path() : file.path_bytes();
+}
+
+absl::Status CheckEntries(
+    const std::string& path, std::string_view member,
+    const google::protobuf::RepeatedPtrField<ManifestFile>& files) {
+  for (int i = 0; i < files.size(); ++i) {
+    const std::string& digest = files[i].sha256();
+    if (!PathOf(files[i]).empty() && digest.size() == 64 &&
+        digest.find_first_not_of("0123456789abcdef") == digest.npos) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a manifest of a run: \"", member, "\"[", i,
+                     "] lacks a path or a SHA-256 of 64 digits"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
@@ -136,30 +156,34 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
                      Printable(manifest.format()), "\", not \"", kFormat,
                      "\"; give the manifest.json of a run's folder"));
   }
+  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
+  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
   return manifest;
 }
 
 FileCheck Check(const ManifestFile& file, const std::string& place,
                 bool input) {
   FileCheck check = {file.path(), input, FileState::kOk, ""};
-  const absl::StatusOr<PathDigest> digest = DigestOfPath(place);
+  int64_t bytes = 0;
+  const absl::StatusOr<std::string> digest =
+      PathSha256(place, [&](const std::string& path) {
+        std::error_code error;
+        const uintmax_t size = std::filesystem::file_size(path, error);
+        if (!error) bytes += static_cast<int64_t>(size);
+        return FileSha256(path);
+      });
   if (absl::IsNotFound(digest.status())) {
     check.state = input ? FileState::kGone : FileState::kMissing;
   } else if (!digest.ok()) {
     check.state = FileState::kUnreadable;
     check.message = digest.status().message();
-  } else if (digest->sha256 != file.sha256()) {
+  } else if (*digest != file.sha256()) {
     check.state = FileState::kChanged;
-    if (digest->bytes != file.bytes()) {
-      check.message =
-          absl::StrCat(digest->bytes, " bytes, were ", file.bytes());
+    if (bytes != file.bytes()) {
+      check.message = absl::StrCat(bytes, " bytes, were ", file.bytes());
     }
   }
   return check;
-}
-
-const std::string& PathOf(const ManifestFile& file) {
-  return file.path_bytes().empty() ? file.path() : file.path_bytes();
 }
 
 }  // namespace

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "runtime/paired_comparison.h"
 #include "workflows/run_record.pb.h"
 
@@ -567,6 +570,37 @@ void FailGate(const std::string& name, double value,
 }
 
 }  // namespace
+
+void AppendToEveryText(std::string_view text,
+                       google::protobuf::Message* message) {
+  using Field = google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  std::vector<const Field*> fields;
+  reflection.ListFields(*message, &fields);
+  for (const Field* field : fields) {
+    const int size =
+        field->is_repeated() ? reflection.FieldSize(*message, field) : 1;
+    for (int i = 0; i < size; ++i) {
+      if (field->cpp_type() == Field::CPPTYPE_MESSAGE) {
+        AppendToEveryText(
+            text, field->is_repeated()
+                      ? reflection.MutableRepeatedMessage(message, field, i)
+                      : reflection.MutableMessage(message, field));
+      } else if (field->cpp_type() != Field::CPPTYPE_STRING) {
+        continue;
+      } else if (field->is_repeated()) {
+        reflection.SetRepeatedString(
+            message, field, i,
+            absl::StrCat(reflection.GetRepeatedString(*message, field, i),
+                         text));
+      } else {
+        reflection.SetString(
+            message, field,
+            absl::StrCat(reflection.GetString(*message, field), text));
+      }
+    }
+  }
+}
 
 RunRecord PassedRun() {
   RunRecord record;

@@ -4,6 +4,9 @@
 // Records of runs as the runner makes them, for tests of what is made from
 // them. Figures are plausible, not measured.
 
+#include <string_view>
+
+#include "google/protobuf/message.h"
 #include "workflows/run_record.pb.h"
 
 namespace requant {
@@ -20,6 +23,10 @@ RunRecord InterruptedRun();
 
 // One stage, which failed, and nothing else.
 RunRecord OneStageRun();
+
+// Appends `text` to every text of a message that has one, at any depth.
+void AppendToEveryText(std::string_view text,
+                       google::protobuf::Message* message);
 
 }  // namespace requant
 

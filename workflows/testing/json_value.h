@@ -1,0 +1,23 @@
+#ifndef REQUANT_WORKFLOWS_TESTING_JSON_VALUE_H_
+#define REQUANT_WORKFLOWS_TESTING_JSON_VALUE_H_
+
+// Reading JSON in tests.
+
+#include <string>
+#include <string_view>
+
+#include "google/protobuf/struct.pb.h"
+
+namespace requant {
+
+// The value of a JSON text; one that is not valid fails the test.
+google::protobuf::Value ParseJson(const std::string& text);
+
+// What stands at a path such as "stages/3/figures/accuracy" (names of members,
+// indices of elements); what is not there is null, and fails the test.
+const google::protobuf::Value& At(const google::protobuf::Value& value,
+                                  std::string_view path);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_TESTING_JSON_VALUE_H_
