@@ -14,10 +14,10 @@
 #include "base/flags.h"
 #include "tests/defects/defect.h"
 
-DEFINE_bool(
-    list, false,
-    "Print all kinds: name, workflow, the stage whose output is "
-    "edited, the stage that must stop the run and how, and a sentence.");
+DEFINE_bool(list, false,
+            "Print all kinds: name, workflow, the stage whose output is "
+            "edited, the stage that must stop the run, the gate that must name "
+            "it, and a sentence.");
 
 namespace requant {
 namespace {
@@ -43,7 +43,7 @@ void PrintList() {
                  defect.workflow == Defect::Workflow::kFast ? "wide_deep_fast"
                                                             : "wide_deep",
                  defect.planted_in, defect.stopped_at,
-                 defect.ending == Defect::Ending::kGate ? "gate" : "refusal",
+                 defect.gate.empty() ? "refused" : defect.gate,
                  defect.sentence);
   }
 }

@@ -305,6 +305,9 @@ std::string Advice(const GateRecord& gate) {
     return "look for a range of width zero or a division in the stage's graph: "
            "`requant diff` shows what the stage changed";
   }
+  if (name == "max_layer_range_excess") {
+    return "calibrate again, on this model: the range is of other values";
+  }
   if (name == "max_layer_clipped" || name == "max_layer_clipped_records") {
     return "calibrate on more records, or with a wider percentile: values are "
            "outside the calibrated range";

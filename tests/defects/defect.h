@@ -21,6 +21,19 @@ using GraphEdit = absl::StatusOr<std::string> (*)(GraphIndex*);
 using LogEdit = absl::StatusOr<std::string> (*)(std::string* text);
 using RangesEdit = absl::StatusOr<std::string> (*)(RangeTable*);
 
+namespace gate {
+// None: the stage, or the run of its graph, ends with an error.
+inline constexpr char kRefused[] = "";
+inline constexpr char kMeanChange[] = "max_mean_output_change";
+inline constexpr char kLargestChange[] = "max_output_change";
+inline constexpr char kError[] = "max_layer_error";
+inline constexpr char kShift[] = "max_layer_shift";
+inline constexpr char kNoise[] = "min_layer_snr";
+inline constexpr char kClipped[] = "max_layer_clipped_records";
+inline constexpr char kGain[] = "max_layer_gain_error";
+inline constexpr char kExcess[] = "max_layer_range_excess";
+}  // namespace gate
+
 // Stages of workflows/wide_deep.textproto, then those that
 // wide_deep_fast.textproto has of its own.
 namespace stage {
@@ -46,10 +59,11 @@ struct Defect {
   Workflow workflow;
   // The stage whose output is edited.
   std::string_view planted_in;
-  // The stage that must stop the run: by a gate, or by refusing to work.
+  // The stage that must stop the run.
   std::string_view stopped_at;
-  enum class Ending { kGate, kRefusal };
-  Ending ending;
+  // The gate that sees it best and must be among those that fail; "": the stage
+  // itself, or the run of its graph, fails with a sentence.
+  std::string_view gate;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
   // Seen only where int16 pair sums saturate: on CPUs without VNNI, or when
   // oneDNN is kept from using it.

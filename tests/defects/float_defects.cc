@@ -257,7 +257,7 @@ Edited ExchangeBlocks(GraphIndex* index) {
 Defect At(const char* stage, std::string_view name, std::string_view sentence,
           GraphEdit edit) {
   return {name,  sentence, Defect::Workflow::kPublished,
-          stage, stage,    Defect::Ending::kGate,
+          stage, stage,    gate::kLargestChange,
           edit};
 }
 

@@ -144,9 +144,10 @@ Edited RotateColumnsOfFirstLayer(GraphIndex* index) {
   return absl::StrCat("moved the columns of ", weights.node->name(), " by one");
 }
 
-Defect At(std::string_view name, std::string_view sentence, GraphEdit edit) {
+Defect At(std::string_view name, const char* gate, std::string_view sentence,
+          GraphEdit edit) {
   return {name,         sentence,     Defect::Workflow::kPublished,
-          stage::kFuse, stage::kFuse, Defect::Ending::kGate,
+          stage::kFuse, stage::kFuse, gate,
           edit};
 }
 
@@ -154,28 +155,28 @@ Defect At(std::string_view name, std::string_view sentence, GraphEdit edit) {
 
 std::vector<Defect> FuseDefects() {
   return {
-      At("bias_scale",
+      At("bias_scale", gate::kShift,
          "The published transform's bias scale: it divides by the greater end "
          "of the input's range where the kernel takes max - min.",
          ScaleBiasByGreaterEnd),
-      At("bias_without_zero_point",
+      At("bias_without_zero_point", gate::kShift,
          "The bias is quantized without the zero point's part.",
          LeaveZeroPointOut),
-      At("bias_by_output",
+      At("bias_by_output", gate::kShift,
          "A bias is scaled by its own layer's range, not by its input's.",
          ScaleBiasByOutput),
-      At("next_channels_bias", "A layer's biases are off by one channel.",
-         TakeNextChannelsBias),
-      At("stale_input_range",
+      At("next_channels_bias", gate::kShift,
+         "A layer's biases are off by one channel.", TakeNextChannelsBias),
+      At("stale_input_range", gate::kGain,
          "A layer reads its input by a range that its input no longer has.",
          KeepStaleInputRange),
-      At("stripped_wide_part",
+      At("stripped_wide_part", gate::kMeanChange,
          "The wrong output node: the deep part's prediction alone.",
          StripWidePart),
-      At("scaled_for_min_first",
+      At("scaled_for_min_first", gate::kError,
          "The input is quantized as SCALED and read as MIN_FIRST.",
          QuantizeAsScaled),
-      At("fused_next_column",
+      At("fused_next_column", gate::kError,
          "The weights are fused off by one column, the bias is not.",
          RotateColumnsOfFirstLayer),
   };

@@ -163,7 +163,7 @@ Edited RewriteAsMins(std::string* text) {
   return "wrote the log's maxima as minima";
 }
 
-Defect In(const char* log_stage, const char* stopped_at, Defect::Ending ending,
+Defect In(const char* log_stage, const char* stopped_at, const char* gate,
           std::string_view name, std::string_view sentence, LogEdit edit) {
   return {name,   sentence, Defect::Workflow::kPublished, log_stage, stopped_at,
           ending, edit};
@@ -178,38 +178,36 @@ std::vector<Defect> LogDefects() {
   using stage::kLogMax;
   using stage::kLogMin;
   using stage::kLogRanges;
-  constexpr Defect::Ending kGate = Defect::Ending::kGate;
-  constexpr Defect::Ending kRefusal = Defect::Ending::kRefusal;
   return {
-      In(kLogRanges, kFreezeRanges, kGate, "stale_log",
+      In(kLogRanges, kFreezeRanges, gate::kClipped, "stale_log",
          "A log of the same graph before its weights were scaled.", Halve),
-      In(kLogRanges, kFreezeRanges, kGate, "stale_wide_log",
+      In(kLogRanges, kFreezeRanges, gate::kExcess, "stale_wide_log",
          "The log of an earlier training: all ranges four times as wide.",
          Quadruple),
-      In(kLogRanges, kFreezeRanges, kGate, "wrong_tail_of_log",
+      In(kLogRanges, kFreezeRanges, gate::kClipped, "wrong_tail_of_log",
          "The percentile is taken at the wrong tail of the maxima.",
          TakeLowerTail),
-      In(kLogRanges, kFreezeRanges, kGate, "log_of_sister_model",
+      In(kLogRanges, kFreezeRanges, gate::kClipped, "log_of_sister_model",
          "The log of another model that has the same node names.", RotateNodes),
-      In(kLogRanges, kFreezeRanges, kRefusal, "log_of_other_model",
+      In(kLogRanges, kFreezeRanges, gate::kRefused, "log_of_other_model",
          "The log of a model with other node names.", RenameNodes),
-      In(kLogRanges, kFreezeRanges, kRefusal, "log_without_a_layer",
+      In(kLogRanges, kFreezeRanges, gate::kRefused, "log_without_a_layer",
          "One layer wrote nothing to the log.", LoseOneNode),
-      In(kLogRanges, kFreezeRanges, kRefusal, "log_with_exchanged_ends",
+      In(kLogRanges, kFreezeRanges, gate::kRefused, "log_with_exchanged_ends",
          "Max is logged before min.", ExchangeEnds),
-      In(kLogRanges, kFreezeRanges, kGate, "log_of_one_batch",
+      In(kLogRanges, kFreezeRanges, gate::kClipped, "log_of_one_batch",
          "The calibration ended after its first batch.", KeepOneBatch),
-      In(kLogRanges, kFreezeRanges, kRefusal, "cut_log",
+      In(kLogRanges, kFreezeRanges, gate::kRefused, "cut_log",
          "The disk was full in the middle of the first batch.", CutSoon),
-      In(kLogMin, kFreezeMin, kGate, "unsigned_min_log",
+      In(kLogMin, kFreezeMin, gate::kClipped, "unsigned_min_log",
          "The sign is lost on the way through the log.", Negate),
-      In(kLogMin, kFreezeMin, kGate, "stale_min_log",
+      In(kLogMin, kFreezeMin, gate::kClipped, "stale_min_log",
          "A log of the minima before the embeddings were trained to the end.",
          Halve),
-      In(kLogMax, kFreezeMax, kGate, "stale_max_log",
+      In(kLogMax, kFreezeMax, gate::kClipped, "stale_max_log",
          "A log of the maxima of records that were normalized otherwise.",
          Halve),
-      In(kLogMax, kFreezeMax, kRefusal, "min_log_for_max",
+      In(kLogMax, kFreezeMax, gate::kRefused, "min_log_for_max",
          "The log of the minima is given where that of the maxima belongs.",
          RewriteAsMins),
   };

@@ -122,13 +122,14 @@ Edited TakeOtherLayersRange(GraphIndex* index) {
                       other->name());
 }
 
-Defect At(std::string_view name, std::string_view sentence, GraphEdit edit) {
+Defect At(std::string_view name, const char* gate, std::string_view sentence,
+          GraphEdit edit) {
   return {name,
           sentence,
           Defect::Workflow::kPublished,
           stage::kQuantize,
           stage::kQuantize,
-          Defect::Ending::kGate,
+          gate,
           edit};
 }
 
@@ -136,37 +137,38 @@ Defect At(std::string_view name, std::string_view sentence, GraphEdit edit) {
 
 std::vector<Defect> QuantizeDefects() {
   std::vector<Defect> defects = {
-      At("weight_range_128",
+      At("weight_range_128", gate::kGain,
          "The range of symmetric weights is written as that of 128 steps "
          "where kernels take 127: a gain of 1.008 in every layer.",
          WriteWeightRangesAsOf128),
-      At("weight_range_doubled",
+      At("weight_range_doubled", gate::kGain,
          "A weight range is written as max - min where kernels take the "
          "greater end.",
          DoubleWeightRange),
-      At("next_column", "A layer's weights are off by one column.",
+      At("next_column", gate::kError,
+         "A layer's weights are off by one column.",
          RotateColumnsOfSecondLayer),
-      At("next_row", "A layer's weights are off by one row.",
+      At("next_row", gate::kError, "A layer's weights are off by one row.",
          RotateRowsOfSecondLayer),
-      At("negated_channel", "One output channel's weights lost their sign.",
-         NegateChannel),
-      At("transposed_blocks",
+      At("negated_channel", gate::kShift,
+         "One output channel's weights lost their sign.", NegateChannel),
+      At("transposed_blocks", gate::kError,
          "Weights are packed for the kernel in blocks of the other order.",
          TransposeBlocks),
-      At("no_zero_point",
+      At("no_zero_point", gate::kShift,
          "What the input's zero point adds to the bias is forgotten.",
          LeaveZeroPointOut),
-      At("min_first_float_bias",
+      At("min_first_float_bias", gate::kNoise,
          "A MIN_FIRST input that can be negative with a float bias: "
          "TensorFlow's kernels compute garbage from 2.14 on.",
          GiveFloatBiasToMinFirst),
-      At("no_quantized_relu",
+      At("no_quantized_relu", gate::kNoise,
          "The op without Relu is emitted for a layer that has one.",
          LeaveReluOut),
-      At("other_layers_range",
+      At("other_layers_range", gate::kGain,
          "The last layer reads its input by the range of another layer.",
          TakeOtherLayersRange),
-      At("saturating_weights",
+      At("saturating_weights", gate::kShift,
          "Weights use all 127 levels on a CPU that sums pairs of products in "
          "int16.",
          UseAllWeightLevels),

@@ -106,45 +106,44 @@ Edited LoseMaxsExponent(GraphIndex* index) {
   return Scale(index, "/frozen_max_only", 1, 10);
 }
 
-Defect At(const char* stage, std::string_view name, std::string_view sentence,
-          GraphEdit edit) {
-  return {name,  sentence, Defect::Workflow::kPublished,
-          stage, stage,    Defect::Ending::kGate,
-          edit};
+Defect At(const char* stage, std::string_view name, const char* gate,
+          std::string_view sentence, GraphEdit edit) {
+  return {name, sentence, Defect::Workflow::kPublished, stage, stage,
+          gate, edit};
 }
 
 }  // namespace
 
 std::vector<Defect> RangeDefects() {
   return {
-      At(stage::kFreezeRanges, "exchanged_layers",
+      At(stage::kFreezeRanges, "exchanged_layers", gate::kClipped,
          "Ranges are given to layers in the wrong order.", ExchangeLayers),
       // No kernel takes such a range.
       {"exchanged_ends", "A layer's min and max are exchanged.",
        Defect::Workflow::kPublished, stage::kFreezeRanges, stage::kFreezeRanges,
-       Defect::Ending::kRefusal, ExchangeEnds},
-      At(stage::kFreezeRanges, "percentile_of_values",
+       gate::kRefused, ExchangeEnds},
+      At(stage::kFreezeRanges, "percentile_of_values", gate::kClipped,
          "The percentile is taken of the values, not of the batches' ranges.",
          TakePercentileOfValues),
-      At(stage::kFreezeRanges, "halved_range",
+      At(stage::kFreezeRanges, "halved_range", gate::kClipped,
          "The range of one layer is taken for twice its width.", HalveOneRange),
-      At(stage::kFreezeRanges, "lost_exponent",
+      At(stage::kFreezeRanges, "lost_exponent", gate::kExcess,
          "9.7e-01 is read as 9.7: ten times too wide.", LoseExponent),
-      At(stage::kFreezeMin, "zero_min",
+      At(stage::kFreezeMin, "zero_min", gate::kClipped,
          "The input is taken for one that is never negative.", SetMinToZero),
-      At(stage::kFreezeMin, "upper_tail_of_mins",
+      At(stage::kFreezeMin, "upper_tail_of_mins", gate::kClipped,
          "The percentile is taken at the wrong tail: the least negative of "
          "the minima.",
          TakeUpperTailOfMins),
-      At(stage::kFreezeMin, "lost_exponent_of_min",
+      At(stage::kFreezeMin, "lost_exponent_of_min", gate::kExcess,
          "-4.6e-01 is read as -4.6: ten times too wide.", LoseMinsExponent),
-      At(stage::kFreezeMax, "max_from_min",
+      At(stage::kFreezeMax, "max_from_min", gate::kClipped,
          "The range is made symmetric around zero by the wrong end.",
          TakeMaxFromMin),
-      At(stage::kFreezeMax, "lower_tail_of_maxs",
+      At(stage::kFreezeMax, "lower_tail_of_maxs", gate::kClipped,
          "The percentile is taken at the wrong tail: the least of the maxima.",
          TakeLowerTailOfMaxs),
-      At(stage::kFreezeMax, "lost_exponent_of_max",
+      At(stage::kFreezeMax, "lost_exponent_of_max", gate::kExcess,
          "9.7e-01 is read as 9.7: ten times too wide.", LoseMaxsExponent),
   };
 }
