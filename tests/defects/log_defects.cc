@@ -165,8 +165,8 @@ Edited RewriteAsMins(std::string* text) {
 
 Defect In(const char* log_stage, const char* stopped_at, const char* gate,
           std::string_view name, std::string_view sentence, LogEdit edit) {
-  return {name,   sentence, Defect::Workflow::kPublished, log_stage, stopped_at,
-          ending, edit};
+  return {name, sentence, Defect::Workflow::kPublished, log_stage, stopped_at,
+          gate, edit};
 }
 
 }  // namespace
