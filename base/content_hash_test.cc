@@ -57,23 +57,6 @@ TEST(ContentHash, OfAFolderIsByItsFilesAndTheirNames) {
   EXPECT_NE(HashOfFile(folder), before);
 }
 
-TEST(FileSha256, IsWhatSha256sumPrints) {
-  const auto digest = FileSha256(Written("abc", "abc"));
-  ASSERT_TRUE(digest.ok()) << digest.status();
-  EXPECT_EQ(*digest,
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-TEST(PathSha256, OfAFolderIsThatOfItsList) {
-  const std::string folder = testing::TempDir() + "/listed";
-  std::filesystem::create_directories(folder + "/sub");
-  Written("listed/one", "1");
-  Written("listed/sub/two", "2");
-  const std::string list = *FileSha256(folder + "/one") + "  one\n" +
-                           *FileSha256(folder + "/sub/two") + "  sub/two\n";
-  EXPECT_EQ(*PathSha256(folder), *FileSha256(Written("list", list)));
-}
-
 TEST(ContentHash, NamesAMissingFile) {
   const absl::Status status = ContentHash().AddFile("/no/such/file");
   EXPECT_FALSE(status.ok());

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -56,6 +57,16 @@ std::string RawDigest(std::string_view text) {
   return digest.Finish();
 }
 
+}  // namespace
+
+std::string Sha256(std::string_view text) {
+  return absl::BytesToHexString(RawDigest(text));
+}
+
+std::string Sha256Base64(std::string_view text) {
+  return absl::Base64Escape(RawDigest(text));
+}
+
 absl::StatusOr<PathDigest> DigestOfFile(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -76,20 +87,13 @@ absl::StatusOr<PathDigest> DigestOfFile(const std::string& path) {
   return result;
 }
 
-}  // namespace
-
-std::string Sha256(std::string_view text) {
-  return absl::BytesToHexString(RawDigest(text));
-}
-
-std::string Sha256Base64(std::string_view text) {
-  return absl::Base64Escape(RawDigest(text));
-}
-
-absl::StatusOr<PathDigest> DigestOfPath(const std::string& path) {
+absl::StatusOr<PathDigest> DigestOfPath(
+    const std::string& path,
+    const std::function<absl::StatusOr<PathDigest>(const std::string&)>&
+        digest_of_file) {
   namespace fs = std::filesystem;
   std::error_code error;
-  if (!fs::is_directory(path, error)) return DigestOfFile(path);
+  if (!fs::is_directory(path, error)) return digest_of_file(path);
   std::vector<std::string> names;
   for (fs::recursive_directory_iterator at(path, error), end;
        !error && at != end; at.increment(error)) {
@@ -104,7 +108,7 @@ absl::StatusOr<PathDigest> DigestOfPath(const std::string& path) {
   PathDigest result;
   for (const std::string& name : names) {
     REQUANT_ASSIGN_OR_RETURN(const PathDigest file,
-                             DigestOfFile(absl::StrCat(path, "/", name)));
+                             digest_of_file(absl::StrCat(path, "/", name)));
     absl::StrAppend(&list, file.sha256, "  ", name, "\n");
     result.bytes += file.bytes;
   }

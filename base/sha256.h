@@ -4,6 +4,7 @@
 // SHA-256 as everyone else computes it: `sha256sum` prints the same.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -21,11 +22,18 @@ struct PathDigest {
   int64_t bytes = 0;
 };
 
+// Of a file; errors name it.
+absl::StatusOr<PathDigest> DigestOfFile(const std::string& path);
+
 // Of a file, its content's. Of a folder, that of a text with a line for each
 // file below it, by name: the content's digest, two blanks, the path from the
 // folder on ("./" excluded): sha256sum's output for these files. Errors name
 // the path.
-absl::StatusOr<PathDigest> DigestOfPath(const std::string& path);
+// `digest_of_file` may know files' digests already.
+absl::StatusOr<PathDigest> DigestOfPath(
+    const std::string& path,
+    const std::function<absl::StatusOr<PathDigest>(const std::string& path)>&
+        digest_of_file = DigestOfFile);
 
 }  // namespace requant
 
