@@ -68,8 +68,10 @@ void FakeTerminal::PutCharacter(std::string_view character, int width) {
 void FakeTerminal::NewLine(bool continues) {
   ++row_;
   column_ = 0;
-  if (row_ == static_cast<int>(lines_.size())) lines_.emplace_back();
-  lines_[row_].continues = continues;
+  // A row that is there already stays what it is to the one before it.
+  if (row_ == static_cast<int>(lines_.size())) {
+    lines_.push_back({{}, continues});
+  }
 }
 
 int FakeTerminal::Top() const {
@@ -77,7 +79,7 @@ int FakeTerminal::Top() const {
 }
 
 size_t FakeTerminal::Obey(std::string_view sequence) {
-  const size_t end = sequence.find_first_of("AJKm");
+  const size_t end = sequence.find_first_of("AKm");
   int number = 0;
   if (end == std::string_view::npos || sequence[1] != '[' ||
       (end > 2 && !absl::SimpleAtoi(sequence.substr(2, end - 2), &number))) {
@@ -91,12 +93,9 @@ size_t FakeTerminal::Obey(std::string_view sequence) {
     case 'A':
       row_ = std::max(Top(), row_ - number);
       break;
-    case 'J':
-      for (size_t i = row_ + 1; i < lines_.size(); ++i) lines_[i] = Row();
-      cells.resize(left);
-      break;
     case 'K':
       cells.resize(left);
+      if (column_ == 0) lines_[row_].continues = false;
       break;
     default:
       break;

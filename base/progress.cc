@@ -26,6 +26,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/subprocess.h"
+#include "base/terminal_text.h"
 
 namespace requant {
 namespace {
@@ -52,34 +53,6 @@ int TerminalSize(const char* name, unsigned short winsize::*side,
   return otherwise;
 }
 
-bool StartsCharacter(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
-}
-
-int Width(std::string_view text) {
-  return static_cast<int>(
-      std::count_if(text.begin(), text.end(), StartsCharacter));
-}
-
-// The first `width` characters; none is cut in two.
-std::string_view Prefix(std::string_view text, int width) {
-  size_t end = 0;
-  for (; end < text.size(); ++end) {
-    if (StartsCharacter(text[end]) && width-- <= 0) break;
-  }
-  return text.substr(0, end);
-}
-
-// A line stays one line whatever the note says.
-std::string OneLine(std::string_view text) {
-  std::string line(text);
-  for (char& byte : line) {
-    const unsigned char code = byte;
-    if (code < 0x20 || code == 0x7f) byte = ' ';
-  }
-  return line;
-}
-
 std::string Bar(int width, double share) {
   const int full = static_cast<int>(share * width);
   std::string bar(width, ' ');
@@ -92,10 +65,10 @@ std::string Bar(int width, double share) {
 std::string FitFigures(std::string line,
                        const std::vector<std::string>& figures, int room) {
   for (const std::string& figure : figures) {
-    if (Width(line) + 2 + Width(figure) > room) break;
+    if (DisplayWidth(line) + 2 + DisplayWidth(figure) > room) break;
     absl::StrAppend(&line, "  ", figure);
   }
-  return std::string(Prefix(line, room));
+  return std::string(CutToWidth(line, room));
 }
 
 // `number`, at least 1000 before rounding, with its unit.
@@ -164,10 +137,11 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
 }
 
 std::string FormatProgressReport(const ProgressReport& report) {
-  return absl::StrJoin({std::string(kReportTag), absl::StrCat(report.done),
-                        absl::StrCat(report.total), OneLine(report.what),
-                        OneLine(report.unit), OneLine(report.note)},
-                       "\t");
+  return absl::StrJoin(
+      {std::string(kReportTag), absl::StrCat(report.done),
+       absl::StrCat(report.total), PrintableLine(report.what, true),
+       PrintableLine(report.unit, true), PrintableLine(report.note, true)},
+      "\t");
 }
 
 std::optional<ProgressReport> ParseProgressReport(std::string_view line) {
@@ -226,10 +200,10 @@ void Progress::Update(int64_t done, std::string_view note) {
   const double pause = environment_.is_terminal || environment_.report
                            ? kSecondsBetweenDraws
                            : kSecondsBetweenLines;
-  if (environment_.report) note_ = OneLine(note);
+  if (environment_.report) note_ = PrintableLine(note, true);
   if (now - last_shown_ < pause) return;
   last_shown_ = now;
-  note_ = OneLine(note);
+  note_ = PrintableLine(note, true);
   if (environment_.report) {
     Report();
   } else if (environment_.is_terminal) {
@@ -305,8 +279,8 @@ std::string Progress::TerminalLine(double now) const {
   const double share = Share();
   const std::string percent =
       absl::StrFormat(" %3d %%", static_cast<int>(100 * share));
-  const int used = Width(absl::StrCat(options_.what, " []", percent, "  ",
-                                      absl::StrJoin(figures, "  ")));
+  const int used = DisplayWidth(absl::StrCat(
+      options_.what, " []", percent, "  ", absl::StrJoin(figures, "  ")));
   // In steps, so that the bar keeps its width while the figures change theirs.
   const int bar = std::min((room - used) / kBarStep * kBarStep, kMaxBarWidth);
   const std::string begin =

@@ -10,8 +10,9 @@ namespace requant {
 // since its start if that is sooner.
 class RateWindow {
  public:
-  // Counts from 0, `start` being the time in seconds.
-  explicit RateWindow(double start) : samples_({{start, 0}}) {}
+  // At `start`, a time in seconds, `done` were there already.
+  explicit RateWindow(double start, int64_t done = 0)
+      : samples_({{start, done}}) {}
 
   void Add(double now, int64_t done);
   // Per second, given the count at this time.

@@ -10,12 +10,21 @@
 #include "base/styled_text.h"
 
 namespace requant {
+namespace {
+
+// To the beginning of the line that is so many rows above the cursor's.
+std::string Up(int rows) {
+  return rows == 0 ? "\r" : absl::StrCat("\r\x1b[", rows, "A");
+}
+
+}  // namespace
 
 void TerminalBlock::Show(const std::vector<StyledLine>& above,
                          const std::vector<StyledLine>& block) {
   const int columns = std::max(1, environment_.columns());
   const int rows_up = RowsShown(columns);
-  const bool wrapped = rows_up != static_cast<int>(widths_.size());
+  const bool resized = columns != columns_;
+  columns_ = columns;
   widths_.clear();
   std::string text;
   for (const StyledLine& line : block) {
@@ -24,16 +33,22 @@ void TerminalBlock::Show(const std::vector<StyledLine>& above,
     absl::StrAppend(&text, rendered.text, "\x1b[K\n");
     widths_.push_back(rendered.width);
   }
-  if (text == shown_ && above.empty() && !wrapped) return;
-  std::string frame = "\r";
-  if (rows_up > 0) absl::StrAppend(&frame, "\x1b[", rows_up, "A");
-  if (!above.empty()) absl::StrAppend(&frame, "\x1b[J");
+  if (text == shown_ && above.empty() && !resized) return;
+  std::string frame = Up(rows_up);
+  // Rows that a resized terminal has wrapped stay one line to it, and would be
+  // joined when it grows again, unless they are erased. That is done row by row
+  // because some terminals keep a copy of what is erased at once.
+  const bool shrinks = static_cast<int>(block.size()) < rows_up;
+  if (resized || shrinks || !above.empty()) {
+    for (int i = 0; i < rows_up; ++i) absl::StrAppend(&frame, "\x1b[K\n");
+    absl::StrAppend(&frame, Up(rows_up));
+  }
   for (const StyledLine& line : above) {
     absl::StrAppend(&frame,
                     Render(line, std::numeric_limits<int>::max(), color_).text,
                     "\n");
   }
-  environment_.write(absl::StrCat(frame, text, "\x1b[J"));
+  environment_.write(absl::StrCat(frame, text, "\x1b[K"));
   shown_ = std::move(text);
 }
 
@@ -42,7 +57,8 @@ int TerminalBlock::RowsShown(int columns) const {
   for (int width : widths_) {
     rows += std::max(1, (width + columns - 1) / columns);
   }
-  return rows;
+  // What is above the screen cannot be reached.
+  return std::min(rows, std::max(0, environment_.rows() - 1));
 }
 
 }  // namespace requant

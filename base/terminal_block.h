@@ -29,14 +29,16 @@ class TerminalBlock {
             const std::vector<StyledLine>& block);
 
  private:
-  // How many rows the block takes on a terminal of this width: one that was
-  // narrowed has wrapped what was too long.
+  // How many rows of the screen the block takes on a terminal of this width:
+  // one that was narrowed has wrapped what was too long.
   int RowsShown(int columns) const;
 
   const ProgressEnvironment environment_;
   const bool color_;
   // The block's lines, and their widths.
   std::string shown_;
+  // The terminal's width at the last frame.
+  int columns_ = 0;
   std::vector<int> widths_;
 };
 

@@ -153,8 +153,11 @@ DisplayRow RowOf(const StageRecord& stage, bool utf8) {
       row.message = "interrupted";
       break;
     case StageState::kFailed:
+      row.message = DecisiveTask(stage).message();
+      break;
     case StageState::kWaiting:
       row.message = DecisiveTask(stage).message();
+      if (row.message.empty() && row.seconds > 0) row.message = "made";
       break;
     default:
       break;

@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -41,9 +40,8 @@ void LiveDisplay::TaskStarted(const RunRecord& record, const TaskPlace& place) {
   Refresh(record);
   const int row = RowIndex(place);
   if (row < 0) return;
-  const double now = environment_.now();
-  running_.insert_or_assign(row,
-                            Running{now, place.verifies, {}, RateWindow(now)});
+  running_.insert_or_assign(row, Running{TaskClock(environment_.now()),
+                                         place.verifies || place.stage < 0});
   scrolled_up_.erase(row);
   Tick();
 }
@@ -52,13 +50,12 @@ void LiveDisplay::TaskProgressed(const RunRecord&, const TaskPlace& place,
                                  const TaskProgress& progress) {
   const auto found = running_.find(RowIndex(place));
   if (found == running_.end()) return;
-  Running& running = found->second;
-  running.rate.Add(environment_.now(), progress.done);
-  running.progress = progress;
-  for (std::string* text : {&running.progress.what, &running.progress.unit,
-                            &running.progress.note}) {
+  TaskProgress printable = progress;
+  for (std::string* text :
+       {&printable.what, &printable.unit, &printable.note}) {
     *text = PrintableLine(*text, options_.utf8);
   }
+  found->second.clock.Take(environment_.now(), printable);
   Tick();
 }
 
@@ -72,11 +69,14 @@ void LiveDisplay::Said(std::string_view text) {
   std::vector<StyledLine> lines;
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     const std::string printable = PrintableLine(line, options_.utf8);
-    const size_t colon = absl::StartsWithIgnoreCase(printable, "warning:")
-                             ? printable.find(':') + 1
-                             : 0;
-    lines.push_back({{printable.substr(0, colon), Style::kDoubtful},
-                     {printable.substr(colon)}});
+    constexpr std::string_view kWarning = "warning:";
+    const size_t found = printable.find(kWarning);
+    const size_t begin = found == std::string::npos ? printable.size() : found;
+    lines.push_back(
+        {{printable.substr(0, begin)},
+         {printable.substr(begin, kWarning.size()), Style::kDoubtful},
+         {printable.substr(
+             std::min(printable.size(), begin + kWarning.size()))}});
   }
   Draw(std::move(lines));
 }
@@ -139,11 +139,11 @@ std::vector<int> LiveDisplay::RowsLeft() const {
 StyledLine LiveDisplay::RowLine(const DisplayLayout& layout, int row) const {
   const auto found = running_.find(row);
   if (found == running_.end()) return layout.Line(rows_[row], nullptr);
-  const Running& running = found->second;
+  const TaskClock& clock = found->second.clock;
   const double now = environment_.now();
-  const RunningTask task = {rows_[row].seconds + now - running.start,
-                            running.verifies, running.progress,
-                            running.rate.Rate(now, running.progress.done)};
+  const RunningTask task = {rows_[row].seconds + clock.Seconds(now),
+                            found->second.verifies, clock.progress(),
+                            clock.Rate(now)};
   return layout.Line(rows_[row], &task);
 }
 

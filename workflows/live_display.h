@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "base/rate_window.h"
 #include "base/styled_text.h"
 #include "base/terminal_block.h"
 #include "workflows/display_line.h"
@@ -18,6 +17,7 @@
 #include "workflows/run_figures.h"
 #include "workflows/run_observer.h"
 #include "workflows/run_record.pb.h"
+#include "workflows/task_clock.h"
 
 namespace requant {
 
@@ -37,10 +37,9 @@ class LiveDisplay : public RunDisplay {
 
  private:
   struct Running {
-    double start = 0;
+    TaskClock clock;
+    // A stage's graph, or a baseline.
     bool verifies = false;
-    TaskProgress progress;
-    RateWindow rate;
   };
 
   // Takes the rows from the record.

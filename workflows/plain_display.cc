@@ -127,7 +127,7 @@ void PlainDisplay::RunStarted(const RunRecord& record) {
 void PlainDisplay::TaskStarted(const RunRecord& record,
                                const TaskPlace& place) {
   const double now = environment_.now();
-  running_.push_back({NameOf(record, place), now, now, {}, RateWindow(now)});
+  running_.push_back({NameOf(record, place), TaskClock(now), now});
 }
 
 void PlainDisplay::TaskProgressed(const RunRecord& record,
@@ -136,8 +136,7 @@ void PlainDisplay::TaskProgressed(const RunRecord& record,
   const std::string name = NameOf(record, place);
   for (Running& running : running_) {
     if (running.name != name) continue;
-    running.progress = progress;
-    running.rate.Add(environment_.now(), progress.done);
+    running.clock.Take(environment_.now(), progress);
   }
   Tick();
 }
@@ -179,12 +178,12 @@ void PlainDisplay::Tick() {
   for (Running& running : running_) {
     if (now - running.last_line < kSecondsBetweenLines) continue;
     running.last_line = now;
-    const double rate = running.rate.Rate(now, running.progress.done);
+    const TaskClock& clock = running.clock;
     Write(absl::StrCat(
         running.name, "  ",
-        running.progress.what.empty()
-            ? absl::StrCat("running for ", HumanDuration(now - running.start))
-            : ProgressText(running.progress, rate)));
+        clock.progress().what.empty()
+            ? absl::StrCat("running for ", HumanDuration(clock.Seconds(now)))
+            : ProgressText(clock.progress(), clock.Rate(now))));
   }
 }
 

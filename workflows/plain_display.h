@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/progress.h"
-#include "base/rate_window.h"
 #include "workflows/run_display.h"
 #include "workflows/run_observer.h"
 #include "workflows/run_record.pb.h"
+#include "workflows/task_clock.h"
 
 namespace requant {
 
@@ -34,10 +34,8 @@ class PlainDisplay : public RunDisplay {
   struct Running {
     // As in the plan: "optimize/verify".
     std::string name;
-    double start = 0;
+    TaskClock clock;
     double last_line = 0;
-    TaskProgress progress;
-    RateWindow rate;
   };
 
   void Write(std::string_view text);

@@ -302,6 +302,10 @@ int Planner::FindStage(const std::string& name, int line,
                        const std::string& reader) {
   const auto found = stages_.find(name);
   if (found != stages_.end()) return found->second;
+  if (problems_.full()) {
+    problems_.Add(line, "no such stage");
+    return -1;
+  }
   std::vector<std::string> names;
   for (const Stage& stage : workflow_.stage()) names.push_back(stage.name());
   problems_.Add(line, absl::StrCat(reader, " ", Quoted(name), ": no such stage",

@@ -167,14 +167,10 @@ int TellOutlook(const Plan& plan, const RunOptions& options,
   const auto outlooks = LookAhead(plan, *machine, options, store.get());
   if (!outlooks.ok()) return ReportFailure(kProgram, outlooks.status());
   std::vector<TaskState> states;
-  int runs = 0;
   for (const TaskOutlook& outlook : *outlooks) {
     states.push_back({outlook.cached, outlook.reason});
-    if (outlook.chosen && !outlook.cached) ++runs;
   }
   std::fputs(PlanAsText(plan, states).c_str(), stdout);
-  std::printf("%d of %d tasks would run\n", runs,
-              static_cast<int>(plan.tasks.size()));
   return kExitOk;
 }
 

@@ -184,7 +184,9 @@ void SayFailedTask(const std::string& name, const TaskRecord& task,
 void SayPassed(const RunRecord& record, Text* text) {
   int gates = 0, verified = 0;
   for (const StageRecord& stage : record.stage()) {
-    gates += stage.verification().gate_size();
+    for (const GateRecord& gate : stage.verification().gate()) {
+      if (gate.verdict() == VerificationRecord::PASS) ++gates;
+    }
     if (stage.verification().verdict() != VerificationRecord::NONE) ++verified;
   }
   const size_t cached = StagesIn(record, StageState::kCached).size();

@@ -115,6 +115,7 @@ TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
   Start(2, false);
   End(2, false, TaskRecord::DONE, 2);
   Start(2, true);
+  Progress(2, true, 0, 200000, "");
   terminal_->now += 2;
   Progress(2, true, 50000, 200000, "accuracy 78.40 %");
   EXPECT_EQ(terminal_->Text(),
@@ -188,6 +189,7 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
   AddStage("quantize", true);
   for (int columns = 1; columns < 130; ++columns) {
     Show(columns, 200);
+    terminal_->Write("$\n");
     display_->RunStarted(record_);
     Start(1, true);
     terminal_->now += 1;
@@ -198,6 +200,7 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
     terminal_->Resize(100, 200);
     display_->RunEnded(record_);
     EXPECT_EQ(terminal_->Text(),
+              "$\n"
               "  stage                    time   accuracy  difference  "
               "agreement   change  verdict\n"
               "· fuse_feature_columns           not run\n"
@@ -298,6 +301,7 @@ TEST_F(RunDisplayTest, UsesAsciiWhereTheLocaleKnowsNoMore) {
   Start(0, false);
   End(0, false, TaskRecord::DONE, 1);
   Start(1, true);
+  Progress(1, true, 0, 100000, "");
   terminal_->now += 1;
   Progress(1, true, 50000, 100000, "");
   EXPECT_EQ(terminal_->Text(),

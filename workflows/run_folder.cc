@@ -22,6 +22,7 @@
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "workflows/run_files.h"
+#include "workflows/run_places.h"
 
 namespace requant {
 namespace {
@@ -93,15 +94,6 @@ absl::Status AddOutputs(const Plan& plan, const RunResult& result,
   return absl::OkStatus();
 }
 
-void AppendCommands(std::string_view name, const TaskRecord& work,
-                    std::string* script) {
-  if (work.command_size() == 0) return;
-  absl::StrAppend(script, "\n# ", name, "\n");
-  for (const std::string& command : work.command()) {
-    absl::StrAppend(script, command, "\n");
-  }
-}
-
 }  // namespace
 
 std::string NewRunFolder(const std::string& parent, absl::Time now) {
@@ -130,20 +122,20 @@ absl::Status PrepareRunFolder(const std::string& folder) {
   return CheckWritable(absl::StrCat(folder, kPartial, "probe"));
 }
 
-std::string CommandScript(const RunRecord& record, const std::string& program) {
+std::string CommandScript(const Plan& plan, const RunRecord& record,
+                          const std::string& program) {
   std::string script = absl::StrCat(
       "#!/bin/sh\n# What a run of the workflow ", record.workflow(),
       " did. In this folder it makes the same files again.\nset -e\n"
       "cd \"$(dirname \"$0\")\"\nrequant() { ",
       ShellQuoted(program), " \"$@\"; }\n");
-  for (const BaselineRecord& baseline : record.baseline()) {
-    AppendCommands(baseline.name(), baseline.work(), &script);
-  }
-  for (const StageRecord& stage : record.stage()) {
-    AppendCommands(stage.name(), stage.work(), &script);
-    AppendCommands(absl::StrCat(stage.name(), "/verify"),
-                   stage.verification().work(), &script);
-    AppendCommands(stage.name(), stage.benchmark().work(), &script);
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskRecord& work = WorkOf(plan, static_cast<int>(i), record);
+    if (work.command_size() == 0) continue;
+    absl::StrAppend(&script, "\n# ", plan.tasks[i].name, "\n");
+    for (const std::string& command : work.command()) {
+      absl::StrAppend(&script, command, "\n");
+    }
   }
   return script;
 }
@@ -160,7 +152,7 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
   REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, partial));
   const std::string script = absl::StrCat(partial, "/", kScript);
   REQUANT_RETURN_IF_ERROR(
-      WriteFileAtomically(script, CommandScript(result.record, program)));
+      WriteFileAtomically(script, CommandScript(plan, result.record, program)));
   chmod(script.c_str(), 0755);
   REQUANT_RETURN_IF_ERROR(WriteRunFiles(result.record, partial));
   if (fs::exists(folder, error)) {

@@ -34,8 +34,9 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
 // Makes `link` point to `folder`, which is beside it.
 absl::Status LinkLatest(const std::string& link, const std::string& folder);
 
-// The commands of a run as a shell script.
-std::string CommandScript(const RunRecord& record, const std::string& program);
+// The commands of a run, in the plan's order, as a shell script.
+std::string CommandScript(const Plan& plan, const RunRecord& record,
+                          const std::string& program);
 
 }  // namespace requant
 

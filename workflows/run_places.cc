@@ -125,15 +125,17 @@ TaskPlace PlaceOf(const Plan& plan, int task) {
   return place;
 }
 
-TaskRecord* WorkOf(const Plan& plan, int task, RunRecord* record) {
+const TaskRecord& WorkOf(const Plan& plan, int task, const RunRecord& record) {
   const TaskPlace place = PlaceOf(plan, task);
-  if (place.stage < 0) {
-    return record->mutable_baseline(place.baseline)->mutable_work();
-  }
-  StageRecord& stage = *record->mutable_stage(place.stage);
-  if (place.verifies) return stage.mutable_verification()->mutable_work();
-  if (stage.has_benchmark()) return stage.mutable_benchmark()->mutable_work();
-  return stage.mutable_work();
+  if (place.stage < 0) return record.baseline(place.baseline).work();
+  const StageRecord& stage = record.stage(place.stage);
+  if (place.verifies) return stage.verification().work();
+  return stage.has_benchmark() ? stage.benchmark().work() : stage.work();
+}
+
+TaskRecord* WorkOf(const Plan& plan, int task, RunRecord* record) {
+  return const_cast<TaskRecord*>(
+      &WorkOf(plan, task, static_cast<const RunRecord&>(*record)));
 }
 
 }  // namespace requant

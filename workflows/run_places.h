@@ -17,6 +17,7 @@ TaskPlace PlaceOf(const Plan& plan, int task);
 
 // The task's own record, in a record of the same plan.
 TaskRecord* WorkOf(const Plan& plan, int task, RunRecord* record);
+const TaskRecord& WorkOf(const Plan& plan, int task, const RunRecord& record);
 
 // The message of the stage that is set for what it is; "transform".
 std::string KindOf(const Stage& stage);

@@ -133,7 +133,11 @@ class Runner {
   enum class State { kWaiting, kRunning, kSucceeded, kFailed };
   struct TaskState {
     State state = State::kWaiting;
+    // For the tasks that read it.
     FinishedTask finished;
+    // What it is judged by: of a verification it may be on more records than
+    // those who read its predictions take.
+    std::string judged_key;
     std::thread thread;
     double start = 0;
   };
@@ -166,34 +170,47 @@ class Runner {
   // --- A single task.
 
   bool AllBeforeSucceeded(int i) const;
-  absl::StatusOr<PreparedTask> Prepare(int i,
-                                       std::optional<int64_t> records) const;
-  // The result of a task of which everything it waits for is done.
-  absl::StatusOr<FinishedTask> Obtain(int i);
+  // A variant of a task on another number of records, and of those whose
+  // predictions it reads.
+  struct Variant {
+    std::optional<int64_t> records;
+    std::map<int, FinishedTask> baselines;
+  };
+  absl::StatusOr<PreparedTask> Prepare(int i, const Variant& variant) const;
+  // The result of a task of which everything it waits for is done; `judged` is
+  // that on the most records.
+  absl::StatusOr<FinishedTask> Obtain(int i, FinishedTask* judged);
+  // From the cache unless `forced`, or made. It is told as the work of task
+  // `teller`.
   absl::StatusOr<FinishedTask> ObtainPrepared(int i,
                                               const PreparedTask& prepared,
-                                              bool forced, bool* cached);
-  absl::StatusOr<FinishedTask> Make(int i, const PreparedTask& prepared);
-  absl::StatusOr<FinishedTask> ObtainPredictions(int i, int64_t records);
+                                              bool forced, bool* cached,
+                                              int teller);
+  absl::StatusOr<FinishedTask> Make(int i, const PreparedTask& prepared,
+                                    int teller);
+  absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records);
   std::optional<FinishedTask> FindIntact(const std::string& key) const;
 
   std::vector<GateRecord> Judge(int i, const CachedTask& result) const;
-  // How many records a verification that is not certain is to be repeated on.
-  std::optional<int64_t> RecordsToRepeatOn(int i,
-                                           const CachedTask& result) const;
+  // How many records a verification that took `limit` at most, and is not
+  // certain, is to be repeated on.
+  std::optional<int64_t> RecordsToRepeatOn(int i, const CachedTask& result,
+                                           int64_t limit) const;
+  // How many the workflow lets it take; 0: all.
+  int64_t RecordLimit(int i) const;
 
   // --- The record, with the mutex held or before there are threads.
 
   void Describe(int i, const PreparedTask& prepared,
                 const FinishedTask& finished, bool cached);
   void RecordResult(int i, const CachedTask& result);
-  void Succeed(int i, FinishedTask finished);
+  // `judged` is of the same task, on as many records or more.
+  void Succeed(int i, FinishedTask finished, const FinishedTask& judged);
   void Fail(int i, const absl::Status& status);
 
   // --- All tasks.
 
   void DoTheRest();
-  bool StartWhatFits();
   bool MayStart(int i) const;
   void Start(int i);
   void WorkInThread(int i);
@@ -250,19 +267,18 @@ absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
     if (!choice_.chosen[i] || choice_.forced[i] || !AllBeforeSucceeded(i)) {
       continue;
     }
-    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared,
-                             Prepare(i, std::nullopt));
+    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared, Prepare(i, {}));
     if (changed.count(prepared.key) > 0) continue;
     std::optional<CachedTask> cached = store_->Find(prepared.key);
     if (!cached.has_value()) continue;
     // Such a verification takes further steps, which may be cached too.
-    if (RecordsToRepeatOn(i, *cached).has_value()) continue;
+    if (RecordsToRepeatOn(i, *cached, RecordLimit(i)).has_value()) continue;
     for (const FileRecord& output : cached->work().output()) {
       outputs.push_back({i, prepared.key, output});
     }
     FinishedTask finished = {prepared.key, std::move(*cached)};
     Describe(i, prepared, finished, /*cached=*/true);
-    Succeed(i, std::move(finished));
+    Succeed(i, finished, finished);
   }
   return outputs;
 }
@@ -282,7 +298,7 @@ std::string Runner::ReasonToRun(int i) {
   }
   const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
   if (!last.has_value()) return "it never ran here";
-  const absl::StatusOr<PreparedTask> prepared = Prepare(i, std::nullopt);
+  const absl::StatusOr<PreparedTask> prepared = Prepare(i, {});
   if (!prepared.ok()) return std::string(prepared.status().message());
   return WhatChanged(*last, prepared->parts);
 }
@@ -321,12 +337,14 @@ bool Runner::AllBeforeSucceeded(int i) const {
   return true;
 }
 
-absl::StatusOr<PreparedTask> Runner::Prepare(
-    int i, std::optional<int64_t> records) const {
+absl::StatusOr<PreparedTask> Runner::Prepare(int i,
+                                             const Variant& variant) const {
   PreparedTask prepared;
   prepared.settings = SettingsOn(machine_);
-  prepared.settings.records = records;
+  prepared.settings.records = variant.records;
   const auto finished = [&](int task) -> const FinishedTask* {
+    const auto baseline = variant.baselines.find(task);
+    if (baseline != variant.baselines.end()) return &baseline->second;
     return HasResult(task) ? &tasks_[task].finished : nullptr;
   };
   REQUANT_ASSIGN_OR_RETURN(
@@ -350,7 +368,8 @@ std::optional<FinishedTask> Runner::FindIntact(const std::string& key) const {
   return FinishedTask{key, std::move(*cached)};
 }
 
-absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared) {
+absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
+                                          int teller) {
   const Task& task = TaskAt(i);
   REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
   TaskWork work;
@@ -375,7 +394,7 @@ absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared) {
                                    report.total, report.note};
     const std::lock_guard<std::mutex> lock(mutex_);
     for (RunObserver* observer : observers_) {
-      observer->TaskProgressed(record_, PlaceOf(plan_, i), progress);
+      observer->TaskProgressed(record_, PlaceOf(plan_, teller), progress);
     }
   };
   watch.on_warning = [&](const std::string& warning) {
@@ -398,7 +417,8 @@ absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared) {
 }
 
 absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
-    int i, const PreparedTask& prepared, bool forced, bool* cached) {
+    int i, const PreparedTask& prepared, bool forced, bool* cached,
+    int teller) {
   if (!forced) {
     std::optional<FinishedTask> intact = FindIntact(prepared.key);
     if (intact.has_value()) {
@@ -409,28 +429,59 @@ absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
   *cached = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (Work(i)->state() != TaskRecord::RUNNING) {
-      Work(i)->set_state(TaskRecord::RUNNING);
-      Work(i)->set_start(Now());
+    if (Work(teller)->state() != TaskRecord::RUNNING) {
+      Work(teller)->set_state(TaskRecord::RUNNING);
+      Work(teller)->set_start(Now());
       for (RunObserver* observer : observers_) {
-        observer->TaskStarted(record_, PlaceOf(plan_, i));
+        observer->TaskStarted(record_, PlaceOf(plan_, teller));
       }
     }
   }
   if (SignalForwarding::Received() != 0) {
     return absl::CancelledError("interrupted");
   }
-  return Make(i, prepared);
+  return Make(i, prepared, teller);
 }
 
-absl::StatusOr<FinishedTask> Runner::Obtain(int i) {
-  REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i, std::nullopt));
+absl::StatusOr<PreparedTask> Runner::PrepareOnMore(int i, int64_t records) {
+  Variant variant;
+  variant.records = records;
+  for (const TaskInput& input : TaskAt(i).inputs) {
+    if (input.role != "baseline_predictions" || input.task < 0) continue;
+    REQUANT_ASSIGN_OR_RETURN(const PreparedTask baseline,
+                             PrepareOnMore(input.task, records));
+    bool cached = false;
+    REQUANT_ASSIGN_OR_RETURN(
+        variant.baselines[input.task],
+        ObtainPrepared(input.task, baseline, /*forced=*/false, &cached, i));
+  }
+  return Prepare(i, variant);
+}
+
+absl::StatusOr<FinishedTask> Runner::Obtain(int i, FinishedTask* judged) {
+  REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i, {}));
   bool cached = false;
   REQUANT_ASSIGN_OR_RETURN(
       FinishedTask finished,
-      ObtainPrepared(i, prepared, choice_.forced[i], &cached));
+      ObtainPrepared(i, prepared, choice_.forced[i], &cached, i));
+  *judged = finished;
+  int64_t limit = RecordLimit(i);
+  while (const auto more = RecordsToRepeatOn(i, judged->result, limit)) {
+    limit = *more;
+    REQUANT_ASSIGN_OR_RETURN(prepared, PrepareOnMore(i, limit));
+    bool more_cached = false;
+    REQUANT_ASSIGN_OR_RETURN(
+        *judged,
+        ObtainPrepared(i, prepared, choice_.forced[i], &more_cached, i));
+    cached = cached && more_cached;
+  }
   const std::lock_guard<std::mutex> lock(mutex_);
-  Describe(i, prepared, finished, cached);
+  Describe(i, prepared, *judged, cached);
+  if (judged->key != finished.key) {
+    Work(i)->add_note(absl::StrCat(
+        "not certain on ", RecordLimit(i), " records, so ",
+        judged->result.evaluation().timing().records(), " were taken"));
+  }
   return finished;
 }
 
@@ -445,9 +496,39 @@ std::vector<GateRecord> Runner::Judge(int i, const CachedTask& result) const {
   return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect);
 }
 
-std::optional<int64_t> Runner::RecordsToRepeatOn(
-    int i, const CachedTask& result) const {
-  return std::nullopt;
+int64_t Runner::RecordLimit(int i) const {
+  const Task& task = TaskAt(i);
+  if (task.kind != Task::Kind::kVerify) return 0;
+  const Workflow& workflow = plan_.file.workflow;
+  const std::string& records =
+      task.evaluation >= 0
+          ? workflow.evaluation(task.evaluation).on().records()
+          : workflow.stage(task.stage).compare().on().records();
+  int64_t limit = 0;
+  return absl::SimpleAtoi(records, &limit) ? limit : 0;
+}
+
+std::optional<int64_t> Runner::RecordsToRepeatOn(int i,
+                                                 const CachedTask& result,
+                                                 int64_t limit) const {
+  // One that took fewer has reached the end of the data.
+  if (limit <= 0 || result.evaluation().timing().records() < limit ||
+      WorstVerdict(Judge(i, result)) != VerificationRecord::INCONCLUSIVE) {
+    return std::nullopt;
+  }
+  for (const TaskInput& input : TaskAt(i).inputs) {
+    if (input.role != "baseline_predictions") continue;
+    const Task& maker = TaskAt(input.task);
+    // The user limited the comparison.
+    if (maker.kind == Task::Kind::kBaseline &&
+        !plan_.file.workflow.evaluation(maker.evaluation)
+             .baseline()
+             .records()
+             .empty()) {
+      return std::nullopt;
+    }
+  }
+  return limit * kMoreRecords;
 }
 
 void Runner::Describe(int i, const PreparedTask& prepared,
@@ -500,9 +581,10 @@ void Runner::RecordResult(int i, const CachedTask& result) {
   verification.set_verdict(WorstVerdict(gates));
 }
 
-void Runner::Succeed(int i, FinishedTask finished) {
+void Runner::Succeed(int i, FinishedTask finished, const FinishedTask& judged) {
   tasks_[i].finished = std::move(finished);
-  RecordResult(i, tasks_[i].finished.result);
+  tasks_[i].judged_key = judged.key;
+  RecordResult(i, judged.result);
   tasks_[i].state = State::kSucceeded;
   if (TaskAt(i).kind != Task::Kind::kVerify) return;
   const VerificationRecord::Verdict verdict =
@@ -551,10 +633,11 @@ void Runner::Start(int i) {
 }
 
 void Runner::WorkInThread(int i) {
-  absl::StatusOr<FinishedTask> finished = Obtain(i);
+  FinishedTask judged;
+  absl::StatusOr<FinishedTask> finished = Obtain(i, &judged);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (finished.ok()) {
-    Succeed(i, std::move(*finished));
+    Succeed(i, std::move(*finished), judged);
   } else {
     Fail(i, finished.status());
   }
@@ -647,7 +730,7 @@ RunResult Runner::Conclude() {
     result.interrupted_by = SignalForwarding::Received();
   }
   for (int i = 0; i < Count(); ++i) {
-    result.keys.push_back(tasks_[i].finished.key);
+    result.keys.push_back(HasResult(i) ? tasks_[i].judged_key : "");
     if (!choice_.chosen[i]) continue;
     ++result.tasks;
     if (!HasResult(i)) continue;

@@ -1,14 +1,17 @@
 #include "workflows/runner.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/file.h"
@@ -84,16 +87,18 @@ class RunnerTest : public testing::Test {
         WriteFileAtomically(absl::StrCat(folder_, "/", name), content).ok());
   }
 
-  // Runs two stages; `second` is what the second does.
-  RunResult RunStages(const std::string& second = "strip_unused_nodes",
-                      RunOptions options = {}) {
-    Write("two.textproto",
-          absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}));
+  Plan PlanWorkflow(const std::string& text) {
+    Write("w.textproto", text);
     const auto file =
-        ReadWorkflowFile(absl::StrCat(folder_, "/two.textproto"), {});
+        ReadWorkflowFile(absl::StrCat(folder_, "/w.textproto"), {});
     EXPECT_TRUE(file.ok()) << file.status();
     const auto plan = MakePlan(*file);
     EXPECT_TRUE(plan.ok()) << plan.status();
+    return *plan;
+  }
+
+  RunResult RunWorkflow(const std::string& text, RunOptions options) {
+    const Plan plan = PlanWorkflow(text);
     const auto machine = ThisMachine();
     auto store =
         StageStore::OpenForRun(absl::StrCat(folder_, "/work"), "a test");
@@ -101,10 +106,20 @@ class RunnerTest : public testing::Test {
     options.run_folder = absl::StrCat(folder_, "/run");
     listener_ = Listener();
     const auto result =
-        RunPlan(*plan, *machine, options, StartRecord(*plan, *machine),
+        RunPlan(plan, *machine, options, StartRecord(plan, *machine),
                 store->get(), {&listener_});
     EXPECT_TRUE(result.ok()) << result.status();
     return *result;
+  }
+
+  // Two stages; `second` is what the second does.
+  Plan MakePlanOf(const std::string& second) {
+    return PlanWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}));
+  }
+  RunResult RunStages(const std::string& second = "strip_unused_nodes",
+                      const RunOptions& options = {}) {
+    return RunWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}),
+                       options);
   }
 
   std::string folder_;
@@ -140,6 +155,154 @@ TEST_F(RunnerTest, DoesNothingTheSecondTime) {
   EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
   EXPECT_EQ(result.cached, 2);
   EXPECT_EQ(listener_.calls, (std::vector<std::string>{"run", "done"}));
+}
+
+TEST_F(RunnerTest, DoesOnlyWhatChanged) {
+  RunStages();
+  const RunResult result = RunStages("sort_by_execution_order");
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::CACHED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
+}
+
+TEST_F(RunnerTest, TellsAProgramsLastWordsAndStops) {
+  const RunResult result =
+      RunStages("freeze_max(min_max_log_file=missing.log)");
+  EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
+  EXPECT_EQ(ExitCodeOf(result, false), 1);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  const TaskRecord& second = result.record.stage(1).work();
+  EXPECT_EQ(second.state(), TaskRecord::FAILED);
+  EXPECT_TRUE(absl::StrContains(second.message(), "missing.log"))
+      << second.message();
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
+}
+
+TEST_F(RunnerTest, MakesAChangedOutputAgainWithAWarning) {
+  const RunResult before = RunStages();
+  // Of the same size.
+  const std::string path =
+      absl::StrCat(folder_, "/work/cache/", before.keys[0], "/first.pb");
+  std::string content = *ReadFile(path);
+  content.back() ^= 1;
+  std::ofstream(path) << content;
+  const RunResult result = RunStages();
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  // What was made again is as before, so nothing behind it runs.
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+  ASSERT_EQ(listener_.said.size(), 1);
+  EXPECT_TRUE(absl::StrContains(listener_.said[0], "was changed since"));
+  EXPECT_NE(*ReadFile(path), content);
+}
+
+TEST_F(RunnerTest, DoesAForcedStageAgain) {
+  RunStages();
+  RunOptions options;
+  options.choice.force = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+}
+
+TEST_F(RunnerTest, LeavesOutWhatIsNotAskedFor) {
+  RunOptions options;
+  options.choice.only = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(result.record.stage(1).work().message(), "not asked for");
+}
+
+TEST_F(RunnerTest, LetsAProgramTamperWithOutputs) {
+  RunStages();
+  Write("cut.sh", "for f; do : > \"$f\"; done");
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/cut.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  const TaskRecord& first = result.record.stage(0).work();
+  EXPECT_EQ(first.state(), TaskRecord::DONE);
+  EXPECT_EQ(first.output(0).bytes(), 0);
+  ASSERT_EQ(first.warning_size(), 1);
+  EXPECT_TRUE(absl::StrContains(first.warning(0), "tampered"));
+  // Without it all is as before.
+  EXPECT_EQ(RunStages().cached, 2);
+}
+
+TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
+  const auto reasons = [this](const std::string& second) {
+    const Plan plan = MakePlanOf(second);
+    const auto machine = ThisMachine();
+    const auto store = StageStore::OpenToLook(absl::StrCat(folder_, "/work"));
+    const auto outlooks = LookAhead(plan, *machine, {}, store.get());
+    EXPECT_TRUE(outlooks.ok()) << outlooks.status();
+    std::vector<std::string> texts;
+    for (const TaskOutlook& outlook : *outlooks) {
+      texts.push_back(outlook.cached ? "cached" : outlook.reason);
+    }
+    return texts;
+  };
+  using Reasons = std::vector<std::string>;
+  EXPECT_EQ(reasons("strip_unused_nodes"),
+            (Reasons{"it never ran here", "its input \"graph\" is made anew"}));
+  RunStages();
+  EXPECT_EQ(reasons("strip_unused_nodes"), (Reasons{"cached", "cached"}));
+  EXPECT_EQ(reasons("sort_by_execution_order"),
+            (Reasons{"cached",
+                     "the parameter --transforms of transform changed from "
+                     "strip_unused_nodes to sort_by_execution_order"}));
+  Write("graph.pbtxt", absl::StrCat(kGraph, " "));
+  EXPECT_EQ(reasons("strip_unused_nodes")[0], "its input \"graph\" changed");
+}
+
+TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
+  constexpr char kThree[] = R"pb(
+    stage {
+      name: "broken"
+      transform {
+        graph { file: "graph.pbtxt" }
+        transforms: "freeze_max(min_max_log_file=missing.log)"
+      }
+    }
+    stage {
+      name: "behind"
+      transform {
+        graph { stage: "broken" }
+        transforms: "sort_by_execution_order"
+      }
+    }
+    stage {
+      name: "beside"
+      transform {
+        graph { file: "graph.pbtxt" }
+        transforms: "sort_by_execution_order"
+      }
+    })pb";
+  RunOptions options;
+  options.jobs = 1;
+  const RunResult stopped = RunWorkflow(kThree, options);
+  EXPECT_EQ(StateOf(stopped, 2), TaskRecord::NOT_RUN);
+  EXPECT_EQ(stopped.record.stage(1).work().message(),
+            "\"broken\" did not succeed");
+  EXPECT_EQ(stopped.record.stage(2).work().message(), "the run stopped before");
+  options.keep_going = true;
+  const RunResult result = RunWorkflow(kThree, options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(StateOf(result, 2), TaskRecord::DONE);
+}
+
+TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
+  Write("stop.sh", "kill -TERM $PPID; exec sleep 1000");
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/stop.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::INTERRUPTED);
+  EXPECT_EQ(ExitCodeOf(result, false), 128 + SIGTERM);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::INTERRUPTED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(result.done, 0);
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
 }
 
 }  // namespace

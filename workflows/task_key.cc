@@ -44,7 +44,10 @@ std::string ShownFrom(const std::string& run_folder, const std::string& path) {
   const fs::path folder = fs::absolute(run_folder, error);
   const fs::path relative =
       absolute.lexically_normal().lexically_relative(folder.lexically_normal());
-  return relative.empty() ? absolute.string() : relative.string();
+  // The way up and down again may be longer than that from the root.
+  return relative.empty() || relative.string().size() > absolute.string().size()
+             ? absolute.string()
+             : relative.string();
 }
 
 // Splits what may be several paths.

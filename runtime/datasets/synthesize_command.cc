@@ -103,6 +103,8 @@ absl::Status WriteRows(const Task& task, int fd, Totals* totals) {
     REQUANT_RETURN_IF_ERROR(writer.Write(record));
     if (row % kRowsBetweenUpdates == 0) progress.Update(row + 1);
   }
+  progress.Update(FLAGS_rows);
+  progress.Finish();
   return writer.Flush();
 }
 

@@ -1,0 +1,237 @@
+#include "workflows/stage_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/content_hash.h"
+#include "base/file.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+
+class StageStoreTest : public testing::Test {
+ protected:
+  StageStoreTest()
+      : folder_(absl::StrCat(
+            testing::TempDir(), "/store_",
+            testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    fs::remove_all(folder_);
+  }
+
+  std::unique_ptr<StageStore> Open() {
+    auto store = StageStore::OpenForRun(folder_, "requant run test");
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+
+  // In place, as editors and shells do.
+  static void Overwrite(const std::string& path, const std::string& content) {
+    std::ofstream(path) << content;
+  }
+
+  // Publishes one file, "out".
+  static CachedTask Publish(StageStore* store, const std::string& key,
+                            const std::string& content) {
+    const auto folder = store->NewFolder();
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    Overwrite(absl::StrCat(*folder, "/out"), content);
+    CachedTask task;
+    task.set_task("a/verify");
+    FileRecord& output = *task.mutable_work()->add_output();
+    output.set_path("out");
+    output.set_bytes(static_cast<int64_t>(content.size()));
+    output.set_sha256(*FileSha256(absl::StrCat(*folder, "/out")));
+    const absl::Status published = store->Publish(*folder, key, task);
+    EXPECT_TRUE(published.ok()) << published;
+    return task;
+  }
+
+  const std::string folder_;
+};
+
+TEST_F(StageStoreTest, FindsWhatWasPublished) {
+  Publish(Open().get(), "k", "content");
+  const auto store = Open();
+  const auto found = store->Find("k");
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->task(), "a/verify");
+  EXPECT_EQ(*ReadFile(store->PathOf("k", "out")), "content");
+  EXPECT_TRUE(store->Check("k", found->work().output(0)));
+  EXPECT_FALSE(store->Find("other").has_value());
+}
+
+TEST_F(StageStoreTest, KeepsTheNewerOfTwoResults) {
+  const auto store = Open();
+  Publish(store.get(), "k", "first");
+  Publish(store.get(), "k", "second");
+  EXPECT_EQ(*ReadFile(store->PathOf("k", "out")), "second");
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/tmp")));
+}
+
+TEST_F(StageStoreTest, NoticesAFileThatChangedItsContent) {
+  const auto store = Open();
+  const CachedTask task = Publish(store.get(), "k", "content");
+  Overwrite(store->PathOf("k", "out"), "CONTENT");
+  ASSERT_TRUE(store->Find("k").has_value());
+  EXPECT_FALSE(store->Check("k", task.work().output(0)));
+}
+
+TEST_F(StageStoreTest, DoesNotFindAResultWithAFileCutOrGone) {
+  const auto store = Open();
+  Publish(store.get(), "k", "content");
+  Overwrite(store->PathOf("k", "out"), "cont");
+  EXPECT_FALSE(store->Find("k").has_value());
+  fs::remove(store->PathOf("k", "out"));
+  EXPECT_FALSE(store->Find("k").has_value());
+}
+
+TEST_F(StageStoreTest, DoesNotFindAResultThatIsBroken) {
+  const auto store = Open();
+  Publish(store.get(), "k", "content");
+  Overwrite(store->PathOf("k", "result.pb"), "\xff\xff");
+  EXPECT_FALSE(store->Find("k").has_value());
+}
+
+TEST_F(StageStoreTest, KnowsWhatATaskMadeLast) {
+  const auto store = Open();
+  Publish(store.get(), "k", "content");
+  ASSERT_TRUE(store->LastOf("a/verify").has_value());
+  EXPECT_FALSE(store->LastOf("a").has_value());
+}
+
+TEST_F(StageStoreTest, RemovesWhatKilledRunsLeft) {
+  {
+    const auto store = Open();
+    Overwrite(absl::StrCat(*store->NewFolder(), "/half"), "x");
+  }
+  Open();
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/tmp")));
+}
+
+TEST_F(StageStoreTest, IsForOneRunAtATime) {
+  const auto store = Open();
+  const auto second = StageStore::OpenForRun(folder_, "another");
+  ASSERT_FALSE(second.ok());
+  EXPECT_TRUE(absl::StrContains(
+      second.status().message(),
+      absl::StrCat("is in use by process ", getpid(), " on ")))
+      << second.status();
+  EXPECT_TRUE(absl::StrContains(second.status().message(),
+                                ", running \"requant run test\" since "))
+      << second.status();
+  EXPECT_TRUE(absl::StrContains(second.status().message(), "--work_dir"));
+}
+
+TEST_F(StageStoreTest, IsFreeAgainAfterwards) {
+  Open();
+  Open();
+}
+
+TEST_F(StageStoreTest, SaysThatItsFolderCannotBeMade) {
+  Overwrite(absl::StrCat(testing::TempDir(), "/file"), "");
+  const auto store = StageStore::OpenForRun(
+      absl::StrCat(testing::TempDir(), "/file/work"), "test");
+  ASSERT_FALSE(store.ok());
+  EXPECT_TRUE(absl::StrContains(store.status().message(), "/file/work"))
+      << store.status();
+}
+
+TEST_F(StageStoreTest, LooksWithoutWriting) {
+  const auto store = StageStore::OpenToLook(folder_);
+  EXPECT_FALSE(store->Find("k").has_value());
+  EXPECT_FALSE(fs::exists(folder_));
+}
+
+// Sets the time of the last change to an hour ago.
+void Age(const std::string& path) {
+  fs::last_write_time(path,
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+}
+
+// A content of the same size in the same place at the same time: only who reads
+// it notices.
+TEST_F(StageStoreTest, DoesNotReadAFileAgainThatDidNotChange) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/old");
+  Overwrite(path, "abc");
+  Age(path);
+  const auto time = fs::last_write_time(path);
+  const std::string before = Open()->Hash(path)->sha256;
+  Overwrite(path, "xyz");
+  fs::last_write_time(path, time);
+  EXPECT_EQ(Open()->Hash(path)->sha256, before);
+  Age(path);
+  EXPECT_NE(Open()->Hash(path)->sha256, before);
+}
+
+TEST_F(StageStoreTest, ReadsAFileAgainThatWasJustWritten) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/young");
+  Overwrite(path, "abc");
+  const auto time = fs::last_write_time(path);
+  const std::string before = Open()->Hash(path)->sha256;
+  Overwrite(path, "xyz");
+  fs::last_write_time(path, time);
+  EXPECT_NE(Open()->Hash(path)->sha256, before);
+}
+
+TEST_F(StageStoreTest, HashesAFolderByItsFiles) {
+  const std::string path = absl::StrCat(testing::TempDir(), "/hashed");
+  fs::create_directories(path);
+  Overwrite(absl::StrCat(path, "/a"), "abc");
+  const auto hashed = Open()->Hash(path);
+  ASSERT_TRUE(hashed.ok()) << hashed.status();
+  EXPECT_EQ(hashed->bytes, 3);
+  EXPECT_EQ(hashed->sha256, *PathSha256(path));
+}
+
+KeyPart Part(KeyPart::Kind kind, const std::string& name,
+             const std::string& value) {
+  KeyPart part;
+  part.set_kind(kind);
+  part.set_name(name);
+  part.set_value(value);
+  return part;
+}
+
+TEST(KeyOf, DependsOnEveryPartOfAPart) {
+  const auto key = [](KeyPart::Kind kind, const char* name, const char* value) {
+    return KeyOf({Part(kind, name, value)});
+  };
+  const std::string one = key(KeyPart::INPUT, "graph", "1");
+  EXPECT_EQ(one, key(KeyPart::INPUT, "graph", "1"));
+  EXPECT_NE(one, key(KeyPart::PROGRAM, "graph", "1"));
+  EXPECT_NE(one, key(KeyPart::INPUT, "data", "1"));
+  EXPECT_NE(one, key(KeyPart::INPUT, "graph", "2"));
+}
+
+TEST(WhatChanged, NamesTheFirstDifference) {
+  CachedTask before;
+  *before.add_part() = Part(KeyPart::PROGRAM, "transform_graph", "1");
+  *before.add_part() = Part(KeyPart::PARAMETER, "--rows", "10");
+  *before.add_part() = Part(KeyPart::INPUT, "data", "1");
+  const std::vector<KeyPart> same(before.part().begin(), before.part().end());
+  const auto with = [&](int i, const std::string& value) {
+    std::vector<KeyPart> parts = same;
+    parts[i].set_value(value);
+    return WhatChanged(before, parts);
+  };
+  EXPECT_EQ(with(0, "2"), "the program transform_graph changed");
+  EXPECT_EQ(with(1, "20"), "the parameter --rows changed from 10 to 20");
+  EXPECT_EQ(with(1, std::string(100, 'x')), "the parameter --rows changed");
+  EXPECT_EQ(with(2, "2"), "its input \"data\" changed");
+  EXPECT_EQ(WhatChanged(before, {same[0], same[2]}),
+            "the parameter --rows is gone");
+  EXPECT_EQ(WhatChanged(before, same), "its result is gone");
+}
+
+}  // namespace
+}  // namespace requant
