@@ -158,12 +158,27 @@ absl::Status AddEntries(BenchmarkJob* job) {
   return absl::OkStatus();
 }
 
+// Asked before the work.
+absl::Status CheckOutputs() {
+  std::vector<std::string> inputs = SplitList(FLAGS_graph);
+  for (const std::string& dataset : SplitList(FLAGS_dataset)) {
+    inputs.push_back(dataset);
+  }
+  std::vector<std::string> outputs;
+  for (const std::string& path : {FLAGS_trace_file, FLAGS_result_out}) {
+    if (!path.empty()) outputs.push_back(path);
+  }
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
+  for (const std::string& path : outputs) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<BenchmarkJob> JobFromFlags() {
   BenchmarkJob job;
   REQUANT_RETURN_IF_ERROR(AddEntries(&job));
-  for (const std::string& path : {FLAGS_trace_file, FLAGS_result_out}) {
-    if (!path.empty()) REQUANT_RETURN_IF_ERROR(CheckWritable(path));
-  }
+  REQUANT_RETURN_IF_ERROR(CheckOutputs());
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_batches(FLAGS_batches);
   job.set_max_bytes(kMaxPreloadedBytes);

@@ -92,7 +92,7 @@ absl::Status LayerComparison::Add(int64_t records, const Tensor& baseline,
   } else {
     REQUANT_RETURN_IF_ERROR(Decode(records, tensor, *min, *max));
     values = decoded_.data();
-    AddClipped(baseline_values, count);
+    AddClipped(records, baseline_values, count);
   }
   AddDifferences(baseline_values, values);
   AddObserved(baseline_values, count);
@@ -106,7 +106,8 @@ absl::Status LayerComparison::CheckShapes(const Tensor& baseline,
   const int64_t channels =
       baseline.dims() < 1 ? 1 : baseline.dim_size(baseline.dims() - 1);
   if (error_.empty()) {
-    for (auto* sums : {&error_, &squared_error_, &squared_signal_}) {
+    for (auto* sums :
+         {&error_, &squared_error_, &squared_signal_, &error_times_signal_}) {
       sums->assign(channels, 0);
     }
   }
@@ -151,6 +152,7 @@ void LayerComparison::AddDifferences(const float* baseline,
   double* const error = error_.data();
   double* const squared_error = squared_error_.data();
   double* const squared_signal = squared_signal_.data();
+  double* const error_times_signal = error_times_signal_.data();
   double max_error = max_error_;
   for (int64_t row = 0; row < rows_; ++row) {
     for (size_t i = 0; i < channels; ++i) {
@@ -159,6 +161,7 @@ void LayerComparison::AddDifferences(const float* baseline,
       error[i] += difference;
       squared_error[i] += difference * difference;
       squared_signal[i] += signal * signal;
+      error_times_signal[i] += difference * signal;
       // NaN is seen by the sums.
       max_error = std::max(max_error, std::abs(difference));
     }
@@ -182,11 +185,19 @@ void LayerComparison::AddObserved(const float* baseline, int64_t count) {
   observed_->high = std::max(observed_->high, double{high});
 }
 
-void LayerComparison::AddClipped(const float* baseline, int64_t count) {
+void LayerComparison::AddClipped(int64_t records, const float* baseline,
+                                 int64_t count) {
   const double low = code_book_.low - code_book_.step / 2;
   const double high = code_book_.high + code_book_.step / 2;
-  for (int64_t i = 0; i < count; ++i) {
-    clipped_ += baseline[i] < low || baseline[i] > high;
+  const int64_t of_record = records == 0 ? 0 : count / records;
+  for (int64_t record = 0; record < records; ++record) {
+    int64_t clipped = 0;
+    for (int64_t i = 0; i < of_record; ++i) {
+      clipped += baseline[i] < low || baseline[i] > high;
+    }
+    clipped_ += clipped;
+    clipped_records_ += clipped > 0;
+    baseline += of_record;
   }
 }
 
@@ -210,8 +221,13 @@ LayerMessage LayerComparison::Result() const {
   }
   const auto values = static_cast<double>(values_);
   message.set_clipped_share(static_cast<double>(clipped_) / values);
+  message.set_clipped_records(static_cast<double>(clipped_records_) /
+                              static_cast<double>(records_));
+  const double signal = Sum(squared_signal_);
+  message.set_gain(signal == 0 ? 1
+                               : 1 + Known(Sum(error_times_signal_)) / signal);
   const double rms_error = std::sqrt(Known(Sum(squared_error_)) / values);
-  const double rms_signal = std::sqrt(Sum(squared_signal_) / values);
+  const double rms_signal = std::sqrt(signal / values);
   message.set_rms_error(rms_error);
   message.set_rms_signal(rms_signal);
   message.set_max_error(std::isinf(rms_error) ? kInfinity : max_error_);

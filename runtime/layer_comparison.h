@@ -59,7 +59,7 @@ class LayerComparison {
   void AddDifferences(const float* baseline, const float* values);
   void AddObserved(const float* baseline, int64_t count);
   // Against the last batch's codes.
-  void AddClipped(const float* baseline, int64_t count);
+  void AddClipped(int64_t records, const float* baseline, int64_t count);
 
   const LayerPair pair_;
   int64_t records_ = 0;
@@ -73,9 +73,11 @@ class LayerComparison {
   std::vector<double> error_;
   std::vector<double> squared_error_;
   std::vector<double> squared_signal_;
+  std::vector<double> error_times_signal_;
   double max_error_ = 0;
   std::optional<Interval> observed_;
   int64_t clipped_ = 0;
+  int64_t clipped_records_ = 0;
   // Over the records.
   double step_sum_ = 0;
   std::optional<Interval> range_;

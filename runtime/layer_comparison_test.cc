@@ -127,6 +127,24 @@ TEST(LayerComparison, CountsWhatIsOutsideTheRangeByMoreThanHalfAStep) {
             3.0 / 8);
 }
 
+TEST(LayerComparison, CountsRecordsWithClippedValuesOnce) {
+  EXPECT_EQ(CompareCodes(Floats({300, 256, 7, 8, 9, 300, 1, 2}, 2),
+                         Codes({255, 255, 7, 8, 9, 255, 1, 2}, 2), 255)
+                .clipped_records(),
+            2.0 / 4);
+}
+
+TEST(LayerComparison, FitsTheGainByLeastSquares) {
+  EXPECT_DOUBLE_EQ(
+      CompareFloats(Floats({1, -2, 3, 4}, 2), Floats({2, -4, 6, 8}, 2)).gain(),
+      2);
+  // An error that has nothing to do with the values leaves it as it is.
+  EXPECT_DOUBLE_EQ(
+      CompareFloats(Floats({1, 1, 2, 2}, 2), Floats({2, 0, 3, 1}, 2)).gain(),
+      1);
+  EXPECT_EQ(CompareFloats(Floats({0, 0}, 2), Floats({1, 2}, 2)).gain(), 1);
+}
+
 TEST(LayerComparison, TakesTheMeanStepAndTheWidestRangeOfBatches) {
   LayerComparison comparison(Pair(LayerCoding::kMinFirst));
   const Tensor low(0.f), wide(510.f), narrow(255.f);

@@ -52,6 +52,8 @@ std::string LayerJson(const LayerMessage& layer) {
       {"range", layer.has_range() ? IntervalJson(layer.range()) : "null"},
       {"observed", IntervalJson(layer.observed())},
       {"clipped_share", JsonNumber(layer.clipped_share())},
+      {"clipped_records", JsonNumber(layer.clipped_records())},
+      {"gain", JsonNumber(layer.gain())},
       {"rms_error", JsonNumber(layer.rms_error())},
       {"rms_signal", JsonNumber(layer.rms_signal())},
       {"max_error", JsonNumber(layer.max_error())},

@@ -13,6 +13,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "graph/testing.h"
 #include "runtime/datasets/testing.h"
+#include "runtime/worker.pb.h"
 #include "tests/graph_text.h"
 #include "tests/program.h"
 
@@ -151,6 +152,18 @@ TEST_F(BenchmarkGraphTest, ComparesGraphsWithTheFirst) {
   EXPECT_GT(heavy.at("cpu_time_ratio").number_value(), 3);
   EXPECT_LT(heavy.at("speed_ratio").number_value(), 1);
   EXPECT_EQ(heavy.at("rounds").list_value().values_size(), 9);
+}
+
+TEST_F(BenchmarkGraphTest, WritesItsFiguresAsAMessage) {
+  const ProgramRun run =
+      Benchmark({"light.pbtxt"},
+                {"--rounds=2", "--seconds=0", "--streams=1", "--threads=1",
+                 "--result_out=" + folder_.Path("result.pb")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  BenchmarkResult result;
+  ASSERT_TRUE(result.ParseFromString(folder_.Read("result.pb")));
+  ASSERT_EQ(result.entry_size(), 1);
+  EXPECT_EQ(result.entry(0).round_size(), 2);
 }
 
 TEST_F(BenchmarkGraphTest, FindsStreamsAndThreadsByItself) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -18,6 +19,7 @@
 #include "graph/graph_io.h"
 #include "graph/testing.h"
 #include "runtime/datasets/testing.h"
+#include "runtime/worker.pb.h"
 #include "tests/graph_text.h"
 #include "tests/processes.h"
 #include "tests/program.h"
@@ -48,6 +50,28 @@ std::string Undecided() {
                       Node("both", "ConcatV2", {"x", "x", "axis"},
                            {kFloat, {"N", "i: 2"}, {"Tidx", "type: DT_INT32"}}),
                       Node("predict", "Softmax", {"both"}, {kFloat}));
+}
+
+// A layer MatMul "m", BiasAdd "add", Relu "relu" with the bias `bias`, and the
+// prediction [1 - x, x] as above.
+std::string WithALayer(float bias) {
+  return absl::StrCat(TwoClasses(), FloatConst("w", {1, 2}, {10, -10}),
+                      FloatConst("b", {2}, {bias, 5}),
+                      Node("m", "MatMul", {"x", "w"}, {kFloat}),
+                      Node("add", "BiasAdd", {"m", "b"}, {kFloat}),
+                      Node("relu", "Relu", {"add"}, {kFloat}));
+}
+
+// The same with the layer's output in codes of 0 to 25.5.
+std::string WithACodedLayer() {
+  return absl::StrCat(
+      WithALayer(1), FloatConst("low", {}, {-32}), FloatConst("high", {}, {32}),
+      FloatConst("min", {}, {0}), FloatConst("max", {}, {25.5}),
+      Node("sums", "QuantizeV2", {"relu", "low", "high"},
+           {{"T", "type: DT_QINT32"}}),
+      Node("m_eightbit_requantize", "Requantize",
+           {"sums", "sums:1", "sums:2", "min", "max"},
+           {{"Tinput", "type: DT_QINT32"}, {"out_type", "type: DT_QUINT8"}}));
 }
 
 // Reads numbers from a text file, two at a time, and predicts [1 - x, x]; a
@@ -119,6 +143,12 @@ class EvaluateGraphTest : public testing::Test {
                       {"TMPDIR=" + folder_.Path("")});
   }
 
+  EvaluateResult ResultIn(const std::string& name) const {
+    EvaluateResult result;
+    EXPECT_TRUE(result.ParseFromString(folder_.Read(name)));
+    return result;
+  }
+
   // The logs that workers left.
   std::vector<std::string> Logs() const {
     std::vector<std::string> logs;
@@ -172,6 +202,192 @@ TEST_F(EvaluateGraphTest, ComparesWithABaseline) {
   // Class 0 for every record: right on the second and fourth.
   EXPECT_THAT(run.out, AllOf(HasSubstr("\"correct\": 2"),
                              HasSubstr("\"comparison\": {")));
+}
+
+TEST_F(EvaluateGraphTest, WritesItsFiguresAsAMessage) {
+  const ProgramRun run =
+      Evaluate("two.pbtxt", {"--result_out=" + folder_.Path("result.pb")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(ResultIn("result.pb").scores().correct(), 2);
+  EXPECT_EQ(ResultIn("result.pb").timing().records(), 4);
+}
+
+TEST_F(EvaluateGraphTest, ComparesWithStoredPredictionsAsWithABaseline) {
+  WriteGraphFile("undecided.pbtxt", Undecided());
+  ASSERT_EQ(Evaluate("two.pbtxt",
+                     {"--predictions_out=" + folder_.Path("two.predictions")})
+                .exit_code,
+            0);
+  const ProgramRun stored =
+      Evaluate("undecided.pbtxt",
+               {"--baseline_predictions=" + folder_.Path("two.predictions"),
+                "--batch_size=3", "--result_out=" + folder_.Path("stored.pb")});
+  EXPECT_EQ(stored.exit_code, 0) << stored.error;
+  EXPECT_THAT(stored.out, HasSubstr(absl::StrCat(
+                              "against ", folder_.Path("two.predictions"))));
+  const ProgramRun run =
+      Evaluate("undecided.pbtxt", {"--baseline=" + folder_.Path("two.pbtxt"),
+                                   "--result_out=" + folder_.Path("run.pb")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(ResultIn("stored.pb").comparison().SerializeAsString(),
+            ResultIn("run.pb").comparison().SerializeAsString());
+  EXPECT_EQ(ResultIn("stored.pb").baseline_scores().SerializeAsString(),
+            ResultIn("run.pb").baseline_scores().SerializeAsString());
+  EXPECT_FALSE(ResultIn("stored.pb").has_baseline_timing());
+}
+
+TEST_F(EvaluateGraphTest, ComparesOnlyRecordsOfWhichThereArePredictions) {
+  ASSERT_EQ(Evaluate("two.pbtxt",
+                     {"--records=3",
+                      "--predictions_out=" + folder_.Path("three.predictions")})
+                .exit_code,
+            0);
+  for (const auto& [records, compared] :
+       std::vector<std::pair<int, int>>{{4, 3}, {2, 2}}) {
+    const ProgramRun run =
+        Evaluate("two.pbtxt",
+                 {"--baseline_predictions=" + folder_.Path("three.predictions"),
+                  "--batch_size=2", absl::StrCat("--records=", records),
+                  "--result_out=" + folder_.Path("result.pb")});
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    const EvaluateResult result = ResultIn("result.pb");
+    EXPECT_EQ(result.scores().records(), records);
+    EXPECT_EQ(result.comparison().records(), compared);
+    EXPECT_EQ(result.baseline_scores().records(), compared);
+  }
+}
+
+TEST_F(EvaluateGraphTest, RefusesPredictionsOfOtherRecords) {
+  const std::string predictions = folder_.Path("two.predictions");
+  ASSERT_EQ(
+      Evaluate("two.pbtxt", {"--predictions_out=" + predictions}).exit_code, 0);
+  folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\n0.1,0\n0.2,0\n");
+  ProgramRun run =
+      Evaluate("two.pbtxt", {"--baseline_predictions=" + predictions});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("the records differ from record 2 on"));
+  const std::string content = folder_.Read("two.predictions");
+  folder_.Write("two.predictions", content.substr(0, content.size() - 1));
+  run = Evaluate("two.pbtxt", {"--baseline_predictions=" + predictions});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("is no whole file of predictions"));
+}
+
+TEST_F(EvaluateGraphTest, RefusesToWriteOverWhatItReads) {
+  const ProgramRun run =
+      Evaluate("two.pbtxt", {"--result_out=" + folder_.Path("data.csv")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("it is also read"));
+}
+
+TEST_F(EvaluateGraphTest, GivesTheSameFiguresForAnyNumberOfStreams) {
+  std::string rows = "x,label\n";
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&rows, (i * 37 % 1000) / 1000.0, ",", i * 7 % 11 < 5, "\n");
+  }
+  folder_.Write("data.csv", rows);
+  WriteGraphFile("undecided.pbtxt", Undecided());
+  std::vector<std::string> figures;
+  std::vector<std::string> predictions;
+  for (const int streams : {1, 2, 5}) {
+    const ProgramRun run = Evaluate(
+        "two.pbtxt", {"--baseline=" + folder_.Path("undecided.pbtxt"),
+                      absl::StrCat("--streams=", streams), "--batch_size=7",
+                      "--predictions_out=" + folder_.Path("predictions"),
+                      "--result_out=" + folder_.Path("result.pb")});
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EvaluateResult result = ResultIn("result.pb");
+    EXPECT_GT(result.timing().timed_seconds(), 0);
+    EXPECT_GT(result.baseline_timing().timed_seconds(), 0);
+    EXPECT_EQ(result.timing().batches(), 143);
+    result.clear_timing();
+    result.clear_baseline_timing();
+    figures.push_back(result.SerializeAsString());
+    predictions.push_back(folder_.Read("predictions"));
+  }
+  EXPECT_EQ(figures[1], figures[0]);
+  EXPECT_EQ(figures[2], figures[0]);
+  EXPECT_EQ(predictions[1], predictions[0]);
+  EXPECT_EQ(predictions[2], predictions[0]);
+}
+
+TEST_F(EvaluateGraphTest, NamesTheRecordsThatFailInAStream) {
+  WriteGraphFile("checked.pbtxt",
+                 absl::StrCat(TwoClasses(),
+                              Node("checked", "CheckNumerics", {"predict"},
+                                   {kFloat, {"message", "s: 'not again'"}})));
+  folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\nnan,1\n0.2,0\n");
+  const ProgramRun run = Evaluate(
+      "checked.pbtxt", {"--output=checked", "--streams=2", "--batch_size=1"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("checked.pbtxt: records 2 to 2: "),
+                               HasSubstr("not again")));
+}
+
+TEST_F(EvaluateGraphTest, ComparesLayersOfAFloatGraph) {
+  const std::string baseline = WriteGraphFile("float.pbtxt", WithALayer(1));
+  WriteGraphFile("shifted.pbtxt", WithALayer(1.5));
+  const ProgramRun run =
+      Evaluate("shifted.pbtxt",
+               {"--baseline=" + baseline, "--layer_records=2", "--batch_size=1",
+                "--result_out=" + folder_.Path("result.pb")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("layers on 2 records, the noisiest first:\n"));
+  const EvaluateResult result = ResultIn("result.pb");
+  EXPECT_EQ(result.scores().records(), 4);
+  ASSERT_EQ(result.layer_size(), 1);
+  const LayerMessage& layer = result.layer(0);
+  EXPECT_EQ(layer.name(), "m");
+  EXPECT_EQ(layer.tensor(), "relu:0");
+  EXPECT_EQ(layer.records(), 2);
+  EXPECT_EQ(layer.worst_channel(), 0);
+  EXPECT_NEAR(layer.worst_channel_shift(), 0.5, 1e-5);
+}
+
+TEST_F(EvaluateGraphTest, ComparesCodesByTheRangeThatComesWithThem) {
+  const std::string baseline = WriteGraphFile("float.pbtxt", WithALayer(1));
+  WriteGraphFile("coded.pbtxt", WithACodedLayer());
+  const std::string predictions = folder_.Path("float.predictions");
+  ASSERT_EQ(
+      Evaluate("float.pbtxt", {"--predictions_out=" + predictions}).exit_code,
+      0);
+  // The baseline runs for its layers only.
+  const ProgramRun run = Evaluate(
+      "coded.pbtxt",
+      {"--baseline=" + baseline, "--baseline_predictions=" + predictions,
+       "--layer_records=100", "--streams=2", "--batch_size=1",
+       "--result_out=" + folder_.Path("result.pb")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  const EvaluateResult result = ResultIn("result.pb");
+  EXPECT_FALSE(result.has_baseline_timing());
+  ASSERT_EQ(result.layer_size(), 1);
+  const LayerMessage& layer = result.layer(0);
+  EXPECT_TRUE(layer.quantized());
+  EXPECT_EQ(layer.tensor(), "m_eightbit_requantize:0");
+  EXPECT_EQ(layer.records(), 4);
+  EXPECT_NEAR(layer.step(), 0.1, 1e-6);
+  EXPECT_EQ(layer.range().high(), 25.5);
+  EXPECT_NEAR(layer.observed().high(), 10, 1e-5);
+  EXPECT_LT(layer.max_error(), 0.1);
+  EXPECT_EQ(layer.clipped_share(), 0);
+}
+
+TEST_F(EvaluateGraphTest, NamesLayersThatTheGraphDoesNotHave) {
+  const std::string baseline = WriteGraphFile("float.pbtxt", WithALayer(1));
+  const ProgramRun run = Evaluate(
+      "two.pbtxt",
+      {"--baseline=" + baseline, "--layer_records=2", "--format=json"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("\"layers\": [], \"unmatched_layers\": "
+                                 "[\"m\"]"));
+}
+
+TEST_F(EvaluateGraphTest, WarnsOfABaselineWithoutLayers) {
+  const ProgramRun run = Evaluate(
+      "two.pbtxt",
+      {"--baseline=" + folder_.Path("two.pbtxt"), "--layer_records=2"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.error, HasSubstr("has no layers to compare"));
 }
 
 TEST_F(EvaluateGraphTest, ExitsWith3WhenAccuracyCertainlyDrops) {
@@ -283,6 +499,12 @@ TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {
                 .exit_code,
             2);
   EXPECT_EQ(Evaluate("two.pbtxt", {"--memory_limit=lots"}).exit_code, 2);
+  EXPECT_EQ(Evaluate("two.pbtxt", {"--streams=0"}).exit_code, 2);
+  EXPECT_EQ(Evaluate("two.pbtxt", {"--layer_records=1"}).exit_code, 2);
+  EXPECT_EQ(Evaluate("two.pbtxt", {"--baseline=" + folder_.Path("two.pbtxt"),
+                                   "--baseline_predictions=p"})
+                .exit_code,
+            2);
   EXPECT_EQ(Evaluate("two.pbtxt", {"--format=xml"}).exit_code, 2);
   EXPECT_EQ(RunProgram(kEvaluateGraph, {"--graph=a.pb"}).exit_code, 2);
 }
@@ -346,6 +568,22 @@ TEST_F(OwnDataTest, RefusesFlagsThatHaveNoEffectOnIt) {
     EXPECT_EQ(run.exit_code, 1);
     EXPECT_THAT(run.error, HasSubstr("have no effect"));
   }
+}
+
+TEST_F(OwnDataTest, IsReadInOneStream) {
+  const ProgramRun run = Evaluate("own.pbtxt", {"--streams=2"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("leave --streams and --layer_records out"));
+}
+
+TEST_F(OwnDataTest, IsComparedWithStoredPredictions) {
+  const std::string predictions = folder_.Path("own.predictions");
+  ASSERT_EQ(
+      Evaluate("own.pbtxt", {"--predictions_out=" + predictions}).exit_code, 0);
+  const ProgramRun run =
+      Evaluate("own.pbtxt", {"--baseline_predictions=" + predictions});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("agreement 100"));
 }
 
 TEST_F(OwnDataTest, HasToHaveTheLabelsOfTheBaseline) {

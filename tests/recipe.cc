@@ -2,12 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "re2/re2.h"
+#include "runtime/worker.pb.h"
 #include "tests/mixed_records.h"
 
 namespace requant {
@@ -21,6 +24,8 @@ constexpr char kProbabilities[] = "head/predictions/probabilities";
 constexpr char kTrimming[] =
     "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
     "remove_attribute(attribute_name=_class)";
+constexpr char kEvaluateResult[] = "evaluate_result.pb";
+constexpr int kLayerRecords = 2048;
 constexpr char kNumber[] = "([-+.e0-9]+)";
 
 double NumberIn(const std::string& text, const std::string& pattern) {
@@ -28,6 +33,22 @@ double NumberIn(const std::string& text, const std::string& pattern) {
   EXPECT_TRUE(RE2::PartialMatch(text, pattern, &number)) << pattern << "\n"
                                                          << text;
   return number;
+}
+
+// The layers' part of a verdict from a binary EvaluateResult.
+void ReadLayers(const std::string& bytes, Verdict* verdict) {
+  EvaluateResult result;
+  EXPECT_TRUE(result.ParseFromString(bytes));
+  if (result.unmatched_layer_size() > 0 || result.layer_size() == 0) return;
+  verdict->layer_error = 0;
+  verdict->layer_shift = 0;
+  for (const LayerMessage& layer : result.layer()) {
+    verdict->layer_error =
+        std::max(verdict->layer_error, layer.rms_error() / layer.step());
+    verdict->layer_shift =
+        std::max(verdict->layer_shift,
+                 std::abs(layer.worst_channel_shift()) / layer.step());
+  }
 }
 
 }  // namespace
@@ -116,7 +137,9 @@ ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
        "--baseline=" + folder.Path(kFloatGraph), "--dataset=" + dataset_,
        "--data=" + folder.Path(evaluation_),
        absl::StrCat("--records=", records), "--max_accuracy_drop=0.5",
-       "--format=json"},
+       "--format=json", "--streams=2",
+       absl::StrCat("--layer_records=", kLayerRecords),
+       "--result_out=" + folder.Path(kEvaluateResult)},
       variables);
 }
 
@@ -136,6 +159,7 @@ Verdict Recipe::Evaluate(const std::string& graph, int records,
   verdict.agreement = NumberIn(text, absl::StrCat("\"share\": ", kNumber));
   verdict.mean_output_change =
       NumberIn(text, absl::StrCat("\"output_change\": {\"mean\": ", kNumber));
+  ReadLayers(folder.Read(kEvaluateResult), &verdict);
   return verdict;
 }
 

@@ -43,6 +43,11 @@ struct Verdict {
   double least_accuracy_change = -100;
   double agreement = 0;
   double mean_output_change = 1;
+  // The largest error (root mean square) of a layer and the largest mean
+  // difference of a channel, in steps of the layer's codes; huge when a
+  // layer of the float graph is not found.
+  double layer_error = 1e9;
+  double layer_shift = 1e9;
 };
 
 // A model on its way through the recipe, in a folder of its own. A command

@@ -50,10 +50,15 @@ void ExpectKept(Recipe& recipe, const std::string& graph,
   std::cout << graph << ": accuracy " << verdict.accuracy << " ("
             << verdict.least_accuracy_change << " points at least), agreement "
             << verdict.agreement << ", mean change "
-            << verdict.mean_output_change << "\n";
+            << verdict.mean_output_change << ", layers within "
+            << verdict.layer_error << " steps, shifted by "
+            << verdict.layer_shift << "\n";
   EXPECT_EQ(verdict.gate, "PASS") << graph;
   EXPECT_GE(verdict.agreement, bounds.least_agreement) << graph;
   EXPECT_LE(verdict.mean_output_change, bounds.greatest_mean_change) << graph;
+  // Rounding alone is 0.29 of a step.
+  EXPECT_LE(verdict.layer_error, 1.5) << graph;
+  EXPECT_LE(verdict.layer_shift, 1.5) << graph;
 }
 
 void ExpectRightCombinations(const Recipe& recipe, const std::string& file) {

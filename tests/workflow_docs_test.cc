@@ -1,4 +1,5 @@
-// docs/workflows.md: its examples plan as they stand, and it names every field.
+// docs/workflows.md: its examples plan and run as they stand, and it names
+// every field.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -92,6 +93,22 @@ TEST(WorkflowDocs, EveryExamplePlans) {
     const ExampleFolder folder(example);
     const ProgramRun run = RunProgram(kRequant, {"plan", folder.path()});
     EXPECT_EQ(run.exit_code, 0) << example.name << ": " << run.error;
+  }
+}
+
+// All in one work folder: what two examples have in common is done once.
+TEST(WorkflowDocs, EveryExampleRunsAndThenIsCached) {
+  const TestFolder results;
+  for (const Example& example : Examples()) {
+    const ExampleFolder folder(example);
+    const std::string work_dir = "--work_dir=" + results.Path("work");
+    const ProgramRun run = RunProgram(
+        kRequant, {"run", folder.path(), work_dir,
+                   "--out=" + results.Path(example.name), "--strict"});
+    EXPECT_EQ(run.exit_code, 0) << example.name << ": " << run.error;
+    const ProgramRun plan =
+        RunProgram(kRequant, {"plan", folder.path(), work_dir});
+    EXPECT_THAT(plan.out, HasSubstr(" 0 would run")) << example.name;
   }
 }
 

@@ -21,6 +21,7 @@ using tensorflow::NodeDef;
 
 constexpr std::string_view kImportPrefix = "import/";
 constexpr std::string_view kRequantizeSuffix = "_eightbit_requantize";
+constexpr std::string_view kQuantizeInfix = "_eightbit_quantize_";
 
 const NodeDef* FindEitherName(const GraphIndex& index, std::string_view name) {
   for (const std::string& candidate :
@@ -72,6 +73,35 @@ std::string Tensor(const NodeDef& node, int port) {
   return absl::StrCat(node.name(), ":", port);
 }
 
+void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
+  pair->coding = coding;
+  pair->tensor = Tensor(node, 0);
+  pair->min_tensor = Tensor(node, 1);
+  pair->max_tensor = Tensor(node, 2);
+}
+
+// The layer's input and the QuantizeV2 of it; nothing when there is none, or
+// none whose codes are of the input's own values.
+std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
+                                            const GraphIndex& other) {
+  const TensorName input = ParseTensorName(layer.input);
+  const NodeDef* quantize = FindEitherName(
+      other, absl::StrCat(layer.matmul->name(), kQuantizeInfix, input.node));
+  if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
+      TypeAttribute(*quantize, "T") != tensorflow::DT_QUINT8) {
+    return std::nullopt;
+  }
+  const auto mode = quantize->attr().find("mode");
+  if (mode == quantize->attr().end() || mode->second.s() != "MIN_FIRST") {
+    return std::nullopt;
+  }
+  LayerPair pair;
+  pair.name = std::string(input.node);
+  pair.float_tensor = layer.input;
+  SetCodes(*quantize, LayerCoding::kMinFirst, &pair);
+  return pair;
+}
+
 // Fills in the other graph's side; false when there is none.
 bool FindCounterpart(const FloatLayer& layer, const GraphIndex& other,
                      LayerPair* pair) {
@@ -80,10 +110,7 @@ bool FindCounterpart(const FloatLayer& layer, const GraphIndex& other,
   const std::optional<LayerCoding> coding =
       codes == nullptr ? std::nullopt : CodingOf(*codes);
   if (coding.has_value()) {
-    pair->coding = *coding;
-    pair->tensor = Tensor(*codes, 0);
-    pair->min_tensor = Tensor(*codes, 1);
-    pair->max_tensor = Tensor(*codes, 2);
+    SetCodes(*codes, *coding, pair);
     return true;
   }
   const NodeDef* last = FindEitherName(other, layer.last()->name());
@@ -102,6 +129,9 @@ LayerPairs FindLayerPairs(const GraphIndex& float_graph,
   options.outputs = outputs;
   LayerPairs found;
   for (const FloatLayer& layer : FindFloatLayers(float_graph, options).layers) {
+    if (const auto input = FindQuantizedInput(layer, other)) {
+      found.pairs.push_back(*input);
+    }
     LayerPair pair;
     pair.name = layer.matmul->name();
     pair.float_tensor = layer.output;

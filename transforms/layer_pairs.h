@@ -22,9 +22,9 @@ enum class LayerCoding {
 };
 
 struct LayerPair {
-  // The MatMul's name in the float graph.
+  // The MatMul's name in the float graph; of an input, its node's.
   std::string name;
-  // The layer's output there and in the other graph: "dnn/Relu:0".
+  // The layer's output, or input, there and in the other graph: "dnn/Relu:0".
   std::string float_tensor;
   std::string tensor;
   LayerCoding coding = LayerCoding::kFloat;
@@ -34,7 +34,7 @@ struct LayerPair {
 };
 
 struct LayerPairs {
-  // In the order of the float graph.
+  // In the order of the float graph; an input before its layer.
   std::vector<LayerPair> pairs;
   // Layers of the float graph that the other one has no tensor for.
   std::vector<std::string> unmatched;
@@ -43,7 +43,9 @@ struct LayerPairs {
 // Finds the float graph's layers (FindFloatLayers) in `other`. The MatMul M's
 // is the tensor of codes of M_eightbit_requantize, as quantize_eightbit and
 // quantize_static call it, or else the float tensor under the name that it has
-// in the float graph. Names match also if only one of them begins with
+// in the float graph. A layer's input that is quantized as it is, by the
+// QuantizeV2 that quantize_eightbit calls M_eightbit_quantize_X, is a pair of
+// its own, before the layer's. Names match also if only one of them begins with
 // "import/". `outputs` are those of the float graph.
 LayerPairs FindLayerPairs(const GraphIndex& float_graph,
                           const GraphIndex& other,

@@ -122,6 +122,24 @@ TEST(FindLayerPairs, ListsLayersThatAreGone) {
               ElementsAre("m"));
 }
 
+TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
+  const auto find = [](const std::string& mode) {
+    return Find(FloatLayerText(),
+                absl::StrCat(Node("m_eightbit_requantize", "Requantize", {"a"}),
+                             Node("m_eightbit_quantize_x", "QuantizeV2", {"x"},
+                                  {{"T", "type: DT_QUINT8"}, {"mode", mode}})));
+  };
+  const LayerPairs found = find("s: 'MIN_FIRST'");
+  ASSERT_THAT(found.pairs, SizeIs(2));
+  EXPECT_EQ(found.pairs[0].name, "x");
+  EXPECT_EQ(found.pairs[0].float_tensor, "x:0");
+  EXPECT_EQ(found.pairs[0].tensor, "m_eightbit_quantize_x:0");
+  EXPECT_EQ(found.pairs[0].max_tensor, "m_eightbit_quantize_x:2");
+  EXPECT_EQ(found.pairs[0].coding, LayerCoding::kMinFirst);
+  EXPECT_EQ(found.pairs[1].name, "m");
+  EXPECT_THAT(find("s: 'SCALED'").pairs, SizeIs(1));
+}
+
 TEST(FindLayerPairs, EndsALayerAtAnOutput) {
   tensorflow::GraphDef graph = GraphFromText(FloatLayerText());
   const auto index = GraphIndex::Create(&graph);

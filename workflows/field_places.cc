@@ -17,6 +17,9 @@ namespace requant {
 
 using google::protobuf::FieldDescriptor;
 
+// Told at once.
+constexpr size_t kMostProblems = 100;
+
 FieldPlaces FieldPlaces::Nested(const std::string& field, int index) const {
   const FieldDescriptor* const descriptor = type_->FindFieldByName(field);
   return FieldPlaces(
@@ -34,12 +37,18 @@ int FieldPlaces::Line(const std::string& field, int index) const {
 }
 
 void FileProblems::Add(int line, std::string_view sentence) {
+  if (full()) {
+    ++more_;
+    return;
+  }
   std::pair<int, std::string> problem(line, Printable(sentence));
   if (std::find(problems_.begin(), problems_.end(), problem) ==
       problems_.end()) {
     problems_.push_back(std::move(problem));
   }
 }
+
+bool FileProblems::full() const { return problems_.size() >= kMostProblems; }
 
 absl::Status FileProblems::status() const {
   if (problems_.empty()) return absl::OkStatus();
@@ -48,12 +57,16 @@ absl::Status FileProblems::status() const {
       sorted.begin(), sorted.end(),
       [](const auto& a, const auto& b) { return a.first < b.first; });
   const std::string file = Printable(file_);
-  return absl::InvalidArgumentError(
+  std::string text =
       absl::StrJoin(sorted, "\n", [&](std::string* out, const auto& problem) {
         absl::StrAppend(out, file);
         if (problem.first > 0) absl::StrAppend(out, ":", problem.first);
         absl::StrAppend(out, ": ", problem.second);
-      }));
+      });
+  if (more_ > 0) {
+    absl::StrAppend(&text, "\n", file, ": and ", more_, " more mistakes");
+  }
+  return absl::InvalidArgumentError(text);
 }
 
 std::string SuggestName(std::string_view name,

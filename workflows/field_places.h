@@ -51,13 +51,17 @@ class FileProblems {
   void Add(int line, std::string_view sentence);
 
   bool empty() const { return problems_.empty(); }
-  // "FILE:LINE: sentence" for each, by line, with line breaks between; OK when
-  // there are none.
+  // Whether there are more than anyone reads: further ones are only counted,
+  // and whoever would search long for a suggestion need not.
+  bool full() const;
+  // "FILE:LINE: sentence" for each, by line, with line breaks between, and how
+  // many more there are; OK when there are none.
   absl::Status status() const;
 
  private:
   const std::string file_;
   std::vector<std::pair<int, std::string>> problems_;
+  int more_ = 0;
 };
 
 // "; did you mean \"x\"?" for the nearest candidate, or "".

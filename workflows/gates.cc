@@ -200,6 +200,16 @@ double InSteps(double value, const LayerMessage& layer) {
   return std::abs(value) / layer.step();
 }
 
+// How many times as wide the range is as that of the values and zero, which
+// every range has in it; 0 for a float tensor, which has none, and for a layer
+// that only gives zeros.
+double RangeExcess(const LayerMessage& layer) {
+  const double used = std::max(layer.observed().high(), 0.0) -
+                      std::min(layer.observed().low(), 0.0);
+  if (!layer.has_range() || used == 0) return 0;
+  return (layer.range().high() - layer.range().low()) / used;
+}
+
 GateRecord JudgeLayers(const EvaluateResult& result, const LayerFigure& figure,
                        double limit) {
   if (result.layer().empty() || !result.unmatched_layer().empty()) {
@@ -248,6 +258,15 @@ const std::vector<LayerFigure>& LayerFigures() {
       {"max_layer_clipped",
        {"share of clipped values", 5, ""},
        [](const LayerMessage& layer) { return layer.clipped_share(); }},
+      {"max_layer_clipped_records",
+       {"share of records with clipped values", 5, ""},
+       [](const LayerMessage& layer) { return layer.clipped_records(); }},
+      {"max_layer_gain_error",
+       {"error of the gain", 4, ""},
+       [](const LayerMessage& layer) { return std::abs(layer.gain() - 1); }},
+      {"max_layer_range_excess",
+       {"range", 2, " times as wide as its values"},
+       RangeExcess},
   };
   return *figures;
 }
@@ -286,7 +305,7 @@ std::string Advice(const GateRecord& gate) {
     return "look for a range of width zero or a division in the stage's graph: "
            "`requant diff` shows what the stage changed";
   }
-  if (name == "max_layer_clipped") {
+  if (name == "max_layer_clipped" || name == "max_layer_clipped_records") {
     return "calibrate on more records, or with a wider percentile: values are "
            "outside the calibrated range";
   }

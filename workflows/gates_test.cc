@@ -26,9 +26,11 @@ constexpr char kResult[] = R"(
                     max_record: 17 }
   }
   layer { name: "first" step: 0.1 rms_error: 0.05 worst_channel_shift: -0.2
-          signal_to_noise: 40 clipped_share: 0 }
+          signal_to_noise: 40 clipped_share: 0 gain: 0.99
+          range { low: 0 high: 3 } observed { low: 1 high: 2 } }
   layer { name: "second" step: 0.01 rms_error: 0.01 worst_channel_shift: 0.005
-          signal_to_noise: 30 clipped_share: 0.001 }
+          signal_to_noise: 30 clipped_share: 0.001 clipped_records: 0.02
+          gain: 1.005 range { low: -1 high: 1 } observed { low: -2 high: 2 } }
 )";
 
 template <typename Message>
@@ -80,6 +82,23 @@ TEST(JudgeGates, JudgesTheWorstLayerInItsOwnSteps) {
   EXPECT_EQ(VerdictOf("min_layer_snr: 31"), kFail);
   EXPECT_EQ(VerdictOf("max_layer_clipped: 0.001"), kPass);
   EXPECT_EQ(VerdictOf("max_layer_clipped: 0"), kFail);
+  EXPECT_EQ(VerdictOf("max_layer_clipped_records: 0.02"), kPass);
+  EXPECT_EQ(VerdictOf("max_layer_clipped_records: 0.01"), kFail);
+}
+
+TEST(JudgeGates, TakesAGainOnEitherSideOfOne) {
+  EXPECT_EQ(VerdictOf("max_layer_gain_error: 0.011"), kPass);
+  EXPECT_EQ(VerdictOf("max_layer_gain_error: 0.009"), kFail);
+  EXPECT_EQ(Judge("max_layer_gain_error: 0.009")[0].layer(), "first");
+}
+
+TEST(JudgeGates, MeasuresRangesByWhatTheyHoldAndZero) {
+  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.5"), kPass);
+  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.4"), kFail);
+  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.4",
+                      "comparison { records: 9 } "
+                      "layer { name: \"dead\" range { low: 0 high: 1 } }"),
+            kPass);
 }
 
 TEST(JudgeGates, KnowsEveryLimitOfTheSchema) {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <system_error>
 #include <utility>
 #include <vector>
 

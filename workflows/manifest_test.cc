@@ -162,7 +162,7 @@ TEST(ManifestJson, HasFilesCommandsVersionsAndMetrics) {
   EXPECT_EQ(At(json, "outputs/1/bytes").number_value(), 9618423);
   EXPECT_EQ(At(json, "tool/tensorflow").string_value(), "2.21.0");
   EXPECT_EQ(At(json, "variables/1/value").string_value(), "200000");
-  EXPECT_THAT(At(json, "tasks/1/commands/0").string_value(),
+  EXPECT_THAT(At(json, "tasks/2/commands/0").string_value(),
               HasSubstr("requant freeze"));
   EXPECT_EQ(At(json, "metrics/11/figures/accuracy").number_value(), 0.75946);
 }

@@ -86,7 +86,9 @@ const TaskInput* FindInput(const Task& task, std::string_view role) {
 
 bool HasLayerGate(const Gates& gates) {
   return gates.max_layer_error() > 0 || gates.max_layer_shift() > 0 ||
-         gates.min_layer_snr() > 0 || gates.max_layer_clipped() > 0;
+         gates.min_layer_snr() > 0 || gates.max_layer_clipped() > 0 ||
+         gates.max_layer_clipped_records() > 0 ||
+         gates.max_layer_gain_error() > 0 || gates.max_layer_range_excess() > 0;
 }
 
 // What a verification is compared with, and where the file says so.
@@ -302,6 +304,10 @@ int Planner::FindStage(const std::string& name, int line,
                        const std::string& reader) {
   const auto found = stages_.find(name);
   if (found != stages_.end()) return found->second;
+  if (problems_.full()) {
+    problems_.Add(line, "no such stage");
+    return -1;
+  }
   std::vector<std::string> names;
   for (const Stage& stage : workflow_.stage()) names.push_back(stage.name());
   problems_.Add(line, absl::StrCat(reader, " ", Quoted(name), ": no such stage",

@@ -5,13 +5,18 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
+#include "base/fuzz_rounds.h"
 #include "workflows/workflow_file.h"
 
 namespace requant {
@@ -198,6 +203,67 @@ TEST(Stages, TellAllMistakesByLine) {
             "vnni, avx_vnni, amx, host\n"
             "F:6: stage \"b\": benchmark needs a graph\n"
             "F:7: stage \"b\": rounds \"0\" is not a number from 1 on");
+}
+
+// A stage of this kind, or the sentence about it.
+std::string KindProblem(const std::string& kind) {
+  return std::string(
+      absl::StripPrefix(Problem(absl::StrCat("stage { name: 'a' ", kind, " }")),
+                        "F:1: stage \"a\": "));
+}
+
+TEST(Stages, NeedWhatTheirKindNeeds) {
+  const std::string graph = "graph { file: 'model.pb' } ";
+  const std::string on = "on { dataset: 'data.textproto' } ";
+  const std::pair<std::string, std::string> kinds[] = {
+      {"dataset {}", "dataset needs synthesize or preprocess"},
+      {"dataset { synthesize { format: 'xml' } }",
+       "format \"xml\" is none of csv, tfrecord, preprocessed"},
+      {"dataset { synthesize { format: 'preprocessed' } }",
+       "ranges go with format \"preprocessed\", and only with it"},
+      {"dataset { synthesize { seed: '-1' } }",
+       "seed \"-1\" is not a whole number from 0 on"},
+      {"dataset { preprocess { data { file: 'records' } buckets: '0' } }",
+       "buckets \"0\" is not a number from 1 on"},
+      {"freeze { graph { graph { file: 'model.pb' } } }",
+       "graph needs a checkpoint, the path before \".index\""},
+      {"freeze { graph { graph { file: 'model.pb' } checkpoint: 'c' } }",
+       "its checkpoint: there is no T/c.index"},
+      {absl::StrCat("quantize { ", graph, "output_node: 'x' }"),
+       "quantize needs dynamic {} or calibrated { ... }"},
+      {absl::StrCat("quantize { ", graph, "dynamic {} }"),
+       "quantize needs output_node, what the graph is to compute"},
+      {absl::StrCat("quantize { ", graph,
+                    "output_node: 'x' calibrated { ranges { file: 'records' } "
+                    "method: 'max' } }"),
+       "method \"max\" is none of minmax, percentile, mse"},
+      {absl::StrCat("calibrate { ", graph, on, "}"),
+       "calibrate needs logging { ... } or direct {}"},
+      {absl::StrCat("calibrate { ", graph, on, "logging { message: 'x' } }"),
+       "logging needs op, such as \"Min\""},
+      {absl::StrCat("calibrate { ", graph, on, "logging { op: 'Min' } }"),
+       "logging needs message, such as \"__min:\""},
+      {absl::StrCat("benchmark { ", graph, on, "seconds: '0' }"),
+       "seconds \"0\" is not a number above 0"},
+      {absl::StrCat("summarize { ", graph, "} use_file: 'model.pb'"),
+       "use_file is for stages that make a graph; summarize makes none"},
+      {absl::StrCat("calibrate { ", graph,
+                    "on { dataset: 'data.textproto' batch_size: 'many' } "
+                    "direct {} }"),
+       "batch_size \"many\" is not a number from 1 on"}};
+  for (const auto& [kind, problem] : kinds) {
+    EXPECT_EQ(KindProblem(kind), problem) << kind;
+  }
+}
+
+TEST(Stages, FreezeASavedModelOrACheckpoint) {
+  EXPECT_THAT(Problem("stage { name: 'a' freeze {} }"),
+              HasSubstr("freeze needs saved_model or graph"));
+  Write("c.index", "");
+  EXPECT_EQ(Inputs(MustMake("stage { name: 'a' freeze { graph { graph { file: "
+                            "'model.pb' } checkpoint: 'c' } } }"),
+                   "a"),
+            "graph=T/model.pb checkpoint=T/c");
 }
 
 TEST(Stages, MakeFilesNamedAfterThemUnlessTold) {
@@ -604,6 +670,56 @@ TEST(Evaluations, AreNamedOnce) {
 
 TEST(Evaluations, ThatNothingUsesMayBeIncomplete) {
   EXPECT_THAT(Problem("evaluation { name: 'e' }" + StripFile("a")), IsEmpty());
+}
+
+// Whatever the file says, a plan or a problem.
+TEST(MakePlan, SurvivesMutations) {
+  std::mt19937 random(1);
+  const std::string pieces[] = {"stage: 'a'",
+                                "'b'",
+                                "verify {",
+                                "}",
+                                "transform {",
+                                "{",
+                                "'",
+                                "baseline {",
+                                "file: ''",
+                                "'a'",
+                                "-1",
+                                "after: 'c'",
+                                "output: 'log'",
+                                "''",
+                                "skip_if: 'given' "};
+  const std::string seed = absl::StrCat(
+      Entering(absl::StrCat("use_file: '${given}' ", kVerify)), kLogging,
+      absl::StrReplaceAll(
+          FreezeMin("file { name: 'log' from { stage: 'log' } }"),
+          {{"${f}", ""}}),
+      "stage { name: 's' compare { graph { stage: 'a' } baseline { stage: 'b' "
+      "} on { dataset: 'data.textproto' } } }");
+  const int rounds = FuzzRounds(300);
+  int plans = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::string text = seed;
+    for (int i = random() % 3; i >= 0; --i) {
+      // Mostly whole words, so that many texts still parse.
+      const size_t at = text.find(' ', random() % text.size());
+      if (at == std::string::npos) continue;
+      const size_t end = text.find(' ', at + 1);
+      if (random() % 2 == 0) text.erase(at, end - at);
+      if (random() % 2 == 0) {
+        text.insert(at, " " + pieces[random() % std::size(pieces)]);
+      }
+    }
+    const auto plan = Make(text);
+    if (!plan.ok()) continue;
+    ++plans;
+    for (size_t i = 0; i < plan->tasks.size(); ++i) {
+      for (const int other : plan->tasks[i].after) EXPECT_LT(other, i);
+      EffectiveGates(*plan, plan->tasks[i]);
+    }
+  }
+  EXPECT_GT(plans, 0);
 }
 
 }  // namespace

@@ -153,6 +153,53 @@ TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
               HasSubstr("requant: the program transform_graph is missing: "));
 }
 
+class Verify : public testing::Test {
+ protected:
+  Verify() : folder_(testing::TempDir() + "/verified") {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    // The digest of nothing.
+    std::ofstream(folder_ / "manifest.json")
+        << "{\"format\": \"requant manifest 1\", \"outputs\": [{\"path\": "
+           "\"a.pb\", \"bytes\": 0, \"sha256\": "
+           "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+           "\"}]}";
+  }
+  ~Verify() override { fs::remove_all(folder_); }
+
+  fs::path folder_;
+};
+
+TEST_F(Verify, SaysThatAllIsWell) {
+  std::ofstream(folder_ / "a.pb") << "";
+  const Outcome outcome =
+      RunProgram(kRequant, {"verify", folder_ / "manifest.json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
+  EXPECT_EQ(outcome.out, "ok          output  a.pb\n1 file: 1 ok\n");
+}
+
+TEST_F(Verify, TakesARunsFolderAndFindsWhatChanged) {
+  std::ofstream(folder_ / "a.pb") << "new";
+  const Outcome outcome = RunProgram(kRequant, {"verify", folder_});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out,
+            "changed     output  a.pb (3 bytes, were 0)\n1 file: 1 changed\n");
+}
+
+TEST_F(Verify, AMalformedManifestIsOneSentence) {
+  std::ofstream(folder_ / "manifest.json") << "{";
+  const Outcome outcome = RunProgram(kRequant, {"verify", folder_});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.error, HasSubstr("requant verify: "));
+  EXPECT_THAT(outcome.error, HasSubstr("not a manifest of a run"));
+}
+
+TEST_F(Verify, WithoutAManifestItIsAUsageError) {
+  EXPECT_EQ(RunProgram(kRequant, {"verify"}).exit_code, 2);
+  EXPECT_EQ(RunProgram(kRequant, {"verify", "a", "b"}).exit_code, 2);
+}
+
 class Doctor : public testing::Test {
  protected:
   Doctor() : folder_(testing::TempDir() + "/programs") {

@@ -183,6 +183,8 @@ std::string LayerJson(const LayerMessage& layer) {
        {"range", layer.has_range() ? Json(layer.range()) : "null"},
        {"observed", Json(layer.observed())},
        {"clipped_share", Json(layer.clipped_share())},
+       {"clipped_records", Json(layer.clipped_records())},
+       {"gain", Json(layer.gain())},
        {"rms_error", Json(layer.rms_error())},
        {"rms_signal", Json(layer.rms_signal())},
        {"max_error", Json(layer.max_error())},

@@ -58,7 +58,7 @@ TEST_F(RunFiles, TheManifestHasTheReportsDigest) {
   const auto manifest = ParseJson(*ReadFile(folder_ / "manifest.json"));
   EXPECT_EQ(At(manifest, "outputs/0/path").string_value(), "report.html");
   EXPECT_EQ(At(manifest, "outputs/0/sha256").string_value(),
-            DigestOfPath(folder_ / "report.html")->sha256);
+            DigestOfFile(folder_ / "report.html")->sha256);
 }
 
 TEST_F(RunFiles, AMissingFolderIsAnError) {

@@ -211,7 +211,7 @@ std::string EventFileName(const RunRecord& record) {
 }
 
 std::string EventFile(const RunRecord& record) {
-  const double start = 1e-3 * static_cast<double>(record.started_ms());
+  const double start = static_cast<double>(record.started_ms()) / 1000;
   const std::vector<StageFigures> figures = FiguresOfStages(record);
   EventWriter writer(start);
   writer.StartStep(0, start);

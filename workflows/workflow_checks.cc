@@ -230,7 +230,10 @@ void CheckKind(const Stage& stage, const FieldPlaces& places,
 
 // The largest value that a limit can have.
 double LargestLimit(std::string_view field) {
-  if (field == "min_agreement" || field == "max_layer_clipped") return 1;
+  if (field == "min_agreement" || field == "max_layer_clipped" ||
+      field == "max_layer_clipped_records") {
+    return 1;
+  }
   return field == "max_accuracy_drop" ? 100 : INFINITY;
 }
 

@@ -28,7 +28,9 @@ using google::protobuf::EnumDescriptor;
 using google::protobuf::TextFormat;
 
 // A workflow is a few hundred lines; anything larger is another file.
-constexpr int64_t kMaxBytes = 4 << 20;
+constexpr int64_t kMaxBytes = 1 << 20;
+// Far more than anyone writes; work grows with the square of these.
+constexpr int kMostParts = 1000;
 constexpr int kMaxNesting = 20;
 
 const Descriptor* FindType(std::string_view full_name) {
@@ -78,7 +80,7 @@ class ParseProblems : public google::protobuf::io::ErrorCollector {
 
   void RecordError(int line, google::protobuf::io::ColumnNumber column,
                    absl::string_view message) override {
-    problems_->Add(line + 1, Explain(message));
+    problems_->Add(line + 1, problems_->full() ? "" : Explain(message));
   }
   void RecordWarning(int line, google::protobuf::io::ColumnNumber column,
                      absl::string_view message) override {
@@ -101,6 +103,20 @@ absl::Status Parse(WorkflowFile* file) {
   const bool parsed = parser.ParseFromString(file->content, &file->workflow);
   file->positions = std::move(positions);
   if (!parsed && problems.empty()) problems.Add(0, "not a workflow file");
+  return problems.status();
+}
+
+absl::Status CheckSize(const WorkflowFile& file) {
+  FileProblems problems(file.path);
+  const auto check = [&](int count, const char* what) {
+    if (count <= kMostParts) return;
+    problems.Add(0,
+                 absl::StrCat("it has ", count, " ", what, ", more than the ",
+                              kMostParts, " that a workflow may have"));
+  };
+  check(file.workflow.stage_size(), "stages");
+  check(file.workflow.evaluation_size(), "evaluations");
+  check(file.workflow.variable_size(), "variables");
   return problems.status();
 }
 
@@ -132,6 +148,7 @@ absl::StatusOr<WorkflowFile> ReadWorkflowFile(
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(file.content, ReadFile(path, kMaxBytes));
   REQUANT_RETURN_IF_ERROR(Parse(&file));
+  REQUANT_RETURN_IF_ERROR(CheckSize(file));
   REQUANT_RETURN_IF_ERROR(FillInVariables(settings, &file));
   if (file.workflow.name().empty()) file.workflow.set_name(NameOf(path));
   return file;

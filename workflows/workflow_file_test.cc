@@ -110,6 +110,20 @@ TEST(ReadWorkflowFile, RefusesLargeAndMissingFilesAndFolders) {
   EXPECT_FALSE(ReadWorkflowFile(Folder(), {}).ok());
 }
 
+TEST(ReadWorkflowFile, TellsAHundredMistakesAndHowManyMore) {
+  std::string text;
+  for (int i = 0; i < 130; ++i) absl::StrAppend(&text, "x", i, ": 1\n");
+  EXPECT_THAT(Problem(text), HasSubstr("\nF: and 30 more mistakes"));
+}
+
+TEST(ReadWorkflowFile, RefusesMoreThanAnyoneWrites) {
+  std::string text;
+  for (int i = 0; i < 1001; ++i) text += "stage {}\n";
+  EXPECT_EQ(Problem(text),
+            "F: it has 1001 stages, more than the 1000 that a workflow may "
+            "have");
+}
+
 constexpr char kDefault[] =
     "variable { name: 'v' default_value: 'd' environment: 'E' }"
     "stage { summary: '<${v}>' }";

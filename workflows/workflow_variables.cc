@@ -247,6 +247,9 @@ void Variables::AppendValue(const std::string& name,
                             const std::set<std::string>* own_files, int line,
                             bool active, ExpandedText* out) {
   const Variable* const variable = Find(name);
+  if (variable == nullptr && problems_->full()) {
+    return problems_->Add(line, "no such variable");
+  }
   if (variable == nullptr) {
     std::vector<std::string> candidates = names_;
     if (own_files != nullptr) {

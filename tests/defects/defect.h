@@ -36,7 +36,6 @@ inline constexpr char kLogMax[] = "log_max";
 inline constexpr char kFreezeMax[] = "freeze_max";
 inline constexpr char kFuse[] = "fuse";
 inline constexpr char kCalibrate[] = "calibrate";
-inline constexpr char kEmbeddings[] = "embeddings";
 }  // namespace stage
 
 struct Defect {
@@ -52,7 +51,8 @@ struct Defect {
   enum class Ending { kGate, kRefusal };
   Ending ending;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
-  // Seen only where int16 pair sums saturate: on CPUs without VNNI.
+  // Seen only where int16 pair sums saturate: on CPUs without VNNI, or when
+  // oneDNN is kept from using it.
   bool needs_saturation = false;
 };
 

@@ -86,13 +86,13 @@ Edited HalveHiddenTensors(RangeTable* table) {
   return absl::StrCat("halved the ranges of ", names.size(), " tensors");
 }
 
-Edited HalveInput(RangeTable* table) {
+Edited HalveNumericColumns(RangeTable* table) {
   for (const auto& [key, entry] : table->entries()) {
-    if (!absl::StrContains(key.first, "fused_columns/rows")) continue;
+    if (!absl::StrContains(key.first, "numeric")) continue;
     REQUANT_RETURN_IF_ERROR(Halve(&table->FindOrAdd(key.first, key.second)));
     return absl::StrCat("halved the range of ", key.first);
   }
-  return absl::NotFoundError("the embeddings were not calibrated");
+  return absl::NotFoundError("no numeric column was calibrated");
 }
 
 Edited RenameTensors(RangeTable* table) {
@@ -223,7 +223,6 @@ Defect At(const char* planted_in, const char* stopped_at, Defect::Ending ending,
 
 std::vector<Defect> FastDefects() {
   using stage::kCalibrate;
-  using stage::kEmbeddings;
   using stage::kQuantize;
   constexpr Defect::Ending kGate = Defect::Ending::kGate;
   constexpr Defect::Ending kRefusal = Defect::Ending::kRefusal;
@@ -235,8 +234,9 @@ std::vector<Defect> FastDefects() {
          "The calibration of an earlier training: hidden values half as big.",
          HalveHiddenTensors),
       At(kCalibrate, kQuantize, kGate, "stale_input_calibration",
-         "The calibration of an earlier training: embeddings half as big.",
-         HalveInput),
+         "The calibration of records that were normalized otherwise: numeric "
+         "columns half as big.",
+         HalveNumericColumns),
       At(kCalibrate, kQuantize, kRefusal, "calibration_of_other_model",
          "The calibration of a model with other names.", RenameTensors),
       At(kQuantize, kQuantize, kGate, "numeric_scales_off_by_one",
@@ -255,15 +255,15 @@ std::vector<Defect> FastDefects() {
          LoseZeroPointOfEmbeddings),
       At(kQuantize, kQuantize, kGate, "static_next_row",
          "A layer's weights are off by one row.", RotateRowsOfSecondLayer),
-      At(kEmbeddings, kEmbeddings, kGate, "table_codes_plus_one",
+      At(kQuantize, kQuantize, kGate, "table_codes_plus_one",
          "Embeddings are rounded up: their zero point is off by one.",
          AddOneToTables),
-      At(kEmbeddings, kEmbeddings, kGate, "signed_table",
+      At(kQuantize, kQuantize, kGate, "signed_table",
          "Unsigned codes are clipped as if they were signed.",
          ClipTablesAsSigned),
-      At(kEmbeddings, kEmbeddings, kGate, "shifted_codes",
+      At(kQuantize, kQuantize, kGate, "shifted_codes",
          "The quantized embeddings' rows are off by one.", ShiftTables),
-      At(kEmbeddings, kEmbeddings, kGate, "transposed_table",
+      At(kQuantize, kQuantize, kGate, "transposed_table",
          "One column's quantized embedding is written column by column.",
          TransposeTables),
       At(kQuantize, kQuantize, kGate, "static_saturating_weights",

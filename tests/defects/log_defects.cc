@@ -116,9 +116,9 @@ Edited RenameNodes(std::string* text) {
   return absl::StrCat("renamed ", renamed, " nodes");
 }
 
-// In the middle of a line.
-Edited CutInTheMiddle(std::string* text) {
-  const size_t line = text->find('\n', text->size() / 2);
+// In the middle of its second line.
+Edited CutSoon(std::string* text) {
+  const size_t line = text->find('\n');
   if (line == std::string::npos || line + 40 > text->size()) {
     return absl::NotFoundError("the log is too short to be cut");
   }
@@ -199,8 +199,8 @@ std::vector<Defect> LogDefects() {
          "Max is logged before min.", ExchangeEnds),
       In(kLogRanges, kFreezeRanges, kGate, "log_of_one_batch",
          "The calibration ended after its first batch.", KeepOneBatch),
-      In(kLogRanges, kFreezeRanges, kGate, "cut_log",
-         "The disk was full in the middle of the log.", CutInTheMiddle),
+      In(kLogRanges, kFreezeRanges, kRefusal, "cut_log",
+         "The disk was full in the middle of the first batch.", CutSoon),
       In(kLogMin, kFreezeMin, kGate, "unsigned_min_log",
          "The sign is lost on the way through the log.", Negate),
       In(kLogMin, kFreezeMin, kGate, "stale_min_log",

@@ -119,8 +119,10 @@ std::vector<Defect> RangeDefects() {
   return {
       At(stage::kFreezeRanges, "exchanged_layers",
          "Ranges are given to layers in the wrong order.", ExchangeLayers),
-      At(stage::kFreezeRanges, "exchanged_ends",
-         "A layer's min and max are exchanged.", ExchangeEnds),
+      // No kernel takes such a range.
+      {"exchanged_ends", "A layer's min and max are exchanged.",
+       Defect::Workflow::kPublished, stage::kFreezeRanges, stage::kFreezeRanges,
+       Defect::Ending::kRefusal, ExchangeEnds},
       At(stage::kFreezeRanges, "percentile_of_values",
          "The percentile is taken of the values, not of the batches' ranges.",
          TakePercentileOfValues),

@@ -250,36 +250,39 @@
   const sub = (text) => el('span', {class: 'sub'}, text);
   const subRange = (ends, text) => ends ? sub(range(ends, text)) : null;
 
-  function stageRow(stage) {
-    const f = stage.figures;
-    const [kind, word] = STATES[f.state];
-    const message = [...tasksOf(stage)].map(([, task]) => task.message).find(Boolean) || stage.left_out_because;
-    const old = f.state === 'cached' && f.work_seconds > 0 ? sub('took ' + seconds(f.work_seconds)) : null;
-    return {
-      'data-stage': stage.name,
-      cells: [
-        el('span', {}, stage.name, sub(stage.summary || stage.kind)),
-        {content: verdictBadge(f.verdict), 'data-figure': 'verdict'},
-        {content: badge(kind, word), title: message},
-        figure('seconds', num(f.seconds, seconds), old),
-        figure('accuracy', num(f.accuracy, percent(3))),
-        figure('difference_points', num(f.difference_points, signed(3)), subRange(f.difference_interval_95, signed(3))),
-        figure('agreement', num(f.agreement, percent(2))),
-        figure('mean_output_change', num(f.mean_output_change, significant),
-          f.max_output_change ? sub('max ' + significant(f.max_output_change)) : null),
-        figure('records_per_second', num(f.records_per_second, rate)),
-        figure('nodes', num(f.nodes, count)),
-        figure('bytes', num(f.bytes, bytes)),
-      ],
-    };
+  // With its message, if it has one, for those who point at it.
+  function stateBadge(stage) {
+    const [kind, word] = STATES[stage.figures.state];
+    const message = tasksOf(stage).map(([, task]) => task.message).find(Boolean);
+    return el('span', {class: 'badge ' + kind, title: message}, word);
   }
 
+  // Heading, class and content of the columns; one that no stage has a figure
+  // for is left out.
+  const STAGE_COLUMNS = [
+    ['Stage', 'left', null, (f, stage) => el('span', {}, stage.name, sub(stage.summary || stage.kind))],
+    ['Verdict', 'left', 'verdict', (f) => [verdictBadge(f.verdict)]],
+    ['State', 'left', 'state', (f, stage) => [stateBadge(stage), stage.left_out_because ? sub('by ' + stage.left_out_because) : null]],
+    ['Time', '', 'seconds', (f) => [['not_run', 'left_out'].includes(f.state) ? '–' : num(f.seconds, seconds),
+      f.state === 'cached' && f.work_seconds > 0 ? sub('took ' + seconds(f.work_seconds)) : null]],
+    ['Accuracy', '', 'accuracy', (f) => [num(f.accuracy, percent(3))]],
+    ['Difference', '', 'difference_points', (f) => [num(f.difference_points, signed(3)), subRange(f.difference_interval_95, signed(3))]],
+    ['Agreement', '', 'agreement', (f) => [num(f.agreement, percent(2))]],
+    ['Output change', '', 'mean_output_change', (f) => [num(f.mean_output_change, significant),
+      f.max_output_change ? sub('max ' + significant(f.max_output_change)) : null]],
+    ['Records', '', 'records_per_second', (f) => [num(f.records_per_second, rate)]],
+    ['Nodes', '', 'nodes', (f) => [num(f.nodes, count)]],
+    ['Size', '', 'bytes', (f) => [num(f.bytes, bytes)]],
+  ];
+
   function stagesSection() {
+    const columns = STAGE_COLUMNS.filter(([, , key]) => !key || run.stages.some((stage) => stage.figures[key] !== null));
+    const rows = run.stages.map((stage) => ({
+      'data-stage': stage.name,
+      cells: columns.map(([, , key, content]) => key ? figure(key, ...content(stage.figures, stage)) : content(stage.figures, stage)),
+    }));
     return section('stages', 'Stages', 'Stages', 'In the order of the workflow file. Differences are paired, in percentage points, against the stage’s baseline, with their 95 % intervals below.',
-      table('Every stage, with what its verification found', [
-        ['Stage', 'left'], ['Verdict', 'left'], ['State', 'left'], ['Time'], ['Accuracy'], ['Difference'], ['Agreement'],
-        ['Output change'], ['Records'], ['Nodes'], ['Size'],
-      ], run.stages.map(stageRow), {id: 'stage-table'}));
+      table('Every stage, with what its verification found', columns, rows, {id: 'stage-table'}));
   }
 
   // --- Sections -------------------------------------------------------------
@@ -560,21 +563,22 @@
       ['baseline', 'runs a baseline', 'series-3'], ['cached', 'from the cache', 'muted-bar']];
     const kindOf = ({kind, task}) => task.state === 'cached' ? 'cached' : kind;
     // A task of no time would leave no trace.
-    const least = run.seconds / 300;
+    const end = Math.max(run.seconds, .01, ...tasks.map(({task}) => task.start + task.seconds));
+    const least = end / 300;
     const bar = ({task}) => [task.start, task.start + Math.max(task.seconds, least)];
     const config = () => {
       const present = kinds.filter(([kind]) => tasks.some((task) => kindOf(task) === kind));
       const made = horizontal(tasks.map(({name}) => shorten(name, 26)), present.map(([kind, label, name]) => ({
         label, grouped: false, backgroundColor: color(name), borderRadius: 3, borderSkipped: false, maxBarThickness: 15,
         data: tasks.map((task) => kindOf(task) === kind ? bar(task) : null),
-      })), valueAxis('seconds since the start', fixed(0), {min: 0, max: run.seconds}),
+      })), valueAxis('seconds since the start', significant, {min: 0, max: end}),
       (item) => `${item.dataset.label}: ${seconds(tasks[item.dataIndex].task.seconds)}`, true);
       made.options.scales.y.ticks.font = {size: 11};
       return made;
     };
     const busy = tasks.reduce((sum, {task}) => sum + task.seconds, 0);
-    return section('time', 'Time line', 'Time line', `${noun(tasks.length, 'task')} in ${seconds(run.seconds)}, of which ${seconds(busy)} in tasks.`,
-      plot('When each task ran', null, 'the table below', config, 80 + 21 * tasks.length),
+    return section('time', 'Time line', 'Time line', `${noun(tasks.length, 'task')}: ${seconds(busy)} of work in ${seconds(run.seconds)}.`,
+      plot('When each task ran', null, 'the table below', config, 110 + 21 * tasks.length),
       el('details', {class: 'space'}, el('summary', {}, 'As a table'), table('Tasks in the order of time', [
         ['Task', 'left'], ['State', 'left'], ['Start'], ['Time'], ['When it was done'],
       ], tasks.map(({name, task}) => ({cells: [name, {content: badge(...STATES[task.state])}, num(task.start, seconds), num(task.seconds, seconds),
@@ -645,19 +649,37 @@
     return el('div', {class: 'code'}, pre, button);
   }
 
-  function reproduceSection() {
-    const lines = [];
-    const add = (name, task) => {
-      if (task && task.commands.length) lines.push(`# ${name.replace(/[\r\n]+/g, ' ')}`, ...task.commands, '');
-    };
-    for (const baseline of run.baselines) add(baseline.name, baseline.work);
-    for (const stage of run.stages) {
-      for (const [kind, task] of tasksOf(stage)) add(stage.name + (kind === 'verify' ? '/verify' : ''), task);
+  // Every task behind those whose files it reads.
+  function tasksInOrder() {
+    const waiting = [
+      ...run.baselines.map((baseline) => ({name: baseline.name, stage: baseline.name, task: baseline.work})),
+      ...run.stages.flatMap((stage) => tasksOf(stage).map(([kind, task]) =>
+        ({name: stage.name + (kind === 'verify' ? '/verify' : ''), stage: stage.name, task}))),
+    ];
+    const order = [];
+    while (waiting.length) {
+      const makers = new Set(waiting.map(({stage}) => stage));
+      const ready = waiting.findIndex(({stage, task}) =>
+        task.inputs.every((file) => file.stage === stage || !makers.has(file.stage)));
+      order.push(...waiting.splice(Math.max(ready, 0), 1));
     }
+    return order;
+  }
+
+  function reproduceSection() {
+    const lines = tasksInOrder().filter(({task}) => task.commands.length).flatMap(({name, task}) =>
+      [`# ${name.replace(/[\r\n]+/g, ' ')}`, ...task.commands, '']);
     return section('reproduce', 'Commands', 'To do it again', 'The whole run is one command:',
       copyable(run.command, 'The command of the run'),
       lines.length ? el('p', {class: 'quiet small space'}, 'Stage by stage, for a shell in the run’s folder, it is:') : null,
       lines.length ? copyable(lines.join('\n').trimEnd() + '\n', 'The commands of every stage') : null);
+  }
+
+  function notesSection() {
+    const blocks = tasksInOrder().filter(({task}) => task.notes.length).map(({name, task}) =>
+      el('details', {}, el('summary', {}, el('b', {}, name), ' ', el('span', {class: 'quiet'}, noun(task.notes.length, 'line'))),
+        el('div', {class: 'inset'}, el('pre', {tabindex: 0, 'aria-label': 'Notes of ' + name}, task.notes.join('\n')))));
+    return section('notes', 'Notes', 'What the stages said', null, blocks);
   }
 
   function environmentSection() {
@@ -676,7 +698,7 @@
   // --- All together ---------------------------------------------------------
   const top = header();
   const content = [stagesSection(), qualitySection(), layersSection(), speedSection(), timeSection(), opsSection(), gatesSection(),
-    reproduceSection(), environmentSection()].filter(Boolean);
+    notesSection(), reproduceSection(), environmentSection()].filter(Boolean);
   top.append(el('nav', {'aria-label': 'Sections'}, sections.map(([id, title]) => el('a', {href: '#' + id}, title))));
   document.body.append(top, el('main', {}, content), el('footer', {}, el('p', {},
     'The same numbers are in results.json and results.csv beside this file; manifest.json has the digests of all files. Charts by Chart.js.')));
