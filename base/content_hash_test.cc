@@ -57,36 +57,11 @@ TEST(ContentHash, OfAFolderIsByItsFilesAndTheirNames) {
   EXPECT_NE(HashOfFile(folder), before);
 }
 
-TEST(FileSha256, IsWhatSha256sumPrints) {
-  const auto digest = FileSha256(Written("abc", "abc"));
-  ASSERT_TRUE(digest.ok()) << digest.status();
-  EXPECT_EQ(*digest,
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-}
-
-TEST(PathSha256, OfAFolderIsThatOfItsList) {
-  const std::string folder = testing::TempDir() + "/listed";
-  std::filesystem::create_directories(folder + "/sub");
-  Written("listed/one", "1");
-  Written("listed/sub/two", "2");
-  const std::string list = *FileSha256(folder + "/one") + "  one\n" +
-                           *FileSha256(folder + "/sub/two") + "  sub/two\n";
-  EXPECT_EQ(*PathSha256(folder), *FileSha256(Written("list", list)));
-}
-
 TEST(ContentHash, NamesAMissingFile) {
   const absl::Status status = ContentHash().AddFile("/no/such/file");
   EXPECT_FALSE(status.ok());
   EXPECT_NE(std::string(status.message()).find("/no/such/file"),
             std::string::npos);
-}
-
-// The standard's own example (FIPS 180-2, B.1).
-TEST(Sha256, OfAText) {
-  EXPECT_EQ(Sha256("abc"),
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
-  EXPECT_EQ(Sha256Base64("abc"),
-            "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
 }
 
 }  // namespace

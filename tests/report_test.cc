@@ -286,6 +286,13 @@ TEST_F(Report, HasEveryCommand) {
   }
 }
 
+TEST_F(Report, CommandsAreBehindThoseWhoseFilesTheyRead) {
+  const std::string& all = At(Seen("passed"), "commands/1").string_value();
+  EXPECT_LT(all.find("# summarize\n"), all.find("# raw/baseline\n"));
+  EXPECT_LT(all.find("# raw/baseline\n"), all.find("# freeze\n"));
+  EXPECT_LT(all.find("# freeze\n"), all.find("# freeze/verify\n"));
+}
+
 TEST_F(Report, OfAFailedGateSaysWhichStage) {
   const Value& seen = Seen("refused");
   ExpectDrawn(seen);

@@ -100,7 +100,7 @@ TEST(KilledRun, GoesOnAsIfNothingHadHappened) {
 
   const TestFolder killed;
   std::mt19937 random(20);
-  const int rounds = FuzzRounds(5);
+  const int rounds = FuzzRounds(2);
   for (int kills = 0; kills < rounds;) {
     const auto before = Published(killed);
     const double seconds = std::uniform_real_distribution<>(0, whole)(random);

@@ -26,6 +26,36 @@ namespace {
 namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
+// Two graphs of the first run against each other; GATE is the second's.
+constexpr char kJudged[] = R"pb(
+  evaluation {
+    name: "records"
+    on {
+      dataset: "DECLARATION"
+      data { file: "OUT/dataset_preprocessed_eval.tfrecords" } RECORDS
+    }
+    baseline { stage: "float" }
+  }
+  stage {
+    name: "float"
+    evaluate {
+      graph { file: "OUT/optimized_wide_deep_fp32_graph.pb" }
+      verify { evaluation: "records" }
+    }
+  }
+  stage {
+    name: "int8"
+    evaluate {
+      graph { file: "OUT/final_int8_wide_deep.pb" }
+      verify { evaluation: "records" gates { GATE } }
+    }
+  }
+  stage {
+    name: "behind"
+    summarize { graph { file: "OUT/final_int8_wide_deep.pb" } }
+    after: "int8"
+  })pb";
+
 // All tests share one work folder that has everything.
 class WorkflowRun : public testing::Test {
  protected:
@@ -48,6 +78,26 @@ class WorkflowRun : public testing::Test {
   // A run with what the first one did, into a folder of its own.
   ProgramRun Again(const std::vector<std::string>& more) {
     return RunSmall(Work(), own_.Path("out"), more);
+  }
+
+  // A run of kJudged.
+  ProgramRun Judge(const std::string& gate, const std::string& records,
+                   const std::vector<std::string>& more = {}) {
+    const std::string file = own_.Write(
+        "judged.textproto",
+        absl::StrReplaceAll(
+            kJudged,
+            {{"OUT", Out()},
+             {"GATE", gate},
+             {"RECORDS", records},
+             {"DECLARATION",
+              fs::absolute("workflows/wide_deep/preprocessed.textproto")
+                  .string()}}));
+    std::vector<std::string> arguments = {
+        "run", file, absl::StrCat("--work_dir=", own_.Path("work")),
+        absl::StrCat("--out=", own_.Path("out"))};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(kRequant, arguments);
   }
 
   static TestFolder* folder_;
@@ -89,7 +139,7 @@ TEST_F(WorkflowRun, GivesTheSameBytesInAnotherFolder) {
   EXPECT_EQ(run.exit_code, 0) << run.error;
   const auto first = GraphsAndRanges(Out());
   const auto second = GraphsAndRanges(own_.Path("out"));
-  EXPECT_EQ(first.size(), 13);
+  EXPECT_EQ(first.size(), 14);
   EXPECT_EQ(second.size(), first.size());
   for (const auto& [name, content] : first) {
     const auto other = second.find(name);
@@ -190,8 +240,7 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
       SmallRun(own_.Path("work"), own_.Path("out"), {"--only=trim"});
   const ProgramRun stopped = Interrupted(arguments, " freeze  done");
   EXPECT_EQ(stopped.exit_code, 130) << stopped.error;
-  EXPECT_TRUE(
-      absl::StrContains(stopped.out, "To go on, run the same command again"))
+  EXPECT_TRUE(absl::StrContains(stopped.out, " tasks are done."))
       << stopped.out;
   EXPECT_TRUE(fs::is_empty(own_.Path("work/tmp")));
   EXPECT_TRUE(fs::exists(own_.Path("out/wide_deep_frozen_fp32_graph.pb")));
@@ -204,59 +253,7 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
   }
 }
 
-// Two graphs of the first run against each other; GATE is the second's.
-constexpr char kJudged[] = R"pb(
-  evaluation {
-    name: "records"
-    on {
-      dataset: "DECLARATION"
-      data { file: "OUT/dataset_preprocessed_eval.tfrecords" } RECORDS
-    }
-    baseline { stage: "float" }
-  }
-  stage {
-    name: "float"
-    evaluate {
-      graph { file: "OUT/optimized_wide_deep_fp32_graph.pb" }
-      verify { evaluation: "records" }
-    }
-  }
-  stage {
-    name: "int8"
-    evaluate {
-      graph { file: "OUT/final_int8_wide_deep.pb" }
-      verify { evaluation: "records" gates { GATE } }
-    }
-  }
-  stage {
-    name: "behind"
-    summarize { graph { file: "OUT/final_int8_wide_deep.pb" } }
-    after: "int8"
-  })pb";
-
-class JudgedRun : public WorkflowRun {
- protected:
-  ProgramRun Judge(const std::string& gate, const std::string& records,
-                   const std::vector<std::string>& more = {}) {
-    const std::string file = own_.Write(
-        "judged.textproto",
-        absl::StrReplaceAll(
-            kJudged,
-            {{"OUT", Out()},
-             {"GATE", gate},
-             {"RECORDS", records},
-             {"DECLARATION",
-              fs::absolute("workflows/wide_deep/preprocessed.textproto")
-                  .string()}}));
-    std::vector<std::string> arguments = {
-        "run", file, absl::StrCat("--work_dir=", own_.Path("work")),
-        absl::StrCat("--out=", own_.Path("out"))};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return RunProgram(kRequant, arguments);
-  }
-};
-
-TEST_F(JudgedRun, EndsWithCode3BehindAGateThatFails) {
+TEST_F(WorkflowRun, EndsWithCode3BehindAGateThatFails) {
   const ProgramRun run = Judge("max_mean_output_change: 1e-6", "");
   EXPECT_EQ(run.exit_code, 3) << run.error;
   EXPECT_EQ(TasksDone(run.error).count("behind"), 0);
@@ -268,7 +265,7 @@ TEST_F(JudgedRun, EndsWithCode3BehindAGateThatFails) {
 }
 
 // Of 4000 records 500 are taken first, then 2000, then all.
-TEST_F(JudgedRun, TakesMoreRecordsBeforeItIsNotCertain) {
+TEST_F(WorkflowRun, TakesMoreRecordsBeforeItIsNotCertain) {
   const std::string gate = "max_accuracy_drop: 0.0001";
   const ProgramRun run = Judge(gate, "records: '500'");
   EXPECT_EQ(run.exit_code, 0) << run.error;

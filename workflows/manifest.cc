@@ -14,9 +14,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "google/protobuf/json/json.h"
 #include "runtime/datasets/printable.h"
@@ -164,23 +164,17 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
 FileCheck Check(const ManifestFile& file, const std::string& place,
                 bool input) {
   FileCheck check = {file.path(), input, FileState::kOk, ""};
-  int64_t bytes = 0;
-  const absl::StatusOr<std::string> digest =
-      PathSha256(place, [&](const std::string& path) {
-        std::error_code error;
-        const uintmax_t size = std::filesystem::file_size(path, error);
-        if (!error) bytes += static_cast<int64_t>(size);
-        return FileSha256(path);
-      });
+  const absl::StatusOr<PathDigest> digest = DigestOfPath(place);
   if (absl::IsNotFound(digest.status())) {
     check.state = input ? FileState::kGone : FileState::kMissing;
   } else if (!digest.ok()) {
     check.state = FileState::kUnreadable;
     check.message = digest.status().message();
-  } else if (*digest != file.sha256()) {
+  } else if (digest->sha256 != file.sha256()) {
     check.state = FileState::kChanged;
-    if (bytes != file.bytes()) {
-      check.message = absl::StrCat(bytes, " bytes, were ", file.bytes());
+    if (digest->bytes != file.bytes()) {
+      check.message =
+          absl::StrCat(digest->bytes, " bytes, were ", file.bytes());
     }
   }
   return check;

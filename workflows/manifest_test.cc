@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/content_hash.h"
 #include "base/fuzz_rounds.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "workflows/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 #include "workflows/testing/json_value.h"
@@ -122,12 +122,12 @@ TEST_F(ManifestTest, APipeIsNotOpened) {
 TEST_F(ManifestTest, FoldersAreDigestedWhole) {
   fs::create_directories(Path("model/variables"));
   Write("model/variables/data", "x");
-  const auto digest = PathSha256(Path("model"));
+  const auto digest = DigestOfPath(Path("model"));
   ASSERT_TRUE(digest.ok());
   FileRecord* folder =
       record_.mutable_stage(0)->mutable_work()->mutable_input(0);
   folder->set_path(Path("model"));
-  folder->set_sha256(*digest);
+  folder->set_sha256(digest->sha256);
   EXPECT_THAT(States(), testing::ElementsAre(FileState::kOk, FileState::kOk));
   Write("model/variables/more", "y");
   EXPECT_THAT(States(),
@@ -162,7 +162,7 @@ TEST(ManifestJson, HasFilesCommandsVersionsAndMetrics) {
   EXPECT_EQ(At(json, "outputs/1/bytes").number_value(), 9618423);
   EXPECT_EQ(At(json, "tool/tensorflow").string_value(), "2.21.0");
   EXPECT_EQ(At(json, "variables/1/value").string_value(), "200000");
-  EXPECT_THAT(At(json, "tasks/1/commands/0").string_value(),
+  EXPECT_THAT(At(json, "tasks/2/commands/0").string_value(),
               HasSubstr("requant freeze"));
   EXPECT_EQ(At(json, "metrics/11/figures/accuracy").number_value(), 0.75946);
 }

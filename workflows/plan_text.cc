@@ -65,6 +65,7 @@ std::string InputName(const Plan& plan, const TaskInput& input) {
 
 std::string StateText(const std::vector<TaskState>& states, size_t task) {
   if (task >= states.size()) return "would run";
+  if (!states[task].asked_for) return "not asked for";
   if (states[task].cached) return "cached";
   return states[task].why.empty()
              ? "would run"
@@ -220,11 +221,17 @@ std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
     AppendTask(plan, i, width, states, &text);
   }
   AppendOtherStages(plan, &text);
-  const auto cached =
-      std::count_if(states.begin(), states.end(),
-                    [](const TaskState& state) { return state.cached; });
+  size_t cached = 0, others = 0;
+  for (const TaskState& state : states) {
+    if (!state.asked_for) {
+      ++others;
+    } else if (state.cached) {
+      ++cached;
+    }
+  }
   absl::StrAppend(&text, "\n", plan.tasks.size(), " tasks, ", cached,
-                  " cached, ", plan.tasks.size() - cached, " would run\n");
+                  " cached, ", plan.tasks.size() - cached - others,
+                  " would run\n");
   return text;
 }
 

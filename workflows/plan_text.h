@@ -16,6 +16,8 @@ struct TaskState {
   bool cached = false;
   // Why it would run, as a clause: "never ran", "its input graph changed".
   std::string why;
+  // Whether it is among those that the run is about.
+  bool asked_for = true;
 };
 
 // `states` are in the order of the plan's tasks, or empty when nothing is known

@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/content_hash.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "workflows/report_files.h"
 #include "workflows/results.h"
 #include "workflows/run_record.pb.h"

@@ -14,8 +14,6 @@
 #include "base/sibling_program.h"
 #include "base/version.h"
 #include "workflows/doctor_command.h"
-#include "workflows/verify_command.h"
-#include "workflows/plan_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/run_command.h"
 #include "workflows/verify_command.h"

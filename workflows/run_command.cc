@@ -168,7 +168,7 @@ int TellOutlook(const Plan& plan, const RunOptions& options,
   if (!outlooks.ok()) return ReportFailure(kProgram, outlooks.status());
   std::vector<TaskState> states;
   for (const TaskOutlook& outlook : *outlooks) {
-    states.push_back({outlook.cached, outlook.reason});
+    states.push_back({outlook.cached, outlook.reason, outlook.chosen});
   }
   std::fputs(PlanAsText(plan, states).c_str(), stdout);
   return kExitOk;
@@ -239,10 +239,7 @@ class RunCommand {
                   result.tasks);
     }
     if (result.interrupted_by != 0) {
-      std::printf(
-          "Interrupted. To go on, run the same command again: %d of %d tasks "
-          "are done.\n",
-          result.done, result.tasks);
+      std::printf("%d of %d tasks are done.\n", result.done, result.tasks);
     }
   }
 
@@ -286,7 +283,7 @@ absl::StatusOr<std::vector<TaskState>> FindTaskStates(
                            LookAhead(plan, machine, {}, store.get()));
   std::vector<TaskState> states;
   for (const TaskOutlook& outlook : outlooks) {
-    states.push_back({outlook.cached, outlook.reason});
+    states.push_back({outlook.cached, outlook.reason, outlook.chosen});
   }
   return states;
 }

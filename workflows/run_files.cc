@@ -6,9 +6,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "workflows/manifest.h"
 #include "workflows/report_html.h"

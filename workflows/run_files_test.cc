@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 
-#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "workflows/results.h"
 #include "workflows/testing/example_runs.h"
 #include "workflows/testing/json_value.h"
@@ -58,7 +58,7 @@ TEST_F(RunFiles, TheManifestHasTheReportsDigest) {
   const auto manifest = ParseJson(*ReadFile(folder_ / "manifest.json"));
   EXPECT_EQ(At(manifest, "outputs/0/path").string_value(), "report.html");
   EXPECT_EQ(At(manifest, "outputs/0/sha256").string_value(),
-            *FileSha256(folder_ / "report.html"));
+            DigestOfFile(folder_ / "report.html")->sha256);
 }
 
 TEST_F(RunFiles, AMissingFolderIsAnError) {

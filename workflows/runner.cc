@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -14,8 +16,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -36,6 +40,11 @@ using Clock = std::chrono::steady_clock;
 
 // A verdict that is not certain is sought on so many times the records.
 constexpr int64_t kMoreRecords = 4;
+
+// Of the largest format that there is of synthesized data.
+constexpr int64_t kBytesPerRow = 800;
+// Room for whatever else is written.
+constexpr int64_t kReservedBytes = 64 << 20;
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -99,13 +108,12 @@ class Runner {
         choice_(ChooseTasks(plan, options.choice)),
         jobs_(options.jobs > 0 ? options.jobs : machine.cores),
         tasks_(plan.tasks.size()),
-        record_(std::move(record)) {}
+        empty_record_(std::move(record)),
+        record_(empty_record_) {}
 
   absl::StatusOr<RunResult> Run() {
     const SignalForwarding forwarding;
-    if (record_.started_ms() == 0) {
-      record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
-    }
+    empty_record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
     REQUANT_RETURN_IF_ERROR(UseCache());
     REQUANT_RETURN_IF_ERROR(CheckSpace());
     {
@@ -165,7 +173,8 @@ class Runner {
   absl::StatusOr<std::vector<OutputToCheck>> FindCached(
       const std::set<std::string>& changed);
   std::string ReasonToRun(int i);
-  absl::Status CheckSpace();
+  int64_t ExpectedBytes(int i) const;
+  absl::Status CheckSpace() const;
 
   // --- A single task.
 
@@ -188,6 +197,9 @@ class Runner {
                                               int teller);
   absl::StatusOr<FinishedTask> Make(int i, const PreparedTask& prepared,
                                     int teller);
+  absl::StatusOr<TaskWork> WorkIn(const std::string& folder, int i,
+                                  const PreparedTask& prepared) const;
+  TaskWatch WatchFor(int teller);
   absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records);
   std::optional<FinishedTask> FindIntact(const std::string& key) const;
 
@@ -231,6 +243,8 @@ class Runner {
   std::mutex mutex_;
   std::condition_variable something_ended_;
   std::vector<TaskState> tasks_;
+  // Before anything was found in the cache.
+  RunRecord empty_record_;
   RunRecord record_;
   // Of tasks that have ended and whose threads are to be joined.
   std::vector<int> ended_;
@@ -261,6 +275,7 @@ absl::Status Runner::UseCache() {
 absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
     const std::set<std::string>& changed) {
   std::vector<OutputToCheck> outputs;
+  record_ = empty_record_;
   for (int i = 0; i < Count(); ++i) {
     tasks_[i].state = State::kWaiting;
     tasks_[i].finished = {};
@@ -303,29 +318,44 @@ std::string Runner::ReasonToRun(int i) {
   return WhatChanged(*last, prepared->parts);
 }
 
-absl::Status Runner::CheckSpace() {
+// What a task will write, by what it wrote last, or by how much of a kind of
+// data there will be; 0 when nothing is known.
+int64_t Runner::ExpectedBytes(int i) const {
+  int64_t bytes = 0;
+  const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
+  if (last.has_value()) {
+    for (const FileRecord& output : last->work().output()) {
+      bytes += output.bytes();
+    }
+    return bytes;
+  }
+  if (TaskAt(i).kind != Task::Kind::kMake) return 0;
+  int64_t rows = 0;
+  if (absl::SimpleAtoi(plan_.file.workflow.stage(TaskAt(i).stage)
+                           .dataset()
+                           .synthesize()
+                           .rows(),
+                       &rows)) {
+    bytes = rows * kBytesPerRow;
+  }
+  return bytes;
+}
+
+absl::Status Runner::CheckSpace() const {
   int64_t needed = 0;
+  bool anything_runs = false;
   for (int i = 0; i < Count(); ++i) {
     if (!choice_.chosen[i] || HasResult(i)) continue;
-    const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
-    if (!last.has_value()) continue;
-    for (const FileRecord& output : last->work().output()) {
-      needed += output.bytes();
-    }
+    anything_runs = true;
+    needed += ExpectedBytes(i);
   }
   const std::optional<int64_t> free = store_->FreeBytes();
-  // Room for a few more files, whatever they are.
-  constexpr int64_t kReserve = 64 << 20;
-  bool all_done = true;
-  for (int i = 0; i < Count(); ++i) {
-    all_done = all_done && (!choice_.chosen[i] || HasResult(i));
-  }
-  if (all_done || !free.has_value() || *free >= needed + kReserve) {
+  if (!anything_runs || !free.has_value() || *free >= needed + kReservedBytes) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "the disk of ", store_->folder(), " has ", *free / 1'000'000,
-      " MB free and about ", (needed + kReserve) / 1'000'000,
+      " MB free and about ", (needed + kReservedBytes) / 1'000'000,
       " MB are needed: free some, or name a folder on another disk with "
       "--work_dir"));
 }
@@ -368,28 +398,10 @@ std::optional<FinishedTask> Runner::FindIntact(const std::string& key) const {
   return FinishedTask{key, std::move(*cached)};
 }
 
-absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
-                                          int teller) {
-  const Task& task = TaskAt(i);
-  REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
-  TaskWork work;
-  work.task = &task;
-  work.folder = folder;
-  work.tamper = TamperOf(plan_, options_, task);
-  work.is_benchmark = MeasuresTime(plan_, task);
-  TaskPaths paths;
-  for (const ResolvedInput& input : prepared.inputs) {
-    paths.inputs.push_back(input.path);
-  }
-  for (const TaskOutput& output : task.outputs) {
-    paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
-  }
-  work.output_paths = paths.outputs;
-  REQUANT_ASSIGN_OR_RETURN(work.commands,
-                           TaskCommands(plan_, task, paths, prepared.settings));
+TaskWatch Runner::WatchFor(int teller) {
   TaskWatch watch;
   watch.stop = &stop_;
-  watch.on_progress = [&](const ProgressReport& report) {
+  watch.on_progress = [this, teller](const ProgressReport& report) {
     const TaskProgress progress = {report.what, report.unit, report.done,
                                    report.total, report.note};
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -397,23 +409,45 @@ absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
       observer->TaskProgressed(record_, PlaceOf(plan_, teller), progress);
     }
   };
-  watch.on_warning = [&](const std::string& warning) {
+  watch.on_warning = [this, teller](const std::string& warning) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    Say(absl::StrCat(task.name, ": warning: ", warning));
+    Say(absl::StrCat(TaskAt(teller).name, ": warning: ", warning));
   };
-  absl::StatusOr<CachedTask> done = DoTaskWork(work, machine_, watch);
-  if (!done.ok()) {
-    store_->Discard(folder);
-    return done.status();
+  return watch;
+}
+
+absl::StatusOr<TaskWork> Runner::WorkIn(const std::string& folder, int i,
+                                        const PreparedTask& prepared) const {
+  const Task& task = TaskAt(i);
+  TaskPaths paths;
+  for (const ResolvedInput& input : prepared.inputs) {
+    paths.inputs.push_back(input.path);
   }
-  done->set_task(task.name);
-  for (const KeyPart& part : prepared.parts) *done->add_part() = part;
-  const absl::Status published = store_->Publish(folder, prepared.key, *done);
-  if (!published.ok()) {
-    store_->Discard(folder);
-    return published;
+  for (const TaskOutput& output : task.outputs) {
+    paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
   }
-  return FinishedTask{prepared.key, std::move(*done)};
+  TaskWork work;
+  work.task = &task;
+  work.folder = folder;
+  work.tamper = TamperOf(plan_, options_, task);
+  work.is_benchmark = MeasuresTime(plan_, task);
+  work.output_paths = paths.outputs;
+  REQUANT_ASSIGN_OR_RETURN(work.commands,
+                           TaskCommands(plan_, task, paths, prepared.settings));
+  return work;
+}
+
+absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
+                                          int teller) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
+  absl::Cleanup discard = [&] { store_->Discard(folder); };
+  REQUANT_ASSIGN_OR_RETURN(const TaskWork work, WorkIn(folder, i, prepared));
+  REQUANT_ASSIGN_OR_RETURN(CachedTask done,
+                           DoTaskWork(work, machine_, WatchFor(teller)));
+  done.set_task(TaskAt(i).name);
+  for (const KeyPart& part : prepared.parts) *done.add_part() = part;
+  REQUANT_RETURN_IF_ERROR(store_->Publish(folder, prepared.key, done));
+  return FinishedTask{prepared.key, std::move(done)};
 }
 
 absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
@@ -608,6 +642,12 @@ void Runner::Fail(int i, const absl::Status& status) {
   } else {
     record.set_state(TaskRecord::FAILED);
     record.set_message(status.message());
+    if (absl::StrContains(status.message(), std::strerror(ENOSPC))) {
+      record.set_message(absl::StrCat(
+          status.message(),
+          "; free some space and run the same command again, what is done is "
+          "kept"));
+    }
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -31,6 +32,7 @@
 #include "absl/time/time.h"
 #include "base/content_hash.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 
 namespace requant {
@@ -54,6 +56,11 @@ constexpr size_t kLongestShownValue = 60;
 
 int64_t ModifiedNs(const struct stat& info) {
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+}
+
+bool IsSameFile(const FileDigest& a, const FileDigest& b) {
+  return a.bytes() == b.bytes() && a.modified_ns() == b.modified_ns() &&
+         a.inode() == b.inode();
 }
 
 absl::Status FileError(int error, std::string_view what,
@@ -302,9 +309,9 @@ std::optional<CachedTask> StageStore::LastOf(const std::string& task) const {
 }
 
 bool StageStore::Check(const std::string& key, const FileRecord& output) const {
-  const absl::StatusOr<std::string> digest =
-      FileSha256(PathOf(key, output.path()));
-  return digest.ok() && *digest == output.sha256();
+  const absl::StatusOr<PathDigest> digest =
+      DigestOfFile(PathOf(key, output.path()));
+  return digest.ok() && digest->sha256 == output.sha256();
 }
 
 absl::StatusOr<std::string> StageStore::NewFolder() {
@@ -339,26 +346,18 @@ absl::Status StageStore::Publish(const std::string& tmp_folder,
     REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
   }
   REQUANT_RETURN_IF_ERROR(SyncPath(cache, O_DIRECTORY));
-  // Only for explanations, so it need not be synced or succeed.
-  (void)WriteFileAtomically(
-      absl::StrCat(folder_, "/", kLast, "/", FileNameOf(task.task())), key);
+  // Only for explanations, so it need not be whole or succeed.
+  std::ofstream(absl::StrCat(folder_, "/", kLast, "/", FileNameOf(task.task())))
+      << key;
   return absl::OkStatus();
 }
 
-absl::StatusOr<HashedPath> StageStore::Hash(const std::string& path) {
-  HashedPath hashed;
-  hashed.path = path;
-  REQUANT_ASSIGN_OR_RETURN(hashed.sha256,
-                           PathSha256(path, [&](const std::string& file) {
-                             struct stat info;
-                             if (stat(file.c_str(), &info) == 0)
-                               hashed.bytes += info.st_size;
-                             return FileDigestOf(file);
-                           }));
-  return hashed;
+absl::StatusOr<PathDigest> StageStore::Hash(const std::string& path) {
+  return DigestOfPath(
+      path, [this](const std::string& file) { return HashFile(file); });
 }
 
-absl::StatusOr<std::string> StageStore::FileDigestOf(const std::string& path) {
+absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) {
     return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
@@ -372,20 +371,19 @@ absl::StatusOr<std::string> StageStore::FileDigestOf(const std::string& path) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto known = digests_.find(digest.path());
-    if (known != digests_.end() && known->second.bytes() == digest.bytes() &&
-        known->second.modified_ns() == digest.modified_ns() &&
-        known->second.inode() == digest.inode()) {
-      return known->second.sha256();
+    if (known != digests_.end() && IsSameFile(known->second, digest)) {
+      return PathDigest{known->second.sha256(), known->second.bytes()};
     }
   }
   const int64_t now = absl::ToUnixNanos(absl::Now());
-  REQUANT_ASSIGN_OR_RETURN(*digest.mutable_sha256(), FileSha256(path));
+  REQUANT_ASSIGN_OR_RETURN(const PathDigest read, DigestOfFile(path));
   if (digest.modified_ns() + kYoungNs < now) {
+    digest.set_sha256(read.sha256);
     const std::lock_guard<std::mutex> lock(mutex_);
     digests_[digest.path()] = digest;
     digests_changed_ = true;
   }
-  return digest.sha256();
+  return read;
 }
 
 void StageStore::ReadDigests() {

@@ -21,16 +21,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/sha256.h"
 #include "workflows/stage_store.pb.h"
 
 namespace requant {
-
-// A file, or all files of a folder.
-struct HashedPath {
-  std::string path;
-  std::string sha256;
-  int64_t bytes = 0;
-};
 
 // The key of work that depends on these.
 std::string KeyOf(const std::vector<KeyPart>& parts);
@@ -76,7 +70,7 @@ class StageStore {
 
   // The digest of a file or folder from elsewhere. One that did not change
   // since it was last read is not read again.
-  absl::StatusOr<HashedPath> Hash(const std::string& path);
+  absl::StatusOr<PathDigest> Hash(const std::string& path);
 
   // Free bytes where the folder is; unset when that cannot be told.
   std::optional<int64_t> FreeBytes() const;
@@ -86,7 +80,7 @@ class StageStore {
   absl::Status TakeLock(const std::string& command);
   void ReadDigests();
   void WriteDigests();
-  absl::StatusOr<std::string> FileDigestOf(const std::string& path);
+  absl::StatusOr<PathDigest> HashFile(const std::string& path);
 
   const std::string folder_;
   const bool for_run_;

@@ -11,8 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/content_hash.h"
 #include "base/file.h"
+#include "base/sha256.h"
 
 namespace requant {
 namespace {
@@ -50,7 +50,7 @@ class StageStoreTest : public testing::Test {
     FileRecord& output = *task.mutable_work()->add_output();
     output.set_path("out");
     output.set_bytes(static_cast<int64_t>(content.size()));
-    output.set_sha256(*FileSha256(absl::StrCat(*folder, "/out")));
+    output.set_sha256(Sha256(content));
     const absl::Status published = store->Publish(*folder, key, task);
     EXPECT_TRUE(published.ok()) << published;
     return task;
@@ -190,7 +190,7 @@ TEST_F(StageStoreTest, HashesAFolderByItsFiles) {
   const auto hashed = Open()->Hash(path);
   ASSERT_TRUE(hashed.ok()) << hashed.status();
   EXPECT_EQ(hashed->bytes, 3);
-  EXPECT_EQ(hashed->sha256, *PathSha256(path));
+  EXPECT_EQ(hashed->sha256, DigestOfPath(path)->sha256);
 }
 
 KeyPart Part(KeyPart::Kind kind, const std::string& name,

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/sha256.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/version.h"
@@ -60,7 +61,7 @@ std::vector<std::string> PathList(const TaskInput& input) {
 
 absl::Status AddFile(const std::string& path, const std::string& role,
                      StageStore* store, ResolvedInput* resolved) {
-  REQUANT_ASSIGN_OR_RETURN(const HashedPath hashed, store->Hash(path));
+  REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(path));
   FileRecord file;
   file.set_role(role);
   file.set_path(path);
@@ -169,7 +170,7 @@ absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
   for (const auto& [room, program] : programs) {
     REQUANT_ASSIGN_OR_RETURN(const std::string path,
                              SiblingProgram(machine.own_path, room, program));
-    REQUANT_ASSIGN_OR_RETURN(const HashedPath hashed, store->Hash(path));
+    REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(path));
     parts->Add(KeyPart::PROGRAM, program, hashed.sha256);
   }
   return absl::OkStatus();
@@ -245,7 +246,7 @@ absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
   }
   if (!tamper.empty()) {
     const std::string program = tamper.substr(0, tamper.find(' '));
-    REQUANT_ASSIGN_OR_RETURN(const HashedPath hashed, store->Hash(program));
+    REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(program));
     parts.Add(KeyPart::TAMPERING, "program", hashed.sha256);
     parts.Add(KeyPart::TAMPERING, "command", tamper);
   }

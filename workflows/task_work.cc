@@ -21,10 +21,10 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/last_words.h"
+#include "base/sha256.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
@@ -177,16 +177,16 @@ absl::Status AddOutputs(const TaskWork& work, TaskRecord* record) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {
     const TaskOutput& output = work.task->outputs[i];
     const std::string& path = work.output_paths[i];
-    struct stat info;
-    if (stat(path.c_str(), &info) != 0) {
+    if (access(path.c_str(), F_OK) != 0) {
       return absl::InternalError(
           absl::StrCat("it ended well but wrote no ", output.file));
     }
+    REQUANT_ASSIGN_OR_RETURN(const PathDigest digest, DigestOfFile(path));
     FileRecord& file = *record->add_output();
     file.set_role(output.role);
     file.set_path(output.file);
-    file.set_bytes(info.st_size);
-    REQUANT_ASSIGN_OR_RETURN(*file.mutable_sha256(), FileSha256(path));
+    file.set_bytes(digest.bytes);
+    file.set_sha256(digest.sha256);
   }
   return absl::OkStatus();
 }

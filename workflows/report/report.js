@@ -577,7 +577,7 @@
       return made;
     };
     const busy = tasks.reduce((sum, {task}) => sum + task.seconds, 0);
-    return section('time', 'Time line', 'Time line', `${noun(tasks.length, 'task')} in ${seconds(run.seconds)}, of which ${seconds(busy)} in tasks.`,
+    return section('time', 'Time line', 'Time line', `${noun(tasks.length, 'task')}: ${seconds(busy)} of work in ${seconds(run.seconds)}.`,
       plot('When each task ran', null, 'the table below', config, 110 + 21 * tasks.length),
       el('details', {class: 'space'}, el('summary', {}, 'As a table'), table('Tasks in the order of time', [
         ['Task', 'left'], ['State', 'left'], ['Start'], ['Time'], ['When it was done'],
@@ -649,19 +649,37 @@
     return el('div', {class: 'code'}, pre, button);
   }
 
-  function reproduceSection() {
-    const lines = [];
-    const add = (name, task) => {
-      if (task && task.commands.length) lines.push(`# ${name.replace(/[\r\n]+/g, ' ')}`, ...task.commands, '');
-    };
-    for (const baseline of run.baselines) add(baseline.name, baseline.work);
-    for (const stage of run.stages) {
-      for (const [kind, task] of tasksOf(stage)) add(stage.name + (kind === 'verify' ? '/verify' : ''), task);
+  // Every task behind those whose files it reads.
+  function tasksInOrder() {
+    const waiting = [
+      ...run.baselines.map((baseline) => ({name: baseline.name, stage: baseline.name, task: baseline.work})),
+      ...run.stages.flatMap((stage) => tasksOf(stage).map(([kind, task]) =>
+        ({name: stage.name + (kind === 'verify' ? '/verify' : ''), stage: stage.name, task}))),
+    ];
+    const order = [];
+    while (waiting.length) {
+      const makers = new Set(waiting.map(({stage}) => stage));
+      const ready = waiting.findIndex(({stage, task}) =>
+        task.inputs.every((file) => file.stage === stage || !makers.has(file.stage)));
+      order.push(...waiting.splice(Math.max(ready, 0), 1));
     }
+    return order;
+  }
+
+  function reproduceSection() {
+    const lines = tasksInOrder().filter(({task}) => task.commands.length).flatMap(({name, task}) =>
+      [`# ${name.replace(/[\r\n]+/g, ' ')}`, ...task.commands, '']);
     return section('reproduce', 'Commands', 'To do it again', 'The whole run is one command:',
       copyable(run.command, 'The command of the run'),
       lines.length ? el('p', {class: 'quiet small space'}, 'Stage by stage, for a shell in the run’s folder, it is:') : null,
       lines.length ? copyable(lines.join('\n').trimEnd() + '\n', 'The commands of every stage') : null);
+  }
+
+  function notesSection() {
+    const blocks = tasksInOrder().filter(({task}) => task.notes.length).map(({name, task}) =>
+      el('details', {}, el('summary', {}, el('b', {}, name), ' ', el('span', {class: 'quiet'}, noun(task.notes.length, 'line'))),
+        el('div', {class: 'inset'}, el('pre', {tabindex: 0, 'aria-label': 'Notes of ' + name}, task.notes.join('\n')))));
+    return section('notes', 'Notes', 'What the stages said', null, blocks);
   }
 
   function environmentSection() {
@@ -680,7 +698,7 @@
   // --- All together ---------------------------------------------------------
   const top = header();
   const content = [stagesSection(), qualitySection(), layersSection(), speedSection(), timeSection(), opsSection(), gatesSection(),
-    reproduceSection(), environmentSection()].filter(Boolean);
+    notesSection(), reproduceSection(), environmentSection()].filter(Boolean);
   top.append(el('nav', {'aria-label': 'Sections'}, sections.map(([id, title]) => el('a', {href: '#' + id}, title))));
   document.body.append(top, el('main', {}, content), el('footer', {}, el('p', {},
     'The same numbers are in results.json and results.csv beside this file; manifest.json has the digests of all files. Charts by Chart.js.')));
