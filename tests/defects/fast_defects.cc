@@ -213,10 +213,10 @@ Edited TransposeTables(GraphIndex* index) {
 }
 
 template <typename Edit>
-Defect At(const char* planted_in, const char* stopped_at, Defect::Ending ending,
+Defect At(const char* planted_in, const char* stopped_at, const char* gate,
           std::string_view name, std::string_view sentence, Edit edit) {
-  return {name,   sentence, Defect::Workflow::kFast, planted_in, stopped_at,
-          ending, edit};
+  return {name, sentence, Defect::Workflow::kFast, planted_in, stopped_at,
+          gate, edit};
 }
 
 }  // namespace
