@@ -21,27 +21,71 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Gives `tensors` of `model` for a batch.
-absl::StatusOr<std::unique_ptr<ModelFunction>> MakeFunction(
-    const EvaluateJob& job, Model* model,
-    const std::vector<std::string>& tensors) {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           InputTensors(*model, job.dataset()));
-  ModelFunctionOptions options;
-  options.in_caller_thread = job.streams() > 1;
-  return ModelFunction::Make(model, inputs, tensors, options);
-}
+// Gives tensors of a graph for a batch. What the graph is fed it cannot be
+// asked for as well.
+class TensorReader {
+ public:
+  static absl::StatusOr<std::unique_ptr<TensorReader>> Make(
+      const EvaluateJob& job, Model* model,
+      const std::vector<std::string>& tensors) {
+    std::unique_ptr<TensorReader> reader(new TensorReader(model->path()));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                             InputTensors(*model, job.dataset()));
+    std::vector<std::string> fetches;
+    for (const std::string& tensor : tensors) {
+      const auto fed = std::find(inputs.begin(), inputs.end(), tensor);
+      const bool is_fed = fed != inputs.end();
+      reader->places_.push_back(
+          {is_fed, is_fed ? static_cast<size_t>(fed - inputs.begin())
+                          : fetches.size()});
+      if (!is_fed) fetches.push_back(tensor);
+    }
+    // What is fed alone needs no run.
+    if (fetches.empty()) return reader;
+    ModelFunctionOptions options;
+    options.in_caller_thread = job.streams() > 1;
+    REQUANT_ASSIGN_OR_RETURN(
+        reader->function_,
+        ModelFunction::Make(model, inputs, fetches, options));
+    return reader;
+  }
 
-absl::Status RunGraph(const Batch& batch, const std::string& path,
-                      ModelFunction* function, GraphRun* run) {
-  const absl::Status status = function->Run(batch.inputs, &run->outputs);
-  if (status.ok()) return status;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(path, ": its layers for the records ", batch.first_record,
-                   " to ", batch.first_record + batch.size - 1, ": ",
-                   status.message()));
-}
+  // Thread-safe.
+  absl::Status Read(const Batch& batch, std::vector<Tensor>* values) const {
+    std::vector<Tensor> fetched;
+    if (function_ != nullptr) {
+      const absl::Status status = function_->Run(batch.inputs, &fetched);
+      if (!status.ok()) return Explained(status, batch);
+    }
+    values->clear();
+    for (const Place& place : places_) {
+      values->push_back(place.is_fed ? batch.inputs[place.number]
+                                     : fetched[place.number]);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Among the inputs, or among what is fetched.
+  struct Place {
+    bool is_fed = false;
+    size_t number = 0;
+  };
+
+  explicit TensorReader(const std::string& path) : path_(path) {}
+
+  absl::Status Explained(const absl::Status& status, const Batch& batch) const {
+    return absl::Status(
+        status.code(),
+        absl::StrCat(path_, ": its layers for the records ", batch.first_record,
+                     " to ", batch.first_record + batch.size - 1, ": ",
+                     status.message()));
+  }
+
+  const std::string path_;
+  std::vector<Place> places_;
+  std::unique_ptr<ModelFunction> function_;
+};
 
 // Adds a batch to the layers' comparisons. Of codes there are three tensors.
 absl::Status AddBatch(const BatchRun& run, const LayerPairs& layers,
@@ -91,21 +135,18 @@ absl::Status CompareLayers(const EvaluateJob& job, const LayerPairs& layers,
     result->add_unmatched_layer(name);
   }
   if (layers.pairs.empty()) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFunction> function,
-                           MakeFunction(job, model, tensors));
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ModelFunction> baseline_function,
-      MakeFunction(job, baseline, baseline_tensors));
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorReader> reader,
+                           TensorReader::Make(job, model, tensors));
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorReader> baseline_reader,
+                           TensorReader::Make(job, baseline, baseline_tensors));
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
                            OpenBatchSource(job.dataset(), FirstRecords(job)));
   BatchStreams streams(
       source.get(), job.streams(),
       [&](const Batch& batch, std::vector<GraphRun>* runs) {
         runs->resize(2);
-        REQUANT_RETURN_IF_ERROR(
-            RunGraph(batch, model->path(), function.get(), &(*runs)[0]));
-        return RunGraph(batch, baseline->path(), baseline_function.get(),
-                        &(*runs)[1]);
+        REQUANT_RETURN_IF_ERROR(reader->Read(batch, &(*runs)[0].outputs));
+        return baseline_reader->Read(batch, &(*runs)[1].outputs);
       });
   BatchRun run;
   while (true) {

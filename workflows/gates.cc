@@ -110,8 +110,9 @@ GateRecord JudgeDrop(const Comparison& comparison, double limit) {
   }
   GateRecord gate = NewGate(name, limit);
   const AccuracyDifference& accuracy = *comparison.accuracy;
-  gate.set_value(-accuracy.points);
-  SetInterval({-accuracy.interval.high, -accuracy.interval.low}, &gate);
+  // A minus alone would turn 0 into -0.
+  gate.set_value(0 - accuracy.points);
+  SetInterval({0 - accuracy.interval.high, 0 - accuracy.interval.low}, &gate);
   gate.set_verdict(ToRecord(JudgeAccuracyDrop(comparison, limit)));
   gate.set_sentence(Sentence(gate, {"accuracy drop", 3, " points"}));
   return gate;
