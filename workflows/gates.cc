@@ -94,9 +94,9 @@ RecordVerdict JudgeNumber(double value, double limit, bool at_least) {
 
 // What is judged is missing.
 GateRecord Unjudged(const std::string& name, double limit,
-                    RecordVerdict verdict, const std::string& why) {
+                    const std::string& why) {
   GateRecord gate = NewGate(name, limit);
-  gate.set_verdict(verdict);
+  gate.set_verdict(VerificationRecord::FAIL);
   gate.set_sentence(why);
   return gate;
 }
@@ -104,9 +104,9 @@ GateRecord Unjudged(const std::string& name, double limit,
 GateRecord JudgeDrop(const Comparison& comparison, double limit) {
   const char* name = "max_accuracy_drop";
   if (!comparison.accuracy.has_value()) {
-    return Unjudged(name, limit, VerificationRecord::NONE,
-                    "accuracy is not judged: the data have no labels, or the "
-                    "predictions no classes");
+    return Unjudged(name, limit,
+                    "accuracy cannot be judged: the data have no labels, or "
+                    "the predictions no classes");
   }
   GateRecord gate = NewGate(name, limit);
   const AccuracyDifference& accuracy = *comparison.accuracy;
@@ -121,7 +121,7 @@ GateRecord JudgeDrop(const Comparison& comparison, double limit) {
 GateRecord JudgeShare(const Comparison& comparison, double limit) {
   const char* name = "min_agreement";
   if (!comparison.agreement.has_value()) {
-    return Unjudged(name, limit, VerificationRecord::INCONCLUSIVE,
+    return Unjudged(name, limit,
                     "agreement cannot be judged: the predictions are numbers, "
                     "not classes");
   }
@@ -142,7 +142,7 @@ GateRecord JudgeMeanChange(const Comparison& comparison, double limit) {
   const char* name = "max_mean_output_change";
   const std::optional<OutputChange>& change = JudgedChange(comparison);
   if (!change.has_value()) {
-    return Unjudged(name, limit, VerificationRecord::FAIL,
+    return Unjudged(name, limit,
                     "no value of the output is finite in both graphs");
   }
   GateRecord gate = NewGate(name, limit);
@@ -157,7 +157,7 @@ GateRecord JudgeMaxChange(const Comparison& comparison, double limit) {
   const char* name = "max_output_change";
   const std::optional<OutputChange>& change = JudgedChange(comparison);
   if (!change.has_value()) {
-    return Unjudged(name, limit, VerificationRecord::FAIL,
+    return Unjudged(name, limit,
                     "no value of the output is finite in both graphs");
   }
   GateRecord gate = NewGate(name, limit);
@@ -171,22 +171,41 @@ GateRecord JudgeMaxChange(const Comparison& comparison, double limit) {
   return gate;
 }
 
+constexpr char kLostValues[] = "lost_values";
+
 GateRecord JudgeLostValues(const Comparison& comparison) {
-  GateRecord gate = NewGate("lost_values", 0);
+  GateRecord gate = NewGate(kLostValues, 0);
   gate.set_value(static_cast<double>(comparison.lost_values));
   gate.set_verdict(JudgeNumber(gate.value(), 0, false));
-  if (comparison.lost_values == 0) {
+  if (comparison.lost_values > 0) {
+    gate.set_sentence(absl::StrCat(
+        comparison.lost_values,
+        " values of the output are NaN or infinite that were not in the "
+        "baseline",
+        comparison.candidate_non_finite.first_record.has_value()
+            ? absl::StrCat(", the first in record ",
+                           *comparison.candidate_non_finite.first_record)
+            : ""));
+  } else if (!comparison.output_change.has_value()) {
+    gate.set_verdict(VerificationRecord::FAIL);
+    gate.set_sentence("no value of the output is finite in both graphs");
+  } else {
     gate.set_sentence("no output became NaN or infinite");
-    return gate;
   }
-  gate.set_sentence(absl::StrCat(
-      comparison.lost_values,
-      " values of the output are NaN or infinite that were not in the "
-      "baseline",
-      comparison.candidate_non_finite.first_record.has_value()
-          ? absl::StrCat(", the first in record ",
-                         *comparison.candidate_non_finite.first_record)
-          : ""));
+  return gate;
+}
+
+// Of a graph that is compared with nothing: it may have its own reasons for a
+// NaN, but not in every record.
+GateRecord JudgeLostValues(const Scores& scores) {
+  GateRecord gate = NewGate(kLostValues, 0);
+  const int64_t lost = scores.nan_records() + scores.infinite_records();
+  const bool all = lost >= scores.records();
+  gate.set_verdict(all ? VerificationRecord::FAIL : VerificationRecord::PASS);
+  gate.set_sentence(
+      all ? "every record's output is NaN or infinite"
+          : absl::StrCat(lost, " of ", scores.records(),
+                         " records' outputs are NaN or infinite"));
   return gate;
 }
 
@@ -215,7 +234,7 @@ GateRecord JudgeLayers(const EvaluateResult& result, const LayerFigure& figure,
                        double limit) {
   if (result.layer().empty() || !result.unmatched_layer().empty()) {
     return Unjudged(
-        figure.name, limit, VerificationRecord::FAIL,
+        figure.name, limit,
         result.unmatched_layer().empty()
             ? "no layer was compared: the baseline has none, or layer_records "
               "is not set"
@@ -302,7 +321,11 @@ std::string Advice(const GateRecord& gate) {
     return "check that model and data are the published ones, all records in "
            "their order";
   }
-  if (name == "lost_values") {
+  if (name == "max_accuracy_drop" && !gate.has_value()) {
+    return "give the dataset a label, or take this gate away "
+           "(max_accuracy_drop: -1) and set max_mean_output_change";
+  }
+  if (name == kLostValues) {
     return "look for a range of width zero or a division in the stage's graph: "
            "`requant diff` shows what the stage changed";
   }
@@ -351,7 +374,8 @@ std::optional<double> Limit(const Gates& gates, const std::string& name) {
 }  // namespace
 
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
-                                   const Gates& gates, const Expect* expect) {
+                                   const Gates& gates, const Expect* expect,
+                                   bool accuracy_is_default) {
   std::vector<GateRecord> judged;
   if (result.has_comparison()) {
     const Comparison comparison = FromMessage(result.comparison());
@@ -365,7 +389,13 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
         judged.push_back(JudgeLayers(result, figure, *limit));
       }
     }
+    if (accuracy_is_default && !comparison.accuracy.has_value() &&
+        judged.size() > 1) {
+      judged[0].set_verdict(VerificationRecord::NONE);
+    }
     judged.push_back(JudgeLostValues(comparison));
+  } else if (result.has_scores() && result.scores().records() > 0) {
+    judged.push_back(JudgeLostValues(result.scores()));
   }
   if (expect != nullptr) judged.push_back(JudgeExpectation(result, *expect));
   for (GateRecord& gate : judged) {

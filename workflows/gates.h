@@ -13,13 +13,17 @@
 namespace requant {
 
 // Judges every gate that is set and not negative, and `expect` unless it is
-// null, in the order of their fields. Against a baseline there is one gate
-// more, "lost_values", with which a value that became infinite or NaN never
-// passes. A gate that what it judges is missing for (layers that have no
-// counterpart, an output without classes) does not pass either; only the
-// accuracy of data without labels goes without a verdict.
+// null, in the order of their fields; limits are EffectiveGates' (plan.h). One
+// gate more, "lost_values", is always judged: outputs of which none is finite
+// never pass, nor does a value that became infinite or NaN. A gate that cannot
+// be judged (layers that have no counterpart, an output without classes, data
+// without labels) fails.
+//
+// `accuracy_is_default`: nobody asked for max_accuracy_drop, so that without
+// labels or classes it has no verdict, as long as another gate has one.
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
-                                   const Gates& gates, const Expect* expect);
+                                   const Gates& gates, const Expect* expect,
+                                   bool accuracy_is_default = false);
 
 // The worst; NONE when none was judged.
 VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates);

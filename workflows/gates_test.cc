@@ -138,9 +138,30 @@ TEST(JudgeGates, MissingLayersDoNotPass) {
             kFail);
 }
 
-TEST(JudgeGates, AccuracyWithoutLabelsHasNoVerdict) {
-  EXPECT_EQ(VerdictOf("max_accuracy_drop: 1", "comparison { records: 9 }"),
+// Numbers, and no labels.
+constexpr char kNumbers[] = R"(
+  comparison { records: 9 output_change { mean: 0.1 max: 0.1 } }
+)";
+
+TEST(JudgeGates, WhatCannotBeJudgedFails) {
+  EXPECT_EQ(VerdictOf("max_accuracy_drop: 1", kNumbers), kFail);
+  EXPECT_EQ(VerdictOf("min_agreement: 0", kNumbers), kFail);
+}
+
+TEST(JudgeGates, AccuracyThatNobodyAskedForNeedsNoLabels) {
+  const auto result = Parse<EvaluateResult>(kNumbers);
+  const auto with_another =
+      Parse<Gates>("max_accuracy_drop: 0.5 max_output_change: 1");
+  EXPECT_EQ(JudgeGates(result, with_another, nullptr, true)[0].verdict(),
             VerificationRecord::NONE);
+  const auto alone = Parse<Gates>("max_accuracy_drop: 0.5");
+  EXPECT_EQ(JudgeGates(result, alone, nullptr, true)[0].verdict(), kFail);
+}
+
+TEST(JudgeGates, OutputsThatAreNeverFiniteFail) {
+  EXPECT_EQ(Judge("", "comparison { records: 9 }").back().verdict(), kFail);
+  EXPECT_EQ(VerdictOf("", "scores { records: 9 nan_records: 9 }"), kFail);
+  EXPECT_EQ(VerdictOf("", "scores { records: 9 nan_records: 8 }"), kPass);
 }
 
 TEST(JudgeGates, LostValuesNeverPass) {

@@ -84,11 +84,18 @@ const TaskInput* FindInput(const Task& task, std::string_view role) {
   return nullptr;
 }
 
-bool HasLayerGate(const Gates& gates) {
-  return gates.max_layer_error() > 0 || gates.max_layer_shift() > 0 ||
-         gates.min_layer_snr() > 0 || gates.max_layer_clipped() > 0 ||
-         gates.max_layer_clipped_records() > 0 ||
-         gates.max_layer_gain_error() > 0 || gates.max_layer_range_excess() > 0;
+// The first gate on layers that is set; "": none is.
+std::string LayerGate(const Gates& gates) {
+  const Reflection* const reflection = gates.GetReflection();
+  for (int i = 0; i < Gates::descriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = Gates::descriptor()->field(i);
+    if (absl::StrContains(field->name(), "_layer_") &&
+        reflection->HasField(gates, field) &&
+        reflection->GetDouble(gates, field) >= 0) {
+      return std::string(field->name());
+    }
+  }
+  return "";
 }
 
 // What a verification is compared with, and where the file says so.
@@ -127,6 +134,7 @@ class Planner {
   void CheckWorkflow();
   void CheckEvaluation(int index);
   void CheckGivenGraph(int stage);
+  void CheckLayerGates(const Task& task);
   void CheckVerify(int stage, const Verify& verify, const FieldPlaces& places);
   void AddTasks(int stage);
   int AddTask(Task::Kind kind, int stage, const std::string& name);
@@ -226,11 +234,6 @@ void Planner::CheckEvaluation(int index) {
   CheckCount(evaluation.layer_records(), places, "layer_records", context);
   CheckCount(evaluation.baseline().records(), places.Nested("baseline"),
              "records", context);
-  if (HasLayerGate(evaluation.gates()) && evaluation.layer_records().empty()) {
-    problems_.Add(
-        places.Line("gates"),
-        absl::StrCat(context.whose, ": gates of layers need layer_records"));
-  }
 }
 
 void Planner::CheckVerify(int stage, const Verify& verify,
@@ -261,11 +264,6 @@ void Planner::CheckVerify(int stage, const Verify& verify,
            absl::StrCat(" is verified by ", Quoted(verify.evaluation()),
                         ": no such evaluation",
                         suggestion.empty() ? all : suggestion));
-  } else if (HasLayerGate(verify.gates()) &&
-             workflow_.evaluation(evaluation).layer_records().empty()) {
-    Refuse(places.Line("gates"), stage,
-           absl::StrCat(": gates of layers need layer_records in evaluation ",
-                        Quoted(verify.evaluation())));
   }
 }
 
@@ -847,6 +845,24 @@ void Planner::PutInOrder() {
   plan_.tasks = std::move(tasks);
 }
 
+// Gates on layers are for naught where no layer is compared.
+void Planner::CheckLayerGates(const Task& task) {
+  if (task.kind != Task::Kind::kVerify) return;
+  const std::string gate = LayerGate(EffectiveGates(plan_, task));
+  if (gate.empty()) return;
+  const Stage& stage = workflow_.stage(task.stage);
+  const bool compared = stage.has_compare()
+                            ? !stage.compare().layer_records().empty()
+                            : FindInput(task, "baseline") != nullptr;
+  if (compared) return;
+  Refuse(StagePlaces(task.stage).line(), task.stage,
+         absl::StrCat(" is held to ", gate,
+                      ", and its layers are not compared: set layer_records in "
+                      "its evaluation, with a baseline stage that reads the "
+                      "same records, or take the gate away (",
+                      gate, ": -1)"));
+}
+
 absl::StatusOr<Plan> Planner::Make() {
   NameEvaluations();
   NameStages();
@@ -863,6 +879,7 @@ absl::StatusOr<Plan> Planner::Make() {
     FillAfter(static_cast<int>(i));
   }
   PutInOrder();
+  for (const Task& task : plan_.tasks) CheckLayerGates(task);
   REQUANT_RETURN_IF_ERROR(problems_.status());
   return std::move(plan_);
 }
@@ -913,6 +930,13 @@ Gates EffectiveGates(const Plan& plan, const Task& task) {
     }
   }
   return effective;
+}
+
+bool LimitsAccuracyDrop(const Plan& plan, const Task& task) {
+  for (const Gates* gates : GatesOf(plan, task)) {
+    if (gates->has_max_accuracy_drop()) return true;
+  }
+  return false;
 }
 
 }  // namespace requant

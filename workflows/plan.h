@@ -81,6 +81,9 @@ absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 // then the workflow's, then the defaults. None without a baseline.
 Gates EffectiveGates(const Plan& plan, const Task& task);
 
+// Whether one of these places limits the drop of accuracy.
+bool LimitsAccuracyDrop(const Plan& plan, const Task& task);
+
 }  // namespace requant
 
 #endif  // REQUANT_WORKFLOWS_PLAN_H_

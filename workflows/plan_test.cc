@@ -653,9 +653,13 @@ TEST(Gates, MustBePossible) {
   EXPECT_EQ(Problem(Evaluation("e", "gates { max_output_change: nan }") +
                     StripFile("a", kVerify)),
             "F:1: evaluation \"e\": max_output_change is not a finite number");
-  EXPECT_EQ(Problem(Evaluation("e", "gates { max_layer_error: 2 }") +
-                    StripFile("a", kVerify)),
-            "F:1: evaluation \"e\": gates of layers need layer_records");
+  EXPECT_THAT(
+      Problem("gates { max_layer_clipped: 0 }\n" +
+              Evaluation("e", "baseline { stage: 'a' }") +
+              StripFile("a", kVerify) + StripFile("b", kVerify)),
+      AllOf(HasSubstr("stage \"b\" is held to max_layer_clipped, and its "
+                      "layers are not compared: set layer_records"),
+            Not(HasSubstr("stage \"a\""))));
   EXPECT_THAT(
       Problem(Evaluation("e") + StripFile("a",
                                           "verify { evaluation: 'e' expect { "

@@ -527,7 +527,8 @@ std::vector<GateRecord> Runner::Judge(int i, const CachedTask& result) const {
       stage.has_evaluate() ? stage.evaluate().verify() : stage.verify();
   const Expect* expect =
       !stage.has_compare() && verify.has_expect() ? &verify.expect() : nullptr;
-  return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect);
+  return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect,
+                    !LimitsAccuracyDrop(plan_, task));
 }
 
 int64_t Runner::RecordLimit(int i) const {
