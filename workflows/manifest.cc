@@ -231,6 +231,16 @@ absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path) {
   return checks;
 }
 
+absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+    const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const ManifestProto manifest, ReadManifest(path));
+  std::vector<std::string> names;
+  for (const ManifestFile& file : manifest.outputs()) {
+    names.push_back(PathOf(file));
+  }
+  return names;
+}
+
 std::string_view FileStateName(FileState state) {
   switch (state) {
     case FileState::kOk:

@@ -43,6 +43,10 @@ struct FileCheck {
 // the manifest itself.
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
 
+// The names of what a manifest's run made.
+absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+    const std::string& path);
+
 // The word for people: "ok", "changed", "missing", "gone", "unreadable".
 std::string_view FileStateName(FileState state);
 
