@@ -278,6 +278,8 @@ void Planner::CheckGivenGraph(int stage) {
 
 // Evaluations that nothing uses may lack their variables' values.
 void Planner::CheckWorkflow() {
+  const std::string problem = WorkflowNameProblem(workflow_.name());
+  if (!problem.empty()) problems_.Add(places_.Line("name"), problem);
   CheckGates(workflow_.gates(), places_.Nested("gates"),
              {"the workflow", &problems_});
   std::set<int> used;

@@ -287,7 +287,7 @@ TEST(Stages, MakeFilesNamedAfterThemUnlessTold) {
 
 TEST(OutputNames, ArePlainAndNotTheRunners) {
   for (const char* name : {"../a.pb", "a/b", "report.html", "events.out.1",
-                           "results.csv", ".hidden"}) {
+                           "results.csv", "result.pb", ".hidden"}) {
     EXPECT_THAT(Problem(absl::StrCat(
                     "stage { name: 'a' transform { graph { file: "
                     "'model.pb' } transforms: 'sort_by_execution_order'"
@@ -296,6 +296,22 @@ TEST(OutputNames, ArePlainAndNotTheRunners) {
                 HasSubstr(absl::StrCat("F:1: stage \"a\": \"", name, "\"")))
         << name;
   }
+}
+
+TEST(OutputNames, HaveNoControlCharacters) {
+  EXPECT_THAT(Problem("stage { name: 'a' summarize { graph { file: 'model.pb' }"
+                      " output: 'a\\nb' } }"),
+              HasSubstr("is not the name of a file"));
+}
+
+TEST(WorkflowNames, CanBeThoseOfAFolder) {
+  for (const char* name : {"a/b", "..", ".hidden", "-rf", "a\\ntouch x"}) {
+    EXPECT_THAT(Problem(absl::StrCat("\nname: '", name, "'")),
+                HasSubstr("F:2: the workflow cannot be named"))
+        << name;
+  }
+  EXPECT_EQ(Problem(absl::StrCat("name: 'Wide & deep, 2'", StripFile("a"))),
+            "");
 }
 
 TEST(OutputNames, AreTakenOnce) {
