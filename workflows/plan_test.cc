@@ -322,6 +322,20 @@ TEST(OutputNames, AreTakenOnce) {
             "F:3: stage \"b\" writes \"x\", as stage \"a\" does");
 }
 
+TEST(OutputNames, AreNotThoseOfABaseline) {
+  const std::string judged = Evaluation("e", "baseline { file: 'model.pb' }") +
+                             StripFile("a", kVerify);
+  EXPECT_EQ(
+      Problem(judged + "stage { name: 'b' summarize { graph { file: "
+                       "'model.pb' } output: 'e.baseline.predictions' } }"),
+      "F:3: stage \"b\" writes \"e.baseline.predictions\", as "
+      "\"e/baseline\" does");
+  EXPECT_THAT(Problem(judged + StripFile("e.baseline", kVerify)),
+              HasSubstr("stage \"e.baseline\" writes "
+                        "\"e.baseline.predictions\", as \"e/baseline\" "
+                        "does"));
+}
+
 constexpr char kLogging[] =
     "stage { name: 'log' calibrate { graph { file: 'model.pb' }"
     "  on { dataset: 'data.textproto' }"
