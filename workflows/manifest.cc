@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
@@ -28,6 +29,7 @@
 namespace requant {
 namespace {
 
+namespace fs = std::filesystem;
 using Members = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view kFormat = "requant manifest 1";
@@ -58,11 +60,15 @@ std::vector<NamedTask> TasksOf(const RunRecord& record) {
   return tasks;
 }
 
-std::string FileJson(const FileRecord& file, std::string_view task) {
-  Members members = {{"path", JsonString(file.path())}};
-  if (ValidUtf8(file.path()) != file.path()) {
-    members.emplace_back("path_bytes",
-                         JsonString(absl::Base64Escape(file.path())));
+// `path` is where the file is, for verifying.
+std::string FileJson(const FileRecord& file, const std::string& path,
+                     std::string_view task) {
+  Members members = {{"path", JsonString(path)}};
+  if (ValidUtf8(path) != path) {
+    members.emplace_back("path_bytes", JsonString(absl::Base64Escape(path)));
+  }
+  if (path != file.path()) {
+    members.emplace_back("given", JsonString(file.path()));
   }
   members.insert(members.end(), {{"role", JsonString(file.role())},
                                  {"task", JsonString(task)},
@@ -71,14 +77,22 @@ std::string FileJson(const FileRecord& file, std::string_view task) {
   return JsonObject(members);
 }
 
+// Whoever verifies may be in another folder than the run was.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const std::string absolute = fs::absolute(path, error).string();
+  return error ? path : absolute;
+}
+
 // Each file once, by its first task; a file that was not digested (its task
 // did not finish) is no part of the manifest.
 class FileList {
  public:
-  void Add(const FileRecord& file, std::string_view task) {
+  void Add(const FileRecord& file, const std::string& path,
+           std::string_view task) {
     if (file.sha256().empty()) return;
-    if (!seen_.emplace(file.path(), file.sha256()).second) return;
-    files_.push_back(FileJson(file, task));
+    if (!seen_.emplace(path, file.sha256()).second) return;
+    files_.push_back(FileJson(file, path, task));
   }
   std::string json() const { return JsonArray(files_); }
 
@@ -138,6 +152,33 @@ absl::Status CheckEntries(
   return absl::OkStatus();
 }
 
+// Nothing outside of the manifest's folder is one of its outputs.
+absl::Status CheckOutputPaths(const std::string& path,
+                              const ManifestProto& manifest) {
+  if (manifest.outputs().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a manifest of a run: it has no \"outputs\""));
+  }
+  for (const ManifestFile& file : manifest.outputs()) {
+    const fs::path output = PathOf(file);
+    if (output.is_relative() &&
+        std::find(output.begin(), output.end(), "..") == output.end()) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": not a manifest of a run: the output \"",
+        Printable(output.string()), "\" is not in the manifest's folder"));
+  }
+  return absl::OkStatus();
+}
+
+// The parser puts one or two blanks between its words, to be no contract.
+std::string SingleBlanks(std::string_view text) {
+  std::string single(text);
+  absl::RemoveExtraAsciiWhitespace(&single);
+  return single;
+}
+
 absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
@@ -147,8 +188,9 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   const absl::Status parsed =
       google::protobuf::json::JsonStringToMessage(text, &manifest, options);
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": not a manifest of a run: ", Printable(parsed.message())));
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": not a manifest of a run: ",
+                     Printable(SingleBlanks(parsed.message()))));
   }
   if (manifest.format() != kFormat) {
     return absl::InvalidArgumentError(
@@ -158,12 +200,14 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   }
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
+  REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest));
   return manifest;
 }
 
 FileCheck Check(const ManifestFile& file, const std::string& place,
                 bool input) {
-  FileCheck check = {file.path(), input, FileState::kOk, ""};
+  FileCheck check = {file.given().empty() ? file.path() : file.given(), input,
+                     FileState::kOk, ""};
   const absl::StatusOr<PathDigest> digest = DigestOfPath(place);
   if (absl::IsNotFound(digest.status())) {
     check.state = input ? FileState::kGone : FileState::kMissing;
@@ -188,14 +232,16 @@ std::string ManifestJson(const RunRecord& record,
   std::vector<std::string> tasks, variables;
   for (const NamedTask& named : TasksOf(record)) {
     for (const FileRecord& file : named.task->input()) {
-      if (file.stage().empty()) inputs.Add(file, named.name);
+      if (file.stage().empty())
+        inputs.Add(file, Absolute(file.path()), named.name);
     }
     for (const FileRecord& file : named.task->output()) {
-      outputs.Add(file, named.name);
+      outputs.Add(file, file.path(), named.name);
     }
     tasks.push_back(TaskJson(named));
   }
-  for (const FileRecord& file : more_outputs) outputs.Add(file, "");
+  for (const FileRecord& file : more_outputs)
+    outputs.Add(file, file.path(), "");
   for (const SettingRecord& variable : record.variable()) {
     variables.push_back(VariableJson(variable));
   }
@@ -219,16 +265,25 @@ std::string ManifestJson(const RunRecord& record,
 
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const ManifestProto manifest, ReadManifest(path));
-  const std::filesystem::path folder =
-      std::filesystem::path(path).parent_path();
+  const fs::path folder = fs::path(path).parent_path();
   std::vector<FileCheck> checks;
   for (const ManifestFile& file : manifest.inputs()) {
-    checks.push_back(Check(file, PathOf(file), /*input=*/true));
+    checks.push_back(Check(file, folder / PathOf(file), /*input=*/true));
   }
   for (const ManifestFile& file : manifest.outputs()) {
     checks.push_back(Check(file, folder / PathOf(file), /*input=*/false));
   }
   return checks;
+}
+
+absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+    const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const ManifestProto manifest, ReadManifest(path));
+  std::vector<std::string> names;
+  for (const ManifestFile& file : manifest.outputs()) {
+    names.push_back(PathOf(file));
+  }
+  return names;
 }
 
 std::string_view FileStateName(FileState state) {

@@ -14,7 +14,8 @@
 
 namespace requant {
 
-// One JSON object on one line. `more_outputs` are files of the run that no task
+// One JSON object on one line. Inputs have absolute paths: the record's are from
+// the current folder on. `more_outputs` are files of the run that no task
 // made, such as its report.
 std::string ManifestJson(const RunRecord& record,
                          const std::vector<FileRecord>& more_outputs);
@@ -30,18 +31,21 @@ enum class FileState {
 };
 
 struct FileCheck {
-  // As the manifest has it.
+  // As it was given to the run.
   std::string path;
   bool input = false;
   FileState state = FileState::kOk;
   std::string message;
 };
 
-// Digests every file of a manifest anew: outputs are looked for in the
-// manifest's folder, inputs from the current folder on. Inputs come first, each
-// group in the manifest's order. An error is one sentence on what is wrong with
+// Digests every file of a manifest anew; relative paths are from the manifest's
+// folder on. Inputs come first, each group in the manifest's order. An error is one sentence on what is wrong with
 // the manifest itself.
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
+
+// The names of what a manifest's run made.
+absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+    const std::string& path);
 
 // The word for people: "ok", "changed", "missing", "gone", "unreadable".
 std::string_view FileStateName(FileState state);

@@ -149,6 +149,32 @@ TEST_F(ManifestTest, WhatAStageMadeIsNoInputOfTheRun) {
   EXPECT_EQ(States().size(), 2);
 }
 
+TEST_F(ManifestTest, InputsAreFoundFromAnotherFolder) {
+  const fs::path here = fs::current_path();
+  record_.mutable_stage(0)->mutable_work()->mutable_input(0)->set_path(
+      "input.txt");
+  fs::current_path(folder_);
+  Write("manifest.json", ManifestJson(record_, {}));
+  fs::current_path(here);
+  const auto checks = CheckManifest(Path("manifest.json"));
+  ASSERT_TRUE(checks.ok()) << checks.status();
+  EXPECT_EQ((*checks)[0].state, FileState::kOk);
+  EXPECT_EQ((*checks)[0].path, "input.txt");
+}
+
+TEST_F(ManifestTest, RelativeInputsAreFromTheManifestsFolderOn) {
+  Write("other.json",
+        absl::StrCat("{\"format\": \"requant manifest 1\", \"inputs\": "
+                     "[{\"path\": \"input.txt\", \"sha256\": \"",
+                     Sha256("read"),
+                     "\"}], \"outputs\": [{\"path\": \"output.pb\", "
+                     "\"sha256\": \"",
+                     Sha256("made"), "\"}]}"));
+  const auto checks = CheckManifest(Path("other.json"));
+  ASSERT_TRUE(checks.ok()) << checks.status();
+  EXPECT_EQ((*checks)[0].state, FileState::kOk);
+}
+
 TEST_F(ManifestTest, FilesWithoutADigestAreLeftOut) {
   record_.mutable_stage(0)->mutable_work()->add_output()->set_path("half.pb");
   EXPECT_EQ(States().size(), 2);
@@ -156,7 +182,9 @@ TEST_F(ManifestTest, FilesWithoutADigestAreLeftOut) {
 
 TEST(ManifestJson, HasFilesCommandsVersionsAndMetrics) {
   const auto json = ParseJson(ManifestJson(PassedRun(), {}));
-  EXPECT_EQ(At(json, "inputs/0/path").string_value(), "model");
+  EXPECT_EQ(At(json, "inputs/0/path").string_value(),
+            (fs::current_path() / "model").string());
+  EXPECT_EQ(At(json, "inputs/0/given").string_value(), "model");
   EXPECT_EQ(At(json, "outputs/1/path").string_value(),
             "wide_deep_frozen_fp32_graph.pb");
   EXPECT_EQ(At(json, "outputs/1/bytes").number_value(), 9618423);
@@ -173,6 +201,7 @@ TEST_F(ManifestTest, AMalformedManifestIsOneSentence) {
     const std::string error = ErrorOf(text);
     EXPECT_THAT(error, HasSubstr("bad.json: not a manifest of a run")) << text;
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    EXPECT_EQ(error.find("  "), std::string::npos) << error;
   }
 }
 
@@ -186,6 +215,22 @@ TEST_F(ManifestTest, AnEntryWithoutADigestIsRefused) {
   EXPECT_THAT(ErrorOf("{\"format\": \"requant manifest 1\", \"outputs\": "
                       "[{\"path\": \"x\"}]}"),
               HasSubstr("\"outputs\"[0] lacks a path or a SHA-256"));
+}
+
+TEST_F(ManifestTest, WithoutOutputsItIsNone) {
+  EXPECT_THAT(ErrorOf("{\"format\": \"requant manifest 1\"}"),
+              HasSubstr("not a manifest of a run: it has no \"outputs\""));
+}
+
+TEST_F(ManifestTest, OutputsOutsideOfItsFolderAreRefused) {
+  for (const std::string path : {"/etc/passwd", "../x", "a/../../x"}) {
+    EXPECT_THAT(
+        ErrorOf(absl::StrCat("{\"format\": \"requant manifest 1\", "
+                             "\"outputs\": [{\"path\": \"",
+                             path, "\", \"sha256\": \"", Sha256(""), "\"}]}")),
+        HasSubstr(absl::StrCat("the output \"", path,
+                               "\" is not in the manifest's folder")));
+  }
 }
 
 TEST_F(ManifestTest, DeepNestingIsRefused) {

@@ -139,6 +139,9 @@ class Planner {
   void AddTasks(int stage);
   int AddTask(Task::Kind kind, int stage, const std::string& name);
   void CheckOutputNames();
+  // `makers`: by file, the stage that makes it.
+  void CheckNamesOfEvaluations(
+      const std::map<std::string, std::string>& makers);
   void FillMakeTask(int task);
   void FillVerifyTask(int task);
   void FillCompareTask(int task);
@@ -276,6 +279,8 @@ void Planner::CheckGivenGraph(int stage) {
 
 // Evaluations that nothing uses may lack their variables' values.
 void Planner::CheckWorkflow() {
+  const std::string problem = WorkflowNameProblem(workflow_.name());
+  if (!problem.empty()) problems_.Add(places_.Line("name"), problem);
   CheckGates(workflow_.gates(), places_.Nested("gates"),
              {"the workflow", &problems_});
   std::set<int> used;
@@ -368,14 +373,28 @@ void Planner::CheckOutputNames() {
                                 Quoted(maker->second), " does"));
     }
   }
+  CheckNamesOfEvaluations(makers);
+}
+
+void Planner::CheckNamesOfEvaluations(
+    const std::map<std::string, std::string>& makers) {
+  // By file: the stage that writes it, and the task.
+  std::map<std::string, std::pair<int, std::string>> writers;
+  for (const auto& [file, stage] : makers) {
+    writers[file] = {stages_[stage], stage};
+  }
   for (const Task& task : plan_.tasks) {
-    if (task.kind != Task::Kind::kVerify) continue;
+    if (task.kind == Task::Kind::kMake) continue;
     for (const TaskOutput& output : task.outputs) {
-      const auto maker = makers.find(output.file);
-      if (maker == makers.end()) continue;
-      Refuse(StagePlaces(stages_[maker->second]).line(), stages_[maker->second],
+      const auto [writer, is_new] =
+          writers.emplace(output.file, std::make_pair(task.stage, task.name));
+      if (is_new) continue;
+      // A baseline's task has no stage of its own; what it meets has one.
+      const auto& [stage, other] = writer->second;
+      const int told = stage >= 0 ? stage : task.stage;
+      Refuse(StagePlaces(told).line(), told,
              absl::StrCat(" writes ", Quoted(output.file), ", as ",
-                          Quoted(task.name), " does"));
+                          Quoted(stage >= 0 ? task.name : other), " does"));
     }
   }
 }
@@ -868,13 +887,13 @@ absl::StatusOr<Plan> Planner::Make() {
   NameStages();
   CheckWorkflow();
   for (int i = 0; i < workflow_.stage_size(); ++i) AddTasks(i);
-  CheckOutputNames();
   // Tasks of baselines are added on the way.
   for (size_t i = 0; i < plan_.tasks.size(); ++i) {
     const Task::Kind kind = plan_.tasks[i].kind;
     if (kind == Task::Kind::kMake) FillMakeTask(static_cast<int>(i));
     if (kind == Task::Kind::kVerify) FillVerifyTask(static_cast<int>(i));
   }
+  CheckOutputNames();
   for (size_t i = 0; i < plan_.tasks.size(); ++i) {
     FillAfter(static_cast<int>(i));
   }

@@ -287,7 +287,7 @@ TEST(Stages, MakeFilesNamedAfterThemUnlessTold) {
 
 TEST(OutputNames, ArePlainAndNotTheRunners) {
   for (const char* name : {"../a.pb", "a/b", "report.html", "events.out.1",
-                           "results.csv", ".hidden"}) {
+                           "results.csv", "result.pb", ".hidden"}) {
     EXPECT_THAT(Problem(absl::StrCat(
                     "stage { name: 'a' transform { graph { file: "
                     "'model.pb' } transforms: 'sort_by_execution_order'"
@@ -298,12 +298,42 @@ TEST(OutputNames, ArePlainAndNotTheRunners) {
   }
 }
 
+TEST(OutputNames, HaveNoControlCharacters) {
+  EXPECT_THAT(Problem("stage { name: 'a' summarize { graph { file: 'model.pb' }"
+                      " output: 'a\\nb' } }"),
+              HasSubstr("is not the name of a file"));
+}
+
+TEST(WorkflowNames, CanBeThoseOfAFolder) {
+  for (const char* name : {"a/b", "..", ".hidden", "-rf", "a\\ntouch x"}) {
+    EXPECT_THAT(Problem(absl::StrCat("\nname: '", name, "'")),
+                HasSubstr("F:2: the workflow cannot be named"))
+        << name;
+  }
+  EXPECT_EQ(Problem(absl::StrCat("name: 'Wide & deep, 2'", StripFile("a"))),
+            "");
+}
+
 TEST(OutputNames, AreTakenOnce) {
   EXPECT_EQ(Problem("stage { name: 'a' summarize { graph { file: 'model.pb' } "
                     "output: 'x' } }\n"
                     "stage { name: 'b' summarize { graph { file: 'model.pb' }\n"
                     "output: 'x' } }"),
             "F:3: stage \"b\" writes \"x\", as stage \"a\" does");
+}
+
+TEST(OutputNames, AreNotThoseOfABaseline) {
+  const std::string judged = Evaluation("e", "baseline { file: 'model.pb' }") +
+                             StripFile("a", kVerify);
+  EXPECT_EQ(
+      Problem(judged + "stage { name: 'b' summarize { graph { file: "
+                       "'model.pb' } output: 'e.baseline.predictions' } }"),
+      "F:3: stage \"b\" writes \"e.baseline.predictions\", as "
+      "\"e/baseline\" does");
+  EXPECT_THAT(Problem(judged + StripFile("e.baseline", kVerify)),
+              HasSubstr("stage \"e.baseline\" writes "
+                        "\"e.baseline.predictions\", as \"e/baseline\" "
+                        "does"));
 }
 
 constexpr char kLogging[] =

@@ -21,7 +21,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/flags.h"
 #include "base/progress.h"
@@ -151,6 +150,12 @@ std::string WorkDirOf(const Plan& plan, const std::string& flag) {
   return flag.empty() ? absl::StrCat(HomeOf(plan), "/work") : flag;
 }
 
+// "out" for "out//"; "/" stays.
+std::string WithoutSlashes(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 std::string CommandLineOf(const std::vector<std::string>& args) {
   std::string line = kProgram;
   for (const std::string& arg : args) {
@@ -194,9 +199,9 @@ class RunCommand {
 
   absl::StatusOr<int> Run() {
     const bool named = !FLAGS_out.empty();
-    folder_ = named ? std::string(absl::StripSuffix(FLAGS_out, "/"))
+    folder_ = named ? WithoutSlashes(FLAGS_out)
                     : NewRunFolder(HomeOf(plan_), absl::Now());
-    REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder_));
+    REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder_, work_dir_));
     options_.run_folder = folder_;
     REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
     REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<StageStore> store,

@@ -1,26 +1,33 @@
 #include "workflows/run_folder.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "runtime/datasets/printable.h"
+#include "workflows/manifest.h"
 #include "workflows/run_files.h"
 #include "workflows/run_places.h"
 
@@ -30,8 +37,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kScript[] = "commands.sh";
+constexpr char kManifest[] = "manifest.json";
+constexpr char kMark[] = ".requant_unfinished";
+constexpr char kMarkContent[] =
+    "requant fills or removes this folder; what is left of it is of no use\n";
 // Behind the folder's name while it is filled, before the process's number.
 constexpr char kPartial[] = ".partial.";
+// Behind that, of a former run on its way out.
+constexpr char kAside[] = "old.";
 
 absl::Status FolderError(const std::error_code& error, std::string_view what,
                          const std::string& path) {
@@ -50,20 +63,146 @@ std::string ParentOf(const std::string& path) {
   return parent.empty() ? "." : parent;
 }
 
-// Removes what processes that are gone left half-filled in `parent`.
-void RemoveLeftovers(const std::string& parent) {
+absl::Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+  return FolderError(std::error_code(errno, std::generic_category()),
+                     "make the folder", path);
+}
+
+absl::Status Refused(const std::string& folder, std::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " ", why, ": name another folder with --out"));
+}
+
+// A path to compare with others, whether it is there or not.
+fs::path PlaceOf(const std::string& path) {
   std::error_code error;
-  for (fs::directory_iterator at(parent, error), end; !error && at != end;
+  const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
+  return error ? fs::absolute(path).lexically_normal() : place;
+}
+
+// Whether `inner` is `outer` or below it.
+bool IsWithin(const std::string& inner, const std::string& outer) {
+  const fs::path within = PlaceOf(inner), around = PlaceOf(outer);
+  const auto [rest, unused] =
+      std::mismatch(around.begin(), around.end(), within.begin(), within.end());
+  return rest == around.end();
+}
+
+// A folder that we began to fill, or to remove, has this file until we are done
+// with it.
+bool HasMark(const std::string& folder) {
+  const std::string mark = absl::StrCat(folder, "/", kMark);
+  if (!CheckRegular(mark).ok()) return false;
+  const absl::StatusOr<std::string> content = ReadFile(mark, 1000);
+  return content.ok() && *content == kMarkContent;
+}
+
+absl::Status AddMark(const std::string& folder) {
+  return WriteFileAtomically(absl::StrCat(folder, "/", kMark), kMarkContent);
+}
+
+// The mark goes last, so that a removal that is killed can be finished.
+void RemoveMarked(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename() != kMark) RemoveAll(at->path().string());
+  }
+  RemoveAll(folder);
+}
+
+// Whether `name` is that of a folder that a process which is gone was filling
+// or removing; `start` is what such names begin with.
+bool IsLeftover(std::string_view name, std::string_view start) {
+  int pid = 0;
+  if (!absl::ConsumePrefix(&name, start)) return false;
+  absl::ConsumePrefix(&name, kAside);
+  if (!absl::SimpleAtoi(name, &pid) || pid <= 0) return false;
+  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+// Removes what runs into the same folder that were killed left beside it.
+void RemoveLeftovers(const std::string& folder) {
+  const std::string start =
+      absl::StrCat(fs::path(folder).filename().string(), kPartial);
+  std::error_code error;
+  for (fs::directory_iterator at(ParentOf(folder), error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string path = at->path().string();
+    std::error_code ignored;
+    if (IsLeftover(at->path().filename().string(), start) &&
+        at->symlink_status(ignored).type() == fs::file_type::directory &&
+        HasMark(path)) {
+      RemoveMarked(path);
+    }
+  }
+}
+
+// Whether the folder holds a run and nothing else, or nothing at all.
+absl::Status CheckReplaceable(const std::string& folder) {
+  std::error_code error;
+  if (fs::is_empty(folder, error)) return absl::OkStatus();
+  if (error) return FolderError(error, "look into", folder);
+  std::set<std::string> own = {kScript, kManifest, kMark};
+  const absl::StatusOr<std::vector<std::string>> outputs =
+      OutputsOfManifest(absl::StrCat(folder, "/", kManifest));
+  if (!outputs.ok()) return Refused(folder, "holds files that are no run's");
+  own.insert(outputs->begin(), outputs->end());
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
-    const size_t mark = name.rfind(kPartial);
-    int pid = 0;
-    if (mark == std::string::npos ||
-        !absl::SimpleAtoi(name.substr(mark + std::strlen(kPartial)), &pid)) {
+    std::error_code ignored;
+    if (own.count(name) > 0 &&
+        at->symlink_status(ignored).type() == fs::file_type::regular) {
       continue;
     }
-    if (kill(pid, 0) != 0 && errno == ESRCH) RemoveAll(at->path().string());
+    return Refused(folder, absl::StrCat("holds files that are no run's, such "
+                                        "as ",
+                                        Printable(name)));
   }
+  if (error) return FolderError(error, "look into", folder);
+  return absl::OkStatus();
+}
+
+// Puts the new folder into the place of the old one at once, and the old one
+// into that of the new. Some file systems need two steps for it.
+absl::Status Exchange(const std::string& fresh, const std::string& old) {
+  std::error_code error;
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, old.c_str(),
+                RENAME_EXCHANGE) == 0) {
+    return absl::OkStatus();
+  }
+  error.assign(errno, std::generic_category());
+  if (error == std::errc::invalid_argument ||
+      error == std::errc::function_not_supported) {
+    const std::string aside = absl::StrCat(old, kPartial, kAside, getpid());
+    fs::rename(old, aside, error);
+    if (!error) fs::rename(fresh, old, error);
+    if (!error) fs::rename(aside, fresh, error);
+  }
+  if (error) return FolderError(error, "replace", old);
+  return absl::OkStatus();
+}
+
+// Moves the filled folder to its place; what was there is then at `partial`.
+absl::Status MoveToPlace(const std::string& partial,
+                         const std::string& folder) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(folder, error).type();
+  if (type == fs::file_type::directory) {
+    // Hours may have passed since the run began.
+    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
+    REQUANT_RETURN_IF_ERROR(AddMark(folder));
+    REQUANT_RETURN_IF_ERROR(Exchange(partial, folder));
+  } else if (type == fs::file_type::not_found) {
+    fs::rename(partial, folder, error);
+    if (error) return FolderError(error, "make the folder", folder);
+  } else {
+    return Refused(folder, "is no folder");
+  }
+  unlink(absl::StrCat(folder, "/", kMark).c_str());
+  return absl::OkStatus();
 }
 
 // Texts and logs are copied: what a shell's ">" or a program writes into them
@@ -107,32 +246,49 @@ std::string NewRunFolder(const std::string& parent, absl::Time now) {
   return folder;
 }
 
-absl::Status PrepareRunFolder(const std::string& folder) {
+absl::Status PrepareRunFolder(const std::string& folder,
+                              const std::string& work_dir) {
+  const std::string name = fs::path(folder).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    return Refused(folder, "is no name for a folder");
+  }
+  if (IsWithin(folder, work_dir) || IsWithin(work_dir, folder)) {
+    return Refused(folder, absl::StrCat("and the work folder ", work_dir,
+                                        " are one inside the other"));
+  }
+  if (IsWithin(".", folder)) return Refused(folder, "holds the current folder");
   std::error_code error;
-  if (fs::exists(folder, error) && !fs::is_empty(folder, error) &&
-      !fs::exists(absl::StrCat(folder, "/", kScript), error)) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        folder, " is there already and holds no run: name another with --out"));
+  const fs::file_type type = fs::symlink_status(folder, error).type();
+  if (type == fs::file_type::directory) {
+    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
+  } else if (type == fs::file_type::symlink) {
+    return Refused(folder, "is a link");
+  } else if (type != fs::file_type::not_found) {
+    if (error) return FolderError(error, "look at", folder);
+    return Refused(folder, "is a file");
   }
   const std::string parent = ParentOf(folder);
   fs::create_directories(parent, error);
   if (error) return FolderError(error, "make the folder", parent);
-  RemoveLeftovers(parent);
-  // A name that no file has: whether the folder can be written to.
-  return CheckWritable(absl::StrCat(folder, kPartial, "probe"));
+  RemoveLeftovers(folder);
+  // Whether FillRunFolder can make it, tried now.
+  const std::string partial = absl::StrCat(folder, kPartial, getpid());
+  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
+  rmdir(partial.c_str());
+  return absl::OkStatus();
 }
 
 std::string CommandScript(const Plan& plan, const RunRecord& record,
                           const std::string& program) {
   std::string script = absl::StrCat(
-      "#!/bin/sh\n# What a run of the workflow ", record.workflow(),
+      "#!/bin/sh\n# What a run of the workflow ", Printable(record.workflow()),
       " did. In this folder it makes the same files again.\nset -e\n"
       "cd \"$(dirname \"$0\")\"\nrequant() { ",
       ShellQuoted(program), " \"$@\"; }\n");
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
     const TaskRecord& work = WorkOf(plan, static_cast<int>(i), record);
     if (work.command_size() == 0) continue;
-    absl::StrAppend(&script, "\n# ", plan.tasks[i].name, "\n");
+    absl::StrAppend(&script, "\n# ", Printable(plan.tasks[i].name), "\n");
     for (const std::string& command : work.command()) {
       absl::StrAppend(&script, command, "\n");
     }
@@ -144,28 +300,16 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
                            const StageStore& store, const std::string& program,
                            const std::string& folder) {
   const std::string partial = absl::StrCat(folder, kPartial, getpid());
-  absl::Cleanup remove_partial = [&] { RemoveAll(partial); };
-  RemoveAll(partial);
-  std::error_code error;
-  fs::create_directories(partial, error);
-  if (error) return FolderError(error, "make the folder", partial);
+  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
+  absl::Cleanup remove_partial = [&] { RemoveMarked(partial); };
+  REQUANT_RETURN_IF_ERROR(AddMark(partial));
   REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, partial));
   const std::string script = absl::StrCat(partial, "/", kScript);
   REQUANT_RETURN_IF_ERROR(
       WriteFileAtomically(script, CommandScript(plan, result.record, program)));
   chmod(script.c_str(), 0755);
   REQUANT_RETURN_IF_ERROR(WriteRunFiles(result.record, partial));
-  if (fs::exists(folder, error)) {
-    const std::string old = absl::StrCat(folder, ".old", kPartial, getpid());
-    fs::rename(folder, old, error);
-    if (error) return FolderError(error, "replace", folder);
-    fs::rename(partial, folder, error);
-    RemoveAll(old);
-  } else {
-    fs::rename(partial, folder, error);
-  }
-  if (error) return FolderError(error, "make the folder", folder);
-  return absl::OkStatus();
+  return MoveToPlace(partial, folder);
 }
 
 absl::Status LinkLatest(const std::string& link, const std::string& folder) {

@@ -20,11 +20,14 @@ namespace requant {
 std::string NewRunFolder(const std::string& parent, absl::Time now);
 
 // Whether a run may be written to `folder`: it is not there, is empty, or holds
-// a former run, which is then replaced. Leftovers of killed runs beside it are
-// removed.
-absl::Status PrepareRunFolder(const std::string& folder);
+// a former run and nothing else, which is then replaced; and neither it nor
+// `work_dir` is inside the other. What killed runs into the same folder left
+// beside it is removed.
+absl::Status PrepareRunFolder(const std::string& folder,
+                              const std::string& work_dir);
 
-// Builds the folder beside its place and moves it there when it is whole. Large
+// Builds the folder beside its place and moves it there when it is whole: there
+// is the old one or the new one at any time. Large
 // outputs are links to the store's files. `program` is the path of requant, for
 // the commands.
 absl::Status FillRunFolder(const Plan& plan, const RunResult& result,

@@ -51,7 +51,7 @@ int RunVerifyCommand(const std::vector<std::string>& args) {
       kProgram,
       "digests the files of a run anew and says which of them are no longer "
       "what its manifest.json says: outputs in the manifest's folder, inputs "
-      "where they were given, as long as they are there.",
+      "where they were, as long as they are there.",
       "requant verify out/wide_deep/RUN/manifest.json\n"
       "requant verify out/wide_deep/RUN",
       {__FILE__},

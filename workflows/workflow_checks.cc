@@ -237,6 +237,12 @@ double LargestLimit(std::string_view field) {
   return field == "max_accuracy_drop" ? 100 : INFINITY;
 }
 
+bool HasControl(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_iscntrl(static_cast<unsigned char>(c));
+  });
+}
+
 }  // namespace
 
 bool IsPlainName(std::string_view name) {
@@ -248,15 +254,28 @@ bool IsPlainName(std::string_view name) {
   });
 }
 
+std::string WorkflowNameProblem(const std::string& name) {
+  if (name.empty()) return "the workflow has no name: give it one with name";
+  if (!absl::StrContains(name, '/') && !HasControl(name) && name[0] != '.' &&
+      name[0] != '-') {
+    return "";
+  }
+  return absl::StrCat("the workflow cannot be named \"", name,
+                      "\": a folder is named so; write a name without \"/\" "
+                      "and control characters that does not start with \".\" "
+                      "or \"-\"");
+}
+
 std::string OutputNameProblem(const std::string& name) {
   if (absl::StrContains(name, '/') || name == "." || name == ".." ||
-      absl::StrContains(name, '\0')) {
+      HasControl(name)) {
     return absl::StrCat("\"", name,
-                        "\" is not the name of a file: it must have no folder");
+                        "\" is not the name of a file: it must have no folder "
+                        "and no control characters");
   }
   static const auto* const own =
       new std::set<std::string>{"report.html", "manifest.json", "results.json",
-                                "results.csv", "commands.sh"};
+                                "results.csv", "commands.sh",   "result.pb"};
   if (own->count(name) > 0 || absl::StartsWith(name, "events")) {
     return absl::StrCat("\"", name, "\" is a file that the runner writes");
   }

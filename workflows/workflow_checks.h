@@ -15,8 +15,12 @@ namespace requant {
 // and ".", starting with a letter or "_".
 bool IsPlainName(std::string_view name);
 
+// What is wrong with a workflow's name, which is also that of a folder; "" for
+// nothing.
+std::string WorkflowNameProblem(const std::string& name);
+
 // What is wrong with the name of a file that a run leaves; "" for nothing. It
-// goes into a folder together with what the runner itself writes.
+// goes into folders together with what the runner itself writes.
 std::string OutputNameProblem(const std::string& name);
 
 // `whose` starts each sentence, such as "stage \"fuse\"".

@@ -1,0 +1,177 @@
+#include "workflows/run_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/file.h"
+#include "workflows/plan.h"
+#include "workflows/runner.h"
+#include "workflows/stage_store.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+// The number of a process that has ended.
+pid_t GonePid() {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(0);
+  waitpid(pid, nullptr, 0);
+  return pid;
+}
+
+class RunFolder : public testing::Test {
+ protected:
+  RunFolder()
+      : home_(testing::TempDir() + "/run_folder"), folder_(home_ / "run") {
+    fs::remove_all(home_);
+    fs::create_directories(home_);
+  }
+  ~RunFolder() override { fs::remove_all(home_); }
+
+  std::string ProblemOf(const fs::path& folder) const {
+    return std::string(PrepareRunFolder(folder, home_ / "work").message());
+  }
+  // A run of a workflow without stages.
+  void Fill() const {
+    RunResult result;
+    result.record.set_workflow("nothing");
+    ASSERT_TRUE(FillRunFolder({}, result,
+                              *StageStore::OpenToLook(home_ / "work"),
+                              "requant", folder_)
+                    .ok());
+  }
+  static void Write(const fs::path& path, const std::string& text = "mine") {
+    fs::create_directories(path.parent_path());
+    ASSERT_TRUE(WriteFileAtomically(path, text).ok());
+  }
+  std::set<std::string> NamesIn(const fs::path& folder) const {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      names.insert(entry.path().filename());
+    }
+    return names;
+  }
+  // What a run that was killed while it filled its folder leaves.
+  fs::path Leftover(const std::string& name) const {
+    Fill();
+    const fs::path leftover =
+        home_ / absl::StrCat(name, ".partial.", GonePid());
+    fs::rename(folder_, leftover);
+    return leftover;
+  }
+  std::string MarkOf(const fs::path& folder) const {
+    return folder / ".requant_unfinished";
+  }
+
+  const fs::path home_;
+  const fs::path folder_;
+};
+
+TEST_F(RunFolder, MayBeNewOrEmpty) {
+  EXPECT_EQ(ProblemOf(folder_), "");
+  fs::create_directories(folder_);
+  EXPECT_EQ(ProblemOf(folder_), "");
+}
+
+TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
+  Fill();
+  EXPECT_EQ(ProblemOf(folder_), "");
+  const std::set<std::string> names = NamesIn(folder_);
+  Fill();
+  EXPECT_EQ(NamesIn(folder_), names);
+  EXPECT_EQ(names.count(".requant_unfinished"), 0);
+  EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
+}
+
+TEST_F(RunFolder, WithOtherFilesIsRefused) {
+  Write(folder_ / "commands.sh");
+  EXPECT_THAT(ProblemOf(folder_),
+              EndsWith("run holds files that are no run's: name another folder "
+                       "with --out"));
+}
+
+TEST_F(RunFolder, WithOtherFilesBesideARunIsRefused) {
+  Fill();
+  Write(folder_ / "thesis.txt");
+  EXPECT_THAT(ProblemOf(folder_),
+              HasSubstr("holds files that are no run's, such as thesis.txt"));
+}
+
+TEST_F(RunFolder, OtherFilesThatCameDuringTheRunAreKept) {
+  Fill();
+  Write(folder_ / "thesis.txt");
+  EXPECT_FALSE(FillRunFolder({}, {}, *StageStore::OpenToLook(home_ / "work"),
+                             "requant", folder_)
+                   .ok());
+  EXPECT_TRUE(fs::exists(folder_ / "thesis.txt"));
+  EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
+}
+
+TEST_F(RunFolder, IsNoFileAndNoLink) {
+  Write(folder_);
+  EXPECT_THAT(ProblemOf(folder_), HasSubstr("run is a file: name another"));
+  fs::create_directories(home_ / "real");
+  fs::create_directory_symlink("real", home_ / "link");
+  EXPECT_THAT(ProblemOf(home_ / "link"), HasSubstr("link is a link: name"));
+}
+
+TEST_F(RunFolder, IsNotInsideTheWorkFolderNorAroundIt) {
+  EXPECT_THAT(ProblemOf(home_ / "work/run"), HasSubstr("inside the other"));
+  EXPECT_THAT(ProblemOf(home_ / "work"), HasSubstr("inside the other"));
+  EXPECT_THAT(ProblemOf(home_ / "x/../work/run"),
+              HasSubstr("inside the other"));
+  EXPECT_THAT(ProblemOf(home_), HasSubstr("inside the other"));
+  EXPECT_EQ(ProblemOf(home_ / "work2"), "");
+}
+
+TEST_F(RunFolder, InAPlaceThatCannotBeWrittenIsRefused) {
+  Write(home_ / "file");
+  for (const fs::path& folder :
+       {fs::path("/"), fs::path("."), home_ / "file/run", fs::path("/proc/x"),
+        fs::current_path()}) {
+    EXPECT_THAT(ProblemOf(folder), EndsWith("name another folder with --out"))
+        << folder;
+  }
+}
+
+TEST_F(RunFolder, RemovesWhatAKilledRunLeft) {
+  const fs::path leftover = Leftover("run");
+  Write(MarkOf(leftover),
+        "requant fills or removes this folder; what is left of it is of no "
+        "use\n");
+  EXPECT_EQ(ProblemOf(folder_), "");
+  EXPECT_FALSE(fs::exists(leftover));
+}
+
+TEST_F(RunFolder, KeepsWhatOnlyLooksLikeALeftover) {
+  const fs::path unmarked = Leftover("run");
+  const fs::path others = Leftover("other");
+  Write(MarkOf(others),
+        "requant fills or removes this folder; what is left of it is of no "
+        "use\n");
+  EXPECT_EQ(ProblemOf(folder_), "");
+  EXPECT_TRUE(fs::exists(unmarked));
+  EXPECT_TRUE(fs::exists(others));
+}
+
+TEST(CommandScript, ItsCommentsStayComments) {
+  RunRecord record;
+  record.set_workflow("x\ntouch /tmp/owned\n");
+  EXPECT_THAT(CommandScript({}, record, "requant"), Not(HasSubstr("\ntouch")));
+}
+
+}  // namespace
+}  // namespace requant
