@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -11,14 +10,15 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "base/status_macros.h"
 
 // BoringSSL's, part of TensorFlow's library; its headers are not in the wheel.
@@ -52,20 +52,11 @@ absl::Status ContentHash::AddFile(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(path, error)) return AddOneFile(path);
-  std::vector<std::pair<std::string, std::string>> files;
-  for (fs::recursive_directory_iterator at(path, error), end;
-       !error && at != end; at.increment(error)) {
-    if (!at->is_regular_file(error)) continue;
-    files.emplace_back(at->path().lexically_relative(path).string(),
-                       at->path().string());
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("reading ", path));
-  }
-  std::sort(files.begin(), files.end());
-  for (const auto& [name, file] : files) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           FilesBelow(path));
+  for (const std::string& name : names) {
     Add(name);
-    REQUANT_RETURN_IF_ERROR(AddOneFile(file));
+    REQUANT_RETURN_IF_ERROR(AddOneFile(absl::StrCat(path, "/", name)));
   }
   return absl::OkStatus();
 }

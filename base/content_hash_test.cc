@@ -57,6 +57,17 @@ TEST(ContentHash, OfAFolderIsByItsFilesAndTheirNames) {
   EXPECT_NE(HashOfFile(folder), before);
 }
 
+TEST(ContentHash, OfAFolderHasWhatLinksLeadTo) {
+  const std::string root = testing::TempDir() + "/linked";
+  std::filesystem::create_directories(root + "/elsewhere");
+  std::filesystem::create_directories(root + "/model");
+  std::filesystem::create_directory_symlink("../elsewhere", root + "/model/v");
+  Written("linked/elsewhere/data", "1");
+  const std::string before = HashOfFile(root + "/model");
+  Written("linked/elsewhere/data", "2");
+  EXPECT_NE(HashOfFile(root + "/model"), before);
+}
+
 TEST(ContentHash, NamesAMissingFile) {
   const absl::Status status = ContentHash().AddFile("/no/such/file");
   EXPECT_FALSE(status.ok());

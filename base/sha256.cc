@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +19,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "base/status_macros.h"
 
 // BoringSSL's, part of TensorFlow's library; its headers are not in the wheel.
@@ -94,16 +94,8 @@ absl::StatusOr<PathDigest> DigestOfPath(
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(path, error)) return digest_of_file(path);
-  std::vector<std::string> names;
-  for (fs::recursive_directory_iterator at(path, error), end;
-       !error && at != end; at.increment(error)) {
-    if (!at->is_regular_file(error)) continue;
-    names.push_back(at->path().lexically_relative(path).string());
-  }
-  if (error) {
-    return absl::ErrnoToStatus(error.value(), absl::StrCat("reading ", path));
-  }
-  std::sort(names.begin(), names.end());
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           FilesBelow(path));
   std::string list;
   PathDigest result;
   for (const std::string& name : names) {

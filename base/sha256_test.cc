@@ -47,6 +47,42 @@ TEST(DigestOfPath, OfAFolderIsThatOfSha256sumsLines) {
   EXPECT_EQ(digest->bytes, 3);
 }
 
+TEST(DigestOfPath, FollowsLinksToFolders) {
+  const fs::path root = testing::TempDir() + "/linked";
+  Write(root / "elsewhere/data", "abc");
+  Write(root / "model/saved_model.pb", "");
+  fs::create_directory_symlink("../elsewhere", root / "model/variables");
+  const auto digest = DigestOfPath(root / "model");
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  EXPECT_EQ(digest->sha256, Sha256(Sha256("") + "  saved_model.pb\n" +
+                                   kDigestOfAbc + "  variables/data\n"));
+}
+
+TEST(DigestOfPath, RefusesLinksThatLeadAroundInACircle) {
+  const fs::path root = testing::TempDir() + "/circle";
+  Write(root / "inner/file", "");
+  fs::create_directory_symlink("..", root / "inner/up");
+  const auto digest = DigestOfPath(root);
+  EXPECT_EQ(digest.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(digest.status().message().find("circle/inner/up is a link"),
+            std::string::npos)
+      << digest.status();
+}
+
+TEST(DigestOfPath, RefusesLinksThatMultiply) {
+  const fs::path root = testing::TempDir() + "/many";
+  for (int i = 0; i < 20; ++i) {
+    const fs::path folder = root / std::to_string(i);
+    const fs::path next = "../" + std::to_string(i + 1);
+    fs::create_directories(folder);
+    fs::create_directory_symlink(next, folder / "a");
+    fs::create_directory_symlink(next, folder / "b");
+  }
+  fs::create_directories(root / "20");
+  const auto digest = DigestOfPath(root / "0");
+  EXPECT_EQ(digest.status().code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(DigestOfPath, AMissingFileIsNamed) {
   const auto digest = DigestOfPath("no/such/file");
   EXPECT_EQ(digest.status().code(), absl::StatusCode::kNotFound);

@@ -43,8 +43,17 @@ constexpr int64_t kMoreRecords = 4;
 
 // Of the largest format that there is of synthesized data.
 constexpr int64_t kBytesPerRow = 800;
-// Room for whatever else is written.
 constexpr int64_t kReservedBytes = 64 << 20;
+
+// Of what is not negative.
+int64_t SaturatedProduct(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
+}
+int64_t SaturatedSum(int64_t a, int64_t b) {
+  int64_t result;
+  return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
+}
 
 double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -146,6 +155,8 @@ class Runner {
     // What it is judged by: of a verification it may be on more records than
     // those who read its predictions take.
     std::string judged_key;
+    // It failed only because another task did.
+    bool stopped = false;
     std::thread thread;
     double start = 0;
   };
@@ -228,7 +239,6 @@ class Runner {
   void WorkInThread(int i);
   RunResult Conclude();
   void ExplainWhatDidNotRun();
-  std::string FailureBefore(int i) const;
   RunRecord::Outcome Outcome() const;
 
   const Plan& plan_;
@@ -336,26 +346,27 @@ int64_t Runner::ExpectedBytes(int i) const {
                            .synthesize()
                            .rows(),
                        &rows)) {
-    bytes = rows * kBytesPerRow;
+    bytes = SaturatedProduct(rows, kBytesPerRow);
   }
   return bytes;
 }
 
 absl::Status Runner::CheckSpace() const {
-  int64_t needed = 0;
+  // Besides room for whatever else is written.
+  int64_t needed = kReservedBytes;
   bool anything_runs = false;
   for (int i = 0; i < Count(); ++i) {
     if (!choice_.chosen[i] || HasResult(i)) continue;
     anything_runs = true;
-    needed += ExpectedBytes(i);
+    needed = SaturatedSum(needed, ExpectedBytes(i));
   }
   const std::optional<int64_t> free = store_->FreeBytes();
-  if (!anything_runs || !free.has_value() || *free >= needed + kReservedBytes) {
+  if (!anything_runs || !free.has_value() || *free >= needed) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "the disk of ", store_->folder(), " has ", *free / 1'000'000,
-      " MB free and about ", (needed + kReservedBytes) / 1'000'000,
+      " MB free and about ", needed / 1'000'000,
       " MB are needed: free some, or name a folder on another disk with "
       "--work_dir"));
 }
@@ -444,6 +455,7 @@ absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
   REQUANT_ASSIGN_OR_RETURN(const TaskWork work, WorkIn(folder, i, prepared));
   REQUANT_ASSIGN_OR_RETURN(CachedTask done,
                            DoTaskWork(work, machine_, WatchFor(teller)));
+  REQUANT_RETURN_IF_ERROR(CheckUnchanged(TaskAt(i), prepared.inputs, store_));
   done.set_task(TaskAt(i).name);
   for (const KeyPart& part : prepared.parts) *done.add_part() = part;
   REQUANT_RETURN_IF_ERROR(store_->Publish(folder, prepared.key, done));
@@ -638,6 +650,7 @@ void Runner::Fail(int i, const absl::Status& status) {
     record.set_state(TaskRecord::INTERRUPTED);
     record.set_message("interrupted");
   } else if (absl::IsCancelled(status)) {
+    tasks_[i].stopped = true;
     record.set_state(TaskRecord::NOT_RUN);
     record.set_message("stopped because another task failed");
   } else {
@@ -716,24 +729,23 @@ void Runner::DoTheRest() {
   }
 }
 
-std::string Runner::FailureBefore(int i) const {
-  for (const int other : TaskAt(i).after) {
-    if (tasks_[other].state == State::kFailed) return TaskAt(other).name;
-    if (tasks_[other].state == State::kSucceeded) continue;
-    const std::string before = FailureBefore(other);
-    if (!before.empty()) return before;
-  }
-  return "";
-}
-
 void Runner::ExplainWhatDidNotRun() {
+  // By task: itself if it failed, or else what failed before it; "": nothing.
+  std::vector<std::string> failure(Count());
   for (int i = 0; i < Count(); ++i) {
+    if (!choice_.chosen[i]) {
+      Work(i)->set_message("not asked for");
+      continue;
+    }
+    if (tasks_[i].state == State::kFailed) failure[i] = TaskAt(i).name;
     if (tasks_[i].state != State::kWaiting) continue;
-    const std::string before = FailureBefore(i);
+    for (const int other : TaskAt(i).after) {
+      if (failure[i].empty()) failure[i] = failure[other];
+    }
     Work(i)->set_message(
-        !choice_.chosen[i] ? "not asked for"
-        : before.empty()   ? "the run stopped before"
-                           : absl::StrCat("\"", before, "\" did not succeed"));
+        failure[i].empty()
+            ? "the run stopped before"
+            : absl::StrCat("\"", failure[i], "\" did not succeed"));
   }
 }
 
@@ -742,7 +754,8 @@ RunRecord::Outcome Runner::Outcome() const {
   for (int i = 0; i < Count(); ++i) {
     if (!choice_.chosen[i]) continue;
     const bool has_result = HasResult(i);
-    if (tasks_[i].state == State::kFailed && !has_result) {
+    if (tasks_[i].state == State::kFailed && !has_result &&
+        !tasks_[i].stopped) {
       return SignalForwarding::Received() != 0 ? RunRecord::INTERRUPTED
                                                : RunRecord::FAILED;
     }

@@ -52,6 +52,16 @@ constexpr char kTwoStages[] = R"pb(
     }
   })pb";
 
+// A stage that fails when it runs.
+constexpr char kBroken[] = R"pb(
+  stage {
+    name: "broken"
+    transform {
+      graph { file: "broken.pbtxt" }
+      transforms: "sort_by_execution_order"
+    }
+  })pb";
+
 // Notes what observers are told.
 class Listener : public RunObserver {
  public:
@@ -80,6 +90,7 @@ class RunnerTest : public testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     Write("graph.pbtxt", kGraph);
+    Write("broken.pbtxt", "node {");
   }
 
   void Write(const std::string& name, const std::string& content) {
@@ -164,16 +175,14 @@ TEST_F(RunnerTest, DoesOnlyWhatChanged) {
   EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
 }
 
-TEST_F(RunnerTest, TellsAProgramsLastWordsAndStops) {
-  const RunResult result =
-      RunStages("freeze_max(min_max_log_file=missing.log)");
+TEST_F(RunnerTest, TellsAProgramsLastWords) {
+  const RunResult result = RunWorkflow(kBroken, {});
   EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
   EXPECT_EQ(ExitCodeOf(result, false), 1);
-  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
-  const TaskRecord& second = result.record.stage(1).work();
-  EXPECT_EQ(second.state(), TaskRecord::FAILED);
-  EXPECT_TRUE(absl::StrContains(second.message(), "missing.log"))
-      << second.message();
+  const TaskRecord& work = result.record.stage(0).work();
+  EXPECT_EQ(work.state(), TaskRecord::FAILED);
+  EXPECT_TRUE(absl::StrContains(work.message(), "broken.pbtxt"))
+      << work.message();
   EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
 }
 
@@ -255,14 +264,7 @@ TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
 }
 
 TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
-  constexpr char kThree[] = R"pb(
-    stage {
-      name: "broken"
-      transform {
-        graph { file: "graph.pbtxt" }
-        transforms: "freeze_max(min_max_log_file=missing.log)"
-      }
-    }
+  const std::string three = absl::StrCat(kBroken, R"pb(
     stage {
       name: "behind"
       transform {
@@ -276,16 +278,16 @@ TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
         graph { file: "graph.pbtxt" }
         transforms: "sort_by_execution_order"
       }
-    })pb";
+    })pb");
   RunOptions options;
   options.jobs = 1;
-  const RunResult stopped = RunWorkflow(kThree, options);
+  const RunResult stopped = RunWorkflow(three, options);
   EXPECT_EQ(StateOf(stopped, 2), TaskRecord::NOT_RUN);
   EXPECT_EQ(stopped.record.stage(1).work().message(),
             "\"broken\" did not succeed");
   EXPECT_EQ(stopped.record.stage(2).work().message(), "the run stopped before");
   options.keep_going = true;
-  const RunResult result = RunWorkflow(kThree, options);
+  const RunResult result = RunWorkflow(three, options);
   EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
   EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
@@ -303,6 +305,55 @@ TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
   EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
   EXPECT_EQ(result.done, 0);
   EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
+}
+
+// Two stages on each level, each behind both of the level before: 2^60 paths.
+TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
+  std::string text = kBroken;
+  for (int level = 0; level < 60; ++level) {
+    for (const char* side : {"a", "b"}) {
+      absl::StrAppend(&text, "stage { name: '", side, level, "' ");
+      if (level > 0) {
+        absl::StrAppend(&text, "after: ['a", level - 1, "', 'b", level - 1,
+                        "'] ");
+      }
+      absl::StrAppend(&text,
+                      "transform { graph { file: 'graph.pbtxt' } "
+                      "transforms: 'sort_by_execution_order' } }\n");
+    }
+  }
+  RunOptions options;
+  options.jobs = 1;
+  const RunResult result = RunWorkflow(text, options);
+  EXPECT_EQ(result.record.stage(120).work().message(),
+            "the run stopped before");
+}
+
+TEST_F(RunnerTest, AnInputThatChangesWhileItIsReadGivesNoResult) {
+  Write("change.sh", absl::StrCat("echo >> ", folder_, "/graph.pbtxt"));
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/change.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
+  EXPECT_TRUE(
+      absl::EndsWith(result.record.stage(0).work().message(),
+                     "/graph.pbtxt changed while it was read; run again"))
+      << result.record.stage(0).work().message();
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/cache")));
+}
+
+TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
+  const Plan plan = PlanWorkflow(absl::StrCat(
+      kBroken,
+      "stage { name: 'd' after: 'broken' dataset { synthesize { rows: "
+      "'9223372036854775807' } } }"));
+  const auto machine = ThisMachine();
+  auto store = StageStore::OpenForRun(absl::StrCat(folder_, "/work"), "a test");
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto result = RunPlan(plan, *machine, {}, StartRecord(plan, *machine),
+                              store->get(), {});
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted)
+      << result.status();
 }
 
 }  // namespace

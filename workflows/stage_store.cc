@@ -6,6 +6,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -54,13 +55,14 @@ constexpr int64_t kYoungNs = 2'000'000'000;
 // Values longer than this say nothing to people.
 constexpr size_t kLongestShownValue = 60;
 
-int64_t ModifiedNs(const struct stat& info) {
-  return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
+int64_t Nanoseconds(const struct timespec& time) {
+  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
 bool IsSameFile(const FileDigest& a, const FileDigest& b) {
   return a.bytes() == b.bytes() && a.modified_ns() == b.modified_ns() &&
-         a.inode() == b.inode();
+         a.changed_ns() == b.changed_ns() && a.inode() == b.inode() &&
+         a.device() == b.device();
 }
 
 absl::Status FileError(int error, std::string_view what,
@@ -366,8 +368,10 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   FileDigest digest;
   digest.set_path(fs::absolute(path, ignored).string());
   digest.set_bytes(info.st_size);
-  digest.set_modified_ns(ModifiedNs(info));
+  digest.set_modified_ns(Nanoseconds(info.st_mtim));
+  digest.set_changed_ns(Nanoseconds(info.st_ctim));
   digest.set_inode(static_cast<int64_t>(info.st_ino));
+  digest.set_device(static_cast<int64_t>(info.st_dev));
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto known = digests_.find(digest.path());
@@ -377,7 +381,7 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   }
   const int64_t now = absl::ToUnixNanos(absl::Now());
   REQUANT_ASSIGN_OR_RETURN(const PathDigest read, DigestOfFile(path));
-  if (digest.modified_ns() + kYoungNs < now) {
+  if (std::max(digest.modified_ns(), digest.changed_ns()) + kYoungNs < now) {
     digest.set_sha256(read.sha256);
     const std::lock_guard<std::mutex> lock(mutex_);
     digests_[digest.path()] = digest;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -152,31 +153,53 @@ TEST_F(StageStoreTest, LooksWithoutWriting) {
   EXPECT_FALSE(fs::exists(folder_));
 }
 
-// Sets the time of the last change to an hour ago.
-void Age(const std::string& path) {
-  fs::last_write_time(path,
-                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+// A file that nobody changed shortly before.
+constexpr char kOldFile[] = "/bin/sh";
+
+// What kOldFile's digest is taken for after `edit` changed what is known of it.
+// That it is not read again shows by a digest that it cannot have.
+std::string HashWithKnown(const std::string& folder,
+                          void (*edit)(FileDigest* known)) {
+  const auto open = [&] {
+    return *StageStore::OpenForRun(folder, "requant run test");
+  };
+  EXPECT_TRUE(open()->Hash(kOldFile).ok());
+  const std::string path = absl::StrCat(folder, "/digests.pb");
+  FileDigests digests;
+  EXPECT_TRUE(digests.ParseFromString(*ReadFile(path)));
+  EXPECT_EQ(digests.file_size(), 1);
+  digests.mutable_file(0)->set_sha256("known");
+  edit(digests.mutable_file(0));
+  EXPECT_TRUE(WriteFileAtomically(path, digests.SerializeAsString()).ok());
+  return open()->Hash(kOldFile)->sha256;
 }
 
-// A content of the same size in the same place at the same time: only who reads
-// it notices.
 TEST_F(StageStoreTest, DoesNotReadAFileAgainThatDidNotChange) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/old");
-  Overwrite(path, "abc");
-  Age(path);
-  const auto time = fs::last_write_time(path);
-  const std::string before = Open()->Hash(path)->sha256;
-  Overwrite(path, "xyz");
-  fs::last_write_time(path, time);
-  EXPECT_EQ(Open()->Hash(path)->sha256, before);
-  Age(path);
-  EXPECT_NE(Open()->Hash(path)->sha256, before);
+  EXPECT_EQ(HashWithKnown(folder_, [](FileDigest*) {}), "known");
 }
 
+TEST_F(StageStoreTest, ReadsAFileAgainWhoseTimesPlaceOrSizeChanged) {
+  using Edit = void (*)(FileDigest*);
+  const Edit edits[] = {
+      [](FileDigest* known) { known->set_bytes(known->bytes() + 1); },
+      [](FileDigest* known) { known->set_modified_ns(1); },
+      [](FileDigest* known) { known->set_changed_ns(1); },
+      [](FileDigest* known) { known->set_inode(known->inode() + 1); },
+      [](FileDigest* known) { known->set_device(known->device() + 1); },
+  };
+  const std::string digest = DigestOfPath(kOldFile)->sha256;
+  for (const Edit edit : edits) {
+    fs::remove_all(folder_);
+    EXPECT_EQ(HashWithKnown(folder_, edit), digest) << &edit - edits;
+  }
+}
+
+// Even when its time was set back.
 TEST_F(StageStoreTest, ReadsAFileAgainThatWasJustWritten) {
   const std::string path = absl::StrCat(testing::TempDir(), "/young");
   Overwrite(path, "abc");
-  const auto time = fs::last_write_time(path);
+  const auto time = fs::file_time_type::clock::now() - std::chrono::hours(1);
+  fs::last_write_time(path, time);
   const std::string before = Open()->Hash(path)->sha256;
   Overwrite(path, "xyz");
   fs::last_write_time(path, time);

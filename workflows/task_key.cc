@@ -114,6 +114,19 @@ absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
       absl::StrCat("the task \"", task.name, "\" made no ", input.output));
 }
 
+// The first file of an input that is no longer what it was; "": none.
+std::string ChangedPath(const ResolvedInput& before, const ResolvedInput& now) {
+  // A pattern matches others.
+  if (before.files.size() != now.files.size()) return before.path;
+  for (size_t i = 0; i < before.files.size(); ++i) {
+    if (before.files[i].path() != now.files[i].path()) return before.path;
+    if (before.files[i].sha256() != now.files[i].sha256()) {
+      return std::string(before.files[i].path());
+    }
+  }
+  return "";
+}
+
 // Collects the parts of a key.
 class Parts {
  public:
@@ -221,6 +234,22 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
     resolved.push_back(std::move(output));
   }
   return resolved;
+}
+
+absl::Status CheckUnchanged(const Task& task,
+                            const std::vector<ResolvedInput>& inputs,
+                            StageStore* store) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (task.inputs[i].task >= 0) continue;
+    const absl::StatusOr<ResolvedInput> now =
+        ResolveFile(task.inputs[i], /*run_folder=*/"", store);
+    const std::string changed =
+        now.ok() ? ChangedPath(inputs[i], *now) : inputs[i].path;
+    if (changed.empty()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(changed, " changed while it was read; run again"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(

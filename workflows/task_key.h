@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workflows/plan.h"
 #include "workflows/run_machine.h"
@@ -42,6 +43,13 @@ struct ResolvedInput {
 absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
     const Plan& plan, const Task& task, const FinishedTasks& finished,
     const std::string& run_folder, StageStore* store);
+
+// Whether the inputs of `task` that no task makes are still what they were when
+// ResolveInputs found them: asked once the work is done, whose result is else
+// not that of its key.
+absl::Status CheckUnchanged(const Task& task,
+                            const std::vector<ResolvedInput>& inputs,
+                            StageStore* store);
 
 // `tamper` is a program that edits the outputs, with arguments behind blanks;
 // "": none.

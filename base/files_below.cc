@@ -1,0 +1,93 @@
+#include "base/files_below.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Links that lead to one folder from many others multiply.
+constexpr int kMostFolders = 20'000;
+
+class Walk {
+ public:
+  explicit Walk(const std::string& folder) : folder_(folder) {}
+
+  // Adds what is in the folder of that name below the first; "": the first.
+  absl::Status Enter(const std::string& name) {
+    const std::string path =
+        name.empty() ? folder_ : absl::StrCat(folder_, "/", name);
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) {
+      return absl::ErrnoToStatus(errno, absl::StrCat("reading ", path));
+    }
+    const std::pair<dev_t, ino_t> place = {info.st_dev, info.st_ino};
+    if (std::find(above_.begin(), above_.end(), place) != above_.end()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, " is a link to a folder that it is in; remove the link"));
+    }
+    if (++folders_ > kMostFolders) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(folder_, " has more than ", kMostFolders,
+                       " folders in it, counting those behind links"));
+    }
+    above_.push_back(place);
+    REQUANT_RETURN_IF_ERROR(AddEntries(path, name));
+    above_.pop_back();
+    return absl::OkStatus();
+  }
+
+  std::vector<std::string> Files() && {
+    std::sort(files_.begin(), files_.end());
+    return std::move(files_);
+  }
+
+ private:
+  absl::Status AddEntries(const std::string& path, const std::string& name) {
+    std::error_code error;
+    for (fs::directory_iterator at(path, error), end; !error && at != end;
+         at.increment(error)) {
+      const std::string own = at->path().filename().string();
+      const std::string below =
+          name.empty() ? own : absl::StrCat(name, "/", own);
+      std::error_code ignored;
+      if (at->is_directory(ignored)) {
+        REQUANT_RETURN_IF_ERROR(Enter(below));
+      } else if (at->is_regular_file(ignored)) {
+        files_.push_back(below);
+      }
+    }
+    if (!error) return absl::OkStatus();
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("reading ", path));
+  }
+
+  const std::string folder_;
+  int folders_ = 0;
+  // The folders on the way to where it is, by device and inode.
+  std::vector<std::pair<dev_t, ino_t>> above_;
+  std::vector<std::string> files_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> FilesBelow(const std::string& folder) {
+  Walk walk(folder);
+  REQUANT_RETURN_IF_ERROR(walk.Enter(""));
+  return std::move(walk).Files();
+}
+
+}  // namespace requant
