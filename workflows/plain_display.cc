@@ -63,14 +63,20 @@ void AppendResult(const EvaluateResult& result,
   }
 }
 
+// The conclusion tells all gates.
 void AppendVerdict(const VerificationRecord& verification,
                    std::vector<std::string>* parts) {
   if (verification.verdict() == VerificationRecord::NONE) return;
   parts->emplace_back(VerdictText(verification.verdict()));
   if (verification.verdict() == VerificationRecord::PASS) return;
+  int more = -1;
   for (const GateRecord& gate : verification.gate()) {
     if (gate.verdict() != verification.verdict()) continue;
+    if (++more > 0) continue;
     parts->push_back(absl::StrCat(gate.name(), ": ", gate.sentence()));
+  }
+  if (more > 0) {
+    parts->push_back(absl::StrCat("and ", CountText(more, "more gate")));
   }
 }
 

@@ -229,7 +229,8 @@ std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
       ++cached;
     }
   }
-  absl::StrAppend(&text, "\n", plan.tasks.size(), " tasks, ", cached,
+  absl::StrAppend(&text, "\n", plan.tasks.size(),
+                  plan.tasks.size() == 1 ? " task, " : " tasks, ", cached,
                   " cached, ", plan.tasks.size() - cached - others,
                   " would run\n");
   return text;

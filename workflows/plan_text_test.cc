@@ -59,6 +59,12 @@ TEST(PlanAsText, CountsOnNothingWhenStatesAreNotKnown) {
               HasSubstr("2 tasks, 0 cached, 2 would run\n"));
 }
 
+TEST(PlanAsText, OneTaskIsNotTasks) {
+  Plan plan = SmallPlan();
+  plan.tasks.pop_back();
+  EXPECT_THAT(PlanAsText(plan, {}), HasSubstr("\n1 task, 0 cached, 1 would"));
+}
+
 TEST(PlanAsText, SaysWhatALimitIs) {
   Plan plan = SmallPlan();
   plan.tasks[1].inputs.push_back({"baseline", -1, "", "b.pb"});

@@ -240,8 +240,11 @@ class RunCommand {
     if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
     std::fputs(RunConclusion(result.record, options).c_str(), stdout);
     if (result.cached == result.tasks && result.tasks > 0) {
-      std::printf("Nothing had to run: all %d tasks were done before.\n",
-                  result.tasks);
+      std::printf(
+          "Nothing had to run: %s done before.\n",
+          result.tasks == 1
+              ? "the one task was"
+              : absl::StrCat("all ", result.tasks, " tasks were").c_str());
     }
     if (result.interrupted_by != 0) {
       std::printf("%d of %d tasks are done.\n", result.done, result.tasks);

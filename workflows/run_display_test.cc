@@ -1,5 +1,6 @@
 #include "workflows/run_display.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -353,6 +354,24 @@ TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
       "0.9951  change 0.02130  FAIL  max_mean_output_change: mean output "
       "change .0213, limit .0060\n"
       "12:34:56 wide_deep  FAILED a gate after 7.7 s\n");
+}
+
+TEST_F(RunDisplayTest, WritesTheFirstOfSeveralFailedGatesElsewhere) {
+  AddStage("fuse", true);
+  ShowPlain();
+  Start(0, true);
+  Find(0, 0.7521, 0.0213, VerificationRecord::FAIL);
+  for (const char* name : {"second", "third"}) {
+    GateRecord& gate =
+        *record_.mutable_stage(0)->mutable_verification()->add_gate();
+    gate.set_name(name);
+    gate.set_verdict(VerificationRecord::FAIL);
+  }
+  End(0, true, TaskRecord::DONE, 1.5);
+  EXPECT_THAT(terminal_->raw(),
+              testing::EndsWith("FAIL  max_mean_output_change: mean output "
+                                "change .0213, limit .0060  and 2 more "
+                                "gates\n"));
 }
 
 TEST_F(RunDisplayTest, WritesProgressOfLongTasksElsewhere) {

@@ -39,8 +39,6 @@ namespace fs = std::filesystem;
 constexpr char kScript[] = "commands.sh";
 constexpr char kManifest[] = "manifest.json";
 constexpr char kMark[] = ".requant_unfinished";
-constexpr char kMarkContent[] =
-    "requant fills or removes this folder; what is left of it is of no use\n";
 // Behind the folder's name while it is filled, before the process's number.
 constexpr char kPartial[] = ".partial.";
 // Behind that, of a former run on its way out.
@@ -92,14 +90,22 @@ bool IsWithin(const std::string& inner, const std::string& outer) {
 // A folder that we began to fill, or to remove, has this file until we are done
 // with it.
 bool HasMark(const std::string& folder) {
-  const std::string mark = absl::StrCat(folder, "/", kMark);
-  if (!CheckRegular(mark).ok()) return false;
-  const absl::StatusOr<std::string> content = ReadFile(mark, 1000);
-  return content.ok() && *content == kMarkContent;
+  std::error_code ignored;
+  return fs::symlink_status(absl::StrCat(folder, "/", kMark), ignored).type() ==
+         fs::file_type::regular;
 }
 
+// In one step: a process that is killed leaves an empty folder or a marked one.
 absl::Status AddMark(const std::string& folder) {
-  return WriteFileAtomically(absl::StrCat(folder, "/", kMark), kMarkContent);
+  const std::string mark = absl::StrCat(folder, "/", kMark);
+  const int fd =
+      open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) {
+    return FolderError(std::error_code(errno, std::generic_category()), "write",
+                       mark);
+  }
+  close(fd);
+  return absl::OkStatus();
 }
 
 // The mark goes last, so that a removal that is killed can be finished.
@@ -130,11 +136,14 @@ void RemoveLeftovers(const std::string& folder) {
   for (fs::directory_iterator at(ParentOf(folder), error), end;
        !error && at != end; at.increment(error)) {
     const std::string path = at->path().string();
+    if (!IsLeftover(at->path().filename().string(), start)) continue;
     std::error_code ignored;
-    if (IsLeftover(at->path().filename().string(), start) &&
-        at->symlink_status(ignored).type() == fs::file_type::directory &&
+    if (at->symlink_status(ignored).type() == fs::file_type::directory &&
         HasMark(path)) {
       RemoveMarked(path);
+    } else {
+      // Only if it is an empty folder.
+      rmdir(path.c_str());
     }
   }
 }
@@ -178,8 +187,11 @@ absl::Status Exchange(const std::string& fresh, const std::string& old) {
       error == std::errc::function_not_supported) {
     const std::string aside = absl::StrCat(old, kPartial, kAside, getpid());
     fs::rename(old, aside, error);
-    if (!error) fs::rename(fresh, old, error);
-    if (!error) fs::rename(aside, fresh, error);
+    if (!error) {
+      fs::rename(fresh, old, error);
+      std::error_code ignored;
+      fs::rename(aside, error ? old : fresh, ignored);
+    }
   }
   if (error) return FolderError(error, "replace", old);
   return absl::OkStatus();
@@ -190,12 +202,13 @@ absl::Status MoveToPlace(const std::string& partial,
                          const std::string& folder) {
   std::error_code error;
   const fs::file_type type = fs::symlink_status(folder, error).type();
-  if (type == fs::file_type::directory) {
+  if (type == fs::file_type::directory && !fs::is_empty(folder, error)) {
     // Hours may have passed since the run began.
     REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
     REQUANT_RETURN_IF_ERROR(AddMark(folder));
     REQUANT_RETURN_IF_ERROR(Exchange(partial, folder));
-  } else if (type == fs::file_type::not_found) {
+  } else if (type == fs::file_type::directory ||
+             type == fs::file_type::not_found) {
     fs::rename(partial, folder, error);
     if (error) return FolderError(error, "make the folder", folder);
   } else {

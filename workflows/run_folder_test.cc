@@ -96,6 +96,13 @@ TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
 
+TEST_F(RunFolder, ReplacesAnEmptyFolder) {
+  fs::create_directories(folder_);
+  Fill();
+  EXPECT_TRUE(fs::exists(folder_ / "report.html"));
+  EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
+}
+
 TEST_F(RunFolder, WithOtherFilesIsRefused) {
   Write(folder_ / "commands.sh");
   EXPECT_THAT(ProblemOf(folder_),
@@ -149,9 +156,14 @@ TEST_F(RunFolder, InAPlaceThatCannotBeWrittenIsRefused) {
 
 TEST_F(RunFolder, RemovesWhatAKilledRunLeft) {
   const fs::path leftover = Leftover("run");
-  Write(MarkOf(leftover),
-        "requant fills or removes this folder; what is left of it is of no "
-        "use\n");
+  Write(MarkOf(leftover), "");
+  EXPECT_EQ(ProblemOf(folder_), "");
+  EXPECT_FALSE(fs::exists(leftover));
+}
+
+TEST_F(RunFolder, RemovesAnEmptyFolderThatAKilledRunLeft) {
+  const fs::path leftover = home_ / absl::StrCat("run.partial.", GonePid());
+  fs::create_directories(leftover);
   EXPECT_EQ(ProblemOf(folder_), "");
   EXPECT_FALSE(fs::exists(leftover));
 }
@@ -159,9 +171,7 @@ TEST_F(RunFolder, RemovesWhatAKilledRunLeft) {
 TEST_F(RunFolder, KeepsWhatOnlyLooksLikeALeftover) {
   const fs::path unmarked = Leftover("run");
   const fs::path others = Leftover("other");
-  Write(MarkOf(others),
-        "requant fills or removes this folder; what is left of it is of no "
-        "use\n");
+  Write(MarkOf(others), "");
   EXPECT_EQ(ProblemOf(folder_), "");
   EXPECT_TRUE(fs::exists(unmarked));
   EXPECT_TRUE(fs::exists(others));
