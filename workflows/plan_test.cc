@@ -553,6 +553,22 @@ TEST(Baselines, OfAStageReplaceTheEvaluations) {
   EXPECT_THAT(Inputs(plan, "d/verify"), HasSubstr("=e/baseline_2:predictions"));
 }
 
+TEST(Baselines, OfAStageHaveTheirOwnNumberOfRecords) {
+  const Plan plan = MustMake(
+      Evaluation("e", "baseline { file: 'model.pb' records: '9' }") +
+      StripFile("a", kVerify) +
+      StripFile("b",
+                "verify { evaluation: 'e' baseline { file: 'model.pb' records: "
+                "'7' } }"));
+  std::vector<std::string> records;
+  for (const Task& task : plan.tasks) {
+    if (task.kind == Task::Kind::kBaseline) {
+      records.push_back(task.baseline_records);
+    }
+  }
+  EXPECT_THAT(records, ElementsAre("9", "7"));
+}
+
 // Two stages that a variable leaves out or gives.
 std::string Entering(const std::string& reader_more) {
   return absl::StrCat(
