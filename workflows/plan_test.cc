@@ -325,6 +325,22 @@ TEST(ChosenOutputs, FitByWhatReadsThem) {
   EXPECT_EQ(Inputs(plan, "q"), "graph=log:logged_graph ranges=log:ranges");
 }
 
+TEST(Transforms, ReadOnlyFilesThatCount) {
+  for (const char* value : {"/x/log.txt", "log"}) {
+    EXPECT_EQ(Problem(absl::StrCat(
+                  "stage { name: 'f' transform { graph { file: 'model.pb' } "
+                  "file { name: 'log' from { file: 'records' } } transforms: "
+                  "'freeze_min(min_max_log_file=${log}) "
+                  "freeze_max(min_max_log_file=\"",
+                  value, "\")' } }")),
+              absl::StrCat(
+                  "F:1: stage \"f\": transform \"freeze_max\" reads \"", value,
+                  "\", a file whose content must count: add file { name: "
+                  "\"min_max_log\" from { file: \"",
+                  value, "\" } } and write min_max_log_file=${min_max_log}"));
+  }
+}
+
 TEST(ChosenOutputs, OfATransformsFileFollowFromItsName) {
   const std::string by_name = absl::StrReplaceAll(
       FreezeMin("file { name: 'log' from { stage: 'log' } }"), {{"${f}", ""}});
