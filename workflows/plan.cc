@@ -740,6 +740,7 @@ int Planner::BaselineTask(int evaluation, const Baseline& baseline,
   baseline_tasks_[key] = task;
   Task& added = plan_.tasks[task];
   added.evaluation = evaluation;
+  added.baseline_records = baseline.records();
   const std::string file = absl::StrCat(message.name(), ".", word);
   added.outputs = {{"predictions", absl::StrCat(file, ".predictions")},
                    {"result", absl::StrCat(file, ".evaluation.pb")}};

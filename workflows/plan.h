@@ -50,6 +50,9 @@ struct Task {
   // Index into workflow().evaluation(), for kVerify (unless the stage is a
   // CompareStage) and kBaseline.
   int evaluation = -1;
+  // Of kBaseline: Baseline.records of the baseline that it runs, which may be a
+  // verification's own; "": as many as the evaluation takes.
+  std::string baseline_records;
   std::vector<TaskInput> inputs;
   std::vector<TaskOutput> outputs;
   // Tasks that must have succeeded first, gates and all: those that make

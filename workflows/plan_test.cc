@@ -355,6 +355,22 @@ TEST(ChosenOutputs, FitByWhatReadsThem) {
   EXPECT_EQ(Inputs(plan, "q"), "graph=log:logged_graph ranges=log:ranges");
 }
 
+TEST(Transforms, ReadOnlyFilesThatCount) {
+  for (const char* value : {"/x/log.txt", "log"}) {
+    EXPECT_EQ(Problem(absl::StrCat(
+                  "stage { name: 'f' transform { graph { file: 'model.pb' } "
+                  "file { name: 'log' from { file: 'records' } } transforms: "
+                  "'freeze_min(min_max_log_file=${log}) "
+                  "freeze_max(min_max_log_file=\"",
+                  value, "\")' } }")),
+              absl::StrCat(
+                  "F:1: stage \"f\": transform \"freeze_max\" reads \"", value,
+                  "\", a file whose content must count: add file { name: "
+                  "\"min_max_log\" from { file: \"",
+                  value, "\" } } and write min_max_log_file=${min_max_log}"));
+  }
+}
+
 TEST(ChosenOutputs, OfATransformsFileFollowFromItsName) {
   const std::string by_name = absl::StrReplaceAll(
       FreezeMin("file { name: 'log' from { stage: 'log' } }"), {{"${f}", ""}});
@@ -581,6 +597,22 @@ TEST(Baselines, OfAStageReplaceTheEvaluations) {
   EXPECT_THAT(Inputs(plan, "b/verify"), HasSubstr("=a/verify:predictions"));
   EXPECT_THAT(Inputs(plan, "c/verify"), HasSubstr("=e/baseline:predictions"));
   EXPECT_THAT(Inputs(plan, "d/verify"), HasSubstr("=e/baseline_2:predictions"));
+}
+
+TEST(Baselines, OfAStageHaveTheirOwnNumberOfRecords) {
+  const Plan plan = MustMake(
+      Evaluation("e", "baseline { file: 'model.pb' records: '9' }") +
+      StripFile("a", kVerify) +
+      StripFile("b",
+                "verify { evaluation: 'e' baseline { file: 'model.pb' records: "
+                "'7' } }"));
+  std::vector<std::string> records;
+  for (const Task& task : plan.tasks) {
+    if (task.kind == Task::Kind::kBaseline) {
+      records.push_back(task.baseline_records);
+    }
+  }
+  EXPECT_THAT(records, ElementsAre("9", "7"));
 }
 
 // Two stages that a variable leaves out or gives.

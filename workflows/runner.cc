@@ -568,10 +568,7 @@ std::optional<int64_t> Runner::RecordsToRepeatOn(int i,
     const Task& maker = TaskAt(input.task);
     // The user limited the comparison.
     if (maker.kind == Task::Kind::kBaseline &&
-        !plan_.file.workflow.evaluation(maker.evaluation)
-             .baseline()
-             .records()
-             .empty()) {
+        !maker.baseline_records.empty()) {
       return std::nullopt;
     }
   }

@@ -15,6 +15,7 @@
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "workflows/workflow.pb.h"
+#include "workflows/workflow_variables.h"
 
 namespace requant {
 namespace {
@@ -177,9 +178,9 @@ class CommandMaker {
   }
 
   TaskCommand Transform(const TransformStage& transform) {
-    std::string transforms = transform.transforms();
+    std::map<std::string, std::string> files;
     for (const NamedInput& file : transform.file()) {
-      transforms = WithFile(transforms, file.name(), In(file.name()));
+      files.emplace(file.name(), In(file.name()));
     }
     return Arguments("transform")
         .Flag("in_graph", In("graph"))
@@ -187,7 +188,7 @@ class CommandMaker {
         .Flag("inputs", Joined(transform.inputs()))
         .Flag("outputs", Joined(transform.outputs()))
         .Flag("plugins", Joined(AllIn("plugin")))
-        .Flag("transforms", transforms)
+        .Flag("transforms", FillInFiles(transform.transforms(), files))
         .Get();
   }
 
@@ -287,12 +288,9 @@ class CommandMaker {
   }
 
   TaskCommand Baseline() {
-    const Evaluation& evaluation = workflow().evaluation(task_.evaluation);
-    Records on = evaluation.on();
-    // A verification's own baseline is a task of its own, whose records are
-    // those of the evaluation too.
-    if (!evaluation.baseline().records().empty()) {
-      on.set_records(evaluation.baseline().records());
+    Records on = workflow().evaluation(task_.evaluation).on();
+    if (!task_.baseline_records.empty()) {
+      on.set_records(task_.baseline_records);
     }
     return Evaluate(on).Get();
   }
@@ -339,19 +337,6 @@ class CommandMaker {
   std::string missing_;
 };
 
-// Whether place `at` of a transform string is inside double quotes.
-bool IsInQuotes(std::string_view text, size_t at) {
-  bool inside = false;
-  for (size_t i = 0; i < at; ++i) {
-    if (inside && text[i] == '\\') {
-      ++i;
-    } else if (text[i] == '"') {
-      inside = !inside;
-    }
-  }
-  return inside;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
@@ -397,22 +382,6 @@ std::string ShellCommand(const TaskCommand& command) {
     absl::StrAppend(&line, " > ", ShellQuoted(command.stdout_file));
   }
   return line;
-}
-
-std::string WithFile(const std::string& transforms, const std::string& name,
-                     const std::string& path) {
-  const std::string mark = absl::StrCat("${", name, "}");
-  const std::string escaped =
-      absl::StrReplaceAll(path, {{"\\", "\\\\"}, {"\"", "\\\""}});
-  std::string text = transforms;
-  for (size_t at = text.find(mark); at != std::string::npos;
-       at = text.find(mark, at)) {
-    const std::string value =
-        IsInQuotes(text, at) ? escaped : absl::StrCat("\"", escaped, "\"");
-    text.replace(at, mark.size(), value);
-    at += value.size();
-  }
-  return text;
 }
 
 }  // namespace requant

@@ -61,11 +61,6 @@ ProgramPlace ProgramOf(const std::string& command);
 // The command for a shell: "requant transform --in_graph=…".
 std::string ShellCommand(const TaskCommand& command);
 
-// `transforms` with the path in place of "${name}": as a quoted value of the
-// transform grammar, or within the quotes that are there.
-std::string WithFile(const std::string& transforms, const std::string& name,
-                     const std::string& path);
-
 }  // namespace requant
 
 #endif  // REQUANT_WORKFLOWS_TASK_COMMAND_H_

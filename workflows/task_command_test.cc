@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "google/protobuf/text_format.h"
-#include "transforms/pipeline_parser.h"
 
 namespace requant {
 namespace {
@@ -45,6 +44,10 @@ class OneTask {
       lines.push_back(ShellCommand(command));
     }
     return lines;
+  }
+  OneTask& WithBaselineRecords(const std::string& records) {
+    task_.baseline_records = records;
+    return *this;
   }
   bool IsRefused() { return !TaskCommands(plan_, task_, paths_, {}).ok(); }
 
@@ -100,6 +103,15 @@ TEST(TaskCommands, OfTransformsPutFilesInPlace) {
                 .Commands(),
             Lines{"requant transform --in_graph=graph.in --out_graph=graph.out "
                   "--outputs=y '--transforms=f(file=\"log.in\")'"});
+}
+
+TEST(TaskCommands, OfTransformsLeaveDollarsAlone) {
+  EXPECT_EQ(Make("transform { transforms: 'f(file=${log}, x=\"$${log}\")' "
+                 "file { name: 'log' } }",
+                 {"graph", "log"}, {"graph"})
+                .Commands(),
+            Lines{"requant transform --in_graph=graph.in --out_graph=graph.out "
+                  "'--transforms=f(file=\"log.in\", x=\"${log}\")'"});
 }
 
 TEST(TaskCommands, OfQuantizingDependOnWhereRangesComeFrom) {
@@ -183,9 +195,10 @@ TEST(TaskCommands, OfAVerificationMayTakeMoreRecords) {
 TEST(TaskCommands, OfABaselineHaveItsOwnNumberOfRecords) {
   EXPECT_EQ(OneTask(kVerified, Task::Kind::kBaseline, {"graph", "dataset"},
                     {"predictions", "result"})
+                .WithBaselineRecords("7")
                 .Commands(),
             Lines{"requant evaluate --graph=graph.in --dataset=dataset.in "
-                  "--batch_size=512 --records=5 --result_out=result.out "
+                  "--batch_size=512 --records=7 --result_out=result.out "
                   "--predictions_out=predictions.out"});
 }
 
@@ -210,19 +223,6 @@ TEST(TaskCommands, OfABenchmarkNameEveryGraph) {
 
 TEST(TaskCommands, RefuseATaskThatLacksAnInput) {
   EXPECT_TRUE(Make("summarize {}", {}, {"text"}).IsRefused());
-}
-
-TEST(WithFile, QuotesForTheTransformGrammar) {
-  const std::string path = "a \"b\"\\c";
-  for (const char* text : {"f(x=${log})", "f(x=\"${log}\")"}) {
-    const auto calls = ParsePipeline(WithFile(text, "log", path));
-    ASSERT_TRUE(calls.ok()) << calls.status();
-    EXPECT_EQ(calls->at(0).parameters.at("x").at(0), path) << text;
-  }
-}
-
-TEST(WithFile, DoesNotReadThePathAgain) {
-  EXPECT_EQ(WithFile("f(x=\"${a}\")", "a", "${a}"), "f(x=\"${a}\")");
 }
 
 }  // namespace

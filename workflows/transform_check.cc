@@ -7,6 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -35,6 +37,27 @@ const std::map<std::string, TransformSpec>& AllSpecs() {
   return *specs;
 }
 
+// All parameters that name files are called so.
+constexpr char kFileEnding[] = "_file";
+
+// A file that is only named could change unnoticed.
+absl::Status CheckFiles(const TransformCall& call,
+                        const TransformCheck& check) {
+  for (const auto& [name, values] : call.parameters) {
+    if (!absl::EndsWith(name, kFileEnding)) continue;
+    for (const std::string& value : values) {
+      if (check.files.count(value) > 0) continue;
+      const std::string file(absl::StripSuffix(name, kFileEnding));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "transform \"", call.name, "\" reads \"", value,
+          "\", a file whose content must count: add file { name: \"", file,
+          "\" from { file: \"", absl::Utf8SafeCEscape(value),
+          "\" } } and write ", name, "=${", file, "}"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckCall(const TransformCall& call, const TransformCheck& check) {
   const auto spec = AllSpecs().find(call.name);
   if (spec == AllSpecs().end()) {
@@ -48,6 +71,7 @@ absl::Status CheckCall(const TransformCall& call, const TransformCheck& check) {
                            : suggestion));
   }
   REQUANT_RETURN_IF_ERROR(ResolveParameters(spec->second, call).status());
+  REQUANT_RETURN_IF_ERROR(CheckFiles(call, check));
   if (spec->second.needs_outputs && !check.has_outputs) {
     return absl::InvalidArgumentError(
         absl::StrCat("transform \"", call.name,

@@ -139,11 +139,13 @@ void CheckTransformFiles(const TransformStage& transform,
 void CheckTransform(const TransformStage& transform, const FieldPlaces& places,
                     const CheckContext& context) {
   CheckTransformFiles(transform, places, context);
+  TransformCheck check;
   std::map<std::string, std::string> paths;
   for (const NamedInput& file : transform.file()) {
-    paths.emplace(file.name(), file.name());
+    const std::string path = absl::StrCat("${", file.name(), "}");
+    paths.emplace(file.name(), path);
+    check.files.insert(path);
   }
-  TransformCheck check;
   check.transforms = FillInFiles(transform.transforms(), paths);
   check.has_outputs = transform.outputs_size() > 0;
   check.has_plugins = transform.plugin_size() > 0;

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/fuzz_rounds.h"
+#include "transforms/pipeline_parser.h"
 
 namespace requant {
 namespace {
@@ -293,6 +294,19 @@ TEST(TransformFiles, AreFilledInQuoted) {
   EXPECT_EQ(
       FillInFiles("f(log=\"${log}\") $${log} ${x} $", {{"log", "a\"\\b"}}),
       "f(log=\"a\\\"\\\\b\") ${log} ${x} $");
+}
+
+TEST(TransformFiles, AreQuotedForTheTransformGrammar) {
+  const std::string path = "a \"b\"\\c";
+  for (const char* text : {"f(x=${log})", "f(x=\"${log}\")"}) {
+    const auto calls = ParsePipeline(FillInFiles(text, {{"log", path}}));
+    ASSERT_TRUE(calls.ok()) << calls.status();
+    EXPECT_EQ(calls->at(0).parameters.at("x").at(0), path) << text;
+  }
+}
+
+TEST(TransformFiles, AreNotLookedForInPaths) {
+  EXPECT_EQ(FillInFiles("f(x=\"${a}\")", {{"a", "${a}"}}), "f(x=\"${a}\")");
 }
 
 // Whatever the bytes, an answer and no crash.

@@ -491,24 +491,33 @@ std::string FillInFiles(const std::string& transforms,
                         const std::map<std::string, std::string>& paths) {
   std::string out;
   std::string_view rest = transforms;
+  bool in_quotes = false;
+  const auto copy = [&](size_t count) {
+    absl::StrAppend(&out, rest.substr(0, count));
+    rest.remove_prefix(std::min(count, rest.size()));
+  };
   while (!rest.empty()) {
     if (absl::StartsWith(rest, "$${")) {
-      out += "${";
-      rest.remove_prefix(3);
+      rest.remove_prefix(1);
+      copy(2);
       continue;
     }
-    if (absl::StartsWith(rest, "${")) {
-      const size_t end = std::min(rest.find('}'), rest.size());
-      const auto path = paths.find(std::string(rest.substr(2, end - 2)));
-      if (path != paths.end()) {
-        out +=
-            absl::StrReplaceAll(path->second, {{"\\", "\\\\"}, {"\"", "\\\""}});
-        rest.remove_prefix(end + 1);
-        continue;
-      }
+    const size_t end = std::min(rest.find('}'), rest.size());
+    const auto path = absl::StartsWith(rest, "${")
+                          ? paths.find(std::string(rest.substr(2, end - 2)))
+                          : paths.end();
+    if (path != paths.end()) {
+      const char* const quote = in_quotes ? "" : "\"";
+      absl::StrAppend(
+          &out, quote,
+          absl::StrReplaceAll(path->second, {{"\\", "\\\\"}, {"\"", "\\\""}}),
+          quote);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      continue;
     }
-    out += rest[0];
-    rest.remove_prefix(1);
+    const bool is_escape = in_quotes && rest[0] == '\\';
+    if (rest[0] == '"') in_quotes = !in_quotes;
+    copy(is_escape ? 2 : 1);
   }
   return out;
 }

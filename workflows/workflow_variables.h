@@ -40,8 +40,8 @@ std::map<std::string, VariableValue> ExpandVariables(
     std::string* missing);
 
 // `transforms` of a TransformStage, with paths where it has its files' names:
-// "${log}" becomes paths.at("log"), and "$${" becomes "${". In quotes, a path
-// may contain anything.
+// "${log}" becomes paths.at("log"), in double quotes unless it is in some, and
+// "$${" becomes "${". A path may contain anything.
 std::string FillInFiles(const std::string& transforms,
                         const std::map<std::string, std::string>& paths);
 
