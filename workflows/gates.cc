@@ -337,10 +337,8 @@ std::string Advice(const GateRecord& gate) {
            "outside the calibrated range";
   }
   if (!gate.layer().empty()) {
-    return absl::StrCat(
-        "look at this layer's ranges and bias in the report; to keep it float, "
-        "exclude it: excluded_node: \"",
-        gate.layer(), "\"");
+    return absl::StrCat("look at the ranges and the bias of ", gate.layer(),
+                        " in the report; excluded_node keeps a MatMul float");
   }
   return "see in the report which layer lost the most; calibrate on more "
          "records, choose ranges by method mse, or keep the worst layer float "
