@@ -11,10 +11,12 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -264,6 +266,11 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
   }
   contents.resize(size);
   return contents;
+}
+
+void RemoveTree(const std::string& path) {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
 }
 
 std::string TemporaryName(const std::string& path, pid_t pid) {

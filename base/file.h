@@ -58,6 +58,9 @@ absl::Status CheckRegular(const std::string& path);
 // can be written to, and `path` is no directory. Asked before long work.
 absl::Status CheckWritable(const std::string& path);
 
+// Removes a file, or a folder with all in it, as far as that is possible.
+void RemoveTree(const std::string& path);
+
 // The temporary name that process `pid` uses for `path`; whoever outlives a
 // killed writer removes it.
 std::string TemporaryName(const std::string& path, pid_t pid);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "absl/status/status.h"
@@ -169,6 +170,14 @@ TEST(CheckRegular, RefusesAPipe) {
   EXPECT_NE(CheckRegular(Path("pipe")).message().find("no regular file"),
             std::string::npos);
   EXPECT_TRUE(CheckRegular(Path("absent")).ok());
+}
+
+TEST(RemoveTree, RemovesAFolderWithAllInIt) {
+  const std::string folder = testing::TempDir() + "tree";
+  std::filesystem::create_directories(folder + "/below");
+  ASSERT_TRUE(WriteFileAtomically(folder + "/below/file", "x").ok());
+  RemoveTree(folder);
+  EXPECT_FALSE(std::filesystem::exists(folder));
 }
 
 }  // namespace

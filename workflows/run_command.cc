@@ -26,6 +26,7 @@
 #include "base/progress.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "base/terminal_text.h"
 #include "workflows/plan_text.h"
 #include "workflows/run_conclusion.h"
 #include "workflows/run_display.h"
@@ -164,18 +165,26 @@ std::string CommandLineOf(const std::vector<std::string>& args) {
   return line;
 }
 
-int TellOutlook(const Plan& plan, const RunOptions& options,
-                const std::string& work_dir) {
-  const absl::StatusOr<RunMachine> machine = ThisMachine();
-  if (!machine.ok()) return ReportFailure(kProgram, machine.status());
+absl::StatusOr<std::vector<TaskState>> StatesOf(const Plan& plan,
+                                                const RunOptions& options,
+                                                const std::string& work_dir) {
+  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
   const std::unique_ptr<StageStore> store = StageStore::OpenToLook(work_dir);
-  const auto outlooks = LookAhead(plan, *machine, options, store.get());
-  if (!outlooks.ok()) return ReportFailure(kProgram, outlooks.status());
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskOutlook> outlooks,
+                           LookAhead(plan, machine, options, store.get()));
   std::vector<TaskState> states;
-  for (const TaskOutlook& outlook : *outlooks) {
+  for (const TaskOutlook& outlook : outlooks) {
     states.push_back({outlook.cached, outlook.reason, outlook.chosen});
   }
-  std::fputs(PlanAsText(plan, states).c_str(), stdout);
+  return states;
+}
+
+int TellOutlook(const Plan& plan, const RunOptions& options,
+                const std::string& work_dir) {
+  const absl::StatusOr<std::vector<TaskState>> states =
+      StatesOf(plan, options, work_dir);
+  if (!states.ok()) return ReportFailure(kProgram, states.status());
+  std::fputs(PlanAsText(plan, *states).c_str(), stdout);
   return kExitOk;
 }
 
@@ -183,7 +192,7 @@ RunConclusionOptions ConclusionOptions() {
   RunConclusionOptions options;
   if (isatty(STDOUT_FILENO) == 0) return options;
   options.columns = ProgressEnvironment::Stderr().columns();
-  options.color = std::getenv("NO_COLOR") == nullptr;
+  options.color = ColorIsWelcome();
   return options;
 }
 
@@ -284,16 +293,7 @@ int RunRunCommand(const std::vector<std::string>& args) {
 
 absl::StatusOr<std::vector<TaskState>> FindTaskStates(
     const Plan& plan, const std::string& work_dir) {
-  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
-  const std::unique_ptr<StageStore> store =
-      StageStore::OpenToLook(WorkDirOf(plan, work_dir));
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskOutlook> outlooks,
-                           LookAhead(plan, machine, {}, store.get()));
-  std::vector<TaskState> states;
-  for (const TaskOutlook& outlook : outlooks) {
-    states.push_back({outlook.cached, outlook.reason, outlook.chosen});
-  }
-  return states;
+  return StatesOf(plan, {}, WorkDirOf(plan, work_dir));
 }
 
 }  // namespace requant

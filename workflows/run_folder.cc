@@ -51,11 +51,6 @@ absl::Status FolderError(const std::error_code& error, std::string_view what,
                    "; name another folder with --out"));
 }
 
-void RemoveAll(const std::string& path) {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
-}
-
 std::string ParentOf(const std::string& path) {
   const std::string parent = fs::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
@@ -113,9 +108,9 @@ void RemoveMarked(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end;
        at.increment(error)) {
-    if (at->path().filename() != kMark) RemoveAll(at->path().string());
+    if (at->path().filename() != kMark) RemoveTree(at->path().string());
   }
-  RemoveAll(folder);
+  RemoveTree(folder);
 }
 
 // Whether `name` is that of a folder that a process which is gone was filling

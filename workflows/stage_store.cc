@@ -113,11 +113,6 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return FileError(errno, "rename", absl::StrCat(from, " to ", to));
 }
 
-void RemoveAll(const std::string& path) {
-  std::error_code ignored;
-  fs::remove_all(path, ignored);
-}
-
 // A task's name as a file's.
 std::string FileNameOf(const std::string& task) {
   return absl::StrReplaceAll(task, {{"%", "%25"}, {"/", "%2F"}});
@@ -242,7 +237,7 @@ absl::StatusOr<std::unique_ptr<StageStore>> StageStore::OpenForRun(
   std::error_code error;
   for (fs::directory_iterator at(absl::StrCat(folder, "/", kTmp), error), end;
        !error && at != end; at.increment(error)) {
-    RemoveAll(at->path().string());
+    RemoveTree(at->path().string());
   }
   store->ReadDigests();
   return store;
@@ -327,7 +322,7 @@ absl::StatusOr<std::string> StageStore::NewFolder() {
 }
 
 void StageStore::Discard(const std::string& tmp_folder) {
-  RemoveAll(tmp_folder);
+  RemoveTree(tmp_folder);
 }
 
 absl::Status StageStore::Publish(const std::string& tmp_folder,
@@ -342,7 +337,7 @@ absl::Status StageStore::Publish(const std::string& tmp_folder,
   if (access(place.c_str(), F_OK) == 0) {
     REQUANT_ASSIGN_OR_RETURN(const std::string old, NewFolder());
     REQUANT_RETURN_IF_ERROR(Rename(place, old));
-    absl::Cleanup remove_old = [&] { RemoveAll(old); };
+    absl::Cleanup remove_old = [&] { RemoveTree(old); };
     REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
   } else {
     REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
