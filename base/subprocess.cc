@@ -29,6 +29,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/seconds_since.h"
 
 extern char** environ;
 
@@ -267,10 +268,6 @@ int Raise(int fd) {
   return fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
 }
 
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // The memory that process `pid` holds, in bytes; 0 when it cannot be told.
 int64_t ResidentMemory(pid_t pid) {
   std::FILE* file =
@@ -294,10 +291,11 @@ class Limits {
   int PollTimeout() const {
     double left = kWakeMs / 1000.0;
     if (options_.timeout_seconds > 0) {
-      left = std::min(left, options_.timeout_seconds - Since(start_));
+      left = std::min(left, options_.timeout_seconds - SecondsSince(start_));
     }
     if (options_.stall_seconds > 0) {
-      left = std::min(left, options_.stall_seconds - Since(last_report_));
+      left =
+          std::min(left, options_.stall_seconds - SecondsSince(last_report_));
     }
     return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
   }
@@ -307,9 +305,9 @@ class Limits {
     if (killed_) return;
     if (options_.stop != nullptr && *options_.stop) Stop(result);
     result->timed_out = options_.timeout_seconds > 0 &&
-                        Since(start_) >= options_.timeout_seconds;
+                        SecondsSince(start_) >= options_.timeout_seconds;
     result->stalled = !result->timed_out && options_.stall_seconds > 0 &&
-                      Since(last_report_) >= options_.stall_seconds;
+                      SecondsSince(last_report_) >= options_.stall_seconds;
     if (options_.memory_bytes > 0) {
       result->over_memory = ResidentMemory(result->pid) > options_.memory_bytes;
     }
@@ -322,7 +320,7 @@ class Limits {
     if (!result->stopped) {
       stop_time_ = Clock::now();
       kill(result->pid, SIGTERM);
-    } else if (Since(stop_time_) >= kStopSeconds) {
+    } else if (SecondsSince(stop_time_) >= kStopSeconds) {
       kill(result->pid, SIGKILL);
     }
     result->stopped = true;

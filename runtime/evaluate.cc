@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "runtime/batch_streams.h"
@@ -42,10 +43,6 @@ constexpr double kSecondsBetweenProgress = 0.1;
 constexpr int64_t kBadRecordsTold = 10;
 
 constexpr int64_t kHeldPredictionBytes = 1 << 18;
-
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 class Evaluation {
  public:
@@ -380,7 +377,7 @@ class Evaluation {
 
   void SendProgress() {
     if (last_progress_.has_value() &&
-        Since(*last_progress_) < kSecondsBetweenProgress) {
+        SecondsSince(*last_progress_) < kSecondsBetweenProgress) {
       return;
     }
     last_progress_ = Clock::now();

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "runtime/prediction.h"
 
@@ -82,7 +83,7 @@ absl::Status EvaluatedGraph::Run(const std::vector<Tensor>& inputs,
                                  GraphRun* run) const {
   const Clock::time_point start = Clock::now();
   const absl::Status status = function_->Run(inputs, &run->outputs);
-  run->seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  run->seconds = SecondsSince(start);
   return status;
 }
 

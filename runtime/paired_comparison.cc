@@ -98,11 +98,14 @@ Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
   return JudgeAtLeast(comparison.agreement->interval, min_share);
 }
 
+const std::optional<OutputChange>& JudgedChange(const Comparison& comparison) {
+  return comparison.class_1_change.has_value() ? comparison.class_1_change
+                                               : comparison.output_change;
+}
+
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
   if (comparison.lost_values > 0) return Verdict::kFail;
-  const std::optional<OutputChange>& change =
-      comparison.class_1_change.has_value() ? comparison.class_1_change
-                                            : comparison.output_change;
+  const std::optional<OutputChange>& change = JudgedChange(comparison);
   if (!change.has_value() || !change->interval.has_value()) {
     return Verdict::kInconclusive;
   }

@@ -110,12 +110,15 @@ std::string_view VerdictName(Verdict verdict);
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
+// The change that gates judge: that of the probability of class 1 where there
+// is one, else of all values.
+const std::optional<OutputChange>& JudgedChange(const Comparison& comparison);
+
 // The three gates of a stage. Each is inconclusive when the comparison lacks
 // what it judges. `max_drop` is in points.
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
 Verdict JudgeAgreement(const Comparison& comparison, double min_share);
-// Of the probability of class 1 where there is one, else of all values. A value
-// that was finite in the baseline and is not in the candidate fails.
+// A value that was finite in the baseline and is not in the candidate fails.
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
 
 class PairedComparison {

@@ -14,16 +14,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/seconds_since.h"
 #include "runtime/core_wait.h"
 
 namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double Since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 double ProcessCpuSeconds() {
   timespec time = {};
@@ -115,7 +112,7 @@ void StreamPool::RunStream(int index, const RunLength& length) {
       batch = next_batch_++;
     }
     const absl::StatusOr<int64_t> records = work_(index, batch);
-    stream.seconds = Since(start);
+    stream.seconds = SecondsSince(start);
     stream.batch_seconds.push_back(stream.seconds - before);
     before = stream.seconds;
     const std::lock_guard<std::mutex> lock(mutex_);

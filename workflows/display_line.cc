@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "workflows/run_figures.h"
 #include "workflows/run_record.pb.h"
+#include "workflows/stage_figures.h"
 
 namespace requant {
 namespace {
@@ -90,7 +91,7 @@ void FillResults(const EvaluateResult& result, DisplayRow* row) {
   if (comparison.has_agreement()) {
     row->agreement = AgreementText(comparison.agreement().share());
   }
-  const OutputChangeMessage* change = OutputChangeOf(result);
+  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
   if (change != nullptr) row->change = ChangeText(change->mean());
 }
 

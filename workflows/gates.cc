@@ -133,11 +133,6 @@ GateRecord JudgeShare(const Comparison& comparison, double limit) {
   return gate;
 }
 
-const std::optional<OutputChange>& JudgedChange(const Comparison& comparison) {
-  return comparison.class_1_change.has_value() ? comparison.class_1_change
-                                               : comparison.output_change;
-}
-
 GateRecord JudgeMeanChange(const Comparison& comparison, double limit) {
   const char* name = "max_mean_output_change";
   const std::optional<OutputChange>& change = JudgedChange(comparison);

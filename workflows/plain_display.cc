@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "workflows/run_figures.h"
 #include "workflows/run_record.pb.h"
+#include "workflows/stage_figures.h"
 
 namespace requant {
 namespace {
@@ -57,7 +58,7 @@ void AppendResult(const EvaluateResult& result,
     parts->push_back(absl::StrCat(
         "agreement ", AgreementText(result.comparison().agreement().share())));
   }
-  const OutputChangeMessage* change = OutputChangeOf(result);
+  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
   if (change != nullptr) {
     parts->push_back(absl::StrCat("change ", ChangeText(change->mean())));
   }

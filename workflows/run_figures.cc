@@ -153,19 +153,6 @@ const TaskRecord& DecisiveTask(const StageRecord& stage) {
                                                : OwnWork(stage);
 }
 
-const OutputChangeMessage* OutputChangeOf(const EvaluateResult& result) {
-  const ComparisonMessage& comparison = result.comparison();
-  if (comparison.has_class_1_change()) return &comparison.class_1_change();
-  if (comparison.has_output_change()) return &comparison.output_change();
-  return nullptr;
-}
-
-double RecordsPerSecond(const EvaluateResult& result) {
-  const Timing& timing = result.timing();
-  if (timing.timed_seconds() <= 0) return 0;
-  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
-}
-
 std::string_view VerdictText(VerificationRecord::Verdict verdict) {
   switch (verdict) {
     case VerificationRecord::PASS:

@@ -9,7 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/worker.pb.h"
 #include "workflows/run_record.pb.h"
 
 namespace requant {
@@ -69,11 +68,6 @@ double SecondsOf(const StageRecord& stage);
 // The first of its tasks that did not succeed, or else its last.
 const TaskRecord& DecisiveTask(const StageRecord& stage);
 
-// The change that gates judge: that of the probability of class 1, or else of
-// all values; null: none is known.
-const OutputChangeMessage* OutputChangeOf(const EvaluateResult& result);
-// 0: not known.
-double RecordsPerSecond(const EvaluateResult& result);
 // "PASS", "INCONCLUSIVE", "FAIL" or "".
 std::string_view VerdictText(VerificationRecord::Verdict verdict);
 

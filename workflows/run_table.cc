@@ -14,6 +14,7 @@
 #include "runtime/worker.pb.h"
 #include "workflows/run_figures.h"
 #include "workflows/run_record.pb.h"
+#include "workflows/stage_figures.h"
 
 namespace requant {
 namespace {
@@ -80,10 +81,10 @@ void FillResult(const EvaluateResult& result, Row* row) {
   if (comparison.has_agreement()) {
     row->cells[kAgreement] = AgreementText(comparison.agreement().share());
   }
-  const OutputChangeMessage* change = OutputChangeOf(result);
+  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
   if (change != nullptr) row->cells[kChange] = ChangeText(change->mean());
-  const double rate = RecordsPerSecond(result);
-  if (rate > 0) row->cells[kRate] = HumanRate(rate);
+  const std::optional<double> rate = RecordsPerSecond(result.timing());
+  if (rate.has_value() && *rate > 0) row->cells[kRate] = HumanRate(*rate);
 }
 
 void FillVerdict(StageState state, VerificationRecord::Verdict verdict,

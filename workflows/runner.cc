@@ -25,6 +25,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/flags.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "workflows/gates.h"
@@ -53,10 +54,6 @@ int64_t SaturatedProduct(int64_t a, int64_t b) {
 int64_t SaturatedSum(int64_t a, int64_t b) {
   int64_t result;
   return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
-}
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 std::string TamperOf(const Plan& plan, const RunOptions& options,

@@ -98,6 +98,12 @@ class RunnerTest : public testing::Test {
         WriteFileAtomically(absl::StrCat(folder_, "/", name), content).ok());
   }
 
+  // The work directory, or what has this name in it.
+  std::string WorkPath(const std::string& name = "") const {
+    const fs::path work = fs::path(folder_) / "work";
+    return name.empty() ? work.string() : (work / name).string();
+  }
+
   Plan PlanWorkflow(const std::string& text) {
     Write("w.textproto", text);
     const auto file =
@@ -111,8 +117,7 @@ class RunnerTest : public testing::Test {
   RunResult RunWorkflow(const std::string& text, RunOptions options) {
     const Plan plan = PlanWorkflow(text);
     const auto machine = ThisMachine();
-    auto store =
-        StageStore::OpenForRun(absl::StrCat(folder_, "/work"), "a test");
+    auto store = StageStore::OpenForRun(WorkPath(), "a test");
     EXPECT_TRUE(store.ok()) << store.status();
     options.run_folder = absl::StrCat(folder_, "/run");
     listener_ = Listener();
@@ -183,14 +188,14 @@ TEST_F(RunnerTest, TellsAProgramsLastWords) {
   EXPECT_EQ(work.state(), TaskRecord::FAILED);
   EXPECT_TRUE(absl::StrContains(work.message(), "broken.pbtxt"))
       << work.message();
-  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
+  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
 }
 
 TEST_F(RunnerTest, MakesAChangedOutputAgainWithAWarning) {
   const RunResult before = RunStages();
   // Of the same size.
   const std::string path =
-      absl::StrCat(folder_, "/work/cache/", before.keys[0], "/first.pb");
+      absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/first.pb");
   std::string content = *ReadFile(path);
   content.back() ^= 1;
   std::ofstream(path) << content;
@@ -241,7 +246,7 @@ TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
   const auto reasons = [this](const std::string& second) {
     const Plan plan = MakePlanOf(second);
     const auto machine = ThisMachine();
-    const auto store = StageStore::OpenToLook(absl::StrCat(folder_, "/work"));
+    const auto store = StageStore::OpenToLook(WorkPath());
     const auto outlooks = LookAhead(plan, *machine, {}, store.get());
     EXPECT_TRUE(outlooks.ok()) << outlooks.status();
     std::vector<std::string> texts;
@@ -304,7 +309,7 @@ TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
   EXPECT_EQ(StateOf(result, 0), TaskRecord::INTERRUPTED);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
   EXPECT_EQ(result.done, 0);
-  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/tmp")));
+  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
 }
 
 // Two stages on each level, each behind both of the level before: 2^60 paths.
@@ -339,7 +344,7 @@ TEST_F(RunnerTest, AnInputThatChangesWhileItIsReadGivesNoResult) {
       absl::EndsWith(result.record.stage(0).work().message(),
                      "/graph.pbtxt changed while it was read; run again"))
       << result.record.stage(0).work().message();
-  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/work/cache")));
+  EXPECT_TRUE(fs::is_empty(WorkPath("cache")));
 }
 
 TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
@@ -348,7 +353,7 @@ TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
       "stage { name: 'd' after: 'broken' dataset { synthesize { rows: "
       "'9223372036854775807' } } }"));
   const auto machine = ThisMachine();
-  auto store = StageStore::OpenForRun(absl::StrCat(folder_, "/work"), "a test");
+  auto store = StageStore::OpenForRun(WorkPath(), "a test");
   ASSERT_TRUE(store.ok()) << store.status();
   const auto result = RunPlan(plan, *machine, {}, StartRecord(plan, *machine),
                               store->get(), {});

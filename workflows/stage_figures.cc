@@ -19,11 +19,6 @@ Interval FromMessage(const IntervalMessage& message) {
   return {message.low(), message.high()};
 }
 
-std::optional<double> RecordsPerSecond(const Timing& timing) {
-  if (timing.timed_seconds() <= 0) return std::nullopt;
-  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
-}
-
 std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
   std::vector<const TaskRecord*> tasks;
   if (stage.has_work()) tasks.push_back(&stage.work());
@@ -70,16 +65,12 @@ void TakeComparison(const ComparisonMessage& comparison,
     figures->agreement_interval =
         FromMessage(comparison.agreement().interval());
   }
-  if (!comparison.has_class_1_change() && !comparison.has_output_change()) {
-    return;
-  }
-  const OutputChangeMessage& change = comparison.has_class_1_change()
-                                          ? comparison.class_1_change()
-                                          : comparison.output_change();
-  figures->mean_change = change.mean();
-  figures->max_change = change.max();
-  if (change.has_interval()) {
-    figures->mean_change_interval = FromMessage(change.interval());
+  const OutputChangeMessage* change = OutputChangeOf(comparison);
+  if (change == nullptr) return;
+  figures->mean_change = change->mean();
+  figures->max_change = change->max();
+  if (change->has_interval()) {
+    figures->mean_change_interval = FromMessage(change->interval());
   }
 }
 
@@ -191,6 +182,17 @@ std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark) {
     if (rounds == 0 || entry.round_size() != rounds) return {};
   }
   return FiguresOf(result);
+}
+
+const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison) {
+  if (comparison.has_class_1_change()) return &comparison.class_1_change();
+  if (comparison.has_output_change()) return &comparison.output_change();
+  return nullptr;
+}
+
+std::optional<double> RecordsPerSecond(const Timing& timing) {
+  if (timing.timed_seconds() <= 0) return std::nullopt;
+  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
 }
 
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record) {

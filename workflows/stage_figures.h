@@ -12,6 +12,7 @@
 
 #include "runtime/benchmark_figures.h"
 #include "runtime/paired_comparison.h"
+#include "runtime/worker.pb.h"
 #include "workflows/run_record.pb.h"
 
 namespace requant {
@@ -71,6 +72,13 @@ struct RunSummary {
 
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
+
+// The change that gates judge: that of the probability of class 1, or else of
+// all values; null: none is known.
+const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison);
+
+// Of the timed part; unset when nothing was timed.
+std::optional<double> RecordsPerSecond(const Timing& timing);
 
 // A benchmark's figures by graph; empty for a result that has no rounds to
 // compare.

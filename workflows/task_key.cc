@@ -1,7 +1,5 @@
 #include "workflows/task_key.h"
 
-#include <glob.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -11,13 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/matching_files.h"
 #include "base/sha256.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
@@ -33,10 +31,9 @@ namespace fs = std::filesystem;
 std::vector<std::string> Expand(const std::string& path) {
   std::error_code ignored;
   if (fs::exists(path, ignored)) return {path};
-  glob_t found = {};
-  absl::Cleanup free_found = [&] { globfree(&found); };
-  if (glob(path.c_str(), 0, nullptr, &found) != 0) return {path};
-  return {found.gl_pathv, found.gl_pathv + found.gl_pathc};
+  std::vector<std::string> found = MatchingFiles(path);
+  if (found.empty()) found.push_back(path);
+  return found;
 }
 
 std::string ShownFrom(const std::string& run_folder, const std::string& path) {

@@ -24,6 +24,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/last_words.h"
+#include "base/seconds_since.h"
 #include "base/sha256.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
@@ -38,10 +39,6 @@ using Clock = std::chrono::steady_clock;
 
 // A program that writes more lines than this says nothing that a report needs.
 constexpr int kMostNotes = 200;
-
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Whether what a program prints tells about what it made; the others print
 // results that are in files too.

@@ -9,10 +9,12 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/fuzz_rounds.h"
+#include "base/mutated_text.h"
 #include "transforms/pipeline_parser.h"
 
 namespace requant {
@@ -312,9 +314,9 @@ TEST(TransformFiles, AreNotLookedForInPaths) {
 // Whatever the bytes, an answer and no crash.
 TEST(ReadWorkflowFile, SurvivesMutations) {
   std::mt19937 random(1);
-  const std::string pieces[] = {"${",        "}",   "{",       "$${",  "'",
-                                "stage {",   "\n",  "#",       "[",    ",",
-                                "name: 'a'", "nan", "kind: 9", "${v}", "\\x"};
+  const std::vector<std::string> pieces = {
+      "${", "}", "{",         "$${", "'",       "stage {", "\n", "#",
+      "[",  ",", "name: 'a'", "nan", "kind: 9", "${v}",    "\\x"};
   const std::string seed = absl::StrCat(
       kDefault,
       "evaluation { name: 'e' on { dataset: '${v}' batch_size: '5' } gates { "
@@ -323,25 +325,7 @@ TEST(ReadWorkflowFile, SurvivesMutations) {
       "'c' } } transforms: 'x(y=${log})' } }");
   const int rounds = FuzzRounds(400);
   for (int round = 0; round < rounds; ++round) {
-    std::string text = seed;
-    for (int i = random() % 4; i >= 0; --i) {
-      const size_t at = random() % text.size();
-      switch (random() % 4) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, random() % 20);
-          break;
-        case 2:
-          text.insert(at, pieces[random() % std::size(pieces)]);
-          break;
-        default:
-          text.insert(at, text.substr(random() % text.size(), random() % 40));
-      }
-      if (text.empty()) text = " ";
-    }
-    const std::string problem = Problem(text);
+    const std::string problem = Problem(MutatedText(seed, pieces, &random));
     EXPECT_EQ(problem.find('\r'), std::string::npos) << problem;
   }
 }

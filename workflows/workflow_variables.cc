@@ -1,7 +1,5 @@
 #include "workflows/workflow_variables.h"
 
-#include <glob.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/matching_files.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
@@ -97,13 +96,6 @@ std::string AsPaths(const ExpandedText& expanded, const std::string& folder) {
   return absl::StrJoin(paths, ",");
 }
 
-bool MatchesAnything(const std::string& pattern) {
-  glob_t found = {};
-  const bool matches = glob(pattern.c_str(), 0, nullptr, &found) == 0;
-  globfree(&found);
-  return matches;
-}
-
 // What is wrong with a value that names files or a folder; "" for nothing.
 std::string PathProblem(Variable::Kind kind, const std::string& paths) {
   std::error_code error;
@@ -115,7 +107,7 @@ std::string PathProblem(Variable::Kind kind, const std::string& paths) {
   }
   for (const std::string_view part : absl::StrSplit(paths, ',')) {
     const std::string path(part);
-    if (!fs::exists(path, error) && !MatchesAnything(path)) {
+    if (!fs::exists(path, error) && MatchingFiles(path).empty()) {
       return absl::StrCat("no such file: ", path);
     }
   }

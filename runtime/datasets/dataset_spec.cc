@@ -1,6 +1,5 @@
 #include "runtime/datasets/dataset_spec.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,13 +8,13 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/matching_files.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
@@ -287,19 +286,13 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern,
   if (Exists(folder + pattern)) {
     return std::vector<std::string>{folder + pattern};
   }
-  glob_t found = {};
-  absl::Cleanup free_found = [&] { globfree(&found); };
-  std::vector<std::string> files;
-  if (glob((Escaped(folder) + pattern).c_str(), 0, nullptr, &found) == 0) {
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
-      if (!IsDirectory(found.gl_pathv[i])) files.push_back(found.gl_pathv[i]);
-    }
-  }
+  std::vector<std::string> files = MatchingFiles(Escaped(folder) + pattern);
+  files.erase(std::remove_if(files.begin(), files.end(), IsDirectory),
+              files.end());
   if (files.empty()) {
     return absl::NotFoundError(
         absl::StrCat("no file matches ", folder, pattern));
   }
-  std::sort(files.begin(), files.end());
   return files;
 }
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/fuzz_rounds.h"
+#include "base/mutated_text.h"
 #include "runtime/datasets/testing.h"
 
 namespace requant {
@@ -255,7 +256,7 @@ TEST(ReadDatasetDeclaration, DoesNotLookForTheFiles) {
 // Whatever the text, an answer and no crash.
 TEST(ReadDatasetSpec, SurvivesMutations) {
   std::mt19937 random(1);
-  const std::string pieces[] = {
+  const std::vector<std::string> pieces = {
       "shape: ",       "[-1", "9223372036854775807",  "{", "}",     "'",
       "feed_shape: 0", ":",   "default_value: 'nan'", "#", "label", "\n"};
   const std::string seed = absl::StrCat(
@@ -264,25 +265,7 @@ TEST(ReadDatasetSpec, SurvivesMutations) {
       "feed_shape: [-1, 3] default_value: '4' }");
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
-    std::string text = seed;
-    for (int i = random() % 4; i >= 0; --i) {
-      const size_t at = random() % text.size();
-      switch (random() % 4) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, random() % 20);
-          break;
-        case 2:
-          text.insert(at, pieces[random() % std::size(pieces)]);
-          break;
-        default:
-          text.insert(at, text.substr(random() % text.size(), random() % 40));
-      }
-      if (text.empty()) text = " ";
-    }
-    const std::string problem = Problem(text);
+    const std::string problem = Problem(MutatedText(seed, pieces, &random));
     EXPECT_EQ(problem.find('\n'), std::string::npos) << problem;
   }
 }
