@@ -251,7 +251,8 @@ TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
   ASSERT_EQ(layers.list_value().values_size(), 4);
   for (const Value& layer : layers.list_value().values()) {
     const std::string name = At(layer, "name").string_value();
-    for (const char* figure : {"signal_to_noise_db", "clipped_share"}) {
+    for (const char* figure :
+         {"signal_to_noise_db", "clipped_share", "clipped_records", "gain"}) {
       const auto number = shown.find({name, figure});
       ASSERT_NE(number, shown.end()) << name;
       EXPECT_EQ(number->second, At(layer, figure).number_value());

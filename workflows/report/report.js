@@ -486,7 +486,7 @@
   function layerTable(stage, layers) {
     return table(`Layers of ${quote(stage.name)}, worst first, on ${count(layers[0].records)} records` + (prefix ? `; names start with ${prefix}` : ''), [
       ['Layer', 'left'], ['Signal to noise'], ['Error, steps'], ['Largest error'], ['Observed'], ['Calibrated'], ['Clipped'],
-      ['Worst channel, steps'],
+      ['Records clipped'], ['Gain'], ['Worst channel, steps'],
     ], layers.map((layer) => ({
       'data-layer': layer.name,
       cells: [
@@ -496,6 +496,8 @@
         num(layer.max_error, significant),
         range(layer.observed, significant), layer.range ? range(layer.range, significant) : null,
         figure('clipped_share', num(layer.clipped_share, percent(3))),
+        figure('clipped_records', num(layer.clipped_records, percent(3))),
+        figure('gain', num(layer.gain, fixed(4))),
         layer.step > 0 ? {content: [num(layer.worst_channel_shift / layer.step, signed(2)), sub('channel ' + count(layer.worst_channel))]} : null,
       ],
     })), {tall: layers.length > 12});
