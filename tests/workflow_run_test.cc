@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -251,6 +252,56 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
   for (const std::string& task : TasksDone(resumed.error)) {
     EXPECT_EQ(before.count(task), 0) << task << " was done twice";
   }
+}
+
+// A small disk of its own, which only root may have.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    fs::create_directories(path);
+    mounted_ = mount("tmpfs", path.c_str(), "tmpfs", 0, "size=120m") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) umount2(path_.c_str(), MNT_DETACH);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  bool mounted() const { return mounted_; }
+  std::string Path(const std::string& name) const {
+    return absl::StrCat(path_, "/", name);
+  }
+
+ private:
+  std::string path_;
+  bool mounted_;
+};
+
+TEST_F(WorkflowRun, StopsWhenTheDiskIsFullAndGoesOnLater) {
+  const SmallDisk disk(own_.Path("disk"));
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
+  // The first time that stage freeze is done, something else takes all space.
+  const std::string filler = own_.Write(
+      "fill", absl::StrReplaceAll("#!/bin/sh\n"
+                                  "[ -e FILLED ] && exit 0\n"
+                                  ": >FILLED\n"
+                                  "cat /dev/zero >BALLAST 2>/dev/null\n"
+                                  "exit 0\n",
+                                  {{"FILLED", own_.Path("filled")},
+                                   {"BALLAST", disk.Path("ballast")}}));
+  fs::permissions(filler, fs::perms::owner_all);
+  const std::vector<std::string> arguments =
+      SmallRun(disk.Path("work"), own_.Path("out"),
+               {"--only=trim", absl::StrCat("--tamper=freeze=", filler)});
+  const ProgramRun stopped = RunProgram(kRequant, arguments);
+  EXPECT_EQ(stopped.exit_code, 1) << stopped.error;
+  EXPECT_TRUE(absl::StrContains(stopped.out, "No space left on device"))
+      << stopped.out;
+  fs::remove(disk.Path("ballast"));
+  const ProgramRun resumed = RunProgram(kRequant, arguments);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
+  EXPECT_EQ(TasksDone(resumed.error).count("raw_data"), 0);
+  EXPECT_EQ(TasksDone(resumed.error).count("trim"), 1);
 }
 
 TEST_F(WorkflowRun, EndsWithCode3BehindAGateThatFails) {
