@@ -1,7 +1,7 @@
 """Evaluates a graph as scripts in Python do: TensorFlow's own input pipeline,
 one batch after the other through a session, accuracy in NumPy.
 
-  python evaluate.py --graph=GRAPH.pb --data=RECORDS [--batch_size=512]
+  python evaluate.py --graph=GRAPH.pb --data=RECORDS [--batch_size=512] [--raw]
 
 Prints the number of records, the accuracy in percent, and the seconds from the
 first batch to the last. Print operations in the graph write to stderr.
@@ -23,8 +23,18 @@ NUMERIC = 13
 CATEGORICAL = 26
 
 
-def parse(records):
-    """Features of the preprocessed records of the Wide & Deep model."""
+def parse_raw(records):
+    """What the model's own placeholders take, by their names, and the labels."""
+    names = [f"I{i + 1}" for i in range(NUMERIC)] + [f"C{i + 1}" for i in range(CATEGORICAL)]
+    types = [tf.float32] * NUMERIC + [tf.string] * CATEGORICAL
+    declared = {name: tf.io.FixedLenFeature([], type) for name, type in zip(names, types)}
+    features = tf.io.parse_example(records, {**declared, "label": tf.io.FixedLenFeature([], tf.int64)})
+    inputs = {f"Placeholder_{i}:0" if i else "Placeholder:0": features[name] for i, name in enumerate(names)}
+    return inputs, features["label"]
+
+
+def parse_preprocessed(records):
+    """What graphs with fused feature columns take, and the labels."""
     features = tf.io.parse_example(
         records,
         {
@@ -33,7 +43,11 @@ def parse(records):
             "label": tf.io.FixedLenFeature([], tf.int64),
         },
     )
-    return features["numeric_1"], tf.reshape(features["string_1"], [-1, 2]), features["label"]
+    inputs = {
+        "new_numeric_placeholder:0": features["numeric_1"],
+        "new_categorical_placeholder:0": tf.reshape(features["string_1"], [-1, 2]),
+    }
+    return inputs, features["label"]
 
 
 def main():
@@ -41,9 +55,11 @@ def main():
     parser.add_argument("--graph", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--batch_size", type=int, default=512)
-    parser.add_argument("--output", default="import/head/predictions/probabilities")
+    parser.add_argument("--raw", action="store_true", help="records that were not preprocessed")
     flags = parser.parse_args()
     tf.disable_eager_execution()
+    parse = parse_raw if flags.raw else parse_preprocessed
+    output = ("" if flags.raw else "import/") + "head/predictions/probabilities:0"
 
     definition = tf.GraphDef()
     with open(flags.graph, "rb") as file:
@@ -60,13 +76,10 @@ def main():
         start = time.time()
         while True:
             try:
-                numeric, categorical, labels = session.run(batch)
+                inputs, labels = session.run(batch)
             except tf.errors.OutOfRangeError:
                 break
-            probabilities = session.run(
-                flags.output + ":0",
-                {"new_numeric_placeholder:0": numeric, "new_categorical_placeholder:0": categorical},
-            )
+            probabilities = session.run(output, inputs)
             correct += int(np.sum(np.argmax(probabilities, axis=1) == labels))
             records += len(labels)
         seconds = time.time() - start
