@@ -43,6 +43,8 @@ class Model {
 
   // As given in the ModelSpec.
   const std::string& path() const { return path_; }
+  // Of a SavedModel; empty when there is none.
+  const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
   // The tensors ("name:0") that these names mean: a key of the SavedModel's
