@@ -263,7 +263,8 @@ class BenchmarkRun {
           absl::StrCat("the output of ", taken == &values ? first_path : path,
                        " cannot be compared: ", taken->status().message()));
     }
-    const int64_t row = first.dims() == 0 ? 1 : first.dim_size(first.dims() - 1);
+    const int64_t row =
+        first.dims() == 0 ? 1 : first.dim_size(first.dims() - 1);
     difference->Add(*values, *other_values, row);
     return absl::OkStatus();
   }
@@ -353,8 +354,7 @@ class BenchmarkRun {
   absl::StatusOr<std::unique_ptr<BenchmarkContender>> Load(
       int entry, const StreamSetting& setting) {
     SendActivity(absl::StrCat("loading ", entries_[entry].model().path()));
-    return BenchmarkContender::Load(entries_[entry], setting,
-                                    BatchesOf(entry));
+    return BenchmarkContender::Load(entries_[entry], setting, BatchesOf(entry));
   }
 
   absl::StatusOr<StreamTimes> RunEntry(int entry, BenchmarkContender* contender,

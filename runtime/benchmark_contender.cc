@@ -67,9 +67,9 @@ absl::Status BenchmarkContender::AddModel() {
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                            Model::Load(entry_.model(), session));
   models_.push_back(std::move(model));
-  REQUANT_RETURN_IF_ERROR(
-      CheckFedShapes(models_.back()->signature(), entry_.model().path(),
-                     entry_.dataset(), batches_.front()));
+  REQUANT_RETURN_IF_ERROR(CheckFedShapes(models_.back()->signature(),
+                                         entry_.model().path(),
+                                         entry_.dataset(), batches_.front()));
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ModelFunction> function,
                            MakeFunction(models_.back().get(), /*trace=*/false));
   functions_.push_back(std::move(function));

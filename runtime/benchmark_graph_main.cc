@@ -252,9 +252,9 @@ void SetSavedModelDefaults(BenchmarkJob* job) {
   job->set_compare_outputs(job->entry_size() > 1);
   // One batch of a big model takes a minute.
   job->set_round_batches(1);
-  job->set_published_name(
-      FLAGS_name.empty() ? PublishedModelName(job->entry(0).model().path())
-                         : FLAGS_name);
+  job->set_published_name(FLAGS_name.empty()
+                              ? PublishedModelName(job->entry(0).model().path())
+                              : FLAGS_name);
   if (!FLAGS_dataset.empty()) return;
   SyntheticInputs& synthetic = *job->mutable_synthetic();
   synthetic.set_length(FLAGS_synthetic_length);

@@ -264,11 +264,10 @@ std::string FurtherMetrics(const EvaluationResult& result) {
 std::string ComparisonText(const EvaluationResult& result) {
   if (!result.comparison.has_value()) return "";
   const Comparison& comparison = *result.comparison;
-  std::string text =
-      absl::StrCat(result.graph, " against ", result.baseline, ", ",
-                   Count(comparison.records,
-                         result.positions > 0 ? "position" : "record"),
-                   ":\n");
+  std::string text = absl::StrCat(
+      result.graph, " against ", result.baseline, ", ",
+      Count(comparison.records, result.positions > 0 ? "position" : "record"),
+      ":\n");
   if (comparison.accuracy.has_value()) {
     const AccuracyDifference& accuracy = *comparison.accuracy;
     absl::StrAppendFormat(

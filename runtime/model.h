@@ -34,9 +34,11 @@ class Model {
   // session: names are known by then. An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
+  // With `extendable` nodes can be added to the session's graph, which costs a
+  // copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
-      const GraphInspector& inspect);
+      const GraphInspector& inspect, bool extendable = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

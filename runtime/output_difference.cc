@@ -58,8 +58,8 @@ OutputDifferenceMessage OutputDifference::Result() const {
     message.set_mse(squared_difference_.value() / static_cast<double>(values_));
   }
   message.set_max(max_);
-  message.set_cosine(Cosine(product_.value(), squared_first_.value(),
-                            squared_other_.value()));
+  message.set_cosine(
+      Cosine(product_.value(), squared_first_.value(), squared_other_.value()));
   message.set_rows(rows_);
   message.set_agreeing_rows(agreeing_rows_);
   message.set_lost_values(lost_values_);

@@ -20,7 +20,8 @@ OutputDifferenceMessage Compare(const std::vector<float>& first,
 }
 
 TEST(OutputDifference, OfEqualOutputsIsExactlyNothing) {
-  const OutputDifferenceMessage found = Compare({1, -2, 3, 4}, {1, -2, 3, 4}, 2);
+  const OutputDifferenceMessage found =
+      Compare({1, -2, 3, 4}, {1, -2, 3, 4}, 2);
   EXPECT_EQ(found.values(), 4);
   EXPECT_EQ(found.mse(), 0);
   EXPECT_EQ(found.max(), 0);

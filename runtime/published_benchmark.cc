@@ -39,11 +39,11 @@ std::string ModelLines(const std::string& name, int64_t batch_size,
 }
 
 std::string DifferenceLines(const OutputDifferenceMessage& difference) {
-  std::string text = absl::StrCat(
-      Dashes(), "MSE of the output logits between two models = ",
-      PythonNumber(difference.mse()),
-      "\nCosine similarity of the output logits = ",
-      PythonNumber(difference.cosine()), "\n");
+  std::string text =
+      absl::StrCat(Dashes(), "MSE of the output logits between two models = ",
+                   PythonNumber(difference.mse()),
+                   "\nCosine similarity of the output logits = ",
+                   PythonNumber(difference.cosine()), "\n");
   if (difference.rows() > 0) {
     absl::StrAppendFormat(
         &text, "Top-1 agreement = %.4f %% (%d of %d rows of the output)\n",
@@ -74,8 +74,8 @@ std::string PublishedBenchmarkText(const BenchmarkJob& job,
   const int64_t batch_size = std::min(job.batch_size(), result.records());
   std::string text;
   for (int i = 0; i < result.entry_size(); ++i) {
-    std::string name = absl::StrCat(i == 0 ? "original " : "converted ",
-                                    job.published_name());
+    std::string name =
+        absl::StrCat(i == 0 ? "original " : "converted ", job.published_name());
     if (i > 0 && result.entry_size() > 2) {
       absl::StrAppend(&name, " (", job.entry(i).model().path(), ")");
     }

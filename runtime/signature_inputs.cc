@@ -149,10 +149,10 @@ absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
   for (int i = 0; i < info.tensor_shape().dim_size(); ++i) {
     int64_t size = info.tensor_shape().dim(i).size();
     if (i == 0 && size >= 0 && size != batch_size) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": the input \"", input, "\" takes batches of ", size,
-          " (its shape is ", ShapeText(info), "), not of ", batch_size,
-          ": set --batch_size=", size));
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the input \"", input, "\" takes batches of ",
+                       size, " (its shape is ", ShapeText(info), "), not of ",
+                       batch_size, ": set --batch_size=", size));
     }
     if (size < 0) size = i == 0 ? batch_size : length;
     if (size > 0 && elements > kMostElements / size) {
@@ -194,8 +194,9 @@ bool Fits(const TensorInfo& info, const TensorShape& shape) {
 absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
   const std::string directory = SavedModelDirectory(spec.path());
   if (directory.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        spec.path(), " is no SavedModel: it has no signature to tell what it "
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.path(),
+                     " is no SavedModel: it has no signature to tell what it "
                      "takes; name a folder with a saved_model.pb in it"));
   }
   REQUANT_ASSIGN_OR_RETURN(
@@ -219,9 +220,8 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const SyntheticInputs& synthetic, int64_t batch_size) {
   SyntheticBatch made;
   made.batch.size = batch_size;
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string output,
-      ChooseOutput(signature, path, synthetic.output()));
+  REQUANT_ASSIGN_OR_RETURN(const std::string output,
+                           ChooseOutput(signature, path, synthetic.output()));
   made.dataset.mutable_prediction()->set_tensor(output);
   // A map has no order of its own.
   const std::map<std::string, TensorInfo> inputs(signature.inputs().begin(),

@@ -20,8 +20,7 @@ using testing::HasSubstr;
 
 SignatureDef Signature(const std::string& text) {
   SignatureDef signature;
-  EXPECT_TRUE(
-      google::protobuf::TextFormat::ParseFromString(text, &signature));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &signature));
   return signature;
 }
 

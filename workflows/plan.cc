@@ -144,6 +144,7 @@ class Planner {
       const std::map<std::string, std::string>& makers);
   void FillMakeTask(int task);
   void FillVerifyTask(int task);
+  void WaitForReference(int task);
   void FillCompareTask(int task);
   void FillAfter(int task);
 
@@ -247,6 +248,10 @@ void Planner::CheckVerify(int stage, const Verify& verify,
              context);
   if (verify.has_expect()) {
     CheckExpect(verify.expect(), places.Nested("expect"), context);
+  }
+  if (verify.has_relative_mse()) {
+    CheckRelativeMse(verify.relative_mse(), places.Nested("relative_mse"),
+                     context);
   }
   std::vector<std::string> names;
   for (const auto& [name, unused] : evaluations_) names.push_back(Quoted(name));
@@ -634,6 +639,34 @@ void Planner::FillVerifyTask(int task) {
               &problems_},
              task);
   AddBaseline(task);
+  WaitForReference(task);
+}
+
+// A verification that is judged by another stage's needs its result.
+void Planner::WaitForReference(int task) {
+  const int own = plan_.tasks[task].stage;
+  const Verify& verify = *VerifyOf(workflow_.stage(own));
+  if (!verify.has_relative_mse()) return;
+  const FieldPlaces places =
+      VerifyPlaces(workflow_.stage(own), StagePlaces(own))
+          .Nested("relative_mse");
+  const std::string& name = verify.relative_mse().stage();
+  const int line = places.Line("stage");
+  const int stage =
+      FindStage(name, line,
+                absl::StrCat("stage ", Quoted(workflow_.stage(own).name()),
+                             " has relative_mse to"));
+  if (stage < 0) return;
+  const int other = plan_.verify_task[stage];
+  if (stage == own || other < 0 ||
+      plan_.tasks[other].evaluation != plan_.tasks[task].evaluation) {
+    Refuse(line, own,
+           absl::StrCat(" has relative_mse to ", Quoted(name),
+                        ", which is not another stage that the same evaluation "
+                        "verifies"));
+    return;
+  }
+  Wait(task, stage);
 }
 
 ChosenBaseline Planner::ChooseBaseline(int task) {
