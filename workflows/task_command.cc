@@ -323,6 +323,8 @@ class CommandMaker {
     arguments.Flag("saved_model", In("saved_model"))
         .Flag("out", Out("graph"))
         .Flag("tags", convert.saved_model_tags())
+        // A run's commands.sh makes the same files again.
+        .Word("--overwrite")
         .Flag("copy", convert.variables())
         // Without a name it would write them under its own.
         .Word(absl::StrCat("--extracted_graph_def=",
