@@ -10,13 +10,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
@@ -83,10 +83,10 @@ absl::Status CopyBetweenHoles(int from, int to, int64_t size) {
   return absl::OkStatus();
 }
 
-}  // namespace
-
-absl::StatusOr<FilePlacement> CloneOrCopyFile(const std::string& from,
-                                              const std::string& to) {
+// Makes `to` and lets `fill` write it, given both descriptors and the size.
+absl::Status MakeFrom(
+    const std::string& from, const std::string& to,
+    const std::function<absl::Status(int in, int out, int64_t size)>& fill) {
   const int in = open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (in < 0) return Failure("read", from);
   absl::Cleanup close_in = [in] { close(in); };
@@ -100,19 +100,27 @@ absl::StatusOr<FilePlacement> CloneOrCopyFile(const std::string& from,
                        info.st_mode & 0777);
   if (out < 0) return Failure("write", to);
   absl::Cleanup close_out = [out] { close(out); };
-  const bool cloned = ioctl(out, FICLONE, in) == 0;
-  absl::Status status =
-      cloned ? absl::OkStatus() : CopyBetweenHoles(in, out, info.st_size);
+  absl::Status status = fill(in, out, info.st_size);
   if (status.ok() && fsync(out) != 0 && errno != EINVAL) {
     status = absl::ErrnoToStatus(errno, "writing");
   }
-  if (!status.ok()) {
-    unlink(to.c_str());
-    return absl::Status(status.code(),
-                        absl::StrCat("cannot copy ", from, " to ", to, ": ",
-                                     status.message()));
-  }
-  return cloned ? FilePlacement::kCloned : FilePlacement::kCopied;
+  if (status.ok()) return status;
+  unlink(to.c_str());
+  return absl::Status(status.code(), absl::StrCat("cannot copy ", from, " to ",
+                                                  to, ": ", status.message()));
+}
+
+}  // namespace
+
+absl::Status CopyFile(const std::string& from, const std::string& to) {
+  return MakeFrom(from, to, CopyBetweenHoles);
+}
+
+absl::Status CloneFile(const std::string& from, const std::string& to) {
+  return MakeFrom(from, to, [](int in, int out, int64_t) {
+    return ioctl(out, FICLONE, in) == 0 ? absl::OkStatus()
+                                        : absl::ErrnoToStatus(errno, "cloning");
+  });
 }
 
 absl::Status LinkFile(const std::string& from, const std::string& to) {

@@ -7,29 +7,22 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 namespace requant {
 
-// How a file came to its new place.
-enum class FilePlacement {
-  // A file of its own that shares its blocks with the old one until either is
-  // written to, as some file systems can.
-  kCloned,
-  // A second name of the same file.
-  kLinked,
-  kCopied,
-};
+// Each of these makes `to`, which must not exist, of `from` or of what that
+// links to. On an error `to` does not exist.
 
-// Makes `to`, which must not exist, a file with the content and the permissions
-// of `from`, or of what that links to. Where `from` has holes `to` has holes,
-// and what is copied is on the disk on return. On an error `to` does not exist.
-absl::StatusOr<FilePlacement> CloneOrCopyFile(const std::string& from,
-                                              const std::string& to);
+// A file of its own with the same content and permissions. Where `from` has
+// holes `to` has holes. It is on the disk on return.
+absl::Status CopyFile(const std::string& from, const std::string& to);
 
-// Makes `to`, which must not exist, a second name of `from`, or of what that
-// links to. Fails where the system does not allow that: across file systems,
-// and for files of others.
+// The same, at once and without taking space: both files share their blocks
+// until one of them is written to. Fails on the many file systems that cannot.
+absl::Status CloneFile(const std::string& from, const std::string& to);
+
+// A second name of the same file. Fails where the system does not allow that:
+// across file systems, and for files of others.
 absl::Status LinkFile(const std::string& from, const std::string& to);
 
 // The disk space that a file takes; holes take none. 0 for a missing one.
