@@ -18,6 +18,7 @@
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model_folder.h"
 #include "runtime/benchmark_report.h"
 #include "runtime/job_inputs.h"
 #include "runtime/published_benchmark.h"
@@ -208,9 +209,12 @@ std::string UsageError(const std::vector<std::string>& positional) {
 }
 
 absl::Status AddEntries(BenchmarkJob* job) {
-  const std::vector<std::string> graphs = Graphs();
+  std::vector<std::string> graphs = Graphs();
   const std::vector<std::string> datasets = SplitList(FLAGS_dataset);
   for (size_t i = 0; i < graphs.size(); ++i) {
+    if (!FLAGS_saved_model.empty()) {
+      REQUANT_ASSIGN_OR_RETURN(graphs[i], FindSavedModel(graphs[i]));
+    }
     BenchmarkEntry& entry = *job->add_entry();
     *entry.mutable_model() =
         MakeModelSpec(graphs[i], FLAGS_saved_model_tags, FLAGS_signature);
@@ -253,7 +257,7 @@ void SetSavedModelDefaults(BenchmarkJob* job) {
   // One batch of a big model takes a minute.
   job->set_round_batches(1);
   job->set_published_name(FLAGS_name.empty()
-                              ? PublishedModelName(job->entry(0).model().path())
+                              ? SavedModelName(job->entry(0).model().path())
                               : FLAGS_name);
   if (!FLAGS_dataset.empty()) return;
   SyntheticInputs& synthetic = *job->mutable_synthetic();

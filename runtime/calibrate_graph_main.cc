@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "base/flags.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
+#include "graph/saved_model_folder.h"
 #include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
 #include "runtime/calibration_key.h"
@@ -165,6 +168,13 @@ std::string UsageError(const std::vector<std::string>& positional) {
   return "";
 }
 
+// A SavedModel, also one in a folder of versions, or a graph file.
+absl::StatusOr<std::string> QdqModel(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  return FindSavedModel(path);
+}
+
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
   REQUANT_ASSIGN_OR_RETURN(
@@ -182,6 +192,8 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
     job.add_tensors(tensor);
   }
   if (FLAGS_qdq_ops.empty()) return job;
+  REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
+                           QdqModel(FLAGS_graph));
   for (const std::string& op : SplitList(FLAGS_qdq_ops)) {
     job.mutable_qdq()->add_op(op);
   }

@@ -1,15 +1,11 @@
 #include "runtime/published_benchmark.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "base/json.h"
 #include "runtime/worker.pb.h"
 
@@ -61,12 +57,6 @@ std::string DifferenceLines(const OutputDifferenceMessage& difference) {
   return text;
 }
 
-bool IsNumber(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return std::isdigit(static_cast<unsigned char>(c)) != 0;
-  });
-}
-
 }  // namespace
 
 std::string PublishedBenchmarkText(const BenchmarkJob& job,
@@ -94,16 +84,6 @@ std::string PublishedBenchmarkText(const BenchmarkJob& job,
                   "batch size divided by it; the published throughput left the "
                   "batch size out\n");
   return text;
-}
-
-std::string PublishedModelName(const std::string& path) {
-  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
-  while (parts.size() > 1 &&
-         (parts.back() == "saved_model" || parts.back() == "." ||
-          parts.back() == "saved_model.pb" || IsNumber(parts.back()))) {
-    parts.pop_back();
-  }
-  return parts.empty() ? "model" : parts.back();
 }
 
 }  // namespace requant

@@ -15,9 +15,6 @@ namespace requant {
 std::string PublishedBenchmarkText(const BenchmarkJob& job,
                                    const BenchmarkResult& result);
 
-// A model's name by its folder: "gpt-j-6B" of "models/gpt-j-6B/saved_model/1".
-std::string PublishedModelName(const std::string& path);
-
 }  // namespace requant
 
 #endif  // REQUANT_RUNTIME_PUBLISHED_BENCHMARK_H_

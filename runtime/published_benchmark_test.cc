@@ -91,13 +91,5 @@ TEST_F(PublishedBenchmark, WarnsOfLostValues) {
   EXPECT_THAT(Text(), HasSubstr("warning: 3 values are NaN"));
 }
 
-TEST(PublishedModelName, IsThatOfTheModelsFolder) {
-  EXPECT_EQ(PublishedModelName("gpt-j-6B"), "gpt-j-6B");
-  EXPECT_EQ(PublishedModelName("models/gpt-j-6B/saved_model/1/"), "gpt-j-6B");
-  EXPECT_EQ(PublishedModelName("./gpt-j-6B/saved_model.pb"), "gpt-j-6B");
-  EXPECT_EQ(PublishedModelName("1"), "1");
-  EXPECT_EQ(PublishedModelName("/"), "model");
-}
-
 }  // namespace
 }  // namespace requant

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "graph/saved_model_folder.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "workflows/field_places.h"
@@ -54,8 +55,10 @@ std::string GraphPathProblem(const std::string& path) {
   if (!Exists(path)) return absl::StrCat("there is no ", path);
   if (fs::is_directory(path, error) && !Exists(path + "/saved_model.pb") &&
       !Exists(path + "/saved_model.pbtxt")) {
+    const absl::StatusOr<std::string> below = FindSavedModel(path);
     return absl::StrCat(
-        path, " is a folder without saved_model.pb, so no SavedModel");
+        path, " is a folder without saved_model.pb, so no SavedModel",
+        below.ok() ? absl::StrCat("; ", *below, " is one") : "");
   }
   return "";
 }
