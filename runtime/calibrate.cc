@@ -68,10 +68,6 @@ struct ValueSource {
   }
 };
 
-// So many bytes of values to be observed are held at once, and as many more
-// while the next are computed.
-constexpr int64_t kHeldBytes = 512 << 20;
-
 // Weights that are fetched at once.
 constexpr size_t kWeightsPerPass = 16;
 
@@ -301,7 +297,7 @@ class Calibration {
 
   // Shares the tensors out to passes by what they take in a run of one record.
   // One that fits is in one pass; more passes run the graph more often, but
-  // hold no more than kHeldBytes each.
+  // hold no more than held_bytes each.
   absl::Status PlanPasses(const Batch& batch) {
     std::vector<size_t> weights, others;
     for (size_t i = 0; i < qdq_.observers.size(); ++i) {
@@ -318,12 +314,12 @@ class Calibration {
                              MeasureLastPass(batch));
     int64_t all = 0;
     for (const int64_t each : bytes) all += each;
-    if (all <= kHeldBytes) return absl::OkStatus();
+    if (all <= job_.qdq().held_bytes()) return absl::OkStatus();
     passes_.pop_back();
     std::vector<size_t> together;
     int64_t held = 0;
     for (size_t i = 0; i < others.size(); ++i) {
-      if (!together.empty() && held + bytes[i] > kHeldBytes) {
+      if (!together.empty() && held + bytes[i] > job_.qdq().held_bytes()) {
         REQUANT_RETURN_IF_ERROR(AddPass(together, /*once=*/false));
         together.clear();
         held = 0;

@@ -51,6 +51,9 @@ DEFINE_string(qdq_ops, "",
 DEFINE_string(qdq_inputs, "",
               "with --qdq_ops: which of their inputs: activations, weights or "
               "both; empty: as insert_qdq does");
+DEFINE_int64(held_mb, 512,
+             "with --qdq_ops: fetch values of so many MB at once, and run the "
+             "graph several times for each batch if there are more");
 DEFINE_int64(batch_size, 1024,
              "records per run of the graph; the freeze transforms' percentiles "
              "are of batches; 8 with --qdq_ops unless set");
@@ -132,6 +135,9 @@ std::string CalibrationUsageError() {
   if (FLAGS_qdq_ops.empty() && !FLAGS_qdq_inputs.empty()) {
     return "--qdq_inputs needs --qdq_ops";
   }
+  if (FLAGS_held_mb < 1 || FLAGS_held_mb > 1'000'000) {
+    return "--held_mb must be 1 to 1000000";
+  }
   if (!FLAGS_qdq_ops.empty() && !FLAGS_tensors.empty()) {
     return "--qdq_ops and --tensors exclude each other";
   }
@@ -198,6 +204,7 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
     job.mutable_qdq()->add_op(op);
   }
   job.mutable_qdq()->set_inputs(FLAGS_qdq_inputs);
+  job.mutable_qdq()->set_held_bytes(FLAGS_held_mb * 1'000'000);
   if (gflags::GetCommandLineFlagInfoOrDie("batch_size").is_default) {
     job.set_batch_size(kQdqBatchSize);
   }

@@ -145,6 +145,15 @@ TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
   EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500 (within 2e-06)\n");
 }
 
+TEST(FurtherMetrics, HasThePerplexityOfPositions) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.metrics->log_loss = std::log(2.0);
+  result.metrics->records = 128;
+  result.positions = 64;
+  EXPECT_EQ(FurtherMetrics(result),
+            "log loss 0.693147\nperplexity 2.0000 over 128 positions\n");
+}
+
 TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
   EvaluationResult result = PublishedRun(2, 1);
   result.bad_records = 1;

@@ -300,6 +300,22 @@ TEST(GptjTinyCalibration, FindsTensorsOfFunctions) {
   EXPECT_THAT(run.error, testing::Not(HasSubstr("not observed")));
 }
 
+TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
+  const TestFolder folder;
+  const auto calibrate = [&](const std::string& held) {
+    const std::string output = folder.Path("tiny.ranges." + held);
+    const ProgramRun run = RunProgram(
+        "runtime/calibrate_graph",
+        {absl::StrCat("--graph=", kModel), "--qdq_ops=MatMul,BatchMatMulV2",
+         absl::StrCat("--dataset=", kCalibration), "--max_records=32",
+         "--batch_size=16", "--held_mb=" + held, "--output=" + output});
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    return ReadFile(output).value();
+  };
+  // All tensors of a batch together have 12 MB.
+  EXPECT_EQ(calibrate("512"), calibrate("1"));
+}
+
 TEST(GptjTinyCalibration, NamesOpsThatItCannotObserve) {
   const TestFolder folder;
   const ProgramRun run =
