@@ -33,15 +33,6 @@ absl::Status CannotWrite(const std::string& name, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", name));
 }
 
-// What the links in `path` lead to, without a slash at the end.
-std::string Resolved(const std::string& path) {
-  std::error_code error;
-  fs::path resolved = fs::weakly_canonical(path, error);
-  if (error) resolved = path;
-  if (!resolved.has_filename()) resolved = resolved.parent_path();
-  return resolved.string();
-}
-
 // Opens and locks a folder; -1 when it is locked by somebody else or not there.
 int LockFolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -131,7 +122,7 @@ StagedFolder::~StagedFolder() {
 
 absl::StatusOr<std::unique_ptr<StagedFolder>> StagedFolder::Create(
     const std::string& name, bool replace) {
-  const std::string target = Resolved(name);
+  const std::string target = ResolvedPath(name);
   mode_t mode = 0;
   REQUANT_RETURN_IF_ERROR(CheckTarget(name, target, replace, &mode));
   RemoveLeftovers(target);
@@ -186,7 +177,10 @@ absl::Status StagedFolder::Commit() {
   } else {
     return CannotWrite(name_, errno);
   }
-  return SyncFolder(fs::path(target_).parent_path().string());
+  // The folder is there; that it would be after a power cut, too, is as much as
+  // can be wished for.
+  SyncFolder(fs::path(target_).parent_path().string()).IgnoreError();
+  return absl::OkStatus();
 }
 
 }  // namespace requant

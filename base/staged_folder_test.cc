@@ -71,6 +71,18 @@ TEST_F(Staged, IsThereOnlyAfterCommit) {
   EXPECT_THAT(Names(), ElementsAre("model"));
 }
 
+TEST_F(Staged, MayBeNamedFromTheWorkingFolder) {
+  const fs::path before = fs::current_path();
+  fs::current_path(home_);
+  auto folder = StagedFolder::Create("model", /*replace=*/false);
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  Fill((*folder)->path(), "new");
+  const absl::Status committed = (*folder)->Commit();
+  fs::current_path(before);
+  EXPECT_TRUE(committed.ok()) << committed;
+  EXPECT_EQ(Content(), "new");
+}
+
 TEST_F(Staged, LeavesNothingWithoutCommit) {
   Fill(Create()->path(), "new");
   EXPECT_THAT(Names(), IsEmpty());

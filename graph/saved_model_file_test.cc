@@ -97,7 +97,12 @@ TEST_F(ModelFile, WithAnotherGraphKeepsAllElse) {
 
 TEST_F(ModelFile, ListsOpsThatTheGraphHasComeToUse) {
   ASSERT_TRUE(LoadTensorFlow().ok());
-  SavedModelFile file = Read(kModel);
+  SavedModel before;
+  auto* info = before.add_meta_graphs()->mutable_meta_info_def();
+  info->add_tags("serve");
+  info->mutable_stripped_op_list()->add_op()->set_name("MatMul");
+  Write(before.SerializeAsString());
+  SavedModelFile file = Read(folder_);
   const GraphDef graph = OneNode("Dequantize");
   const auto content = file.WithGraph(graph, graph.SerializeAsString());
   ASSERT_TRUE(content.ok()) << content.status();

@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/copy_file.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "graph/graph_io.h"
 
 namespace requant {
@@ -41,14 +43,18 @@ class ModelFolder : public testing::Test {
     const auto found = FindSavedModel(absl::StrCat(home_, "/", name));
     return found.ok() ? *found : std::string(found.status().message());
   }
-  // A copy of the test model whose files may be damaged.
+  // A copy of the test model, whose files may be links to the original ones.
   std::string CopyModel() {
     const std::string path = absl::StrCat(home_, "/copy");
-    fs::copy(kModel, path,
-             fs::copy_options::recursive | fs::copy_options::copy_symlinks);
-    for (const auto& entry : fs::recursive_directory_iterator(path)) {
-      fs::permissions(entry.path(), fs::perms::owner_all,
-                      fs::perm_options::add);
+    const auto files = FilesBelow(kModel);
+    EXPECT_TRUE(files.ok()) << files.status();
+    for (const std::string& file : *files) {
+      const std::string copy = absl::StrCat(path, "/", file);
+      fs::create_directories(fs::path(copy).parent_path());
+      const absl::Status copied =
+          CopyFile(absl::StrCat(kModel, "/", file), copy);
+      EXPECT_TRUE(copied.ok()) << copied;
+      fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add);
     }
     return path;
   }

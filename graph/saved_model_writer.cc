@@ -43,20 +43,12 @@ constexpr char kFingerprint[] = "fingerprint.pb";
 constexpr char kBinaryName[] = "saved_model.pb";
 constexpr char kTextName[] = "saved_model.pbtxt";
 
-std::string Resolved(const std::string& path) {
-  std::error_code error;
-  fs::path resolved = fs::weakly_canonical(path, error);
-  if (error) return path;
-  if (!resolved.has_filename()) resolved = resolved.parent_path();
-  return resolved.string();
-}
-
 bool IsInside(const std::string& inner, const std::string& outer) {
   return absl::StartsWith(inner, outer == "/" ? outer : outer + "/");
 }
 
 absl::Status CheckApart(const std::string& source, const std::string& target) {
-  const std::string from = Resolved(source), to = Resolved(target);
+  const std::string from = ResolvedPath(source), to = ResolvedPath(target);
   const char* how = to == from           ? "it is the model that is read"
                     : IsInside(to, from) ? "it is inside the model that is read"
                     : IsInside(from, to) ? "the model that is read is inside it"

@@ -19,6 +19,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
@@ -34,6 +35,7 @@
 #include "runtime/convert.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
+#include "transforms/qdq_sites.h"
 #include "transforms/registry.h"
 
 DEFINE_string(saved_model, "",
@@ -53,8 +55,9 @@ DEFINE_string(inputs, "",
               "with --insert_qdq: which inputs: activations, weights or both");
 DEFINE_string(ranges, "",
               "with --insert_qdq: where the ranges come from: fixed(-1,1), "
-              "calibrate (by --dataset), or a RangeTable file of requant "
-              "calibrate; empty: calibrate with a --dataset, else fixed(-1,1) "
+              "calibrate (by --dataset), or RangeTable files of requant "
+              "calibrate, separated by commas; empty: calibrate with a "
+              "--dataset, else fixed(-1,1) "
               "as in the published example");
 DEFINE_string(dataset, "",
               "to calibrate: a declaration (.textproto) of records and inputs");
@@ -71,6 +74,9 @@ DEFINE_string(ranges_output, "",
 DEFINE_string(method, "",
               "with ranges that were measured: minmax, percentile or mse; "
               "empty: the default of insert_qdq");
+DEFINE_double(value_percentile, 99.99,
+              "with --method=percentile: so many percent of the values lie "
+              "below the maximum, and as many above the minimum");
 DEFINE_string(transforms, "",
               "transforms to run, behind insert_qdq if that is asked for, as "
               "requant transform takes them; the model's signatures give "
@@ -156,7 +162,7 @@ bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
 std::optional<std::string> QdqUsageProblem() {
   if (!FLAGS_insert_qdq) {
     for (const char* flag : {"ops", "inputs", "ranges", "dataset", "data",
-                             "ranges_output", "method"}) {
+                             "ranges_output", "method", "value_percentile"}) {
       if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
         return absl::StrCat("--", flag, " needs --insert_qdq");
       }
@@ -170,6 +176,9 @@ std::optional<std::string> QdqUsageProblem() {
   if (!FLAGS_method.empty()) {
     const auto method = ParseRangeMethod(FLAGS_method);
     if (!method.ok()) return std::string(method.status().message());
+  }
+  if (!(FLAGS_value_percentile > 50 && FLAGS_value_percentile <= 100)) {
+    return "--value_percentile is above 50 and at most 100";
   }
   if (Calibrates() && FLAGS_dataset.empty()) {
     return "--ranges=calibrate needs a --dataset";
@@ -237,7 +246,8 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
   pass_on("--data", FLAGS_data);
   pass_on("--saved_model_tags", FLAGS_tags);
   pass_on("--signature", FLAGS_signature);
-  pass_on("--qdq_ops", FLAGS_ops.empty() ? "MatMul" : FLAGS_ops);
+  pass_on("--qdq_ops",
+          FLAGS_ops.empty() ? absl::StrJoin(DefaultQdqOps(), ",") : FLAGS_ops);
   pass_on("--qdq_inputs", FLAGS_inputs);
   if (FLAGS_batch_size > 0) {
     pass_on("--batch_size", absl::StrCat(FLAGS_batch_size));
@@ -263,8 +273,11 @@ std::vector<TransformCall> Calls(const std::string& ranges_file) {
     qdq.parameters["min"] = {fixed->first};
     qdq.parameters["max"] = {fixed->second};
   } else {
-    qdq.parameters["ranges"] = {Calibrates() ? ranges_file : Ranges()};
+    qdq.parameters["ranges_file"] = Calibrates()
+                                        ? std::vector<std::string>{ranges_file}
+                                        : ParseNameList(Ranges());
     if (!FLAGS_method.empty()) qdq.parameters["method"] = {FLAGS_method};
+    qdq.parameters["value_percentile"] = {absl::StrCat(FLAGS_value_percentile)};
   }
   calls.insert(calls.begin(), std::move(qdq));
   return calls;
@@ -387,9 +400,11 @@ absl::Status CheckCallsFirst(const ConvertOptions& options, int* exit_code) {
 absl::Status ConvertModel(const std::string& source, int* exit_code) {
   REQUANT_RETURN_IF_ERROR(CheckOutputs(source));
   ConvertOptions options = Options(source);
-  const std::string ranges =
+  const std::string private_ranges =
       TemporaryName(PrivateRanges(options.files.target), getpid());
-  absl::Cleanup remove_ranges = [&] { unlink(ranges.c_str()); };
+  absl::Cleanup remove_ranges = [&] { unlink(private_ranges.c_str()); };
+  const std::string& ranges =
+      FLAGS_ranges_output.empty() ? private_ranges : FLAGS_ranges_output;
   options.calls = Calls(ranges);
   options.registry = OpenRegistry;
   REQUANT_RETURN_IF_ERROR(CheckCallsFirst(options, exit_code));
