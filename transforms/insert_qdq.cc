@@ -213,6 +213,19 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   return options;
 }
 
+// A function would take the place of the op with its name.
+absl::Status CheckFunctionNames(const GraphDef& graph) {
+  for (const FunctionDef& function : graph.library().function()) {
+    const std::string& name = function.signature().name();
+    if (name == "Const" || name == "QuantizeV2" || name == "Dequantize") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the graph has a function named \"", name,
+                       "\", like an op that is needed; rename it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 void Report(const QdqSites& found, const Inserted& inserted,
             const QdqRangeOptions& options, TransformContext* context) {
   if (inserted.pairs > 0) {
@@ -260,6 +273,7 @@ absl::Status InsertQdq(TransformContext& context, GraphDef* graph) {
                            ReadSiteOptions(parameters));
   REQUANT_ASSIGN_OR_RETURN(QdqRangeOptions range_options,
                            ReadRangeOptions(parameters));
+  REQUANT_RETURN_IF_ERROR(CheckFunctionNames(*graph));
   RangeTable table;
   for (const std::string& path : parameters.All("ranges_file")) {
     REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
