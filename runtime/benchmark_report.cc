@@ -53,15 +53,24 @@ std::string_view Basename(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The graphs' names: without their folders, where that leaves them different.
+// Whether a folder's name says nothing of the model in it.
+bool IsVersion(std::string_view name) {
+  return name == "saved_model" ||
+         name.find_first_not_of("0123456789") == name.npos;
+}
+
+// The graphs' names: without their folders, where that leaves them different
+// and with a meaning.
 std::vector<std::string> Names(const BenchmarkJob& job) {
   std::vector<std::string> names, paths;
+  bool tells = true;
   for (const BenchmarkEntry& entry : job.entry()) {
     paths.push_back(entry.model().path());
     names.emplace_back(Basename(entry.model().path()));
+    tells = tells && !IsVersion(names.back());
   }
   const std::set<std::string> different(names.begin(), names.end());
-  return different.size() == names.size() ? names : paths;
+  return tells && different.size() == names.size() ? names : paths;
 }
 
 // "1 thread", "12 threads".
