@@ -143,6 +143,7 @@ class PairInserter {
 
 struct Inserted {
   int pairs = 0;
+  int pairs_of_graph = 0;
   int activations = 0;
   int weights = 0;
   int functions = 0;
@@ -169,7 +170,11 @@ Inserted InsertPairs(const std::vector<QdqSite>& sites,
     if (inserter.pairs() > 0) {
       inserter.Commit();
       inserted.pairs += inserter.pairs();
-      if (function >= 0) ++inserted.functions;
+      if (function >= 0) {
+        ++inserted.functions;
+      } else {
+        inserted.pairs_of_graph = inserter.pairs();
+      }
     }
     begin = i;
   }
@@ -213,6 +218,28 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   return options;
 }
 
+// A function would take the place of the op with its name.
+absl::Status CheckFunctionNames(const GraphDef& graph) {
+  for (const FunctionDef& function : graph.library().function()) {
+    const std::string& name = function.signature().name();
+    if (name == "Const" || name == "QuantizeV2" || name == "Dequantize") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the graph has a function named \"", name,
+                       "\", like an op that is needed; rename it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// "the graph", "2 functions" or "the graph and 1 function".
+std::string Places(const Inserted& inserted) {
+  const std::string functions = Counted(inserted.functions, "function");
+  if (inserted.functions == 0) return "the graph";
+  return inserted.pairs_of_graph == 0
+             ? functions
+             : absl::StrCat("the graph and ", functions);
+}
+
 void Report(const QdqSites& found, const Inserted& inserted,
             const QdqRangeOptions& options, TransformContext* context) {
   if (inserted.pairs > 0) {
@@ -220,8 +247,7 @@ void Report(const QdqSites& found, const Inserted& inserted,
     context->notes.push_back(absl::StrCat(
         Counted(inserted.pairs, "pair"), " for ",
         Counted(inserted.activations, "activation"), " and ",
-        Counted(inserted.weights, "weight"), " in ",
-        Counted(inserted.functions, "function"), " and the graph, ",
+        Counted(inserted.weights, "weight"), " in ", Places(inserted), ", ",
         options.table == nullptr
             ? absl::StrFormat("all with the range %g to %g", fixed.min,
                               fixed.max)
@@ -260,6 +286,7 @@ absl::Status InsertQdq(TransformContext& context, GraphDef* graph) {
                            ReadSiteOptions(parameters));
   REQUANT_ASSIGN_OR_RETURN(QdqRangeOptions range_options,
                            ReadRangeOptions(parameters));
+  REQUANT_RETURN_IF_ERROR(CheckFunctionNames(*graph));
   RangeTable table;
   for (const std::string& path : parameters.All("ranges_file")) {
     REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/fuzz_rounds.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
@@ -90,9 +91,12 @@ float ConstOf(const GraphDef& graph, const std::string& name) {
   return value.value_or(0);
 }
 
-std::vector<std::string> Problems(const GraphDef& graph) {
+std::vector<std::string> Problems(const GraphDef& graph, bool shapes = true) {
   std::vector<std::string> messages;
-  const auto problems = VerifyGraph(graph);
+  VerifyOptions options;
+  options.max_problems = 0;
+  options.shapes = shapes;
+  const auto problems = VerifyGraph(graph, options);
   EXPECT_TRUE(problems.ok()) << problems.status();
   for (const GraphProblem& problem : *problems) {
     messages.push_back(problem.message);
@@ -355,7 +359,7 @@ TEST(InsertQdq, RefusesParametersThatMeanNothing) {
   EXPECT_THAT(why("op=MatMuI"), HasSubstr("did you mean \"MatMul\"?"));
   EXPECT_THAT(why("inputs=all"), HasSubstr("activations, weights or both"));
   EXPECT_THAT(why("min=1, max=1"), HasSubstr("min=1 is not below max=1"));
-  EXPECT_THAT(why("max=inf"), HasSubstr("not finite"));
+  EXPECT_THAT(why("max=inf"), HasSubstr("takes a float, not \"inf\""));
   EXPECT_THAT(why("missing=guess"), HasSubstr("error or skip"));
   EXPECT_THAT(why("method=best"), HasSubstr("minmax, percentile or mse"));
   EXPECT_THAT(why("mode=MIN_FIRST"), HasSubstr("qint8 goes with mode=SCALED"));
@@ -495,19 +499,22 @@ TEST(InsertQdq, SurvivesDamagedGraphs) {
   const GraphDef graphs[] = {GraphFromText(ProjectionGraph()),
                              GraphFromText(NestedGraph())};
   int edited = 0;
-  for (int round = 0; round < FuzzRounds(2000); ++round) {
+  for (int round = 0; round < FuzzRounds(500); ++round) {
     const GraphDef damaged = Damage(round).Of(graphs[round % 2]);
     const TransformRun run = RunTransform("insert_qdq", damaged);
-    ASSERT_TRUE(run.status.ok()) << run.status;
+    if (!run.status.ok()) {
+      ASSERT_THAT(std::string(run.status.message()),
+                  HasSubstr("the graph has a function named"));
+      continue;
+    }
     edited += SameMessage(run.graph, damaged) ? 0 : 1;
-    VerifyOptions options;
-    options.shapes = false;
-    options.max_problems = 0;
-    ASSERT_LE(VerifyGraph(run.graph, options)->size(),
-              VerifyGraph(damaged, options)->size())
-        << damaged.DebugString() << run.graph.DebugString();
+    const std::vector<std::string> before = Problems(damaged, false);
+    const std::vector<std::string> after = Problems(run.graph, false);
+    ASSERT_LE(after.size(), before.size())
+        << "round " << round << ": " << absl::StrJoin(after, "; ") << " after "
+        << absl::StrJoin(before, "; ");
   }
-  EXPECT_GT(edited, 100);
+  EXPECT_GT(edited, 50);
 }
 
 }  // namespace

@@ -76,6 +76,11 @@ absl::StatusOr<ChosenOps> ChooseOps(const std::vector<std::string>& names) {
   return chosen;
 }
 
+// Whether new names can be made of it.
+bool IsPlainName(std::string_view name) {
+  return !name.empty() && name.find_first_of(":^") == std::string_view::npos;
+}
+
 // The types of all tensors that a node takes; nothing when they are not known
 // or more than the node has inputs, of which each may be one tensor only.
 std::optional<std::vector<tensorflow::DataType>> InputTypes(const NodeDef& node,
@@ -132,12 +137,17 @@ class SiteFinder {
   void FindInNode(const MultiplyingOp& multiplied, int32_t number) {
     const NodeDef& node = bodies_[body_].nodes()[number];
     const OpEntry* op = catalog_.Find(node.op());
-    if (op == nullptr) return Skip(node, "its op is not registered");
+    if (op == nullptr || op->registration == nullptr) {
+      return Skip(node, "its op is not TensorFlow's");
+    }
+    if (!IsPlainName(node.name())) return Skip(node, "its name is damaged");
     const auto types = InputTypes(node, *op);
     if (!types.has_value()) {
       return Skip(node, "its inputs and attributes do not say what it takes");
     }
     const int size = types->size();
+    // An Einsum of one tensor multiplies nothing.
+    if (multiplied.count < 0 && size < 2) return;
     const int end = multiplied.count < 0
                         ? size
                         : std::min(size, multiplied.first + multiplied.count);
@@ -151,7 +161,8 @@ class SiteFinder {
     const NodeDef& node = body.nodes()[number];
     const std::string& tensor = node.input(input);
     const BodyTensor source = body.Find(tensor);
-    if (source.kind == BodyTensor::kUnknown) {
+    if (source.kind == BodyTensor::kUnknown ||
+        !IsPlainName(body.NameOf(source))) {
       return Skip(node, absl::StrCat("its input \"", tensor,
                                      "\" is no known output of a node"));
     }
