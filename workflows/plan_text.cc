@@ -33,6 +33,7 @@ std::string KindSummary(const Stage& stage) {
       {"freeze", "variables become constants"},
       {"transform", "transform the graph"},
       {"quantize", "quantize the graph"},
+      {"convert", "convert the SavedModel"},
       {"calibrate", "observe ranges"},
       {"evaluate", "evaluate the graph"},
       {"benchmark", "measure speed"},
