@@ -138,7 +138,7 @@ testing::Matcher<ProgramRun> FailsWith(int code, const std::string& reason) {
 }
 
 TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
-  const std::string model = folder_.Path("my \"best\", $HOME `model`: it's;*");
+  const std::string model = folder_.Path("my \"best\",\n$HOME `model`: it's;*");
   fs::create_directories(model);
   folder_.Write("run", "exit 0");
   const ProgramRun run =
@@ -224,7 +224,7 @@ TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
   folder_.Write("file", "x");
   fs::create_directories(folder_.Path("locked"));
   fs::permissions(folder_.Path("locked"), fs::perms::none);
-  fs::create_directories(folder_.Path("line\nbreak"));
+  fs::create_directories(folder_.Path("line\r\nbreak"));
   EXPECT_THAT(Launch({"-p", folder_.Path("none")}),
               FailsWith(1, "does not exist"));
   EXPECT_THAT(Launch({"-p", folder_.Path("a")}),
@@ -233,8 +233,8 @@ TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
               FailsWith(1, "is not a directory"));
   EXPECT_THAT(Launch({"-p", folder_.Path("locked")}),
               FailsWith(1, "cannot be read by user"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("line\nbreak")}),
-              FailsWith(1, "control character"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("line\r\nbreak")}),
+              FailsWith(1, "carriage return"));
   EXPECT_THAT(Launch({"-p", "/"}), FailsWith(1, "this whole machine"));
   const std::string model = folder_.Path("model");
   EXPECT_THAT(Launch({"-p", model, "--volume=" + folder_.Path("x") + ":/x"}),
