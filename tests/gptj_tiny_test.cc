@@ -122,7 +122,8 @@ double UnigramPerplexity() {
   double all = 0;
   Batch batch;
   while ((*source)->Next(&batch).value()) {
-    for (const double label : LabelValues(batch.labels).value()) {
+    const std::vector<double> labels = LabelValues(batch.labels).value();
+    for (const double label : labels) {
       ++counts[label];
       ++all;
     }
