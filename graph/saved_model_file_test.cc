@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <random>
 #include <set>
 #include <string>
 
@@ -179,6 +180,30 @@ TEST_F(ModelFile, RefusesDamagedFilesWithASentence) {
   for (size_t i = 0; i < noise.size(); i += 37) noise[i] ^= 0x55;
   Write(noise);
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is damaged"));
+}
+
+// Whatever its bytes are, a file is refused or read, and written back if read.
+TEST_F(ModelFile, SurvivesAnyBytes) {
+  ASSERT_TRUE(LoadTensorFlow().ok());
+  const auto whole = ReadFile(std::string(kModel) + "/saved_model.pb");
+  ASSERT_TRUE(whole.ok());
+  std::mt19937 random(1);
+  int read = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string damaged = *whole;
+    for (int i = 0; i < 2; ++i) {
+      damaged[random() % damaged.size()] = static_cast<char>(random());
+    }
+    Write(damaged);
+    auto file = SavedModelFile::Read(folder_);
+    if (!file.ok()) continue;
+    ++read;
+    const std::string bytes = file->graph_bytes();
+    const GraphDef graph = file->TakeGraph();
+    const auto content = file->WithGraph(graph, bytes);
+    EXPECT_TRUE(content.ok()) << content.status();
+  }
+  EXPECT_GT(read, 0);
 }
 
 TEST_F(ModelFile, RefusesMoreThanAProtocolBufferHolds) {

@@ -52,15 +52,13 @@ absl::Status WriteGraphs(const ConvertOptions& options,
 // Runs the transforms; true when the graph is another one afterwards.
 absl::StatusOr<bool> Transform(const ConvertOptions& options,
                                const SavedModelFile& file, GraphDef* graph) {
-  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* registry,
-                           options.registry());
   const SavedModelReferences references(file.meta(), *graph);
   PipelineOptions pipeline = options.pipeline;
   pipeline.inputs = references.inputs();
   pipeline.outputs = references.outputs();
   const std::string before = DeterministicBytes(*graph);
   REQUANT_RETURN_IF_ERROR(
-      RunPipeline(options.calls, *registry, pipeline, graph));
+      RunPipeline(options.calls, *options.registry, pipeline, graph));
   REQUANT_RETURN_IF_ERROR(references.Check(*graph));
   return graph->ByteSizeLong() != before.size() ||
          DeterministicBytes(*graph) != before;

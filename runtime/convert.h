@@ -5,7 +5,6 @@
 // SavedModel.
 
 #include <cstdint>
-#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,8 +32,8 @@ struct ConvertOptions {
   // How the transforms run. Inputs and outputs are those that the model's parts
   // name.
   PipelineOptions pipeline;
-  // Only asked for when there are calls.
-  std::function<absl::StatusOr<const TransformRegistry*>()> registry;
+  // Needed when there are calls.
+  const TransformRegistry* registry = nullptr;
 };
 
 // A graph with the bodies of its functions.

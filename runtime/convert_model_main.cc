@@ -387,12 +387,12 @@ ConvertOptions Options(const std::string& source) {
   return options;
 }
 
-// A wrong call is one of usage, and known before the model is read.
-absl::Status CheckCallsFirst(const ConvertOptions& options, int* exit_code) {
-  if (options.calls.empty()) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* registry,
-                           options.registry());
-  const absl::Status status = CheckCalls(options.calls, *registry);
+// Opens the registry for the calls, if any. A wrong call is one of usage, and
+// known before the model is read.
+absl::Status PrepareCalls(ConvertOptions* options, int* exit_code) {
+  if (options->calls.empty()) return absl::OkStatus();
+  REQUANT_ASSIGN_OR_RETURN(options->registry, OpenRegistry());
+  const absl::Status status = CheckCalls(options->calls, *options->registry);
   if (!status.ok()) *exit_code = kExitUsage;
   return status;
 }
@@ -406,8 +406,7 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
   const std::string& ranges =
       FLAGS_ranges_output.empty() ? private_ranges : FLAGS_ranges_output;
   options.calls = Calls(ranges);
-  options.registry = OpenRegistry;
-  REQUANT_RETURN_IF_ERROR(CheckCallsFirst(options, exit_code));
+  REQUANT_RETURN_IF_ERROR(PrepareCalls(&options, exit_code));
   if (FLAGS_insert_qdq && Ranges() == kFixed && FLAGS_ranges.empty()) {
     Warn(
         "all ranges are -1 to 1, as in the published example, which changes "

@@ -19,6 +19,7 @@
 #include "base/copy_file.h"
 #include "base/file.h"
 #include "base/files_below.h"
+#include "google/protobuf/text_format.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -235,6 +236,38 @@ TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
   EXPECT_GT(error, 0);
 }
 
+TEST_F(Convert, MeasuresRangesAndKeepsThem) {
+  const std::string model = "--saved_model=" + Absolute(kTiny);
+  ASSERT_EQ(ConvertOnly({model, "--insert_qdq", "--out=fixed"}).exit_code, 0);
+  const ProgramRun run = ConvertOnly(
+      {model, "--insert_qdq", "--out=measured", "--ranges=calibrate",
+       "--dataset=" + Absolute("workflows/gptj_tiny/calibration.textproto"),
+       "--ranges_output=gptj.ranges"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const Tensor logits = LoadedModel(kTinyModel).Run(Characters());
+  const double fixed = MeanSquaredError(
+      logits, LoadedModel(folder.Path("fixed")).Run(Characters()));
+  const double measured = MeanSquaredError(
+      logits, LoadedModel(folder.Path("measured")).Run(Characters()));
+  EXPECT_GT(measured, 0);
+  EXPECT_LT(measured, 0.01 * fixed);
+  ASSERT_EQ(ConvertOnly(
+                {model, "--insert_qdq", "--out=again", "--ranges=gptj.ranges"})
+                .exit_code,
+            0);
+  ExpectSameFiles(folder.Path("measured"), folder.Path("again"));
+}
+
+TEST_F(Convert, LeavesNothingWhenCalibrationFails) {
+  const ProgramRun run =
+      ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                   "--out=out", "--dataset=missing.textproto"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("missing.textproto"),
+                               HasSubstr("the calibration failed")));
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
 TEST_F(Convert, KeepsAllButTheGraph) {
   ASSERT_EQ(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
                          "--out=" + folder.Path("out")})
@@ -333,7 +366,9 @@ TEST_F(Convert, ConvertsAModelInText) {
   SavedModel saved;
   ASSERT_TRUE(saved.ParseFromString(Content(model + "/saved_model.pb")));
   fs::remove(model + "/saved_model.pb");
-  folder.Write("model/saved_model.pbtxt", saved.Utf8DebugString());
+  std::string text;
+  ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(saved, &text));
+  folder.Write("model/saved_model.pbtxt", text);
   const ProgramRun run =
       ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out"});
   ASSERT_EQ(run.exit_code, 0) << run.error;
@@ -370,11 +405,14 @@ TEST_F(Convert, RunsAnyTransforms) {
 }
 
 TEST_F(Convert, RefusesTransformsThatTakeAwayWhatTheModelNames) {
-  ExpectRefused(
+  const ProgramRun run =
       ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=out",
-                   "--transforms=rename_node(old_node_name=\"saver_filename\","
-                   " new_node_name=\"other\")"}),
-      "removed the node \"saver_filename\"", {});
+                   "--transforms=rename_node(old_node_name=\"saver_filename\", "
+                   "new_node_name=\"other\")"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("removed the node \"saver_filename\", which "
+                                   "the saver of the model names"));
+  EXPECT_THAT(folder.Names(), ElementsAre());
 }
 
 TEST_F(Convert, RefusesWrongTransformsAsUsage) {
