@@ -96,7 +96,10 @@ class BenchmarkRun {
                            job_.batch_size()));
     for (BenchmarkEntry& entry : entries_) {
       *entry.mutable_dataset() = made.dataset;
-      entry.set_dataset_name("the inputs made up for it");
+      // Numbers beyond a vocabulary are the likeliest to fail.
+      entry.set_dataset_name(absl::StrCat(
+          "the inputs made up for it (--synthetic_ids=", job_.synthetic().ids(),
+          ", --synthetic_length=", job_.synthetic().length(), ")"));
     }
     for (const std::string& note : made.notes) {
       result_.add_synthetic_input(note);

@@ -277,6 +277,11 @@ TEST(GptjTinyBenchmark, SaysWhatIsWrong) {
   const ProgramRun output = error({"--output=logit"});
   EXPECT_EQ(output.exit_code, 1);
   EXPECT_THAT(output.error, HasSubstr("\"logit\""));
+  const ProgramRun vocabulary = error({"--synthetic_ids=500"});
+  EXPECT_EQ(vocabulary.exit_code, 1);
+  EXPECT_THAT(vocabulary.error,
+              AllOf(HasSubstr("made up for it (--synthetic_ids=500"),
+                    HasSubstr("is not in [0, 43)")));
   const ProgramRun both = error({"--graph=x.pb"});
   EXPECT_EQ(both.exit_code, 2);
   EXPECT_THAT(both.error,
