@@ -451,8 +451,9 @@ class Calibration {
     while (true) {
       REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
       if (!more) break;
+      total_ = source->EstimatedRecords();
       REQUANT_RETURN_IF_ERROR(RunBatch(batch));
-      SendProgress(source->EstimatedRecords());
+      SendProgress();
     }
     REQUANT_RETURN_IF_ERROR(FinishObserving());
     result_.set_bad_records(source->bad_records());
@@ -468,6 +469,8 @@ class Calibration {
     if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
     for (const ObservationPass& pass : passes_) {
       REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
+      // Of a big model each takes a minute: a sign of life.
+      SendProgress();
     }
     if (result_.records() == 0 && passes_.front().once) {
       REQUANT_RETURN_IF_ERROR(DropPassesDone());
@@ -531,7 +534,7 @@ class Calibration {
     return table;
   }
 
-  void SendProgress(int64_t total) {
+  void SendProgress() {
     const Clock::time_point now = Clock::now();
     if (last_progress_.has_value() &&
         std::chrono::duration<double>(now - *last_progress_).count() <
@@ -541,7 +544,7 @@ class Calibration {
     last_progress_ = now;
     WorkerEvent event;
     event.mutable_calibrate_progress()->set_records(result_.records());
-    event.mutable_calibrate_progress()->set_total(total);
+    event.mutable_calibrate_progress()->set_total(total_);
     send_(event);
   }
 
@@ -556,6 +559,8 @@ class Calibration {
   // Of one for insert_qdq: empty until the first batch is there.
   std::vector<ObservationPass> passes_;
   CalibrateResult result_;
+  // About how many records there are in all.
+  int64_t total_ = 0;
   std::optional<Clock::time_point> last_progress_;
   // Waits in its destructor: the last member, gone before what it uses.
   std::future<absl::Status> observing_;

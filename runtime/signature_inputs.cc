@@ -208,11 +208,13 @@ absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
   const auto found = meta_graph.signature_def().find(key);
   if (found != meta_graph.signature_def().end()) return found->second;
   const std::vector<std::string> keys = SortedKeys(meta_graph.signature_def());
+  const std::string suggestion = DidYouMean(key, keys);
   return absl::NotFoundError(absl::StrCat(
-      spec.path(), " has no signature \"", key, "\"", DidYouMean(key, keys),
-      keys.empty() ? "; it has none at all"
-                   : absl::StrCat("; it has ", absl::StrJoin(keys, ", "),
-                                  ": choose by --signature")));
+      spec.path(), " has no signature \"", key, "\"",
+      !suggestion.empty() ? suggestion
+      : keys.empty()      ? "; it has none at all"
+                          : absl::StrCat("; it has ", absl::StrJoin(keys, ", "),
+                                         ": choose by --signature")));
 }
 
 absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(

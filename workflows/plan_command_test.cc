@@ -77,7 +77,8 @@ TEST(GptjTinyQdq, Plans) {
   const Outcome outcome = RunPlan({"gptj_tiny_qdq"});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.error;
   for (const char* name : {"round_trip_gptj_tiny", "fixed_gptj_tiny",
-                           "gptj_tiny.ranges", "converted_gptj_tiny"}) {
+                           "gptj_tiny.ranges", "converted_gptj_tiny",
+                           "min_agreement 0.98, relative_mse 0.01 of fixed"}) {
     EXPECT_THAT(outcome.out, HasSubstr(name));
   }
 }
