@@ -90,7 +90,7 @@ absl::StatusOr<GraphDef> ParseGraph(const std::string& content,
   return NotAGraph(path);
 }
 
-std::set<std::string> Tags(const MetaGraphDef& meta) {
+std::vector<std::string> Tags(const MetaGraphDef& meta) {
   return {meta.meta_info_def().tags().begin(),
           meta.meta_info_def().tags().end()};
 }
@@ -224,14 +224,16 @@ absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
 }
 
 absl::StatusOr<int> ChooseByTags(
-    const std::vector<std::set<std::string>>& present,
+    const std::vector<std::vector<std::string>>& present,
     const std::set<std::string>& tags, const std::string& directory) {
   const std::set<std::string> wanted =
       tags.empty() ? std::set<std::string>{"serve"} : tags;
   std::vector<std::string> lists;
   for (size_t i = 0; i < present.size(); ++i) {
     const bool only = tags.empty() && present.size() == 1;
-    if (only || present[i] == wanted) return static_cast<int>(i);
+    if (only ||
+        std::set<std::string>(present[i].begin(), present[i].end()) == wanted)
+      return static_cast<int>(i);
     lists.push_back(absl::StrCat("{", absl::StrJoin(present[i], ", "), "}"));
   }
   return absl::NotFoundError(
@@ -243,7 +245,7 @@ absl::StatusOr<int> ChooseByTags(
 absl::StatusOr<MetaGraphDef> ReadSavedModel(const std::string& directory,
                                             const std::set<std::string>& tags) {
   REQUANT_ASSIGN_OR_RETURN(SavedModel model, ReadSavedModelFile(directory));
-  std::vector<std::set<std::string>> present;
+  std::vector<std::vector<std::string>> present;
   for (const MetaGraphDef& meta : model.meta_graphs()) {
     present.push_back(Tags(meta));
   }

@@ -46,7 +46,7 @@ absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
 // Which of a SavedModel's graphs, given the tags of each, ReadSavedModel would
 // return. `directory` is for the message.
 absl::StatusOr<int> ChooseByTags(
-    const std::vector<std::set<std::string>>& present,
+    const std::vector<std::vector<std::string>>& present,
     const std::set<std::string>& tags, const std::string& directory);
 
 // Reads a saved_model.pb, or a saved_model.pbtxt where there is none, without

@@ -46,9 +46,9 @@ absl::Status TooLarge(const std::string& path) {
 }
 
 // The tags of each MetaGraph.
-absl::StatusOr<std::vector<std::set<std::string>>> TagsOfAll(
+absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
     const std::string& path, const std::vector<MessageField>& model) {
-  std::vector<std::set<std::string>> all;
+  std::vector<std::vector<std::string>> all;
   for (const MessageField& field : model) {
     if (field.number != kMetaGraphs) continue;
     std::vector<MessageField> parts;
