@@ -1,4 +1,5 @@
-// Runs every command that README.md shows in an "sh" block.
+// Runs every command that README.md, and pages which no other test runs, show
+// in an "sh" block.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,11 +43,11 @@ std::string MakeWorkFolder() {
   return folder;
 }
 
-std::vector<std::string> ReadmeCommands() {
+std::vector<std::string> CommandsOf(const std::string& page) {
   std::vector<std::string> commands;
   bool in_block = false;
-  const std::string readme = ReadFile(Runfile("README.md")).value();
-  for (std::string_view line : absl::StrSplit(readme, '\n')) {
+  const std::string text = ReadFile(Runfile(page)).value();
+  for (std::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::StartsWith(line, "```")) {
       in_block = line == "```sh";
     } else if (in_block && !line.empty()) {
@@ -56,8 +57,7 @@ std::vector<std::string> ReadmeCommands() {
   return commands;
 }
 
-TEST(Readme, EveryCommandWorks) {
-  const std::vector<std::string> commands = ReadmeCommands();
+void ExpectEveryCommandWorks(const std::vector<std::string>& commands) {
   EXPECT_THAT(commands, SizeIs(testing::Ge(8)));
   const std::string folder = MakeWorkFolder();
   for (const std::string& command : commands) {
@@ -76,6 +76,14 @@ TEST(Readme, EveryCommandWorks) {
     EXPECT_EQ(result->exit_code, 0) << command << "\n" << output;
     EXPECT_FALSE(output.empty()) << command;
   }
+}
+
+TEST(Readme, EveryCommandWorks) {
+  ExpectEveryCommandWorks(CommandsOf("README.md"));
+}
+
+TEST(SavedModelsPage, EveryCommandWorks) {
+  ExpectEveryCommandWorks(CommandsOf("docs/saved_models.md"));
 }
 
 TEST(Readme, ShowsTheTwoCommands) {
