@@ -6,8 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-
 namespace requant {
 namespace {
 
@@ -61,8 +59,7 @@ std::string NearestName(std::string_view name,
 std::string DidYouMean(std::string_view name,
                        const std::vector<std::string>& candidates) {
   const std::string nearest = NearestName(name, candidates);
-  return nearest.empty() ? ""
-                         : absl::StrCat(" (did you mean \"", nearest, "\"?)");
+  return nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)";
 }
 
 }  // namespace requant

@@ -4,20 +4,28 @@
 #include <string>
 #include <string_view>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-
 namespace requant {
+namespace {
+
+bool IsSafe(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+         (c >= 'a' && c <= 'z') ||
+         std::string_view("_-+./:,=@%").find(c) != std::string_view::npos;
+}
+
+}  // namespace
 
 std::string ShellQuoted(std::string_view text) {
-  const bool safe = std::all_of(text.begin(), text.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
-           absl::StrContains("_-+./:,=@%", c);
-  });
-  if (safe) return std::string(text);
-  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+  if (std::all_of(text.begin(), text.end(), IsSafe)) return std::string(text);
+  std::string quoted = "'";
+  for (char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
 }
 
 }  // namespace requant

@@ -3,9 +3,9 @@
 
 #include <string>
 
-namespace requant {
+#include "base/requant_version.h"
 
-inline constexpr char kRequantVersion[] = "0.1.0";
+namespace requant {
 
 // "requant 0.1.0 (TensorFlow 2.21.0)".
 inline std::string VersionLine() {

@@ -1,17 +1,19 @@
 #include "base/wrap_text.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
-
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 
 namespace requant {
 
 void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
   constexpr size_t kColumns = 80;
   size_t column = 0;
-  for (std::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (text.empty()) break;
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
     if (column == 0 || column + 1 + word.size() > kColumns) {
       if (column != 0) out->push_back('\n');
       out->append(indent, ' ');
@@ -20,7 +22,7 @@ void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
       out->push_back(' ');
       ++column;
     }
-    absl::StrAppend(out, word);
+    out->append(word);
     column += word.size();
   }
   out->push_back('\n');

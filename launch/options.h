@@ -1,0 +1,69 @@
+#ifndef REQUANT_LAUNCH_OPTIONS_H_
+#define REQUANT_LAUNCH_OPTIONS_H_
+
+// The command line of launch_quantization.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "launch/mount.h"
+#include "launch/result.h"
+
+namespace requant {
+
+enum class EngineChoice { kAuto, kDocker, kPodman };
+
+struct Options {
+  std::string image = "quantization:latest";
+  // As typed; empty: none is mounted, only allowed with `test`.
+  std::string model_dir;
+  // What follows "--"; empty: the image's default.
+  std::vector<std::string> command;
+  bool test = false;
+  bool verbose = false;
+  bool dry_run = false;
+  bool help = false;
+  bool version = false;
+
+  std::vector<Mount> volumes;
+  // "NAME=VALUE", or "NAME" for the caller's value; the last of a name counts.
+  std::vector<std::string> environment;
+  EngineChoice engine = EngineChoice::kAuto;
+  // Empty: one that no other session has.
+  std::string name;
+  std::string network = "none";
+  // Unset: chosen for the machine; 0: none.
+  std::optional<int64_t> memory_bytes;
+  std::optional<double> cpus;
+  int64_t pids_limit = 4096;
+  // Of each of the scratch folders.
+  int64_t scratch_bytes = int64_t{4} << 30;
+  // How long a container may take to end after SIGTERM or SIGHUP.
+  double stop_seconds = 10;
+
+  bool writable_root = false;
+  bool allow_new_privileges = false;
+  bool privileged = false;
+  std::vector<std::string> added_capabilities;
+  // Empty: the caller.
+  std::string user;
+};
+
+// Reads the arguments after the program's name. Accepts --name value,
+// --name=value, the beginning of a name that only one flag has, underscores for
+// dashes, -p value, -pvalue, -p=value, and several letters in one (-vt). A
+// Failure is an error of usage.
+Result<Options> ParseOptions(const std::vector<std::string>& arguments);
+
+// The flags that make the container less safe than it is by default, each with
+// what it allows: "--network=host (the container can reach the network)".
+std::vector<std::string> Relaxations(const Options& options);
+
+// What --help prints.
+std::string HelpText();
+
+}  // namespace requant
+
+#endif  // REQUANT_LAUNCH_OPTIONS_H_
