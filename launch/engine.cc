@@ -63,8 +63,8 @@ std::optional<Failure> CheckImage(const Engine& engine,
   return ExplainMissingImage(engine.kind, image, answer);
 }
 
-// The engine whose client is called `name`.
-Result<Engine> TryEngine(const std::string& name, const std::string& image) {
+// The engine whose client is called `name`, if it runs.
+Result<Engine> FindEngine(const std::string& name) {
   const std::string path = FindOnPath(name);
   if (path.empty()) {
     return Failure{name +
@@ -81,10 +81,18 @@ Result<Engine> TryEngine(const std::string& name, const std::string& image) {
   if (answer.exit_code == 0) engine = ParseInfo(*kind, answer.out);
   if (!engine.has_value()) return ExplainSilence(*kind, answer);
   engine->path = path;
-  if (std::optional<Failure> failure = CheckImage(*engine, image)) {
-    return *failure;
-  }
   return *engine;
+}
+
+// The clients to look for, by name.
+std::vector<std::string> Candidates(EngineChoice choice) {
+  if (choice == EngineChoice::kDocker) return {"docker"};
+  if (choice == EngineChoice::kPodman) return {"podman"};
+  std::vector<std::string> installed;
+  for (const char* name : {"docker", "podman"}) {
+    if (!FindOnPath(name).empty()) installed.push_back(name);
+  }
+  return installed;
 }
 
 }  // namespace
@@ -189,27 +197,26 @@ Failure ExplainMissingImage(EngineKind kind, const std::string& image,
 }
 
 Result<Engine> ChooseEngine(const Options& options) {
-  if (options.engine == EngineChoice::kDocker) {
-    return TryEngine("docker", options.image);
+  std::string message;
+  bool image_is_missing = false;
+  for (const std::string& name : Candidates(options.engine)) {
+    const Result<Engine> engine = FindEngine(name);
+    std::optional<Failure> failure;
+    if (!engine.ok()) {
+      failure = engine.failure();
+    } else {
+      failure = CheckImage(*engine, options.image);
+      if (!failure.has_value()) return engine;
+      // Said once is enough.
+      if (image_is_missing) continue;
+      image_is_missing = true;
+    }
+    message += (message.empty() ? "" : "; and ") + failure->message;
   }
-  if (options.engine == EngineChoice::kPodman) {
-    return TryEngine("podman", options.image);
-  }
-  const bool has_docker = !FindOnPath("docker").empty();
-  const bool has_podman = !FindOnPath("podman").empty();
-  if (!has_docker && !has_podman) {
-    return Failure{
-        "neither docker nor podman is on PATH: install one of them (on Debian: "
-        "sudo apt-get install docker.io)"};
-  }
-  if (!has_podman) return TryEngine("docker", options.image);
-  if (!has_docker) return TryEngine("podman", options.image);
-  const Result<Engine> docker = TryEngine("docker", options.image);
-  if (docker.ok()) return docker;
-  const Result<Engine> podman = TryEngine("podman", options.image);
-  if (podman.ok()) return podman;
-  return Failure{docker.failure().message + "; and " +
-                 podman.failure().message};
+  if (!message.empty()) return Failure{message};
+  return Failure{
+      "neither docker nor podman is on PATH: install one of them (on Debian: "
+      "sudo apt-get install docker.io)"};
 }
 
 std::optional<Failure> CheckContainerName(const Engine& engine,

@@ -21,8 +21,8 @@ std::string ExplainEnd(const Session& session, const SessionEnd& end) {
   switch (end.exit_code) {
     case 126:
       return program +
-             " cannot be executed in the container (exit code 126): is it a "
-             "program?";
+             " could not be started in the container (exit code 126): the "
+             "reason is above";
     case 127:
       return program + " was not found in the container (exit code 127): " +
              (options.test ? "is " + options.image + " an image of Requant?"

@@ -119,7 +119,8 @@ std::optional<Failure> CheckModelDirectory(const std::string& directory,
         name +
         (read_only ? " is on a read-only file system"
                    : " cannot be written by user " + user) +
-        ": results cannot be written to /workspace/quantization");
+        ", as which the container runs: results cannot be written to "
+        "/workspace/quantization");
     return std::nullopt;
   }
   return CheckSpace(directory, disk, warnings);
