@@ -244,11 +244,13 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
     return absl::FailedPreconditionError(
         absl::StrCat("cannot read ", path, ": it is a directory"));
   }
+  const absl::Status too_large = absl::OutOfRangeError(absl::StrCat(
+      "cannot read ", path, ": it is larger than ", max_bytes, " bytes"));
+  if (S_ISREG(info.st_mode) && info.st_size > max_bytes) return too_large;
   std::string contents;
   // One byte more than the file: its end is then seen without growing again.
-  size_t chunk = S_ISREG(info.st_mode) && info.st_size <= max_bytes
-                     ? static_cast<size_t>(info.st_size) + 1
-                     : 1 << 16;
+  size_t chunk =
+      S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) + 1 : 1 << 16;
   size_t size = 0;
   while (true) {
     if (contents.size() - size < chunk) contents.resize(size + chunk);
@@ -257,15 +259,23 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
     if (n < 0) return ErrnoStatus("cannot read", path, errno);
     if (n == 0) break;
     size += n;
-    if (static_cast<int64_t>(size) > max_bytes) {
-      return absl::OutOfRangeError(absl::StrCat(
-          "cannot read ", path, ": it is larger than ", max_bytes, " bytes"));
-    }
+    if (static_cast<int64_t>(size) > max_bytes) return too_large;
     chunk = 1 << 16;
     if (contents.size() - size < chunk) chunk = contents.size();
   }
   contents.resize(size);
   return contents;
+}
+
+std::string ResolvedPath(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  fs::path resolved = fs::weakly_canonical(absolute, error);
+  // A link that leads around in a circle.
+  if (error) resolved = absolute.lexically_normal();
+  if (!resolved.has_filename()) resolved = resolved.parent_path();
+  return resolved.string();
 }
 
 void RemoveTree(const std::string& path) {

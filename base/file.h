@@ -58,6 +58,10 @@ absl::Status CheckRegular(const std::string& path);
 // can be written to, and `path` is no directory. Asked before long work.
 absl::Status CheckWritable(const std::string& path);
 
+// The absolute path that `path` and the links in it lead to, without a slash at
+// its end; what is at its end need not exist.
+std::string ResolvedPath(const std::string& path);
+
 // Removes a file, or a folder with all in it, as far as that is possible.
 void RemoveTree(const std::string& path);
 

@@ -46,6 +46,7 @@ class Walk {
                        " folders in it, counting those behind links"));
     }
     above_.push_back(place);
+    if (!name.empty()) names_.push_back(name);
     REQUANT_RETURN_IF_ERROR(AddEntries(path, name));
     above_.pop_back();
     return absl::OkStatus();
@@ -54,6 +55,11 @@ class Walk {
   std::vector<std::string> Files() && {
     std::sort(files_.begin(), files_.end());
     return std::move(files_);
+  }
+
+  std::vector<std::string> Folders() && {
+    std::sort(names_.begin(), names_.end());
+    return std::move(names_);
   }
 
  private:
@@ -80,13 +86,16 @@ class Walk {
   // The folders on the way to where it is, by device and inode.
   std::vector<std::pair<dev_t, ino_t>> above_;
   std::vector<std::string> files_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> FilesBelow(const std::string& folder) {
+absl::StatusOr<std::vector<std::string>> FilesBelow(
+    const std::string& folder, std::vector<std::string>* folders) {
   Walk walk(folder);
   REQUANT_RETURN_IF_ERROR(walk.Enter(""));
+  if (folders != nullptr) *folders = std::move(walk).Folders();
   return std::move(walk).Files();
 }
 

@@ -11,8 +11,10 @@ namespace requant {
 // The regular files below a folder, by their paths from it on, sorted. Links to
 // files and to folders count as what they lead to, as for whoever opens them;
 // those that lead around in a circle, or to more folders than anybody has, are
-// refused. Errors name the folder.
-absl::StatusOr<std::vector<std::string>> FilesBelow(const std::string& folder);
+// refused. Errors name the folder. `folders`, if given, gets the folders below
+// it in the same way, each before those in it.
+absl::StatusOr<std::vector<std::string>> FilesBelow(
+    const std::string& folder, std::vector<std::string>* folders = nullptr);
 
 }  // namespace requant
 

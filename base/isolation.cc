@@ -142,7 +142,7 @@ int RunIsolated(const IsolationOptions& options,
   if (!result.ok()) return ReportFailure(options.program, result.status());
   if (ending && result->exit_code >= 0) return result->exit_code;
   for (const std::string& output : options.outputs) {
-    unlink(TemporaryName(output, result->pid).c_str());
+    RemoveTree(TemporaryName(output, result->pid));
   }
   for (const std::string& folder : options.output_folders) {
     RemoveTemporaryFiles(folder, result->pid);

@@ -16,8 +16,8 @@ struct IsolationOptions {
   std::string program;
   // The program's own arguments, handed to the child.
   std::vector<std::string> arguments;
-  // Files the child writes, and folders it writes into; what it leaves
-  // half-written is removed.
+  // Files and whole folders the child writes, and folders it writes into; what
+  // it leaves half-written is removed.
   std::vector<std::string> outputs;
   std::vector<std::string> output_folders;
   // What was being worked on, for messages: the input graph.

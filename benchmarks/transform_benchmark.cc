@@ -22,6 +22,7 @@
 #include "base/flags.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "benchmarks/decoder_graph.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
@@ -31,6 +32,7 @@
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/pipeline_parser.h"
+#include "transforms/qdq_sites.h"
 #include "transforms/registry.h"
 #include "transforms/transform.h"
 
@@ -227,6 +229,29 @@ class Benchmark {
         Measure("fuse_quantized_matmul_and_requantize", Path("max.pb"), ""));
     for (const char* name :
          {"dynamic.pb", "range.pb", "min.pb", "max.pb", "log", "min", "max"}) {
+      unlink(Path(name).c_str());
+    }
+    return MeasureQdq(size);
+  }
+
+  // On a graph whose nodes are in functions, each tensor with its range.
+  absl::Status MeasureQdq(int size) {
+    const GraphDef decoder = DecoderGraph(size);
+    nodes_ = CountNodes(decoder);
+    REQUANT_RETURN_IF_ERROR(
+        WriteGraph(decoder, Path("decoder.pb"), GraphFormat::kBinary));
+    REQUANT_ASSIGN_OR_RETURN(const QdqSites found, FindQdqSites(decoder, {}));
+    RangeTable table;
+    for (const QdqSite& site : found.sites) {
+      RangeEntry& entry = table.FindOrAdd(site.range.first, site.range.second);
+      if (entry.count == 0) entry.AddRange(-2, 3, {"bench", 1});
+    }
+    REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, Path("ranges")));
+    REQUANT_RETURN_IF_ERROR(
+        Measure(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
+                             Path("ranges"), "\")"),
+                Path("decoder.pb"), ""));
+    for (const char* name : {"decoder.pb", "ranges"}) {
       unlink(Path(name).c_str());
     }
     return absl::OkStatus();

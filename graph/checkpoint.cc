@@ -1,8 +1,10 @@
 #include "graph/checkpoint.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +26,7 @@
 #include "tensorflow/core/protobuf/tensor_bundle.pb.h"
 #include "tensorflow/core/protobuf/trackable_object_graph.pb.h"
 #include "tensorflow/core/util/saved_tensor_slice_util.h"
+#include "tensorflow/core/util/tensor_bundle/naming.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
 
 namespace requant {
@@ -65,6 +68,10 @@ absl::Status NoCheckpoint(const std::string& prefix) {
                                           hint));
 }
 
+absl::Status DamagedIndex(const std::string& prefix) {
+  return absl::DataLossError(absl::StrCat(prefix, ".index is damaged"));
+}
+
 struct Slice {
   TensorShape whole_shape;
   TensorSlice slice;
@@ -104,6 +111,42 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
 
 bool Checkpoint::Contains(const std::string& key) const {
   return reader_->Contains(key);
+}
+
+absl::Status Checkpoint::CheckData() const {
+  tensorflow::BundleHeaderProto header;
+  std::map<int, int64_t> needed;
+  for (reader_->Seek(""); reader_->Valid(); reader_->Next()) {
+    const std::string value(reader_->value());
+    BundleEntryProto entry;
+    if (reader_->key().empty()) {
+      if (!header.ParseFromString(value)) return DamagedIndex(prefix_);
+    } else if (!entry.ParseFromString(value) || entry.offset() < 0 ||
+               entry.size() < 0 || entry.shard_id() < 0 ||
+               entry.offset() > INT64_MAX - entry.size()) {
+      return DamagedIndex(prefix_);
+    } else if (entry.slices_size() == 0) {
+      // The slices of a tensor have entries of their own.
+      int64_t& bytes = needed[entry.shard_id()];
+      bytes = std::max(bytes, entry.offset() + entry.size());
+    }
+  }
+  for (const auto& [shard, bytes] : needed) {
+    if (shard >= header.num_shards()) return DamagedIndex(prefix_);
+    const std::string path =
+        tensorflow::DataFilename(prefix_, shard, header.num_shards());
+    struct stat info;
+    if (stat(path.c_str(), &info) != 0) {
+      return absl::NotFoundError(absl::StrCat(
+          path, ", which has values of the variables, is missing"));
+    }
+    if (info.st_size < bytes) {
+      return absl::DataLossError(
+          absl::StrCat(path, " is cut short: it has ", info.st_size, " of the ",
+                       bytes, " bytes that the variables take"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<std::string> Checkpoint::Keys() const {

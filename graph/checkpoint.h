@@ -55,6 +55,10 @@ class Checkpoint {
 
   absl::StatusOr<tensorflow::Tensor> Read(const CheckpointTensor& tensor) const;
 
+  // Whether the files with the values are there and as long as the index needs
+  // them. Does not open them.
+  absl::Status CheckData() const;
+
   // The keys of variables by their names, for checkpoints of TensorFlow 2,
   // whose keys are paths through the program's objects; else empty.
   const std::map<std::string, std::string>& KeysOfObjects() const;

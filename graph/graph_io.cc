@@ -53,51 +53,6 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string text_;
 };
 
-absl::Status ParseText(const std::string& text, const std::string& path,
-                       Message* message) {
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kMaxNesting);
-  if (parser.ParseFromString(text, message)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ":", error.text(), " (in a text ",
-                   message->GetDescriptor()->name(), ")"));
-}
-
-bool ParseBinary(const std::string& bytes, Message* message) {
-  google::protobuf::io::CodedInputStream input(
-      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  input.SetRecursionLimit(kMaxNesting);
-  return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
-}
-
-// Whether the content starts as a text message does: after blanks and comments,
-// a field name and then one of ":", "{", "<" or "[".
-bool LooksLikeText(std::string_view content) {
-  size_t i = 0;
-  while (i < content.size()) {
-    if (std::isspace(static_cast<unsigned char>(content[i]))) {
-      ++i;
-    } else if (content[i] == '#') {
-      i = content.find('\n', i);
-      if (i == std::string_view::npos) return true;
-    } else {
-      break;
-    }
-  }
-  const size_t start = i;
-  while (i < content.size() &&
-         (std::isalnum(static_cast<unsigned char>(content[i])) ||
-          content[i] == '_')) {
-    ++i;
-  }
-  if (i == start) return false;
-  while (i < content.size() && (content[i] == ' ' || content[i] == '\t')) ++i;
-  return i < content.size() && std::strchr(":{<[", content[i]) != nullptr;
-}
-
 bool HasUnknownFields(const Message& message) {
   return !message.GetReflection()->GetUnknownFields(message).empty();
 }
@@ -135,39 +90,23 @@ absl::StatusOr<GraphDef> ParseGraph(const std::string& content,
   return NotAGraph(path);
 }
 
-std::string TagList(const MetaGraphDef& meta) {
-  return absl::StrCat("{", absl::StrJoin(meta.meta_info_def().tags(), ", "),
-                      "}");
-}
-
 std::set<std::string> Tags(const MetaGraphDef& meta) {
   return {meta.meta_info_def().tags().begin(),
           meta.meta_info_def().tags().end()};
 }
 
 absl::StatusOr<SavedModel> ReadSavedModelFile(const std::string& directory) {
+  std::string path;
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           ReadSavedModelContent(directory, &path));
   SavedModel model;
-  for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
-    const std::string path = directory + name;
-    REQUANT_RETURN_IF_ERROR(CheckRegular(path));
-    auto content = ReadFile(path, kMaxGraphBytes);
-    if (absl::IsNotFound(content.status())) continue;
-    REQUANT_RETURN_IF_ERROR(content.status());
-    if (content->empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));
-    }
-    if (LooksLikeText(*content)) {
-      REQUANT_RETURN_IF_ERROR(ParseText(*content, path, &model));
-    } else if (!ParseBinary(*content, &model)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, " is damaged: it is not a SavedModel message"));
-    }
-    return model;
+  if (LooksLikeText(content)) {
+    REQUANT_RETURN_IF_ERROR(ParseText(content, path, &model));
+  } else if (!ParseBinary(content, &model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is damaged: it is not a SavedModel message"));
   }
-  return absl::NotFoundError(absl::StrCat(
-      directory,
-      " is a directory without saved_model.pb or saved_model.pbtxt; name a "
-      "graph file or a SavedModel directory"));
+  return model;
 }
 
 bool IsDirectory(const std::string& path) {
@@ -209,21 +148,108 @@ bool IsSavedModelDirectory(const std::string& path) {
           access((path + "/saved_model.pbtxt").c_str(), F_OK) == 0);
 }
 
+absl::Status ParseText(const std::string& text, const std::string& path,
+                       Message* message) {
+  FirstError error;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&error);
+  parser.SetRecursionLimit(kMaxNesting);
+  if (parser.ParseFromString(text, message)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ":", error.text(), " (in a text ",
+                   message->GetDescriptor()->name(), ")"));
+}
+
+bool ParseBinary(std::string_view bytes, Message* message) {
+  google::protobuf::io::CodedInputStream input(
+      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  input.SetRecursionLimit(kMaxNesting);
+  return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
+
+// It starts as a text message does: after blanks and comments, a field name and
+// then one of ":", "{", "<" or "[".
+bool LooksLikeText(std::string_view content) {
+  size_t i = 0;
+  while (i < content.size()) {
+    if (std::isspace(static_cast<unsigned char>(content[i]))) {
+      ++i;
+    } else if (content[i] == '#') {
+      i = content.find('\n', i);
+      if (i == std::string_view::npos) return true;
+    } else {
+      break;
+    }
+  }
+  const size_t start = i;
+  while (i < content.size() &&
+         (std::isalnum(static_cast<unsigned char>(content[i])) ||
+          content[i] == '_')) {
+    ++i;
+  }
+  if (i == start) return false;
+  while (i < content.size() && (content[i] == ' ' || content[i] == '\t')) ++i;
+  return i < content.size() && std::strchr(":{<[", content[i]) != nullptr;
+}
+
+absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
+                                                  std::string* path) {
+  for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
+    *path = directory + name;
+    REQUANT_RETURN_IF_ERROR(CheckRegular(*path));
+    auto content = ReadFile(*path, kMaxGraphBytes);
+    if (absl::IsNotFound(content.status())) continue;
+    if (absl::IsOutOfRange(content.status())) {
+      return absl::OutOfRangeError(absl::StrCat(
+          *path,
+          " is larger than the 2 GB that a protocol buffer holds; keep the "
+          "model's weights in variables, not in its graph"));
+    }
+    if (content.ok() && content->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(*path, " is empty"));
+    }
+    return content;
+  }
+  if (access((directory + "/saved_model.cpb").c_str(), F_OK) == 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        directory,
+        "/saved_model.cpb is a SavedModel in chunks, for graphs beyond 2 GB; "
+        "save the model with its weights in variables, not in its graph"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory,
+      " is a directory without saved_model.pb or saved_model.pbtxt; name a "
+      "graph file or a SavedModel directory"));
+}
+
+absl::StatusOr<int> ChooseByTags(
+    const std::vector<std::set<std::string>>& present,
+    const std::set<std::string>& tags, const std::string& directory) {
+  const std::set<std::string> wanted =
+      tags.empty() ? std::set<std::string>{"serve"} : tags;
+  std::vector<std::string> lists;
+  for (size_t i = 0; i < present.size(); ++i) {
+    const bool only = tags.empty() && present.size() == 1;
+    if (only || present[i] == wanted) return static_cast<int>(i);
+    lists.push_back(absl::StrCat("{", absl::StrJoin(present[i], ", "), "}"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat(directory, " has no graph tagged {",
+                   absl::StrJoin(wanted, ", "), "}; it has ",
+                   lists.empty() ? "none at all" : absl::StrJoin(lists, ", ")));
+}
+
 absl::StatusOr<MetaGraphDef> ReadSavedModel(const std::string& directory,
                                             const std::set<std::string>& tags) {
   REQUANT_ASSIGN_OR_RETURN(SavedModel model, ReadSavedModelFile(directory));
-  const std::set<std::string> wanted =
-      tags.empty() ? std::set<std::string>{"serve"} : tags;
-  std::vector<std::string> present;
-  for (MetaGraphDef& meta : *model.mutable_meta_graphs()) {
-    const bool only = tags.empty() && model.meta_graphs_size() == 1;
-    if (only || Tags(meta) == wanted) return std::move(meta);
-    present.push_back(TagList(meta));
+  std::vector<std::set<std::string>> present;
+  for (const MetaGraphDef& meta : model.meta_graphs()) {
+    present.push_back(Tags(meta));
   }
-  return absl::NotFoundError(absl::StrCat(
-      directory, " has no graph tagged {", absl::StrJoin(wanted, ", "),
-      "}; it has ",
-      present.empty() ? "none at all" : absl::StrJoin(present, ", ")));
+  REQUANT_ASSIGN_OR_RETURN(const int index,
+                           ChooseByTags(present, tags, directory));
+  return std::move(*model.mutable_meta_graphs(index));
 }
 
 absl::StatusOr<GraphDef> ReadGraph(const std::string& path,

@@ -4,8 +4,11 @@
 // Graphs on disk: binary and text GraphDefs (told apart by their content),
 // MetaGraphDefs and SavedModel directories.
 
+#include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,6 +42,26 @@ std::string SavedModelDirectory(const std::string& path);
 // the one tagged "serve". No such graph is an error that lists what there is.
 absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
     const std::string& directory, const std::set<std::string>& tags = {});
+
+// Which of a SavedModel's graphs, given the tags of each, ReadSavedModel would
+// return. `directory` is for the message.
+absl::StatusOr<int> ChooseByTags(
+    const std::vector<std::set<std::string>>& present,
+    const std::set<std::string>& tags, const std::string& directory);
+
+// Reads a saved_model.pb, or a saved_model.pbtxt where there is none, without
+// looking into it. `path` gets the file's name.
+absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
+                                                  std::string* path);
+
+// Whether the content of a file is a message in text.
+bool LooksLikeText(std::string_view content);
+
+// Parse a message, but none nested deeper than anybody's. An error of a text
+// names the path and the line.
+bool ParseBinary(std::string_view bytes, google::protobuf::Message* message);
+absl::Status ParseText(const std::string& text, const std::string& path,
+                       google::protobuf::Message* message);
 
 // Writes atomically; the same graph always gives the same bytes.
 absl::Status WriteGraph(const tensorflow::GraphDef& graph,

@@ -74,8 +74,10 @@ TEST_F(HostPathTest, SaysWhyAPathCannotBeResolved) {
 }
 
 TEST_F(HostPathTest, RefusesNamesThatEnginesCannotMount) {
-  fs::create_directories(Path("a\nb"));
-  EXPECT_THAT(Problem(Path("a\nb")), HasSubstr("control character"));
+  fs::create_directories(Path("a\r\nb"));
+  EXPECT_THAT(Problem(Path("a\r\nb")), HasSubstr("carriage return"));
+  fs::create_directories(Path("a\xff"));
+  EXPECT_THAT(Problem(Path("a\xff")), HasSubstr("not valid UTF-8"));
 }
 
 TEST_F(HostPathTest, AcceptsADirectoryThatCanBeWritten) {

@@ -82,7 +82,7 @@ size_t CharacterLength(std::string_view text) {
 
 // A field of a CSV record, in quotes where it needs them.
 std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"") == std::string::npos) return text;
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
   for (char c : text) {
     if (c == '"') quoted += '"';
@@ -156,13 +156,12 @@ std::optional<Failure> CheckTargets(const std::vector<Mount>& volumes,
 }
 
 std::optional<Failure> CheckName(std::string_view path) {
+  if (path.find("\r\n") != std::string_view::npos) {
+    return Failure{"the path " + ShellQuoted(path) +
+                   " has a carriage return with a line feed, of which engines "
+                   "lose one: rename it"};
+  }
   for (size_t i = 0; i < path.size();) {
-    const unsigned char c = path[i];
-    if (c < 0x20 || c == 0x7f) {
-      return Failure{"the path " + ShellQuoted(path) +
-                     " has a line break or another control character, which "
-                     "engines cannot mount: rename it"};
-    }
     const size_t length = CharacterLength(path.substr(i));
     if (length == 0) {
       return Failure{"the path " + ShellQuoted(path) +

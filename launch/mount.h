@@ -36,8 +36,8 @@ Result<Mount> ParseVolume(std::string_view text);
 std::optional<Failure> CheckTargets(const std::vector<Mount>& volumes,
                                     const std::string& model_dir);
 
-// Why a path cannot be given to an engine, which takes it as JSON and CSV: it
-// has control characters or is not UTF-8.
+// Why a path cannot be given to an engine, which takes it as CSV, where "\r\n"
+// becomes "\n", and passes it on as JSON, which is UTF-8.
 std::optional<Failure> CheckName(std::string_view path);
 
 // The value of an engine's --mount flag.

@@ -258,7 +258,6 @@ SessionEnd RunSession(const Supervised& supervised) {
   }
   close(pipe[1]);
   if (watcher > 0) waitpid(watcher, nullptr, 0);
-  sigprocmask(SIG_SETMASK, &before, nullptr);
   return end;
 }
 

@@ -33,7 +33,8 @@ struct SessionEnd {
 // are passed on to the client, which passes them to the container; those of the
 // terminal reach the client by themselves. After SIGTERM or SIGHUP and
 // `stop_seconds`, or a third SIGINT, the container is removed by force. A
-// watcher process removes it if this process is killed.
+// watcher process removes it if this process is killed. On return the signals
+// stay blocked: a late one does not change the exit code.
 SessionEnd RunSession(const Supervised& supervised);
 
 }  // namespace requant

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ namespace requant {
 namespace {
 
 constexpr double kSteps = 255;
+constexpr double kStepsOfMagnitude = 127;
 // How many candidates for each end the first, coarse search tries.
 constexpr int kCoarseCandidates = 96;
 
@@ -55,6 +57,20 @@ class ErrorOfRanges {
     const double zeros = min < 0 && max > 0 ? histogram_.zeros() : 0;
     return (inside + zeros) * noise + below.SquaredDistance(min) +
            above.SquaredDistance(max);
+  }
+
+  // The same for the range from -m to m, where m is `buckets` wide and has
+  // levels of its own; zero is one of them.
+  double OfMagnitude(int64_t buckets) const {
+    const int64_t size = histogram_.counts().size();
+    const int64_t zero = -int64_t{histogram_.first_bucket()};
+    const int64_t low = std::clamp<int64_t>(zero - buckets, 0, size);
+    const int64_t high = std::clamp<int64_t>(zero + buckets, 0, size);
+    const double max = buckets * histogram_.width();
+    const double step = max / kStepsOfMagnitude;
+    const Sums above = sums_.back() - sums_[high];
+    return (sums_[high].count - sums_[low].count) * step * step / 12 +
+           sums_[low].SquaredDistance(-max) + above.SquaredDistance(max);
   }
 
   double Mean(double sum) const {
@@ -124,6 +140,24 @@ EdgeRange LeastError(const ValueHistogram& histogram) {
     highs = {std::max(highs.low, best.high - stride),
              std::min(highs.high, best.high + stride)};
   }
+}
+
+// The m, in buckets, of the range from -m to m with the least error.
+int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
+  const ErrorOfRanges error(histogram);
+  const int64_t first = histogram.first_bucket();
+  const int64_t end = first + histogram.counts().size();
+  const int64_t most = std::max(std::abs(first), std::abs(end));
+  int64_t best = most;
+  double least = error.OfMagnitude(most);
+  for (int64_t buckets = most - 1; buckets > 0; --buckets) {
+    const double sum = error.OfMagnitude(buckets);
+    if (sum < least) {
+      least = sum;
+      best = buckets;
+    }
+  }
+  return best;
 }
 
 // The bucket edges outside of which at most the share `outside` of all values
@@ -225,6 +259,26 @@ absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
   return WithinObserved(
       entry,
       AtPercentile(*entry.histogram, (100 - options.value_percentile) / 100));
+}
+
+absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
+                                        const RangeEntry& entry) {
+  RangeChoiceOptions whole = options;
+  const bool least_error = options.method == RangeMethod::kMse &&
+                           entry.histogram.has_value() &&
+                           !entry.histogram->counts().empty();
+  if (least_error) {
+    whole.method = RangeMethod::kMinMax;
+    whole.percentiles = {0, 0};
+  }
+  const absl::StatusOr<RangeChoice> choice = ChooseRangeBy(whole, entry);
+  if (!choice.ok()) return choice.status();
+  const float magnitude = std::max(std::fabs(choice->min.value_or(0)),
+                                   std::fabs(choice->max.value_or(0)));
+  if (!least_error) return magnitude;
+  const ValueHistogram& histogram = *entry.histogram;
+  return static_cast<float>(std::min<double>(
+      magnitude, LeastErrorMagnitude(histogram) * histogram.width()));
 }
 
 double MeanSquaredError(const ValueHistogram& histogram, double min,

@@ -61,6 +61,12 @@ RangeChoice ChooseRange(const RangeEntry& entry,
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
                                           const RangeEntry& entry);
 
+// The same for ranges from -m to m, in which eight bits give 127 levels on
+// either side of zero; returns m, which is 0 if only zeros or nothing was
+// observed. kMse looks for the m with which those lose least.
+absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
+                                        const RangeEntry& entry);
+
 // The mean of the squared error of values quantized to 256 levels from `min` to
 // `max`, as kMse computes it from the histogram.
 double MeanSquaredError(const ValueHistogram& histogram, double min,

@@ -204,6 +204,58 @@ TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
   EXPECT_EQ(choice.max, 0);
 }
 
+float Magnitude(RangeMethod method, const std::vector<float>& values) {
+  RangeChoiceOptions options;
+  options.method = method;
+  const auto magnitude = ChooseMagnitudeBy(options, EntryOf(values));
+  EXPECT_TRUE(magnitude.ok()) << magnitude.status();
+  return magnitude.value_or(-1);
+}
+
+TEST(ChooseMagnitude, IsTheFartherEndOfTheRange) {
+  EXPECT_EQ(Magnitude(RangeMethod::kMinMax, {-3, 1, 2}), 3);
+  EXPECT_EQ(Magnitude(RangeMethod::kMinMax, {1, 2}), 2);
+  EXPECT_EQ(Magnitude(RangeMethod::kPercentile, {-3, 1, 4}), 4);
+}
+
+TEST(ChooseMagnitude, OfNothingIsZero) {
+  EXPECT_EQ(Magnitude(RangeMethod::kMse, {0, 0}), 0);
+  EXPECT_EQ(*ChooseMagnitudeBy({}, RangeEntry()), 0);
+}
+
+// What 127 levels on either side of zero make of the values, measured.
+double MeasuredErrorOfMagnitude(const std::vector<float>& values, double m) {
+  const double step = m / 127;
+  double sum = 0;
+  for (double value : values) {
+    const double code = std::clamp(std::nearbyint(value / step), -127.0, 127.0);
+    sum += std::pow(code * step - value, 2);
+  }
+  return sum / values.size();
+}
+
+TEST(ChooseMagnitudeMse, LosesNoMoreThanAnyOther) {
+  for (const std::vector<float>& values :
+       {Normal(20000, 0, 0), Normal(20000, -30, 3), Relu(Normal(20000, 9, 9)),
+        std::vector<float>{5, 5.5, 6}, std::vector<float>{-4000, -4001}}) {
+    const double chosen = Magnitude(RangeMethod::kMse, values);
+    const double least = MeasuredErrorOfMagnitude(values, chosen);
+    for (double other : {.3, .5, .8, .9, 1.1, 1.25, 2.0, 4.0}) {
+      EXPECT_LE(least,
+                MeasuredErrorOfMagnitude(values, chosen * other) * 1.02 + 1e-12)
+          << chosen << " times " << other;
+    }
+  }
+}
+
+TEST(ChooseMagnitude, NeedsAHistogramForMse) {
+  RangeEntry entry;
+  entry.AddRange(-1, 1, {"log", 1});
+  RangeChoiceOptions options;
+  options.method = RangeMethod::kMse;
+  EXPECT_FALSE(ChooseMagnitudeBy(options, entry).ok());
+}
+
 // Whatever a damaged file says that can still be read.
 TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
   RangeTable table;
@@ -230,6 +282,9 @@ TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
         EXPECT_LE(*choice->min, 0);
         EXPECT_GE(*choice->max, 0);
         EXPECT_TRUE(std::isfinite(choice->Width()));
+        const auto magnitude = ChooseMagnitudeBy(options, entry);
+        ASSERT_TRUE(magnitude.ok());
+        EXPECT_TRUE(std::isfinite(*magnitude) && *magnitude >= 0);
       }
     }
   }

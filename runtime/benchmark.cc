@@ -21,10 +21,15 @@
 #include "runtime/chrome_trace.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/order_statistics.h"
+#include "runtime/output_difference.h"
+#include "runtime/prediction.h"
 #include "runtime/preloaded_batches.h"
+#include "runtime/signature_inputs.h"
 #include "runtime/stream_pool.h"
 #include "runtime/stream_settings.h"
 #include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 namespace {
@@ -52,7 +57,10 @@ bool IsSame(const StreamSetting& a, const StreamSetting& b) {
 class BenchmarkRun {
  public:
   BenchmarkRun(const BenchmarkJob& job, const EventSink& send)
-      : job_(job), send_(send), cores_(ReadCoreLimits().usable()) {}
+      : job_(job),
+        send_(send),
+        cores_(ReadCoreLimits().usable()),
+        entries_(job.entry().begin(), job.entry().end()) {}
 
   absl::StatusOr<BenchmarkResult> Run() {
     const std::vector<StreamSetting> candidates =
@@ -63,8 +71,9 @@ class BenchmarkRun {
                                : candidates.size();
     runs_total_ =
         trials + static_cast<int64_t>(job_.rounds()) * job_.entry_size();
-    REQUANT_RETURN_IF_ERROR(Preload());
+    REQUANT_RETURN_IF_ERROR(job_.has_synthetic() ? MakeUpInputs() : Preload());
     REQUANT_RETURN_IF_ERROR(LoadContenders(candidates));
+    if (job_.compare_outputs()) REQUANT_RETURN_IF_ERROR(CompareOutputs());
     REQUANT_RETURN_IF_ERROR(MeasureRounds());
     if (job_.profile()) REQUANT_RETURN_IF_ERROR(Profile());
     return Result();
@@ -72,7 +81,28 @@ class BenchmarkRun {
 
  private:
   const std::vector<Batch>& BatchesOf(int entry) const {
-    return batches_.at(job_.entry(entry).dataset().SerializeAsString());
+    return batches_.at(entries_[entry].dataset().SerializeAsString());
+  }
+
+  // One batch by the signature of the first model, for all of them.
+  absl::Status MakeUpInputs() {
+    const ModelSpec& model = entries_.front().model();
+    SendActivity(absl::StrCat("reading the signature of ", model.path()));
+    REQUANT_ASSIGN_OR_RETURN(const tensorflow::SignatureDef signature,
+                             ReadSignature(model));
+    REQUANT_ASSIGN_OR_RETURN(
+        SyntheticBatch made,
+        MakeSyntheticBatch(signature, model.path(), job_.synthetic(),
+                           job_.batch_size()));
+    for (BenchmarkEntry& entry : entries_) {
+      *entry.mutable_dataset() = made.dataset;
+      entry.set_dataset_name("the inputs made up for it");
+    }
+    for (const std::string& note : made.notes) {
+      result_.add_synthetic_input(note);
+    }
+    batches_[made.dataset.SerializeAsString()].push_back(std::move(made.batch));
+    return absl::OkStatus();
   }
 
   // Reads each dataset once, and as much of it as all have.
@@ -86,7 +116,7 @@ class BenchmarkRun {
       send_(event);
     };
     size_t fewest = job_.max_batches();
-    for (const BenchmarkEntry& entry : job_.entry()) {
+    for (const BenchmarkEntry& entry : entries_) {
       const std::string key = entry.dataset().SerializeAsString();
       if (batches_.count(key) > 0) continue;
       SendActivity(
@@ -186,10 +216,65 @@ class BenchmarkRun {
     return Median(rates);
   }
 
+  // Every batch goes through the first graph and each other one, so that no
+  // more than two outputs are in memory.
+  absl::Status CompareOutputs() {
+    std::vector<OutputDifference> differences(job_.entry_size());
+    const size_t batches = BatchesOf(0).size();
+    for (size_t batch = 0; batch < batches; ++batch) {
+      REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor first,
+                               OutputOf(0, batch));
+      for (int entry = 1; entry < job_.entry_size(); ++entry) {
+        REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor other,
+                                 OutputOf(entry, batch));
+        REQUANT_RETURN_IF_ERROR(
+            AddDifference(entry, first, other, &differences[entry]));
+      }
+    }
+    for (int entry = 1; entry < job_.entry_size(); ++entry) {
+      *result_.mutable_entry(entry)->mutable_difference() =
+          differences[entry].Result();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<tensorflow::Tensor> OutputOf(int entry, int64_t batch) {
+    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
+    SendProgress("comparing outputs");
+    return contenders_[entry]->Output(batch);
+  }
+
+  absl::Status AddDifference(int entry, const tensorflow::Tensor& first,
+                             const tensorflow::Tensor& other,
+                             OutputDifference* difference) {
+    const std::string& first_path = entries_[0].model().path();
+    const std::string& path = entries_[entry].model().path();
+    if (first.shape() != other.shape()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the outputs of ", first_path, " and ", path,
+          " cannot be compared: their shapes are ", first.shape().DebugString(),
+          " and ", other.shape().DebugString()));
+    }
+    const auto values = FloatValues(first, &first_buffer_);
+    const auto other_values = FloatValues(other, &other_buffer_);
+    for (const auto* taken : {&values, &other_values}) {
+      if (taken->ok()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the output of ", taken == &values ? first_path : path,
+                       " cannot be compared: ", taken->status().message()));
+    }
+    const int64_t row =
+        first.dims() == 0 ? 1 : first.dim_size(first.dims() - 1);
+    difference->Add(*values, *other_values, row);
+    return absl::OkStatus();
+  }
+
   // The order changes from round to round, so that nobody always runs after
   // the same other graph.
   absl::Status MeasureRounds() {
     const int entries = job_.entry_size();
+    const int round_batches = job_.round_batches() > 0 ? job_.round_batches()
+                                                       : kRoundBatchesPerStream;
     for (int round = 0; round < job_.rounds(); ++round) {
       const std::string what =
           absl::StrCat("round ", round + 1, " of ", job_.rounds());
@@ -198,7 +283,7 @@ class BenchmarkRun {
         REQUANT_ASSIGN_OR_RETURN(
             const StreamTimes times,
             RunEntry(entry, contenders_[entry].get(),
-                     {job_.seconds(), kRoundBatchesPerStream, 0}, what));
+                     {job_.seconds(), round_batches, 0}, what));
         AddRound(entry, times);
         ++runs_done_;
       }
@@ -236,7 +321,7 @@ class BenchmarkRun {
       });
     }
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      const std::string& path = job_.entry(entry).model().path();
+      const std::string& path = entries_[entry].model().path();
       SendActivity(absl::StrCat("profiling ", path));
       if (trace.has_value()) trace->StartGraph(path);
       REQUANT_ASSIGN_OR_RETURN(
@@ -268,15 +353,14 @@ class BenchmarkRun {
 
   absl::StatusOr<std::unique_ptr<BenchmarkContender>> Load(
       int entry, const StreamSetting& setting) {
-    SendActivity(absl::StrCat("loading ", job_.entry(entry).model().path()));
-    return BenchmarkContender::Load(job_.entry(entry), setting,
-                                    BatchesOf(entry));
+    SendActivity(absl::StrCat("loading ", entries_[entry].model().path()));
+    return BenchmarkContender::Load(entries_[entry], setting, BatchesOf(entry));
   }
 
   absl::StatusOr<StreamTimes> RunEntry(int entry, BenchmarkContender* contender,
                                        const RunLength& length,
                                        const std::string& what) {
-    SendActivity(absl::StrCat("running ", job_.entry(entry).model().path()));
+    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
     SendProgress(what);
     return contender->Run(length, [&] { SendProgress(what); });
   }
@@ -302,11 +386,15 @@ class BenchmarkRun {
   const BenchmarkJob& job_;
   const EventSink& send_;
   const int cores_;
+  // The job's, with the inputs that were made up for them.
+  std::vector<BenchmarkEntry> entries_;
   // By the serialized dataset.
   std::map<std::string, std::vector<Batch>> batches_;
   std::vector<std::unique_ptr<BenchmarkContender>> contenders_;
   // Of each graph, over all rounds.
   std::vector<std::vector<double>> batch_seconds_;
+  std::vector<float> first_buffer_;
+  std::vector<float> other_buffer_;
   BenchmarkResult result_;
   std::string activity_;
   int64_t runs_done_ = 0;

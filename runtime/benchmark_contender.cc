@@ -16,6 +16,7 @@
 #include "runtime/datasets/batch_source.h"
 #include "runtime/model.h"
 #include "runtime/op_profile.h"
+#include "runtime/signature_inputs.h"
 #include "runtime/step_events.h"
 #include "runtime/stream_pool.h"
 #include "runtime/worker.pb.h"
@@ -52,7 +53,9 @@ absl::StatusOr<std::unique_ptr<BenchmarkContender>> BenchmarkContender::Load(
   contender->pool_ = std::make_unique<StreamPool>(
       setting.streams(), [self = contender.get()](int stream, int64_t batch) {
         const size_t which = stream % self->functions_.size();
-        return self->RunBatch(self->functions_[which].get(), batch, nullptr);
+        std::vector<tensorflow::Tensor> outputs;
+        return self->RunBatch(self->functions_[which].get(), batch, nullptr,
+                              &outputs);
       });
   return contender;
 }
@@ -64,6 +67,9 @@ absl::Status BenchmarkContender::AddModel() {
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                            Model::Load(entry_.model(), session));
   models_.push_back(std::move(model));
+  REQUANT_RETURN_IF_ERROR(CheckFedShapes(models_.back()->signature(),
+                                         entry_.model().path(),
+                                         entry_.dataset(), batches_.front()));
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ModelFunction> function,
                            MakeFunction(models_.back().get(), /*trace=*/false));
   functions_.push_back(std::move(function));
@@ -84,11 +90,10 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> BenchmarkContender::MakeFunction(
 }
 
 absl::StatusOr<int64_t> BenchmarkContender::RunBatch(
-    ModelFunction* function, int64_t number,
-    tensorflow::RunMetadata* metadata) const {
+    ModelFunction* function, int64_t number, tensorflow::RunMetadata* metadata,
+    std::vector<tensorflow::Tensor>* outputs) const {
   const Batch& batch = batches_[number % batches_.size()];
-  std::vector<tensorflow::Tensor> outputs;
-  const absl::Status status = function->Run(batch.inputs, &outputs, metadata);
+  const absl::Status status = function->Run(batch.inputs, outputs, metadata);
   if (status.ok()) return batch.size;
   return absl::Status(
       status.code(),
@@ -102,6 +107,13 @@ absl::StatusOr<StreamTimes> BenchmarkContender::Run(
   return pool_->Run(length, on_alive);
 }
 
+absl::StatusOr<tensorflow::Tensor> BenchmarkContender::Output(int64_t batch) {
+  std::vector<tensorflow::Tensor> outputs;
+  REQUANT_RETURN_IF_ERROR(
+      RunBatch(functions_.front().get(), batch, nullptr, &outputs).status());
+  return outputs.front();
+}
+
 absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
     ChromeTrace* trace, const std::function<void()>& on_alive) {
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFunction> function,
@@ -112,7 +124,9 @@ absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
   for (int i = 0; i < kProfileWarmUpBatches + kProfileBatches; ++i) {
     tensorflow::RunMetadata metadata;
     const Clock::time_point start = Clock::now();
-    REQUANT_RETURN_IF_ERROR(RunBatch(function.get(), i, &metadata).status());
+    std::vector<tensorflow::Tensor> outputs;
+    REQUANT_RETURN_IF_ERROR(
+        RunBatch(function.get(), i, &metadata, &outputs).status());
     const auto seconds = Clock::now() - start;
     on_alive();
     if (i < kProfileWarmUpBatches) continue;

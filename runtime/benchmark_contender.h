@@ -14,6 +14,7 @@
 #include "runtime/model.h"
 #include "runtime/stream_pool.h"
 #include "runtime/worker.pb.h"
+#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 
@@ -32,6 +33,9 @@ class BenchmarkContender {
   absl::StatusOr<StreamTimes> Run(const RunLength& length,
                                   const std::function<void()>& on_alive);
 
+  // What the first stream's session computes of one batch.
+  absl::StatusOr<tensorflow::Tensor> Output(int64_t batch);
+
   // Runs some batches in one stream and says where their time went. Events of
   // the first few go to `trace`, unless it is null.
   absl::StatusOr<ProfileMessage> Profile(ChromeTrace* trace,
@@ -45,8 +49,10 @@ class BenchmarkContender {
   absl::Status AddModel();
   absl::StatusOr<std::unique_ptr<ModelFunction>> MakeFunction(Model* model,
                                                               bool trace) const;
-  absl::StatusOr<int64_t> RunBatch(ModelFunction* function, int64_t number,
-                                   tensorflow::RunMetadata* metadata) const;
+  absl::StatusOr<int64_t> RunBatch(
+      ModelFunction* function, int64_t number,
+      tensorflow::RunMetadata* metadata,
+      std::vector<tensorflow::Tensor>* outputs) const;
 
   const BenchmarkEntry entry_;
   const StreamSetting setting_;

@@ -14,11 +14,14 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/machine.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model_folder.h"
 #include "runtime/benchmark_report.h"
 #include "runtime/job_inputs.h"
+#include "runtime/published_benchmark.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
 #include "runtime/worker_flags.h"
@@ -26,18 +29,35 @@
 DEFINE_string(graph, "",
               "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "
               "it once per graph. Ratios are to the first");
+DEFINE_string(saved_model, "",
+              "a SavedModel to measure, instead of --graph: the first is the "
+              "original, the others are what it was converted to. Their "
+              "outputs are compared, and the lines of the published GPT-J "
+              "example are printed");
+DEFINE_string(name, "",
+              "with --saved_model: what the model is called in these lines; "
+              "empty: the first one's folder");
 DEFINE_string(dataset, "",
               "a declaration (.textproto) of records and inputs, once for all "
-              "graphs or once for each, in their order");
+              "graphs or once for each, in their order. SavedModels can do "
+              "without: one batch is made up from the signature");
 DEFINE_string(data, "",
               "files or globs, separated by commas, to read instead of those "
               "that the one declaration names");
 DEFINE_string(output, "",
               "the tensor to compute, instead of the declarations'");
-DEFINE_int64(batch_size, 512, "records per run of a graph");
+DEFINE_int64(batch_size, 512,
+             "records per run of a graph; 8 with --saved_model unless set");
 DEFINE_int64(batches, 64,
              "batches to keep in memory and run over and over, at most; they "
-             "also end at 50 MB");
+             "also end at 50 MB; 4 with --saved_model unless set");
+DEFINE_int64(synthetic_length, 32,
+             "without --dataset: the size of dimensions, but for the first, "
+             "that the signature leaves open, such as a text's length");
+DEFINE_int64(synthetic_ids, 32,
+             "without --dataset: whole numbers are drawn from 0 to one less; "
+             "at most the size of the model's vocabulary, which the signature "
+             "does not tell");
 DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and say which");
 DEFINE_int32(rounds, 9,
@@ -70,6 +90,8 @@ namespace {
 
 constexpr char kProgram[] = "benchmark_graph";
 constexpr int64_t kMaxPreloadedBytes = 50'000'000;
+constexpr int64_t kSavedModelBatchSize = 8;
+constexpr int64_t kSavedModelBatches = 4;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -84,13 +106,19 @@ ProgramHelp Help() {
       "requant benchmark --graph=raw.pb --dataset=raw.textproto "
       "--graph=fused.pb --dataset=fused.textproto\n"
       "requant benchmark --graph=int8.pb --dataset=data.textproto "
-      "--trace_file=trace.json";
+      "--trace_file=trace.json\n"
+      "requant benchmark --saved_model=gpt-j-6B "
+      "--saved_model=converted_gpt-j-6B --dataset=tokens.textproto";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
-  help.repeatable_flags = {"graph", "dataset"};
+  help.repeatable_flags = {"graph", "saved_model", "dataset"};
   help.footer =
       "Speed and CPU time are ratios to the first graph, medians over the "
       "rounds with their 95 % intervals.\n"
       "The spread is the distance between the quartiles of the rounds.\n"
+      "SavedModels run one batch at a time on all cores unless --streams or "
+      "--threads is given. Their latency is the median time of a batch, their "
+      "throughput the batch size divided by it: the published figures left "
+      "the batch size out.\n"
       "The graphs run in a process of their own.\n"
       "Exit code: 0 done, 1 failed, 2 usage.";
   return help;
@@ -100,12 +128,49 @@ std::vector<std::string> SplitList(const std::string& list) {
   return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
+bool IsSet(const char* flag) {
+  return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default;
+}
+
+std::vector<std::string> Graphs() {
+  return SplitList(FLAGS_saved_model.empty() ? FLAGS_graph : FLAGS_saved_model);
+}
+
+// What is wrong with the flags that only one kind of model has, or "".
+std::string KindError() {
+  if (!FLAGS_saved_model.empty() && !FLAGS_graph.empty()) {
+    return "--graph and --saved_model exclude each other";
+  }
+  if (FLAGS_saved_model.empty() && !FLAGS_name.empty()) {
+    return "--name is for --saved_model";
+  }
+  if (FLAGS_saved_model.empty() || !FLAGS_dataset.empty()) {
+    if (IsSet("synthetic_length") || IsSet("synthetic_ids")) {
+      return "--synthetic_length and --synthetic_ids are for --saved_model "
+             "without --dataset";
+    }
+    return "";
+  }
+  if (!FLAGS_data.empty()) return "--data needs a --dataset";
+  if (FLAGS_synthetic_length < 1 || FLAGS_synthetic_length > 1'000'000) {
+    return "--synthetic_length must be 1 to 1000000";
+  }
+  if (FLAGS_synthetic_ids < 1 || FLAGS_synthetic_ids > 1'000'000'000) {
+    return "--synthetic_ids must be 1 to 1000000000";
+  }
+  return "";
+}
+
 // What is wrong with the graphs and datasets, or "".
 std::string NamesError() {
-  const size_t graphs = SplitList(FLAGS_graph).size();
+  const size_t graphs = Graphs().size();
   const size_t datasets = SplitList(FLAGS_dataset).size();
-  if (graphs == 0) return "--graph is missing";
-  if (datasets == 0) return "--dataset is missing";
+  if (graphs == 0) return "--graph or --saved_model is missing";
+  const std::string kind_error = KindError();
+  if (!kind_error.empty()) return kind_error;
+  if (datasets == 0 && FLAGS_saved_model.empty()) {
+    return "--dataset is missing";
+  }
   if (datasets > 1 && datasets != graphs) {
     return absl::StrCat("there are ", datasets, " datasets for ", graphs,
                         graphs == 1 ? " graph" : " graphs",
@@ -144,12 +209,16 @@ std::string UsageError(const std::vector<std::string>& positional) {
 }
 
 absl::Status AddEntries(BenchmarkJob* job) {
-  const std::vector<std::string> graphs = SplitList(FLAGS_graph);
+  std::vector<std::string> graphs = Graphs();
   const std::vector<std::string> datasets = SplitList(FLAGS_dataset);
   for (size_t i = 0; i < graphs.size(); ++i) {
+    if (!FLAGS_saved_model.empty()) {
+      REQUANT_ASSIGN_OR_RETURN(graphs[i], FindSavedModel(graphs[i]));
+    }
     BenchmarkEntry& entry = *job->add_entry();
     *entry.mutable_model() =
         MakeModelSpec(graphs[i], FLAGS_saved_model_tags, FLAGS_signature);
+    if (datasets.empty()) continue;
     entry.set_dataset_name(datasets[datasets.size() == 1 ? 0 : i]);
     REQUANT_ASSIGN_OR_RETURN(*entry.mutable_dataset(),
                              ReadJobDataset(entry.dataset_name(), FLAGS_data,
@@ -160,7 +229,7 @@ absl::Status AddEntries(BenchmarkJob* job) {
 
 // Asked before the work.
 absl::Status CheckOutputs() {
-  std::vector<std::string> inputs = SplitList(FLAGS_graph);
+  std::vector<std::string> inputs = Graphs();
   for (const std::string& dataset : SplitList(FLAGS_dataset)) {
     inputs.push_back(dataset);
   }
@@ -173,6 +242,28 @@ absl::Status CheckOutputs() {
     REQUANT_RETURN_IF_ERROR(CheckWritable(path));
   }
   return absl::OkStatus();
+}
+
+// What is different for SavedModels: as the published example has it, unless
+// flags say otherwise.
+void SetSavedModelDefaults(BenchmarkJob* job) {
+  if (!IsSet("batch_size")) job->set_batch_size(kSavedModelBatchSize);
+  if (!IsSet("batches")) job->set_max_batches(kSavedModelBatches);
+  if (FLAGS_streams == 0 && FLAGS_threads == 0) {
+    job->set_streams(1);
+    job->set_threads(ReadCoreLimits().usable());
+  }
+  job->set_compare_outputs(job->entry_size() > 1);
+  // One batch of a big model takes a minute.
+  job->set_round_batches(1);
+  job->set_published_name(FLAGS_name.empty()
+                              ? SavedModelName(job->entry(0).model().path())
+                              : FLAGS_name);
+  if (!FLAGS_dataset.empty()) return;
+  SyntheticInputs& synthetic = *job->mutable_synthetic();
+  synthetic.set_length(FLAGS_synthetic_length);
+  synthetic.set_ids(FLAGS_synthetic_ids);
+  synthetic.set_output(FLAGS_output);
 }
 
 absl::StatusOr<BenchmarkJob> JobFromFlags() {
@@ -190,6 +281,7 @@ absl::StatusOr<BenchmarkJob> JobFromFlags() {
   job.set_seconds(FLAGS_seconds);
   job.set_profile(FLAGS_profile || !FLAGS_trace_file.empty());
   job.set_trace(!FLAGS_trace_file.empty());
+  if (!FLAGS_saved_model.empty()) SetSavedModelDefaults(&job);
   return job;
 }
 
@@ -223,6 +315,14 @@ absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
   return result->benchmark();
 }
 
+std::string TextReport(const BenchmarkJob& job, const BenchmarkResult& result) {
+  std::string text;
+  if (!job.published_name().empty()) {
+    text = absl::StrCat(PublishedBenchmarkText(job, result), "\n");
+  }
+  return absl::StrCat(text, BenchmarkText(job, result));
+}
+
 int Run(int argc, char** argv) {
   std::vector<std::string> positional;
   if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
@@ -246,7 +346,7 @@ int Run(int argc, char** argv) {
   }
   const std::string report = FLAGS_format == "json"
                                  ? BenchmarkJson(*job, *result)
-                                 : BenchmarkText(*job, *result);
+                                 : TextReport(*job, *result);
   std::fputs(report.c_str(), stdout);
   return kExitOk;
 }

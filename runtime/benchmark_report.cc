@@ -53,15 +53,24 @@ std::string_view Basename(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// The graphs' names: without their folders, where that leaves them different.
+// Whether a folder's name says nothing of the model in it.
+bool IsVersion(std::string_view name) {
+  return name == "saved_model" ||
+         name.find_first_not_of("0123456789") == name.npos;
+}
+
+// The graphs' names: without their folders, where that leaves them different
+// and with a meaning.
 std::vector<std::string> Names(const BenchmarkJob& job) {
   std::vector<std::string> names, paths;
+  bool tells = true;
   for (const BenchmarkEntry& entry : job.entry()) {
     paths.push_back(entry.model().path());
     names.emplace_back(Basename(entry.model().path()));
+    tells = tells && !IsVersion(names.back());
   }
   const std::set<std::string> different(names.begin(), names.end());
-  return different.size() == names.size() ? names : paths;
+  return tells && different.size() == names.size() ? names : paths;
 }
 
 // "1 thread", "12 threads".
@@ -265,12 +274,40 @@ std::string ProfileJson(const EntryMeasurement& entry) {
        {"costliest_nodes", TimesJson(profile.node())}});
 }
 
+std::string DifferenceJson(const EntryMeasurement& entry) {
+  if (!entry.has_difference()) return "null";
+  const OutputDifferenceMessage& difference = entry.difference();
+  return JsonObject(
+      {{"values", absl::StrCat(difference.values())},
+       {"mse", JsonNumber(difference.mse())},
+       {"max", JsonNumber(difference.max())},
+       {"cosine", JsonNumber(difference.cosine())},
+       {"rows", absl::StrCat(difference.rows())},
+       {"agreeing_rows", absl::StrCat(difference.agreeing_rows())},
+       {"top_1_agreement",
+        difference.rows() > 0
+            ? JsonNumber(static_cast<double>(difference.agreeing_rows()) /
+                         static_cast<double>(difference.rows()))
+            : "null"},
+       {"lost_values", absl::StrCat(difference.lost_values())}});
+}
+
+std::string SyntheticJson(const BenchmarkResult& result) {
+  std::vector<std::string> inputs;
+  for (const std::string& input : result.synthetic_input()) {
+    inputs.push_back(JsonString(input));
+  }
+  return JsonArray(inputs);
+}
+
 std::string GraphJson(const BenchmarkEntry& entry,
                       const EntryMeasurement& measurement,
                       const GraphFigures& figures, bool is_first) {
   return JsonObject({
       {"graph", JsonString(entry.model().path())},
-      {"dataset", JsonString(entry.dataset_name())},
+      {"dataset", entry.dataset_name().empty()
+                      ? "null"
+                      : JsonString(entry.dataset_name())},
       {"streams", absl::StrCat(measurement.setting().streams())},
       {"threads", absl::StrCat(measurement.setting().threads())},
       {"records_per_second", JsonNumber(figures.records_per_second)},
@@ -288,6 +325,7 @@ std::string GraphJson(const BenchmarkEntry& entry,
       {"cpu_time_ratio", JsonNumber(figures.cpu_time.median)},
       {"cpu_time_ratio_interval_95", IntervalJson(figures.cpu_time.interval)},
       {"verdict", is_first ? "null" : VerdictJson(figures.speed)},
+      {"output_difference", DifferenceJson(measurement)},
       {"rounds", RoundsJson(measurement)},
       {"profile", ProfileJson(measurement)},
   });
@@ -344,6 +382,7 @@ std::string BenchmarkJson(const BenchmarkJob& job,
   return JsonObject({{"batch_size", absl::StrCat(job.batch_size())},
                      {"preloaded_batches", absl::StrCat(result.batches())},
                      {"preloaded_records", absl::StrCat(result.records())},
+                     {"synthetic_inputs", SyntheticJson(result)},
                      {"rounds", absl::StrCat(job.rounds())},
                      {"seconds_per_round", JsonNumber(job.seconds())},
                      {"cores", absl::StrCat(result.cores())},

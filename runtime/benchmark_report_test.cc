@@ -135,6 +135,27 @@ TEST_F(BenchmarkReport, KeepsFoldersWhereNamesAreTheSame) {
   EXPECT_THAT(Text(), HasSubstr("b/model.pb is 2.00 times as fast as a/model"));
 }
 
+TEST_F(BenchmarkReport, KeepsFoldersOfVersions) {
+  AddGraph("a/saved_model/1", 100, 1);
+  AddGraph("b.pb", 200, 1);
+  EXPECT_THAT(Text(), HasSubstr("b.pb is 2.00 times as fast as a/saved_model"));
+}
+
+TEST_F(BenchmarkReport, HasTheDifferenceOfOutputsInJson) {
+  AddGraph("a.pb", 100, 1);
+  AddGraph("b.pb", 200, 1);
+  OutputDifferenceMessage& difference =
+      *result_.mutable_entry(1)->mutable_difference();
+  difference.set_mse(0.25);
+  difference.set_rows(4);
+  difference.set_agreeing_rows(3);
+  EXPECT_TRUE(GraphJson(0).fields().at("output_difference").has_null_value());
+  const Struct json =
+      GraphJson(1).fields().at("output_difference").struct_value();
+  EXPECT_EQ(json.fields().at("mse").number_value(), 0.25);
+  EXPECT_EQ(json.fields().at("top_1_agreement").number_value(), 0.75);
+}
+
 TEST_F(BenchmarkReport, ShowsEachGraphsSettingWhenTuned) {
   AddGraph("a.pb", 100, 1);
   AddGraph("b.pb", 200, 1);

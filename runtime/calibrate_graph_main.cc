@@ -6,8 +6,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <future>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,7 @@
 #include "base/flags.h"
 #include "base/progress.h"
 #include "base/status_macros.h"
+#include "graph/saved_model_folder.h"
 #include "logs_parser/range_choice.h"
 #include "logs_parser/range_table.h"
 #include "runtime/calibration_key.h"
@@ -41,9 +44,19 @@ DEFINE_string(output, "", "the RangeTable file to write");
 DEFINE_string(tensors, "",
               "the tensors to observe, separated by commas, may be given "
               "several times; empty: those that quantization needs");
+DEFINE_string(qdq_ops, "",
+              "observe what the transform insert_qdq would quantize before "
+              "nodes of these ops, separated by commas, such as MatMul: in "
+              "functions too, and with variables where they are");
+DEFINE_string(qdq_inputs, "",
+              "with --qdq_ops: which of their inputs: activations, weights or "
+              "both; empty: as insert_qdq does");
+DEFINE_int64(held_mb, 512,
+             "with --qdq_ops: fetch values of so many MB at once, and run the "
+             "graph several times for each batch if there are more");
 DEFINE_int64(batch_size, 1024,
              "records per run of the graph; the freeze transforms' percentiles "
-             "are of batches");
+             "are of batches; 8 with --qdq_ops unless set");
 DEFINE_int64(max_records, 0, "stop after so many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and name the first ten");
@@ -78,6 +91,8 @@ namespace {
 
 constexpr char kProgram[] = "calibrate_graph";
 constexpr int kMostThreads = 1024;
+// A big model's batch.
+constexpr int64_t kQdqBatchSize = 8;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -92,6 +107,8 @@ ProgramHelp Help() {
   help.usage =
       "requant calibrate --graph=fp32.pb --dataset=data.textproto "
       "--max_records=10000 --output=model.ranges\n"
+      "requant calibrate --graph=gpt-j-6B --qdq_ops=MatMul "
+      "--dataset=tokens.textproto --output=gpt-j.ranges\n"
       "requant calibrate --merge=a.ranges,b.ranges --output=both.ranges\n"
       "requant calibrate --print=model.ranges --method=mse";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
@@ -102,7 +119,7 @@ ProgramHelp Help() {
       "same version, it stays as it is.\n"
       "The graph runs in a process of its own.\n"
       "Exit code: 0 done, 1 failed, 2 usage.";
-  help.repeatable_flags = {"tensors", "merge"};
+  help.repeatable_flags = {"tensors", "merge", "qdq_ops"};
   return help;
 }
 
@@ -115,6 +132,15 @@ std::string CalibrationUsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_dataset.empty()) return "--dataset is missing";
   if (FLAGS_output.empty()) return "--output is missing";
+  if (FLAGS_qdq_ops.empty() && !FLAGS_qdq_inputs.empty()) {
+    return "--qdq_inputs needs --qdq_ops";
+  }
+  if (FLAGS_held_mb < 1 || FLAGS_held_mb > 1'000'000) {
+    return "--held_mb must be 1 to 1000000";
+  }
+  if (!FLAGS_qdq_ops.empty() && !FLAGS_tensors.empty()) {
+    return "--qdq_ops and --tensors exclude each other";
+  }
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_moment_records < 0) return "--moment_records must be at least 0";
@@ -148,6 +174,13 @@ std::string UsageError(const std::vector<std::string>& positional) {
   return "";
 }
 
+// A SavedModel, also one in a folder of versions, or a graph file.
+absl::StatusOr<std::string> QdqModel(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  return FindSavedModel(path);
+}
+
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
   REQUANT_ASSIGN_OR_RETURN(
@@ -164,6 +197,19 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   for (const std::string& tensor : SplitList(FLAGS_tensors)) {
     job.add_tensors(tensor);
   }
+  if (FLAGS_qdq_ops.empty()) return job;
+  REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
+                           QdqModel(FLAGS_graph));
+  for (const std::string& op : SplitList(FLAGS_qdq_ops)) {
+    job.mutable_qdq()->add_op(op);
+  }
+  job.mutable_qdq()->set_inputs(FLAGS_qdq_inputs);
+  job.mutable_qdq()->set_held_bytes(FLAGS_held_mb * 1'000'000);
+  if (gflags::GetCommandLineFlagInfoOrDie("batch_size").is_default) {
+    job.set_batch_size(kQdqBatchSize);
+  }
+  // No layer's weights are rounded by them.
+  job.set_moment_records(0);
   return job;
 }
 
@@ -254,7 +300,7 @@ int Calibrate(const WorkerOptions& options) {
                    "%s: %s is up to date: it was made from this graph, these "
                    "records and settings (--force calibrates again)\n",
                    kProgram, FLAGS_output.c_str());
-      const absl::Status reported = Report(*table, FLAGS_batch_size);
+      const absl::Status reported = Report(*table, job->batch_size());
       return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
     }
     std::promise<absl::StatusOr<std::string>> kept;
@@ -268,7 +314,7 @@ int Calibrate(const WorkerOptions& options) {
   table->set_made_from(*made_from);
   const absl::Status written = WriteRangeTable(*table, FLAGS_output);
   if (!written.ok()) return ReportFailure(kProgram, written);
-  const absl::Status reported = Report(*table, FLAGS_batch_size);
+  const absl::Status reported = Report(*table, job->batch_size());
   return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
 }
 

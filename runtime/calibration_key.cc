@@ -55,6 +55,9 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   CalibrateJob settings = job;
   settings.mutable_model()->clear_path();
   settings.clear_session();
+  // How often the graph runs for a batch changes nothing.
+  settings.mutable_qdq()->clear_held_bytes();
+  if (!job.has_qdq()) settings.clear_qdq();
   const std::vector<std::string> files = TakeFiles(settings.mutable_dataset());
   ContentHash hash;
   hash.Add(VersionLine());

@@ -277,9 +277,11 @@ class Evaluation {
       REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
           run.graphs[i], run.seconds * share, first_record, records, labels));
     }
-    REQUANT_RETURN_IF_ERROR(Compare(first_record, records, labels));
+    const int64_t positions = model().positions();
+    REQUANT_RETURN_IF_ERROR(
+        Compare(first_record * positions, records * positions, labels));
     if (job_.send_predictions()) {
-      REQUANT_RETURN_IF_ERROR(KeepPredictions(records, labels));
+      REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
     }
     records_ += records;
     SendProgress();
@@ -396,6 +398,9 @@ class Evaluation {
                                                         : job_.batch_size());
     result.set_bad_records(bad_records_);
     result.set_lost_rests(lost_rests_);
+    if (job_.dataset().prediction().each_position()) {
+      result.set_positions(model().positions());
+    }
     if (records_ > 0) {
       result.set_prediction_kind(DeclaredKind(model().format().kind));
       result.set_guessed_kind(job_.dataset().prediction().kind() ==

@@ -94,10 +94,38 @@ absl::Status EvaluatedGraph::Explained(const absl::Status& status,
                       absl::StrCat(path(), ": ", what, ": ", status.message()));
 }
 
+absl::Status EvaluatedGraph::SplitPositions(int64_t records) {
+  if (predictions_.dims() < 2 || predictions_.dim_size(0) != records ||
+      predictions_.dim_size(1) == 0 ||
+      (metrics_.has_value() && predictions_.dim_size(1) != positions_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path(), ": the output ", output_name_, " has shape ",
+        predictions_.shape().DebugString(), " for a batch of ", records,
+        " records: with each_position its first two dimensions must count the "
+        "records and their positions, as many in every batch"));
+  }
+  positions_ = predictions_.dim_size(1);
+  tensorflow::TensorShape shape = predictions_.shape();
+  shape.RemoveDim(1);
+  shape.set_dim(0, records * positions_);
+  Tensor split;
+  if (!split.CopyFrom(predictions_, shape)) {
+    return absl::InternalError("a prediction cannot be reshaped");
+  }
+  predictions_ = std::move(split);
+  return absl::OkStatus();
+}
+
 absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
                                    int64_t first_record, int64_t records,
                                    absl::Span<const double> labels) {
   predictions_ = run.outputs[0];
+  timer_.Add(records, seconds);
+  if (job_.dataset().prediction().each_position()) {
+    REQUANT_RETURN_IF_ERROR(SplitPositions(records));
+    first_record *= positions_;
+    records *= positions_;
+  }
   if (!metrics_.has_value()) {
     REQUANT_ASSIGN_OR_RETURN(format_,
                              FormatOf(job_.dataset().prediction(), output_name_,
@@ -120,7 +148,6 @@ absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
                      " cannot be scored: ", values.status().message()));
   }
   values_ = *values;
-  timer_.Add(records, seconds);
   if (labels.empty()) return absl::OkStatus();
   is_scored_ = true;
   return metrics_->Add(first_record, values_, labels);

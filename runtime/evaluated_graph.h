@@ -47,13 +47,16 @@ class EvaluatedGraph {
   absl::Status Explained(const absl::Status& status,
                          const std::string& what) const;
 
-  // Scores the predictions of a batch, which took so many seconds. Batches come
-  // in the order of the records.
+  // Scores the predictions of a batch, which took so many seconds, a position
+  // at a time if the dataset says so. Batches come in the order of the records.
   absl::Status Score(const GraphRun& run, double seconds, int64_t first_record,
                      int64_t records, absl::Span<const double> labels);
 
   // Of the batch scored last.
   absl::Span<const float> values() const { return values_; }
+  // How many predictions a record has that are scored by themselves; known from
+  // the first batch on.
+  int64_t positions() const { return positions_; }
   // Known from the first batch on.
   const PredictionFormat& format() const { return format_; }
   const BatchTimer& timer() const { return timer_; }
@@ -66,6 +69,9 @@ class EvaluatedGraph {
 
   // Finds the tensors that the dataset names.
   absl::Status Connect();
+  // Makes records of positions: [records, positions, ...] becomes [records x
+  // positions, ...].
+  absl::Status SplitPositions(int64_t records);
 
   const EvaluateJob& job_;
   std::unique_ptr<Model> model_;
@@ -77,6 +83,7 @@ class EvaluatedGraph {
   bool is_scored_ = false;
   // Of the last batch; they may be values of its tensor.
   tensorflow::Tensor predictions_;
+  int64_t positions_ = 1;
   std::vector<float> buffer_;
   absl::Span<const float> values_;
 };

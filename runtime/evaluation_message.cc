@@ -157,6 +157,9 @@ ComparisonMessage ToMessage(const Comparison& comparison) {
   if (comparison.output_change.has_value()) {
     *message.mutable_output_change() = ToMessage(*comparison.output_change);
   }
+  if (comparison.squared_change.has_value()) {
+    *message.mutable_squared_change() = ToMessage(*comparison.squared_change);
+  }
   if (comparison.class_1_change.has_value()) {
     *message.mutable_class_1_change() = ToMessage(*comparison.class_1_change);
   }
@@ -180,6 +183,9 @@ Comparison FromMessage(const ComparisonMessage& message) {
   if (message.has_output_change()) {
     comparison.output_change = FromMessage(message.output_change());
   }
+  if (message.has_squared_change()) {
+    comparison.squared_change = FromMessage(message.squared_change());
+  }
   if (message.has_class_1_change()) {
     comparison.class_1_change = FromMessage(message.class_1_change());
   }
@@ -195,6 +201,7 @@ EvaluationResult FromMessage(const EvaluateResult& message) {
   result.bad_records = message.bad_records();
   result.lost_rests = message.lost_rests();
   result.batch_size = message.batch_size();
+  result.positions = message.positions();
   if (message.prediction_kind() != PredictionSpec::KIND_AUTO) {
     result.prediction_kind =
         PredictionSpec::Kind_Name(message.prediction_kind());

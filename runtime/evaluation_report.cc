@@ -149,6 +149,7 @@ std::string ComparisonJson(const Comparison& comparison) {
       {"accuracy", OrNull(comparison.accuracy, AccuracyJson)},
       {"agreement", OrNull(comparison.agreement, AgreementJson)},
       {"output_change", OrNull(comparison.output_change, ChangeJson)},
+      {"squared_change", OrNull(comparison.squared_change, ChangeJson)},
       {"class_1_change", OrNull(comparison.class_1_change, ChangeJson)},
       {"baseline_non_finite", NonFiniteJson(comparison.baseline_non_finite)},
       {"candidate_non_finite", NonFiniteJson(comparison.candidate_non_finite)},
@@ -234,6 +235,10 @@ std::string FurtherMetrics(const EvaluationResult& result) {
     }
     if (metrics.log_loss.has_value()) {
       absl::StrAppendFormat(&text, "log loss %.6f\n", *metrics.log_loss);
+      if (result.positions > 0) {
+        absl::StrAppendFormat(&text, "perplexity %.4f over %d positions\n",
+                              std::exp(*metrics.log_loss), metrics.records);
+      }
     }
     if (metrics.rmse.has_value()) {
       absl::StrAppendFormat(&text, "RMSE %.6g\n", *metrics.rmse);
@@ -259,9 +264,10 @@ std::string FurtherMetrics(const EvaluationResult& result) {
 std::string ComparisonText(const EvaluationResult& result) {
   if (!result.comparison.has_value()) return "";
   const Comparison& comparison = *result.comparison;
-  std::string text =
-      absl::StrCat(result.graph, " against ", result.baseline, ", ",
-                   Count(comparison.records, "record"), ":\n");
+  std::string text = absl::StrCat(
+      result.graph, " against ", result.baseline, ", ",
+      Count(comparison.records, result.positions > 0 ? "position" : "record"),
+      ":\n");
   if (comparison.accuracy.has_value()) {
     const AccuracyDifference& accuracy = *comparison.accuracy;
     absl::StrAppendFormat(
@@ -283,6 +289,10 @@ std::string ComparisonText(const EvaluationResult& result) {
   } else if (comparison.output_change.has_value()) {
     absl::StrAppend(&text, "  output: ", ChangeText(*comparison.output_change),
                     "\n");
+    if (comparison.squared_change.has_value()) {
+      absl::StrAppendFormat(&text, "  mean squared error %.6g\n",
+                            comparison.squared_change->mean);
+    }
   }
   if (result.baseline_throughput.has_value()) {
     absl::StrAppendFormat(&text,
@@ -305,6 +315,8 @@ std::string EvaluationJson(const EvaluationResult& result) {
              {"graph", JsonString(result.graph)},
              {"dataset", JsonString(result.dataset)},
              {"records", absl::StrCat(result.records)},
+             {"positions_per_record",
+              result.positions > 0 ? absl::StrCat(result.positions) : "null"},
              {"bad_records", absl::StrCat(result.bad_records)},
              {"lost_rests", absl::StrCat(result.lost_rests)},
              {"batch_size", absl::StrCat(result.batch_size)},

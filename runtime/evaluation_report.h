@@ -37,6 +37,9 @@ struct EvaluationResult {
   int64_t lost_rests = 0;
   int64_t batch_size = 0;
   int64_t batches = 0;
+  // Of each record, if they were scored by themselves; metrics and comparison
+  // count them as records. 0: records were scored as a whole.
+  int64_t positions = 0;
 
   // From BatchTimer: what came after the warm-up.
   int64_t warm_up_batches = 0;
@@ -77,10 +80,10 @@ struct EvaluationResult {
 // when there is none.
 std::string LogTail(const EvaluationResult& result);
 
-// What the log tail has no lines for: AUC, log loss, RMSE, how the predictions
-// were read if that was guessed, and, if there are any, bad records and NaN or
-// infinite predictions. One line each, ending in a
-// newline; empty if there is nothing to say.
+// What the log tail has no lines for: AUC, log loss, perplexity (of predictions
+// at each position), RMSE, how the predictions were read if that was guessed,
+// and, if there are any, bad records and NaN or infinite predictions. One line
+// each, ending in a newline; empty if there is nothing to say.
 std::string FurtherMetrics(const EvaluationResult& result);
 
 // A few lines on the graph against its baseline; empty without one.

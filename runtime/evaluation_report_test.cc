@@ -145,6 +145,15 @@ TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
   EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500 (within 2e-06)\n");
 }
 
+TEST(FurtherMetrics, HasThePerplexityOfPositions) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.metrics->log_loss = std::log(2.0);
+  result.metrics->records = 128;
+  result.positions = 64;
+  EXPECT_EQ(FurtherMetrics(result),
+            "log loss 0.693147\nperplexity 2.0000 over 128 positions\n");
+}
+
 TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
   EvaluationResult result = PublishedRun(2, 1);
   result.bad_records = 1;
@@ -226,7 +235,8 @@ TEST(EvaluationJson, HasEverything) {
   EXPECT_EQ(
       EvaluationJson(result),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
-      R"("records": 2000000, "bad_records": 0, "lost_rests": 1, )"
+      R"("records": 2000000, "positions_per_record": null, )"
+      R"("bad_records": 0, "lost_rests": 1, )"
       R"("batch_size": 512, )"
       R"("batches": 3907, "warm_up_batches": 100, )"
       R"("timed_records": 1948800, "timed_seconds": 2, )"
@@ -244,7 +254,7 @@ TEST(EvaluationJson, HasEverything) {
       R"("only_candidate_correct": 30}, "agreement": {"records": 199908, )"
       R"("share": 0.99954, "interval_95": [0.99944, 0.99962]}, )"
       R"("output_change": {"mean": 0.0049, "interval_95": [0.0048, 0.005], )"
-      R"("max": 0.0234, "max_record": 1234}, )"
+      R"("max": 0.0234, "max_record": 1234}, "squared_change": null, )"
       R"("class_1_change": {"mean": 0.0049, "interval_95": [0.0048, 0.005], )"
       R"("max": 0.0234, "max_record": 1234}, )"
       R"("baseline_non_finite": {"nan": 0, "infinite": 0, )"

@@ -93,11 +93,13 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(
     const ModelSpec& spec, const SessionSpec& session,
-    const GraphInspector& inspect) {
+    const GraphInspector& inspect, bool extendable) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   std::unique_ptr<Model> model(new Model);
   model->path_ = spec.path();
-  const SessionOptions options = OptionsFor(session);
+  SessionOptions options = OptionsFor(session);
+  options.config.mutable_experimental()->set_disable_optimize_for_static_graph(
+      extendable);
   const std::string directory = SavedModelDirectory(spec.path());
   if (!directory.empty()) {
     REQUANT_RETURN_IF_ERROR(

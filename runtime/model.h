@@ -34,15 +34,19 @@ class Model {
   // session: names are known by then. An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
+  // With `extendable` nodes can be added to the session's graph, which costs a
+  // copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
-      const GraphInspector& inspect);
+      const GraphInspector& inspect, bool extendable = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
   // As given in the ModelSpec.
   const std::string& path() const { return path_; }
+  // Of a SavedModel; empty when there is none.
+  const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
   // The tensors ("name:0") that these names mean: a key of the SavedModel's

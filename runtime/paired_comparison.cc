@@ -38,6 +38,15 @@ double ClassOneChange(const PredictionFormat& format,
                   ClassOneProbability(format, baseline));
 }
 
+Verdict JudgeMean(const Comparison& comparison,
+                  const std::optional<OutputChange>& change, double limit) {
+  if (comparison.lost_values > 0) return Verdict::kFail;
+  if (!change.has_value() || !change->interval.has_value()) {
+    return Verdict::kInconclusive;
+  }
+  return JudgeAtMost(*change->interval, limit);
+}
+
 }  // namespace
 
 Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
@@ -104,12 +113,11 @@ const std::optional<OutputChange>& JudgedChange(const Comparison& comparison) {
 }
 
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
-  if (comparison.lost_values > 0) return Verdict::kFail;
-  const std::optional<OutputChange>& change = JudgedChange(comparison);
-  if (!change.has_value() || !change->interval.has_value()) {
-    return Verdict::kInconclusive;
-  }
-  return JudgeAtMost(*change->interval, max_mean);
+  return JudgeMean(comparison, JudgedChange(comparison), max_mean);
+}
+
+Verdict JudgeMse(const Comparison& comparison, double max_mse) {
+  return JudgeMean(comparison, comparison.squared_change, max_mse);
 }
 
 void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,
@@ -209,6 +217,7 @@ void PairedComparison::AddChange(int64_t record,
   CountNonFinite(record, candidate, &candidate_non_finite_);
   int64_t compared = 0;
   double sum = 0;
+  double sum_of_squares = 0;
   double max = 0;
   for (size_t i = 0; i < baseline.size(); ++i) {
     if (!std::isfinite(baseline[i])) continue;
@@ -220,10 +229,13 @@ void PairedComparison::AddChange(int64_t record,
         std::abs(static_cast<double>(candidate[i]) - baseline[i]);
     ++compared;
     sum += change;
+    sum_of_squares += change * change;
     max = std::max(max, change);
   }
   if (compared > 0) {
-    output_change_.Add(record, sum / static_cast<double>(compared), max);
+    const double count = static_cast<double>(compared);
+    output_change_.Add(record, sum / count, max);
+    squared_change_.Add(record, sum_of_squares / count, max * max);
   }
   if (format_.binary() && compared == format_.values_per_record) {
     const double change = ClassOneChange(format_, baseline, candidate);
@@ -235,6 +247,7 @@ Comparison PairedComparison::Result() const {
   Comparison comparison;
   comparison.records = records_;
   comparison.output_change = output_change_.Result();
+  comparison.squared_change = squared_change_.Result();
   comparison.class_1_change = class_1_change_.Result();
   comparison.baseline_non_finite = baseline_non_finite_;
   comparison.candidate_non_finite = candidate_non_finite_;

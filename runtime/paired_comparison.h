@@ -88,6 +88,8 @@ struct Comparison {
   // Over all values of the output, whatever their kind: also scores. Unset when
   // no value was finite in both.
   std::optional<OutputChange> output_change;
+  // The same of the changes' squares: its mean is the mean squared error.
+  std::optional<OutputChange> squared_change;
   // Of the probability of class 1 alone, for two classes; scores go through
   // softmax first. Figures of models with one output, two outputs and scores
   // can so be compared, and limits on it mean the same for each. For
@@ -114,12 +116,14 @@ Verdict JudgeAtMost(const Interval& interval, double limit);
 // is one, else of all values.
 const std::optional<OutputChange>& JudgedChange(const Comparison& comparison);
 
-// The three gates of a stage. Each is inconclusive when the comparison lacks
+// The gates of a stage. Each is inconclusive when the comparison lacks
 // what it judges. `max_drop` is in points.
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
 Verdict JudgeAgreement(const Comparison& comparison, double min_share);
 // A value that was finite in the baseline and is not in the candidate fails.
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
+// The same of the mean squared change of all values.
+Verdict JudgeMse(const Comparison& comparison, double max_mse);
 
 class PairedComparison {
  public:
@@ -172,6 +176,7 @@ class PairedComparison {
   NonFiniteValues baseline_non_finite_;
   NonFiniteValues candidate_non_finite_;
   ChangeAccumulator output_change_;
+  ChangeAccumulator squared_change_;
   ChangeAccumulator class_1_change_;
 };
 

@@ -180,6 +180,27 @@ TEST(PairedComparison, MeasuresTheChangeOfAllValues) {
   EXPECT_FALSE(comparison.class_1_change.has_value());
 }
 
+TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
+  const Comparison comparison =
+      Compare(kThreeScores, {0, 0, 0, 1, NAN, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
+  // 5 thirds, and, without the value that is NaN, 36 halves.
+  EXPECT_DOUBLE_EQ(comparison.squared_change->mean, (5 / 3.0 + 18) / 2);
+  EXPECT_EQ(comparison.squared_change->max, 36);
+}
+
+TEST(JudgeMse, PassesEqualOutputsAtZero) {
+  const std::vector<float> values(60, 0.5f);
+  const Comparison same = Compare(kTwoScores, values, values, {});
+  EXPECT_EQ(JudgeMse(same, 0), Verdict::kPass);
+  std::vector<float> other = values;
+  for (float& value : other) value += 0.25f;
+  EXPECT_EQ(JudgeMse(Compare(kTwoScores, values, other, {}), 0.06),
+            Verdict::kFail);
+  other[0] = NAN;
+  EXPECT_EQ(JudgeMse(Compare(kTwoScores, values, other, {}), 1),
+            Verdict::kFail);
+}
+
 TEST(PairedComparison, NamesTheFirstRecordOfTheLargestChange) {
   EXPECT_EQ(Compare(kValue, {0, 0, 0}, {0.5f, 1, 1}, {}, 40)
                 .output_change->max_record,

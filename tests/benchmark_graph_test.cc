@@ -269,7 +269,7 @@ TEST_F(BenchmarkGraphTest, ChecksTheTraceFileBeforeItRuns) {
 }
 
 TEST_F(BenchmarkGraphTest, RefusesUsageThatMakesNoSense) {
-  ExpectUsageError(Benchmark({}), "--graph is missing");
+  ExpectUsageError(Benchmark({}), "--graph or --saved_model is missing");
   ExpectUsageError(Benchmark({"light.pbtxt"}, {}, {}), "--dataset is missing");
   ExpectUsageError(Benchmark({"light.pbtxt"}, {"--rounds=0"}), "--rounds");
   ExpectUsageError(Benchmark({"light.pbtxt"}, {"--seconds=nan"}), "--seconds");

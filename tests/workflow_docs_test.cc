@@ -78,7 +78,7 @@ class ExampleFolder {
 };
 
 TEST(WorkflowDocs, EveryExampleHasTheHeaderForEditors) {
-  EXPECT_THAT(Examples(), SizeIs(6));
+  EXPECT_THAT(Examples(), SizeIs(7));
   for (const Example& example : Examples()) {
     EXPECT_THAT(example.name, testing::EndsWith(".textproto"));
     EXPECT_THAT(example.text,

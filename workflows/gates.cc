@@ -166,6 +166,47 @@ GateRecord JudgeMaxChange(const Comparison& comparison, double limit) {
   return gate;
 }
 
+GateRecord JudgeSquares(const Comparison& comparison, double limit) {
+  const char* name = "max_mse";
+  if (!comparison.squared_change.has_value()) {
+    return Unjudged(name, limit,
+                    "no value of the output is finite in both graphs");
+  }
+  GateRecord gate = NewGate(name, limit);
+  gate.set_value(comparison.squared_change->mean);
+  if (comparison.squared_change->interval.has_value()) {
+    SetInterval(*comparison.squared_change->interval, &gate);
+  }
+  gate.set_verdict(ToRecord(JudgeMse(comparison, limit)));
+  gate.set_sentence(Sentence(gate, {"mean squared error", 6, ""}));
+  return gate;
+}
+
+constexpr char kRelativeMse[] = "relative_mse";
+
+// The other stage's error has its own spread, far smaller than the factors
+// that are asked for.
+GateRecord JudgeRelativeMse(const EvaluateResult& result,
+                            const RelativeMse& relative,
+                            const EvaluateResult& other) {
+  const std::string stage(relative.stage());
+  if (!result.comparison().has_squared_change() ||
+      !other.comparison().has_squared_change()) {
+    return Unjudged(kRelativeMse, relative.at_most(),
+                    absl::StrCat("no mean squared error to set against that of "
+                                 "stage ",
+                                 stage, ": one of the two has no baseline"));
+  }
+  const double mse = other.comparison().squared_change().mean();
+  GateRecord gate =
+      JudgeSquares(FromMessage(result.comparison()), relative.at_most() * mse);
+  gate.set_name(kRelativeMse);
+  gate.set_sentence(absl::StrFormat("%s: %g of stage %s's, %.6g",
+                                    gate.sentence(), relative.at_most(), stage,
+                                    mse));
+  return gate;
+}
+
 constexpr char kLostValues[] = "lost_values";
 
 GateRecord JudgeLostValues(const Comparison& comparison) {
@@ -349,6 +390,7 @@ const std::vector<std::pair<std::string, OutputJudge>>& OutputJudges() {
           {"min_agreement", JudgeShare},
           {"max_mean_output_change", JudgeMeanChange},
           {"max_output_change", JudgeMaxChange},
+          {"max_mse", JudgeSquares},
       };
   return *judges;
 }
@@ -368,7 +410,8 @@ std::optional<double> Limit(const Gates& gates, const std::string& name) {
 
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    const Gates& gates, const Expect* expect,
-                                   bool accuracy_is_default) {
+                                   bool accuracy_is_default,
+                                   const MseReference& reference) {
   std::vector<GateRecord> judged;
   if (result.has_comparison()) {
     const Comparison comparison = FromMessage(result.comparison());
@@ -391,6 +434,10 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
     judged.push_back(JudgeLostValues(result.scores()));
   }
   if (expect != nullptr) judged.push_back(JudgeExpectation(result, *expect));
+  if (reference.relative != nullptr) {
+    judged.push_back(
+        JudgeRelativeMse(result, *reference.relative, *reference.result));
+  }
   for (GateRecord& gate : judged) {
     if (gate.verdict() == VerificationRecord::FAIL ||
         gate.verdict() == VerificationRecord::INCONCLUSIVE) {

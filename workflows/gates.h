@@ -12,8 +12,16 @@
 
 namespace requant {
 
+// What a RelativeMse is relative to; nothing unless both are set.
+struct MseReference {
+  const RelativeMse* relative = nullptr;
+  // Of that stage's verification.
+  const EvaluateResult* result = nullptr;
+};
+
 // Judges every gate that is set and not negative, and `expect` unless it is
-// null, in the order of their fields; limits are EffectiveGates' (plan.h). One
+// null, in the order of their fields, then `reference`; limits are EffectiveGates'
+// (plan.h). One
 // gate more, "lost_values", is always judged: outputs of which none is finite
 // never pass, nor does a value that became infinite or NaN. A gate that cannot
 // be judged (layers that have no counterpart, an output without classes, data
@@ -23,7 +31,8 @@ namespace requant {
 // labels or classes it has no verdict, as long as another gate has one.
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    const Gates& gates, const Expect* expect,
-                                   bool accuracy_is_default = false);
+                                   bool accuracy_is_default = false,
+                                   const MseReference& reference = {});
 
 // The worst; NONE when none was judged.
 VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates);

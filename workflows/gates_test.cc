@@ -24,6 +24,7 @@ constexpr char kResult[] = R"(
     agreement { share: 0.99 interval { low: 0.989 high: 0.991 } }
     output_change { mean: 0.005 interval { low: 0.004 high: 0.006 } max: 0.2
                     max_record: 17 }
+    squared_change { mean: 0.03 interval { low: 0.02 high: 0.04 } max: 0.04 }
   }
   layer { name: "first" step: 0.1 rms_error: 0.05 worst_channel_shift: -0.2
           signal_to_noise: 40 clipped_share: 0 gain: 0.99
@@ -69,6 +70,52 @@ TEST(JudgeGates, HoldsAnIntervalAgainstTheLimit) {
 TEST(JudgeGates, HoldsANumberAgainstTheLimit) {
   EXPECT_EQ(VerdictOf("max_output_change: 0.2"), kPass);
   EXPECT_EQ(VerdictOf("max_output_change: 0.19"), kFail);
+}
+
+TEST(JudgeGates, HoldsTheMeanSquaredErrorAgainstTheLimit) {
+  EXPECT_EQ(VerdictOf("max_mse: 0.04"), kPass);
+  EXPECT_EQ(VerdictOf("max_mse: 0.03"), kInconclusive);
+  EXPECT_EQ(VerdictOf("max_mse: 0.01"), kFail);
+  EXPECT_EQ(Judge("max_mse: 0.01")[0].sentence(),
+            "mean squared error 0.030000 (0.020000 to 0.040000), limit "
+            "0.010000: 3.0 times as much");
+  // Of the same outputs it is exactly zero.
+  EXPECT_EQ(VerdictOf("max_mse: 0", R"(
+              comparison {
+                output_change { mean: 0 interval {} }
+                squared_change { mean: 0 interval {} }
+              })"),
+            kPass);
+}
+
+// The last gate's verdict, of an error that is 0.03, by another stage's.
+GateRecord JudgeRelative(double at_most, const std::string& other,
+                         const std::string& result = kResult) {
+  RelativeMse relative;
+  relative.set_stage("fixed");
+  relative.set_at_most(at_most);
+  const auto reference = Parse<EvaluateResult>(other);
+  return JudgeGates(Parse<EvaluateResult>(result), {}, nullptr, false,
+                    {&relative, &reference})
+      .back();
+}
+
+TEST(JudgeGates, HoldsTheErrorAgainstAShareOfAnotherStages) {
+  constexpr char kBad[] = "comparison { squared_change { mean: 10 } }";
+  EXPECT_EQ(JudgeRelative(0.01, kBad).verdict(), kPass);
+  EXPECT_EQ(JudgeRelative(0.003, kBad).verdict(), kInconclusive);
+  const GateRecord failed = JudgeRelative(0.001, kBad);
+  EXPECT_EQ(failed.verdict(), kFail);
+  EXPECT_EQ(failed.name(), "relative_mse");
+  EXPECT_EQ(failed.limit(), 0.01);
+  EXPECT_EQ(failed.sentence(),
+            "mean squared error 0.030000 (0.020000 to 0.040000), limit "
+            "0.010000: 3.0 times as much: 0.001 of stage fixed's, 10");
+}
+
+TEST(JudgeGates, FailsWithoutTheOtherStagesError) {
+  EXPECT_EQ(JudgeRelative(0.01, "").verdict(), kFail);
+  EXPECT_EQ(JudgeRelative(0.01, kResult, "").verdict(), kFail);
 }
 
 TEST(JudgeGates, JudgesTheWorstLayerInItsOwnSteps) {

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "graph/saved_model_folder.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "workflows/field_places.h"
@@ -54,8 +55,10 @@ std::string GraphPathProblem(const std::string& path) {
   if (!Exists(path)) return absl::StrCat("there is no ", path);
   if (fs::is_directory(path, error) && !Exists(path + "/saved_model.pb") &&
       !Exists(path + "/saved_model.pbtxt")) {
+    const absl::StatusOr<std::string> below = FindSavedModel(path);
     return absl::StrCat(
-        path, " is a folder without saved_model.pb, so no SavedModel");
+        path, " is a folder without saved_model.pb, so no SavedModel",
+        below.ok() ? absl::StrCat("; ", *below, " is one") : "");
   }
   return "";
 }
@@ -144,6 +147,7 @@ class Planner {
       const std::map<std::string, std::string>& makers);
   void FillMakeTask(int task);
   void FillVerifyTask(int task);
+  void WaitForReference(int task);
   void FillCompareTask(int task);
   void FillAfter(int task);
 
@@ -247,6 +251,10 @@ void Planner::CheckVerify(int stage, const Verify& verify,
              context);
   if (verify.has_expect()) {
     CheckExpect(verify.expect(), places.Nested("expect"), context);
+  }
+  if (verify.has_relative_mse()) {
+    CheckRelativeMse(verify.relative_mse(), places.Nested("relative_mse"),
+                     context);
   }
   std::vector<std::string> names;
   for (const auto& [name, unused] : evaluations_) names.push_back(Quoted(name));
@@ -634,6 +642,34 @@ void Planner::FillVerifyTask(int task) {
               &problems_},
              task);
   AddBaseline(task);
+  WaitForReference(task);
+}
+
+// A verification that is judged by another stage's needs its result.
+void Planner::WaitForReference(int task) {
+  const int own = plan_.tasks[task].stage;
+  const Verify& verify = *VerifyOf(workflow_.stage(own));
+  if (!verify.has_relative_mse()) return;
+  const FieldPlaces places =
+      VerifyPlaces(workflow_.stage(own), StagePlaces(own))
+          .Nested("relative_mse");
+  const std::string& name = verify.relative_mse().stage();
+  const int line = places.Line("stage");
+  const int stage =
+      FindStage(name, line,
+                absl::StrCat("stage ", Quoted(workflow_.stage(own).name()),
+                             " has relative_mse to"));
+  if (stage < 0) return;
+  const int other = plan_.verify_task[stage];
+  if (stage == own || other < 0 ||
+      plan_.tasks[other].evaluation != plan_.tasks[task].evaluation) {
+    Refuse(line, own,
+           absl::StrCat(" has relative_mse to ", Quoted(name),
+                        ", which is not another stage that the same evaluation "
+                        "verifies"));
+    return;
+  }
+  Wait(task, stage);
 }
 
 ChosenBaseline Planner::ChooseBaseline(int task) {

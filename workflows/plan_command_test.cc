@@ -73,6 +73,37 @@ TEST(WideDeepFast, Plans) {
   EXPECT_THAT(outcome.out, StartsWith("wide_deep_fast: Wide & Deep"));
 }
 
+TEST(GptjTinyQdq, Plans) {
+  const Outcome outcome = RunPlan({"gptj_tiny_qdq"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.error;
+  for (const char* name : {"round_trip_gptj_tiny", "fixed_gptj_tiny",
+                           "gptj_tiny.ranges", "converted_gptj_tiny",
+                           "min_agreement 0.98, relative_mse 0.01 of fixed"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(name));
+  }
+}
+
+TEST(GptjQdq, TellsExactlyWhatItNeeds) {
+  const Outcome outcome = RunPlan({"gptj_qdq"});
+  EXPECT_EQ(outcome.exit_code, kExitFailed);
+  for (const char* wanted :
+       {"--set model_dir=FOLDER  the SavedModel, a folder with saved_model.pb "
+        "and variables/ in it",
+        "--set eval_dataset=FILE  a declaration of texts",
+        "--set calibration_dataset=FILE  the same of texts"}) {
+    EXPECT_THAT(outcome.error, HasSubstr(wanted));
+  }
+}
+
+TEST(GptjQdq, PlansWithModelAndTexts) {
+  const Outcome outcome = RunPlan(
+      {"gptj_qdq", "--set", "model_dir=workflows/gptj_tiny/saved_model/1",
+       "--set", "eval_dataset=workflows/gptj_tiny/eval.textproto", "--set",
+       "calibration_dataset=workflows/gptj_tiny/calibration.textproto"});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("\ncalibrated "));
+}
+
 TEST(WideDeepLargeDs, TellsExactlyWhatItNeeds) {
   const Outcome outcome = RunPlan({"wide_deep_large_ds"});
   EXPECT_EQ(outcome.exit_code, kExitFailed);

@@ -663,6 +663,63 @@ TEST(GivenGraphs, MustBeModels) {
 
 constexpr char kJudged[] = "baseline { file: 'model.pb' } ";
 
+// A SavedModel to convert, with a line end behind it.
+std::string Convert(const std::string& name, const std::string& more = "",
+                    const std::string& inside = "") {
+  std::filesystem::create_directories(Folder() + "saved");
+  Write("saved/saved_model.pb", "");
+  return absl::StrCat("stage { name: '", name,
+                      "' convert { saved_model { file: 'saved' } ", inside,
+                      " } ", more, " }\n");
+}
+
+TEST(Convert, MakesAFolderThatOthersReadAsAGraph) {
+  const Plan plan =
+      MustMake(Convert("a") +
+               "stage { name: 'b' summarize { graph { stage: 'a' } } }\n"
+               "stage { name: 'c' convert { saved_model { stage: 'a' } "
+               "converted_graph_def: 'c.pb' } }\n");
+  EXPECT_EQ(Find(plan, "a").outputs[0].file, "a_saved_model");
+  EXPECT_EQ(Find(plan, "b").inputs[0].output, "graph");
+  EXPECT_EQ(Find(plan, "c").inputs[0].role, "saved_model");
+  EXPECT_EQ(Find(plan, "c").outputs[1].file, "c.pb");
+}
+
+TEST(Convert, SaysWhatItsPairsNeed) {
+  EXPECT_EQ(Problem(Convert("a", "", "insert_qdq {}")),
+            "F:1: stage \"a\": insert_qdq needs fixed { min: \"-1\" max: "
+            "\"1\" } or calibrated { ... }");
+  EXPECT_EQ(
+      Problem(Convert("a", "", "insert_qdq { fixed { min: '1' max: '-1' } }")),
+      "F:1: stage \"a\": fixed needs two numbers, min below max; \"1\" "
+      "and \"-1\" are none");
+  EXPECT_EQ(Problem(Convert("a", "",
+                            "insert_qdq { inputs: 'all' fixed { min: '-1' max: "
+                            "'1' } }")),
+            "F:1: stage \"a\": inputs \"all\" is none of activations, "
+            "weights, both");
+}
+
+TEST(RelativeMse, WaitsForTheStageThatItIsRelativeTo) {
+  const Plan plan = MustMake(
+      Evaluation("e", kJudged) + Convert("a", "verify { evaluation: 'e' }") +
+      Convert("b",
+              "verify { evaluation: 'e' relative_mse { stage: 'a' at_most: "
+              ".01 } }"));
+  EXPECT_THAT(After(plan, "b/verify"),
+              testing::IsSupersetOf({"a", "a/verify", "b"}));
+}
+
+TEST(RelativeMse, IsToAnotherStageOfTheSameEvaluation) {
+  EXPECT_EQ(
+      Problem(Evaluation("e", kJudged) +
+              Convert("a",
+                      "verify { evaluation: 'e' relative_mse { stage: 'a' "
+                      "at_most: .01 } }")),
+      "F:2: stage \"a\" has relative_mse to \"a\", which is not another "
+      "stage that the same evaluation verifies");
+}
+
 Gates GatesFor(const std::string& workflow, const std::string& evaluation,
                const std::string& stage) {
   const Plan plan = MustMake(absl::StrCat(

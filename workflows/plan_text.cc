@@ -33,6 +33,7 @@ std::string KindSummary(const Stage& stage) {
       {"freeze", "variables become constants"},
       {"transform", "transform the graph"},
       {"quantize", "quantize the graph"},
+      {"convert", "convert the SavedModel"},
       {"calibrate", "observe ranges"},
       {"evaluate", "evaluate the graph"},
       {"benchmark", "measure speed"},
@@ -52,6 +53,18 @@ std::string GatesText(const Gates& gates) {
         field->name(), " ", JsonNumber(reflection->GetDouble(gates, field))));
   }
   return absl::StrJoin(parts, ", ");
+}
+
+// "max_mse 0.1, relative_mse 0.01 of fixed".
+std::string AllGatesText(const Plan& plan, const Task& task) {
+  std::string text = GatesText(EffectiveGates(plan, task));
+  if (task.kind != Task::Kind::kVerify) return text;
+  const Verify* const verify = VerifyOf(StageOf(plan, task));
+  if (verify == nullptr || !verify->has_relative_mse()) return text;
+  absl::StrAppend(&text, text.empty() ? "" : ", ", "relative_mse ",
+                  JsonNumber(verify->relative_mse().at_most()), " of ",
+                  Printable(verify->relative_mse().stage()));
+  return text;
 }
 
 // The file's name, or the path of what no task makes.
@@ -102,7 +115,7 @@ void AppendTask(const Plan& plan, size_t index, size_t name_width,
   };
   append("reads  ", InputNames(plan, task));
   append("writes ", OutputNames(task));
-  const std::string gates = GatesText(EffectiveGates(plan, task));
+  const std::string gates = AllGatesText(plan, task);
   if (!gates.empty()) absl::StrAppend(out, indent, "gates  ", gates, "\n");
   for (const std::string& note : task.notes) {
     absl::StrAppend(out, indent, "note   ", Printable(note), "\n");

@@ -63,6 +63,18 @@ int RunCalibrate(const Args& args) {
   return Become("runtime", "calibrate_graph", args);
 }
 
+int RunConvert(const Args& args) {
+  return Become("runtime", "convert_model", args);
+}
+
+int RunDumpGraph(const Args& args) {
+  return Become("graph", "dump_graph", args);
+}
+
+int RunPbToPbtxt(const Args& args) {
+  return Become("graph", "pb_to_pbtxt", args);
+}
+
 int RunEvaluate(const Args& args) {
   return Become("runtime", "evaluate_graph", args);
 }
@@ -85,14 +97,18 @@ const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
       {"benchmark", "speed of graphs against each other", RunBenchmark},
       {"calibrate", "ranges of a graph's tensors on a dataset", RunCalibrate},
+      {"convert", "a SavedModel with its graph transformed, variables and all",
+       RunConvert},
       {"dataset", "make records: synthesize them, or preprocess Criteo's",
        RunDataset},
       {"diff", "what changed between two graphs", RunDiff},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
+      {"dump_graph", "the graph of a SavedModel as a file", RunDumpGraph},
       {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
       {"freeze", "one graph without variables from a trained model", RunFreeze},
       {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
+      {"pb_to_pbtxt", "a binary graph as text", RunPbToPbtxt},
       {"plan", "what a workflow would do, and whether it can", RunPlan},
       {"quantize", "an int8 graph from a frozen float one, in one go",
        RunQuantize},

@@ -162,6 +162,9 @@ std::string ComparisonJson(const ComparisonMessage& comparison) {
       {"output_change", comparison.has_output_change()
                             ? ChangeJson(comparison.output_change())
                             : "null"},
+      {"squared_change", comparison.has_squared_change()
+                             ? ChangeJson(comparison.squared_change())
+                             : "null"},
       {"class_1_change", comparison.has_class_1_change()
                              ? ChangeJson(comparison.class_1_change())
                              : "null"},

@@ -24,6 +24,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/printable.h"
@@ -157,8 +158,9 @@ absl::Status CheckReplaceable(const std::string& folder) {
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     std::error_code ignored;
+    const fs::file_type type = at->symlink_status(ignored).type();
     if (own.count(name) > 0 &&
-        at->symlink_status(ignored).type() == fs::file_type::regular) {
+        (type == fs::file_type::regular || type == fs::file_type::directory)) {
       continue;
     }
     return Refused(folder, absl::StrCat("holds files that are no run's, such "
@@ -213,12 +215,10 @@ absl::Status MoveToPlace(const std::string& partial,
   return absl::OkStatus();
 }
 
-// Texts and logs are copied: what a shell's ">" or a program writes into them
-// later must not reach the store.
-absl::Status AddOutput(const std::string& from, const std::string& to,
-                       const std::string& role) {
+absl::Status AddFile(const std::string& from, const std::string& to,
+                     bool link) {
   std::error_code error;
-  if (role != "text" && role != "log") {
+  if (link) {
     fs::create_hard_link(from, to, error);
     if (!error) return absl::OkStatus();
     error.clear();
@@ -226,6 +226,31 @@ absl::Status AddOutput(const std::string& from, const std::string& to,
   fs::copy_file(from, to, error);
   if (error) return FolderError(error, "write", to);
   return absl::OkStatus();
+}
+
+// A SavedModel.
+absl::Status AddFolder(const std::string& from, const std::string& to) {
+  REQUANT_RETURN_IF_ERROR(MakeFolder(to));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           FilesBelow(from));
+  for (const std::string& file : files) {
+    const std::string target = absl::StrCat(to, "/", file);
+    std::error_code error;
+    fs::create_directories(fs::path(target).parent_path(), error);
+    if (error) return FolderError(error, "make the folder", to);
+    REQUANT_RETURN_IF_ERROR(
+        AddFile(absl::StrCat(from, "/", file), target, /*link=*/true));
+  }
+  return absl::OkStatus();
+}
+
+// Texts and logs are copied: what a shell's ">" or a program writes into them
+// later must not reach the store.
+absl::Status AddOutput(const std::string& from, const std::string& to,
+                       const std::string& role) {
+  std::error_code error;
+  if (fs::is_directory(from, error)) return AddFolder(from, to);
+  return AddFile(from, to, role != "text" && role != "log");
 }
 
 absl::Status AddOutputs(const Plan& plan, const RunResult& result,

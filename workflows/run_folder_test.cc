@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "workflows/plan.h"
 #include "workflows/runner.h"
 #include "workflows/stage_store.h"
@@ -94,6 +95,34 @@ TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
   EXPECT_EQ(NamesIn(folder_), names);
   EXPECT_EQ(names.count(".requant_unfinished"), 0);
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
+}
+
+TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThem) {
+  const auto store = StageStore::OpenForRun(home_ / "work", "test");
+  ASSERT_TRUE(store.ok());
+  Write((*store)->PathOf("k", "model/saved_model.pb"), "graph");
+  Write((*store)->PathOf("k", "model/variables/data"), "values");
+  Plan plan;
+  plan.tasks.emplace_back();
+  plan.tasks[0].outputs = {{"graph", "model"}};
+  RunResult result;
+  result.keys = {"k"};
+  FileRecord& output = *result.record.add_stage()->mutable_work()->add_output();
+  output.set_path("model");
+  output.set_sha256(DigestOfPath((*store)->PathOf("k", "model"))->sha256);
+  plan.file.workflow.add_stage()->set_name("s");
+  plan.tasks[0].stage = 0;
+  plan.make_task = {0};
+  plan.verify_task = {-1};
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(ProblemOf(folder_), "");
+    const absl::Status filled =
+        FillRunFolder(plan, result, **store, "requant", folder_);
+    ASSERT_TRUE(filled.ok()) << filled;
+    EXPECT_EQ(*ReadFile(folder_ / "model/variables/data"), "values");
+  }
+  EXPECT_EQ(NamesIn(folder_ / "model"),
+            (std::set<std::string>{"saved_model.pb", "variables"}));
 }
 
 TEST_F(RunFolder, ReplacesAnEmptyFolder) {

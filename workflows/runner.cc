@@ -30,6 +30,7 @@
 #include "base/subprocess.h"
 #include "workflows/gates.h"
 #include "workflows/run_places.h"
+#include "workflows/stage_parts.h"
 #include "workflows/task_command.h"
 #include "workflows/task_key.h"
 #include "workflows/task_work.h"
@@ -212,6 +213,8 @@ class Runner {
   std::optional<FinishedTask> FindIntact(const std::string& key) const;
 
   std::vector<GateRecord> Judge(int i, const CachedTask& result) const;
+  // Of a stage whose error is judged by another's, which is finished.
+  MseReference ReferenceOf(const Stage& stage) const;
   // How many records a verification that took `limit` at most, and is not
   // certain, is to be repeated on.
   std::optional<int64_t> RecordsToRepeatOn(int i, const CachedTask& result,
@@ -537,7 +540,23 @@ std::vector<GateRecord> Runner::Judge(int i, const CachedTask& result) const {
   const Expect* expect =
       !stage.has_compare() && verify.has_expect() ? &verify.expect() : nullptr;
   return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect,
-                    !LimitsAccuracyDrop(plan_, task));
+                    !LimitsAccuracyDrop(plan_, task), ReferenceOf(stage));
+}
+
+MseReference Runner::ReferenceOf(const Stage& stage) const {
+  const Verify* const verify = VerifyOf(stage);
+  if (verify == nullptr || !verify->has_relative_mse()) return {};
+  const Workflow& workflow = plan_.file.workflow;
+  for (int i = 0; i < workflow.stage_size(); ++i) {
+    const int other = plan_.verify_task[i];
+    if (workflow.stage(i).name() != verify->relative_mse().stage() ||
+        other < 0) {
+      continue;
+    }
+    return {&verify->relative_mse(),
+            &tasks_[other].finished.result.evaluation()};
+  }
+  return {};
 }
 
 int64_t Runner::RecordLimit(int i) const {

@@ -96,11 +96,10 @@ std::vector<StageInput> FreezeInputs(const FreezeStage& freeze,
     return {{"graph", &freeze.graph().graph(),
              places.Nested("graph").Nested("graph"), GraphRoles()}};
   }
-  // No stage makes a SavedModel.
   return {{"saved_model",
            &freeze.saved_model(),
            places.Nested("saved_model"),
-           {"saved_model"}}};
+           {"graph"}}};
 }
 
 std::vector<StageInput> TransformInputs(const TransformStage& transform,
@@ -125,6 +124,22 @@ std::vector<StageInput> QuantizeInputs(const QuantizeStage& quantize,
                       &quantize.calibrated().ranges(),
                       places.Nested("calibrated").Nested("ranges"),
                       {"ranges"}});
+  }
+  return inputs;
+}
+
+std::vector<StageInput> ConvertInputs(const ConvertStage& convert,
+                                      const FieldPlaces& places) {
+  std::vector<StageInput> inputs = {{"saved_model",
+                                     &convert.saved_model(),
+                                     places.Nested("saved_model"),
+                                     {"graph"}}};
+  if (convert.insert_qdq().has_calibrated()) {
+    inputs.push_back(
+        {"ranges",
+         &convert.insert_qdq().calibrated().ranges(),
+         places.Nested("insert_qdq").Nested("calibrated").Nested("ranges"),
+         {"ranges"}});
   }
   return inputs;
 }
@@ -156,7 +171,8 @@ std::vector<std::string> StageKinds() {
 }
 
 bool MakesGraph(const Stage& stage) {
-  return stage.has_freeze() || stage.has_transform() || stage.has_quantize();
+  return stage.has_freeze() || stage.has_transform() || stage.has_quantize() ||
+         stage.has_convert();
 }
 
 const Verify* VerifyOf(const Stage& stage) {
@@ -195,7 +211,23 @@ std::vector<StageOutput> OutputsOf(const Stage& stage,
       return CalibrateOutputs(stage, kind);
     case Stage::kBenchmark:
       outputs.Add("result", "", ".benchmark.pb", "graph");
+      if (!stage.benchmark().published_name().empty()) {
+        outputs.Add("text", "", ".txt", "published_name");
+      }
       break;
+    case Stage::kConvert: {
+      const ConvertStage& convert = stage.convert();
+      outputs.Add("graph", convert.output(), "_saved_model", "output");
+      if (!convert.extracted_graph_def().empty()) {
+        outputs.Add("extracted_graph_def", convert.extracted_graph_def(), "",
+                    "extracted_graph_def");
+      }
+      if (!convert.converted_graph_def().empty()) {
+        outputs.Add("converted_graph_def", convert.converted_graph_def(), "",
+                    "converted_graph_def");
+      }
+      break;
+    }
     default:
       break;
   }
@@ -226,6 +258,8 @@ std::vector<StageInput> InputsOf(const Stage& stage,
                GraphRoles()}};
     case Stage::kBenchmark:
       return BenchmarkInputs(stage.benchmark(), kind);
+    case Stage::kConvert:
+      return ConvertInputs(stage.convert(), kind);
     case Stage::kCompare:
       return {{"graph", &stage.compare().graph(), kind.Nested("graph"),
                GraphRoles()},

@@ -18,7 +18,7 @@ std::string StageKind(const Stage& stage);
 // All of them.
 std::vector<std::string> StageKinds();
 
-// Whether the stage makes a graph: freeze, transform or quantize.
+// Whether the stage makes a graph: freeze, transform, quantize or convert.
 bool MakesGraph(const Stage& stage);
 
 // The stage's verification: its own, or that of an EvaluateStage; null: none.

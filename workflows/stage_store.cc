@@ -33,6 +33,7 @@
 #include "absl/time/time.h"
 #include "base/content_hash.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 
@@ -111,6 +112,22 @@ absl::Status SyncFilesIn(const std::string& folder) {
 absl::Status Rename(const std::string& from, const std::string& to) {
   if (rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
   return FileError(errno, "rename", absl::StrCat(from, " to ", to));
+}
+
+// Whether a file is so long, or all files of a folder together.
+bool HasBytes(const std::string& path, int64_t bytes) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return false;
+  if (S_ISREG(info.st_mode)) return info.st_size == bytes;
+  if (!S_ISDIR(info.st_mode)) return false;
+  const absl::StatusOr<std::vector<std::string>> files = FilesBelow(path);
+  if (!files.ok()) return false;
+  int64_t found = 0;
+  for (const std::string& file : *files) {
+    if (stat(absl::StrCat(path, "/", file).c_str(), &info) != 0) return false;
+    found += info.st_size;
+  }
+  return found == bytes;
 }
 
 // A task's name as a file's.
@@ -286,9 +303,7 @@ std::optional<CachedTask> StageStore::Find(const std::string& key) const {
   CachedTask task;
   if (!content.ok() || !task.ParseFromString(*content)) return std::nullopt;
   for (const FileRecord& output : task.work().output()) {
-    struct stat info;
-    if (stat(PathOf(key, output.path()).c_str(), &info) != 0 ||
-        !S_ISREG(info.st_mode) || info.st_size != output.bytes()) {
+    if (!HasBytes(PathOf(key, output.path()), output.bytes())) {
       return std::nullopt;
     }
   }
@@ -307,7 +322,7 @@ std::optional<CachedTask> StageStore::LastOf(const std::string& task) const {
 
 bool StageStore::Check(const std::string& key, const FileRecord& output) const {
   const absl::StatusOr<PathDigest> digest =
-      DigestOfFile(PathOf(key, output.path()));
+      DigestOfPath(PathOf(key, output.path()));
   return digest.ok() && digest->sha256 == output.sha256();
 }
 

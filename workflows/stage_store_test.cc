@@ -103,6 +103,29 @@ TEST_F(StageStoreTest, DoesNotFindAResultThatIsBroken) {
   EXPECT_FALSE(store->Find("k").has_value());
 }
 
+TEST_F(StageStoreTest, KeepsFoldersAsItKeepsFiles) {
+  const auto store = Open();
+  const auto folder = store->NewFolder();
+  fs::create_directories(*folder + "/model/variables");
+  Overwrite(*folder + "/model/saved_model.pb", "graph");
+  Overwrite(*folder + "/model/variables/data", "values");
+  const auto digest = DigestOfPath(*folder + "/model");
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  CachedTask task;
+  FileRecord& output = *task.mutable_work()->add_output();
+  output.set_path("model");
+  output.set_bytes(digest->bytes);
+  output.set_sha256(digest->sha256);
+  ASSERT_TRUE(store->Publish(*folder, "k", task).ok());
+  EXPECT_TRUE(store->Find("k").has_value());
+  EXPECT_TRUE(store->Check("k", output));
+  Overwrite(store->PathOf("k", "model/variables/data"), "VALUES");
+  EXPECT_TRUE(store->Find("k").has_value());
+  EXPECT_FALSE(store->Check("k", output));
+  fs::remove(store->PathOf("k", "model/variables/data"));
+  EXPECT_FALSE(store->Find("k").has_value());
+}
+
 TEST_F(StageStoreTest, KnowsWhatATaskMadeLast) {
   const auto store = Open();
   Publish(store.get(), "k", "content");

@@ -96,6 +96,8 @@ class CommandMaker {
         return Calibrate(stage().calibrate());
       case Stage::kBenchmark:
         return {Benchmark(stage().benchmark())};
+      case Stage::kConvert:
+        return {Convert(stage().convert())};
       case Stage::kEvaluate:
       case Stage::kCompare:
       case Stage::KIND_NOT_SET:
@@ -231,6 +233,8 @@ class CommandMaker {
                 .Flag("batch_size", on.batch_size())
                 .Flag("max_records", on.records())
                 .Flag("moment_records", calibrate.direct().moment_records())
+                .Flag("qdq_ops", Joined(calibrate.direct().qdq_op()))
+                .Flag("qdq_inputs", calibrate.direct().qdq_inputs())
                 .Flag("output", Out("ranges"))
                 .Get()};
   }
@@ -314,12 +318,45 @@ class CommandMaker {
         .Get();
   }
 
+  TaskCommand Convert(const ConvertStage& convert) {
+    Arguments arguments("convert");
+    arguments.Flag("saved_model", In("saved_model"))
+        .Flag("out", Out("graph"))
+        .Flag("tags", convert.saved_model_tags())
+        // A run's commands.sh makes the same files again.
+        .Word("--overwrite")
+        .Flag("copy", convert.variables())
+        // Without a name it would write them under its own.
+        .Word(absl::StrCat("--extracted_graph_def=",
+                           OptionalOut("extracted_graph_def")))
+        .Word(absl::StrCat("--converted_graph_def=",
+                           OptionalOut("converted_graph_def")));
+    if (!convert.has_insert_qdq()) return arguments.Get();
+    const InsertQdq& qdq = convert.insert_qdq();
+    arguments.Word("--insert_qdq")
+        .Flag("ops", Joined(qdq.op()))
+        .Flag("inputs", qdq.inputs());
+    if (qdq.has_fixed()) {
+      return arguments
+          .Flag("ranges", absl::StrCat("fixed(", qdq.fixed().min(), ",",
+                                       qdq.fixed().max(), ")"))
+          .Get();
+    }
+    return arguments.Flag("ranges", In("ranges"))
+        .Flag("method", qdq.calibrated().method())
+        .Flag("value_percentile", qdq.calibrated().value_percentile())
+        .Get();
+  }
+
   TaskCommand Benchmark(const BenchmarkStage& benchmark) {
     Arguments arguments("benchmark");
+    const bool is_published = !benchmark.published_name().empty();
     for (const std::string& graph : AllIn("graph")) {
-      arguments.Flag("graph", graph);
+      arguments.Flag(is_published ? "saved_model" : "graph", graph);
     }
-    return arguments.Flag("dataset", In("dataset"))
+    if (is_published) arguments.StdoutTo(Out("text"));
+    return arguments.Flag("name", benchmark.published_name())
+        .Flag("dataset", In("dataset"))
         .Flag("data", OptionalIn("data"))
         .Flag("output", benchmark.on().output())
         .Flag("batch_size", benchmark.on().batch_size())
@@ -361,6 +398,7 @@ ProgramPlace ProgramOf(const std::string& command) {
   static const auto* places = new std::map<std::string, ProgramPlace>{
       {"benchmark", {"runtime", "benchmark_graph", true}},
       {"calibrate", {"runtime", "calibrate_graph", true}},
+      {"convert", {"runtime", "convert_model"}},
       {"dataset", {"runtime/datasets", "dataset"}},
       {"evaluate", {"runtime", "evaluate_graph", true}},
       {"freeze", {"graph", "freeze_graph"}},

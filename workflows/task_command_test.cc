@@ -221,6 +221,55 @@ TEST(TaskCommands, OfABenchmarkNameEveryGraph) {
                   "--result_out=result.out"});
 }
 
+TEST(TaskCommands, OfABenchmarkOfSavedModelsKeepThePublishedLines) {
+  EXPECT_EQ(Make("benchmark { graph {} graph {} published_name: 'gpt-j' }",
+                 {"graph", "graph", "dataset"}, {"result", "text"})
+                .Commands(),
+            Lines{"requant benchmark --saved_model=graph.in "
+                  "--saved_model=graph.in --name=gpt-j --dataset=dataset.in "
+                  "--result_out=result.out > text.out"});
+}
+
+TEST(TaskCommands, OfConvertingWriteNoFilesThatNobodyNamed) {
+  EXPECT_EQ(
+      Make("convert { variables: 'copy' }", {"saved_model"}, {"graph"})
+          .Commands(),
+      Lines{"requant convert --saved_model=saved_model.in --out=graph.out "
+            "--overwrite --copy=copy --extracted_graph_def= "
+            "--converted_graph_def="});
+}
+
+TEST(TaskCommands, OfConvertingSayWhereRangesComeFrom) {
+  EXPECT_EQ(
+      Make("convert { insert_qdq { op: 'MatMul' op: 'Einsum' fixed { min: '-1' "
+           "max: '1' } } }",
+           {"saved_model"}, {"graph", "converted_graph_def"})
+          .Commands(),
+      Lines{"requant convert --saved_model=saved_model.in --out=graph.out "
+            "--overwrite --extracted_graph_def= "
+            "--converted_graph_def=converted_graph_def.out --insert_qdq "
+            "--ops=MatMul,Einsum '--ranges=fixed(-1,1)'"});
+  EXPECT_EQ(
+      Make("convert { insert_qdq { inputs: 'weights' calibrated { method: "
+           "'minmax' } } }",
+           {"saved_model", "ranges"}, {"graph"})
+          .Commands(),
+      Lines{"requant convert --saved_model=saved_model.in --out=graph.out "
+            "--overwrite --extracted_graph_def= --converted_graph_def= "
+            "--insert_qdq --inputs=weights --ranges=ranges.in "
+            "--method=minmax"});
+}
+
+TEST(TaskCommands, OfCalibratingForConvertNameTheOps) {
+  EXPECT_EQ(Make("calibrate { direct { qdq_op: 'MatMul' qdq_op: 'Einsum' "
+                 "qdq_inputs: 'both' } }",
+                 {"graph", "dataset"}, {"ranges"})
+                .Commands(),
+            Lines{"requant calibrate --graph=graph.in --dataset=dataset.in "
+                  "--qdq_ops=MatMul,Einsum --qdq_inputs=both "
+                  "--output=ranges.out"});
+}
+
 TEST(TaskCommands, RefuseATaskThatLacksAnInput) {
   EXPECT_TRUE(Make("summarize {}", {}, {"text"}).IsRefused());
 }

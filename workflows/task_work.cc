@@ -22,6 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/file.h"
+#include "base/files_below.h"
 #include "base/flags.h"
 #include "base/last_words.h"
 #include "base/seconds_since.h"
@@ -44,7 +45,8 @@ constexpr int kMostNotes = 200;
 // results that are in files too.
 bool PrintsNotes(const std::string& command) {
   return command == "transform" || command == "quantize" ||
-         command == "quantize_graph" || command == "freeze";
+         command == "quantize_graph" || command == "freeze" ||
+         command == "convert";
 }
 
 // A program, and where it stands among the task's.
@@ -170,6 +172,22 @@ class ProgramRun {
   std::string last_line_;
 };
 
+// Of a file, or of all files of a SavedModel.
+int64_t BytesOf(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return 0;
+  if (!S_ISDIR(info.st_mode)) return info.st_size;
+  const absl::StatusOr<std::vector<std::string>> files = FilesBelow(path);
+  int64_t bytes = 0;
+  if (!files.ok()) return bytes;
+  for (const std::string& file : *files) {
+    if (stat(absl::StrCat(path, "/", file).c_str(), &info) == 0) {
+      bytes += info.st_size;
+    }
+  }
+  return bytes;
+}
+
 absl::Status AddOutputs(const TaskWork& work, TaskRecord* record) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {
     const TaskOutput& output = work.task->outputs[i];
@@ -178,7 +196,7 @@ absl::Status AddOutputs(const TaskWork& work, TaskRecord* record) {
       return absl::InternalError(
           absl::StrCat("it ended well but wrote no ", output.file));
     }
-    REQUANT_ASSIGN_OR_RETURN(const PathDigest digest, DigestOfFile(path));
+    REQUANT_ASSIGN_OR_RETURN(const PathDigest digest, DigestOfPath(path));
     FileRecord& file = *record->add_output();
     file.set_role(output.role);
     file.set_path(output.file);
@@ -219,10 +237,17 @@ absl::StatusOr<GraphRecord> SummarizeGraphFile(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph, ReadGraph(path));
   std::map<std::string, int64_t> counts;
   for (const auto& node : graph.node()) ++counts[std::string(node.op())];
+  int64_t nodes = graph.node_size();
+  // A model that is not frozen has its layers there.
+  for (const auto& function : graph.library().function()) {
+    nodes += function.node_def_size();
+    for (const auto& node : function.node_def()) {
+      ++counts[std::string(node.op())];
+    }
+  }
   GraphRecord record;
-  record.set_nodes(graph.node_size());
-  struct stat info;
-  if (stat(path.c_str(), &info) == 0) record.set_bytes(info.st_size);
+  record.set_nodes(nodes);
+  record.set_bytes(BytesOf(path));
   for (const auto& [op, nodes] : counts) {
     OpRecord& entry = *record.add_op();
     entry.set_op(op);

@@ -176,6 +176,48 @@ void CheckQuantize(const QuantizeStage& quantize, const FieldPlaces& places,
   }
 }
 
+std::vector<std::string> QdqInputNames() {
+  return {"activations", "weights", "both"};
+}
+
+void CheckFixedRange(const FixedRange& fixed, const FieldPlaces& places,
+                     const CheckContext& context) {
+  double min = 0, max = 0;
+  if (absl::SimpleAtod(fixed.min(), &min) &&
+      absl::SimpleAtod(fixed.max(), &max) && std::isfinite(min) &&
+      std::isfinite(max) && min < max) {
+    return;
+  }
+  Refuse(places, "min",
+         absl::StrCat("fixed needs two numbers, min below max; \"", fixed.min(),
+                      "\" and \"", fixed.max(), "\" are none"),
+         context);
+}
+
+void CheckConvert(const ConvertStage& convert, const FieldPlaces& places,
+                  const CheckContext& context) {
+  CheckWord(convert.variables(), {"auto", "link", "copy"}, places, "variables",
+            context);
+  if (!convert.has_insert_qdq()) return;
+  const InsertQdq& qdq = convert.insert_qdq();
+  const FieldPlaces inside = places.Nested("insert_qdq");
+  CheckWord(qdq.inputs(), QdqInputNames(), inside, "inputs", context);
+  if (qdq.has_fixed()) {
+    CheckFixedRange(qdq.fixed(), inside.Nested("fixed"), context);
+  } else if (qdq.has_calibrated()) {
+    const FieldPlaces calibrated = inside.Nested("calibrated");
+    CheckWord(qdq.calibrated().method(), {"minmax", "percentile", "mse"},
+              calibrated, "method", context);
+    CheckNumber(qdq.calibrated().value_percentile(), 50, true, calibrated,
+                "value_percentile", context);
+  } else {
+    Refuse(inside, "op",
+           "insert_qdq needs fixed { min: \"-1\" max: \"1\" } or calibrated { "
+           "... }",
+           context);
+  }
+}
+
 void CheckCalibrate(const CalibrateStage& calibrate, const FieldPlaces& places,
                     const CheckContext& context) {
   if (calibrate.has_logging()) {
@@ -188,8 +230,15 @@ void CheckCalibrate(const CalibrateStage& calibrate, const FieldPlaces& places,
              context);
     }
   } else if (calibrate.has_direct()) {
-    CheckWhole(calibrate.direct().moment_records(), places.Nested("direct"),
-               "moment_records", context);
+    const FieldPlaces direct = places.Nested("direct");
+    CheckWhole(calibrate.direct().moment_records(), direct, "moment_records",
+               context);
+    CheckWord(calibrate.direct().qdq_inputs(), QdqInputNames(), direct,
+              "qdq_inputs", context);
+    if (calibrate.direct().qdq_op().empty() &&
+        !calibrate.direct().qdq_inputs().empty()) {
+      Refuse(direct, "qdq_inputs", "qdq_inputs needs qdq_op", context);
+    }
   } else {
     Refuse(places, "ranges", "calibrate needs logging { ... } or direct {}",
            context);
@@ -220,6 +269,8 @@ void CheckKind(const Stage& stage, const FieldPlaces& places,
       return CheckCalibrate(stage.calibrate(), places, context);
     case Stage::kBenchmark:
       return CheckBenchmark(stage.benchmark(), places, context);
+    case Stage::kConvert:
+      return CheckConvert(stage.convert(), places, context);
     case Stage::kCompare:
       CheckCount(stage.compare().layer_records(), places, "layer_records",
                  context);
@@ -339,6 +390,13 @@ void CheckExpect(const Expect& expect, const FieldPlaces& places,
            "expect needs within, how many points from it are the same",
            context);
   }
+}
+
+void CheckRelativeMse(const RelativeMse& relative, const FieldPlaces& places,
+                      const CheckContext& context) {
+  if (relative.at_most() >= 0 && std::isfinite(relative.at_most())) return;
+  Refuse(places, "at_most", "relative_mse needs at_most, a number from 0 on",
+         context);
 }
 
 void CheckStage(const Stage& stage, const FieldPlaces& places,

@@ -31,6 +31,9 @@ struct CheckContext {
 
 // Fields that the stage's kind needs, numbers, words, transforms, and that
 // `verify` and `use_file` are where there is a graph.
+void CheckRelativeMse(const RelativeMse& relative, const FieldPlaces& places,
+                      const CheckContext& context);
+
 void CheckStage(const Stage& stage, const FieldPlaces& places,
                 const CheckContext& context);
 

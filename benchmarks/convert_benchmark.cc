@@ -1,0 +1,197 @@
+// How long requant convert takes on models of 28 layers and more, and how much
+// memory. See benchmarks/README.md.
+
+#include <gflags/gflags.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/sibling_program.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "graph/graph_io.h"
+#include "tests/gptj_model.h"
+
+DEFINE_string(layers, "28,112,448", "Numbers of layers to measure.");
+DEFINE_int32(repeats, 3, "Runs per measurement; the median counts.");
+DEFINE_int64(variable_gigabytes, 24, "Size of the variables, one hole.");
+DEFINE_string(work_dir, "/tmp", "Where the models are written.");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "convert_benchmark";
+constexpr double kMostGrowth = 1.5;
+constexpr double kMostGigabytes = 1;
+
+struct Cost {
+  double wall_seconds = 0;
+  double cpu_seconds = 0;
+};
+
+struct Row {
+  int layers = 0;
+  int64_t nodes = 0;
+  double megabytes = 0;
+  Cost cost;
+  // The most memory that any process held up to here; rows grow.
+  double peak_gigabytes = 0;
+};
+
+double ChildrenCpuSeconds() {
+  rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return time.tv_sec + time.tv_usec * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// The most memory that any program of the benchmark held so far.
+double ChildrenPeakGigabytes() {
+  rusage usage;
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return usage.ru_maxrss * 1024e-9;
+}
+
+class Benchmark {
+ public:
+  Benchmark(std::string converter, std::string folder)
+      : converter_(std::move(converter)), folder_(std::move(folder)) {}
+
+  absl::Status Run(const std::vector<int>& layers) {
+    // What a program costs that has next to nothing to do.
+    REQUANT_ASSIGN_OR_RETURN(const Row least, Measure(1));
+    std::printf("%8s%10s%10s%10s%10s%18s%10s\n", "layers", "nodes", "MB",
+                "wall s", "CPU s", "CPU us per node", "peak GB");
+    std::vector<double> per_node;
+    std::vector<Row> rows;
+    for (int count : layers) {
+      REQUANT_ASSIGN_OR_RETURN(const Row row, Measure(count));
+      per_node.push_back((row.cost.cpu_seconds - least.cost.cpu_seconds) /
+                         (row.nodes - least.nodes) * 1e6);
+      std::printf("%8d%10ld%10.1f%10.2f%10.2f%18.2f%10.2f\n", row.layers,
+                  row.nodes, row.megabytes, row.cost.wall_seconds,
+                  row.cost.cpu_seconds, per_node.back(), row.peak_gigabytes);
+      rows.push_back(row);
+    }
+    Judge("growth from the first to the last", per_node.back() / per_node[0],
+          kMostGrowth);
+    Judge("peak memory of the first, GB", rows[0].peak_gigabytes,
+          kMostGigabytes);
+    return absl::OkStatus();
+  }
+
+ private:
+  static void Judge(const char* what, double value, double most) {
+    std::printf("%s: %.2f (at most %.2f: %s)\n", what, value, most,
+                value <= most ? "met" : "MISSED");
+  }
+
+  absl::StatusOr<Row> Measure(int layers) {
+    GptjShape shape;
+    shape.layers = layers;
+    const std::string model = folder_ + "/model";
+    RemoveTree(model);
+    REQUANT_RETURN_IF_ERROR(
+        WriteGptjModel(model, shape, FLAGS_variable_gigabytes * 1'000'000'000));
+    Row row;
+    row.layers = layers;
+    REQUANT_ASSIGN_OR_RETURN(const auto graph, ReadGraph(model));
+    row.nodes = CountNodes(graph);
+    row.megabytes = graph.ByteSizeLong() / 1e6;
+    std::vector<Cost> costs;
+    for (int i = 0; i < FLAGS_repeats; ++i) {
+      REQUANT_ASSIGN_OR_RETURN(const Cost cost, Convert(model));
+      costs.push_back(cost);
+    }
+    std::sort(costs.begin(), costs.end(), [](const Cost& a, const Cost& b) {
+      return a.cpu_seconds < b.cpu_seconds;
+    });
+    row.cost = costs[costs.size() / 2];
+    row.peak_gigabytes = ChildrenPeakGigabytes();
+    return row;
+  }
+
+  absl::StatusOr<Cost> Convert(const std::string& model) {
+    ChildOptions child;
+    child.argv = {converter_,
+                  "--saved_model=" + model,
+                  "--out=" + folder_ + "/converted",
+                  "--overwrite",
+                  "--insert_qdq",
+                  "--ranges=fixed(-1,1)",
+                  "--extracted_graph_def=",
+                  "--converted_graph_def="};
+    child.on_stdout = [](std::string_view) {};
+    const double cpu = ChildrenCpuSeconds();
+    const absl::Time start = absl::Now();
+    REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+    if (result.exit_code != 0) return absl::InternalError("convert failed");
+    return Cost{absl::ToDoubleSeconds(absl::Now() - start),
+                ChildrenCpuSeconds() - cpu};
+  }
+
+  const std::string converter_;
+  const std::string folder_;
+};
+
+absl::Status RunBenchmark() {
+  std::vector<int> layers;
+  for (std::string_view text : absl::StrSplit(FLAGS_layers, ',')) {
+    int count;
+    if (!absl::SimpleAtoi(text, &count) || count < 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--layers: \"", text, "\" is no number above 1"));
+    }
+    layers.push_back(count);
+  }
+  if (FLAGS_repeats < 1) {
+    return absl::InvalidArgumentError("--repeats must be at least 1");
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string converter,
+      SiblingProgram(own_path, "runtime", "convert_model"));
+  std::string folder = FLAGS_work_dir + "/requant_convert.XXXXXX";
+  if (mkdtemp(folder.data()) == nullptr) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot write to ", FLAGS_work_dir));
+  }
+  absl::Cleanup remove = [&] { RemoveTree(folder); };
+  return Benchmark(converter, folder).Run(layers);
+}
+
+int Main(int argc, char** argv) {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary = "Cost of requant convert by the number of layers.";
+  help.usage = "bazel run //benchmarks:convert_benchmark";
+  help.flag_files = {__FILE__};
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+  const absl::Status status = RunBenchmark();
+  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) { return requant::Main(argc, argv); }

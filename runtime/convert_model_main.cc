@@ -1,0 +1,456 @@
+// convert_model (requant convert): a SavedModel's graph and functions
+// transformed and written back, with its variables.
+
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/file.h"
+#include "base/flags.h"
+#include "base/isolation.h"
+#include "base/sibling_program.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "graph/freeze_model.h"
+#include "graph/saved_model_folder.h"
+#include "graph/saved_model_writer.h"
+#include "logs_parser/range_choice.h"
+#include "runtime/convert.h"
+#include "transforms/pipeline.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/qdq_sites.h"
+#include "transforms/registry.h"
+
+DEFINE_string(saved_model, "",
+              "the SavedModel to read: its folder, or one that has it in "
+              "saved_model, in a version (1), or in saved_model/1");
+DEFINE_string(out, "",
+              "the SavedModel to write; empty: ./converted_NAME, with the name "
+              "of the model's folder");
+DEFINE_bool(overwrite, false, "replace a SavedModel that is at --out");
+DEFINE_bool(insert_qdq, false,
+            "put a QuantizeV2 and a Dequantize before the inputs of the layers "
+            "(the transform insert_qdq), in functions too");
+DEFINE_string(ops, "",
+              "with --insert_qdq: the ops whose inputs get the pairs, "
+              "separated by commas, such as MatMul,BatchMatMulV2");
+DEFINE_string(inputs, "",
+              "with --insert_qdq: which inputs: activations, weights or both");
+DEFINE_string(ranges, "",
+              "with --insert_qdq: where the ranges come from: fixed(-1,1), "
+              "calibrate (by --dataset), or RangeTable files of requant "
+              "calibrate, separated by commas; empty: calibrate with a "
+              "--dataset, else fixed(-1,1) "
+              "as in the published example");
+DEFINE_string(dataset, "",
+              "to calibrate: a declaration (.textproto) of records and inputs");
+DEFINE_string(data, "",
+              "to calibrate: files or globs, separated by commas, to read "
+              "instead of those that the declaration names");
+DEFINE_int64(max_records, 0,
+             "calibrate on so many of the first records; 0: all");
+DEFINE_int64(batch_size, 0,
+             "records per run when calibrating; 0: the default of requant "
+             "calibrate");
+DEFINE_string(ranges_output, "",
+              "also write the calibration's RangeTable file, for --ranges");
+DEFINE_string(method, "",
+              "with ranges that were measured: minmax, percentile or mse; "
+              "empty: the default of insert_qdq");
+DEFINE_double(value_percentile, 99.99,
+              "with --method=percentile: so many percent of the values lie "
+              "below the maximum, and as many above the minimum");
+DEFINE_string(transforms, "",
+              "transforms to run, behind insert_qdq if that is asked for, as "
+              "requant transform takes them; the model's signatures give "
+              "their inputs and outputs");
+DEFINE_string(plugins, "",
+              "shared libraries with transforms of your own, separated by "
+              "commas");
+DEFINE_string(tags, "",
+              "which graph of the SavedModel, tags separated by commas; "
+              "empty: the only one, or the one tagged serve");
+DEFINE_string(signature, "",
+              "the signature that is calibrated, which must be there; empty: "
+              "serving_default");
+DEFINE_string(extracted_graph_def, "extracted_graph_def.pb",
+              "where to write the graph as it was; empty: nowhere");
+DEFINE_string(converted_graph_def, "converted_graph_def.pb",
+              "where to write the graph as it is in --out; empty: nowhere");
+DEFINE_string(copy, "auto",
+              "how variables come to --out: link (hard links), copy, or auto "
+              "(shared blocks where the file system can, else links, else "
+              "copies)");
+DEFINE_bool(verify, true,
+            "check the graph before the first and after every transform");
+DEFINE_double(timeout, 3600, "give up after this many seconds; 0 means never");
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "convert_model";
+constexpr char kInsertQdq[] = "insert_qdq";
+constexpr char kCalibrate[] = "calibrate";
+constexpr char kFixed[] = "fixed(-1,1)";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "reads a SavedModel whose weights are in variables, transforms its graph "
+      "and its functions, and writes all of it back as a SavedModel: the same "
+      "signatures, objects, assets and variables. Without --insert_qdq and "
+      "--transforms the model is written back as it is, to the byte.";
+  help.usage =
+      "requant convert --saved_model=gpt-j-6B\n"
+      "requant convert --saved_model=gpt-j-6B --insert_qdq --overwrite\n"
+      "requant convert --saved_model=gpt-j-6B --out=int8 --insert_qdq "
+      "--ranges=calibrate --dataset=data.textproto\n"
+      "requant convert --saved_model=gpt-j-6B --out=tidy "
+      "--transforms='rename_op(old_op_name=BatchMatMul, "
+      "new_op_name=BatchMatMulV2)'";
+  help.flag_files = {__FILE__};
+  help.footer =
+      "Variables are neither read nor loaded. --out is there as a whole or not "
+      "at all. How to go on is in docs/saved_models.md.\n"
+      "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
+  help.repeatable_flags = {"ops", "data", "plugins"};
+  return help;
+}
+
+// The two numbers of "fixed(-1,1)"; nothing for any other text.
+std::optional<std::pair<std::string, std::string>> ParseFixed(
+    std::string_view text) {
+  if (!absl::ConsumePrefix(&text, "fixed(") ||
+      !absl::ConsumeSuffix(&text, ")")) {
+    return std::nullopt;
+  }
+  const std::vector<std::string> numbers = absl::StrSplit(text, ',');
+  double min, max;
+  if (numbers.size() != 2 || !absl::SimpleAtod(numbers[0], &min) ||
+      !absl::SimpleAtod(numbers[1], &max) || !(min < max)) {
+    return std::nullopt;
+  }
+  return std::make_pair(absl::StrCat(min), absl::StrCat(max));
+}
+
+std::string Ranges() {
+  if (!FLAGS_ranges.empty()) return FLAGS_ranges;
+  return FLAGS_dataset.empty() ? kFixed : kCalibrate;
+}
+
+bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
+
+// What is wrong with the flags of --insert_qdq.
+std::optional<std::string> QdqUsageProblem() {
+  if (!FLAGS_insert_qdq) {
+    for (const char* flag : {"ops", "inputs", "ranges", "dataset", "data",
+                             "ranges_output", "method", "value_percentile"}) {
+      if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
+        return absl::StrCat("--", flag, " needs --insert_qdq");
+      }
+    }
+    return std::nullopt;
+  }
+  if (absl::StartsWith(Ranges(), "fixed") && !ParseFixed(Ranges())) {
+    return absl::StrCat("--ranges=", Ranges(),
+                        " is not of the form fixed(MIN,MAX) with MIN < MAX");
+  }
+  if (!FLAGS_method.empty()) {
+    const auto method = ParseRangeMethod(FLAGS_method);
+    if (!method.ok()) return std::string(method.status().message());
+  }
+  if (!(FLAGS_value_percentile > 50 && FLAGS_value_percentile <= 100)) {
+    return "--value_percentile is above 50 and at most 100";
+  }
+  if (Calibrates() && FLAGS_dataset.empty()) {
+    return "--ranges=calibrate needs a --dataset";
+  }
+  if (!Calibrates() && !(FLAGS_dataset.empty() && FLAGS_data.empty() &&
+                         FLAGS_ranges_output.empty())) {
+    return "--dataset, --data and --ranges_output are for --ranges=calibrate";
+  }
+  if (FLAGS_max_records < 0) return "--max_records must be at least 0";
+  if (FLAGS_batch_size < 0) return "--batch_size must be at least 0";
+  return std::nullopt;
+}
+
+std::optional<std::string> UsageProblem(
+    const std::vector<std::string>& positional) {
+  if (!positional.empty()) {
+    return absl::StrCat("unexpected argument \"", positional.front(), "\"");
+  }
+  if (FLAGS_saved_model.empty()) return "--saved_model is missing";
+  const auto copy = ParseVariablePlacement(FLAGS_copy);
+  if (!copy.ok()) return absl::StrCat("--copy: ", copy.status().message());
+  const auto calls = ParsePipeline(FLAGS_transforms);
+  if (!calls.ok()) return std::string(calls.status().message());
+  return QdqUsageProblem();
+}
+
+// Where the model goes, given where it is.
+std::string Target(const std::string& source) {
+  if (FLAGS_out.empty()) {
+    return absl::StrCat("./converted_", SavedModelName(source));
+  }
+  std::string_view target = FLAGS_out;
+  while (target.size() > 1 && absl::ConsumeSuffix(&target, "/")) {
+  }
+  return std::string(target);
+}
+
+// Where a calibration leaves its ranges when nobody asked for the file.
+std::string PrivateRanges(const std::string& target) {
+  return absl::StrCat(target, ".ranges");
+}
+
+void Warn(std::string_view text) {
+  std::fprintf(stderr, "%s: warning: %s\n", kProgram,
+               std::string(text).c_str());
+}
+
+// Runs requant calibrate on the model.
+absl::Status Calibrate(const std::string& source, const std::string& output) {
+  SetActivity("calibrating");
+  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
+  ChildOptions child;
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string program,
+      SiblingProgram(own_path, "runtime", "calibrate_graph"));
+  child.argv = {program,
+                "--graph=" + source,
+                "--dataset=" + FLAGS_dataset,
+                "--output=" + output,
+                "--force",
+                absl::StrCat("--max_records=", FLAGS_max_records)};
+  const auto pass_on = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) child.argv.push_back(absl::StrCat(flag, "=", value));
+  };
+  pass_on("--data", FLAGS_data);
+  pass_on("--saved_model_tags", FLAGS_tags);
+  pass_on("--signature", FLAGS_signature);
+  pass_on("--qdq_ops",
+          FLAGS_ops.empty() ? absl::StrJoin(DefaultQdqOps(), ",") : FLAGS_ops);
+  pass_on("--qdq_inputs", FLAGS_inputs);
+  if (FLAGS_batch_size > 0) {
+    pass_on("--batch_size", absl::StrCat(FLAGS_batch_size));
+  }
+  child.on_stdout = [](std::string_view) {};
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+  if (result.exit_code == 0) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("the calibration ",
+                   result.exit_code > 0 ? "failed" : DescribeEnd(result, child),
+                   "; nothing was written"));
+}
+
+// `ranges_file` has what was calibrated.
+std::vector<TransformCall> Calls(const std::string& ranges_file) {
+  std::vector<TransformCall> calls = *ParsePipeline(FLAGS_transforms);
+  if (!FLAGS_insert_qdq) return calls;
+  TransformCall qdq = {kInsertQdq, {}};
+  const std::vector<std::string> ops = ParseNameList(FLAGS_ops);
+  if (!ops.empty()) qdq.parameters["op"] = ops;
+  if (!FLAGS_inputs.empty()) qdq.parameters["inputs"] = {FLAGS_inputs};
+  if (const auto fixed = ParseFixed(Ranges())) {
+    qdq.parameters["min"] = {fixed->first};
+    qdq.parameters["max"] = {fixed->second};
+  } else {
+    qdq.parameters["ranges_file"] = Calibrates()
+                                        ? std::vector<std::string>{ranges_file}
+                                        : ParseNameList(Ranges());
+    if (!FLAGS_method.empty()) qdq.parameters["method"] = {FLAGS_method};
+    qdq.parameters["value_percentile"] = {absl::StrCat(FLAGS_value_percentile)};
+  }
+  calls.insert(calls.begin(), std::move(qdq));
+  return calls;
+}
+
+absl::StatusOr<TransformRegistry*> OpenRegistry() {
+  SetActivity("starting TensorFlow");
+  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
+                           TransformRegistry::Get());
+  for (const std::string& path : ParseNameList(FLAGS_plugins)) {
+    SetActivity(absl::StrCat("loading the plugin ", path));
+    std::vector<std::string> notes;
+    REQUANT_RETURN_IF_ERROR(
+        registry->LoadPlugin(path, /*allow_override=*/false, &notes));
+  }
+  return registry;
+}
+
+PipelineOptions Pipeline() {
+  PipelineOptions options;
+  options.verify = FLAGS_verify;
+  options.on_start = [](std::string_view name, int index, int count) {
+    SetActivity(index == 0 ? "checking the graph"
+                           : absl::StrCat("the transform \"", name, "\" (",
+                                          index, " of ", count, ")"));
+  };
+  options.on_note = [](std::string_view text) {
+    std::printf("%s\n", std::string(text).c_str());
+  };
+  options.on_warning = Warn;
+  return options;
+}
+
+std::string SizeText(const ModelSize& size) {
+  return absl::StrFormat("%d nodes in the graph and %d functions, %.3f MB",
+                         size.nodes, size.functions, size.bytes / 1e6);
+}
+
+std::string VariablesText(const PlacedVariables& variables) {
+  if (variables.files == 0) return "variables: none";
+  std::string text = absl::StrFormat("variables: %d files, %.3f MB",
+                                     variables.files, variables.bytes / 1e6);
+  if (variables.linked > 0) {
+    absl::StrAppend(&text,
+                    ", hard links to those of the original: whoever writes "
+                    "into one writes into both (--copy=copy makes copies)");
+  } else {
+    absl::StrAppend(&text, variables.cloned > 0
+                               ? ", sharing their blocks with the original's"
+                               : ", copied");
+  }
+  return text;
+}
+
+void Tell(const std::string& source, const std::string& target,
+          const ConvertedModel& model) {
+  for (const std::string& note : model.notes) {
+    std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());
+  }
+  std::printf("%s -> %s\n", source.c_str(), target.c_str());
+  if (model.changed) {
+    std::printf("  graph: %s\n     -> %s\n", SizeText(model.before).c_str(),
+                SizeText(model.after).c_str());
+  } else {
+    std::printf("  graph: unchanged, %s\n", SizeText(model.before).c_str());
+  }
+  std::printf("  %s\n", VariablesText(model.variables).c_str());
+  for (const std::string& path :
+       {FLAGS_extracted_graph_def, FLAGS_converted_graph_def}) {
+    if (!path.empty()) std::printf("  wrote %s\n", path.c_str());
+  }
+}
+
+// Of the files, not of --out itself.
+std::vector<std::string> OutputFiles() {
+  std::vector<std::string> outputs;
+  for (const std::string& path :
+       {FLAGS_extracted_graph_def, FLAGS_converted_graph_def,
+        FLAGS_ranges_output}) {
+    if (!path.empty()) outputs.push_back(path);
+  }
+  return outputs;
+}
+
+absl::Status CheckOutputs(const std::string& source) {
+  ModelFiles files;
+  files.saved_model = source;
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(FilesOf(files), OutputFiles()));
+  for (const std::string& output : OutputFiles()) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(output));
+  }
+  return absl::OkStatus();
+}
+
+ConvertOptions Options(const std::string& source) {
+  ConvertOptions options;
+  options.files.source = source;
+  options.files.target = Target(source);
+  options.files.overwrite = FLAGS_overwrite;
+  options.files.variables = *ParseVariablePlacement(FLAGS_copy);
+  const std::vector<std::string> tags = ParseNameList(FLAGS_tags);
+  options.tags = {tags.begin(), tags.end()};
+  options.signature = FLAGS_signature;
+  options.extracted_graph = FLAGS_extracted_graph_def;
+  options.converted_graph = FLAGS_converted_graph_def;
+  options.pipeline = Pipeline();
+  return options;
+}
+
+// Opens the registry for the calls, if any. A wrong call is one of usage, and
+// known before the model is read.
+absl::Status PrepareCalls(ConvertOptions* options, int* exit_code) {
+  if (options->calls.empty()) return absl::OkStatus();
+  REQUANT_ASSIGN_OR_RETURN(options->registry, OpenRegistry());
+  const absl::Status status = CheckCalls(options->calls, *options->registry);
+  if (!status.ok()) *exit_code = kExitUsage;
+  return status;
+}
+
+absl::Status ConvertModel(const std::string& source, int* exit_code) {
+  REQUANT_RETURN_IF_ERROR(CheckOutputs(source));
+  ConvertOptions options = Options(source);
+  const std::string private_ranges =
+      TemporaryName(PrivateRanges(options.files.target), getpid());
+  absl::Cleanup remove_ranges = [&] { unlink(private_ranges.c_str()); };
+  const std::string& ranges =
+      FLAGS_ranges_output.empty() ? private_ranges : FLAGS_ranges_output;
+  options.calls = Calls(ranges);
+  REQUANT_RETURN_IF_ERROR(PrepareCalls(&options, exit_code));
+  if (FLAGS_insert_qdq && Ranges() == kFixed && FLAGS_ranges.empty()) {
+    Warn(
+        "all ranges are -1 to 1, as in the published example, which changes "
+        "what the model answers; --ranges=calibrate measures them");
+  }
+  if (Calibrates()) REQUANT_RETURN_IF_ERROR(Calibrate(source, ranges));
+  SetActivity("reading the model");
+  REQUANT_ASSIGN_OR_RETURN(const ConvertedModel model, Convert(options));
+  Tell(source, options.files.target, model);
+  return absl::OkStatus();
+}
+
+// What the isolated child does.
+int Work(const std::string& source) {
+  int exit_code = kExitFailed;
+  const absl::Status status = ConvertModel(source, &exit_code);
+  if (status.ok()) return kExitOk;
+  ReportFailure(kProgram, status);
+  return exit_code;
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
+  if (auto problem = UsageProblem(positional)) {
+    return ReportUsage(kProgram, *problem);
+  }
+  const auto source = FindSavedModel(FLAGS_saved_model);
+  if (!source.ok()) return ReportFailure(kProgram, source.status());
+  IsolationOptions isolation;
+  isolation.program = kProgram;
+  isolation.arguments.assign(argv + 1, argv + argc);
+  isolation.outputs = OutputFiles();
+  const std::string target = Target(*source);
+  isolation.outputs.push_back(target);
+  isolation.outputs.push_back(PrivateRanges(target));
+  isolation.subject = *source;
+  isolation.timeout_seconds = FLAGS_timeout;
+  return RunIsolated(isolation, [&] { return Work(*source); });
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

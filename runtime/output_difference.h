@@ -1,0 +1,46 @@
+#ifndef REQUANT_RUNTIME_OUTPUT_DIFFERENCE_H_
+#define REQUANT_RUNTIME_OUTPUT_DIFFERENCE_H_
+
+#include <cstdint>
+
+#include "absl/types/span.h"
+#include "runtime/stable_sum.h"
+#include "runtime/worker.pb.h"
+
+namespace requant {
+
+// How far an output is from another model's, over all batches together: the
+// mean squared error, the largest difference, the cosine of the angle between
+// the two as vectors, and of how many rows (along the last dimension) both have
+// their largest value, the first of several, in the same place.
+//
+// Values that are finite in only one of the two are counted and are in no other
+// figure; those that are finite in none count for nothing. A row with a NaN
+// agrees with nothing.
+class OutputDifference {
+ public:
+  // `row` is the size of the last dimension, at least 1; both have as many
+  // values.
+  void Add(absl::Span<const float> first, absl::Span<const float> other,
+           int64_t row);
+
+  // The cosine of two vectors of which one is zero is 1 if both are, else 0.
+  OutputDifferenceMessage Result() const;
+
+ private:
+  void AddRow(absl::Span<const float> first, absl::Span<const float> other);
+
+  int64_t values_ = 0;
+  int64_t lost_values_ = 0;
+  int64_t rows_ = 0;
+  int64_t agreeing_rows_ = 0;
+  double max_ = 0;
+  StableSum squared_difference_;
+  StableSum product_;
+  StableSum squared_first_;
+  StableSum squared_other_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_OUTPUT_DIFFERENCE_H_
