@@ -92,7 +92,7 @@ class ContainerTest : public testing::Test {
     if (engine_ != nullptr) {
       // What this run's image replaced.
       engine_->Docker({"image", "prune", "--force"});
-      engine_->Docker({"builder", "prune", "--force", "--keep-storage=15GB"});
+      engine_->Docker({"builder", "prune", "--force", "--keep-storage=8GB"});
     }
     delete engine_;
   }
