@@ -43,7 +43,10 @@ struct Log {
 
 absl::StatusOr<Log> OpenLog(const std::string& wanted) {
   Log log;
-  if (!wanted.empty()) {
+  if (wanted == "-") {
+    log.path = "stderr";
+    log.fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+  } else if (!wanted.empty()) {
     log.path = wanted;
     log.fd = open(wanted.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   } else {

@@ -25,7 +25,8 @@ struct WorkerOptions {
   double timeout_seconds = 0;
   double stall_seconds = 300;
   // What it writes to stderr goes here: the lines of Print operations too.
-  // Empty: to a temporary file, which is kept only when the worker dies.
+  // "-": this process's stderr. Empty: to a temporary file, which is kept only
+  // when the worker dies.
   std::string log_file;
 };
 

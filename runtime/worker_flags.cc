@@ -22,9 +22,10 @@ DEFINE_string(memory_limit, "",
 DEFINE_double(timeout, 0, "stop after so many seconds; 0: never");
 DEFINE_double(stall_timeout, 300,
               "stop after so many seconds without a finished batch; 0: never");
-DEFINE_string(log_file, "",
-              "write here what the graph writes to stderr, such as the lines "
-              "of Print operations; empty: kept only when it crashes");
+DEFINE_string(
+    log_file, "",
+    "write here what the graph writes to stderr, such as the lines "
+    "of Print operations; -: to stderr; empty: kept only when it crashes");
 
 namespace requant {
 

@@ -521,6 +521,9 @@ TEST_F(EvaluateGraphTest, KeepsTheLogThatIsAskedFor) {
                {"--output=said", "--log_file=" + folder_.Path("said.log")});
   EXPECT_EQ(run.exit_code, 0) << run.error;
   EXPECT_THAT(folder_.Read("said.log"), HasSubstr("__min:[[0.9][0.8]"));
+  EXPECT_THAT(
+      Evaluate("printing.pbtxt", {"--output=said", "--log_file=-"}).error,
+      HasSubstr("__min:[[0.9][0.8]"));
 }
 
 class OwnDataTest : public EvaluateGraphTest {

@@ -38,6 +38,8 @@ cc_library(
         "include/external/com_googlesource_code_re2",
     ],
     linkopts = [
+        # Installed programs (docker/) have the libraries in ../lib.
+        "-Wl,-rpath,'$$ORIGIN/../lib'",
         "-ldl",
         "-lpthread",
     ],
