@@ -254,13 +254,17 @@ class Calibration {
   }
 
   void TellNotObserved() {
+    const std::string signature(job_.model().signature().empty()
+                                    ? "serving_default"
+                                    : job_.model().signature());
     const std::vector<RangeKey>& keys = qdq_.not_observed;
     for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
       SendWarning(
           send_, absl::StrCat(
                      "the range of ", TensorText(keys[i].first, keys[i].second),
-                     " is not observed: its function runs in a loop or under "
-                     "a condition (While, If), or not for the outputs"));
+                     " is not observed: it is in a loop or under a condition "
+                     "(While, If), or the outputs of the signature ",
+                     signature, " do not depend on it (--signature chooses)"));
     }
     if (keys.size() > kUnobservedTold) {
       SendWarning(send_, absl::StrCat(keys.size(),
