@@ -254,17 +254,21 @@ class Calibration {
   }
 
   void TellNotObserved() {
-    const std::string signature(job_.model().signature().empty()
-                                    ? "serving_default"
-                                    : job_.model().signature());
-    const std::vector<RangeKey>& keys = qdq_.not_observed;
+    const std::string signature = job_.model().signature().empty()
+                                      ? "serving_default"
+                                      : job_.model().signature();
+    const std::vector<NotObserved>& keys = qdq_.not_observed;
     for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
+      const RangeKey& key = keys[i].range;
       SendWarning(
-          send_, absl::StrCat(
-                     "the range of ", TensorText(keys[i].first, keys[i].second),
-                     " is not observed: it is in a loop or under a condition "
-                     "(While, If), or the outputs of the signature ",
-                     signature, " do not depend on it (--signature chooses)"));
+          send_,
+          absl::StrCat("the range of ", TensorText(key.first, key.second),
+                       " is not observed: ",
+                       keys[i].is_needed
+                           ? "it is in a loop or under a condition (While, If)"
+                           : absl::StrCat("the signature ", signature,
+                                          " does not compute it (--signature "
+                                          "chooses another)")));
     }
     if (keys.size() > kUnobservedTold) {
       SendWarning(send_, absl::StrCat(keys.size(),
