@@ -244,7 +244,7 @@ class Calibration {
     // A map has no order of its own.
     std::sort(outputs.begin(), outputs.end());
     REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(graph, options, outputs));
-    TellNotObserved();
+    TellNotObserved(model);
     if (!qdq_.observers.empty()) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat(
         model.path(), " has nothing to calibrate: no ",
@@ -253,10 +253,16 @@ class Calibration {
         " whose inputs can be observed"));
   }
 
-  void TellNotObserved() {
-    const std::string signature = job_.model().signature().empty()
-                                      ? "serving_default"
-                                      : job_.model().signature();
+  void TellNotObserved(const Model& model) {
+    // A graph without signatures has the outputs that the dataset names.
+    std::string not_needed = "the outputs do not depend on it";
+    if (!model.signature().outputs().empty()) {
+      not_needed = absl::StrCat(
+          "the signature ",
+          job_.model().signature().empty() ? "serving_default"
+                                           : job_.model().signature(),
+          " does not compute it (--signature chooses another)");
+    }
     const std::vector<NotObserved>& keys = qdq_.not_observed;
     for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
       const RangeKey& key = keys[i].range;
@@ -266,9 +272,7 @@ class Calibration {
                        " is not observed: ",
                        keys[i].is_needed
                            ? "it is in a loop or under a condition (While, If)"
-                           : absl::StrCat("the signature ", signature,
-                                          " does not compute it (--signature "
-                                          "chooses another)")));
+                           : not_needed));
     }
     if (keys.size() > kUnobservedTold) {
       SendWarning(send_, absl::StrCat(keys.size(),
