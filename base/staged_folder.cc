@@ -63,6 +63,11 @@ void RemoveLeftovers(const std::string& target) {
   }
 }
 
+absl::Status Exists(const std::string& name) {
+  return absl::AlreadyExistsError(
+      absl::StrCat("cannot write ", name, ": it exists"));
+}
+
 absl::Status CheckTarget(const std::string& name, const std::string& target,
                          bool replace, mode_t* mode) {
   struct stat info;
@@ -75,8 +80,7 @@ absl::Status CheckTarget(const std::string& name, const std::string& target,
   }
   std::error_code error;
   if (!replace && !fs::is_empty(target, error) && !error) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("cannot write ", name, ": it exists"));
+    return Exists(name);
   }
   *mode = info.st_mode & 07777;
   return absl::OkStatus();
@@ -172,7 +176,8 @@ absl::Status StagedFolder::Commit() {
   // An empty folder gives way; anything else that came meanwhile does not.
   if (rename(path_.c_str(), target_.c_str()) == 0) {
     committed_ = true;
-  } else if (replace_ && (errno == EEXIST || errno == ENOTEMPTY)) {
+  } else if (errno == EEXIST || errno == ENOTEMPTY) {
+    if (!replace_) return Exists(name_);
     REQUANT_RETURN_IF_ERROR(Exchange());
   } else {
     return CannotWrite(name_, errno);

@@ -36,7 +36,7 @@ class StagedFolder {
 
   // Writes the directories, of which the files are synced already, to the disk
   // and puts the folder in its place. With `replace` the former one is removed
-  // after that.
+  // after that; else it is an AlreadyExistsError when one came meanwhile.
   absl::Status Commit();
 
  private:

@@ -23,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 class Staged : public testing::Test {
@@ -127,7 +128,9 @@ TEST_F(Staged, DoesNotReplaceWhatCameMeanwhile) {
   auto folder = Create();
   Fill(folder->path(), "new");
   Fill(target_, "of somebody else");
-  EXPECT_FALSE(folder->Commit().ok());
+  const absl::Status status = folder->Commit();
+  EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it exists"));
   folder.reset();
   EXPECT_EQ(Content(), "of somebody else");
   EXPECT_THAT(Names(), ElementsAre("model"));

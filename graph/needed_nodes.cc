@@ -117,22 +117,10 @@ void AppendFunctions(const NodeDef& node, std::vector<std::string>* names) {
 }
 
 void KeepCalledFunctions(GraphDef* graph) {
-  absl::flat_hash_map<std::string, const FunctionDef*> functions;
-  for (const FunctionDef& function : graph->library().function()) {
-    functions.emplace(function.signature().name(), &function);
-  }
-  std::vector<std::string> called;
-  for (const NodeDef& node : graph->node()) AppendFunctions(node, &called);
-  absl::flat_hash_set<std::string> kept;
-  while (!called.empty()) {
-    const std::string name = std::move(called.back());
-    called.pop_back();
-    const auto function = functions.find(name);
-    if (function == functions.end() || !kept.insert(name).second) continue;
-    for (const NodeDef& node : function->second->node_def()) {
-      AppendFunctions(node, &called);
-    }
-  }
+  NodeSet nodes;
+  for (const NodeDef& node : graph->node()) nodes.insert(&node);
+  const absl::flat_hash_set<std::string> kept =
+      CalledFunctions(nodes, graph->library());
   tensorflow::FunctionDefLibrary library;
   for (FunctionDef& function : *graph->mutable_library()->mutable_function()) {
     if (kept.contains(function.signature().name())) {
@@ -171,6 +159,27 @@ void DropLostColocations(const absl::flat_hash_set<std::string_view>& names,
 }
 
 }  // namespace
+
+absl::flat_hash_set<std::string> CalledFunctions(
+    const NodeSet& nodes, const tensorflow::FunctionDefLibrary& library) {
+  absl::flat_hash_map<std::string, const FunctionDef*> functions;
+  for (const FunctionDef& function : library.function()) {
+    functions.emplace(function.signature().name(), &function);
+  }
+  std::vector<std::string> open;
+  for (const NodeDef* node : nodes) AppendFunctions(*node, &open);
+  absl::flat_hash_set<std::string> called;
+  while (!open.empty()) {
+    const std::string name = std::move(open.back());
+    open.pop_back();
+    const auto function = functions.find(name);
+    if (function == functions.end() || !called.insert(name).second) continue;
+    for (const NodeDef& node : function->second->node_def()) {
+      AppendFunctions(node, &open);
+    }
+  }
+  return called;
+}
 
 NodeSet NeededNodes(const GraphIndex& index,
                     const std::vector<std::string>& roots) {

@@ -21,6 +21,11 @@ using NodeSet = absl::flat_hash_set<const tensorflow::NodeDef*>;
 NodeSet NeededNodes(const GraphIndex& index,
                     const std::vector<std::string>& roots);
 
+// The names of the functions of `library` that the nodes call, and that those
+// functions call in turn.
+absl::flat_hash_set<std::string> CalledFunctions(
+    const NodeSet& nodes, const tensorflow::FunctionDefLibrary& library);
+
 // Drops the control inputs of all nodes that only wait for a variable to be
 // changed, saved or restored.
 void DropControlsOnState(GraphIndex* index);

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -58,17 +59,53 @@ absl::Status CheckApart(const std::string& source, const std::string& target) {
                                                  how, "; name another folder"));
 }
 
-// Only what this program writes may be replaced by it.
-absl::Status CheckOverwrite(const std::string& target) {
+absl::StatusOr<std::set<std::string>> NamesIn(const std::string& folder) {
+  std::set<std::string> names;
   std::error_code error;
-  if (!fs::is_directory(target, error) || IsSavedModelDirectory(target) ||
-      fs::is_empty(target, error)) {
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    names.insert(at->path().filename().string());
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("cannot read ", folder));
+  }
+  return names;
+}
+
+// Only what this program writes may be replaced by it.
+absl::Status CheckOverwrite(const std::string& source,
+                            const std::string& target) {
+  std::error_code error;
+  if (!fs::is_directory(target, error) || fs::is_empty(target, error)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "cannot overwrite ", target,
-      ": it is a folder with other things than a SavedModel; remove it or name "
-      "another one"));
+  if (!IsSavedModelDirectory(target)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot overwrite ", target,
+        ": it is a folder with other things than a SavedModel; remove it or "
+        "name another one"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::set<std::string> known, NamesIn(source));
+  REQUANT_ASSIGN_OR_RETURN(const std::set<std::string> there, NamesIn(target));
+  known.insert({kBinaryName, kTextName, kFingerprint, "variables", "assets",
+                "assets.extra", "debug", "keras_metadata.pb"});
+  for (const std::string& name : there) {
+    if (known.count(name) > 0) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot overwrite ", target, ": it has \"", name,
+        "\" in it, which is no part of a SavedModel; move that away or name "
+        "another folder"));
+  }
+  return absl::OkStatus();
+}
+
+// Says what to do about a target that is there.
+absl::Status WithHint(const absl::Status& status) {
+  if (!absl::IsAlreadyExists(status)) return status;
+  return absl::AlreadyExistsError(
+      absl::StrCat(status.message(),
+                   "; --overwrite replaces it, --out names another folder"));
 }
 
 std::string Gigabytes(int64_t bytes) {
@@ -103,6 +140,14 @@ absl::StatusOr<VariablePlacement> ParseVariablePlacement(
       absl::StrCat("\"", text, "\" is none of auto, link and copy"));
 }
 
+absl::Status CheckOutside(const std::string& file, const std::string& target) {
+  const std::string path = ResolvedPath(file), folder = ResolvedPath(target);
+  if (path != folder && !IsInside(path, folder)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot write ", file, ": it is inside ", target,
+                   ", which is written as a whole; name a file elsewhere"));
+}
+
 SavedModelWriter::SavedModelWriter(const SavedModelWriterOptions& options,
                                    std::unique_ptr<StagedFolder> folder)
     : options_(options), folder_(std::move(folder)) {}
@@ -111,15 +156,10 @@ absl::StatusOr<std::unique_ptr<SavedModelWriter>> SavedModelWriter::Open(
     const SavedModelWriterOptions& options) {
   REQUANT_RETURN_IF_ERROR(CheckApart(options.source, options.target));
   if (options.overwrite) {
-    REQUANT_RETURN_IF_ERROR(CheckOverwrite(options.target));
+    REQUANT_RETURN_IF_ERROR(CheckOverwrite(options.source, options.target));
   }
   auto folder = StagedFolder::Create(options.target, options.overwrite);
-  if (absl::IsAlreadyExists(folder.status())) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(folder.status().message(),
-                     "; --overwrite replaces it, --out names another folder"));
-  }
-  REQUANT_RETURN_IF_ERROR(folder.status());
+  REQUANT_RETURN_IF_ERROR(WithHint(folder.status()));
   return absl::WrapUnique(new SavedModelWriter(options, *std::move(folder)));
 }
 
@@ -239,6 +279,12 @@ absl::Status SavedModelWriter::Fill(const std::string& name,
   return has_fingerprint ? RenewFingerprint(name, *content) : absl::OkStatus();
 }
 
-absl::Status SavedModelWriter::Commit() { return folder_->Commit(); }
+absl::Status SavedModelWriter::Commit() {
+  // Much may have come since Open.
+  if (options_.overwrite) {
+    REQUANT_RETURN_IF_ERROR(CheckOverwrite(options_.source, options_.target));
+  }
+  return WithHint(folder_->Commit());
+}
 
 }  // namespace requant

@@ -32,11 +32,16 @@ enum class VariablePlacement {
 absl::StatusOr<VariablePlacement> ParseVariablePlacement(
     const std::string& text);
 
+// Refuses a file that is, or is in, the target: that is put in its place as a
+// whole.
+absl::Status CheckOutside(const std::string& file, const std::string& target);
+
 struct SavedModelWriterOptions {
   // A SavedModel directory, and where the new one is to be.
   std::string source;
   std::string target;
-  // Replace a SavedModel that is there.
+  // Replace a SavedModel that is there, unless there are things in its folder
+  // that neither a SavedModel nor the source has.
   bool overwrite = false;
   VariablePlacement variables = VariablePlacement::kAuto;
 };

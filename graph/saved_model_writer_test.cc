@@ -179,6 +179,36 @@ TEST_F(Writer, ReplacesOnlySavedModels) {
   EXPECT_TRUE(fs::exists(options_.target + "/photos"));
 }
 
+TEST_F(Writer, ReplacesNoFolderThatHasMoreThanAModel) {
+  Add("notes.txt", "of the source");
+  ASSERT_TRUE(Write().ok());
+  options_.overwrite = true;
+  ASSERT_EQ(Error(), "");
+  fs::create_directory(options_.target + "/photos");
+  EXPECT_THAT(Error(), HasSubstr("it has \"photos\" in it, which is no part"));
+  EXPECT_TRUE(fs::exists(options_.target + "/photos"));
+  EXPECT_THAT(Names(), ElementsAre("model", "out"));
+}
+
+TEST_F(Writer, SaysWhatToDoAboutAModelThatCameMeanwhile) {
+  auto writer = SavedModelWriter::Open(options_);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Fill("saved_model.pb", std::nullopt).ok());
+  fs::create_directories(options_.target + "/variables");
+  EXPECT_THAT(std::string((*writer)->Commit().message()),
+              HasSubstr("it exists; --overwrite replaces it"));
+}
+
+TEST_F(Writer, TakesNoFilesOfOthersIntoTheTarget) {
+  fs::create_directory_symlink(options_.target, home_ + "/alias");
+  for (const char* inside : {"/out", "/out/g.pb", "/out/a/../g.pb"}) {
+    EXPECT_FALSE(CheckOutside(home_ + inside, options_.target).ok()) << inside;
+  }
+  EXPECT_TRUE(CheckOutside(home_ + "/out.pb", options_.target).ok());
+  fs::create_directory(options_.target);
+  EXPECT_FALSE(CheckOutside(home_ + "/alias/g.pb", options_.target).ok());
+}
+
 TEST_F(Writer, RefusesTheSourceUnderAnyName) {
   options_.overwrite = true;
   options_.target = options_.source + "/../model/";

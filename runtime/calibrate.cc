@@ -244,7 +244,7 @@ class Calibration {
     // A map has no order of its own.
     std::sort(outputs.begin(), outputs.end());
     REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(graph, options, outputs));
-    TellNotObserved();
+    TellNotObserved(model);
     if (!qdq_.observers.empty()) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat(
         model.path(), " has nothing to calibrate: no ",
@@ -253,14 +253,26 @@ class Calibration {
         " whose inputs can be observed"));
   }
 
-  void TellNotObserved() {
-    const std::vector<RangeKey>& keys = qdq_.not_observed;
+  void TellNotObserved(const Model& model) {
+    // A graph without signatures has the outputs that the dataset names.
+    std::string not_needed = "the outputs do not depend on it";
+    if (!model.signature().outputs().empty()) {
+      not_needed = absl::StrCat(
+          "the signature ",
+          job_.model().signature().empty() ? "serving_default"
+                                           : job_.model().signature(),
+          " does not compute it (--signature chooses another)");
+    }
+    const std::vector<NotObserved>& keys = qdq_.not_observed;
     for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
+      const RangeKey& key = keys[i].range;
       SendWarning(
-          send_, absl::StrCat(
-                     "the range of ", TensorText(keys[i].first, keys[i].second),
-                     " is not observed: its function runs in a loop or under "
-                     "a condition (While, If), or not for the outputs"));
+          send_,
+          absl::StrCat("the range of ", TensorText(key.first, key.second),
+                       " is not observed: ",
+                       keys[i].is_needed
+                           ? "it is in a loop or under a condition (While, If)"
+                           : not_needed));
     }
     if (keys.size() > kUnobservedTold) {
       SendWarning(send_, absl::StrCat(keys.size(),

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
@@ -46,7 +47,11 @@ absl::Status WriteGraphs(const ConvertOptions& options,
     files.push_back({options.converted_graph,
                      [&](int fd) { return WriteAll(fd, converted); }});
   }
-  return WriteFilesAtomically(files);
+  const absl::Status status = WriteFilesAtomically(files);
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; ", options.files.target,
+                                   " is written, its graphs are not"));
 }
 
 // Runs the transforms; true when the graph is another one afterwards.
@@ -78,6 +83,9 @@ absl::StatusOr<ConvertedModel> Convert(const ConvertOptions& options) {
       CheckVariables(options.files.source, file.meta().graph_def()));
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<SavedModelWriter> writer,
                            SavedModelWriter::Open(options.files));
+  if (options.before_transforms) {
+    REQUANT_RETURN_IF_ERROR(options.before_transforms());
+  }
   ConvertedModel model;
   GraphDef graph = file.TakeGraph();
   model.before = SizeOfModel(graph, file.graph_bytes().size());
@@ -92,8 +100,8 @@ absl::StatusOr<ConvertedModel> Convert(const ConvertOptions& options) {
   }
   model.after = SizeOfModel(graph, bytes.size());
   REQUANT_RETURN_IF_ERROR(writer->Fill(file.name(), content));
-  REQUANT_RETURN_IF_ERROR(WriteGraphs(options, file.graph_bytes(), bytes));
   REQUANT_RETURN_IF_ERROR(writer->Commit());
+  REQUANT_RETURN_IF_ERROR(WriteGraphs(options, file.graph_bytes(), bytes));
   model.variables = writer->variables();
   model.notes = writer->notes();
   return model;

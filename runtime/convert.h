@@ -5,10 +5,12 @@
 // SavedModel.
 
 #include <cstdint>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/saved_model_writer.h"
 #include "transforms/pipeline.h"
@@ -26,6 +28,9 @@ struct ConvertOptions {
   std::string signature;
   // None: the model is written back as it is.
   std::vector<TransformCall> calls;
+  // Called when the model has been read and the target may be written, before
+  // the transforms: the place for long work that these need. Unset: nothing.
+  std::function<absl::Status()> before_transforms;
   // Where the graph is written as it was and as it is now; "": nowhere.
   std::string extracted_graph;
   std::string converted_graph;
@@ -52,7 +57,9 @@ struct ConvertedModel {
   std::vector<std::string> notes;
 };
 
-// On an error the target is as it was before.
+// On an error the target is as it was before, and no graph is written; but for
+// one in writing the graphs, which are last, and whose message says that the
+// target is there.
 absl::StatusOr<ConvertedModel> Convert(const ConvertOptions& options);
 
 }  // namespace requant

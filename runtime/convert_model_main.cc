@@ -15,6 +15,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -77,6 +78,10 @@ DEFINE_string(method, "",
 DEFINE_double(value_percentile, 99.99,
               "with --method=percentile: so many percent of the values lie "
               "below the maximum, and as many above the minimum");
+DEFINE_string(missing, "",
+              "with ranges that were measured: what becomes of an input "
+              "without one, as in a loop: error, or skip, which leaves it in "
+              "float; empty: skip with --ranges=calibrate, error with files");
 DEFINE_string(transforms, "",
               "transforms to run, behind insert_qdq if that is asked for, as "
               "requant transform takes them; the model's signatures give "
@@ -100,7 +105,9 @@ DEFINE_string(copy, "auto",
               "copies)");
 DEFINE_bool(verify, true,
             "check the graph before the first and after every transform");
-DEFINE_double(timeout, 3600, "give up after this many seconds; 0 means never");
+DEFINE_double(timeout, 3600,
+              "give up after this many seconds; 0 means never, which is also "
+              "the default of a run that calibrates");
 
 namespace requant {
 namespace {
@@ -130,25 +137,29 @@ ProgramHelp Help() {
   help.footer =
       "Variables are neither read nor loaded. --out is there as a whole or not "
       "at all. How to go on is in docs/saved_models.md.\n"
-      "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
+      "Exit code: 0 done, 1 failed (--out is as it was, unless the message "
+      "says that it is written; ranges that were measured stay in "
+      "--ranges_output), 2 usage, 128 + N interrupted by signal N.";
   help.repeatable_flags = {"ops", "data", "plugins"};
   return help;
 }
 
-// The two numbers of "fixed(-1,1)"; nothing for any other text.
+// The two numbers of "fixed(-1,1)" as they were typed; nothing for any other
+// text.
 std::optional<std::pair<std::string, std::string>> ParseFixed(
     std::string_view text) {
   if (!absl::ConsumePrefix(&text, "fixed(") ||
       !absl::ConsumeSuffix(&text, ")")) {
     return std::nullopt;
   }
-  const std::vector<std::string> numbers = absl::StrSplit(text, ',');
+  std::vector<std::string> numbers = absl::StrSplit(text, ',');
+  for (std::string& number : numbers) absl::StripAsciiWhitespace(&number);
   double min, max;
   if (numbers.size() != 2 || !absl::SimpleAtod(numbers[0], &min) ||
       !absl::SimpleAtod(numbers[1], &max) || !(min < max)) {
     return std::nullopt;
   }
-  return std::make_pair(absl::StrCat(min), absl::StrCat(max));
+  return std::make_pair(numbers[0], numbers[1]);
 }
 
 std::string Ranges() {
@@ -158,11 +169,19 @@ std::string Ranges() {
 
 bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
 
+// What becomes of an input without a range. A calibration of one signature can
+// measure none in loops, under conditions and for other signatures.
+std::string Missing() {
+  if (!FLAGS_missing.empty()) return FLAGS_missing;
+  return Calibrates() ? "skip" : "error";
+}
+
 // What is wrong with the flags of --insert_qdq.
 std::optional<std::string> QdqUsageProblem() {
   if (!FLAGS_insert_qdq) {
     for (const char* flag : {"ops", "inputs", "ranges", "dataset", "data",
-                             "ranges_output", "method", "value_percentile"}) {
+                             "max_records", "batch_size", "ranges_output",
+                             "method", "value_percentile", "missing"}) {
       if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
         return absl::StrCat("--", flag, " needs --insert_qdq");
       }
@@ -183,9 +202,19 @@ std::optional<std::string> QdqUsageProblem() {
   if (Calibrates() && FLAGS_dataset.empty()) {
     return "--ranges=calibrate needs a --dataset";
   }
-  if (!Calibrates() && !(FLAGS_dataset.empty() && FLAGS_data.empty() &&
-                         FLAGS_ranges_output.empty())) {
-    return "--dataset, --data and --ranges_output are for --ranges=calibrate";
+  for (const char* flag :
+       {"dataset", "data", "max_records", "batch_size", "ranges_output"}) {
+    if (!Calibrates() &&
+        !gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
+      return absl::StrCat("--", flag, " is for --ranges=calibrate");
+    }
+  }
+  if (!(FLAGS_missing.empty() || FLAGS_missing == "error" ||
+        FLAGS_missing == "skip")) {
+    return "--missing is error or skip";
+  }
+  if (!FLAGS_missing.empty() && ParseFixed(Ranges())) {
+    return "--missing is for ranges that were measured";
   }
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_batch_size < 0) return "--batch_size must be at least 0";
@@ -226,8 +255,10 @@ void Warn(std::string_view text) {
                std::string(text).c_str());
 }
 
-// Runs requant calibrate on the model.
-absl::Status Calibrate(const std::string& source, const std::string& output) {
+// Runs requant calibrate on the model. When interrupted, `exit_code` says by
+// what.
+absl::Status Calibrate(const std::string& source, const std::string& output,
+                       int* exit_code) {
   SetActivity("calibrating");
   REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
   ChildOptions child;
@@ -254,6 +285,10 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
   }
   child.on_stdout = [](std::string_view) {};
   REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+  if (result.interrupted_by != 0) {
+    *exit_code = 128 + result.interrupted_by;
+    return absl::CancelledError("interrupted; nothing was written");
+  }
   if (result.exit_code == 0) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("the calibration ",
@@ -277,7 +312,10 @@ std::vector<TransformCall> Calls(const std::string& ranges_file) {
                                         ? std::vector<std::string>{ranges_file}
                                         : ParseNameList(Ranges());
     if (!FLAGS_method.empty()) qdq.parameters["method"] = {FLAGS_method};
-    qdq.parameters["value_percentile"] = {absl::StrCat(FLAGS_value_percentile)};
+    // With so many digits the number is read back as it is.
+    qdq.parameters["value_percentile"] = {
+        absl::StrFormat("%.17g", FLAGS_value_percentile)};
+    qdq.parameters["missing"] = {Missing()};
   }
   calls.insert(calls.begin(), std::move(qdq));
   return calls;
@@ -312,7 +350,7 @@ PipelineOptions Pipeline() {
 }
 
 std::string SizeText(const ModelSize& size) {
-  return absl::StrFormat("%d nodes in the graph and %d functions, %.3f MB",
+  return absl::StrFormat("%d nodes, in the graph and in %d functions, %.3f MB",
                          size.nodes, size.functions, size.bytes / 1e6);
 }
 
@@ -362,11 +400,13 @@ std::vector<std::string> OutputFiles() {
   return outputs;
 }
 
-absl::Status CheckOutputs(const std::string& source) {
+absl::Status CheckOutputs(const std::string& source,
+                          const std::string& target) {
   ModelFiles files;
   files.saved_model = source;
   REQUANT_RETURN_IF_ERROR(CheckDistinct(FilesOf(files), OutputFiles()));
   for (const std::string& output : OutputFiles()) {
+    REQUANT_RETURN_IF_ERROR(CheckOutside(output, target));
     REQUANT_RETURN_IF_ERROR(CheckWritable(output));
   }
   return absl::OkStatus();
@@ -398,8 +438,8 @@ absl::Status PrepareCalls(ConvertOptions* options, int* exit_code) {
 }
 
 absl::Status ConvertModel(const std::string& source, int* exit_code) {
-  REQUANT_RETURN_IF_ERROR(CheckOutputs(source));
   ConvertOptions options = Options(source);
+  REQUANT_RETURN_IF_ERROR(CheckOutputs(source, options.files.target));
   const std::string private_ranges =
       TemporaryName(PrivateRanges(options.files.target), getpid());
   absl::Cleanup remove_ranges = [&] { unlink(private_ranges.c_str()); };
@@ -412,7 +452,11 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
         "all ranges are -1 to 1, as in the published example, which changes "
         "what the model answers; --ranges=calibrate measures them");
   }
-  if (Calibrates()) REQUANT_RETURN_IF_ERROR(Calibrate(source, ranges));
+  if (Calibrates()) {
+    options.before_transforms = [&] {
+      return Calibrate(source, ranges, exit_code);
+    };
+  }
   SetActivity("reading the model");
   REQUANT_ASSIGN_OR_RETURN(const ConvertedModel model, Convert(options));
   Tell(source, options.files.target, model);
@@ -444,7 +488,10 @@ int Main(int argc, char** argv) {
   isolation.outputs.push_back(target);
   isolation.outputs.push_back(PrivateRanges(target));
   isolation.subject = *source;
-  isolation.timeout_seconds = FLAGS_timeout;
+  // A calibration takes as long as its records do, and looks after its worker.
+  const bool unlimited =
+      Calibrates() && gflags::GetCommandLineFlagInfoOrDie("timeout").is_default;
+  isolation.timeout_seconds = unlimited ? 0 : FLAGS_timeout;
   return RunIsolated(isolation, [&] { return Work(*source); });
 }
 

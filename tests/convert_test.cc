@@ -26,6 +26,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/gptj_model.h"
+#include "tests/graph_text.h"
 #include "tests/processes.h"
 #include "tests/program.h"
 
@@ -258,6 +259,141 @@ TEST_F(Convert, MeasuresRangesAndKeepsThem) {
   ExpectSameFiles(folder.Path("measured"), folder.Path("again"));
 }
 
+// A MatMul for each signature, and one under a condition.
+std::string BranchingModel() {
+  const AttributeText type = {"Tin", "list { type: DT_FLOAT }"};
+  const std::string graph = absl::StrCat(
+      Library({Function(
+          "branch", {"a"}, {{"r", "p:product:0"}},
+          absl::StrCat(FloatConst("v", {2, 2}, {1, 2, 3, 4}),
+                       Node("p", "MatMul", {"a", "v:output:0"}, {kFloat})))}),
+      Placeholder("x", {-1, 2}), Placeholder("z", {-1, 2}),
+      FloatConst("w", {2, 2}, {1, -1, 0.5, 2}),
+      Node("m", "MatMul", {"x", "w"}, {kFloat}),
+      Node("other", "MatMul", {"z", "w"}, {kFloat}),
+      Node("yes", "Const", {},
+           {{"dtype", "type: DT_BOOL"},
+            {"value",
+             "tensor { dtype: DT_BOOL tensor_shape {} bool_val: true }"}}),
+      Node("choice", "StatelessIf", {"yes", "m"},
+           {type,
+            {"Tout", type.second},
+            {"Tcond", "type: DT_BOOL"},
+            {"output_shapes", "list {}"},
+            {"then_branch", "func { name: \"branch\" }"},
+            {"else_branch", "func { name: \"branch\" }"}}));
+  const auto signature = [](const std::string& name, const std::string& input,
+                            const std::string& output) {
+    const auto tensor = [](const std::string& tensor) {
+      return absl::StrCat("value { name: \"", tensor,
+                          ":0\" dtype: DT_FLOAT } }");
+    };
+    return absl::StrCat("signature_def { key: \"", name,
+                        "\" value { inputs { key: \"x\" ", tensor(input),
+                        " outputs { key: \"y\" ", tensor(output), " } }");
+  };
+  return absl::StrCat("saved_model_schema_version: 1 meta_graphs { ",
+                      "meta_info_def { tags: \"serve\" } graph_def {\n", graph,
+                      "versions { producer: 1882 } }",
+                      signature("serving_default", "x", "choice"),
+                      signature("second", "z", "other"), " }");
+}
+
+// The calibration of one signature measures neither the branch nor what the
+// other signature reads.
+TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
+  fs::create_directory(folder.Path("model"));
+  folder.Write("model/saved_model.pbtxt", BranchingModel());
+  folder.Write("data.csv", "x\n1 2\n-3 4\n");
+  folder.Write("data.textproto", R"pb(
+    csv { files: "data.csv" }
+    input { feature: "x" placeholder: "x" dtype: "float" shape: 2 }
+    prediction { tensor: "y" kind: SCORES }
+  )pb");
+  const std::vector<std::string> flags = {"--saved_model=model", "--insert_qdq",
+                                          "--dataset=data.textproto",
+                                          "--method=minmax"};
+  std::vector<std::string> skip = flags, error = flags;
+  skip.insert(skip.end(), {"--out=out", "--ranges_output=a.ranges"});
+  const ProgramRun run = ConvertOnly(skip);
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      run.error,
+      AllOf(HasSubstr("the range of z:0 is not observed: the signature "
+                      "serving_default does not compute it (--signature "),
+            HasSubstr("the range of branch::a:0 is not observed: it is in a "
+                      "loop or under a condition (While, If)"),
+            HasSubstr("left in float, for want of a range: ")));
+  // Of x and of w, which both signatures read.
+  EXPECT_EQ(CountOp(*ReadGraph(folder.Path("out")), "QuantizeV2"), 2);
+  Tensor input(tensorflow::DT_FLOAT, {1, 2});
+  input.flat<float>().setConstant(1);
+  EXPECT_LT(MeanSquaredError(LoadedModel(folder.Path("model")).Run(input),
+                             LoadedModel(folder.Path("out")).Run(input)),
+            0.1);
+  error.insert(error.end(), {"--out=strict", "--missing=error"});
+  const ProgramRun strict = ConvertOnly(error);
+  EXPECT_EQ(strict.exit_code, 1);
+  EXPECT_THAT(strict.error, HasSubstr("missing=skip"));
+  // Files are taken to have all.
+  const std::vector<std::string> files = {flags[0], flags[1], "--out=strict",
+                                          "--ranges=a.ranges"};
+  EXPECT_EQ(ConvertOnly(files).exit_code, 1);
+  EXPECT_THAT(folder.Names(),
+              UnorderedElementsAre("a.ranges", "data.csv", "data.textproto",
+                                   "model", "out"));
+  EXPECT_EQ(
+      ConvertOnly({flags[0], flags[1], files[2], files[3], "--missing=skip"})
+          .exit_code,
+      0);
+}
+
+// What is wrong is told at once, not after hours of measuring.
+TEST_F(Convert, ChecksAllBeforeItCalibrates) {
+  fs::create_directories(folder.Path("taken/photos"));
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--out=taken", "cannot write taken: it exists"},
+      {"--out=no/such", "No such file or directory"},
+      {"--signature=serving", "has no signature \"serving\""},
+      {"--tags=train", "has no graph tagged {train}"}};
+  for (const std::vector<std::string>& flag : wrong) {
+    ExpectRefused(
+        ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                     "--dataset=missing.textproto", flag[0]}),
+        flag[1], {"taken"});
+  }
+}
+
+TEST_F(Convert, InterruptedWhileCalibratingSaysBySignal) {
+  const Running running = StartUntilItHasAWorker(
+      kConvert,
+      {absl::StrCat("--saved_model=", kTiny), "--out=" + folder.Path("out"),
+       "--extracted_graph_def=", "--converted_graph_def=", "--insert_qdq",
+       "--dataset=workflows/gptj_tiny/calibration.textproto"});
+  ASSERT_NE(WaitForChildOf(running.worker), 0);
+  ASSERT_EQ(kill(running.program, SIGTERM), 0);
+  EXPECT_EQ(WaitForExitCode(running.program), 128 + SIGTERM);
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(Convert, TakesFixedRangesToTheLastDigit) {
+  ASSERT_EQ(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                 "--ranges=fixed(-0.123456789, 0.123456789)"})
+                .exit_code,
+            0);
+  std::set<float> maxima;
+  const GraphDef graph = folder.ReadGraphFile("converted_graph_def.pb");
+  for (const auto& function : graph.library().function()) {
+    for (const NodeDef& node : function.node_def()) {
+      if (node.name().find("_eightbit_max_") == std::string::npos) continue;
+      Tensor tensor;
+      ASSERT_TRUE(tensor.FromProto(node.attr().at("value").tensor()));
+      maxima.insert(tensor.flat<float>()(0));
+    }
+  }
+  EXPECT_THAT(maxima, ElementsAre(0.123456789f));
+}
+
 TEST_F(Convert, LeavesNothingWhenCalibrationFails) {
   const ProgramRun run =
       ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
@@ -425,6 +561,11 @@ TEST_F(Convert, RefusesWrongTransformsAsUsage) {
       {"--insert_qdq", "--ranges=fixed(1,-1)"},
       {"--insert_qdq", "--ranges=calibrate"},
       {"--insert_qdq", "--ranges=a.ranges", "--dataset=d.textproto"},
+      {"--insert_qdq", "--max_records=3"},
+      {"--insert_qdq", "--ranges=a.ranges", "--batch_size=3"},
+      {"--max_records=3"},
+      {"--insert_qdq", "--missing=skip"},
+      {"--insert_qdq", "--ranges=a.ranges", "--missing=no"},
       {"--copy=move"},
       {"--transforms=a("},
       {"stray"}};
@@ -498,6 +639,14 @@ TEST_F(Convert, DoesNotWriteGraphsOverTheModel) {
       Run({"--saved_model=model", "--out=out", "--extracted_graph_def=a.pb",
            "--converted_graph_def=a.pb"}),
       "two outputs", {"model"});
+  Copy(kTinyModel, "out");
+  for (const char* flag : {"--extracted_graph_def=out/graph.pb",
+                           "--converted_graph_def=./out/variables/graph.pb"}) {
+    ExpectRefused(
+        Run({"--saved_model=model", "--out=out", "--overwrite", flag}),
+        "it is inside out, which is written as a whole", {"model", "out"});
+  }
+  ExpectSameFiles(kTinyModel, folder.Path("out"));
 }
 
 TEST_F(Convert, ReplacesAModelOnlyWhenAsked) {

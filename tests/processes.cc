@@ -41,11 +41,17 @@ Running StartUntilItHasAWorker(const std::string& program,
     execv(argv[0], argv.data());
     _exit(127);
   }
-  while (running.worker == 0 && IsAlive(running.program)) {
-    for (pid_t child : ChildrenOf(running.program)) running.worker = child;
+  running.worker = WaitForChildOf(running.program);
+  return running;
+}
+
+pid_t WaitForChildOf(pid_t parent) {
+  pid_t found = 0;
+  while (found == 0 && IsAlive(parent)) {
+    for (pid_t child : ChildrenOf(parent)) found = child;
     std::this_thread::yield();
   }
-  return running;
+  return found;
 }
 
 bool IsAlive(pid_t pid) {

@@ -20,6 +20,10 @@ struct Running {
 Running StartUntilItHasAWorker(const std::string& program,
                                const std::vector<std::string>& arguments);
 
+// Waits until a process has a child and returns that; 0 when it ends without
+// one.
+pid_t WaitForChildOf(pid_t parent);
+
 // Whether the process runs; one that ended and was not waited for does not.
 bool IsAlive(pid_t pid);
 

@@ -1,5 +1,6 @@
 #include "transforms/qdq_observers.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -65,9 +66,11 @@ class ObserverMaker {
     QdqObservers result;
     *added_.mutable_versions() = original_.versions();
     result.added = std::move(added_);
-    for (QdqObserver& observer : found_) {
+    for (size_t key = 0; key < found_.size(); ++key) {
+      QdqObserver& observer = found_[key];
       if (observer.tensors.empty()) {
-        result.not_observed.push_back(std::move(observer.range));
+        result.not_observed.push_back(
+            {std::move(observer.range), conditional_keys_.contains(key)});
       } else {
         result.observers.push_back(std::move(observer));
       }
@@ -138,6 +141,19 @@ class ObserverMaker {
     return conditional;
   }
 
+  // What is left to be called runs conditionally, or it would be inlined.
+  void FindConditionalFunctions(const NodeSet& needed) {
+    const auto called = CalledFunctions(needed, graph_.library());
+    for (const FunctionDef& function : graph_.library().function()) {
+      if (!called.contains(function.signature().name())) continue;
+      for (const NodeDef& node : function.node_def()) {
+        const auto key = node.attr().find(kKeyAttribute);
+        if (key == node.attr().end()) continue;
+        conditional_keys_.insert(key->second.i());
+      }
+    }
+  }
+
   // Those that can be fetched when the outputs can be.
   std::vector<NodeDef*> FindMarks(const GraphIndex& index) {
     const NodeSet needed = NeededNodes(index, outputs_);
@@ -146,11 +162,14 @@ class ObserverMaker {
     for (NodeDef& node : *graph_.mutable_node()) {
       if (node.attr().count(kKeyAttribute) == 0) continue;
       const NodeDef* producer = index.Producer(node, 0);
-      if (producer != nullptr && needed.contains(producer) &&
-          !conditional.contains(producer)) {
+      if (producer == nullptr || !needed.contains(producer)) continue;
+      if (conditional.contains(producer)) {
+        conditional_keys_.insert(node.attr().at(kKeyAttribute).i());
+      } else {
         marks.push_back(&node);
       }
     }
+    FindConditionalFunctions(needed);
     return marks;
   }
 
@@ -228,6 +247,7 @@ class ObserverMaker {
   std::vector<std::string> outputs_;
   // By key's number.
   std::vector<QdqObserver> found_;
+  absl::flat_hash_set<int64_t> conditional_keys_;
   // By the name in graph_: that in added_.
   absl::flat_hash_map<std::string, std::string> renamed_;
   GraphDef added_;

@@ -23,6 +23,13 @@ struct QdqObserver {
   std::vector<std::string> tensors;
 };
 
+struct NotObserved {
+  RangeKey range;
+  // The outputs depend on it, but in a loop or under a condition; else they do
+  // not depend on it at all.
+  bool is_needed = false;
+};
+
 struct QdqObservers {
   // Nodes to add to the session's graph (Session::Extend). They read nodes that
   // are there, variables' handles among them, and repeat what depends on a
@@ -33,7 +40,7 @@ struct QdqObservers {
   // Keys of sites that no fetch can reach, each once: those of functions that
   // are called conditionally or in loops (While, If), within a loop of the
   // graph's own, or not for the outputs at all.
-  std::vector<RangeKey> not_observed;
+  std::vector<NotObserved> not_observed;
 };
 
 // `outputs` are tensors of the graph; only what they depend on is observed.

@@ -53,9 +53,12 @@ std::vector<std::string> Show(const QdqObservers& observers) {
   return shown;
 }
 
-std::vector<std::string> NotObserved(const QdqObservers& observers) {
+// The nodes, with "?" for those that run conditionally.
+std::vector<std::string> ShowNotObserved(const QdqObservers& observers) {
   std::vector<std::string> shown;
-  for (const RangeKey& key : observers.not_observed) shown.push_back(key.first);
+  for (const NotObserved& key : observers.not_observed) {
+    shown.push_back(absl::StrCat(key.range.first, key.is_needed ? "?" : ""));
+  }
   return shown;
 }
 
@@ -92,7 +95,7 @@ TEST(QdqObservers, SeeTensorsOfTheGraph) {
   const QdqObservers observers = Make(graph, "m");
   EXPECT_THAT(Show(observers), ElementsAre("x:0 x1", "w:0 x1 w", "m:0 x1"));
   // Only that which the output needs.
-  EXPECT_THAT(NotObserved(observers), ElementsAre("dead"));
+  EXPECT_THAT(ShowNotObserved(observers), ElementsAre("dead"));
   Extended(graph, observers);
 }
 
@@ -169,7 +172,9 @@ TEST(QdqObservers, SayWhatRunsConditionally) {
                    Library({Squares()})));
   const QdqObservers observers = Make(graph, "if");
   EXPECT_THAT(observers.observers, IsEmpty());
-  EXPECT_THAT(NotObserved(observers), ElementsAre("f::a", "f::m"));
+  EXPECT_THAT(ShowNotObserved(observers), ElementsAre("f::a?", "f::m?"));
+  // Of another signature, nothing of it runs.
+  EXPECT_THAT(ShowNotObserved(Make(graph, "x")), ElementsAre("f::a", "f::m"));
 }
 
 TEST(QdqObservers, LeaveTheBodiesOfLoopsOut) {
@@ -180,7 +185,7 @@ TEST(QdqObservers, LeaveTheBodiesOfLoopsOut) {
       MatMul("after", "exit", "x")));
   const QdqObservers observers = Make(graph, "after");
   EXPECT_THAT(Show(observers), ElementsAre("exit:0 x1", "x:0 x1"));
-  EXPECT_THAT(NotObserved(observers), ElementsAre("enter"));
+  EXPECT_THAT(ShowNotObserved(observers), ElementsAre("enter?"));
 }
 
 TEST(QdqObservers, RefuseOpsWithoutSites) {
