@@ -52,8 +52,9 @@ absl::Status ContentHash::AddFile(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(path, error)) return AddOneFile(path);
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           FilesBelow(path));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut));
   for (const std::string& name : names) {
     Add(name);
     REQUANT_RETURN_IF_ERROR(AddOneFile(absl::StrCat(path, "/", name)));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -25,7 +26,8 @@ constexpr int kMostFolders = 20'000;
 
 class Walk {
  public:
-  explicit Walk(const std::string& folder) : folder_(folder) {}
+  Walk(const std::string& folder, OtherEntries others)
+      : folder_(folder), others_(others) {}
 
   // Adds what is in the folder of that name below the first; "": the first.
   absl::Status Enter(const std::string& name) {
@@ -70,18 +72,38 @@ class Walk {
       const std::string own = at->path().filename().string();
       const std::string below =
           name.empty() ? own : absl::StrCat(name, "/", own);
-      std::error_code ignored;
-      if (at->is_directory(ignored)) {
+      std::error_code unknown;
+      const fs::file_type type = at->status(unknown).type();
+      if (type == fs::file_type::directory) {
         REQUANT_RETURN_IF_ERROR(Enter(below));
-      } else if (at->is_regular_file(ignored)) {
+      } else if (type == fs::file_type::regular) {
         files_.push_back(below);
+      } else if (others_ == OtherEntries::kRefuse) {
+        return Refused(at->path().string(), type, unknown);
       }
     }
     if (!error) return absl::OkStatus();
     return absl::ErrnoToStatus(error.value(), absl::StrCat("reading ", path));
   }
 
+  static absl::Status Refused(const std::string& path, fs::file_type type,
+                              const std::error_code& unknown) {
+    const bool leads_nowhere =
+        type == fs::file_type::not_found ||
+        unknown == std::errc::too_many_symbolic_link_levels;
+    if (unknown && !leads_nowhere) {
+      return absl::ErrnoToStatus(unknown.value(),
+                                 absl::StrCat("reading ", path));
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        leads_nowhere
+            ? " is a link to nothing; remove it, or restore what it leads to"
+            : " is neither a file nor a folder; remove it"));
+  }
+
   const std::string folder_;
+  const OtherEntries others_;
   int folders_ = 0;
   // The folders on the way to where it is, by device and inode.
   std::vector<std::pair<dev_t, ino_t>> above_;
@@ -92,11 +114,30 @@ class Walk {
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> FilesBelow(
-    const std::string& folder, std::vector<std::string>* folders) {
-  Walk walk(folder);
+    const std::string& folder, std::vector<std::string>* folders,
+    OtherEntries others) {
+  Walk walk(folder, others);
   REQUANT_RETURN_IF_ERROR(walk.Enter(""));
   if (folders != nullptr) *folders = std::move(walk).Folders();
   return std::move(walk).Files();
+}
+
+absl::StatusOr<int64_t> BytesOf(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) return absl::ErrnoToStatus(errno, path);
+  if (S_ISREG(info.st_mode)) return info.st_size;
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> files,
+      FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut));
+  int64_t bytes = 0;
+  for (const std::string& file : files) {
+    const std::string below = absl::StrCat(path, "/", file);
+    if (stat(below.c_str(), &info) != 0) {
+      return absl::ErrnoToStatus(errno, below);
+    }
+    bytes += info.st_size;
+  }
+  return bytes;
 }
 
 }  // namespace requant

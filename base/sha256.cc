@@ -94,8 +94,9 @@ absl::StatusOr<PathDigest> DigestOfPath(
   namespace fs = std::filesystem;
   std::error_code error;
   if (!fs::is_directory(path, error)) return digest_of_file(path);
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           FilesBelow(path));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> names,
+      FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut));
   std::string list;
   PathDigest result;
   for (const std::string& name : names) {

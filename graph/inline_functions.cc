@@ -15,6 +15,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
+#include "graph/inlined_size.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"
@@ -74,6 +75,8 @@ class Inliner {
 
  private:
   const FunctionDef* FunctionOf(const NodeDef& node) const;
+  absl::Status TooManyNodes() const;
+  absl::Status CheckSize() const;
   absl::Status Walk();
   absl::Status Visit(int node);
   absl::Status Inline(int node, const FunctionDef& function);
@@ -244,6 +247,25 @@ void Inliner::AddBody(int call_id, const FunctionDef& function,
   inlined_.emplace(call.name(), std::move(inlined));
 }
 
+absl::Status Inliner::TooManyNodes() const {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("with its functions inlined the graph has more than ",
+                   options_.max_nodes, " nodes, too many to build"));
+}
+
+// Before a node is made: a few functions can stand for more nodes than fit in
+// memory.
+absl::Status Inliner::CheckSize() const {
+  // Then it is the first call that is too much, if there is one.
+  if (graph_.node_size() > options_.max_nodes) return absl::OkStatus();
+  std::vector<std::string> wanted = options_.outputs;
+  wanted.insert(wanted.end(), options_.effects.begin(), options_.effects.end());
+  const int64_t size = InlinedSize(
+      graph_, wanted, [this](const NodeDef& node) { return FunctionOf(node); },
+      options_.max_nodes + 1);
+  return size > options_.max_nodes ? TooManyNodes() : absl::OkStatus();
+}
+
 absl::Status Inliner::Inline(int id, const FunctionDef& function) {
   const NodeDef& call = graph_.node(id);
   REQUANT_RETURN_IF_ERROR(CheckRecursion(call, frame_of_[id]));
@@ -278,9 +300,7 @@ absl::Status Inliner::Inline(int id, const FunctionDef& function) {
   }
   if (graph_.node_size() + static_cast<int64_t>(body.nodes.size()) >
       options_.max_nodes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("with its functions inlined the graph has more than ",
-                     options_.max_nodes, " nodes"));
+    return TooManyNodes();
   }
   AddBody(id, function, std::move(body));
   return absl::OkStatus();
@@ -392,6 +412,7 @@ absl::StatusOr<int> Inliner::Run() {
   for (const FunctionDef& function : graph_.library().function()) {
     functions_.emplace(function.signature().name(), &function);
   }
+  REQUANT_RETURN_IF_ERROR(CheckSize());
   for (int i = 0; i < graph_.node_size(); ++i) {
     ids_.emplace(graph_.node(i).name(), i);
     has_switches_ = has_switches_ || graph_.node(i).op() == "Switch";

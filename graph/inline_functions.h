@@ -19,7 +19,8 @@ struct InlineOptions {
   // Nodes that are wanted for what they do. A call among them becomes a node of
   // the same name that depends on all that its function has to run.
   std::vector<std::string> effects;
-  // More nodes than this in the result are an error.
+  // More nodes than this in the result are an error. They are counted before
+  // any is made, as if all outputs of a function were used.
   int64_t max_nodes = 5'000'000;
 };
 

@@ -289,7 +289,9 @@ std::string DifferenceJson(const EntryMeasurement& entry) {
             ? JsonNumber(static_cast<double>(difference.agreeing_rows()) /
                          static_cast<double>(difference.rows()))
             : "null"},
-       {"lost_values", absl::StrCat(difference.lost_values())}});
+       {"lost_values", absl::StrCat(difference.lost_values())},
+       {"never_finite_values",
+        absl::StrCat(difference.never_finite_values())}});
 }
 
 std::string SyntheticJson(const BenchmarkResult& result) {

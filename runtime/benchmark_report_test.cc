@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
+#include "runtime/output_difference.h"
 #include "runtime/worker.pb.h"
 
 namespace requant {
@@ -154,6 +156,21 @@ TEST_F(BenchmarkReport, HasTheDifferenceOfOutputsInJson) {
       GraphJson(1).fields().at("output_difference").struct_value();
   EXPECT_EQ(json.fields().at("mse").number_value(), 0.25);
   EXPECT_EQ(json.fields().at("top_1_agreement").number_value(), 0.75);
+  EXPECT_EQ(json.fields().at("never_finite_values").number_value(), 0);
+}
+
+TEST_F(BenchmarkReport, HasNoFiguresOfOutputsThatAreNeverFiniteInJson) {
+  AddGraph("a.pb", 100, 1);
+  AddGraph("b.pb", 200, 1);
+  OutputDifference difference;
+  difference.Add({NAN, INFINITY}, {NAN, INFINITY}, 2);
+  *result_.mutable_entry(1)->mutable_difference() = difference.Result();
+  const Struct json =
+      GraphJson(1).fields().at("output_difference").struct_value();
+  EXPECT_TRUE(json.fields().at("mse").has_null_value());
+  EXPECT_TRUE(json.fields().at("max").has_null_value());
+  EXPECT_TRUE(json.fields().at("cosine").has_null_value());
+  EXPECT_EQ(json.fields().at("never_finite_values").number_value(), 2);
 }
 
 TEST_F(BenchmarkReport, ShowsEachGraphsSettingWhenTuned) {

@@ -22,6 +22,7 @@
 #include "base/status_macros.h"
 #include "graph/checkpoint_files.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model_references.h"
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/column.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -159,13 +160,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   if (signature != meta_graph.signature_def().end()) {
     signature_ = signature->second;
   } else if (!spec.signature().empty()) {
-    std::vector<std::string> keys;
-    for (const auto& [name, unused] : meta_graph.signature_def()) {
-      keys.push_back(name);
-    }
-    std::sort(keys.begin(), keys.end());
-    return absl::NotFoundError(absl::StrCat(path_, " has no signature \"", key,
-                                            "\"", DidYouMean(key, keys)));
+    return CheckSignature(meta_graph, key, path_);
   }
   REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
   const auto& tags = meta_graph.meta_info_def().tags();

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,11 +14,14 @@
 #include "graph/testing.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::Tensor;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 constexpr char kDouble[] = R"pb(
@@ -51,6 +55,26 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path) {
   ModelSpec spec;
   spec.set_path(path);
   return Model::Load(spec, {});
+}
+
+TEST(Model, SaysWhichSignaturesASavedModelHas) {
+  tensorflow::SavedModel saved;
+  tensorflow::MetaGraphDef& meta = *saved.add_meta_graphs();
+  meta.mutable_meta_info_def()->add_tags("serve");
+  *meta.mutable_graph_def() = GraphFromText(kDouble);
+  (*meta.mutable_signature_def())["score"];
+  (*meta.mutable_signature_def())["embed"];
+  const std::string folder = testing::TempDir() + "/signatures";
+  std::filesystem::create_directories(folder);
+  ASSERT_TRUE(
+      WriteFileAtomically(folder + "/saved_model.pb", saved.SerializeAsString())
+          .ok());
+  ModelSpec spec;
+  spec.set_path(folder);
+  spec.set_signature("scores");
+  EXPECT_THAT(std::string(Model::Load(spec, {}).status().message()),
+              EndsWith("signatures has no signature \"scores\" (did you mean "
+                       "\"score\"?); it has embed, score"));
 }
 
 TEST(Model, RunsAGraphFromAFile) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "absl/types/span.h"
 #include "runtime/metrics.h"
@@ -20,14 +21,21 @@ double Cosine(double product, double squared_first, double squared_other) {
   return std::clamp(cosine, -1.0, 1.0);
 }
 
+// NaN in both, or the same infinity.
+bool AlikeWithoutAValue(float first, float other) {
+  return (std::isnan(first) && std::isnan(other)) || first == other;
+}
+
 }  // namespace
 
 void OutputDifference::Add(absl::Span<const float> first,
                            absl::Span<const float> other, int64_t row) {
   for (size_t i = 0; i < first.size(); ++i) {
-    const bool lost = !std::isfinite(first[i]);
-    if (lost != !std::isfinite(other[i])) ++lost_values_;
-    if (lost || !std::isfinite(other[i])) continue;
+    if (!std::isfinite(first[i]) || !std::isfinite(other[i])) {
+      ++(AlikeWithoutAValue(first[i], other[i]) ? never_finite_values_
+                                                : lost_values_);
+      continue;
+    }
     const double a = first[i], b = other[i];
     ++values_;
     max_ = std::max(max_, std::abs(a - b));
@@ -48,7 +56,8 @@ void OutputDifference::AddRow(absl::Span<const float> first,
   format.kind = PredictionKind::kScores;
   const int64_t best = PredictedClass(format, first);
   ++rows_;
-  agreeing_rows_ += best != kNoClass && best == PredictedClass(format, other);
+  agreeing_rows_ += best != kNoClass && best == PredictedClass(format, other) &&
+                    std::isfinite(first[best]) && std::isfinite(other[best]);
 }
 
 OutputDifferenceMessage OutputDifference::Result() const {
@@ -56,13 +65,19 @@ OutputDifferenceMessage OutputDifference::Result() const {
   message.set_values(values_);
   if (values_ > 0) {
     message.set_mse(squared_difference_.value() / static_cast<double>(values_));
+    message.set_max(max_);
+    message.set_cosine(Cosine(product_.value(), squared_first_.value(),
+                              squared_other_.value()));
+  } else {
+    constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+    message.set_mse(kUnknown);
+    message.set_max(kUnknown);
+    message.set_cosine(kUnknown);
   }
-  message.set_max(max_);
-  message.set_cosine(
-      Cosine(product_.value(), squared_first_.value(), squared_other_.value()));
   message.set_rows(rows_);
   message.set_agreeing_rows(agreeing_rows_);
   message.set_lost_values(lost_values_);
+  message.set_never_finite_values(never_finite_values_);
   return message;
 }
 

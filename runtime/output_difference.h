@@ -14,9 +14,10 @@ namespace requant {
 // the two as vectors, and of how many rows (along the last dimension) both have
 // their largest value, the first of several, in the same place.
 //
-// Values that are finite in only one of the two are counted and are in no other
-// figure; those that are finite in none count for nothing. A row with a NaN
-// agrees with nothing.
+// Values that are finite in only one of the two, or NaN or infinite in
+// different ways, are lost; those that are NaN in both, or the same infinity,
+// are never finite. Both are counted and are in no other figure. A row with a
+// NaN, or whose largest value is infinite, agrees with nothing.
 class OutputDifference {
  public:
   // `row` is the size of the last dimension, at least 1; both have as many
@@ -25,6 +26,7 @@ class OutputDifference {
            int64_t row);
 
   // The cosine of two vectors of which one is zero is 1 if both are, else 0.
+  // Without a value that is finite in both, the figures are NaN.
   OutputDifferenceMessage Result() const;
 
  private:
@@ -32,6 +34,7 @@ class OutputDifference {
 
   int64_t values_ = 0;
   int64_t lost_values_ = 0;
+  int64_t never_finite_values_ = 0;
   int64_t rows_ = 0;
   int64_t agreeing_rows_ = 0;
   double max_ = 0;

@@ -48,7 +48,39 @@ TEST(OutputDifference, CountsValuesThatAreFiniteInOneOnly) {
   EXPECT_EQ(found.values(), 1);
   EXPECT_EQ(found.mse(), 1);
   EXPECT_EQ(found.lost_values(), 2);
+  EXPECT_EQ(found.never_finite_values(), 1);
   EXPECT_EQ(found.agreeing_rows(), 0);
+}
+
+TEST(OutputDifference, OfOutputsThatAreNeverFiniteIsUnknown) {
+  for (const float value : {kNan, kInfinity, -kInfinity}) {
+    const OutputDifferenceMessage found =
+        Compare({value, value}, {value, value}, 2);
+    EXPECT_EQ(found.values(), 0);
+    EXPECT_EQ(found.never_finite_values(), 2);
+    EXPECT_EQ(found.lost_values(), 0);
+    EXPECT_TRUE(std::isnan(found.mse())) << value;
+    EXPECT_TRUE(std::isnan(found.max())) << value;
+    EXPECT_TRUE(std::isnan(found.cosine())) << value;
+    EXPECT_EQ(found.rows(), 1);
+    EXPECT_EQ(found.agreeing_rows(), 0) << value;
+  }
+}
+
+TEST(OutputDifference, CountsDifferentNonFiniteValuesAsLost) {
+  const OutputDifferenceMessage found =
+      Compare({kInfinity, kNan, -kInfinity}, {-kInfinity, kInfinity, kNan}, 1);
+  EXPECT_EQ(found.lost_values(), 3);
+  EXPECT_EQ(found.never_finite_values(), 0);
+  EXPECT_TRUE(std::isnan(found.mse()));
+}
+
+TEST(OutputDifference, ComparesRowsWithMaskedValues) {
+  const OutputDifferenceMessage found =
+      Compare({-kInfinity, 2, 1}, {-kInfinity, 2, 1}, 3);
+  EXPECT_EQ(found.never_finite_values(), 1);
+  EXPECT_EQ(found.mse(), 0);
+  EXPECT_EQ(found.agreeing_rows(), 1);
 }
 
 TEST(OutputDifference, HasNoRowsOfSingleValues) {

@@ -1,6 +1,7 @@
 #include "runtime/published_benchmark.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -14,8 +15,9 @@ namespace {
 
 std::string Dashes() { return absl::StrCat(std::string(57, '-'), "\n"); }
 
-// As Python prints a number: "0.0", "6.612018585205078".
+// As Python prints a number: "0.0", "6.612018585205078", "nan".
 std::string PythonNumber(double number) {
+  if (std::isnan(number)) return "nan";
   std::string text = JsonNumber(number);
   if (text.find_first_of(".en") == text.npos) text += ".0";
   return text;
@@ -34,6 +36,10 @@ std::string ModelLines(const std::string& name, int64_t batch_size,
       Dashes(), name, batch_size, 1000 * seconds, throughput);
 }
 
+std::string Values(int64_t count) {
+  return absl::StrCat(count, count == 1 ? " value is" : " values are");
+}
+
 std::string DifferenceLines(const OutputDifferenceMessage& difference) {
   std::string text =
       absl::StrCat(Dashes(), "MSE of the output logits between two models = ",
@@ -50,9 +56,14 @@ std::string DifferenceLines(const OutputDifferenceMessage& difference) {
   absl::StrAppend(&text, "Largest difference of the output logits = ",
                   PythonNumber(difference.max()), "\n");
   if (difference.lost_values() > 0) {
-    absl::StrAppend(&text, "warning: ", difference.lost_values(),
-                    " values are NaN or infinite in only one of the two "
-                    "models, and are in none of these figures\n");
+    absl::StrAppend(&text, "warning: ", Values(difference.lost_values()),
+                    " NaN or infinite in only one of the two models, or in "
+                    "different ways, and in none of these figures\n");
+  }
+  if (difference.never_finite_values() > 0) {
+    absl::StrAppend(&text,
+                    "warning: ", Values(difference.never_finite_values()),
+                    " finite in neither model, and in none of these figures\n");
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 
 #include "runtime/worker.pb.h"
@@ -89,6 +90,17 @@ TEST_F(PublishedBenchmark, TellsSeveralConvertedModelsApart) {
 TEST_F(PublishedBenchmark, WarnsOfLostValues) {
   Difference(1)->set_lost_values(3);
   EXPECT_THAT(Text(), HasSubstr("warning: 3 values are NaN"));
+  EXPECT_THAT(Text(), Not(HasSubstr("in neither model")));
+}
+
+TEST_F(PublishedBenchmark, SaysThatNoValueWasFinite) {
+  Difference(1)->set_mse(std::numeric_limits<double>::quiet_NaN());
+  Difference(1)->set_cosine(std::numeric_limits<double>::quiet_NaN());
+  Difference(1)->set_never_finite_values(8);
+  EXPECT_THAT(Text(), HasSubstr("between two models = nan\n"));
+  EXPECT_THAT(Text(), HasSubstr("similarity of the output logits = nan\n"));
+  EXPECT_THAT(Text(),
+              HasSubstr("warning: 8 values are finite in neither model"));
 }
 
 }  // namespace

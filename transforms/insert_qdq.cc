@@ -202,6 +202,12 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
         absl::StrFormat("min=%g is not below max=%g, or not finite",
                         options.fixed.min, options.fixed.max));
   }
+  if (IsTooNarrow(options.format, options.fixed)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "min=%g and max=%g are too near to zero for a scale: give a wider "
+        "range",
+        options.fixed.min, options.fixed.max));
+  }
   REQUANT_ASSIGN_OR_RETURN(options.choice.method,
                            ParseRangeMethod(parameters.String("method")));
   // Of a whole range: extremes of batches are not left out.

@@ -359,6 +359,8 @@ TEST(InsertQdq, RefusesParametersThatMeanNothing) {
   EXPECT_THAT(why("op=MatMuI"), HasSubstr("did you mean \"MatMul\"?"));
   EXPECT_THAT(why("inputs=all"), HasSubstr("activations, weights or both"));
   EXPECT_THAT(why("min=1, max=1"), HasSubstr("min=1 is not below max=1"));
+  EXPECT_THAT(why("min=-1e-40, max=1e-40"),
+              HasSubstr("too near to zero for a scale"));
   EXPECT_THAT(why("max=inf"), HasSubstr("takes a float, not \"inf\""));
   EXPECT_THAT(why("missing=guess"), HasSubstr("error or skip"));
   EXPECT_THAT(why("method=best"), HasSubstr("minmax, percentile or mse"));

@@ -31,6 +31,8 @@ using tensorflow::NodeDef;
 // On the Identity behind a tensor: the number of its key.
 constexpr char kKeyAttribute[] = "_requant_observed";
 constexpr char kObserver[] = "requant_observe";
+// A session that holds so many has no memory left for values.
+constexpr int64_t kMostNodes = 1'000'000;
 constexpr char kCopy[] = "requant_observe/";
 
 std::string FreeName(const std::string& base,
@@ -53,6 +55,7 @@ class ObserverMaker {
     AddMarks(sites);
     InlineOptions options;
     options.outputs = outputs_;
+    options.max_nodes = kMostNodes;
     REQUANT_RETURN_IF_ERROR(InlineFunctions(options, &graph_).status());
     REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
                              GraphIndex::Create(&graph_));

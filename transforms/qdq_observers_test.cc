@@ -128,6 +128,25 @@ TEST(QdqObservers, SeeBodiesInsideBodies) {
   Extended(graph, observers);
 }
 
+// 33 kB of functions that stand for more nodes than any memory holds.
+TEST(QdqObservers, RefuseFunctionsThatStandForTooManyNodes) {
+  std::vector<std::string> functions = {Squares()};
+  std::string callee = "f";
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = absl::StrCat("twice_", i);
+    functions.push_back(
+        Function(name, {"a"}, {{"r", "d:output:0"}},
+                 Call("c", callee, {"a"}) + Call("d", callee, {"c:output:0"})));
+    callee = name;
+  }
+  const GraphDef graph = GraphFromText(absl::StrCat(
+      Placeholder("x"), Call("y", callee, {"x"}), Library(functions)));
+  EXPECT_THAT(
+      std::string(MakeQdqObservers(graph, {}, {"y"}).status().message()),
+      HasSubstr("with its functions inlined the graph has more than 1000000 "
+                "nodes"));
+}
+
 TEST(QdqObservers, RepeatWhatReadsACallAndShareTheRest) {
   const GraphDef graph = GraphFromText(
       absl::StrCat(Placeholder("x"), Call("call", "f", {"x"}),

@@ -49,6 +49,15 @@ NodeDef MakeEnd(const QdqPair& pair, const std::string& name, float value) {
   return node;
 }
 
+QdqRange WithZero(QdqFormat format, const QdqRange& range) {
+  QdqRange wide = {std::min(0.0f, range.min), std::max(0.0f, range.max)};
+  if (format == QdqFormat::kQint8Scaled) {
+    wide.max = std::max(-wide.min, wide.max);
+    wide.min = -wide.max;
+  }
+  return wide;
+}
+
 }  // namespace
 
 absl::StatusOr<QdqFormat> ParseQdqFormat(std::string_view type,
@@ -75,13 +84,14 @@ absl::StatusOr<QdqFormat> ParseQdqFormat(std::string_view type,
             "values below zero");
 }
 
+bool IsTooNarrow(QdqFormat format, const QdqRange& range) {
+  const QdqRange wide = WithZero(format, range);
+  return wide.max - wide.min < kLeastWidth;
+}
+
 QdqRange FitRange(QdqFormat format, const QdqRange& range) {
-  QdqRange fit = {std::min(0.0f, range.min), std::max(0.0f, range.max)};
-  if (format == QdqFormat::kQint8Scaled) {
-    fit.max = std::max(-fit.min, fit.max);
-    fit.min = -fit.max;
-  }
-  if (fit.max - fit.min < kLeastWidth) {
+  QdqRange fit = WithZero(format, range);
+  if (IsTooNarrow(format, range)) {
     fit.max = 1;
     fit.min = format == QdqFormat::kQint8Scaled ? -1 : 0;
   }

@@ -34,8 +34,13 @@ struct QdqRange {
 };
 
 // The range that a format can have and that is nearest to `range`: with zero in
-// it, symmetric for kQint8Scaled, and never empty.
+// it, symmetric for kQint8Scaled, and never empty: one that is too narrow is
+// taken for that of zeros, which any range holds.
 QdqRange FitRange(QdqFormat format, const QdqRange& range);
+
+// Whether the range, with zero in it, is so narrow that there is no scale for
+// it.
+bool IsTooNarrow(QdqFormat format, const QdqRange& range);
 
 struct QdqPairNames {
   std::string min;

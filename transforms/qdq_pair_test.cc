@@ -56,6 +56,17 @@ TEST(FitRange, IsNeverEmpty) {
   }
 }
 
+TEST(IsTooNarrow, KnowsRangesThatHaveNoScale) {
+  for (QdqFormat format :
+       {QdqFormat::kQint8Scaled, QdqFormat::kQuint8MinFirst}) {
+    EXPECT_TRUE(IsTooNarrow(format, {-1e-40f, 1e-40f}));
+    EXPECT_TRUE(IsTooNarrow(format, {0, 0}));
+    EXPECT_FALSE(IsTooNarrow(format, {-1e-20f, 1e-20f}));
+    // With zero in it, it is wide.
+    EXPECT_FALSE(IsTooNarrow(format, {1, 1}));
+  }
+}
+
 TEST(NamePair, TellsOutputsOfANodeApart) {
   EXPECT_EQ(NamePair("m", "a/x", 0).quantize, "m_eightbit_quantize_a/x");
   EXPECT_EQ(NamePair("m", "x", 2).min, "m_eightbit_min_x__port__2");

@@ -231,15 +231,17 @@ absl::Status AddFile(const std::string& from, const std::string& to,
 // A SavedModel.
 absl::Status AddFolder(const std::string& from, const std::string& to) {
   REQUANT_RETURN_IF_ERROR(MakeFolder(to));
+  std::vector<std::string> folders;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
-                           FilesBelow(from));
+                           FilesBelow(from, &folders));
+  // Empty ones too, such as the assets that TensorFlow always makes.
+  for (const std::string& folder : folders) {
+    REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(to, "/", folder)));
+  }
   for (const std::string& file : files) {
-    const std::string target = absl::StrCat(to, "/", file);
-    std::error_code error;
-    fs::create_directories(fs::path(target).parent_path(), error);
-    if (error) return FolderError(error, "make the folder", to);
-    REQUANT_RETURN_IF_ERROR(
-        AddFile(absl::StrCat(from, "/", file), target, /*link=*/true));
+    REQUANT_RETURN_IF_ERROR(AddFile(absl::StrCat(from, "/", file),
+                                    absl::StrCat(to, "/", file),
+                                    /*link=*/true));
   }
   return absl::OkStatus();
 }

@@ -102,6 +102,7 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThem) {
   ASSERT_TRUE(store.ok());
   Write((*store)->PathOf("k", "model/saved_model.pb"), "graph");
   Write((*store)->PathOf("k", "model/variables/data"), "values");
+  fs::create_directories((*store)->PathOf("k", "model/assets"));
   Plan plan;
   plan.tasks.emplace_back();
   plan.tasks[0].outputs = {{"graph", "model"}};
@@ -122,7 +123,7 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThem) {
     EXPECT_EQ(*ReadFile(folder_ / "model/variables/data"), "values");
   }
   EXPECT_EQ(NamesIn(folder_ / "model"),
-            (std::set<std::string>{"saved_model.pb", "variables"}));
+            (std::set<std::string>{"assets", "saved_model.pb", "variables"}));
 }
 
 TEST_F(RunFolder, ReplacesAnEmptyFolder) {

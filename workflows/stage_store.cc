@@ -114,22 +114,6 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return FileError(errno, "rename", absl::StrCat(from, " to ", to));
 }
 
-// Whether a file is so long, or all files of a folder together.
-bool HasBytes(const std::string& path, int64_t bytes) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) return false;
-  if (S_ISREG(info.st_mode)) return info.st_size == bytes;
-  if (!S_ISDIR(info.st_mode)) return false;
-  const absl::StatusOr<std::vector<std::string>> files = FilesBelow(path);
-  if (!files.ok()) return false;
-  int64_t found = 0;
-  for (const std::string& file : *files) {
-    if (stat(absl::StrCat(path, "/", file).c_str(), &info) != 0) return false;
-    found += info.st_size;
-  }
-  return found == bytes;
-}
-
 // A task's name as a file's.
 std::string FileNameOf(const std::string& task) {
   return absl::StrReplaceAll(task, {{"%", "%25"}, {"/", "%2F"}});
@@ -303,9 +287,8 @@ std::optional<CachedTask> StageStore::Find(const std::string& key) const {
   CachedTask task;
   if (!content.ok() || !task.ParseFromString(*content)) return std::nullopt;
   for (const FileRecord& output : task.work().output()) {
-    if (!HasBytes(PathOf(key, output.path()), output.bytes())) {
-      return std::nullopt;
-    }
+    const absl::StatusOr<int64_t> bytes = BytesOf(PathOf(key, output.path()));
+    if (!bytes.ok() || *bytes != output.bytes()) return std::nullopt;
   }
   return task;
 }

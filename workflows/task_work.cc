@@ -1,7 +1,6 @@
 #include "workflows/task_work.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,7 +10,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -172,22 +170,6 @@ class ProgramRun {
   std::string last_line_;
 };
 
-// Of a file, or of all files of a SavedModel.
-int64_t BytesOf(const std::string& path) {
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) return 0;
-  if (!S_ISDIR(info.st_mode)) return info.st_size;
-  const absl::StatusOr<std::vector<std::string>> files = FilesBelow(path);
-  int64_t bytes = 0;
-  if (!files.ok()) return bytes;
-  for (const std::string& file : *files) {
-    if (stat(absl::StrCat(path, "/", file).c_str(), &info) == 0) {
-      bytes += info.st_size;
-    }
-  }
-  return bytes;
-}
-
 absl::Status AddOutputs(const TaskWork& work, TaskRecord* record) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {
     const TaskOutput& output = work.task->outputs[i];
@@ -247,7 +229,7 @@ absl::StatusOr<GraphRecord> SummarizeGraphFile(const std::string& path) {
   }
   GraphRecord record;
   record.set_nodes(nodes);
-  record.set_bytes(BytesOf(path));
+  record.set_bytes(BytesOf(path).value_or(0));
   for (const auto& [op, nodes] : counts) {
     OpRecord& entry = *record.add_op();
     entry.set_op(op);
