@@ -131,15 +131,16 @@ int CompatBias(const FrozenLayer& layer, int j) {
 // Of each node, what its log lines have between brackets, ascending.
 using Observations = std::map<std::string, std::vector<float>>;
 
-// The first or the second number of each line of `kind`.
+// The first or the second number of each record of `kind`. Two Print
+// operations that run at once may write both records before the line breaks.
 Observations ReadLog(const std::string& log, const std::string& kind,
                      bool second = false) {
-  const RE2 line(absl::StrCat(";(.*)__print__;__", kind,
-                              ":\\[([^\\]]*)\\](?:\\[([^\\]]*)\\])?"));
+  const RE2 record(absl::StrCat(";([^;\n]*)__print__;__", kind,
+                                ":\\[([^\\]]*)\\](?:\\[([^\\]]*)\\])?"));
   Observations observations;
-  for (absl::string_view text : absl::StrSplit(log, '\n')) {
-    std::string node, numbers[2];
-    if (!RE2::FullMatch(text, line, &node, &numbers[0], &numbers[1])) continue;
+  absl::string_view rest = log;
+  std::string node, numbers[2];
+  while (RE2::FindAndConsume(&rest, record, &node, &numbers[0], &numbers[1])) {
     observations[node].push_back(std::stof(numbers[second]));
   }
   for (auto& [node, values] : observations) {
