@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/machine.h"
@@ -122,10 +121,6 @@ ProgramHelp Help() {
       "The graphs run in a process of their own.\n"
       "Exit code: 0 done, 1 failed, 2 usage.";
   return help;
-}
-
-std::vector<std::string> SplitList(const std::string& list) {
-  return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
 bool IsSet(const char* flag) {

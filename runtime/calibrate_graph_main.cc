@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/progress.h"
@@ -121,10 +120,6 @@ ProgramHelp Help() {
       "Exit code: 0 done, 1 failed, 2 usage.";
   help.repeatable_flags = {"tensors", "merge", "qdq_ops"};
   return help;
-}
-
-std::vector<std::string> SplitList(const std::string& list) {
-  return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
 // What is wrong with the flags of a calibration, or "".

@@ -11,13 +11,10 @@
 #include "runtime/datasets/dataset_spec.h"
 
 namespace requant {
-namespace {
 
 std::vector<std::string> SplitList(const std::string& list) {
   return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
-
-}  // namespace
 
 ModelSpec MakeModelSpec(const std::string& path, const std::string& tags,
                         const std::string& signature) {

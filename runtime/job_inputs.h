@@ -5,12 +5,16 @@
 // program that runs graphs on records.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/worker.pb.h"
 
 namespace requant {
+
+// The parts between commas, without empty ones.
+std::vector<std::string> SplitList(const std::string& list);
 
 // `tags` are separated by commas.
 ModelSpec MakeModelSpec(const std::string& path, const std::string& tags,
