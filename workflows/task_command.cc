@@ -283,12 +283,15 @@ class CommandMaker {
         .Flag("records", settings_.records.has_value()
                              ? absl::StrCat(*settings_.records)
                              : std::string(on.records()));
-    if (settings_.streams > 1) {
-      arguments.Flag("streams", absl::StrCat(settings_.streams))
-          .Flag("threads", "1");
-    }
+    AddStreams(&arguments);
     return arguments.Flag("result_out", Out("result"))
         .Flag("predictions_out", OptionalOut("predictions"));
+  }
+
+  void AddStreams(Arguments* arguments) {
+    if (settings_.streams <= 1) return;
+    arguments->Flag("streams", absl::StrCat(settings_.streams))
+        .Flag("threads", "1");
   }
 
   TaskCommand Baseline() {
@@ -348,6 +351,8 @@ class CommandMaker {
         .Get();
   }
 
+  // Graphs run as evaluations do. SavedModels of the published example, whose
+  // sizes differ more, are tried in several settings.
   TaskCommand Benchmark(const BenchmarkStage& benchmark) {
     Arguments arguments("benchmark");
     const bool is_published = !benchmark.published_name().empty();
@@ -355,12 +360,13 @@ class CommandMaker {
       arguments.Flag(is_published ? "saved_model" : "graph", graph);
     }
     if (is_published) arguments.StdoutTo(Out("text"));
-    return arguments.Flag("name", benchmark.published_name())
+    arguments.Flag("name", benchmark.published_name())
         .Flag("dataset", In("dataset"))
         .Flag("data", OptionalIn("data"))
         .Flag("output", benchmark.on().output())
-        .Flag("batch_size", benchmark.on().batch_size())
-        .Flag("rounds", benchmark.rounds())
+        .Flag("batch_size", benchmark.on().batch_size());
+    if (!is_published) AddStreams(&arguments);
+    return arguments.Flag("rounds", benchmark.rounds())
         .Flag("seconds", benchmark.seconds())
         .Flag("result_out", Out("result"))
         .Get();
@@ -390,7 +396,9 @@ bool MeasuresTime(const Plan& plan, const Task& task) {
 bool UsesAllCores(const Plan& plan, const Task& task) {
   if (task.kind != Task::Kind::kMake) return true;
   const Stage& stage = plan.file.workflow.stage(task.stage);
-  return stage.has_benchmark() || stage.has_calibrate() ||
+  // Logging runs leave cores idle between operations, for one another.
+  return stage.has_benchmark() ||
+         (stage.has_calibrate() && !stage.calibrate().has_logging()) ||
          (stage.has_quantize() && stage.quantize().has_calibrated());
 }
 

@@ -49,6 +49,7 @@ class OneTask {
     task_.baseline_records = records;
     return *this;
   }
+  bool UsesAllCores() { return requant::UsesAllCores(plan_, task_); }
   bool IsRefused() { return !TaskCommands(plan_, task_, paths_, {}).ok(); }
 
  private:
@@ -221,6 +222,26 @@ TEST(TaskCommands, OfABenchmarkNameEveryGraph) {
                   "--result_out=result.out"});
 }
 
+TEST(TaskCommands, OfABenchmarkRunAsEvaluationsDo) {
+  CommandSettings settings;
+  settings.streams = 8;
+  EXPECT_EQ(Make("benchmark { rounds: '9' }", {"graph", "dataset"}, {"result"})
+                .Commands(settings),
+            Lines{"requant benchmark --graph=graph.in --dataset=dataset.in "
+                  "--streams=8 --threads=1 --rounds=9 "
+                  "--result_out=result.out"});
+}
+
+TEST(TaskCommands, OfABenchmarkOfSavedModelsLeaveTheSettingToTheProgram) {
+  CommandSettings settings;
+  settings.streams = 8;
+  EXPECT_EQ(Make("benchmark { published_name: 'gpt-j' }", {"graph", "dataset"},
+                 {"result", "text"})
+                .Commands(settings),
+            Lines{"requant benchmark --saved_model=graph.in --name=gpt-j "
+                  "--dataset=dataset.in --result_out=result.out > text.out"});
+}
+
 TEST(TaskCommands, OfABenchmarkOfSavedModelsKeepThePublishedLines) {
   EXPECT_EQ(Make("benchmark { graph {} graph {} published_name: 'gpt-j' }",
                  {"graph", "graph", "dataset"}, {"result", "text"})
@@ -272,6 +293,16 @@ TEST(TaskCommands, OfCalibratingForConvertNameTheOps) {
 
 TEST(TaskCommands, RefuseATaskThatLacksAnInput) {
   EXPECT_TRUE(Make("summarize {}", {}, {"text"}).IsRefused());
+}
+
+TEST(UsesAllCores, OnlyWhatIsMeasuredOrRunsItsOwnStreams) {
+  EXPECT_TRUE(Make("benchmark {}", {}, {}).UsesAllCores());
+  EXPECT_TRUE(Make("calibrate { direct {} }", {}, {}).UsesAllCores());
+  EXPECT_TRUE(Make("quantize { calibrated {} }", {}, {}).UsesAllCores());
+  EXPECT_TRUE(OneTask(kVerified, Task::Kind::kVerify, {}, {}).UsesAllCores());
+  EXPECT_FALSE(Make("calibrate { logging {} }", {}, {}).UsesAllCores());
+  EXPECT_FALSE(Make("quantize { dynamic {} }", {}, {}).UsesAllCores());
+  EXPECT_FALSE(Make("transform {}", {}, {}).UsesAllCores());
 }
 
 }  // namespace
