@@ -351,8 +351,8 @@ class CommandMaker {
         .Get();
   }
 
-  // Graphs run as evaluations do. SavedModels of the published example, whose
-  // sizes differ more, are tried in several settings.
+  // Graphs run as evaluations do, SavedModels one batch at a time on all cores,
+  // as the published example does.
   TaskCommand Benchmark(const BenchmarkStage& benchmark) {
     Arguments arguments("benchmark");
     const bool is_published = !benchmark.published_name().empty();
