@@ -437,6 +437,27 @@ std::string DescribeOptions(const FreezeRule& rule,
   return absl::StrJoin(settings, ", ");
 }
 
+// Every batch logs every node once: a log that has one node less often than
+// another ends within a batch.
+void WarnOfACutLog(const std::vector<Choice>& chosen,
+                   TransformContext* context) {
+  const Choice* fewest = nullptr;
+  const Choice* most = nullptr;
+  for (const Choice& choice : chosen) {
+    if (choice.of_tensor) continue;
+    const int64_t count = choice.entry->count;
+    if (fewest == nullptr || count < fewest->entry->count) fewest = &choice;
+    if (most == nullptr || count > most->entry->count) most = &choice;
+  }
+  if (fewest == nullptr || fewest->entry->count == most->entry->count) return;
+  context->warnings.push_back(absl::StrCat(
+      "\"", fewest->node, "\" has ",
+      Counted(fewest->entry->count, "observation"), " and \"", most->node,
+      "\" ", most->entry->count,
+      ": the log ends in the middle of a batch; if its run was stopped, log "
+      "again"));
+}
+
 }  // namespace
 
 absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
@@ -468,6 +489,7 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
     fewest = std::min(fewest, choice.entry->count);
   }
   index.Commit();
+  WarnOfACutLog(chosen, &context);
   context.notes.push_back(absl::StrCat(
       "freezes ", Counted(chosen.size(), absl::StrCat(rule.op, " node")),
       " from at least ", Counted(fewest, "observation"), " each (",

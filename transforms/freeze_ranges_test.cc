@@ -409,16 +409,43 @@ TEST(Freeze, NamesNodesOfTheLogThatTheGraphLacks) {
               AllOf(HasSubstr("not in the graph"), HasSubstr("\"other/min\"")));
 }
 
-TEST(Freeze, NamesNodesOfTheGraphThatTheLogNeverMentions) {
+// A second quantization of x, over [other_min(x), Max(x)].
+GraphDef TwoQuantizations() {
   GraphDef graph = DynamicQuantization();
   *graph.add_node() = graph.node(2);
-  graph.mutable_node(6)->set_name("forgotten_min");
+  graph.mutable_node(6)->set_name("other_min");
   *graph.add_node() = graph.node(4);
   graph.mutable_node(7)->set_name("q2");
-  graph.mutable_node(7)->set_input(1, "forgotten_min");
+  graph.mutable_node(7)->set_input(1, "other_min");
+  return graph;
+}
+
+TEST(Freeze, NamesNodesOfTheGraphThatTheLogNeverMentions) {
   EXPECT_THAT(
-      Error(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1})), graph),
-      AllOf(HasSubstr("never mentions 1 Min"), HasSubstr("\"forgotten_min\"")));
+      Error(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1})),
+            TwoQuantizations()),
+      AllOf(HasSubstr("never mentions 1 Min"), HasSubstr("\"other_min\"")));
+}
+
+TEST(Freeze, WarnsOfALogThatEndsWithinABatch) {
+  std::string log;
+  for (int batch = 0; batch < 9; ++batch) {
+    absl::StrAppend(&log, ";x_min__print__;__min:[-1]\n");
+    absl::StrAppend(&log, ";other_min__print__;__min:[-2]\n");
+  }
+  const auto whole = RunTransform(
+      Call("freeze_min", WriteTestFile("whole", log)), TwoQuantizations());
+  ASSERT_TRUE(whole.status.ok()) << whole.status;
+  EXPECT_THAT(whole.warnings, IsEmpty());
+
+  absl::StrAppend(&log, ";x_min__print__;__min:[-1]\n");
+  const auto cut = RunTransform(Call("freeze_min", WriteTestFile("cut", log)),
+                                TwoQuantizations());
+  ASSERT_TRUE(cut.status.ok()) << cut.status;
+  EXPECT_THAT(cut.warnings,
+              ElementsAre(AllOf(HasSubstr("\"other_min\" has 9 observations"),
+                                HasSubstr("\"x_min\" 10"),
+                                HasSubstr("ends in the middle of a batch"))));
 }
 
 TEST(Freeze, RefusesANodeOfAnotherOp) {
