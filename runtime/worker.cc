@@ -38,8 +38,30 @@ namespace {
 struct Log {
   int fd = -1;
   std::string path;
+  // It goes unless the worker dies.
   bool temporary = false;
+  // It has no name yet, and `path` is its folder: if this process dies too, it
+  // leaves nothing behind.
+  bool nameless = false;
 };
+
+std::string TemporaryFolder() {
+  const char* folder = std::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+Log OpenTemporaryLog() {
+  Log log;
+  log.temporary = true;
+  log.path = TemporaryFolder();
+  log.fd = open(log.path.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  log.nameless = log.fd >= 0;
+  if (log.nameless) return log;
+  // Not every file system has nameless files.
+  absl::StrAppend(&log.path, "/requant-worker-XXXXXX");
+  log.fd = mkostemp(log.path.data(), O_CLOEXEC);
+  return log;
+}
 
 absl::StatusOr<Log> OpenLog(const std::string& wanted) {
   Log log;
@@ -50,12 +72,7 @@ absl::StatusOr<Log> OpenLog(const std::string& wanted) {
     log.path = wanted;
     log.fd = open(wanted.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   } else {
-    const char* folder = std::getenv("TMPDIR");
-    log.path =
-        absl::StrCat(folder != nullptr && *folder != '\0' ? folder : "/tmp",
-                     "/requant-worker-XXXXXX");
-    log.temporary = true;
-    log.fd = mkostemp(log.path.data(), O_CLOEXEC);
+    log = OpenTemporaryLog();
   }
   if (log.fd < 0) {
     return absl::FailedPreconditionError(
@@ -75,6 +92,24 @@ std::string Tail(const Log& log) {
   const ssize_t n = pread(log.fd, tail.data(), tail.size(), start);
   tail.resize(std::max<ssize_t>(n, 0));
   return tail;
+}
+
+// Keeps the log of worker `pid` for the user; its path, or "" if there is none.
+std::string Keep(pid_t pid, Log* log) {
+  log->temporary = false;
+  if (!log->nameless) return log->path;
+  const std::string name = absl::StrCat(log->path, "/requant-worker-", pid);
+  const std::string source = absl::StrCat("/proc/self/fd/", log->fd);
+  // A file of that name is the log of an earlier worker with the same number.
+  for (int tried = 0; tried < 100; ++tried) {
+    const std::string path = tried == 0 ? name : absl::StrCat(name, "-", tried);
+    if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(),
+               AT_SYMLINK_FOLLOW) == 0) {
+      return path;
+    }
+    if (errno != EEXIST) break;
+  }
+  return "";
 }
 
 // Marks the status of an interrupted job; its value is the signal's number.
@@ -133,7 +168,7 @@ absl::StatusOr<JobResult> RunInWorker(
   REQUANT_ASSIGN_OR_RETURN(Log log, OpenLog(options.log_file));
   absl::Cleanup close_log = [&] {
     close(log.fd);
-    if (log.temporary) unlink(log.path.c_str());
+    if (log.temporary && !log.nameless) unlink(log.path.c_str());
   };
   REQUANT_ASSIGN_OR_RETURN(ChildOptions child,
                            WorkerProcess(request, options, log));
@@ -158,9 +193,9 @@ absl::StatusOr<JobResult> RunInWorker(
     return StatusOf(last->failure(), child.memory_bytes);
   }
   const std::string tail = Tail(log);
-  log.temporary &= tail.empty();
-  return absl::InternalError(ExplainDeath(
-      {result, child, activity, tail, tail.empty() ? "" : log.path}));
+  return absl::InternalError(
+      ExplainDeath({result, child, activity, tail,
+                    tail.empty() ? "" : Keep(result.pid, &log)}));
 }
 
 int ReportWorkerFailure(const std::string& program,
