@@ -24,6 +24,7 @@ ProgressEnvironment FakeTerminal::Environment() {
   environment.time_of_day = [] { return "12:34:56"; };
   environment.columns = [this] { return columns_; };
   environment.rows = [this] { return rows_; };
+  environment.pauses = [this] { return pauses; };
   environment.write = [this](std::string_view text) {
     ++writes_;
     Write(text);

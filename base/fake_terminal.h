@@ -33,6 +33,7 @@ class FakeTerminal {
   const std::string& raw() const { return raw_; }
 
   double now = 100;
+  int pauses = 0;
 
  private:
   struct Row {

@@ -1,10 +1,12 @@
 #include "base/progress.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -104,6 +106,18 @@ void WriteWhole(int fd, std::string_view text) {
 
 constexpr char kReportTag[] = "progress";
 
+int Pauses() {
+  static std::atomic<int> pauses{0};
+  // From the first call on.
+  static const bool counts = [] {
+    struct sigaction action = {};
+    action.sa_handler = [](int) { ++pauses; };
+    action.sa_flags = SA_RESTART;
+    return sigaction(SIGCONT, &action, nullptr) == 0;
+  }();
+  return counts ? pauses.load() : 0;
+}
+
 }  // namespace
 
 ProgressEnvironment ProgressEnvironment::Stderr() {
@@ -129,6 +143,10 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
     return TerminalSize("COLUMNS", &winsize::ws_col, 80);
   };
   environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
+  if (environment.is_terminal) {
+    environment.pauses = Pauses;
+    Pauses();
+  }
   environment.write = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);
     std::fflush(stderr);

@@ -50,6 +50,9 @@ struct ProgressEnvironment {
   std::function<int()> columns;
   // Its height, likewise.
   std::function<int()> rows;
+  // How often the process was stopped (Ctrl-Z) and continued, which leaves the
+  // shell's lines below the cursor's; may be unset.
+  std::function<int()> pauses;
   std::function<void(std::string_view text)> write;
   // Takes lines of ProgressReport, in place of all that is shown; may be unset.
   std::function<void(std::string_view text)> report;

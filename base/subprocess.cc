@@ -54,6 +54,9 @@ constexpr rlim_t kLargestStack = 64 << 20;
 // grandchild may hold the pipes open after the child has ended.
 constexpr int kWakeMs = 100;
 
+// A process that did not wake for so long was stopped.
+constexpr std::chrono::seconds kPause(2);
+
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 // How long a child may take to end after SIGTERM.
@@ -303,6 +306,7 @@ class Limits {
   // Kills the child when it is beyond one of its limits or to be stopped.
   void Enforce(ChildResult* result) {
     if (killed_) return;
+    LeaveOutPause();
     if (options_.stop != nullptr && *options_.stop) Stop(result);
     result->timed_out = options_.timeout_seconds > 0 &&
                         SecondsSince(start_) >= options_.timeout_seconds;
@@ -326,9 +330,21 @@ class Limits {
     result->stopped = true;
   }
 
+  // This is called every kWakeMs. If it was not, then this process was stopped
+  // (Ctrl-Z stops parent and child), and the child's time stood still too.
+  void LeaveOutPause() {
+    const Clock::time_point now = Clock::now();
+    const Clock::duration since = now - looked_;
+    looked_ = now;
+    if (since < kPause) return;
+    start_ += since;
+    last_report_ = std::min(last_report_ + since, now);
+  }
+
   const ChildOptions& options_;
-  const Clock::time_point start_ = Clock::now();
+  Clock::time_point start_ = Clock::now();
   Clock::time_point last_report_ = start_;
+  Clock::time_point looked_ = start_;
   Clock::time_point stop_time_;
   bool killed_ = false;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -60,6 +62,23 @@ TEST(RunChild, KillsAChildThatReportsNothingForTooLong) {
   EXPECT_FALSE(result->timed_out);
   EXPECT_EQ(DescribeEnd(*result, options),
             "was stopped after 0.2 s without progress");
+}
+
+// In a process of its own, which its child stops and continues.
+TEST(RunChild, TimeInWhichTheParentWasStoppedDoesNotCount) {
+  const pid_t parent = fork();
+  ASSERT_GE(parent, 0);
+  if (parent == 0) {
+    ChildOptions options =
+        Shell("kill -STOP $PPID; sleep 3; kill -CONT $PPID; sleep 0.5; exit 7");
+    options.on_report = [](std::string_view) {};
+    options.stall_seconds = options.timeout_seconds = 2.5;
+    _exit(RunChild(options)->exit_code);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(parent, &status, 0), parent);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 7);
 }
 
 TEST(RunChild, KillsAChildThatHoldsTooMuchMemory) {

@@ -22,6 +22,12 @@ std::string Up(int rows) {
 void TerminalBlock::Show(const std::vector<StyledLine>& above,
                          const std::vector<StyledLine>& block) {
   const int columns = std::max(1, environment_.columns());
+  if (const int pauses = environment_.pauses ? environment_.pauses() : 0;
+      pauses != pauses_) {
+    pauses_ = pauses;
+    widths_.clear();
+    shown_.clear();
+  }
   const int rows_up = RowsShown(columns);
   const bool resized = columns != columns_;
   columns_ = columns;

@@ -17,6 +17,7 @@ namespace requant {
 // leaves a terminal on which the shell can go on, and what the terminal itself
 // writes there ("^C") is gone with the next frame. A frame is one write, and
 // lines are overwritten rather than cleared, so that nothing flickers.
+// After a pause the block starts anew below what the shell has written.
 class TerminalBlock {
  public:
   TerminalBlock(const ProgressEnvironment& environment, bool color)
@@ -40,6 +41,7 @@ class TerminalBlock {
   // The terminal's width at the last frame.
   int columns_ = 0;
   std::vector<int> widths_;
+  int pauses_ = 0;
 };
 
 }  // namespace requant

@@ -44,6 +44,18 @@ TEST(TerminalBlock, WipesAwayWhatTheTerminalEchoes) {
   EXPECT_EQ(terminal.Text(), "stopping\n");
 }
 
+TEST(TerminalBlock, StartsAnewBelowTheShellsLinesAfterAPause) {
+  FakeTerminal terminal(20, 10);
+  TerminalBlock block(terminal.Environment(), false);
+  block.Show({}, {{{"running"}}, {{"waiting"}}});
+  terminal.Write("^Z\n[1]+ Stopped\n$ fg\n");
+  ++terminal.pauses;
+  block.Show({}, {{{"running"}}, {{"waiting"}}});
+  block.Show({}, {{{"done"}}, {{"running"}}});
+  EXPECT_EQ(terminal.Text(),
+            "running\nwaiting\n^Z\n[1]+ Stopped\n$ fg\ndone\nrunning\n");
+}
+
 TEST(TerminalBlock, LeavesNothingBehindWhenTheTerminalNarrows) {
   FakeTerminal terminal(30, 10);
   TerminalBlock block(terminal.Environment(), false);
