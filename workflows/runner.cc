@@ -28,6 +28,7 @@
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "workflows/effective_gates.h"
 #include "workflows/gates.h"
 #include "workflows/run_places.h"
 #include "workflows/stage_parts.h"
