@@ -20,12 +20,11 @@ struct MseReference {
 };
 
 // Judges every gate that is set and not negative, and `expect` unless it is
-// null, in the order of their fields, then `reference`; limits are EffectiveGates'
-// (plan.h). One
-// gate more, "lost_values", is always judged: outputs of which none is finite
-// never pass, nor does a value that became infinite or NaN. A gate that cannot
-// be judged (layers that have no counterpart, an output without classes, data
-// without labels) fails.
+// null, in the order of their fields, then `reference`; limits are
+// EffectiveGates' (effective_gates.h). One gate more, "lost_values", is always
+// judged: outputs of which none is finite never pass, nor does a value that
+// became infinite or NaN. A gate that cannot be judged (layers that have no
+// counterpart, an output without classes, data without labels) fails.
 //
 // `accuracy_is_default`: nobody asked for max_accuracy_drop, so that without
 // labels or classes it has no verdict, as long as another gate has one.

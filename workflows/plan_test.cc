@@ -17,6 +17,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/fuzz_rounds.h"
+#include "workflows/effective_gates.h"
 #include "workflows/workflow_file.h"
 
 namespace requant {

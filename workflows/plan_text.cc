@@ -14,6 +14,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "runtime/datasets/printable.h"
+#include "workflows/effective_gates.h"
 #include "workflows/stage_parts.h"
 
 namespace requant {

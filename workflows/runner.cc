@@ -16,11 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -30,48 +28,17 @@
 #include "base/subprocess.h"
 #include "workflows/gates.h"
 #include "workflows/run_places.h"
-#include "workflows/stage_parts.h"
 #include "workflows/task_command.h"
 #include "workflows/task_key.h"
+#include "workflows/task_maker.h"
+#include "workflows/task_space.h"
+#include "workflows/task_verdict.h"
 #include "workflows/task_work.h"
 
 namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-// A verdict that is not certain is sought on so many times the records.
-constexpr int64_t kMoreRecords = 4;
-
-// Of the largest format that there is of synthesized data.
-constexpr int64_t kBytesPerRow = 800;
-constexpr int64_t kReservedBytes = 64 << 20;
-
-// Of what is not negative.
-int64_t SaturatedProduct(int64_t a, int64_t b) {
-  int64_t result;
-  return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
-}
-int64_t SaturatedSum(int64_t a, int64_t b) {
-  int64_t result;
-  return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
-}
-
-std::string TamperOf(const Plan& plan, const RunOptions& options,
-                     const Task& task) {
-  if (task.kind != Task::Kind::kMake) return "";
-  const auto found =
-      options.tamper.find(plan.file.workflow.stage(task.stage).name());
-  return found == options.tamper.end() ? "" : found->second;
-}
-
-// A task whose inputs are there.
-struct PreparedTask {
-  std::vector<ResolvedInput> inputs;
-  CommandSettings settings;
-  std::vector<KeyPart> parts;
-  std::string key;
-};
 
 // The files of cached outputs, which are read to see whether they changed.
 struct OutputToCheck {
@@ -113,6 +80,7 @@ class Runner {
         store_(store),
         observers_(observers),
         choice_(ChooseTasks(plan, options.choice)),
+        maker_(plan, machine, options.run_folder, options.tamper, store),
         jobs_(options.jobs > 0 ? options.jobs : machine.cores),
         tasks_(plan.tasks.size()),
         empty_record_(std::move(record)),
@@ -122,7 +90,7 @@ class Runner {
     const SignalForwarding forwarding;
     empty_record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
     REQUANT_RETURN_IF_ERROR(UseCache());
-    REQUANT_RETURN_IF_ERROR(CheckSpace());
+    REQUANT_RETURN_IF_ERROR(CheckSpace(plan_, TasksToRun(), *store_));
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (RunObserver* observer : observers_) observer->RunStarted(record_);
@@ -182,19 +150,18 @@ class Runner {
   absl::StatusOr<std::vector<OutputToCheck>> FindCached(
       const std::set<std::string>& changed);
   std::string ReasonToRun(int i);
-  int64_t ExpectedBytes(int i) const;
-  absl::Status CheckSpace() const;
+  std::vector<int> TasksToRun() const;
 
   // --- A single task.
 
   bool AllBeforeSucceeded(int i) const;
-  // A variant of a task on another number of records, and of those whose
-  // predictions it reads.
-  struct Variant {
-    std::optional<int64_t> records;
-    std::map<int, FinishedTask> baselines;
-  };
-  absl::StatusOr<PreparedTask> Prepare(int i, const Variant& variant) const;
+  // Null unless it is done.
+  const FinishedTask* Finished(int i) const {
+    return HasResult(i) ? &tasks_[i].finished : nullptr;
+  }
+  absl::StatusOr<PreparedTask> Prepare(int i) const {
+    return maker_.Prepare(TaskAt(i), finished_, std::nullopt);
+  }
   // The result of a task of which everything it waits for is done; `judged` is
   // that on the most records.
   absl::StatusOr<FinishedTask> Obtain(int i, FinishedTask* judged);
@@ -204,23 +171,10 @@ class Runner {
                                               const PreparedTask& prepared,
                                               bool forced, bool* cached,
                                               int teller);
-  absl::StatusOr<FinishedTask> Make(int i, const PreparedTask& prepared,
-                                    int teller);
-  absl::StatusOr<TaskWork> WorkIn(const std::string& folder, int i,
-                                  const PreparedTask& prepared) const;
   TaskWatch WatchFor(int teller);
+  // Prepares it on another number of records, once those whose predictions it
+  // reads are obtained on as many.
   absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records);
-  std::optional<FinishedTask> FindIntact(const std::string& key) const;
-
-  std::vector<GateRecord> Judge(int i, const CachedTask& result) const;
-  // Of a stage whose error is judged by another's, which is finished.
-  MseReference ReferenceOf(const Stage& stage) const;
-  // How many records a verification that took `limit` at most, and is not
-  // certain, is to be repeated on.
-  std::optional<int64_t> RecordsToRepeatOn(int i, const CachedTask& result,
-                                           int64_t limit) const;
-  // How many the workflow lets it take; 0: all.
-  int64_t RecordLimit(int i) const;
 
   // --- The record, with the mutex held or before there are threads.
 
@@ -247,6 +201,8 @@ class Runner {
   StageStore* const store_;
   const std::vector<RunObserver*>& observers_;
   const TaskChoice choice_;
+  const TaskMaker maker_;
+  const FinishedTasks finished_ = [this](int i) { return Finished(i); };
   const int jobs_;
   const Clock::time_point start_ = Clock::now();
 
@@ -292,12 +248,16 @@ absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
     if (!choice_.chosen[i] || choice_.forced[i] || !AllBeforeSucceeded(i)) {
       continue;
     }
-    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared, Prepare(i, {}));
+    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared, Prepare(i));
     if (changed.count(prepared.key) > 0) continue;
     std::optional<CachedTask> cached = store_->Find(prepared.key);
     if (!cached.has_value()) continue;
     // Such a verification takes further steps, which may be cached too.
-    if (RecordsToRepeatOn(i, *cached, RecordLimit(i)).has_value()) continue;
+    if (RecordsToRepeatOn(plan_, TaskAt(i), *cached,
+                          RecordLimit(plan_, TaskAt(i)), finished_)
+            .has_value()) {
+      continue;
+    }
     for (const FileRecord& output : cached->work().output()) {
       outputs.push_back({i, prepared.key, output});
     }
@@ -323,52 +283,17 @@ std::string Runner::ReasonToRun(int i) {
   }
   const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
   if (!last.has_value()) return "it never ran here";
-  const absl::StatusOr<PreparedTask> prepared = Prepare(i, {});
+  const absl::StatusOr<PreparedTask> prepared = Prepare(i);
   if (!prepared.ok()) return std::string(prepared.status().message());
   return WhatChanged(*last, prepared->parts);
 }
 
-// What a task will write, by what it wrote last, or by how much of a kind of
-// data there will be; 0 when nothing is known.
-int64_t Runner::ExpectedBytes(int i) const {
-  int64_t bytes = 0;
-  const std::optional<CachedTask> last = store_->LastOf(TaskAt(i).name);
-  if (last.has_value()) {
-    for (const FileRecord& output : last->work().output()) {
-      bytes += output.bytes();
-    }
-    return bytes;
-  }
-  if (TaskAt(i).kind != Task::Kind::kMake) return 0;
-  int64_t rows = 0;
-  if (absl::SimpleAtoi(plan_.file.workflow.stage(TaskAt(i).stage)
-                           .dataset()
-                           .synthesize()
-                           .rows(),
-                       &rows)) {
-    bytes = SaturatedProduct(rows, kBytesPerRow);
-  }
-  return bytes;
-}
-
-absl::Status Runner::CheckSpace() const {
-  // Besides room for whatever else is written.
-  int64_t needed = kReservedBytes;
-  bool anything_runs = false;
+std::vector<int> Runner::TasksToRun() const {
+  std::vector<int> tasks;
   for (int i = 0; i < Count(); ++i) {
-    if (!choice_.chosen[i] || HasResult(i)) continue;
-    anything_runs = true;
-    needed = SaturatedSum(needed, ExpectedBytes(i));
+    if (choice_.chosen[i] && !HasResult(i)) tasks.push_back(i);
   }
-  const std::optional<int64_t> free = store_->FreeBytes();
-  if (!anything_runs || !free.has_value() || *free >= needed) {
-    return absl::OkStatus();
-  }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the disk of ", store_->folder(), " has ", *free / 1'000'000,
-      " MB free and about ", needed / 1'000'000,
-      " MB are needed: free some, or name a folder on another disk with "
-      "--work_dir"));
+  return tasks;
 }
 
 bool Runner::AllBeforeSucceeded(int i) const {
@@ -376,37 +301,6 @@ bool Runner::AllBeforeSucceeded(int i) const {
     if (tasks_[other].state != State::kSucceeded) return false;
   }
   return true;
-}
-
-absl::StatusOr<PreparedTask> Runner::Prepare(int i,
-                                             const Variant& variant) const {
-  PreparedTask prepared;
-  prepared.settings = SettingsOn(machine_);
-  prepared.settings.records = variant.records;
-  const auto finished = [&](int task) -> const FinishedTask* {
-    const auto baseline = variant.baselines.find(task);
-    if (baseline != variant.baselines.end()) return &baseline->second;
-    return HasResult(task) ? &tasks_[task].finished : nullptr;
-  };
-  REQUANT_ASSIGN_OR_RETURN(
-      prepared.inputs,
-      ResolveInputs(plan_, TaskAt(i), finished, options_.run_folder, store_));
-  REQUANT_ASSIGN_OR_RETURN(
-      prepared.parts,
-      TaskKeyParts(plan_, TaskAt(i), prepared.inputs, machine_,
-                   prepared.settings, TamperOf(plan_, options_, TaskAt(i)),
-                   store_));
-  prepared.key = KeyOf(prepared.parts);
-  return prepared;
-}
-
-std::optional<FinishedTask> Runner::FindIntact(const std::string& key) const {
-  std::optional<CachedTask> cached = store_->Find(key);
-  if (!cached.has_value()) return std::nullopt;
-  for (const FileRecord& output : cached->work().output()) {
-    if (!store_->Check(key, output)) return std::nullopt;
-  }
-  return FinishedTask{key, std::move(*cached)};
 }
 
 TaskWatch Runner::WatchFor(int teller) {
@@ -427,46 +321,11 @@ TaskWatch Runner::WatchFor(int teller) {
   return watch;
 }
 
-absl::StatusOr<TaskWork> Runner::WorkIn(const std::string& folder, int i,
-                                        const PreparedTask& prepared) const {
-  const Task& task = TaskAt(i);
-  TaskPaths paths;
-  for (const ResolvedInput& input : prepared.inputs) {
-    paths.inputs.push_back(input.path);
-  }
-  for (const TaskOutput& output : task.outputs) {
-    paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
-  }
-  TaskWork work;
-  work.task = &task;
-  work.folder = folder;
-  work.tamper = TamperOf(plan_, options_, task);
-  work.is_benchmark = MeasuresTime(plan_, task);
-  work.output_paths = paths.outputs;
-  REQUANT_ASSIGN_OR_RETURN(work.commands,
-                           TaskCommands(plan_, task, paths, prepared.settings));
-  return work;
-}
-
-absl::StatusOr<FinishedTask> Runner::Make(int i, const PreparedTask& prepared,
-                                          int teller) {
-  REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
-  absl::Cleanup discard = [&] { store_->Discard(folder); };
-  REQUANT_ASSIGN_OR_RETURN(const TaskWork work, WorkIn(folder, i, prepared));
-  REQUANT_ASSIGN_OR_RETURN(CachedTask done,
-                           DoTaskWork(work, machine_, WatchFor(teller)));
-  REQUANT_RETURN_IF_ERROR(CheckUnchanged(TaskAt(i), prepared.inputs, store_));
-  done.set_task(TaskAt(i).name);
-  for (const KeyPart& part : prepared.parts) *done.add_part() = part;
-  REQUANT_RETURN_IF_ERROR(store_->Publish(folder, prepared.key, done));
-  return FinishedTask{prepared.key, std::move(done)};
-}
-
 absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
     int i, const PreparedTask& prepared, bool forced, bool* cached,
     int teller) {
   if (!forced) {
-    std::optional<FinishedTask> intact = FindIntact(prepared.key);
+    std::optional<FinishedTask> intact = maker_.FindIntact(prepared.key);
     if (intact.has_value()) {
       *cached = true;
       return std::move(*intact);
@@ -486,33 +345,37 @@ absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
   if (SignalForwarding::Received() != 0) {
     return absl::CancelledError("interrupted");
   }
-  return Make(i, prepared, teller);
+  return maker_.Make(TaskAt(i), prepared, WatchFor(teller));
 }
 
 absl::StatusOr<PreparedTask> Runner::PrepareOnMore(int i, int64_t records) {
-  Variant variant;
-  variant.records = records;
+  std::map<int, FinishedTask> baselines;
   for (const TaskInput& input : TaskAt(i).inputs) {
     if (input.role != "baseline_predictions" || input.task < 0) continue;
     REQUANT_ASSIGN_OR_RETURN(const PreparedTask baseline,
                              PrepareOnMore(input.task, records));
     bool cached = false;
     REQUANT_ASSIGN_OR_RETURN(
-        variant.baselines[input.task],
+        baselines[input.task],
         ObtainPrepared(input.task, baseline, /*forced=*/false, &cached, i));
   }
-  return Prepare(i, variant);
+  const auto finished = [&](int task) -> const FinishedTask* {
+    const auto baseline = baselines.find(task);
+    return baseline != baselines.end() ? &baseline->second : Finished(task);
+  };
+  return maker_.Prepare(TaskAt(i), finished, records);
 }
 
 absl::StatusOr<FinishedTask> Runner::Obtain(int i, FinishedTask* judged) {
-  REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i, {}));
+  REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i));
   bool cached = false;
   REQUANT_ASSIGN_OR_RETURN(
       FinishedTask finished,
       ObtainPrepared(i, prepared, choice_.forced[i], &cached, i));
   *judged = finished;
-  int64_t limit = RecordLimit(i);
-  while (const auto more = RecordsToRepeatOn(i, judged->result, limit)) {
+  int64_t limit = RecordLimit(plan_, TaskAt(i));
+  while (const auto more = RecordsToRepeatOn(plan_, TaskAt(i), judged->result,
+                                             limit, finished_)) {
     limit = *more;
     REQUANT_ASSIGN_OR_RETURN(prepared, PrepareOnMore(i, limit));
     bool more_cached = false;
@@ -525,70 +388,10 @@ absl::StatusOr<FinishedTask> Runner::Obtain(int i, FinishedTask* judged) {
   Describe(i, prepared, *judged, cached);
   if (judged->key != finished.key) {
     Work(i)->add_note(absl::StrCat(
-        "not certain on ", RecordLimit(i), " records, so ",
+        "not certain on ", RecordLimit(plan_, TaskAt(i)), " records, so ",
         judged->result.evaluation().timing().records(), " were taken"));
   }
   return finished;
-}
-
-std::vector<GateRecord> Runner::Judge(int i, const CachedTask& result) const {
-  const Task& task = TaskAt(i);
-  if (task.kind != Task::Kind::kVerify) return {};
-  const Stage& stage = plan_.file.workflow.stage(task.stage);
-  const Verify& verify =
-      stage.has_evaluate() ? stage.evaluate().verify() : stage.verify();
-  const Expect* expect =
-      !stage.has_compare() && verify.has_expect() ? &verify.expect() : nullptr;
-  return JudgeGates(result.evaluation(), EffectiveGates(plan_, task), expect,
-                    !LimitsAccuracyDrop(plan_, task), ReferenceOf(stage));
-}
-
-MseReference Runner::ReferenceOf(const Stage& stage) const {
-  const Verify* const verify = VerifyOf(stage);
-  if (verify == nullptr || !verify->has_relative_mse()) return {};
-  const Workflow& workflow = plan_.file.workflow;
-  for (int i = 0; i < workflow.stage_size(); ++i) {
-    const int other = plan_.verify_task[i];
-    if (workflow.stage(i).name() != verify->relative_mse().stage() ||
-        other < 0) {
-      continue;
-    }
-    return {&verify->relative_mse(),
-            &tasks_[other].finished.result.evaluation()};
-  }
-  return {};
-}
-
-int64_t Runner::RecordLimit(int i) const {
-  const Task& task = TaskAt(i);
-  if (task.kind != Task::Kind::kVerify) return 0;
-  const Workflow& workflow = plan_.file.workflow;
-  const std::string& records =
-      task.evaluation >= 0
-          ? workflow.evaluation(task.evaluation).on().records()
-          : workflow.stage(task.stage).compare().on().records();
-  int64_t limit = 0;
-  return absl::SimpleAtoi(records, &limit) ? limit : 0;
-}
-
-std::optional<int64_t> Runner::RecordsToRepeatOn(int i,
-                                                 const CachedTask& result,
-                                                 int64_t limit) const {
-  // One that took fewer has reached the end of the data.
-  if (limit <= 0 || result.evaluation().timing().records() < limit ||
-      WorstVerdict(Judge(i, result)) != VerificationRecord::INCONCLUSIVE) {
-    return std::nullopt;
-  }
-  for (const TaskInput& input : TaskAt(i).inputs) {
-    if (input.role != "baseline_predictions") continue;
-    const Task& maker = TaskAt(input.task);
-    // The user limited the comparison.
-    if (maker.kind == Task::Kind::kBaseline &&
-        !maker.baseline_records.empty()) {
-      return std::nullopt;
-    }
-  }
-  return limit * kMoreRecords;
 }
 
 void Runner::Describe(int i, const PreparedTask& prepared,
@@ -635,7 +438,8 @@ void Runner::RecordResult(int i, const CachedTask& result) {
   }
   VerificationRecord& verification = *stage.mutable_verification();
   *verification.mutable_result() = result.evaluation();
-  const std::vector<GateRecord> gates = Judge(i, result);
+  const std::vector<GateRecord> gates =
+      JudgeTask(plan_, TaskAt(i), result, finished_);
   verification.clear_gate();
   for (const GateRecord& gate : gates) *verification.add_gate() = gate;
   verification.set_verdict(WorstVerdict(gates));
