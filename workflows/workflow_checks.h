@@ -29,11 +29,11 @@ struct CheckContext {
   FileProblems* problems;
 };
 
-// Fields that the stage's kind needs, numbers, words, transforms, and that
-// `verify` and `use_file` are where there is a graph.
 void CheckRelativeMse(const RelativeMse& relative, const FieldPlaces& places,
                       const CheckContext& context);
 
+// Fields that the stage's kind needs, numbers, words, transforms, and that
+// `verify` and `use_file` are where there is a graph.
 void CheckStage(const Stage& stage, const FieldPlaces& places,
                 const CheckContext& context);
 
