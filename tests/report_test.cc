@@ -83,6 +83,21 @@ RunRecord HostileRun() {
   return record;
 }
 
+// A run whose verified stages are judged by their squared errors too.
+RunRecord SquaredRun() {
+  RunRecord record = PassedRun();
+  for (StageRecord& stage : *record.mutable_stage()) {
+    if (stage.verification().gate_size() == 0) continue;
+    stage.mutable_verification()->mutable_gate(0)->set_name("max_mse");
+    stage.mutable_verification()
+        ->mutable_result()
+        ->mutable_comparison()
+        ->mutable_squared_change()
+        ->set_mean(0.0046);
+  }
+  return record;
+}
+
 struct Frame {
   std::string name;
   RunRecord record;
@@ -101,6 +116,7 @@ class Report : public testing::Test {
                               {"interrupted", InterruptedRun()},
                               {"one", OneStageRun()},
                               {"empty", RunRecord()},
+                              {"squared", SquaredRun()},
                               {"hostile", HostileRun()},
                               {"phone", PassedRun(), kPhone},
                               {"phone_refused", RefusedRun(), kPhone},
@@ -227,6 +243,16 @@ TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
   }
   EXPECT_EQ(known, shown.size());
   EXPECT_GT(known, 50);
+}
+
+TEST_F(Report, ShowsSquaredErrorsWhereAGateJudgesThem) {
+  const Value& seen = Seen("squared");
+  ExpectDrawn(seen);
+  ExpectNothingBeyondTheEdge(seen);
+  const auto shown = Numbers(At(seen, "stages"));
+  ASSERT_EQ(shown.count({"fuse", "mse"}), 1);
+  EXPECT_EQ(shown.at({"fuse", "mse"}), 0.0046);
+  EXPECT_EQ(Numbers(At(Seen("passed"), "stages")).count({"fuse", "mse"}), 0);
 }
 
 TEST_F(Report, NumbersAreRoundedNotCut) {

@@ -374,6 +374,8 @@ Members CsvColumns(const StageRecord& stage, const StageFigures& figures) {
   columns.emplace_back("mean_output_change", OrEmpty(figures.mean_change));
   AddInterval("mean_output_change", figures.mean_change_interval, &columns);
   columns.emplace_back("max_output_change", OrEmpty(figures.max_change));
+  columns.emplace_back("mse", OrEmpty(figures.mean_squared_change));
+  AddInterval("mse", figures.mean_squared_change_interval, &columns);
   columns.emplace_back("records_per_second",
                        OrEmpty(figures.records_per_second));
   AddBenchmark(figures.benchmark, &columns);
@@ -408,6 +410,8 @@ std::string FiguresJson(const StageFigures& figures) {
       {"mean_output_change", OrNull(figures.mean_change)},
       {"mean_output_change_interval_95", OrNull(figures.mean_change_interval)},
       {"max_output_change", OrNull(figures.max_change)},
+      {"mse", OrNull(figures.mean_squared_change)},
+      {"mse_interval_95", OrNull(figures.mean_squared_change_interval)},
       {"records_per_second", OrNull(figures.records_per_second)},
       {"benchmark_records_per_second",
        figures.benchmark ? Json(figures.benchmark->records_per_second)

@@ -65,6 +65,13 @@ void TakeComparison(const ComparisonMessage& comparison,
     figures->agreement_interval =
         FromMessage(comparison.agreement().interval());
   }
+  if (comparison.has_squared_change()) {
+    const OutputChangeMessage& squared = comparison.squared_change();
+    figures->mean_squared_change = squared.mean();
+    if (squared.has_interval()) {
+      figures->mean_squared_change_interval = FromMessage(squared.interval());
+    }
+  }
   const OutputChangeMessage* change = OutputChangeOf(comparison);
   if (change == nullptr) return;
   figures->mean_change = change->mean();

@@ -41,6 +41,9 @@ struct StageFigures {
   std::optional<double> mean_change;
   std::optional<Interval> mean_change_interval;
   std::optional<double> max_change;
+  // The mean over records and values of the squared change.
+  std::optional<double> mean_squared_change;
+  std::optional<Interval> mean_squared_change_interval;
   // While it was verified, with whatever else ran then.
   std::optional<double> records_per_second;
   // From the last benchmark stage that has this stage's graph: against that

@@ -61,6 +61,21 @@ TEST(StageFigures, OutputChangeIsThatOfClass1WhereThereIsOne) {
   EXPECT_EQ(FiguresOfStages(record)[0].mean_change, 0.25);
 }
 
+TEST(StageFigures, SquaredChangeIsThatOfAllValues) {
+  RunRecord record;
+  ComparisonMessage* comparison = record.add_stage()
+                                      ->mutable_verification()
+                                      ->mutable_result()
+                                      ->mutable_comparison();
+  comparison->mutable_squared_change()->set_mean(0.5);
+  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change, 0.5);
+  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval,
+            std::nullopt);
+  comparison->mutable_squared_change()->mutable_interval()->set_low(0.25);
+  comparison->mutable_squared_change()->mutable_interval()->set_high(0.75);
+  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval->low, 0.25);
+}
+
 TEST(StageFigures, WhatIsNotKnownIsUnset) {
   RunRecord record;
   record.add_stage();

@@ -257,8 +257,9 @@
     return el('span', {class: 'badge ' + kind, title: message}, word);
   }
 
+  const judgesSquares = gates.some(({gate}) => ['max_mse', 'relative_mse'].includes(gate.name));
   // Heading, class and content of the columns; one that no stage has a figure
-  // for is left out.
+  // for is left out, and squared errors that no gate judges.
   const STAGE_COLUMNS = [
     ['Stage', 'left', null, (f, stage) => el('span', {}, stage.name, sub(stage.summary || stage.kind))],
     ['Verdict', 'left', 'verdict', (f) => [verdictBadge(f.verdict)]],
@@ -270,13 +271,15 @@
     ['Agreement', '', 'agreement', (f) => [num(f.agreement, percent(2))]],
     ['Output change', '', 'mean_output_change', (f) => [num(f.mean_output_change, significant),
       f.max_output_change ? sub('max ' + significant(f.max_output_change)) : null]],
+    ['Squared error', '', 'mse', (f) => [num(f.mse, significant), subRange(f.mse_interval_95, significant)]],
     ['Records', '', 'records_per_second', (f) => [num(f.records_per_second, rate)]],
     ['Nodes', '', 'nodes', (f) => [num(f.nodes, count)]],
     ['Size', '', 'bytes', (f) => [num(f.bytes, bytes)]],
   ];
 
   function stagesSection() {
-    const columns = STAGE_COLUMNS.filter(([, , key]) => !key || run.stages.some((stage) => stage.figures[key] !== null));
+    const columns = STAGE_COLUMNS.filter(([, , key]) =>
+      !key || (run.stages.some((stage) => stage.figures[key] !== null) && (key !== 'mse' || judgesSquares)));
     const rows = run.stages.map((stage) => ({
       'data-stage': stage.name,
       cells: columns.map(([, , key, content]) => key ? figure(key, ...content(stage.figures, stage)) : content(stage.figures, stage)),
