@@ -48,6 +48,15 @@ constexpr size_t kLongestLine = 1 << 20;
 // but are hardly ever touched.
 constexpr int64_t kAddressSlack = int64_t{1} << 30;
 
+// A sanitizer's tables count there too, and are larger than any memory.
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kLimitsAddresses = false;
+#elif defined(__has_feature)
+constexpr bool kLimitsAddresses = !__has_feature(address_sanitizer);
+#else
+constexpr bool kLimitsAddresses = true;
+#endif
+
 constexpr rlim_t kLargestStack = 64 << 20;
 
 // Woken so often even when nothing happens: limits are looked after, and a
@@ -245,7 +254,9 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
   if (fds.report >= 0) dup2(fds.report, kReportFd);
   if (options.memory_bytes > 0) {
-    LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
+    if (kLimitsAddresses) {
+      LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
+    }
     // A stack without a limit would let a runaway recursion take all of it.
     LowerLimit(RLIMIT_STACK, kLargestStack, false);
   }
