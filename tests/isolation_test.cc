@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -23,17 +22,6 @@ extern char** environ;
 namespace requant {
 namespace {
 
-// In a sanitized build, too, a segmentation fault of a child must reach its
-// parent as one.
-const bool kSanitizersLetSegfaultsPass = [] {
-  const char* options = std::getenv("ASAN_OPTIONS");
-  return setenv(
-             "ASAN_OPTIONS",
-             absl::StrCat(options == nullptr ? "" : options, ":handle_segv=0")
-                 .c_str(),
-             /*overwrite=*/1) == 0;
-}();
-
 using tensorflow::GraphDef;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -45,6 +33,8 @@ GraphDef Small() { return GraphFromText(Placeholder("x")); }
 
 class Isolation : public testing::Test, public TransformGraphRunner {
  protected:
+  static void SetUpTestSuite() { LetSegfaultsPass(); }
+
   // One sentence that names the transform, exit code 1, and nothing written.
   void ExpectDeathSentence(const ProgramRun& run, const std::string& transform,
                            const std::string& message) {
@@ -137,7 +127,6 @@ TEST_F(Isolation, FusePadAndConvWithoutARequiredAttribute) {
 }
 
 TEST_F(Isolation, ASegfaultIsASentence) {
-  ASSERT_TRUE(kSanitizersLetSegfaultsPass);
   ExpectDeathSentence(Transform("segfault", Small(), {kOddPlugin}), "segfault",
                       "was ended by SIGSEGV (invalid memory access)");
 }

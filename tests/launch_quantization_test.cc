@@ -22,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
+#include "base/sanitized.h"
 #include "tests/processes.h"
 #include "tests/program.h"
 
@@ -496,17 +497,11 @@ TEST_F(LaunchQuantizationTest, ThePythonScriptSaysThatThereIsNoProgram) {
   EXPECT_THAT(run.error, HasSubstr("build it (bazel build"));
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define REQUANT_SANITIZED 1
-#endif
-#endif
-
 // It runs on machines that have an engine and nothing else.
 TEST(LaunchQuantization, IsStaticAndLinksNoTensorFlow) {
-#ifdef REQUANT_SANITIZED
-  GTEST_SKIP() << "sanitizers do not work in a static program";
-#endif
+  if (kSanitized) {
+    GTEST_SKIP() << "sanitizers do not work in a static program";
+  }
   const auto content = ReadFile(kLauncher);
   ASSERT_TRUE(content.ok()) << content.status();
   const std::string& program = *content;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/subprocess.h"
 #include "graph/graph_io.h"
@@ -47,6 +48,14 @@ ProgramRun RunProgram(const std::string& program,
         result->signal == 0 ? result->exit_code : 128 + result->signal;
   }
   return run;
+}
+
+void LetSegfaultsPass() {
+  const char* options = std::getenv("ASAN_OPTIONS");
+  setenv(
+      "ASAN_OPTIONS",
+      absl::StrCat(options == nullptr ? "" : options, ":handle_segv=0").c_str(),
+      /*overwrite=*/1);
 }
 
 TestFolder::TestFolder() {

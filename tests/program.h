@@ -30,6 +30,10 @@ ProgramRun RunProgram(const std::string& program,
                       const std::vector<std::string>& arguments,
                       const std::vector<std::string>& variables = {});
 
+// From now on a child's segmentation fault is one to its parent in a sanitized
+// build too.
+void LetSegfaultsPass();
+
 // An empty folder, removed at the end.
 class TestFolder {
  public:
