@@ -106,14 +106,37 @@ void WriteWhole(int fd, std::string_view text) {
 
 constexpr char kReportTag[] = "progress";
 
+std::atomic<int> pauses{0};
+
+void SetHandler(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | SA_NODEFER;
+  sigaction(signal, &action, nullptr);
+}
+
+// Counts a pause before it begins, so that no thread draws after it without
+// knowing of it, and does what the signal does by itself.
+void CountAndStop(int) {
+  const int error = errno;
+  ++pauses;
+  SetHandler(SIGTSTP, SIG_DFL);
+  raise(SIGTSTP);
+  SetHandler(SIGTSTP, CountAndStop);
+  errno = error;
+}
+
+// Counts from its first call on.
 int Pauses() {
-  static std::atomic<int> pauses{0};
-  // From the first call on.
   static const bool counts = [] {
-    struct sigaction action = {};
-    action.sa_handler = [](int) { ++pauses; };
-    action.sa_flags = SA_RESTART;
-    return sigaction(SIGCONT, &action, nullptr) == 0;
+    // For a pause that does not come from the terminal.
+    SetHandler(SIGCONT, [](int) { ++pauses; });
+    struct sigaction before = {};
+    if (sigaction(SIGTSTP, nullptr, &before) == 0 &&
+        before.sa_handler == SIG_DFL) {
+      SetHandler(SIGTSTP, CountAndStop);
+    }
+    return true;
   }();
   return counts ? pauses.load() : 0;
 }

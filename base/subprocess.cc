@@ -310,12 +310,13 @@ class Limits {
   // Kills the child when it is beyond one of its limits or to be stopped.
   void Enforce(ChildResult* result) {
     if (killed_) return;
-    LeaveOutPause();
-    if (options_.stop != nullptr && *options_.stop) Stop(result);
+    const Clock::time_point now = Clock::now();
+    LeaveOutPause(now);
+    if (options_.stop != nullptr && *options_.stop) Stop(now, result);
     result->timed_out = options_.timeout_seconds > 0 &&
-                        SecondsSince(start_) >= options_.timeout_seconds;
+                        Seconds(now - start_) >= options_.timeout_seconds;
     result->stalled = !result->timed_out && options_.stall_seconds > 0 &&
-                      SecondsSince(last_report_) >= options_.stall_seconds;
+                      Seconds(now - last_report_) >= options_.stall_seconds;
     if (options_.memory_bytes > 0) {
       result->over_memory = ResidentMemory(result->pid) > options_.memory_bytes;
     }
@@ -324,24 +325,29 @@ class Limits {
   }
 
  private:
-  void Stop(ChildResult* result) {
+  static double Seconds(Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  }
+
+  void Stop(Clock::time_point now, ChildResult* result) {
     if (!result->stopped) {
-      stop_time_ = Clock::now();
+      stop_time_ = now;
       kill(result->pid, SIGTERM);
-    } else if (SecondsSince(stop_time_) >= kStopSeconds) {
+    } else if (Seconds(now - stop_time_) >= kStopSeconds) {
       kill(result->pid, SIGKILL);
     }
     result->stopped = true;
   }
 
   // This is called every kWakeMs. If it was not, then this process was stopped
-  // (Ctrl-Z stops parent and child), and the child's time stood still too.
-  void LeaveOutPause() {
-    const Clock::time_point now = Clock::now();
+  // (Ctrl-Z stops parent and child, whose time stood still too), or a callback
+  // waited for the terminal.
+  void LeaveOutPause(Clock::time_point now) {
     const Clock::duration since = now - looked_;
     looked_ = now;
     if (since < kPause) return;
     start_ += since;
+    stop_time_ += since;
     last_report_ = std::min(last_report_ + since, now);
   }
 

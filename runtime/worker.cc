@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/cpu.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/machine.h"
 #include "base/sibling_program.h"
@@ -109,7 +110,13 @@ std::string Keep(pid_t pid, Log* log) {
     }
     if (errno != EEXIST) break;
   }
-  return "";
+  // Without /proc, or where links are not allowed: its end at least.
+  std::string path = name + "-XXXXXX";
+  const int copy = mkostemp(path.data(), O_CLOEXEC);
+  if (copy < 0) return "";
+  const bool written = WriteAll(copy, Tail(*log)).ok();
+  close(copy);
+  return written ? path : "";
 }
 
 // Marks the status of an interrupted job; its value is the signal's number.

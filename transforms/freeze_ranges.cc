@@ -437,8 +437,8 @@ std::string DescribeOptions(const FreezeRule& rule,
   return absl::StrJoin(settings, ", ");
 }
 
-// Every batch logs every node once: a log that has one node less often than
-// another ends within a batch.
+// A batch logs every node that it computes, once: a log that has one node less
+// often than another may have been cut.
 void WarnOfACutLog(const std::vector<Choice>& chosen,
                    TransformContext* context) {
   const Choice* fewest = nullptr;
@@ -454,7 +454,7 @@ void WarnOfACutLog(const std::vector<Choice>& chosen,
       "\"", fewest->node, "\" has ",
       Counted(fewest->entry->count, "observation"), " and \"", most->node,
       "\" ", most->entry->count,
-      ": the log ends in the middle of a batch; if its run was stopped, log "
+      ": not every batch is there whole; if a logging run was stopped, log "
       "again"));
 }
 

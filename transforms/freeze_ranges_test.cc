@@ -445,7 +445,7 @@ TEST(Freeze, WarnsOfALogThatEndsWithinABatch) {
   EXPECT_THAT(cut.warnings,
               ElementsAre(AllOf(HasSubstr("\"other_min\" has 9 observations"),
                                 HasSubstr("\"x_min\" 10"),
-                                HasSubstr("ends in the middle of a batch"))));
+                                HasSubstr("not every batch is there whole"))));
 }
 
 TEST(Freeze, RefusesANodeOfAnotherOp) {

@@ -396,9 +396,7 @@ bool MeasuresTime(const Plan& plan, const Task& task) {
 bool UsesAllCores(const Plan& plan, const Task& task) {
   if (task.kind != Task::Kind::kMake) return true;
   const Stage& stage = plan.file.workflow.stage(task.stage);
-  // Logging runs leave cores idle between operations, for one another.
-  return stage.has_benchmark() ||
-         (stage.has_calibrate() && !stage.calibrate().has_logging()) ||
+  return stage.has_benchmark() || stage.has_calibrate() ||
          (stage.has_quantize() && stage.quantize().has_calibrated());
 }
 

@@ -21,7 +21,7 @@ struct TaskPaths {
 };
 
 struct CommandSettings {
-  // Batches of an evaluation that run side by side.
+  // Batches of an evaluation or a benchmark that run side by side.
   int streams = 1;
   // What quantization's target "host" means (base/cpu.h).
   std::string host_target = "any";
@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
     const Plan& plan, const Task& task, const TaskPaths& paths,
     const CommandSettings& settings);
 
-// Whether the task's programs use every core by themselves.
+// Whether the task's programs use every core, and much of the memory, by
+// themselves.
 bool UsesAllCores(const Plan& plan, const Task& task);
 
 // Whether it measures times, which anything beside it would spoil.
