@@ -106,7 +106,7 @@ void WriteWhole(int fd, std::string_view text) {
 
 constexpr char kReportTag[] = "progress";
 
-std::atomic<int> pauses{0};
+std::atomic<int> pause_count{0};
 
 void SetHandler(int signal, void (*handler)(int)) {
   struct sigaction action = {};
@@ -119,26 +119,21 @@ void SetHandler(int signal, void (*handler)(int)) {
 // knowing of it, and does what the signal does by itself.
 void CountAndStop(int) {
   const int error = errno;
-  ++pauses;
+  ++pause_count;
   SetHandler(SIGTSTP, SIG_DFL);
   raise(SIGTSTP);
   SetHandler(SIGTSTP, CountAndStop);
   errno = error;
 }
 
-// Counts from its first call on.
-int Pauses() {
-  static const bool counts = [] {
-    // For a pause that does not come from the terminal.
-    SetHandler(SIGCONT, [](int) { ++pauses; });
-    struct sigaction before = {};
-    if (sigaction(SIGTSTP, nullptr, &before) == 0 &&
-        before.sa_handler == SIG_DFL) {
-      SetHandler(SIGTSTP, CountAndStop);
-    }
-    return true;
-  }();
-  return counts ? pauses.load() : 0;
+void StartCountingPauses() {
+  // For a pause that does not come from the terminal.
+  SetHandler(SIGCONT, [](int) { ++pause_count; });
+  struct sigaction before = {};
+  if (sigaction(SIGTSTP, nullptr, &before) == 0 &&
+      before.sa_handler == SIG_DFL) {
+    SetHandler(SIGTSTP, CountAndStop);
+  }
 }
 
 }  // namespace
@@ -167,8 +162,9 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   };
   environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
   if (environment.is_terminal) {
-    environment.pauses = Pauses;
-    Pauses();
+    static std::once_flag once;
+    std::call_once(once, StartCountingPauses);
+    environment.pauses = [] { return pause_count.load(); };
   }
   environment.write = [](std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stderr);

@@ -44,11 +44,11 @@ std::vector<GateRecord> JudgeTask(const Plan& plan, const Task& task,
                                   const FinishedTasks& finished) {
   if (task.kind != Task::Kind::kVerify) return {};
   const Stage& stage = plan.file.workflow.stage(task.stage);
-  const Verify& verify =
-      stage.has_evaluate() ? stage.evaluate().verify() : stage.verify();
-  const Expect* expect =
-      !stage.has_compare() && verify.has_expect() ? &verify.expect() : nullptr;
-  return JudgeGates(result.evaluation(), EffectiveGates(plan, task), expect,
+  const Verify* const verify = VerifyOf(stage);
+  const bool expects =
+      !stage.has_compare() && verify != nullptr && verify->has_expect();
+  return JudgeGates(result.evaluation(), EffectiveGates(plan, task),
+                    expects ? &verify->expect() : nullptr,
                     !LimitsAccuracyDrop(plan, task),
                     ReferenceOf(plan, stage, finished));
 }
