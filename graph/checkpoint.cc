@@ -15,8 +15,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "graph/checkpoint_files.h"
@@ -28,6 +28,7 @@
 #include "tensorflow/core/util/saved_tensor_slice_util.h"
 #include "tensorflow/core/util/tensor_bundle/naming.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
+#include "tensorflow/core/util/tensor_slice_reader.h"
 
 namespace requant {
 
@@ -36,6 +37,7 @@ using tensorflow::BundleReader;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
+using tensorflow::checkpoint::TensorSliceReader;
 
 namespace {
 
@@ -49,23 +51,22 @@ bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool IsFolder(const std::string& path) { return Exists(path + "/."); }
 
+// The checkpoint of which `path` is only one file, or "".
+std::string MeantPrefix(const std::string& path) {
+  const std::string shorter = path.substr(0, path.rfind('.'));
+  const std::string_view ending = std::string_view(path).substr(shorter.size());
+  const bool is_part = ending == ".index" || ending == ".meta" ||
+                       absl::StartsWith(ending, ".data-");
+  const bool exists = Exists(shorter + ".index") || Exists(shorter);
+  return is_part && exists ? shorter : "";
+}
+
 absl::Status NoCheckpoint(const std::string& prefix) {
-  std::string hint = "name it without the endings .index and .data-…";
-  if (Exists(prefix) && !IsFolder(prefix)) {
-    hint =
-        "a checkpoint of the first format (one file) is not read, save it anew "
-        "with TensorFlow 1.0 or later";
-  }
-  for (const std::string_view ending : {".index", ".meta"}) {
-    std::string_view shorter = prefix;
-    if (absl::ConsumeSuffix(&shorter, ending) &&
-        Exists(absl::StrCat(shorter, ".index"))) {
-      hint = absl::StrCat("name it ", shorter);
-    }
-  }
-  return absl::NotFoundError(absl::StrCat("there is no checkpoint ", prefix,
-                                          " (no file ", prefix, ".index); ",
-                                          hint));
+  const std::string meant = MeantPrefix(prefix);
+  return absl::NotFoundError(absl::StrCat(
+      "there is no checkpoint ", prefix, " (no file ", prefix, ".index); ",
+      meant.empty() ? "name it without the endings .index and .data-…"
+                    : absl::StrCat("name it ", meant)));
 }
 
 absl::Status DamagedIndex(const std::string& prefix) {
@@ -88,32 +89,79 @@ absl::StatusOr<Slice> ParseSlice(const CheckpointTensor& tensor) {
       "\", which is no slice of a tensor"));
 }
 
+// Copies a part of a tensor of the first format into `value`, which has one of
+// the types `T`. Returns false if it has another or a value is missing.
+template <typename... T>
+bool CopySlice(const TensorSliceReader& reader, const std::string& key,
+               const TensorSlice& slice, Tensor* value) {
+  bool copied = false;
+  const auto copy = [&](auto* data) {
+    copied = reader.CopySliceData(key, slice, data);
+    return true;
+  };
+  ((value->dtype() == tensorflow::DataTypeToEnum<T>::value &&
+    copy(value->flat<T>().data())) ||
+   ...);
+  return copied;
+}
+
+// Copies a tensor of any type that TensorFlow writes in the first format.
+bool CopyAnySlice(const TensorSliceReader& reader, const std::string& key,
+                  const TensorSlice& slice, Tensor* value) {
+  return CopySlice<float, double, Eigen::half, bool, int8_t, uint8_t, int16_t,
+                   uint16_t, int32_t, uint32_t, int64_t, uint64_t,
+                   tensorflow::tstring, tensorflow::complex64,
+                   tensorflow::complex128, tensorflow::qint8,
+                   tensorflow::quint8, tensorflow::qint32>(reader, key, slice,
+                                                           value);
+}
+
 }  // namespace
 
-Checkpoint::Checkpoint(std::string prefix, std::unique_ptr<BundleReader> reader)
-    : prefix_(std::move(prefix)), reader_(std::move(reader)) {}
+Checkpoint::Checkpoint(std::string prefix) : prefix_(std::move(prefix)) {}
 
 Checkpoint::~Checkpoint() = default;
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Checkpoint::Open(
     const std::string& prefix) {
-  if (!Exists(prefix + ".index")) return NoCheckpoint(prefix);
   REQUANT_RETURN_IF_ERROR(CheckCheckpointFiles(prefix));
-  auto reader =
-      std::make_unique<BundleReader>(tensorflow::Env::Default(), prefix);
+  std::unique_ptr<Checkpoint> checkpoint(new Checkpoint(prefix));
+  if (!Exists(prefix + ".index")) {
+    REQUANT_RETURN_IF_ERROR(checkpoint->OpenFirstFormat());
+    return checkpoint;
+  }
+  auto& reader = checkpoint->reader_;
+  reader = std::make_unique<BundleReader>(tensorflow::Env::Default(), prefix);
   if (!reader->status().ok()) {
     return absl::DataLossError(
         absl::StrCat(prefix, ".index is damaged or not a checkpoint's index: ",
                      reader->status().message()));
   }
-  return std::unique_ptr<Checkpoint>(new Checkpoint(prefix, std::move(reader)));
+  return checkpoint;
+}
+
+absl::Status Checkpoint::OpenFirstFormat() {
+  std::vector<std::string> files;
+  const absl::Status found =
+      tensorflow::Env::Default()->GetMatchingPaths(prefix_, &files);
+  if (!found.ok() || files.empty() || IsFolder(prefix_) ||
+      !MeantPrefix(prefix_).empty()) {
+    return NoCheckpoint(prefix_);
+  }
+  first_format_ = std::make_unique<TensorSliceReader>(prefix_);
+  if (first_format_->status().ok()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(prefix_, " is damaged or not a checkpoint"));
 }
 
 bool Checkpoint::Contains(const std::string& key) const {
-  return reader_->Contains(key);
+  return first_format_ != nullptr
+             ? first_format_->HasTensor(key, nullptr, nullptr)
+             : reader_->Contains(key);
 }
 
 absl::Status Checkpoint::CheckData() const {
+  if (first_format_ != nullptr) return absl::OkStatus();
   tensorflow::BundleHeaderProto header;
   std::map<int, int64_t> needed;
   for (reader_->Seek(""); reader_->Valid(); reader_->Next()) {
@@ -151,6 +199,12 @@ absl::Status Checkpoint::CheckData() const {
 
 std::vector<std::string> Checkpoint::Keys() const {
   std::vector<std::string> keys;
+  if (first_format_ != nullptr) {
+    for (const auto& [key, slices] : first_format_->Tensors()) {
+      keys.push_back(key);
+    }
+    return keys;
+  }
   for (reader_->Seek(""); reader_->Valid(); reader_->Next()) {
     // The header has no name, slices have binary ones.
     const std::string_view key = reader_->key();
@@ -163,12 +217,17 @@ std::vector<std::string> Checkpoint::Keys() const {
   return keys;
 }
 
-absl::StatusOr<BundleEntryProto> Checkpoint::RawEntry(
+absl::StatusOr<CheckpointEntry> Checkpoint::IndexEntry(
     const std::string& key) const {
   if (!Contains(key)) {
     return absl::NotFoundError(absl::StrCat("the checkpoint ", prefix_,
                                             " has no tensor \"", key, "\"",
                                             DidYouMean(key, Keys())));
+  }
+  if (first_format_ != nullptr) {
+    CheckpointEntry entry{};
+    first_format_->HasTensor(key, &entry.shape, &entry.dtype);
+    return entry;
   }
   BundleEntryProto entry;
   reader_->Seek(key);
@@ -179,13 +238,13 @@ absl::StatusOr<BundleEntryProto> Checkpoint::RawEntry(
         absl::StrCat("the index of the checkpoint ", prefix_,
                      " is damaged at the tensor \"", key, "\""));
   }
-  return entry;
+  return CheckpointEntry{entry.dtype(), TensorShape(entry.shape()),
+                         entry.size()};
 }
 
 absl::StatusOr<CheckpointEntry> Checkpoint::Find(
     const CheckpointTensor& tensor) const {
-  REQUANT_ASSIGN_OR_RETURN(const BundleEntryProto raw, RawEntry(tensor.key));
-  CheckpointEntry entry{raw.dtype(), TensorShape(raw.shape()), raw.size()};
+  REQUANT_ASSIGN_OR_RETURN(CheckpointEntry entry, IndexEntry(tensor.key));
   if (!tensor.shape_and_slice.empty()) {
     REQUANT_ASSIGN_OR_RETURN(const Slice slice, ParseSlice(tensor));
     if (!(slice.whole_shape == entry.shape)) {
@@ -214,11 +273,20 @@ absl::StatusOr<CheckpointEntry> Checkpoint::Find(
 absl::StatusOr<Tensor> Checkpoint::Read(const CheckpointTensor& tensor) const {
   REQUANT_ASSIGN_OR_RETURN(const CheckpointEntry entry, Find(tensor));
   Tensor value(entry.dtype, entry.shape);
+  const bool whole = tensor.shape_and_slice.empty();
+  Slice slice;
+  slice.slice = TensorSlice(entry.shape.dims());
+  if (!whole) {
+    REQUANT_ASSIGN_OR_RETURN(slice, ParseSlice(tensor));
+  }
   absl::Status status;
-  if (tensor.shape_and_slice.empty()) {
+  if (first_format_ != nullptr) {
+    if (!CopyAnySlice(*first_format_, tensor.key, slice.slice, &value)) {
+      status = absl::DataLossError("its values are damaged or incomplete");
+    }
+  } else if (whole) {
     status = reader_->Lookup(tensor.key, &value);
   } else {
-    REQUANT_ASSIGN_OR_RETURN(const Slice slice, ParseSlice(tensor));
     status = reader_->LookupSlice(tensor.key, slice.slice, &value);
   }
   if (status.ok()) return value;

@@ -17,8 +17,10 @@
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace tensorflow {
-class BundleEntryProto;
 class BundleReader;
+namespace checkpoint {
+class TensorSliceReader;
+}
 }  // namespace tensorflow
 
 namespace requant {
@@ -34,14 +36,17 @@ struct CheckpointTensor {
 struct CheckpointEntry {
   tensorflow::DataType dtype;
   tensorflow::TensorShape shape;
-  // How much the values take. For a part of a string tensor: the whole tensor.
+  // How much the values take. For a part of a string tensor: the whole tensor;
+  // 0 for strings of the first format, whose index does not tell.
   int64_t bytes;
 };
 
 class Checkpoint {
  public:
   // Opens the checkpoint that TensorFlow writes as `prefix`.index and
-  // `prefix`.data-…. Reads the index only.
+  // `prefix`.data-…, or wrote before 1.0 as one file `prefix`; in that first
+  // format `prefix` may be a pattern, "model.ckpt-?????-of-00002", of several
+  // files. Reads the index only.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(
       const std::string& prefix);
 
@@ -64,16 +69,19 @@ class Checkpoint {
   const std::map<std::string, std::string>& KeysOfObjects() const;
 
  private:
-  Checkpoint(std::string prefix,
-             std::unique_ptr<tensorflow::BundleReader> reader);
+  explicit Checkpoint(std::string prefix);
 
-  absl::StatusOr<tensorflow::BundleEntryProto> RawEntry(
-      const std::string& key) const;
+  absl::Status OpenFirstFormat();
+  // The whole tensor as the index has it.
+  absl::StatusOr<CheckpointEntry> IndexEntry(const std::string& key) const;
   std::vector<std::string> Keys() const;
   std::map<std::string, std::string> ReadObjects() const;
 
   const std::string prefix_;
-  const std::unique_ptr<tensorflow::BundleReader> reader_;
+  // Null for a checkpoint of the first format.
+  std::unique_ptr<tensorflow::BundleReader> reader_;
+  // Null for any other.
+  std::unique_ptr<tensorflow::checkpoint::TensorSliceReader> first_format_;
   // Read when first asked for.
   mutable std::optional<std::map<std::string, std::string>> objects_;
 };

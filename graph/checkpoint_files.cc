@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "base/file.h"
 #include "base/status_macros.h"
+#include "tensorflow/core/platform/env.h"
 
 namespace requant {
 
@@ -28,6 +29,12 @@ std::vector<std::string> CheckpointFiles(const std::string& prefix) {
     if (name == base + ".index" || name == base + ".meta" ||
         absl::StartsWith(name, base + ".data-")) {
       files.push_back(folder + name);
+    }
+  }
+  std::vector<std::string> named;
+  if (tensorflow::Env::Default()->GetMatchingPaths(prefix, &named).ok()) {
+    for (const std::string& file : named) {
+      if (!std::filesystem::is_directory(file, error)) files.push_back(file);
     }
   }
   std::sort(files.begin(), files.end());

@@ -9,7 +9,7 @@
 namespace requant {
 
 // The files of the checkpoint that exist: `prefix` with ".index", ".meta" and
-// ".data-…", sorted.
+// ".data-…", and those that `prefix` itself names, sorted.
 std::vector<std::string> CheckpointFiles(const std::string& prefix);
 
 // Refuses a checkpoint with a pipe or device among its files, which TensorFlow

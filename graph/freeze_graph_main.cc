@@ -34,7 +34,8 @@ DEFINE_string(input_meta_graph, "",
 DEFINE_string(input_graph, "", "The model's GraphDef, binary or text.");
 DEFINE_string(input_checkpoint, "",
               "The checkpoint with the variables' values, without the endings "
-              ".index and .data-…");
+              ".index and .data-…; or the one file that TensorFlow before 1.0 "
+              "wrote.");
 DEFINE_string(output_graph, "", "Where to write the frozen graph.");
 DEFINE_string(output_node_names, "",
               "The nodes to compute, separated by commas; by default the "

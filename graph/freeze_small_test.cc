@@ -20,6 +20,7 @@
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
+#include "tensorflow/core/util/tensor_slice_writer.h"
 
 namespace requant {
 namespace {
@@ -69,6 +70,16 @@ std::string Identity(const std::string& name, const std::string& input,
   return Node(name, "Identity", {input}, TypeAttribute("T", type));
 }
 
+// A constant vector of one string.
+std::string Strings(const std::string& name, const std::string& value) {
+  return Node(name, "Const", {},
+              absl::StrCat(TypeAttribute("dtype", "DT_STRING"),
+                           "attr { key: 'value' value { tensor { dtype: "
+                           "DT_STRING tensor_shape { dim { size: 1 } } "
+                           "string_val: '",
+                           value, "' } } }"));
+}
+
 std::string Read(const std::string& name, const std::string& variable) {
   return Node(name, "ReadVariableOp", {variable},
               TypeAttribute("dtype", "DT_FLOAT"));
@@ -93,7 +104,7 @@ class FreezeSmall : public testing::Test {
     const absl::Status finished = writer_.Finish();
     EXPECT_TRUE(finished.ok()) << finished;
     options_.files.graph = prefix_ + ".pb";
-    options_.files.checkpoint = prefix_;
+    if (options_.files.checkpoint.empty()) options_.files.checkpoint = prefix_;
     EXPECT_TRUE(WriteGraph(GraphFromText(text), options_.files.graph,
                            GraphFormat::kBinary)
                     .ok());
@@ -157,22 +168,49 @@ TEST_F(FreezeSmall, FindsPartsOfAVariableByTheirShapes) {
 TEST_F(FreezeSmall, RestoresAsTheGraphSays) {
   Save("v/ExponentialMovingAverage", Floats({7, 8}));
   Save("v", Floats({1, 2}));
-  const std::string strings =
-      "attr { key: 'dtype' value { type: DT_STRING } } attr { key: 'value' "
-      "value { tensor { dtype: DT_STRING tensor_shape { dim { size: 1 } } "
-      "string_val: '";
   EXPECT_THAT(
       FloatsOf(
           Variable("v", "VariableV2") + Identity("y", "v") +
-          Node("names", "Const", {},
-               strings + "v/ExponentialMovingAverage' } } }") +
-          Node("slices", "Const", {}, strings + "' } } }") +
+          Strings("names", "v/ExponentialMovingAverage") +
+          Strings("slices", "") +
           Node("restore", "RestoreV2", {"names", "names", "slices"},
                "attr { key: 'dtypes' value { list { type: DT_FLOAT } } }") +
           Node("assign", "Assign", {"v", "restore"},
                TypeAttribute("T", "DT_FLOAT")) +
           Node("save/restore_all", "NoOp", {"^assign"})),
       ElementsAre(7, 8));
+}
+
+// The graph and the checkpoint of a Saver from before TensorFlow 1.0.
+TEST_F(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
+  options_.files.checkpoint = prefix_ + ".ckpt";
+  tensorflow::checkpoint::TensorSliceWriter writer(
+      options_.files.checkpoint,
+      tensorflow::checkpoint::CreateTableTensorSliceBuilder);
+  const float values[] = {1, 2, 3, 4, 5};
+  ASSERT_TRUE(
+      writer.Add("whole", TensorShape({2}), TensorSlice(1), values).ok());
+  for (const char* slice : {"0,3", "3,2"}) {
+    const TensorSlice part = TensorSlice::ParseOrDie(slice);
+    ASSERT_TRUE(
+        writer.Add("parts", TensorShape({5}), part, values + part.start(0))
+            .ok());
+  }
+  ASSERT_TRUE(writer.Finish().ok());
+  const std::string type = TypeAttribute("T", "DT_FLOAT");
+  const std::string restored = TypeAttribute("dt", "DT_FLOAT");
+  EXPECT_THAT(
+      FloatsOf(Variable("a", "Variable") + Variable("b", "Variable") +
+               Node("y", "Add", {"a", "b"}, type) + Strings("file", "") +
+               Strings("a_name", "whole") + Strings("b_name", "parts") +
+               Strings("b_slice", "5 2,2") +
+               Node("a_value", "Restore", {"file", "a_name"}, restored) +
+               Node("b_value", "RestoreSlice", {"file", "b_name", "b_slice"},
+                    restored) +
+               Node("a_assign", "Assign", {"a", "a_value"}, type) +
+               Node("b_assign", "Assign", {"b", "b_value"}, type) +
+               Node("save/restore_all", "NoOp", {"^a_assign", "^b_assign"})),
+      ElementsAre(4, 6));
 }
 
 TEST_F(FreezeSmall, AnswersWhetherVariablesAreInitialized) {

@@ -176,12 +176,14 @@ Source SourceOf(const GraphIndex& index, const NodeDef& node, int input) {
 absl::StatusOr<CheckpointTensor> RestoredInput(const GraphIndex& index,
                                                const NodeDef& node, int input) {
   const Source source = SourceOf(index, node, input);
-  if (source.node == nullptr || source.node->op() != "RestoreV2") {
+  const std::string op = source.node == nullptr ? "" : source.node->op();
+  if (op != "RestoreV2" && op != "RestoreSlice" && op != "Restore") {
     return absl::NotFoundError("not restored");
   }
   CheckpointTensor tensor;
   REQUANT_ASSIGN_OR_RETURN(
       tensor.key, StringAt(SourceOf(index, *source.node, 1).node, source.port));
+  if (op == "Restore") return tensor;
   REQUANT_ASSIGN_OR_RETURN(
       tensor.shape_and_slice,
       StringAt(SourceOf(index, *source.node, 2).node, source.port));

@@ -36,7 +36,8 @@ RestorePlan FindRestored(const GraphIndex& index,
                          const std::string& restore_op);
 
 // If input `input` of `node` is, behind Identity nodes, an output of a
-// RestoreV2 with constant names: where it is in the checkpoint.
+// RestoreV2, RestoreSlice or Restore with constant names: where it is in the
+// checkpoint.
 absl::StatusOr<CheckpointTensor> RestoredInput(const GraphIndex& index,
                                                const tensorflow::NodeDef& node,
                                                int input);
