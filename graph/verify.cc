@@ -141,7 +141,7 @@ class Verifier {
     const auto& versions = graph_.versions();
     if (versions.min_consumer() > TF_GRAPH_DEF_VERSION) {
       problems_.Add(
-          ProblemKind::kSemantics, "",
+          ProblemKind::kOther, "",
           absl::StrCat("the graph asks for a TensorFlow with graph version ",
                        versions.min_consumer(), " or later; this one has ",
                        TF_GRAPH_DEF_VERSION));
@@ -165,7 +165,7 @@ class Verifier {
       if (problems_.full()) return;
       const int count = others[node->op()];
       problems_.Add(
-          ProblemKind::kSemantics, node->name(),
+          ProblemKind::kOp, node->name(),
           absl::StrCat(NodePlace{*node}.Describe(), " has an unknown op",
                        count == 0 ? ""
                        : count == 1
@@ -178,7 +178,7 @@ class Verifier {
   void CheckNode(int32_t id) {
     const NodePlace place{graph_.node(id)};
     if (!place.node.name().empty() && !IsValidNodeName(place.node.name())) {
-      problems_.Add(ProblemKind::kSemantics, place.Path(),
+      problems_.Add(ProblemKind::kOther, place.Path(),
                     absl::StrCat(place.Describe(),
                                  " has a character in its name that "
                                  "TensorFlow does not allow there"));
@@ -201,7 +201,7 @@ class Verifier {
     const auto& definition = *op.definition;
     if (!CountTensors(definition.input_arg(), place.node, definition) ||
         !CountTensors(definition.output_arg(), place.node, definition)) {
-      problems_.Add(ProblemKind::kSemantics, place.Path(),
+      problems_.Add(ProblemKind::kAttribute, place.Path(),
                     absl::StrCat(place.Describe(),
                                  " has attributes that give no possible number "
                                  "or type of inputs and outputs"));
@@ -216,7 +216,7 @@ class Verifier {
       return;
     }
     problems_.Add(
-        ProblemKind::kSemantics, place.Path(),
+        ProblemKind::kOp, place.Path(),
         absl::StrCat(place.Describe(),
                      " has an op that is gone since graph "
                      "version ",

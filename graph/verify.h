@@ -16,9 +16,17 @@ enum class ProblemKind {
   // nothing, ports out of range, control inputs before data inputs, cycles.
   // TensorFlow's graph code may crash or loop on these.
   kStructure,
-  // TensorFlow would refuse it with a message: unknown ops, attributes, input
-  // counts, types, shapes, functions.
-  kSemantics,
+  // TensorFlow would refuse the rest with a message. An op that this TensorFlow
+  // does not have, or that is gone since the graph's version:
+  kOp,
+  // Attributes that are missing, unknown or have bad values.
+  kAttribute,
+  // The number or types of a node's inputs.
+  kInput,
+  // Shapes that do not fit together.
+  kShape,
+  // The graph's version, characters in names, signatures of functions.
+  kOther,
 };
 
 struct GraphProblem {

@@ -58,7 +58,7 @@ class FunctionCheck {
       inputs.first.push_back(inputs.producer.size());
     }
     ReportCycles(SortNodes(inputs), function_.node_def(), &signature_,
-                 ProblemKind::kSemantics, &problems_);
+                 ProblemKind::kOther, &problems_);
     CheckResults();
   }
 
@@ -90,19 +90,19 @@ class FunctionCheck {
     const NodePlace place{node, &signature_};
     const OpEntry* op = ops_[id];
     if (op == nullptr) {
-      problems_.Add(ProblemKind::kSemantics, place.Path(),
+      problems_.Add(ProblemKind::kOp, place.Path(),
                     absl::StrCat(place.Describe(), " has an unknown op",
                                  catalog_.DidYouMeanOp(node.op())));
     } else {
       CheckAttributes(place, *op, &catalog_, &problems_);
     }
-    CheckInputOrder(place, ProblemKind::kSemantics, &problems_);
+    CheckInputOrder(place, ProblemKind::kInput, &problems_);
     std::optional<std::vector<DataType>> types = std::vector<DataType>();
     for (const std::string& input : node.input()) {
       if (problems_.full()) return;
       const Source source = Resolve(input);
       if (!source.exists) {
-        problems_.Add(ProblemKind::kSemantics, place.Path(),
+        problems_.Add(ProblemKind::kInput, place.Path(),
                       absl::StrCat(place.Describe(), " reads ", Quoted(input),
                                    ", which names no node or argument there"));
       }
@@ -255,7 +255,7 @@ class FunctionCheck {
 
   void ReportFunction(const std::string& what) {
     problems_.Add(
-        ProblemKind::kSemantics, signature_.name(),
+        ProblemKind::kOther, signature_.name(),
         absl::StrCat("function ", Quoted(signature_.name()), " ", what));
   }
 
@@ -274,7 +274,7 @@ void CheckGradient(const tensorflow::GradientDef& gradient, OpCatalog* catalog,
        {gradient.function_name(), gradient.gradient_func()}) {
     if (catalog->Find(name) == nullptr) {
       problems->Add(
-          ProblemKind::kSemantics, name,
+          ProblemKind::kOther, name,
           absl::StrCat("the gradient of function ",
                        Quoted(gradient.function_name()), " needs ",
                        Quoted(name), ", which is not in the graph's library"));
@@ -291,15 +291,15 @@ void CheckFunctions(const FunctionDefLibrary& library, OpCatalog* catalog,
     if (problems->full()) return;
     const std::string& name = function.signature().name();
     if (name.empty()) {
-      problems->Add(ProblemKind::kSemantics, "",
+      problems->Add(ProblemKind::kOther, "",
                     "the library has a function without a name");
     } else if (!names.insert(name).second) {
-      problems->Add(ProblemKind::kSemantics, name,
+      problems->Add(ProblemKind::kOther, name,
                     absl::StrCat("two functions are named ", Quoted(name)));
     }
     if (IsTooVariable(function.signature())) {
       problems->Add(
-          ProblemKind::kSemantics, name,
+          ProblemKind::kOther, name,
           absl::StrCat("function ", Quoted(name), " has more than ",
                        kMaxVariableParts, " attributes or list arguments"));
       continue;

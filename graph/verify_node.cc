@@ -164,7 +164,7 @@ class AttributeCheck {
   }
 
   void Report(const std::string& what) {
-    problems_.Add(ProblemKind::kSemantics, place_.Path(),
+    problems_.Add(ProblemKind::kAttribute, place_.Path(),
                   absl::StrCat(place_.Describe(), " ", what));
   }
 
@@ -272,7 +272,7 @@ void CheckInputTypes(const NodePlace& place, const OpEntry& op,
       CountTensors(definition.input_arg(), place.node, definition);
   if (!expected.has_value()) return;
   const auto report = [&](const std::string& what) {
-    problems->Add(ProblemKind::kSemantics, place.Path(),
+    problems->Add(ProblemKind::kInput, place.Path(),
                   absl::StrCat(place.Describe(), " ", what));
   };
   if (*expected != static_cast<int64_t>(inputs.size())) {

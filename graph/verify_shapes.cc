@@ -192,7 +192,7 @@ class ShapeCheck {
             ? "a shape that cannot be"
             : absl::StrCat("inputs of shape ", absl::StrJoin(texts, ", "),
                            ", which it cannot take");
-    problems_.Add(ProblemKind::kSemantics, node.name(),
+    problems_.Add(ProblemKind::kShape, node.name(),
                   absl::StrCat(NodePlace{node}.Describe(), " has ", which, ": ",
                                ShortReason(status.message())));
   }
@@ -219,7 +219,7 @@ std::string Packed(std::vector<GraphProblem> problems) {
 void Unpack(const std::string& text, ProblemList* problems) {
   const std::vector<std::string> parts = absl::StrSplit(text, '\0');
   for (size_t i = 0; i + 2 < parts.size(); i += 2) {
-    problems->Add(ProblemKind::kSemantics, parts[i], parts[i + 1]);
+    problems->Add(ProblemKind::kShape, parts[i], parts[i + 1]);
   }
 }
 
@@ -247,7 +247,7 @@ absl::Status CheckShapes(const GraphDef& graph,
     const bool at_node = result.step >= 0 && result.step < graph.node_size();
     const NodeDef& node = at_node ? graph.node(static_cast<int>(result.step))
                                   : NodeDef::default_instance();
-    problems->Add(ProblemKind::kSemantics, node.name(),
+    problems->Add(ProblemKind::kShape, node.name(),
                   absl::StrCat("TensorFlow's shape inference ", result.failure,
                                at_node ? " at " : "",
                                at_node ? NodePlace{node}.Describe() : "",

@@ -409,6 +409,22 @@ TEST_F(StockTransform, QuantizeNodes) {
   EXPECT_EQ(CountOp(after, "QuantizedMatMul"), 1);
 }
 
+TEST_F(StockTransform, QuantizeNodesLeavesTheOpsItIsTold) {
+  const GraphDef after = Apply(
+      "quantize_nodes(ignore_op=MatMul, ignore_op=Relu6)",
+      GraphFromText(absl::StrCat(Placeholder("x", {-1, 4}),
+                                 FloatConst("w", {4, 3}, RandomValues(12)),
+                                 Node("product", "MatMul", {"x", "w"},
+                                      {kFloat,
+                                       {"transpose_a", "b: false"},
+                                       {"transpose_b", "b: false"}}),
+                                 Node("relu", "Relu", {"product"}, {kFloat}),
+                                 Node("y", "Relu6", {"relu"}, {kFloat}))));
+  EXPECT_EQ(CountOp(after, "MatMul"), 1);
+  EXPECT_EQ(CountOp(after, "QuantizedRelu"), 1);
+  EXPECT_EQ(CountOp(after, "Relu6"), 1);
+}
+
 TEST_F(StockTransform, QuantizeWeights) {
   const GraphDef after = ApplyKeepingY("quantize_weights(minimum_size=12)",
                                        MatMulGraph(), kMatMulInput, 0.1f);

@@ -250,12 +250,11 @@ TEST_F(TransformGraph, DumpsTheGraphAfterEveryTransform) {
 }
 
 TEST_F(TransformGraph, DumpsTheGraphThatWasBroken) {
-  const auto run =
-      Transform("rename_op(old_op_name=MatMul, new_op_name=MatMull)", Small(),
-                {"--dump_dir=" + folder.Path("dump")});
+  const auto run = Transform("remove_attribute(attribute_name=T)", Small(),
+                             {"--dump_dir=" + folder.Path("dump")});
   EXPECT_EQ(run.exit_code, 1);
-  EXPECT_EQ(NodeNamed(folder.ReadGraphFile("dump/01_rename_op.pb"), "y").op(),
-            "MatMull");
+  const GraphDef dumped = folder.ReadGraphFile("dump/01_remove_attribute.pb");
+  EXPECT_TRUE(NodeNamed(dumped, "y").attr().empty());
   EXPECT_THAT(folder.Names(), ElementsAre("dump", "g.pbtxt"));
 }
 
@@ -274,11 +273,18 @@ TEST_F(TransformGraph, NamesTheTransformThatBreaksTheGraph) {
       Transform("remove_device remove_attribute(attribute_name=T)", Small()), 1,
       "the transform \"remove_attribute\" broke the graph: node "
       "\"identity\" (Identity) lacks the attribute \"T\"");
-  ExpectFailure(
-      Transform("rename_op(old_op_name=MatMul, new_op_name=MatMull)", Small()),
-      1,
-      "the transform \"rename_op\" broke the graph: node \"y\" (MatMull) has "
-      "an unknown op (did you mean \"MatMul\"?)");
+}
+
+// A TensorFlow with that op may run the graph; later transforms go on with it.
+TEST_F(TransformGraph, WarnsOfAnUnknownOpThatWasAskedFor) {
+  const auto run = Transform(
+      "rename_op(old_op_name=MatMul, new_op_name=MatMull) obfuscate_names",
+      Small(), {"--inputs=x", "--outputs=y"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.error,
+            "transform_graph: warning: rename_op: node \"y\" (MatMull) has an "
+            "unknown op (did you mean \"MatMul\"?)\n");
+  EXPECT_EQ(NodeNamed(folder.ReadGraphFile("out.pb"), "y").op(), "MatMull");
 }
 
 TEST_F(TransformGraph, NoverifyLetsABrokenGraphPass) {
@@ -296,17 +302,64 @@ TEST_F(TransformGraph, RefusesAGraphThatIsBrokenFromTheStart) {
 }
 
 // What TensorFlow would not run in the first place is no transform's fault,
-// under a new name either.
+// whatever the transform makes of the node that it is wrong with.
 TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
+  const struct {
+    const char* transforms;
+    std::string graph;
+    const char* left_out;
+  } kCases[] = {
+      {"obfuscate_names remove_device",
+       Placeholder("x") + Node("a", "FrobnicateV2", {"x"}, {kFloat}) +
+           Node("y", "Relu", {"a"}, {kFloat}),
+       "a"},
+      // One of several nodes with an unknown op goes.
+      {"strip_unused_nodes",
+       Placeholder("x") + Node("y", "FrobnicateV2", {"x"}) +
+           Node("a", "FrobnicateV2", {"y"}),
+       "a"},
+      // Missing attributes of another op, and of a function's body.
+      {"backport_concatv2 rename_node(old_node_name=a, new_node_name=b)",
+       Placeholder("x") + IntConst("a", {}, {0}) +
+           Node("y", "ConcatV2", {"x", "x", "a"}),
+       "a"},
+      {"inline_partitionedcall",
+       Placeholder("x") +
+           Node("a", "PartitionedCall", {"x"},
+                {{"f", "func { name: 'f' }"},
+                 {"Tin", "list { type: DT_FLOAT }"},
+                 {"Tout", "list { type: DT_FLOAT }"}}) +
+           Node("y", "Relu", {"a"}, {kFloat}) +
+           Library({Function("f", {"c"}, {{"d", "r:activations:0"}},
+                             Node("r", "Relu", {"c"}))}),
+       "a"},
+      // Shapes are not looked at as long as there is an unknown op.
+      {"strip_unused_nodes",
+       FloatConst("x", {2, 3}, {0}) +
+           Node("y", "MatMul", {"x", "x"}, {kFloat}) +
+           Node("a", "FrobnicateV2", {"y"}),
+       "a"},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.transforms);
+    const auto run = Transform(test.transforms, GraphFromText(test.graph),
+                               {"--inputs=x", "--outputs=y"});
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_THAT(run.error,
+                MatchesRegex("transform_graph: warning: TensorFlow "
+                             "cannot run the input graph: [^\n]*\n"));
+    EXPECT_FALSE(HasNode(folder.ReadGraphFile("out.pb"), test.left_out));
+  }
+}
+
+TEST_F(TransformGraph, NamesTheTransformThatAddsAnotherKindOfProblem) {
   const GraphDef graph = GraphFromText(
-      absl::StrCat(Placeholder("x"), Node("a", "FrobnicateV2", {"x"}, {kFloat}),
-                   Node("y", "Relu", {"a"}, {kFloat})));
-  const auto run = Transform("obfuscate_names remove_device", graph,
-                             {"--inputs=x", "--outputs=y"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.error, MatchesRegex("transform_graph: warning: TensorFlow "
-                                      "cannot run the input graph: [^\n]*\n"));
-  EXPECT_FALSE(HasNode(folder.ReadGraphFile("out.pb"), "a"));
+      SmallText() + Node("custom", "FrobnicateV2", {"y"}, {kFloat}));
+  const auto run = Transform("remove_attribute(attribute_name=T)", graph);
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("the transform \"remove_attribute\" broke "
+                                   "the graph: node \"identity\" (Identity) "
+                                   "lacks the attribute \"T\""));
 }
 
 TEST_F(TransformGraph, RefusesToStripWithoutOutputs) {

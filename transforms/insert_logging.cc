@@ -96,6 +96,11 @@ absl::Status NothingLogged(const GraphDef& graph,
       })));
 }
 
+// Spells the port out even where it is 0, as TensorFlow's insert_logging does.
+std::string TensorAt(std::string_view node, int port) {
+  return absl::StrCat(node, ":", port);
+}
+
 // A Print that passes the node's first output in use on and prints all outputs
 // in use.
 absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
@@ -122,11 +127,11 @@ absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
   attributes["message"].set_s(message);
   attributes["first_n"].set_i(parameters.Int("first_n"));
   attributes["summarize"].set_i(parameters.Int("summarize"));
-  print.add_input(FormatTensorName(node.name(), *ports.begin()));
+  print.add_input(TensorAt(node.name(), *ports.begin()));
   attributes["T"].set_type(types[*ports.begin()]);
   auto* printed = attributes["U"].mutable_list();
   for (int port : ports) {
-    print.add_input(FormatTensorName(node.name(), port));
+    print.add_input(TensorAt(node.name(), port));
     printed->add_type(types[port]);
   }
   return print;
@@ -139,7 +144,7 @@ void RedirectReaders(const LoggedNodes& logged, GraphDef* graph) {
       const TensorName name = ParseTensorName(input);
       const auto found = logged.find(name.node);
       if (found != logged.end() && name.port == *found->second.ports.begin()) {
-        input = absl::StrCat(name.node, kPrintSuffix);
+        input = TensorAt(absl::StrCat(name.node, kPrintSuffix), 0);
       }
     }
   }

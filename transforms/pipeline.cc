@@ -1,7 +1,6 @@
 #include "transforms/pipeline.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -89,32 +88,34 @@ absl::Status CheckNames(std::string_view flag,
                                           " not in the graph"));
 }
 
-// A problem's message without the names in it, which transforms change.
-std::string WithoutNames(std::string_view message) {
-  std::string text;
-  bool in_name = false;
-  for (char c : message) {
-    if (c == '"') in_name = !in_name;
-    if (!in_name) text.push_back(c);
+// Whether `problem` is an op that one of the step's parameters names, such as
+// the new op of rename_op: a TensorFlow that has it may run the graph.
+bool IsOpAskedFor(const GraphProblem& problem, const Step& step,
+                  const GraphDef& graph) {
+  if (problem.kind != ProblemKind::kOp) return false;
+  const auto node = std::find_if(
+      graph.node().begin(), graph.node().end(),
+      [&](const NodeDef& node) { return node.name() == problem.node; });
+  if (node == graph.node().end()) return false;
+  for (const auto& [name, values] : step.parameters.values()) {
+    if (std::count(values.begin(), values.end(), node->op()) > 0) return true;
   }
-  return text;
+  return false;
 }
 
-// Remembers what was wrong with the graph from the start, and names the
-// transform that adds to it.
+// Names the transform that breaks the graph. What was wrong with the graph
+// before a transform may change its place and words in it, so a transform is
+// blamed only for a kind of problem that the graph did not have.
 class PipelineVerifier {
  public:
   explicit PipelineVerifier(const PipelineOptions& options)
       : options_(options) {}
 
   absl::Status CheckInput(const GraphDef& graph) {
-    REQUANT_ASSIGN_OR_RETURN(
-        std::vector<GraphProblem> problems,
-        VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<GraphProblem> problems,
+                             Verify(graph));
     std::vector<GraphProblem> structural;
     for (const GraphProblem& problem : problems) {
-      known_.insert(problem.message);
-      ++known_kinds_[WithoutNames(problem.message)];
       if (problem.kind == ProblemKind::kStructure) {
         structural.push_back(problem);
       }
@@ -123,48 +124,58 @@ class PipelineVerifier {
       return absl::InvalidArgumentError(
           absl::StrCat("the input graph is broken: ", Described(structural)));
     }
-    if (!problems.empty() && options_.on_warning) {
-      options_.on_warning(absl::StrCat(
-          "TensorFlow cannot run the input graph: ", Described(problems)));
+    if (!problems.empty()) {
+      Warn(absl::StrCat("TensorFlow cannot run the input graph: ",
+                        Described(problems)));
     }
+    Remember(problems);
     return absl::OkStatus();
   }
 
-  absl::Status CheckAfter(const std::string& transform,
-                          const GraphDef& graph) const {
-    REQUANT_ASSIGN_OR_RETURN(
-        std::vector<GraphProblem> problems,
-        VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0}));
-    problems = New(std::move(problems));
-    if (problems.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the transform \"", transform,
-                     "\" broke the graph: ", Described(problems),
-                     "; nothing was written (--noverify lets it pass)"));
+  absl::Status CheckAfter(const Step& step, const GraphDef& graph) {
+    const std::string& transform = step.transform->spec.name;
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<GraphProblem> problems,
+                             Verify(graph));
+    std::vector<GraphProblem> added;
+    for (const GraphProblem& problem : problems) {
+      if (WasThere(problem.kind)) continue;
+      if (IsOpAskedFor(problem, step, graph)) {
+        Warn(absl::StrCat(transform, ": ", problem.message));
+      } else {
+        added.push_back(problem);
+      }
+    }
+    Remember(problems);
+    if (added.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the transform \"", transform, "\" broke the graph: ", Described(added),
+        "; nothing was written (--noverify lets it pass)"));
   }
 
  private:
-  // Those that the graph did not have from the start. Under new names, as many
-  // as there were of a kind count as the old ones.
-  std::vector<GraphProblem> New(std::vector<GraphProblem> problems) const {
-    std::map<std::string, int> kinds;
-    for (const GraphProblem& problem : problems) {
-      ++kinds[WithoutNames(problem.message)];
-    }
-    const auto is_old = [&](const GraphProblem& problem) {
-      if (known_.count(problem.message) > 0) return true;
-      const std::string kind = WithoutNames(problem.message);
-      const auto known = known_kinds_.find(kind);
-      return known != known_kinds_.end() && kinds[kind] <= known->second;
-    };
-    problems.erase(std::remove_if(problems.begin(), problems.end(), is_old),
-                   problems.end());
-    return problems;
+  static absl::StatusOr<std::vector<GraphProblem>> Verify(
+      const GraphDef& graph) {
+    return VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0});
+  }
+
+  // Shapes are looked at only in a graph without other problems.
+  bool WasThere(ProblemKind kind) const {
+    return kinds_.count(kind) > 0 ||
+           (kind == ProblemKind::kShape && !kinds_.empty());
+  }
+
+  void Remember(const std::vector<GraphProblem>& problems) {
+    kinds_.clear();
+    for (const GraphProblem& problem : problems) kinds_.insert(problem.kind);
+  }
+
+  void Warn(const std::string& text) const {
+    if (options_.on_warning) options_.on_warning(text);
   }
 
   const PipelineOptions& options_;
-  std::set<std::string> known_;
-  std::map<std::string, int> known_kinds_;
+  // The kinds of problems that the last graph had.
+  std::set<ProblemKind> kinds_;
 };
 
 // The message behind the transform's name, unless it starts with it anyway.
@@ -301,7 +312,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
       REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
     }
     if (options.verify) {
-      REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(name, *graph));
+      REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(steps[i], *graph));
     }
   }
   return absl::OkStatus();

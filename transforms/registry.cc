@@ -24,6 +24,7 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "transforms/stock_specs.h"
@@ -74,11 +75,25 @@ bool SameNodes(const GraphDef& a, const GraphDef& b) {
                     b.node().end(), SameMessage);
 }
 
+// The nodes of `tensors`, "x" for "x:0". Stock transforms compare --inputs and
+// --outputs with the names of nodes; only fold_constants reads ports.
+std::vector<std::string> NodesOf(const std::vector<std::string>& tensors) {
+  std::vector<std::string> nodes;
+  for (const std::string& tensor : tensors) {
+    nodes.emplace_back(ParseTensorName(tensor).node);
+  }
+  return nodes;
+}
+
 TransformFunction WrapStock(const std::string& name, StockFunction stock) {
   return [name, stock = std::move(stock)](TransformContext& context,
                                           GraphDef* graph) -> absl::Status {
     StockContext stock_context{context.inputs, context.outputs,
                                context.parameters.values()};
+    if (name != "fold_constants") {
+      stock_context.input_names = NodesOf(context.inputs);
+      stock_context.output_names = NodesOf(context.outputs);
+    }
     GraphDef result;
     REQUANT_RETURN_IF_ERROR(stock(*graph, stock_context, &result));
     KeepWhatStockDrops(*graph, &result);

@@ -101,6 +101,24 @@ TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
       RunTransform("remove_device(ignore_errors=true)", {}).status.ok());
 }
 
+// "x:0" is the tensor "x": its node keeps its name.
+TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
+  const auto graph = GraphFromText(R"pb(
+    node { name: "x" op: "Placeholder" }
+    node { name: "twin" op: "Relu" input: "x" }
+    node { name: "y" op: "Relu" input: "x" }
+  )pb");
+  for (const char* transform : {"obfuscate_names", "merge_duplicate_nodes"}) {
+    const auto plain = RunTransform(transform, graph, {"x"}, {"y"});
+    ASSERT_TRUE(plain.status.ok()) << plain.status;
+    EXPECT_TRUE(HasNode(plain.graph, "y"));
+    EXPECT_EQ(
+        RunTransform(transform, graph, {"x:0"}, {"y:0"}).graph.DebugString(),
+        plain.graph.DebugString())
+        << transform;
+  }
+}
+
 TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
   const auto graph = GraphFromText(R"pb(
     node { name: "a" op: "NoOp" device: "/gpu:0" }
