@@ -138,7 +138,8 @@ std::string HelpText(const ProgramHelp& help) {
   text += "\nUsage:\n";
   for (std::string_view line :
        absl::StrSplit(help.usage, '\n', absl::SkipEmpty())) {
-    absl::StrAppend(&text, "  ", line, "\n");
+    absl::StrAppend(&text, "  ", absl::StrReplaceAll(line, {{"$0", help.name}}),
+                    "\n");
   }
   const auto flags = ListedFlags(help);
   if (!flags.empty()) text += "\nFlags:\n";

@@ -5,6 +5,8 @@
 // is one sentence and exit code 2, and --help shows only the program's own
 // flags.
 
+#include <errno.h>
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,12 +22,17 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitAccuracyGate = 3;
 
+// The name of this program as it was typed: "requant quantize" when requant
+// became it (base/sibling_program.h), else the last part of its path, such as
+// "quantize_model".
+inline const char* ProgramName() { return program_invocation_short_name; }
+
 struct ProgramHelp {
   // As typed, such as "transform_graph" or "requant doctor".
   std::string name;
   // What it does, in a sentence or two.
   std::string summary;
-  // Example command lines, one per line.
+  // Example command lines, one per line, in which "$0" stands for the name.
   std::string usage;
   // Flags defined in these source files (__FILE__) are listed.
   std::vector<std::string> flag_files;

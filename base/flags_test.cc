@@ -33,7 +33,7 @@ class Flags : public testing::Test {
     return code;
   }
 
-  ProgramHelp help_ = {"prog", "Does a thing.", "prog FILE", {__FILE__}, ""};
+  ProgramHelp help_ = {"prog", "Does a thing.", "$0 FILE", {__FILE__}, ""};
   std::vector<std::string> positional_;
   std::string out_, error_;
 };
@@ -95,6 +95,7 @@ TEST_F(Flags, RefusesAMissingValue) {
 TEST_F(Flags, HelpListsOnlyTheProgramsOwnFlags) {
   EXPECT_EQ(Parse({"--help"}), kExitOk);
   EXPECT_NE(out_.find("--stop_after=<int32>  (default 0)"), std::string::npos);
+  EXPECT_NE(out_.find("\nUsage:\n  prog FILE\n"), std::string::npos);
   EXPECT_NE(out_.find("--noverify turns it off"), std::string::npos);
   EXPECT_EQ(out_.find("flagfile"), std::string::npos);
 }

@@ -86,6 +86,7 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
                                 const std::string& path) {
   ChildOptions child;
   child.argv = {path};
+  child.name = options.program;
   child.argv.insert(child.argv.end(), options.arguments.begin(),
                     options.arguments.end());
   child.environment = TensorFlowEnvironment();

@@ -45,11 +45,13 @@ absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
 
 absl::Status BecomeSiblingProgram(const std::string& room,
                                   const std::string& name,
-                                  const std::vector<std::string>& args) {
+                                  const std::vector<std::string>& args,
+                                  const std::string& typed) {
   REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
   REQUANT_ASSIGN_OR_RETURN(const std::string path,
                            SiblingProgram(own_path, room, name));
-  std::vector<char*> argv = {const_cast<char*>(path.c_str())};
+  std::vector<char*> argv = {
+      const_cast<char*>(typed.empty() ? path.c_str() : typed.c_str())};
   for (const std::string& arg : args) {
     argv.push_back(const_cast<char*>(arg.c_str()));
   }

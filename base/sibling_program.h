@@ -19,9 +19,12 @@ absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
                                            const std::string& name);
 
 // Turns this process into that program with `args`; returns only on an error.
+// Its messages then name it `typed` (ProgramName in base/flags.h), unless that
+// is empty.
 absl::Status BecomeSiblingProgram(const std::string& room,
                                   const std::string& name,
-                                  const std::vector<std::string>& args);
+                                  const std::vector<std::string>& args,
+                                  const std::string& typed = "");
 
 }  // namespace requant
 

@@ -265,7 +265,7 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  execve(argv[0], argv, env);
+  execve(options.argv[0].c_str(), argv, env);
   _exit(127);
 }
 
@@ -488,6 +488,7 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   }
   std::vector<std::string> environment = MergedEnvironment(options);
   std::vector<char*> argv = Pointers(options.argv);
+  if (!options.name.empty()) argv[0] = const_cast<char*>(options.name.c_str());
   std::vector<char*> env = Pointers(environment);
   const ChildDescriptors fds = {
       Raise(input),

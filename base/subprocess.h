@@ -30,6 +30,8 @@ inline constexpr char kProgressVariable[] = "REQUANT_PROGRESS_FD";
 struct ChildOptions {
   // The program's path, then its arguments.
   std::vector<std::string> argv;
+  // What the child gets for its name instead of the path; empty: the path.
+  std::string name;
   // Variables set on top of the parent's environment.
   std::vector<std::pair<std::string, std::string>> environment;
   // Called with each line of the child's stderr, without its line break.

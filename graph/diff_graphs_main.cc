@@ -24,7 +24,7 @@ DEFINE_string(tags, "",
 
 namespace {
 
-constexpr char kName[] = "diff_graphs";
+const char* const kName = requant::ProgramName();
 // As diff has it.
 constexpr int kExitDifferent = 1;
 constexpr int kExitTrouble = 2;
@@ -35,7 +35,7 @@ requant::ProgramHelp Help() {
   help.summary =
       "shows what differs between two graphs: nodes, ops, bytes and functions. "
       "The order of nodes and attributes is ignored.";
-  help.usage = "diff_graphs [flags] BEFORE AFTER";
+  help.usage = "$0 [flags] BEFORE AFTER";
   help.flag_files = {__FILE__};
   help.footer =
       "A graph is a binary or text GraphDef, a MetaGraphDef or a SavedModel "

@@ -28,7 +28,7 @@ DEFINE_string(tags, "",
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "dump_graph";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -37,8 +37,8 @@ ProgramHelp Help() {
       "writes the graph of a SavedModel, with its functions, as a GraphDef: "
       "the bytes that the model has. Variables stay where they are.";
   help.usage =
-      "requant dump_graph --input_model=converted_gpt-j-6B\n"
-      "requant dump_graph --input_model=model --output=graph.pb";
+      "$0 --input_model=converted_gpt-j-6B\n"
+      "$0 --input_model=model --output=graph.pb";
   help.flag_files = {__FILE__};
   help.footer = "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
   return help;

@@ -91,7 +91,7 @@ absl::Status Freezer::ChooseOutputs() {
   if (outputs.empty()) {
     return absl::InvalidArgumentError(
         "which nodes are the outputs? Name them with --output_node_names "
-        "(summarize_graph lists likely ones)");
+        "(requant summarize lists likely ones)");
   }
   return absl::OkStatus();
 }

@@ -68,7 +68,7 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "freeze_graph";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -76,8 +76,8 @@ ProgramHelp Help() {
   help.summary =
       "Makes one graph without variables from a trained TensorFlow model.";
   help.usage =
-      "freeze_graph --input_saved_model_dir=model --output_graph=frozen.pb\n"
-      "freeze_graph --input_graph=graph.pbtxt "
+      "$0 --input_saved_model_dir=model --output_graph=frozen.pb\n"
+      "$0 --input_graph=graph.pbtxt "
       "--input_checkpoint=model.ckpt-100 "
       "--output_node_names=y --output_graph=frozen.pb";
   help.flag_files = {__FILE__};

@@ -19,7 +19,7 @@
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "pb_to_pbtxt";
+const char* const kProgram = ProgramName();
 constexpr char kDefaultInput[] = "converted_graph_def.pb";
 
 ProgramHelp Help() {
@@ -30,9 +30,9 @@ ProgramHelp Help() {
       "not, or a SavedModel's graph. The bodies of functions are in it too, "
       "as node_def.";
   help.usage =
-      "requant pb_to_pbtxt                        # converted_graph_def.pb\n"
-      "requant pb_to_pbtxt extracted_graph_def.pb\n"
-      "requant pb_to_pbtxt graph.pb graph.txt";
+      "$0                        # converted_graph_def.pb\n"
+      "$0 extracted_graph_def.pb\n"
+      "$0 graph.pb graph.txt";
   help.footer =
       "Without an output the text is beside the input, with the ending "
       ".pbtxt.\nExit code: 0 done, 1 failed (nothing was written), 2 usage.";

@@ -39,7 +39,7 @@ DEFINE_string(output, "",
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "parse_min_max_log";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   return {
@@ -47,9 +47,9 @@ ProgramHelp Help() {
       "Reads the ranges that a graph with logging (insert_logging) printed, "
       "from logs with any text around them or from RangeTable files, and "
       "shows them by node. \"-\" is stdin.",
-      "parse_min_max_log run.log\n"
-      "parse_min_max_log --format=json --strict run1.log run2.log\n"
-      "parse_min_max_log --output=ranges.bin - < run.log",
+      "$0 run.log\n"
+      "$0 --format=json --strict run1.log run2.log\n"
+      "$0 --output=ranges.bin - < run.log",
       {__FILE__},
       "Records in a log, with any text around them:\n"
       "  ;<node>__print__;__requant_min_max:[<min>][<max>]\n"

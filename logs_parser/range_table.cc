@@ -366,7 +366,7 @@ absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
   if (!StartsLikeRangeTable(contents)) {
     return absl::InvalidArgumentError(absl::StrCat(
         file,
-        " is not a RangeTable file: expected one that parse_min_max_log "
+        " is not a RangeTable file: expected one that requant parse_log "
         "--output or requant calibrate wrote"));
   }
   RangeTableProto proto;

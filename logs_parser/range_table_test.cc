@@ -274,7 +274,7 @@ TEST(RangeTableFile, RefusesAFileOfAnotherKind) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(status.message(),
             "x.log is not a RangeTable file: expected one that "
-            "parse_min_max_log --output or requant calibrate wrote");
+            "requant parse_log --output or requant calibrate wrote");
 }
 
 TEST(RangeTableFile, RefusesAFileCutAnywhere) {

@@ -87,7 +87,7 @@ DEFINE_string(format, "text", "text or json");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "benchmark_graph";
+const char* const kProgram = ProgramName();
 constexpr int64_t kMaxPreloadedBytes = 50'000'000;
 constexpr int64_t kSavedModelBatchSize = 8;
 constexpr int64_t kSavedModelBatches = 4;
@@ -100,13 +100,13 @@ ProgramHelp Help() {
       "warm-up they run in turns, round after round, and each is compared with "
       "the first in the same round.";
   help.usage =
-      "requant benchmark --graph=fp32.pb --graph=int8.pb "
+      "$0 --graph=fp32.pb --graph=int8.pb "
       "--dataset=data.textproto\n"
-      "requant benchmark --graph=raw.pb --dataset=raw.textproto "
+      "$0 --graph=raw.pb --dataset=raw.textproto "
       "--graph=fused.pb --dataset=fused.textproto\n"
-      "requant benchmark --graph=int8.pb --dataset=data.textproto "
+      "$0 --graph=int8.pb --dataset=data.textproto "
       "--trace_file=trace.json\n"
-      "requant benchmark --saved_model=gpt-j-6B "
+      "$0 --saved_model=gpt-j-6B "
       "--saved_model=converted_gpt-j-6B --dataset=tokens.textproto";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.repeatable_flags = {"graph", "saved_model", "dataset"};

@@ -88,7 +88,7 @@ DEFINE_string(print, "", "instead of calibrating, print this RangeTable file");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "calibrate_graph";
+const char* const kProgram = ProgramName();
 constexpr int kMostThreads = 1024;
 // A big model's batch.
 constexpr int64_t kQdqBatchSize = 8;
@@ -104,12 +104,12 @@ ProgramHelp Help() {
       "input vary together; of a graph that computes ranges as it runs, what "
       "it computes.";
   help.usage =
-      "requant calibrate --graph=fp32.pb --dataset=data.textproto "
+      "$0 --graph=fp32.pb --dataset=data.textproto "
       "--max_records=10000 --output=model.ranges\n"
-      "requant calibrate --graph=gpt-j-6B --qdq_ops=MatMul "
+      "$0 --graph=gpt-j-6B --qdq_ops=MatMul "
       "--dataset=tokens.textproto --output=gpt-j.ranges\n"
-      "requant calibrate --merge=a.ranges,b.ranges --output=both.ranges\n"
-      "requant calibrate --print=model.ranges --method=mse";
+      "$0 --merge=a.ranges,b.ranges --output=both.ranges\n"
+      "$0 --print=model.ranges --method=mse";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "

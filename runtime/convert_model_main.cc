@@ -112,7 +112,7 @@ DEFINE_double(timeout, 3600,
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "convert_model";
+const char* const kProgram = ProgramName();
 constexpr char kInsertQdq[] = "insert_qdq";
 constexpr char kCalibrate[] = "calibrate";
 constexpr char kFixed[] = "fixed(-1,1)";
@@ -126,11 +126,11 @@ ProgramHelp Help() {
       "signatures, objects, assets and variables. Without --insert_qdq and "
       "--transforms the model is written back as it is, to the byte.";
   help.usage =
-      "requant convert --saved_model=gpt-j-6B\n"
-      "requant convert --saved_model=gpt-j-6B --insert_qdq --overwrite\n"
-      "requant convert --saved_model=gpt-j-6B --out=int8 --insert_qdq "
+      "$0 --saved_model=gpt-j-6B\n"
+      "$0 --saved_model=gpt-j-6B --insert_qdq --overwrite\n"
+      "$0 --saved_model=gpt-j-6B --out=int8 --insert_qdq "
       "--ranges=calibrate --dataset=data.textproto\n"
-      "requant convert --saved_model=gpt-j-6B --out=tidy "
+      "$0 --saved_model=gpt-j-6B --out=tidy "
       "--transforms='rename_op(old_op_name=BatchMatMul, "
       "new_op_name=BatchMatMulV2)'";
   help.flag_files = {__FILE__};
@@ -265,6 +265,7 @@ absl::Status Calibrate(const std::string& source, const std::string& output,
   REQUANT_ASSIGN_OR_RETURN(
       const std::string program,
       SiblingProgram(own_path, "runtime", "calibrate_graph"));
+  child.name = kProgram;
   child.argv = {program,
                 "--graph=" + source,
                 "--dataset=" + FLAGS_dataset,

@@ -89,7 +89,7 @@ DEFINE_string(format, "text", "text or json");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "evaluate_graph";
+const char* const kProgram = ProgramName();
 constexpr int kMostThreads = 1024;
 
 ProgramHelp Help() {
@@ -101,12 +101,12 @@ ProgramHelp Help() {
       "& Deep recipe's log does; with --baseline also what changed between two "
       "graphs, record by record.";
   help.usage =
-      "requant evaluate --graph=model.pb --dataset=data.textproto\n"
-      "requant evaluate --graph=int8.pb --baseline=fp32.pb "
+      "$0 --graph=model.pb --dataset=data.textproto\n"
+      "$0 --graph=int8.pb --baseline=fp32.pb "
       "--dataset=data.textproto --format=json\n"
-      "requant evaluate --graph=fp32.pb --dataset=data.textproto "
+      "$0 --graph=fp32.pb --dataset=data.textproto "
       "--predictions_out=fp32.predictions\n"
-      "requant evaluate --graph=int8.pb --dataset=data.textproto "
+      "$0 --graph=int8.pb --dataset=data.textproto "
       "--baseline_predictions=fp32.predictions";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.footer =

@@ -38,7 +38,7 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "featurecolumn_graph_optimization";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -47,7 +47,7 @@ ProgramHelp Help() {
       "Replaces the feature columns of a frozen estimator graph by direct "
       "table lookups.";
   help.usage =
-      "featurecolumn_graph_optimization --input-graph wide_deep_fp32_graph.pb "
+      "$0 --input-graph wide_deep_fp32_graph.pb "
       "--output-graph optimized_wide_deep_fp32_graph.pb --output-nodes "
       "head/predictions/probabilities --wide_and_deep_large_ds True";
   help.flag_files = {__FILE__};

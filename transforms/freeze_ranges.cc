@@ -508,7 +508,7 @@ std::vector<ParameterSpec> FreezeParameters() {
        "Log of a calibration run; may be given several times.", "", false,
        true},
       {"ranges_file", ParameterType::kString,
-       "Range table, from parse_min_max_log --output or requant calibrate; may "
+       "Range table, from requant parse_log --output or requant calibrate; may "
        "be given several times. A node that it does not name takes the range "
        "of the float tensor that quantize_eightbit noted on it.",
        "", false, true},

@@ -65,17 +65,17 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "transform_graph";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
   help.name = kProgram;
   help.summary = "Runs transforms on a TensorFlow graph.";
   help.usage =
-      "transform_graph --in_graph=in.pb --out_graph=out.pb --inputs=x "
+      "$0 --in_graph=in.pb --out_graph=out.pb --inputs=x "
       "--outputs=y --transforms='fold_constants strip_unused_nodes'\n"
-      "transform_graph --list_transforms\n"
-      "transform_graph --describe=freeze_min";
+      "$0 --list_transforms\n"
+      "$0 --describe=freeze_min";
   help.flag_files = {__FILE__};
   help.footer =
       "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage.";

@@ -42,7 +42,7 @@ DEFINE_int32(num_inter_threads, 0,
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "launch_benchmark";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -51,7 +51,7 @@ ProgramHelp Help() {
       "runs a Wide & Deep graph on preprocessed records and prints its "
       "accuracy and speed. Lines that the graph prints go to stderr.";
   help.usage =
-      "launch_benchmark --in-graph final_int8_wide_deep.pb --model-name "
+      "$0 --in-graph final_int8_wide_deep.pb --model-name "
       "wide_deep_large_ds --framework tensorflow --precision int8 --mode "
       "inference --accuracy-only --batch-size=1000 --socket-id 0 "
       "--data-location dataset_preprocessed_eval.tfrecords";

@@ -28,100 +28,52 @@ constexpr char kProgram[] = "requant";
 struct Command {
   std::string name;
   std::string summary;
+  // The program that does it, unless `run` does.
+  std::string room;
+  std::string program;
   // Gets the arguments behind the command's name; returns the exit code.
   // `--help` among them prints the command's help.
-  int (*run)(const Args& args);
+  int (*run)(const Args& args) = nullptr;
 };
-
-int Become(const std::string& room, const std::string& name, const Args& args) {
-  return ReportFailure(kProgram, BecomeSiblingProgram(room, name, args));
-}
-
-int RunTransform(const Args& args) {
-  return Become("transforms", "transform_graph", args);
-}
-
-int RunSummarize(const Args& args) {
-  return Become("transforms", "summarize_graph", args);
-}
-
-int RunDiff(const Args& args) { return Become("graph", "diff_graphs", args); }
-
-int RunFreeze(const Args& args) {
-  return Become("graph", "freeze_graph", args);
-}
-
-int RunParseLog(const Args& args) {
-  return Become("logs_parser", "parse_min_max_log", args);
-}
-
-int RunBenchmark(const Args& args) {
-  return Become("runtime", "benchmark_graph", args);
-}
-
-int RunCalibrate(const Args& args) {
-  return Become("runtime", "calibrate_graph", args);
-}
-
-int RunConvert(const Args& args) {
-  return Become("runtime", "convert_model", args);
-}
-
-int RunDumpGraph(const Args& args) {
-  return Become("graph", "dump_graph", args);
-}
-
-int RunPbToPbtxt(const Args& args) {
-  return Become("graph", "pb_to_pbtxt", args);
-}
-
-int RunEvaluate(const Args& args) {
-  return Become("runtime", "evaluate_graph", args);
-}
-
-int RunQuantize(const Args& args) {
-  return Become("runtime", "quantize_model", args);
-}
-
-int RunQuantizeGraph(const Args& args) {
-  return Become("transforms", "quantize_graph", args);
-}
 
 int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
 
-int RunDataset(const Args& args) {
-  return Become("runtime/datasets", "dataset", args);
-}
-
 const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
-      {"benchmark", "speed of graphs against each other", RunBenchmark},
-      {"calibrate", "ranges of a graph's tensors on a dataset", RunCalibrate},
+      {"benchmark", "speed of graphs against each other", "runtime",
+       "benchmark_graph"},
+      {"calibrate", "ranges of a graph's tensors on a dataset", "runtime",
+       "calibrate_graph"},
       {"convert", "a SavedModel with its graph transformed, variables and all",
-       RunConvert},
+       "runtime", "convert_model"},
       {"dataset", "make records: synthesize them, or preprocess Criteo's",
-       RunDataset},
-      {"diff", "what changed between two graphs", RunDiff},
+       "runtime/datasets", "dataset"},
+      {"diff", "what changed between two graphs", "graph", "diff_graphs"},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
-       RunDoctorCommand},
-      {"dump_graph", "the graph of a SavedModel as a file", RunDumpGraph},
-      {"evaluate", "accuracy and speed of a graph on a dataset", RunEvaluate},
-      {"freeze", "one graph without variables from a trained model", RunFreeze},
-      {"parse_log", "tables of the ranges in calibration logs", RunParseLog},
-      {"pb_to_pbtxt", "a binary graph as text", RunPbToPbtxt},
-      {"plan", "what a workflow would do, and whether it can", RunPlan},
+       "", "", RunDoctorCommand},
+      {"dump_graph", "the graph of a SavedModel as a file", "graph",
+       "dump_graph"},
+      {"evaluate", "accuracy and speed of a graph on a dataset", "runtime",
+       "evaluate_graph"},
+      {"freeze", "one graph without variables from a trained model", "graph",
+       "freeze_graph"},
+      {"parse_log", "tables of the ranges in calibration logs", "logs_parser",
+       "parse_min_max_log"},
+      {"pb_to_pbtxt", "a binary graph as text", "graph", "pb_to_pbtxt"},
+      {"plan", "what a workflow would do, and whether it can", "", "", RunPlan},
       {"quantize", "an int8 graph from a frozen float one, in one go",
-       RunQuantize},
+       "runtime", "quantize_model"},
       {"quantize_graph",
-       "eight-bit layers with dynamic ranges (recipe, step 6)",
-       RunQuantizeGraph},
-      {"run", "a workflow, stage by stage, each verified", RunRunCommand},
+       "eight-bit layers with dynamic ranges (recipe, step 6)", "transforms",
+       "quantize_graph"},
+      {"run", "a workflow, stage by stage, each verified", "", "",
+       RunRunCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
-       RunSummarize},
+       "transforms", "summarize_graph"},
       {"transform", "apply graph transforms, TensorFlow's and ours",
-       RunTransform},
-      {"verify", "whether a run's files are still what its manifest says",
-       RunVerifyCommand},
+       "transforms", "transform_graph"},
+      {"verify", "whether a run's files are still what its manifest says", "",
+       "", RunVerifyCommand},
   };
   return *commands;
 }
@@ -156,7 +108,11 @@ int RefuseCommand(const std::string& name) {
 
 int RunCommand(const std::string& name, const Args& args) {
   for (const Command& command : Commands()) {
-    if (command.name == name) return command.run(args);
+    if (command.name != name) continue;
+    if (command.run != nullptr) return command.run(args);
+    return ReportFailure(
+        kProgram, BecomeSiblingProgram(command.room, command.program, args,
+                                       absl::StrCat(kProgram, " ", name)));
   }
   return RefuseCommand(name);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "base/subprocess.h"
 
 namespace requant {
@@ -76,6 +77,40 @@ TEST(Requant, HelpOfACommandIsTheCommandsOwn) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, StartsWith("requant doctor: "));
   EXPECT_THAT(outcome.out, HasSubstr("--format=<string>"));
+}
+
+// In its help, its usage lines and its errors, whatever program does it.
+TEST(Requant, EveryCommandGoesByTheNameThatWasTyped) {
+  const std::string list = RunProgram(kRequant, {"commands"}).out;
+  for (std::string_view line : absl::StrSplit(list, '\n', absl::SkipEmpty())) {
+    const std::vector<std::string> words =
+        absl::StrSplit(line, ' ', absl::SkipEmpty());
+    const std::string name = "requant " + words[0];
+    const Outcome help = RunProgram(kRequant, {words[0], "--help"});
+    EXPECT_THAT(help.out, StartsWith(name + ": "));
+    std::string_view usage = help.out;
+    usage.remove_prefix(usage.find("\nUsage:\n") + 8);
+    for (std::string_view example :
+         absl::StrSplit(usage.substr(0, usage.find("\n\n")), '\n')) {
+      EXPECT_THAT(std::string(example), StartsWith("  " + name)) << help.out;
+    }
+    const Outcome wrong = RunProgram(kRequant, {words[0], "--no_such_flag"});
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.error, HasSubstr(name + ": unknown "));
+    EXPECT_THAT(wrong.error, HasSubstr("see " + name + " --help\n"));
+  }
+}
+
+TEST(Requant, AProgramGoesByTheNameThatWasTypedInItsChildrenToo) {
+  const std::vector<std::string> flags = {"--in_graph=absent.pb",
+                                          "--out_graph=/dev/null",
+                                          "--transforms=remove_device"};
+  std::vector<std::string> args = {"transform"};
+  args.insert(args.end(), flags.begin(), flags.end());
+  EXPECT_THAT(RunProgram(kRequant, args).error,
+              HasSubstr("requant transform: cannot read absent.pb"));
+  EXPECT_THAT(RunProgram("transforms/transform_graph", flags).error,
+              HasSubstr("transform_graph: cannot read absent.pb"));
 }
 
 TEST(Requant, PrintsItsVersion) {

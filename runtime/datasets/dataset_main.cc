@@ -15,26 +15,30 @@
 namespace requant {
 namespace {
 
-constexpr char kName[] = "requant dataset";
-constexpr char kHelp[] =
-    "requant dataset makes the records that Wide & Deep models read.\n\n"
-    "Usage:\n"
-    "  requant dataset COMMAND [FLAGS]\n"
-    "  requant dataset COMMAND --help\n\n"
-    "Commands:\n"
-    "  preprocess  text files of the Criteo challenge to records\n"
-    "  synthesize  rows like the challenge's, from a known distribution\n";
+const char* const kName = ProgramName();
+
+std::string Help() {
+  ProgramHelp help;
+  help.name = kName;
+  help.summary = "makes the records that Wide & Deep models read.";
+  help.usage = "$0 COMMAND [FLAGS]\n$0 COMMAND --help";
+  help.footer =
+      "Commands:\n"
+      "  preprocess  text files of the Criteo challenge to records\n"
+      "  synthesize  rows like the challenge's, from a known distribution";
+  return HelpText(help);
+}
 
 int Run(const std::vector<std::string>& args) {
   if (args.empty()) {
-    std::fputs(kHelp, stderr);
+    std::fputs(Help().c_str(), stderr);
     return kExitUsage;
   }
   const std::vector<std::string> rest(args.begin() + 1, args.end());
   if (args[0] == "synthesize") return RunSynthesize(rest);
   if (args[0] == "preprocess") return RunPreprocess(rest);
   if (args[0] == "help" || args[0] == "--help" || args[0] == "-h") {
-    std::fputs(kHelp, stdout);
+    std::fputs(Help().c_str(), stdout);
     return kExitOk;
   }
   if (args[0] == "--version") {

@@ -33,11 +33,11 @@ DEFINE_bool(strict, false,
 namespace requant {
 namespace {
 
-constexpr char kName[] = "requant dataset preprocess";
+std::string Name() { return absl::StrCat(ProgramName(), " preprocess"); }
 
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = kName;
+  help.name = Name();
   help.summary =
       "turns text files of the Criteo challenge (label, I1 ... I13, C1 ... "
       "C26, separated by commas or tabs, with or without a line of names) into "
@@ -45,8 +45,8 @@ ProgramHelp Help() {
       "categories hashed as TensorFlow does. A missing number is 0, a missing "
       "category a blank.";
   help.usage =
-      "requant dataset preprocess --out_dir=data train.csv eval.csv\n"
-      "requant dataset preprocess --ranges=ranges.json --out=day.tfrecords "
+      "$0 --out_dir=data train.csv eval.csv\n"
+      "$0 --ranges=ranges.json --out=day.tfrecords "
       "day.csv";
   help.flag_files = {__FILE__, CommonFlagsFile()};
   help.footer =
@@ -153,9 +153,9 @@ int RunPreprocess(const std::vector<std::string>& args) {
   std::vector<std::string> inputs;
   if (const auto code = ParseCommandFlags(args, Help(), &inputs)) return *code;
   const absl::StatusOr<PreprocessOptions> options = ReadOptions(inputs);
-  if (!options.ok()) return ReportUsage(kName, options.status().message());
+  if (!options.ok()) return ReportUsage(Name(), options.status().message());
   const absl::Status status = RunOptions(*options);
-  return status.ok() ? kExitOk : ReportFailure(kName, status);
+  return status.ok() ? kExitOk : ReportFailure(Name(), status);
 }
 
 }  // namespace requant

@@ -36,18 +36,18 @@ DEFINE_string(summary_out, "",
 namespace requant {
 namespace {
 
-constexpr char kName[] = "requant dataset synthesize";
+std::string Name() { return absl::StrCat(ProgramName(), " synthesize"); }
 
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = kName;
+  help.name = Name();
   help.summary =
       "writes records like those of the Criteo challenge, drawn from a known "
       "distribution: the same seed, split and row number give the same row on "
       "any machine.";
   help.usage =
-      "requant dataset synthesize --rows=100000 --split=eval --out=eval.csv\n"
-      "requant dataset synthesize --format=preprocessed --ranges=ranges.json "
+      "$0 --rows=100000 --split=eval --out=eval.csv\n"
+      "$0 --format=preprocessed --ranges=ranges.json "
       "--out=eval.tfrecords";
   help.flag_files = {__FILE__, CommonFlagsFile()};
   return help;
@@ -162,13 +162,13 @@ int RunSynthesize(const std::vector<std::string>& args) {
   if (const auto code = ParseCommandFlags(args, Help(), &positional))
     return *code;
   if (!positional.empty()) {
-    return ReportUsage(kName, absl::StrCat("takes no argument such as \"",
-                                           positional[0], "\""));
+    return ReportUsage(Name(), absl::StrCat("takes no argument such as \"",
+                                            positional[0], "\""));
   }
   const absl::StatusOr<Task> task = ReadTask();
-  if (!task.ok()) return ReportUsage(kName, task.status().message());
+  if (!task.ok()) return ReportUsage(Name(), task.status().message());
   const absl::Status status = Synthesize(*task);
-  return status.ok() ? kExitOk : ReportFailure(kName, status);
+  return status.ok() ? kExitOk : ReportFailure(Name(), status);
 }
 
 }  // namespace requant
