@@ -235,5 +235,29 @@ TEST(BatchSource, EstimatesTheNumberOfRecords) {
   }
 }
 
+// However few of the file's blocks it fills, a batch counts by its own bytes.
+TEST(BatchSource, EstimatesTheRecordsOfASmallFileFromItsFirstBatch) {
+  std::string records, lines = "x\n";
+  for (int i = 0; i < 6000; ++i) {
+    records += RecordBytes(SmallExample(i, 0));
+    lines += "1234567890\n";
+  }
+  for (const auto& [source, file] :
+       {std::pair("tfrecord", WriteTestFile("small.tfrecords", records)),
+        std::pair("tfrecord", WriteTestFile("small.gz", Gzip(records))),
+        std::pair("csv", WriteTestFile("small.csv", lines)),
+        std::pair("csv", WriteTestFile("small.csv.gz", Gzip(lines)))}) {
+    DatasetSpec spec = SpecFromText(
+        absl::StrCat(source, " { files: '", file,
+                     "' } input { feature: 'x' placeholder: 'x' dtype: "
+                     "'float' }"));
+    const auto opened = OpenBatchSource(spec, {});
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    Batch batch;
+    ASSERT_TRUE(*(*opened)->Next(&batch));
+    EXPECT_NEAR((*opened)->EstimatedRecords(), 6000, 600) << file;
+  }
+}
+
 }  // namespace
 }  // namespace requant

@@ -38,8 +38,8 @@ class CsvReader {
   // The line that the last record, or error, started in, counting from 1.
   int64_t line() const { return line_; }
 
-  // InputFile::position.
-  int64_t position() const { return file_->position(); }
+  // InputFile::position, of the records read.
+  int64_t position() const { return file_->position(buffer_.size() - begin_); }
 
  private:
   explicit CsvReader(std::unique_ptr<InputFile> file);

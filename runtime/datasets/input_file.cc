@@ -50,7 +50,7 @@ class PlainFile : public InputFile {
     }
   }
 
-  int64_t position() const override { return read_; }
+  int64_t position(int64_t unused) const override { return read_ - unused; }
 
   // The first bytes, at most `size`; Read returns them again.
   absl::StatusOr<std::string> Peek(size_t size) {
@@ -97,11 +97,16 @@ class GzipFile : public InputFile {
       if (!status_.ok()) break;
     }
     const size_t produced = size - stream_.avail_out;
+    produced_ += produced;
     if (produced > 0 || status_.ok()) return produced;
     return status_;
   }
 
-  int64_t position() const override { return packed_->position(); }
+  int64_t position(int64_t unused) const override {
+    if (produced_ == 0) return 0;
+    return static_cast<double>(packed_->position(stream_.avail_in)) *
+           (produced_ - unused) / produced_;
+  }
 
  private:
   absl::Status Refill() {
@@ -156,6 +161,7 @@ class GzipFile : public InputFile {
   const std::unique_ptr<InputFile> packed_;
   std::vector<char> input_;
   z_stream stream_;
+  int64_t produced_ = 0;
   absl::Status status_;
   bool between_members_ = false;
   bool padded_ = false;

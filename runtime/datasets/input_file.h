@@ -32,9 +32,9 @@ class InputFile {
   // else that the file cannot be read.
   virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
 
-  // How far into the file, as it is on disk, reading has come; 0 when that is
-  // not known.
-  virtual int64_t position() const { return 0; }
+  // About how far into the file, as it is on disk, a reader has come that has
+  // yet to use the last `unused` bytes which it read; 0 when that is not known.
+  virtual int64_t position(int64_t /*unused*/) const { return 0; }
 };
 
 }  // namespace requant

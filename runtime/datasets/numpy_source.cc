@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/files_below.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/input_file.h"
@@ -45,6 +46,8 @@ struct Part {
   std::unique_ptr<ZipFile> zip;
   std::vector<Array> arrays;
   int64_t rows = 0;
+  // Of its files.
+  int64_t bytes = 0;
 };
 
 // Dimensions of 1 make no difference to the values' order.
@@ -129,6 +132,10 @@ class NumpyChunks : public ChunkSource {
     auto part = std::make_shared<Part>();
     if (!numpy_.files().empty()) {
       REQUANT_ASSIGN_OR_RETURN(part->zip, ZipFile::Open(numpy_.files(index)));
+      part->bytes = BytesOf(numpy_.files(index)).value_or(0);
+    }
+    for (const auto& [feature, file] : numpy_.arrays()) {
+      part->bytes += BytesOf(file).value_or(0);
     }
     for (const Column& column : columns_) {
       REQUANT_ASSIGN_OR_RETURN(
@@ -156,6 +163,7 @@ class NumpyChunks : public ChunkSource {
     while (part_ == nullptr || row_ == part_->rows) {
       if (part_ != nullptr) {
         REQUANT_RETURN_IF_ERROR(CheckEnd());
+        finished_bytes_ = position();
       }
       if (next_part_ == parts()) return nullptr;
       REQUANT_ASSIGN_OR_RETURN(part_, OpenPart(next_part_++));
@@ -175,6 +183,12 @@ class NumpyChunks : public ChunkSource {
     }
     row_ += rows;
     return chunk;
+  }
+
+  int64_t position() const override {
+    if (part_ == nullptr || part_->rows == 0) return finished_bytes_;
+    return finished_bytes_ +
+           static_cast<double>(part_->bytes) * row_ / part_->rows;
   }
 
  private:
@@ -250,6 +264,8 @@ class NumpyChunks : public ChunkSource {
   std::shared_ptr<Part> part_;
   // The next one of part_.
   int64_t row_ = 0;
+  // Of the parts before it.
+  int64_t finished_bytes_ = 0;
 };
 
 }  // namespace

@@ -386,6 +386,27 @@ TEST(Numpy, AsksForEachArrayOnce) {
             "numpy has both files (.npz) and arrays (.npy); give one of them");
 }
 
+TEST(Numpy, EstimatesTheNumberOfRecordsFromTheFirstBatch) {
+  const std::string npy = LabelsNpy(std::vector<int64_t>(6000));
+  DatasetSpec arrays =
+      SpecFromText("input { feature: 'y' placeholder: 'p' dtype: 'int64' }");
+  DatasetSpec archives = arrays;
+  (*arrays.mutable_numpy()->mutable_arrays())["y"] =
+      WriteTestFile("many.npy", npy);
+  for (const char* name : {"many0.npz", "many1.npz"}) {
+    archives.mutable_numpy()->add_files(
+        WriteTestFile(name, Zip({{"y.npy", npy}})));
+  }
+  for (const auto& [spec, records] :
+       {std::pair(arrays, 6000), std::pair(archives, 12000)}) {
+    const auto source = OpenBatchSource(spec, {});
+    ASSERT_TRUE(source.ok()) << source.status();
+    Batch batch;
+    ASSERT_TRUE(*(*source)->Next(&batch));
+    EXPECT_NEAR((*source)->EstimatedRecords(), records, records / 10);
+  }
+}
+
 TEST(Numpy, SurvivesMutations) {
   std::mt19937 random(1);
   ZipOptions options;

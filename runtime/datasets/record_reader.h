@@ -27,8 +27,8 @@ class RecordReader {
   // means that the content is bad; its message names neither file nor record.
   absl::StatusOr<bool> Read(std::string* bytes);
 
-  // InputFile::position.
-  int64_t position() const { return file_->position(); }
+  // InputFile::position, of the records read.
+  int64_t position() const { return file_->position(end_ - begin_); }
 
  private:
   explicit RecordReader(std::unique_ptr<InputFile> file);
