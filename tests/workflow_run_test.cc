@@ -17,6 +17,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/shell_quote.h"
 #include "base/subprocess.h"
 #include "tests/program.h"
 #include "tests/workflow_runs.h"
@@ -237,8 +238,9 @@ ProgramRun Interrupted(const std::vector<std::string>& arguments,
 }
 
 TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
-  const std::vector<std::string> arguments =
+  std::vector<std::string> arguments =
       SmallRun(own_.Path("work"), own_.Path("out"), {"--only=trim"});
+  arguments.insert(arguments.end(), {"--force", "--from", "summarize"});
   const ProgramRun stopped = Interrupted(arguments, " freeze  done");
   EXPECT_EQ(stopped.exit_code, 130) << stopped.error;
   EXPECT_TRUE(absl::StrContains(stopped.out, " tasks are done."))
@@ -247,6 +249,13 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
   EXPECT_TRUE(fs::exists(own_.Path("out/wide_deep_frozen_fp32_graph.pb")));
   const Names before = TasksDone(stopped.error);
   EXPECT_TRUE(before.count("freeze") > 0 && before.count("trim") == 0);
+  // It is told to go on with what would not do everything again.
+  arguments.resize(arguments.size() - 3);
+  std::string command = "  requant";
+  for (const std::string& argument : arguments) {
+    absl::StrAppend(&command, " ", ShellQuoted(argument));
+  }
+  EXPECT_TRUE(absl::StrContains(stopped.out, command + "\n")) << stopped.out;
   const ProgramRun resumed = RunProgram(kRequant, arguments);
   EXPECT_EQ(resumed.exit_code, 0) << resumed.error;
   for (const std::string& task : TasksDone(resumed.error)) {

@@ -341,9 +341,10 @@ GateRecord JudgeExpectation(const EvaluateResult& result,
   const double accuracy = 100 * result.scores().accuracy();
   gate.set_value(std::abs(accuracy - expect.accuracy()));
   gate.set_verdict(JudgeNumber(gate.value(), expect.within(), false));
-  gate.set_sentence(
-      absl::StrFormat("accuracy %.4f %%, expected %.4f %% within %g points",
-                      accuracy, expect.accuracy(), expect.within()));
+  gate.set_sentence(absl::StrFormat(
+      "expected accuracy %.4f %%, as published or otherwise known, within %g "
+      "points, found %.4f %%",
+      expect.accuracy(), expect.within(), accuracy));
   return gate;
 }
 
@@ -354,8 +355,8 @@ std::string Advice(const GateRecord& gate) {
   }
   const std::string name = gate.name();
   if (name == "expect") {
-    return "check that model and data are the published ones, all records in "
-           "their order";
+    return "check that model and data are those the accuracy is known of, all "
+           "records in their order; of another model do not expect it";
   }
   if (name == "max_accuracy_drop" && !gate.has_value()) {
     return "give the dataset a label, or take this gate away "

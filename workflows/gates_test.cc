@@ -232,7 +232,11 @@ TEST(JudgeGates, PinsAPublishedAccuracy) {
   Expect expect = Parse<Expect>("accuracy: 78.41 within: 0.02");
   EXPECT_EQ(JudgeGates(result, {}, &expect).back().verdict(), kPass);
   expect.set_accuracy(78.45);
-  EXPECT_EQ(JudgeGates(result, {}, &expect).back().verdict(), kFail);
+  const GateRecord missed = JudgeGates(result, {}, &expect).back();
+  EXPECT_EQ(missed.verdict(), kFail);
+  EXPECT_EQ(missed.sentence(),
+            "expected accuracy 78.4500 %, as published or otherwise known, "
+            "within 0.02 points, found 78.4000 %");
   EXPECT_EQ(JudgeGates({}, {}, &expect).back().verdict(), kFail);
 }
 

@@ -17,6 +17,7 @@
 namespace requant {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -123,6 +124,17 @@ TEST(WideDeepLargeDs, PlansWithModelAndRecords) {
                "--set=eval_data=" + records, "--set", "train_data=" + records});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.error;
   EXPECT_THAT(outcome.out, HasSubstr("\nfreeze "));
+}
+
+TEST(WideDeepLargeDs, ExpectsThePublishedAccuracyOfThePublishedModelOnly) {
+  const std::string records = Write("records.tfrecords", "");
+  std::vector<std::string> args = {
+      "wide_deep_large_ds",         "--set", "model=workflows/wide_deep/model",
+      "--set=eval_data=" + records, "--set", "train_data=" + records};
+  EXPECT_THAT(RunPlan(args).out, Not(HasSubstr("expect")));
+  args.push_back("--set=published_model=yes");
+  EXPECT_THAT(RunPlan(args).out, AllOf(HasSubstr("expect accuracy 77.5223 %"),
+                                       HasSubstr("expect accuracy 77.4816 %")));
 }
 
 TEST(WideDeepLargeDs, EntersAtStepSixWithAnOptimizedGraph) {

@@ -56,15 +56,21 @@ std::string GatesText(const Gates& gates) {
   return absl::StrJoin(parts, ", ");
 }
 
-// "max_mse 0.1, relative_mse 0.01 of fixed".
+// "max_mse 0.1, expect accuracy 77.5 %, relative_mse 0.01 of fixed".
 std::string AllGatesText(const Plan& plan, const Task& task) {
   std::string text = GatesText(EffectiveGates(plan, task));
   if (task.kind != Task::Kind::kVerify) return text;
   const Verify* const verify = VerifyOf(StageOf(plan, task));
-  if (verify == nullptr || !verify->has_relative_mse()) return text;
-  absl::StrAppend(&text, text.empty() ? "" : ", ", "relative_mse ",
-                  JsonNumber(verify->relative_mse().at_most()), " of ",
-                  Printable(verify->relative_mse().stage()));
+  if (verify == nullptr) return text;
+  if (verify->has_expect()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "expect accuracy ",
+                    JsonNumber(verify->expect().accuracy()), " %");
+  }
+  if (verify->has_relative_mse()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "relative_mse ",
+                    JsonNumber(verify->relative_mse().at_most()), " of ",
+                    Printable(verify->relative_mse().stage()));
+  }
   return text;
 }
 

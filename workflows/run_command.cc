@@ -21,6 +21,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/flags.h"
 #include "base/progress.h"
@@ -165,6 +166,25 @@ std::string CommandLineOf(const std::vector<std::string>& args) {
   return line;
 }
 
+// `args` without --force and --from, which would do again what is done.
+std::vector<std::string> ArgumentsToResume(
+    const std::vector<std::string>& args) {
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < args.size(); ++i) {
+    std::string_view name = args[i];
+    const bool is_flag = absl::ConsumePrefix(&name, "-");
+    absl::ConsumePrefix(&name, "-");
+    if (is_flag && name == "from") ++i;
+    if (is_flag &&
+        (name == "force" || name == "from" ||
+         absl::StartsWith(name, "force=") || absl::StartsWith(name, "from="))) {
+      continue;
+    }
+    rest.push_back(args[i]);
+  }
+  return rest;
+}
+
 absl::StatusOr<std::vector<TaskState>> StatesOf(const Plan& plan,
                                                 const RunOptions& options,
                                                 const std::string& work_dir) {
@@ -200,11 +220,12 @@ RunConclusionOptions ConclusionOptions() {
 class RunCommand {
  public:
   RunCommand(const Plan& plan, RunOptions options, const std::string& work_dir,
-             const std::string& command)
+             const std::vector<std::string>& args)
       : plan_(plan),
         options_(std::move(options)),
         work_dir_(work_dir),
-        command_(command) {}
+        command_(CommandLineOf(args)),
+        resume_(CommandLineOf(ArgumentsToResume(args))) {}
 
   absl::StatusOr<int> Run() {
     const bool named = !FLAGS_out.empty();
@@ -246,6 +267,7 @@ class RunCommand {
 
   void Tell(const RunResult& result, bool has_folder) const {
     RunConclusionOptions options = ConclusionOptions();
+    options.resume = resume_;
     if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
     std::fputs(RunConclusion(result.record, options).c_str(), stdout);
     if (result.cached == result.tasks && result.tasks > 0) {
@@ -264,6 +286,7 @@ class RunCommand {
   RunOptions options_;
   const std::string work_dir_;
   const std::string command_;
+  const std::string resume_;
   std::string folder_;
 };
 
@@ -286,7 +309,7 @@ int RunRunCommand(const std::vector<std::string>& args) {
   const std::string work_dir = WorkDirOf(*plan, flags.work_dir);
   if (FLAGS_dry_run) return TellOutlook(*plan, *options, work_dir);
   const absl::StatusOr<int> exit_code =
-      RunCommand(*plan, *options, work_dir, CommandLineOf(args)).Run();
+      RunCommand(*plan, *options, work_dir, args).Run();
   if (!exit_code.ok()) return ReportFailure(kProgram, exit_code.status());
   return *exit_code;
 }

@@ -216,20 +216,43 @@ void SayInconclusive(const RunRecord& record, Text* text) {
   SayResult(record, text);
 }
 
+// Whether the stage failed no gate but the expectation of a known accuracy.
+bool OnlyMissesExpectation(const StageRecord* stage) {
+  const auto& gates = stage->verification().gate();
+  return std::none_of(gates.begin(), gates.end(), [](const GateRecord& gate) {
+    return gate.verdict() == VerificationRecord::FAIL &&
+           gate.name() != "expect";
+  });
+}
+
 void SayGateFailed(const RunRecord& record, Text* text) {
   const std::vector<const StageRecord*> stages =
       StagesIn(record, StageState::kGateFailed);
-  text->Verdict(
-      "FAILED", Style::kBad,
-      absl::StrCat(StageNames(stages), " changed the model more than ",
-                   stages.size() == 1 ? "its" : "their",
-                   " gates allow; nothing that needs it ran"));
+  std::vector<const StageRecord*> changed = stages;
+  const auto missing = std::stable_partition(
+      changed.begin(), changed.end(),
+      [](const StageRecord* stage) { return !OnlyMissesExpectation(stage); });
+  const std::vector<const StageRecord*> missed(missing, changed.end());
+  changed.erase(missing, changed.end());
+  std::vector<std::string> parts;
+  if (!changed.empty()) {
+    parts.push_back(
+        absl::StrCat(StageNames(changed), " changed the model more than ",
+                     changed.size() == 1 ? "its" : "their", " gates allow"));
+  }
+  if (!missed.empty()) {
+    parts.push_back(
+        absl::StrCat(StageNames(missed), missed.size() == 1 ? " does" : " do",
+                     " not have the accuracy that is expected of the model"));
+  }
+  parts.push_back("nothing that needs it ran");
+  text->Verdict("FAILED", Style::kBad, absl::StrJoin(parts, "; "));
   for (const StageRecord* stage : stages) {
     SayGates(*stage, VerificationRecord::FAIL, text);
   }
 }
 
-void SayFailed(const RunRecord& record, Text* text) {
+void SayFailed(const RunRecord& record, const std::string& resume, Text* text) {
   const std::vector<const StageRecord*> stages =
       StagesIn(record, StageState::kFailed);
   text->Verdict("FAILED", Style::kBad,
@@ -244,15 +267,15 @@ void SayFailed(const RunRecord& record, Text* text) {
     if (StateOf(baseline) != StageState::kFailed) continue;
     SayFailedTask(baseline.name(), baseline.work(), text);
   }
-  if (record.command().empty()) return;
+  if (resume.empty()) return;
   text->Line("what is done is kept; to go on from there:", 0);
-  text->Line(record.command());
+  text->Line(resume);
 }
 
-void SayInterrupted(const RunRecord& record, Text* text) {
+void SayInterrupted(const std::string& resume, Text* text) {
   text->Verdict("INTERRUPTED", Style::kDoubtful,
                 "what is done is kept; to go on from there:");
-  text->Line(record.command());
+  text->Line(resume);
 }
 
 }  // namespace
@@ -271,10 +294,10 @@ std::string RunConclusion(const RunRecord& record,
       SayGateFailed(record, &text);
       break;
     case RunRecord::INTERRUPTED:
-      SayInterrupted(record, &text);
+      SayInterrupted(options.resume, &text);
       break;
     default:
-      SayFailed(record, &text);
+      SayFailed(record, options.resume, &text);
       break;
   }
   if (!options.report.empty()) {

@@ -15,6 +15,8 @@ struct RunConclusionOptions {
   bool color = false;
   // The report's path, as people would type it; empty: there is none.
   std::string report;
+  // The command that goes on where the run ended; empty: none is told.
+  std::string resume;
 };
 
 // The table of the stages, the verdict in a sentence, and what belongs to it:

@@ -18,6 +18,7 @@ std::string Sentences(const std::string& record_text) {
       google::protobuf::TextFormat::ParseFromString(record_text, &record));
   RunConclusionOptions options;
   options.report = "out/report.html";
+  options.resume = record.command();
   const std::string text = RunConclusion(record, options);
   const std::string table = RunTable(record, 0, false);
   EXPECT_EQ(text.substr(0, table.size()), table);
@@ -110,6 +111,31 @@ TEST(RunConclusion, SaysByHowMuchAGateFailedAndWhatToTry) {
             "  steps, 3.40 % of its values clipped\n"
             "what to try:\n"
             "  Calibrate with method mse.\n"
+            "\n"
+            "report: out/report.html\n");
+}
+
+TEST(RunConclusion, CallsAMissedExpectationThat) {
+  EXPECT_EQ(Sentences(R"(
+    outcome: GATE_FAILED
+    stage {
+      name: "optimize"
+      work { state: DONE }
+      verification {
+        work { state: DONE }
+        gate {
+          name: "expect"
+          sentence: "expected accuracy 77.5 %, found 75.1 %"
+          verdict: FAIL
+        }
+        verdict: FAIL
+      }
+    })"),
+            "\nFAILED: stage optimize does not have the accuracy that is "
+            "expected of the model;\n"
+            "nothing that needs it ran\n"
+            "  stage optimize, gate expect: expected accuracy 77.5 %, found "
+            "75.1 %\n"
             "\n"
             "report: out/report.html\n");
 }

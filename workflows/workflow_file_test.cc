@@ -182,6 +182,26 @@ TEST(Variables, MustBeDeclared) {
       "F: --set modle=x: no such variable; did you mean \"model\"?");
   EXPECT_EQ(Problem("\nstage { skip_if: 'modle' }"),
             "F:2: skip_if names \"modle\": no such variable");
+  EXPECT_EQ(Problem("\nstage { verify { expect { only_if: 'modle' } } }"),
+            "F:2: only_if names \"modle\": no such variable");
+}
+
+TEST(Variables, DecideWhetherAnAccuracyIsExpected) {
+  const std::string expect = "verify { expect { accuracy: 78 only_if: 'v' } } ";
+  for (const std::string& stage : {expect, "evaluate { " + expect + " } "}) {
+    const std::string text =
+        "variable { name: 'v' default_value: '' } stage { " + stage + "}";
+    const auto unset = Read(text);
+    const auto set = Read(text, {{"v", "yes"}});
+    ASSERT_TRUE(unset.ok() && set.ok()) << unset.status() << set.status();
+    const auto expects = [](const WorkflowFile& file) {
+      const Stage& stage = file.workflow.stage(0);
+      return stage.verify().has_expect() ||
+             stage.evaluate().verify().has_expect();
+    };
+    EXPECT_FALSE(expects(*unset)) << text;
+    EXPECT_TRUE(expects(*set)) << text;
+  }
 }
 
 TEST(Variables, AreDeclaredOnceByAProperName) {

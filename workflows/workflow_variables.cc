@@ -138,7 +138,10 @@ class Variables {
   std::optional<VariableValue> ValueOf(const Variable& variable) const;
   void CheckValue(const Variable& variable, int line);
   void ExpandStage(int index);
-  bool IsLeftOut(const Stage& stage, const FieldPlaces& places);
+  // Whether the variable that `field` names by `name` is set and not empty.
+  bool IsSet(const std::string& name, const char* field,
+             const FieldPlaces& places);
+  void DropExpectation(Verify* verify, const FieldPlaces& places);
   void ExpandFields(Message* message, const FieldPlaces& places, bool active);
   void ExpandField(Message* message, const FieldDescriptor* field,
                    const FieldPlaces& places, bool active);
@@ -368,23 +371,31 @@ void Variables::ExpandFields(Message* message, const FieldPlaces& places,
   }
 }
 
-bool Variables::IsLeftOut(const Stage& stage, const FieldPlaces& places) {
-  if (stage.skip_if().empty()) return false;
-  if (Find(stage.skip_if()) == nullptr) {
-    problems_->Add(places.Line("skip_if"),
-                   absl::StrCat("skip_if names \"", stage.skip_if(),
-                                "\": no such variable",
-                                SuggestName(stage.skip_if(), names_)));
+bool Variables::IsSet(const std::string& name, const char* field,
+                      const FieldPlaces& places) {
+  if (name.empty()) return false;
+  if (Find(name) == nullptr) {
+    problems_->Add(places.Line(field), absl::StrCat(field, " names \"", name,
+                                                    "\": no such variable",
+                                                    SuggestName(name, names_)));
     return false;
   }
-  const auto value = values_.find(stage.skip_if());
+  const auto value = values_.find(name);
   return value != values_.end() && !value->second.value.empty();
+}
+
+// Of a verification whose only_if is not fulfilled.
+void Variables::DropExpectation(Verify* verify, const FieldPlaces& places) {
+  const std::string& only_if = verify->expect().only_if();
+  if (!only_if.empty() && !IsSet(only_if, "only_if", places.Nested("expect"))) {
+    verify->clear_expect();
+  }
 }
 
 void Variables::ExpandStage(int index) {
   Stage* const stage = workflow_->mutable_stage(index);
   const FieldPlaces places = places_.Nested("stage", index);
-  const bool active = !IsLeftOut(*stage, places);
+  const bool active = !IsSet(stage->skip_if(), "skip_if", places);
   const google::protobuf::Descriptor* const type = Stage::descriptor();
   ExpandField(stage, type->FindFieldByName("use_file"), places, active);
   for (int i = 0; i < type->field_count(); ++i) {
@@ -395,6 +406,13 @@ void Variables::ExpandStage(int index) {
     ExpandField(stage, field, places, active && !is_given);
   }
   if (!active) return;
+  if (stage->has_verify()) {
+    DropExpectation(stage->mutable_verify(), places.Nested("verify"));
+  }
+  if (stage->has_evaluate()) {
+    DropExpectation(stage->mutable_evaluate()->mutable_verify(),
+                    places.Nested("evaluate").Nested("verify"));
+  }
   used_evaluations_.insert(stage->verify().evaluation());
   used_evaluations_.insert(stage->evaluate().verify().evaluation());
 }

@@ -90,8 +90,11 @@
         return ['doubt', '?', 'Passed, but not for certain', 'No gate failed; the records were too few to be sure of all of them.'];
       case 'gate_failed': {
         const stage = firstJudged('fail') || firstJudged('inconclusive');
+        const failed = gates.filter(({gate}) => gate.verdict === 'fail');
+        const missed = failed.length && failed.every(({gate}) => gate.name === 'expect');
         return ['bad', '✕', stage ? `Stopped at ${quote(stage.name)}` : 'Stopped by a gate',
-          'The graph of this stage is not as good as its limits ask for; nothing that depends on it ran.'];
+          (missed ? 'The accuracy of this stage is not the one that is expected of the model' :
+            'The graph of this stage is not as good as its limits ask for') + '; nothing that depends on it ran.'];
       }
       case 'failed': {
         const stage = firstIn('failed');
@@ -100,7 +103,7 @@
       case 'interrupted': {
         const stage = firstIn('interrupted');
         return ['doubt', '!', stage ? `Interrupted at ${quote(stage.name)}` : 'Interrupted',
-          'The same command goes on from the last finished stage.'];
+          'What is done is kept; the same command goes on from there, without --force and --from.'];
       }
       default:
         return ['doubt', '…', 'Not finished', 'The run has no outcome yet.'];
