@@ -53,6 +53,11 @@ struct OutputSummary {
 };
 
 struct GraphSummary {
+  // Of a SavedModel, for the caller to fill in: its folder, and its graph's
+  // tags, separated by commas, unless programs choose that graph by themselves.
+  std::string saved_model;
+  std::string saved_model_tags;
+
   int64_t nodes = 0;
   int64_t functions = 0;
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/flags.h"
 #include "base/status_macros.h"
@@ -31,15 +32,18 @@ DEFINE_string(format, "text", "text or json.");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "summarize_graph";
+const char* const kProgram = ProgramName();
+
+// What the programs take for --saved_model_tags unless told.
+constexpr char kDefaultTags[] = "serve";
 
 ProgramHelp Help() {
   return {kProgram,
           "Lists a graph's likely inputs and outputs (the best first), its "
           "signatures, variables, size and ops, and the command lines to go "
           "on with.",
-          "summarize_graph --in_graph=frozen.pb\n"
-          "summarize_graph --in_graph=saved_model_directory --format=json",
+          "$0 --in_graph=frozen.pb\n"
+          "$0 --in_graph=saved_model_directory --format=json",
           {__FILE__},
           ""};
 }
@@ -61,7 +65,10 @@ void Print(const std::string& text) {
 absl::Status Summarize() {
   REQUANT_ASSIGN_OR_RETURN(const tensorflow::MetaGraphDef meta,
                            ReadModel(FLAGS_in_graph));
-  const GraphSummary summary = SummarizeMetaGraph(meta);
+  GraphSummary summary = SummarizeMetaGraph(meta);
+  summary.saved_model = SavedModelDirectory(FLAGS_in_graph);
+  const std::string tags = absl::StrJoin(meta.meta_info_def().tags(), ",");
+  if (tags != kDefaultTags) summary.saved_model_tags = tags;
   if (FLAGS_format == "json") {
     Print(JsonReport(summary, FLAGS_in_graph,
                      FLAGS_print_structure ? &meta.graph_def() : nullptr));

@@ -1,5 +1,6 @@
 #include "transforms/summary_report.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -161,14 +163,49 @@ std::string FlagValue(std::string_view text) {
 
 std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
 
-// "a/frozen.pb" → "a/frozen_optimized.pb", "a/saved/" → "a/saved_optimized.pb".
-std::string OptimizedPath(std::string_view path) {
+// "a/graph.pb" → "a/graph_ENDING.pb", "a/saved/" → "a/saved_ENDING.pb".
+std::string WithEnding(std::string_view path, std::string_view ending) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t dot = path.rfind('.');
   const size_t slash = path.rfind('/');
   const bool extension = dot != std::string_view::npos && dot > 0 &&
                          (slash == std::string_view::npos || dot > slash + 1);
-  return absl::StrCat(extension ? path.substr(0, dot) : path, "_optimized.pb");
+  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending,
+                      ".pb");
+}
+
+// Whether flags can hold these names.
+bool CanBeListed(const std::vector<std::string>& names) {
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return !absl::StrContains(name, ',') && Printable(name) == name;
+  });
+}
+
+// `flag` with this value, or "" without one.
+std::string OptionalFlag(std::string_view flag, std::string_view value) {
+  return value.empty() ? "" : absl::StrCat(" --", flag, "=", FlagValue(value));
+}
+
+std::string TransformCommand(const GraphSummary& summary,
+                             const std::string& graph_path,
+                             const std::string& output_path,
+                             const std::string& tags) {
+  // strip_unused_nodes replaces inputs by placeholders, which have one output:
+  // wrong for an iterator. fold_constants drops unused nodes too.
+  const std::string_view strip =
+      summary.placeholders ? "strip_unused_nodes " : "";
+  return absl::StrCat(
+      "requant transform --in_graph=", FlagValue(graph_path),
+      OptionalFlag("saved_model_tags", tags),
+      " --out_graph=", FlagValue(output_path), " --inputs=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --transforms=",
+      FlagValue(absl::StrCat(strip,
+                             "remove_nodes(op=Identity, op=CheckNumerics) "
+                             "fold_constants(ignore_errors=true) "
+                             "fold_batch_norms(ignore_errors=true) "
+                             "fold_old_batch_norms(ignore_errors=true)")));
 }
 
 // The first values of a Const, or "" when it cannot be read. A few stored
@@ -260,8 +297,8 @@ std::string NodeJson(const NodeDef& node) {
 
 }  // namespace
 
-std::string BenchmarkCommand(const GraphSummary& summary,
-                             const std::string& graph_path) {
+std::string BenchmarkArguments(const GraphSummary& summary,
+                               const std::string& graph_path) {
   std::vector<TensorSummary> fed = summary.chosen_inputs;
   fed.insert(fed.end(), summary.chosen_variables.begin(),
              summary.chosen_variables.end());
@@ -273,8 +310,7 @@ std::string BenchmarkCommand(const GraphSummary& summary,
     return dimensions ? absl::StrJoin(*dimensions, ",") : std::string();
   };
   return absl::StrCat(
-      "bazel run tensorflow/tools/benchmark:benchmark_model --",
-      " --graph=", FlagValue(graph_path), " --show_flops --input_layer=",
+      "--graph=", FlagValue(graph_path), " --show_flops --input_layer=",
       FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
       " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
       " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
@@ -282,23 +318,30 @@ std::string BenchmarkCommand(const GraphSummary& summary,
       FlagValue(absl::StrJoin(summary.chosen_outputs, ",")));
 }
 
-std::string TransformCommand(const GraphSummary& summary,
-                             const std::string& graph_path) {
-  // strip_unused_nodes replaces inputs by placeholders, which have one output:
-  // wrong for an iterator. fold_constants drops unused nodes too.
-  const std::string_view strip =
-      summary.placeholders ? "strip_unused_nodes " : "";
-  const std::string transforms =
-      absl::StrCat(strip,
-                   "remove_nodes(op=Identity, op=CheckNumerics) "
-                   "fold_constants(ignore_errors=true) fold_batch_norms "
-                   "fold_old_batch_norms");
-  return absl::StrCat(
-      "bazel-bin/transforms/transform_graph --in_graph=", FlagValue(graph_path),
-      " --out_graph=", FlagValue(OptimizedPath(graph_path)), " --inputs=",
-      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
-      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
-      " --transforms=", FlagValue(transforms));
+std::vector<std::string> NextCommands(const GraphSummary& summary,
+                                      const std::string& graph_path) {
+  const bool freezes = !summary.variables.empty();
+  if (summary.chosen_outputs.empty() || !summary.invalid_inputs.empty() ||
+      !summary.problems.empty() || !CanBeListed(summary.chosen_outputs) ||
+      !CanBeListed(Map(summary.chosen_inputs, NameOf)) ||
+      !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
+    return {};
+  }
+  if (!freezes) {
+    return {TransformCommand(summary, graph_path,
+                             WithEnding(graph_path, "optimized"),
+                             summary.saved_model_tags)};
+  }
+  const std::string frozen = WithEnding(summary.saved_model, "frozen");
+  return {
+      absl::StrCat("requant freeze --input_saved_model_dir=",
+                   FlagValue(summary.saved_model),
+                   OptionalFlag("saved_model_tags", summary.saved_model_tags),
+                   " --output_node_names=",
+                   FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+                   " --output_graph=", FlagValue(frozen)),
+      TransformCommand(summary, frozen,
+                       WithEnding(summary.saved_model, "optimized"), "")};
 }
 
 std::string TextReport(const GraphSummary& summary,
@@ -324,16 +367,20 @@ std::string TextReport(const GraphSummary& summary,
                     Printable(device), "'\n");
   }
   AppendDefects(summary, &text);
-  absl::StrAppend(&text, "Op types used: ", OpsText(summary), "\n",
+  absl::StrAppend(&text, "Op types used: ", OpsText(summary), "\n");
+  if (summary.chosen_outputs.empty()) return text;
+  absl::StrAppend(&text,
                   "To use with tensorflow/tools/benchmark:benchmark_model try "
                   "these arguments:\n",
-                  BenchmarkCommand(summary, graph_path), "\n");
-  if (summary.chosen_outputs.empty()) return text;
-  absl::StrAppend(&text, "To use with transform_graph ",
-                  summary.variables.empty()
-                      ? "try this command:"
-                      : "freeze the variables first, then try this command:",
-                  "\n", TransformCommand(summary, graph_path), "\n");
+                  BenchmarkArguments(summary, graph_path), "\n");
+  const std::vector<std::string> commands = NextCommands(summary, graph_path);
+  if (!commands.empty()) {
+    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands, "\n"), "\n");
+  } else if (!summary.variables.empty()) {
+    absl::StrAppend(&text,
+                    "To go on, freeze the variables: requant freeze takes the "
+                    "graph and the checkpoint with their values.\n");
+  }
   return text;
 }
 
@@ -369,8 +416,8 @@ std::string JsonReport(const GraphSummary& summary,
         absl::StrCat("{", absl::StrJoin(Map(summary.ops, count), ", "), "}")},
        {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
        {"problems", JsonList(summary.problems, JsonString)},
-       {"benchmark_model", JsonString(BenchmarkCommand(summary, graph_path))},
-       {"transform_graph", JsonString(TransformCommand(summary, graph_path))}});
+       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
+       {"commands", JsonList(NextCommands(summary, graph_path), JsonString)}});
   if (structure != nullptr) {
     const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
     members.emplace_back("structure", JsonList(order, [&](int node) {

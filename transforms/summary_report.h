@@ -5,7 +5,7 @@
 // characters in names are shown as \xNN, so that no name can forge a line.
 
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/summarize.h"
@@ -18,10 +18,11 @@ namespace requant {
 //   These inputs are no placeholders: …
 //   Most likely output: …            before TensorFlow's list of outputs
 //   Problem: …
-//   To use with transform_graph …    with its command line
+//   To go on: …                      with command lines that work as they are
 // Unlike TensorFlow's, a graph with missing inputs is reported to the end, each
 // device has a line, variable parameters are counted (from shapes), and the
-// benchmark_model line names the chosen inputs and outputs.
+// arguments for benchmark_model, which is not part of this project, name the
+// chosen inputs and outputs; without outputs there are none.
 std::string TextReport(const GraphSummary& summary,
                        const std::string& graph_path);
 
@@ -36,11 +37,14 @@ std::string JsonReport(const GraphSummary& summary,
 // be read or would unfold to more than 256 MB (all such Consts together).
 std::string StructureReport(const tensorflow::GraphDef& graph);
 
-// Command lines ready to paste into a shell.
-std::string BenchmarkCommand(const GraphSummary& summary,
-                             const std::string& graph_path);
-std::string TransformCommand(const GraphSummary& summary,
-                             const std::string& graph_path);
+// Arguments for TensorFlow's benchmark_model.
+std::string BenchmarkArguments(const GraphSummary& summary,
+                               const std::string& graph_path);
+
+// Command lines to paste into a shell, one after the other, that freeze and
+// optimize the model; none when it cannot be told how.
+std::vector<std::string> NextCommands(const GraphSummary& summary,
+                                      const std::string& graph_path);
 
 }  // namespace requant
 

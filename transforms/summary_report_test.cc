@@ -14,7 +14,9 @@
 namespace requant {
 namespace {
 
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
@@ -85,15 +87,15 @@ TEST(TextReport, OfAFrozenNetIsTensorFlowsWithACommandMore) {
       "Op types used: 1 Const, 1 Conv2D, 1 NoOp, 1 Placeholder, 1 Softmax\n"
       "To use with tensorflow/tools/benchmark:benchmark_model try these "
       "arguments:\n"
-      "bazel run tensorflow/tools/benchmark:benchmark_model -- --graph=g.pb "
-      "--show_flops --input_layer=input --input_layer_type=float "
+      "--graph=g.pb --show_flops --input_layer=input --input_layer_type=float "
       "--input_layer_shape=-1,224,224,3 --output_layer=softmax\n"
-      "To use with transform_graph try this command:\n"
-      "bazel-bin/transforms/transform_graph --in_graph=g.pb "
-      "--out_graph=g_optimized.pb --inputs=input --outputs=softmax "
-      "--transforms='strip_unused_nodes remove_nodes(op=Identity, "
-      "op=CheckNumerics) fold_constants(ignore_errors=true) fold_batch_norms "
-      "fold_old_batch_norms'\n");
+      "To go on:\n"
+      "requant transform --in_graph=g.pb --out_graph=g_optimized.pb "
+      "--inputs=input --outputs=softmax --transforms='strip_unused_nodes "
+      "remove_nodes(op=Identity, op=CheckNumerics) "
+      "fold_constants(ignore_errors=true) "
+      "fold_batch_norms(ignore_errors=true) "
+      "fold_old_batch_norms(ignore_errors=true)'\n");
 }
 
 TEST(TextReport, OfAnEmptyGraphIsTensorFlows) {
@@ -103,12 +105,7 @@ TEST(TextReport, OfAnEmptyGraphIsTensorFlows) {
             "No outputs spotted.\n"
             "Found 0 (0) const parameters, 0 (0) variable parameters, and 0 "
             "control_edges\n"
-            "Op types used: \n"
-            "To use with tensorflow/tools/benchmark:benchmark_model try these "
-            "arguments:\n"
-            "bazel run tensorflow/tools/benchmark:benchmark_model -- "
-            "--graph=g.pb --show_flops --input_layer= --input_layer_type= "
-            "--input_layer_shape= --output_layer=\n");
+            "Op types used: \n");
 }
 
 // The skeleton of what tf.estimator writes while it trains a classifier.
@@ -229,18 +226,11 @@ TEST(TextReport, OfATrainingGraphPutsThePredictionFirst) {
       "SparseSoftmaxCrossEntropyWithLogits, 1 Sum\n"
       "To use with tensorflow/tools/benchmark:benchmark_model try these "
       "arguments:\n"
-      "bazel run tensorflow/tools/benchmark:benchmark_model -- "
       "--graph=graph.pbtxt --show_flops --input_layer=IteratorGetNext "
       "--input_layer_type=float --input_layer_shape=-1,13 "
       "--output_layer=head/predictions/probabilities\n"
-      "To use with transform_graph freeze the variables first, then try this "
-      "command:\n"
-      "bazel-bin/transforms/transform_graph --in_graph=graph.pbtxt "
-      "--out_graph=graph_optimized.pb --inputs=IteratorGetNext "
-      "--outputs=head/predictions/probabilities "
-      "--transforms='remove_nodes(op=Identity, op=CheckNumerics) "
-      "fold_constants(ignore_errors=true) fold_batch_norms "
-      "fold_old_batch_norms'\n");
+      "To go on, freeze the variables: requant freeze takes the graph and the "
+      "checkpoint with their values.\n");
 }
 
 TEST(TextReport, OfASavedModelStartsWithItsSignatures) {
@@ -320,17 +310,46 @@ TEST(TextReport, NoNameCanForgeALine) {
 TEST(Commands, AreQuotedForTheShell) {
   GraphSummary summary;
   summary.chosen_outputs = {"it's"};
-  EXPECT_THAT(TransformCommand(summary, "my graphs/$HOME.pb"),
-              HasSubstr("--in_graph='my graphs/$HOME.pb' "
-                        "--out_graph='my graphs/$HOME_optimized.pb' "
-                        "--inputs= --outputs='it'\\''s' "));
-  EXPECT_THAT(BenchmarkCommand(summary, "a b"), HasSubstr("--graph='a b' "));
+  EXPECT_THAT(NextCommands(summary, "my graphs/$HOME.pb"),
+              ElementsAre(HasSubstr("--in_graph='my graphs/$HOME.pb' "
+                                    "--out_graph='my graphs/$HOME_optimized.pb'"
+                                    " --inputs= --outputs='it'\\''s' ")));
+  EXPECT_THAT(BenchmarkArguments(summary, "a b"), HasSubstr("--graph='a b' "));
+}
+
+TEST(Commands, FreezeASavedModelFirst) {
+  GraphSummary summary;
+  summary.chosen_outputs = {"y"};
+  summary.variables.resize(1);
+  EXPECT_THAT(NextCommands(summary, "graph.pb"), IsEmpty());
+  summary.saved_model = "dir";
+  summary.saved_model_tags = "gpu,serve";
+  EXPECT_THAT(
+      NextCommands(summary, "dir/saved_model.pb"),
+      ElementsAre("requant freeze --input_saved_model_dir=dir "
+                  "--saved_model_tags=gpu,serve --output_node_names=y "
+                  "--output_graph=dir_frozen.pb",
+                  StartsWith("requant transform --in_graph=dir_frozen.pb "
+                             "--out_graph=dir_optimized.pb ")));
+}
+
+TEST(Commands, AreNotProposedForWhatTheyCannotName) {
+  GraphSummary summary;
+  for (const char* name : {"a,b", "a\nb"}) {
+    summary.chosen_outputs = {name};
+    EXPECT_THAT(NextCommands(summary, "g.pb"), IsEmpty());
+  }
+  summary.chosen_outputs = {"y"};
+  EXPECT_THAT(NextCommands(summary, "g\033.pb"), IsEmpty());
+  summary.invalid_inputs = {{"y", "gone"}};
+  EXPECT_THAT(NextCommands(summary, "g.pb"), IsEmpty());
 }
 
 TEST(Commands, TheOutputFileStandsBesideTheGraph) {
-  const GraphSummary summary;
+  GraphSummary summary;
+  summary.chosen_outputs = {"y"};
   const auto output = [&](const std::string& path) {
-    const std::string command = TransformCommand(summary, path);
+    const std::string command = NextCommands(summary, path).at(0);
     const size_t start = command.find("--out_graph=") + 12;
     return command.substr(start, command.find(' ', start) - start);
   };
@@ -351,7 +370,7 @@ TEST(Commands, SeveralInputsAreJoinedAsBenchmarkModelReadsThem) {
   summary.chosen_inputs[1].name = "b:1";
   tensor.name = "w";
   summary.chosen_variables = {tensor};
-  EXPECT_THAT(BenchmarkCommand(summary, "g"),
+  EXPECT_THAT(BenchmarkArguments(summary, "g"),
               HasSubstr("--input_layer=a,b:1,w "
                         "--input_layer_type=float,INVALID,float "
                         "--input_layer_shape=-1,2::-1,2 "));
