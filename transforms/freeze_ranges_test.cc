@@ -715,6 +715,7 @@ TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
   ranges.FindOrAdd("x") = TensorEntry(-1, 3);
   for (const std::string& call :
        {CallWithTable("freeze_requantization_ranges", ranges),
+        Call("freeze_requantization_ranges", RangeLogFile("empty", {})),
         Call("freeze_requantization_ranges",
              LogFile("max", "x_max", "__max:", {1}))}) {
     const auto run = RunTransform(call, DynamicQuantization());
@@ -729,6 +730,13 @@ TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
     ASSERT_TRUE(run.status.ok()) << run.status;
     EXPECT_THAT(run.notes, ElementsAre(HasSubstr("nothing to freeze")));
   }
+}
+
+TEST(Freeze, AnEmptyLogIsRefusedByAGraphWithSuchNodes) {
+  EXPECT_THAT(
+      Error(Call("freeze_requantization_ranges", RangeLogFile("empty", {})),
+            DynamicRequantization()),
+      HasSubstr("no range in "));
 }
 
 TEST(Freeze, ALogOfAnotherGraphIsRefusedByAGraphWithoutSuchNodes) {

@@ -77,8 +77,7 @@ LoggedNodes FindLoggedNodes(const GraphDef& graph, const NodeFilter& filter) {
   return logged;
 }
 
-absl::Status NothingLogged(const GraphDef& graph,
-                           const Parameters& parameters) {
+std::string NothingLogged(const GraphDef& graph, const Parameters& parameters) {
   std::map<std::string, int> ops;
   for (const NodeDef& node : graph.node()) ++ops[node.op()];
   std::vector<std::string> asked;
@@ -87,13 +86,13 @@ absl::Status NothingLogged(const GraphDef& graph,
       asked.push_back(absl::StrCat(name, "=", value));
     }
   }
-  return absl::NotFoundError(absl::StrCat(
-      "insert_logging found no node", asked.empty() ? "" : " with ",
-      absl::StrJoin(asked, ", "),
+  return absl::StrCat(
+      "logs nothing, the graph stays as it is: there is no node",
+      asked.empty() ? "" : " with ", absl::StrJoin(asked, ", "),
       " whose output another node reads; the graph has ",
       absl::StrJoin(ops, ", ", [](std::string* out, const auto& entry) {
         absl::StrAppend(out, entry.second, " ", entry.first);
-      })));
+      }));
 }
 
 // Spells the port out even where it is 0, as TensorFlow's insert_logging does.
@@ -169,7 +168,10 @@ void InsertPrints(std::vector<std::pair<int, NodeDef>> prints,
 absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
   const LoggedNodes logged =
       FindLoggedNodes(*graph, NodeFilter(context.parameters));
-  if (logged.empty()) return NothingLogged(*graph, context.parameters);
+  if (logged.empty()) {
+    context.warnings.push_back(NothingLogged(*graph, context.parameters));
+    return absl::OkStatus();
+  }
   std::vector<std::pair<int, NodeDef>> prints;
   absl::flat_hash_set<std::string> print_names;
   for (const auto& [name, logged_node] : logged) {
@@ -205,7 +207,9 @@ REQUANT_REGISTER_TRANSFORM(
      "show_name=true, message=\"__requant_min_max:\") writes the lines that "
      "freeze_requantization_ranges reads; likewise op=Min with \"__min:\" for "
      "freeze_min and op=Max with \"__max:\" for freeze_max. Only outputs that "
-     "another node reads are printed. Finding nothing to log is an error.",
+     "another node reads are printed. Where there is "
+     "nothing to log, as in a model without Relu, which has no "
+     "RequantizationRange, the graph stays as it is, with a warning.",
      {{"op", ParameterType::kString,
        "Log nodes of this op; all ops without it.", "", false, true},
       {"prefix", ParameterType::kString,

@@ -110,13 +110,16 @@ TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
   EXPECT_EQ(print.attr().at("summarize").i(), 2);
 }
 
-TEST(InsertLogging, FindingNothingListsTheOpsThereAre) {
-  const auto run = RunTransform("insert_logging(op=Max, prefix=x)",
-                                GraphFromText(kQuantizedLayer));
-  EXPECT_THAT(std::string(run.status.message()),
-              HasSubstr("no node with op=Max, prefix=x whose output another "
-                        "node reads; the graph has 3 Placeholder, 1 "
-                        "RequantizationRange, 1 Requantize"));
+TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
+  const GraphDef graph = GraphFromText(kQuantizedLayer);
+  const auto run = RunTransform("insert_logging(op=Max, prefix=x)", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
+  EXPECT_THAT(run.warnings,
+              ElementsAre(HasSubstr(
+                  "no node with op=Max, prefix=x whose output another "
+                  "node reads; the graph has 3 Placeholder, 1 "
+                  "RequantizationRange, 1 Requantize")));
 }
 
 TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {
