@@ -21,7 +21,10 @@ enum class ProblemKind {
   kOp,
   // Attributes that are missing, unknown or have bad values.
   kAttribute,
-  // The number or types of a node's inputs.
+  // A node has fewer inputs than its op takes, or, in a function, one that names
+  // nothing.
+  kMissingInput,
+  // A node has more inputs than its op takes, or of other types.
   kInput,
   // Shapes that do not fit together.
   kShape,

@@ -102,7 +102,7 @@ class FunctionCheck {
       if (problems_.full()) return;
       const Source source = Resolve(input);
       if (!source.exists) {
-        problems_.Add(ProblemKind::kInput, place.Path(),
+        problems_.Add(ProblemKind::kMissingInput, place.Path(),
                       absl::StrCat(place.Describe(), " reads ", Quoted(input),
                                    ", which names no node or argument there"));
       }

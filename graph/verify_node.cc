@@ -271,14 +271,17 @@ void CheckInputTypes(const NodePlace& place, const OpEntry& op,
   const auto expected =
       CountTensors(definition.input_arg(), place.node, definition);
   if (!expected.has_value()) return;
-  const auto report = [&](const std::string& what) {
-    problems->Add(ProblemKind::kInput, place.Path(),
+  const auto report = [&](const std::string& what,
+                          ProblemKind kind = ProblemKind::kInput) {
+    problems->Add(kind, place.Path(),
                   absl::StrCat(place.Describe(), " ", what));
   };
-  if (*expected != static_cast<int64_t>(inputs.size())) {
-    report(absl::StrCat("takes ", *expected,
-                        *expected == 1 ? " input" : " inputs", " but has ",
-                        inputs.size()));
+  const int64_t count = inputs.size();
+  if (*expected != count) {
+    report(
+        absl::StrCat("takes ", *expected, *expected == 1 ? " input" : " inputs",
+                     " but has ", count),
+        count < *expected ? ProblemKind::kMissingInput : ProblemKind::kInput);
     return;
   }
   size_t next = 0;

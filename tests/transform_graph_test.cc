@@ -141,13 +141,13 @@ TEST_F(TransformGraph, PassesQuotedAndRepeatedParametersOn) {
 
 TEST_F(TransformGraph, WithIgnoreErrorsAFailureBecomesAWarning) {
   const auto run = Transform(
-      "insert_logging(op=Conv2D, ignore_errors=true) "
+      "freeze_min(min_max_log_file=absent, ignore_errors=true) "
       "rename_node(old_node_name=unused, new_node_name=used)",
       Small());
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.error,
-              MatchesRegex("transform_graph: warning: insert_logging: ignoring "
-                           "an error: [^\n]*\n"));
+              MatchesRegex("transform_graph: warning: freeze_min: ignoring an "
+                           "error: [^\n]*\n"));
   EXPECT_THAT(NodeNames(folder.ReadGraphFile("out.pb")),
               ElementsAre("x", "w", "identity", "y", "used"));
 }
@@ -299,6 +299,31 @@ TEST_F(TransformGraph, RefusesAGraphThatIsBrokenFromTheStart) {
       absl::StrCat(Placeholder("x"), Node("y", "Relu", {"z"}, {kFloat})));
   ExpectFailure(Transform("remove_device", graph), 1,
                 "the input graph is broken: node \"y\" (Relu) reads \"z\"");
+}
+
+// A graph that lacked an input before is not written unless it is mended.
+TEST_F(TransformGraph, RefusesToWriteAGraphThatLacksAnInput) {
+  const GraphDef incomplete = GraphFromText(absl::StrCat(
+      Placeholder("x"), Node("m", "MatMul", {"x"}, {kFloat}),
+      Node("y", "Relu", {"m"}, {kFloat}), Node("z", "Relu", {"x"}, {kFloat})));
+  const GraphDef function = GraphFromText(
+      absl::StrCat(Placeholder("x"), Call("y", "f", {"x"}),
+                   Library({Function("f", {"a"}, {{"r", "n:activations:0"}},
+                                     Node("n", "Relu", {"gone"}, {kFloat}))})));
+  for (const auto& [graph, message] :
+       std::vector<std::pair<GraphDef, std::string>>{
+           {incomplete, "node \"m\" (MatMul) takes 2 inputs but has 1"},
+           {function, "reads \"gone\", which names no node or argument"}}) {
+    ExpectFailure(Transform("remove_device", graph), 1, message);
+  }
+  EXPECT_EQ(Transform("remove_device", incomplete, {"--noverify"}).exit_code,
+            0);
+  EXPECT_EQ(
+      Transform("strip_unused_nodes", incomplete, {"--outputs=z"}).exit_code,
+      0);
+  const GraphDef fragment = GraphFromText(
+      absl::StrCat(Placeholder("x"), Node("r", "Relu", {}, {kFloat})));
+  EXPECT_EQ(Transform("remove_device", fragment).exit_code, 0);
 }
 
 // What TensorFlow would not run in the first place is no transform's fault,

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "base/status_macros.h"
+#include "graph/graph_index.h"
 #include "graph/verify.h"
 
 namespace requant {
@@ -122,13 +123,14 @@ class PipelineVerifier {
     }
     if (!structural.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("the input graph is broken: ", Described(structural)));
+          absl::StrCat("the input graph is broken: ", Described(structural),
+                       "; nothing was written (--noverify lets it pass)"));
     }
-    if (!problems.empty()) {
+    const std::vector<GraphProblem> others = Remember(problems, graph);
+    if (!others.empty()) {
       Warn(absl::StrCat("TensorFlow cannot run the input graph: ",
-                        Described(problems)));
+                        Described(others)));
     }
-    Remember(problems);
     return absl::OkStatus();
   }
 
@@ -145,11 +147,20 @@ class PipelineVerifier {
         added.push_back(problem);
       }
     }
-    Remember(problems);
+    Remember(problems, graph);
     if (added.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "the transform \"", transform, "\" broke the graph: ", Described(added),
         "; nothing was written (--noverify lets it pass)"));
+  }
+
+  // Refuses a graph that lacked inputs before the transforms and still does.
+  absl::Status CheckEnd() const {
+    if (missing_inputs_.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph lacks inputs, as it did before: ",
+                     Described(missing_inputs_),
+                     "; nothing was written (--noverify lets it pass)"));
   }
 
  private:
@@ -164,9 +175,31 @@ class PipelineVerifier {
            (kind == ProblemKind::kShape && !kinds_.empty());
   }
 
-  void Remember(const std::vector<GraphProblem>& problems) {
+  // Returns the problems other than missing inputs. Those of nodes without any
+  // edge count as others: such fragments take no part in what the graph
+  // computes, and TensorFlow's own program passes them on.
+  std::vector<GraphProblem> Remember(const std::vector<GraphProblem>& problems,
+                                     const GraphDef& graph) {
     kinds_.clear();
-    for (const GraphProblem& problem : problems) kinds_.insert(problem.kind);
+    missing_inputs_.clear();
+    if (problems.empty()) return {};
+    std::set<std::string_view> fragments;
+    for (const NodeDef& node : graph.node()) {
+      if (node.input().empty()) fragments.insert(node.name());
+    }
+    for (const NodeDef& node : graph.node()) {
+      for (const std::string& input : node.input()) {
+        fragments.erase(ParseTensorName(input).node);
+      }
+    }
+    std::vector<GraphProblem> others;
+    for (const GraphProblem& problem : problems) {
+      kinds_.insert(problem.kind);
+      const bool missing = problem.kind == ProblemKind::kMissingInput &&
+                           fragments.count(problem.node) == 0;
+      (missing ? missing_inputs_ : others).push_back(problem);
+    }
+    return others;
   }
 
   void Warn(const std::string& text) const {
@@ -174,6 +207,8 @@ class PipelineVerifier {
   }
 
   const PipelineOptions& options_;
+  // Of the last graph.
+  std::vector<GraphProblem> missing_inputs_;
   // The kinds of problems that the last graph had.
   std::set<ProblemKind> kinds_;
 };
@@ -315,7 +350,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
       REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(steps[i], *graph));
     }
   }
-  return absl::OkStatus();
+  return verifier.CheckEnd();
 }
 
 }  // namespace requant

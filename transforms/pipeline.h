@@ -39,8 +39,8 @@ absl::Status CheckCalls(const std::vector<TransformCall>& calls,
 // are checked before the first one runs. With `verify`, a graph that is broken
 // from the start is refused, and a transform that breaks it is named. A kind of
 // problem that the graph had before a transform is not blamed on it, nor is an
-// op that its parameters name; both are only warnings. On an error *graph is
-// unspecified.
+// op that its parameters name; both are only warnings, unless in the end a node
+// lacks an input. On an error *graph is unspecified.
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
                          const PipelineOptions& options,
