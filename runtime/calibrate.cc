@@ -31,6 +31,8 @@
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/calibration_tensors.h"
+#include "transforms/float_layer.h"
+#include "transforms/layer_report.h"
 #include "transforms/qdq_observers.h"
 #include "transforms/qdq_sites.h"
 
@@ -412,10 +414,9 @@ class Calibration {
     if (tensors.empty()) {
       return absl::NotFoundError(absl::StrCat(
           model.path(),
-          " has nothing to calibrate: neither nodes that compute ranges nor "
-          "MatMul layers with constant weights; freeze a trained model first "
-          "(requant freeze), or name tensors by --tensors of requant "
-          "calibrate"));
+          " has nothing to calibrate: no node computes ranges, and ",
+          WhyNoLayers(*graph, FindFloatLayers(index)),
+          "; requant calibrate --tensors observes any tensor"));
     }
     return tensors;
   }

@@ -29,6 +29,8 @@
 #include "runtime/calibration_report.h"
 #include "runtime/model.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/float_layer.h"
+#include "transforms/layer_report.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
@@ -86,13 +88,7 @@ class Quantization {
                              registry.get());
     REQUANT_RETURN_IF_ERROR(RunPipeline(Calls(ranges_files), *transforms,
                                         PipelineSettings(), &graph_));
-    if (QuantizedMatMuls() == matmuls) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          job_.calibration().model().path(),
-          " has nothing to quantize: no MatMul with constant float weights "
-          "that may be in eight bits; freeze a trained model first (requant "
-          "freeze)"));
-    }
+    if (QuantizedMatMuls() == matmuls) return NothingQuantized();
     SetSize(graph_, result_.mutable_after());
     REQUANT_ASSIGN_OR_RETURN(const std::string content, SerializeGraph(graph_));
     SendFile(send_, content);
@@ -195,6 +191,18 @@ class Quantization {
       SendWarning(send_, std::string(warning));
     };
     return options;
+  }
+
+  absl::Status NothingQuantized() {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                             GraphIndex::Create(&graph_));
+    const FloatLayers found = FindFloatLayers(
+        index, {outputs_,
+                {job_.excluded_op().begin(), job_.excluded_op().end()},
+                {job_.excluded_node().begin(), job_.excluded_node().end()}});
+    return absl::FailedPreconditionError(
+        absl::StrCat(job_.calibration().model().path(),
+                     " has nothing to quantize: ", WhyNoLayers(graph_, found)));
   }
 
   int64_t QuantizedMatMuls() const {

@@ -76,7 +76,7 @@ DEFINE_string(ranges_output, "",
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "quantize_model";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -87,11 +87,11 @@ ProgramHelp Help() {
       "layers, what was left in float and why, and the command that verifies "
       "the result.";
   help.usage =
-      "requant quantize --graph=fp32.pb --dataset=data.textproto "
+      "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
-      "requant quantize --graph=fp32.pb --dataset=data.textproto "
+      "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
-      "requant quantize --graph=fp32.pb --ranges=model.ranges "
+      "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
   help.footer =
@@ -259,15 +259,14 @@ absl::Status Write(const Quantized& quantized) {
   return WriteFilesAtomically(files);
 }
 
-// The command that compares the two graphs, or "" when there are no records to
-// do it with.
+// The command that compares the two graphs on records that the user is to name,
+// or "" when it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty()) return "";
-  std::vector<std::string> words = {"requant evaluate",
-                                    "--graph=" + ShellQuoted(FLAGS_output),
-                                    "--baseline=" + ShellQuoted(FLAGS_graph),
-                                    "--dataset=" + ShellQuoted(FLAGS_dataset)};
-  if (!FLAGS_data.empty()) words.push_back("--data=" + ShellQuoted(FLAGS_data));
+  std::vector<std::string> words = {
+      "requant evaluate", "--graph=" + ShellQuoted(FLAGS_output),
+      "--baseline=" + ShellQuoted(FLAGS_graph),
+      "--dataset=" + ShellQuoted(FLAGS_dataset), "--data=RECORDS"};
   if (dataset.prediction().tensor().empty()) {
     words.push_back("--output=" +
                     ShellQuoted(ParseNameList(FLAGS_outputs).front()));
@@ -293,9 +292,13 @@ void Print(const Quantized& quantized, const DatasetSpec& dataset) {
       &text, FLAGS_output, ": ",
       GraphSizeSummary(SizeFrom(result.before()), SizeFrom(result.after())));
   const std::string command = EvaluateCommand(dataset);
-  absl::StrAppend(
-      &text, command.empty() ? "" : absl::StrCat("; to verify it: ", command),
-      "\n");
+  absl::StrAppend(&text,
+                  command.empty()
+                      ? ""
+                      : absl::StrCat("; to verify it, on RECORDS that it was "
+                                     "not calibrated on: ",
+                                     command),
+                  "\n");
   std::fputs(text.c_str(), stdout);
 }
 

@@ -80,7 +80,9 @@ TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
             HasSubstr(
                 absl::StrCat("requant evaluate --graph=", folder_.Path("q.pb"),
                              " --baseline=", kGraph, " --dataset=", kDataset,
-                             " --data=", folder_.Path("train.npz"), "\n"))));
+                             " --data=RECORDS\n")),
+            HasSubstr("on RECORDS that it was not calibrated on"),
+            Not(HasSubstr("train.npz"))));
   EXPECT_EQ(QuantizedMatMuls(folder_.ReadGraphFile("q.pb")), 7);
 }
 
@@ -181,7 +183,9 @@ TEST_F(QuantizeModel, WritesNothingWhenItFails) {
            {"--outputs=head/probability", kGraph, "head/probability"},
            {"--excluded_ops=MatMul", kGraph, "nothing to quantize"},
            {"--max_records=0", folder_.Path("nothing.pbtxt"),
-            "nothing to calibrate"},
+            "nothing.pbtxt has nothing to calibrate: no node computes ranges, "
+            "and no MatMul has constant float weights; requant calibrate "
+            "--tensors observes any tensor"},
            {"--max_records=0", folder_.Path("absent.pb"), "absent.pb"},
            {"--ranges=" + folder_.Path("train.npz"), kGraph, "train.npz"},
            {"--ranges_output=" + folder_.Path("no/r"), kGraph, "no"},

@@ -1,15 +1,19 @@
 #include "transforms/layer_report.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/output_ranking.h"
 
 namespace requant {
 namespace {
@@ -66,6 +70,39 @@ void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes) {
     notes->push_back(absl::StrCat("  leaves \"", skipped.name,
                                   "\" in float: ", skipped.reason));
   }
+}
+
+std::string WhyNoLayers(const tensorflow::GraphDef& graph,
+                        const FloatLayers& found) {
+  std::map<std::string, int> others;
+  bool has_variables = false;
+  for (const NodeDef& node : graph.node()) {
+    has_variables |= IsVariableOp(node.op());
+    if (absl::StrContains(node.op(), "Conv") ||
+        absl::StartsWith(node.op(), "BatchMatMul") || node.op() == "Einsum") {
+      ++others[node.op()];
+    }
+  }
+  std::string why = "no MatMul has constant float weights";
+  if (has_variables) {
+    absl::StrAppend(&why,
+                    "; weights that are in variables become constants by "
+                    "requant freeze");
+  } else if (!found.skipped.empty()) {
+    const SkippedMatMul& first = found.skipped.front();
+    absl::StrAppend(&why, "; \"", first.name, "\" stays float: ", first.reason);
+    if (found.skipped.size() > 1) {
+      absl::StrAppend(&why, " (and ", found.skipped.size() - 1, " more)");
+    }
+  }
+  if (!others.empty()) {
+    absl::StrAppend(
+        &why, "; other layers stay float: ",
+        absl::StrJoin(others, ", ", [](std::string* out, const auto& entry) {
+          absl::StrAppend(out, entry.second, " ", entry.first);
+        }));
+  }
+  return why;
 }
 
 absl::Status CheckExcluded(const FloatLayerOptions& options,

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/float_layer.h"
 
 namespace requant {
@@ -26,6 +27,11 @@ std::string QuantizedCount(const FloatLayers& found, const std::string& target);
 
 // Appends a line for each MatMul that stays float, with the reason.
 void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes);
+
+// Why `graph`, whose search gave `found`, has no layer to quantize, and what to
+// do: "no MatMul has constant float weights; …".
+std::string WhyNoLayers(const tensorflow::GraphDef& graph,
+                        const FloatLayers& found);
 
 // An error if a node to exclude is not in the graph; a warning if no node is of
 // a type to exclude.

@@ -65,9 +65,8 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
   REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &report.warnings));
   const FloatLayers found = FindFloatLayers(index, find);
   if (found.layers.empty()) {
-    report.warnings.push_back(
-        "there is nothing to quantize: the graph has no MatMul with constant "
-        "float weights");
+    report.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
+                                           WhyNoLayers(*graph, found)));
     AppendSkipped(found, &report.notes);
     return report;
   }

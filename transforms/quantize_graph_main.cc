@@ -4,6 +4,7 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,10 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "base/terminal_text.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
 #include "transforms/pipeline_parser.h"
@@ -29,6 +33,12 @@ DEFINE_string(output_node_names, "",
               "The graph's outputs, separated by commas; what they do not need "
               "is left out.");
 DEFINE_string(mode, "eightbit", "How to quantize: eightbit, the only mode.");
+DEFINE_int32(bitdepth, 8, "Bits of a quantized value: 8, the only depth.");
+DEFINE_bool(output_binary, true,
+            "Write a binary graph; --nooutput_binary writes text.");
+DEFINE_bool(print_nodes, false,
+            "Print the nodes of the input graph that its outputs need, each as "
+            "op:name.");
 DEFINE_string(intel_cpu_eightbitize, "True",
               "True: use oneDNN's kernels, the only ones there are.");
 DEFINE_string(model_name, "",
@@ -45,12 +55,21 @@ DEFINE_string(target, "any",
               "The CPU that the model is for: any (safe everywhere), avx2, "
               "avx512, vnni, avx_vnni or amx; \"requant doctor\" tells what "
               "this machine is.");
+DEFINE_bool(input_binary, true,
+            "Accepted for the sake of old scripts, as are --test_input_dims "
+            "and --logtostderr: the input's content tells whether it is "
+            "binary, no graph is run, and messages go to stderr anyway.");
+DEFINE_string(test_input_dims, "", "See --input_binary.");
+DEFINE_bool(logtostderr, true, "See --input_binary.");
+DEFINE_bool(strip_redundant_quantization, true,
+            "Let one layer's eight-bit output be the next one's input: always "
+            "so, turning it off is an error.");
 DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "quantize_graph";
+const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -58,9 +77,10 @@ ProgramHelp Help() {
   help.summary =
       "Turns the MatMul layers of a frozen float graph into eight-bit ones, "
       "whose ranges are computed in every run. Freeze them with "
-      "transform_graph: freeze_requantization_ranges, freeze_min, freeze_max.";
+      "requant transform: freeze_requantization_ranges, freeze_min, "
+      "freeze_max.";
   help.usage =
-      "quantize_graph --input=optimized_wide_deep_fp32_graph.pb "
+      "$0 --input=optimized_wide_deep_fp32_graph.pb "
       "--output=int8_dynamic_range_wide_deep_graph.pb "
       "--output_node_names=import/head/predictions/probabilities "
       "--mode=eightbit --intel_cpu_eightbitize=True";
@@ -76,6 +96,24 @@ std::optional<std::string> TruthProblem(const std::string& flag,
   return absl::StrCat("--", flag, " takes True or False, not \"", value, "\"");
 }
 
+// For a mode of the original that is not eightbit.
+std::string OtherMode() {
+  static const auto* const transforms = new std::map<std::string, std::string>{
+      {"weights", "quantize_weights"},
+      {"weights_rounded", "round_weights"},
+      {"round", "round_weights"},
+      {"quantize", "add_default_attributes quantize_weights quantize_nodes"}};
+  const auto found = transforms->find(FLAGS_mode);
+  const std::string refusal = absl::StrCat(
+      "--mode=", FLAGS_mode, " is not supported, only --mode=eightbit");
+  if (found == transforms->end()) return refusal;
+  return absl::StrCat(refusal, "; this does it: requant transform --in_graph=",
+                      ShellQuoted(FLAGS_input),
+                      " --out_graph=", ShellQuoted(FLAGS_output),
+                      " --outputs=", ShellQuoted(FLAGS_output_node_names),
+                      " --transforms=", ShellQuoted(found->second));
+}
+
 std::optional<std::string> UsageProblem(
     const std::vector<std::string>& positional) {
   if (!positional.empty()) {
@@ -86,9 +124,14 @@ std::optional<std::string> UsageProblem(
   if (ParseNameList(FLAGS_output_node_names).empty()) {
     return "--output_node_names is missing";
   }
-  if (FLAGS_mode != "eightbit") {
-    return absl::StrCat("--mode=", FLAGS_mode,
-                        " is not supported, only --mode=eightbit");
+  if (FLAGS_mode != "eightbit") return OtherMode();
+  if (FLAGS_bitdepth != 8) {
+    return absl::StrCat("--bitdepth=", FLAGS_bitdepth,
+                        " is not supported: the kernels have 8 bits");
+  }
+  if (!FLAGS_strip_redundant_quantization) {
+    return "--strip_redundant_quantization=False is not supported: no "
+           "redundant quantization is ever made";
   }
   if (auto problem =
           TruthProblem("intel_cpu_eightbitize", FLAGS_intel_cpu_eightbitize)) {
@@ -120,13 +163,26 @@ absl::Status Quantize() {
   const GraphSize before = SizeOf(graph);
   REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(
       options.outputs, "--output_node_names", FLAGS_input, &graph));
+  if (FLAGS_print_nodes) {
+    for (const tensorflow::NodeDef& node : graph.node()) {
+      std::printf("%s\n",
+                  PrintableLine(absl::StrCat(node.op(), ":", node.name()), true)
+                      .c_str());
+    }
+  }
   SetActivity("quantizing the graph");
   REQUANT_ASSIGN_OR_RETURN(const QuantizeEightbitReport report,
                            QuantizeEightbit(options, &graph));
+  if (report.quantized == 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(FLAGS_input, ": ", absl::StrJoin(report.warnings, "; "),
+                     "; nothing was written"));
+  }
   REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "resulting"));
   SetActivity("writing the graph");
-  REQUANT_RETURN_IF_ERROR(
-      WriteGraph(graph, FLAGS_output, GraphFormat::kBinary));
+  REQUANT_RETURN_IF_ERROR(WriteGraph(
+      graph, FLAGS_output,
+      FLAGS_output_binary ? GraphFormat::kBinary : GraphFormat::kText));
   for (const std::string& warning : report.warnings) {
     std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
   }

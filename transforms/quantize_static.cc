@@ -81,9 +81,8 @@ absl::Status QuantizeStatic(TransformContext& context, GraphDef* graph) {
   REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &context.warnings));
   const FloatLayers found = FindFloatLayers(index, find);
   if (found.layers.empty()) {
-    context.warnings.push_back(
-        "there is nothing to quantize: the graph has no MatMul with constant "
-        "float weights");
+    context.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
+                                            WhyNoLayers(*graph, found)));
   } else {
     StaticLayers layers(&index, &table, options);
     REQUANT_RETURN_IF_ERROR(layers.Quantize(found.layers));
