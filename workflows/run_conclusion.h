@@ -15,6 +15,8 @@ struct RunConclusionOptions {
   bool color = false;
   // The report's path, as people would type it; empty: there is none.
   std::string report;
+  // What serving the result takes; empty: nothing is said.
+  std::string serving;
 };
 
 // The table of the stages, the verdict in a sentence, and what belongs to it:
