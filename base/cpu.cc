@@ -10,13 +10,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -170,43 +172,56 @@ bool RunAmxInt8() {
   return sum == kQuadSum;
 }
 
-struct CpuidResult {
-  uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
-};
-
 // All zero for a leaf that the CPU does not have.
-CpuidResult Cpuid(uint32_t leaf, uint32_t subleaf) {
-  CpuidResult r;
+CpuidWords Cpuid(uint32_t leaf, uint32_t subleaf) {
+  CpuidWords r;
   if (__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) {
     return {};
   }
   return r;
 }
 
-bool Bit(uint32_t word, int bit) { return (word >> bit & 1) != 0; }
-
-// XCR0: the register states that the operating system saves.
-uint64_t EnabledStates() {
-  constexpr int kOsxsave = 27;
-  if (!Bit(Cpuid(1, 0).ecx, kOsxsave)) return 0;
+uint64_t Xcr0() {
+  constexpr uint32_t kOsxsave = 1 << 27;
+  if ((Cpuid(1, 0).ecx & kOsxsave) == 0) return 0;
   uint32_t low, high;
   asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
   return static_cast<uint64_t>(high) << 32 | low;
 }
 
-std::string VendorName() {
-  const CpuidResult leaf = Cpuid(0, 0);
-  const uint32_t words[] = {leaf.ebx, leaf.edx, leaf.ecx};
+void TryAdvertised(bool (*runs)(bool (*action)()), CpuFeatures* features) {
+  const auto try_set = [&](InstructionSet* set, bool (*action)()) {
+    set->works = set->advertised && runs(action);
+  };
+  try_set(&features->avx2, RunAvx2);
+  try_set(&features->avx_vnni, RunAvxVnni);
+  try_set(&features->avx512, RunAvx512);
+  try_set(&features->avx512_vnni, RunAvx512Vnni);
+  try_set(&features->amx_int8, RunAmxInt8);
+}
+
+#else
+
+CpuidWords Cpuid(uint32_t, uint32_t) { return {}; }
+uint64_t Xcr0() { return 0; }
+void TryAdvertised(bool (*)(bool (*)()), CpuFeatures*) {}
+
+#endif
+
+bool Bit(uint32_t word, int bit) { return (word >> bit & 1) != 0; }
+
+std::string VendorName(const CpuidWords& leaf0) {
+  const uint32_t words[] = {leaf0.ebx, leaf0.edx, leaf0.ecx};
   char name[sizeof(words) + 1] = {};
   memcpy(name, words, sizeof(words));
   return name;
 }
 
 // The brand string, with runs of blanks as one.
-std::string ModelName() {
-  char padded[3 * sizeof(CpuidResult) + 1] = {};
+std::string ModelName(const CpuAnswers& answers) {
+  char padded[3 * sizeof(CpuidWords) + 1] = {};
   for (uint32_t i = 0; i < 3; ++i) {
-    const CpuidResult leaf = Cpuid(0x80000002 + i, 0);
+    const CpuidWords leaf = answers.cpuid(0x80000002 + i, 0);
     memcpy(padded + i * sizeof(leaf), &leaf, sizeof(leaf));
   }
   std::string name;
@@ -221,56 +236,65 @@ std::string ModelName() {
   return name;
 }
 
-CpuFeatures ReadAdvertised() {
+bool IsBroken(const InstructionSet& set) {
+  return set.advertised && !set.works;
+}
+
+// Values of ONEDNN_MAX_CPU_ISA, in the order of what they allow. Every other
+// one (AVX512_CORE_AMX, DEFAULT, …) allows more.
+constexpr std::string_view kIsaCaps[] = {
+    "SSE41",           "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE",
+    "AVX512_CORE_VNNI"};
+
+}  // namespace
+
+CpuAnswers ThisCpu() { return {Cpuid, Xcr0()}; }
+
+CpuFeatures AdvertisedBy(const CpuAnswers& answers) {
   constexpr uint64_t kAvxStates = 0x6;       // SSE, AVX
   constexpr uint64_t kAvx512States = 0xe6;   // and masks, two halves of zmm
   constexpr uint64_t kTileStates = 0x60000;  // configuration, data
-  const uint64_t states = EnabledStates();
-  const bool avx_enabled = (states & kAvxStates) == kAvxStates;
-  const bool avx512_enabled = (states & kAvx512States) == kAvx512States;
-  const bool tiles_enabled = (states & kTileStates) == kTileStates;
-  const CpuidResult leaf7 = Cpuid(7, 0);
+  const auto enabled = [&](uint64_t states) {
+    return (answers.xcr0 & states) == states;
+  };
+  const CpuidWords leaf0 = answers.cpuid(0, 0);
+  const auto leaf = [&](uint32_t number, uint32_t part = 0) {
+    return number <= leaf0.eax ? answers.cpuid(number, part) : CpuidWords();
+  };
+  const CpuidWords leaf7 = leaf(7);
   // Leaf 7 tells in eax how many further parts it has.
-  const CpuidResult leaf7_1 = leaf7.eax >= 1 ? Cpuid(7, 1) : CpuidResult();
+  const CpuidWords leaf7_1 = leaf7.eax >= 1 ? leaf(7, 1) : CpuidWords();
   CpuFeatures features;
-  features.vendor = VendorName();
-  features.model = ModelName();
-  features.avx2.advertised = avx_enabled && Bit(leaf7.ebx, 5);
-  features.avx_vnni.advertised = avx_enabled && Bit(leaf7_1.eax, 4);
-  features.avx512.advertised = avx512_enabled && Bit(leaf7.ebx, 16) &&
+  features.vendor = VendorName(leaf0);
+  features.model = ModelName(answers);
+  features.avx2.advertised = enabled(kAvxStates) && Bit(leaf7.ebx, 5);
+  features.avx_vnni.advertised = enabled(kAvxStates) && Bit(leaf7_1.eax, 4);
+  features.avx512.advertised = enabled(kAvx512States) && Bit(leaf7.ebx, 16) &&
                                Bit(leaf7.ebx, 17) && Bit(leaf7.ebx, 30) &&
                                Bit(leaf7.ebx, 31);
   features.avx512_vnni.advertised =
       features.avx512.advertised && Bit(leaf7.ecx, 11);
   features.amx_int8.advertised =
-      tiles_enabled && Bit(leaf7.edx, 24) && Bit(leaf7.edx, 25);
+      enabled(kTileStates) && Bit(leaf7.edx, 24) && Bit(leaf7.edx, 25);
+  features.tile_palettes = leaf(0x1d).eax >= 1 && leaf(0x1e).ebx != 0;
+  features.beyond_vnni =
+      features.amx_int8.advertised ||
+      (features.avx512_vnni.advertised &&
+       (Bit(leaf7_1.eax, 5) || Bit(leaf7.edx, 23)));  // bfloat16, half
+  // Leaf 1's ebx is left out: it differs from core to core.
+  const CpuidWords leaf1 = leaf(1);
+  for (const uint64_t word :
+       {uint64_t{leaf0.eax}, uint64_t{leaf1.eax}, uint64_t{leaf1.ecx},
+        uint64_t{leaf7.ebx}, uint64_t{leaf7.ecx}, uint64_t{leaf7.edx},
+        uint64_t{leaf7_1.eax}, uint64_t{leaf(0x1d).eax},
+        uint64_t{leaf(0x1e).ebx}, answers.xcr0}) {
+    char text[20];
+    std::snprintf(text, sizeof(text), "%llx ",
+                  static_cast<unsigned long long>(word));
+    features.answers += text;
+  }
   return features;
 }
-
-void Try(bool (*action)(), InstructionSet* set) {
-  set->works = set->advertised && SucceedsInChild(action, kProbeTimeoutMs);
-}
-
-void TryAdvertised(CpuFeatures* features) {
-  Try(RunAvx2, &features->avx2);
-  Try(RunAvxVnni, &features->avx_vnni);
-  Try(RunAvx512, &features->avx512);
-  Try(RunAvx512Vnni, &features->avx512_vnni);
-  Try(RunAmxInt8, &features->amx_int8);
-}
-
-#else
-
-CpuFeatures ReadAdvertised() { return {}; }
-void TryAdvertised(CpuFeatures*) {}
-
-#endif
-
-bool IsBroken(const InstructionSet& set) {
-  return set.advertised && !set.works;
-}
-
-}  // namespace
 
 bool SucceedsInChild(bool (*action)(), int timeout_ms) {
   // The result comes back through shared memory: the exit status is lost where
@@ -292,9 +316,22 @@ bool SucceedsInChild(bool (*action)(), int timeout_ms) {
 }
 
 CpuFeatures ProbeCpu() {
-  CpuFeatures features = ReadAdvertised();
-  TryAdvertised(&features);
+  return ProbeWith(ThisCpu(), [](bool (*action)()) {
+    return SucceedsInChild(action, kProbeTimeoutMs);
+  });
+}
+
+CpuFeatures ProbeWith(const CpuAnswers& answers,
+                      bool (*runs)(bool (*action)())) {
+  CpuFeatures features = AdvertisedBy(answers);
+  TryAdvertised(runs, &features);
+  features.amx_int8.works &= features.tile_palettes;
   return features;
+}
+
+bool TensorFlowLeavesOneDnnOff(const CpuFeatures& features) {
+  return !features.avx512_vnni.advertised && !features.avx_vnni.advertised &&
+         !features.amx_int8.advertised;
 }
 
 std::string OneDnnIsaCap(const CpuFeatures& features) {
@@ -312,6 +349,34 @@ std::string OneDnnIsaCap(const CpuFeatures& features) {
   return features.avx512_vnni.works ? "AVX512_CORE_VNNI" : "AVX512_CORE";
 }
 
+int IsaCapRank(std::string_view cap) {
+  const auto* found = std::find_if(
+      std::begin(kIsaCaps), std::end(kIsaCaps), [&](std::string_view known) {
+        return known.size() == cap.size() &&
+               strncasecmp(known.data(), cap.data(), cap.size()) == 0;
+      });
+  return static_cast<int>(found - std::begin(kIsaCaps));
+}
+
+std::string LowerIsaCap(const CpuFeatures& features, const std::string& cap) {
+  const std::pair<const char*, bool> steps[] = {
+      {"AVX512_CORE_VNNI", features.avx512_vnni.works},
+      {"AVX512_CORE", features.avx512.works},
+      {"AVX2_VNNI", features.avx_vnni.works},
+      {"AVX2", features.avx2.works},
+      {"SSE41", !features.vendor.empty()}};
+  // What oneDNN uses without a cap.
+  bool is_above = !cap.empty() || features.beyond_vnni;
+  for (const auto& [step, works] : steps) {
+    if (!works) continue;
+    if (is_above && (cap.empty() || IsaCapRank(step) < IsaCapRank(cap))) {
+      return step;
+    }
+    is_above = true;
+  }
+  return "";
+}
+
 std::string QuantizationTarget(const CpuFeatures& features,
                                const std::string& isa_cap) {
   for (const char* inexact : {"SSE41", "AVX", "AVX2", "AVX512_CORE"}) {
@@ -324,33 +389,6 @@ std::string QuantizationTarget(const CpuFeatures& features,
                      (!short_vectors_only &&
                       (features.avx512_vnni.works || features.amx_int8.works));
   return exact ? "vnni" : "avx2";
-}
-
-std::string CachedOneDnnIsaCap() {
-  for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
-    const char* value = std::getenv(name);
-    if (value != nullptr && *value != '\0') return value;
-  }
-  static const auto* cap = new std::string([] {
-    CpuFeatures features = ReadAdvertised();
-    if (!features.avx512.advertised && !features.amx_int8.advertised) {
-      return std::string();
-    }
-    TryAdvertised(&features);
-    return OneDnnIsaCap(features);
-  }());
-  return *cap;
-}
-
-std::vector<std::pair<std::string, std::string>> TensorFlowEnvironment() {
-  std::vector<std::pair<std::string, std::string>> environment;
-  if (std::string cap = CachedOneDnnIsaCap(); !cap.empty()) {
-    environment.emplace_back("ONEDNN_MAX_CPU_ISA", std::move(cap));
-  }
-  if (std::getenv("TF_ENABLE_ONEDNN_OPTS") == nullptr) {
-    environment.emplace_back("TF_ENABLE_ONEDNN_OPTS", "1");
-  }
-  return environment;
 }
 
 }  // namespace requant

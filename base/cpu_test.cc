@@ -2,10 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdlib.h>
 
+#include <cstdint>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace requant {
@@ -161,33 +160,113 @@ TEST(QuantizationTarget, IsAvx2WhereACapKeepsFromTheDotProduct) {
   }
 }
 
-TEST(CachedOneDnnIsaCap, KeepsWhatTheEnvironmentSays) {
-  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-  EXPECT_EQ(CachedOneDnnIsaCap(), "AVX2");
-  unsetenv("ONEDNN_MAX_CPU_ISA");
-  setenv("DNNL_MAX_CPU_ISA", "AVX", 1);
-  EXPECT_EQ(CachedOneDnnIsaCap(), "AVX");
-  unsetenv("DNNL_MAX_CPU_ISA");
+// What a kind of machine answers: the highest leaf, leaf 7's ebx, ecx and edx,
+// its second part's eax, leaf 0x1D's eax, leaf 0x1E's ebx, XCR0.
+struct Machine {
+  std::string name;
+  uint32_t highest, ebx, ecx, edx, eax_1, palettes, tiles;
+  uint64_t xcr0;
+  // What follows: AMX advertised and usable, the cap, the one below it, the
+  // target, and whether a stock TensorFlow leaves oneDNN off.
+  bool amx_advertised, amx_works;
+  std::string cap, lower, target;
+  bool one_dnn_is_off;
+};
+
+constexpr uint32_t kAvx2 = 1 << 5, kAvx512 = 0xc0030000 | kAvx2;
+constexpr uint32_t kVnni = 1 << 11, kAmx = 0x03c00000;
+constexpr uint32_t kAvxVnni = 1 << 4, kBf16 = 1 << 5;
+constexpr uint64_t kYmm = 0x7, kZmm = 0xe7, kTiles = 0x600e7;
+
+CpuAnswers AnswersOf(const Machine& machine) {
+  const auto cpuid = [machine](uint32_t leaf, uint32_t subleaf) -> CpuidWords {
+    switch (leaf) {
+      case 0:
+        return {machine.highest, 0x756e6547, 0x6c65746e, 0x49656e69};
+      case 7:
+        if (subleaf == 1) return {machine.eax_1};
+        return {2, machine.ebx, machine.ecx, machine.edx};
+      case 0x1d:
+      case 0x1e:
+        // CPUs answer for the highest leaf when asked beyond it.
+        if (leaf > machine.highest) return {0x4000000b, 7, 7, 0};
+        return {machine.palettes, machine.tiles, 0, 0};
+      default:
+        return {};
+    }
+  };
+  return {cpuid, machine.xcr0};
 }
 
-TEST(CachedOneDnnIsaCap, IsOtherwiseTheCapOfAFullProbe) {
-  unsetenv("ONEDNN_MAX_CPU_ISA");
-  unsetenv("DNNL_MAX_CPU_ISA");
-  EXPECT_EQ(CachedOneDnnIsaCap(), OneDnnIsaCap(ProbeCpu()));
+const Machine kMachines[] = {
+    {"Sapphire Rapids", 0x20, kAvx512, kVnni, kAmx, kAvxVnni | kBf16, 1, 0x4010,
+     kTiles, true, true, "", "AVX512_CORE_VNNI", "vnni", false},
+    {"the same below a hypervisor that ends at leaf 0x1C", 0x1c, kAvx512, kVnni,
+     kAmx, kAvxVnni | kBf16, 1, 0x4010, kTiles, true, false, "AVX512_CORE_VNNI",
+     "AVX512_CORE", "vnni", false},
+    {"the same below one that has no leaf 0x1E", 0x1d, kAvx512, kVnni, kAmx,
+     kAvxVnni | kBf16, 1, 0x4010, kTiles, true, false, "AVX512_CORE_VNNI",
+     "AVX512_CORE", "vnni", false},
+    {"the same below one that tells no palette", 0x20, kAvx512, kVnni, kAmx,
+     kAvxVnni | kBf16, 0, 0x4010, kTiles, true, false, "AVX512_CORE_VNNI",
+     "AVX512_CORE", "vnni", false},
+    {"the same below one that saves no tiles", 0x20, kAvx512, kVnni, kAmx,
+     kAvxVnni | kBf16, 1, 0x4010, kZmm, false, false, "", "AVX512_CORE_VNNI",
+     "vnni", false},
+    {"the same below one that saves no long vectors", 0x20, kAvx512, kVnni,
+     kAmx, kAvxVnni | kBf16, 1, 0x4010, kYmm, false, false, "", "AVX2", "vnni",
+     false},
+    {"Zen 4", 0x10, kAvx512, kVnni, 0, kBf16, 0, 0, kZmm, false, false, "",
+     "AVX512_CORE_VNNI", "vnni", false},
+    {"Cascade Lake", 0x16, kAvx512, kVnni, 0, 0, 0, 0, kZmm, false, false, "",
+     "AVX512_CORE", "vnni", false},
+    {"Skylake-X", 0x16, kAvx512, 0, 0, 0, 0, 0, kZmm, false, false, "", "AVX2",
+     "avx2", true},
+    {"Alder Lake", 0x20, kAvx2, 0, 0, kAvxVnni, 0, 0, kYmm, false, false, "",
+     "AVX2", "vnni", false},
+    {"Zen 3", 0x10, kAvx2, 0, 0, 0, 0, 0, kYmm, false, false, "", "SSE41",
+     "avx2", true},
+};
+
+// Every instruction that is advertised works by itself on these, tile
+// instructions too: what oneDNN asks decides.
+TEST(ProbeWith, AsksWhatOneDnnAsks) {
+  for (const Machine& machine : kMachines) {
+    SCOPED_TRACE(machine.name);
+    const CpuFeatures features =
+        ProbeWith(AnswersOf(machine), [](bool (*)()) { return true; });
+    EXPECT_EQ(features.vendor, "GenuineIntel");
+    EXPECT_EQ(features.amx_int8.advertised, machine.amx_advertised);
+    EXPECT_EQ(features.amx_int8.works, machine.amx_works);
+    EXPECT_EQ(OneDnnIsaCap(features), machine.cap);
+    EXPECT_EQ(LowerIsaCap(features, machine.cap), machine.lower);
+    EXPECT_EQ(QuantizationTarget(features, machine.cap), machine.target);
+    EXPECT_EQ(TensorFlowLeavesOneDnnOff(features), machine.one_dnn_is_off);
+  }
 }
 
-TEST(TensorFlowEnvironment, PassesTheCapAndTurnsOneDnnOn) {
-  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
-  unsetenv("TF_ENABLE_ONEDNN_OPTS");
-  using Environment = std::vector<std::pair<std::string, std::string>>;
-  EXPECT_EQ(TensorFlowEnvironment(),
-            (Environment{{"ONEDNN_MAX_CPU_ISA", "AVX2"},
-                         {"TF_ENABLE_ONEDNN_OPTS", "1"}}));
-  setenv("TF_ENABLE_ONEDNN_OPTS", "0", 1);
-  EXPECT_EQ(TensorFlowEnvironment(),
-            (Environment{{"ONEDNN_MAX_CPU_ISA", "AVX2"}}));
-  unsetenv("ONEDNN_MAX_CPU_ISA");
-  unsetenv("TF_ENABLE_ONEDNN_OPTS");
+TEST(ProbeWith, TriesNothingOnACpuThatAdvertisesNothing) {
+  const auto fail = [](bool (*)()) {
+    ADD_FAILURE() << "tried";
+    return true;
+  };
+  const CpuFeatures features =
+      ProbeWith({[](uint32_t, uint32_t) { return CpuidWords(); }, 0}, fail);
+  EXPECT_EQ(OneDnnIsaCap(features), "");
+  EXPECT_EQ(LowerIsaCap(features, ""), "");
+}
+
+TEST(LowerIsaCap, EndsAtTheLowest) {
+  CpuFeatures features = SapphireRapids();
+  features.vendor = "GenuineIntel";
+  features.beyond_vnni = true;
+  std::vector<std::string> caps;
+  for (std::string cap; caps.empty() || !cap.empty();) {
+    cap = LowerIsaCap(features, cap);
+    caps.push_back(cap);
+  }
+  EXPECT_EQ(caps, (std::vector<std::string>{"AVX512_CORE_VNNI", "AVX512_CORE",
+                                            "AVX2_VNNI", "AVX2", "SSE41", ""}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -16,11 +17,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/cpu.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/last_words.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 
 namespace requant {
 namespace {
@@ -42,12 +43,23 @@ class StderrFilter {
       dying_ = true;
       return;
     }
+    if (++lines_ <= printed_) return;
+    printed_ = lines_;
     std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
   }
   const std::string& reason() const { return reason_; }
 
+  // The child is run again; what it printed before it died comes once.
+  void StartOver() {
+    dying_ = false;
+    reason_.clear();
+    lines_ = 0;
+  }
+
  private:
   bool dying_ = false;
+  // How many the child wrote, and how many of them were passed on.
+  int64_t lines_ = 0, printed_ = 0;
   std::string reason_;
 };
 
@@ -60,6 +72,16 @@ void RemoveTemporaryFiles(const std::string& folder, pid_t pid) {
   while (const dirent* entry = readdir(directory)) {
     if (!absl::EndsWith(entry->d_name, ending)) continue;
     unlink(absl::StrCat(folder, "/", entry->d_name).c_str());
+  }
+}
+
+// Removes what the child `pid` left half-written.
+void RemoveLeftovers(const IsolationOptions& options, pid_t pid) {
+  for (const std::string& output : options.outputs) {
+    RemoveTree(TemporaryName(output, pid));
+  }
+  for (const std::string& folder : options.output_folders) {
+    RemoveTemporaryFiles(folder, pid);
   }
 }
 
@@ -89,7 +111,6 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   child.name = options.program;
   child.argv.insert(child.argv.end(), options.arguments.begin(),
                     options.arguments.end());
-  child.environment = TensorFlowEnvironment();
   child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
   // TensorFlow's log repeats at length what its status then says. Level 3 keeps
   // only what it says before it aborts.
@@ -110,6 +131,8 @@ bool IsIsolatedChild() {
 // nothing left to do.
 [[noreturn]] void WorkAsChild(const IsolationOptions& options,
                               const std::function<int()>& work) {
+  static char held_back[1 << 20];
+  std::setvbuf(stdout, held_back, _IOFBF, sizeof(held_back));
   const int exit_code = FinishOutput(options.program, work());
   std::fflush(nullptr);
   ReportToParent(kEnding);
@@ -139,15 +162,18 @@ int RunIsolated(const IsolationOptions& options,
       activity = line;
     }
   };
-  const auto result = RunChild(child);
+  const auto start_over = [&](const std::string& sentence,
+                              const ChildResult& died) {
+    RemoveLeftovers(options, died.pid);
+    std::fprintf(stderr, "%s: warning: %s\n", options.program.c_str(),
+                 sentence.c_str());
+    filter.StartOver();
+    activity = "starting";
+  };
+  const auto result = RunTensorFlowChild(child, start_over);
   if (!result.ok()) return ReportFailure(options.program, result.status());
   if (ending && result->exit_code >= 0) return result->exit_code;
-  for (const std::string& output : options.outputs) {
-    RemoveTree(TemporaryName(output, result->pid));
-  }
-  for (const std::string& folder : options.output_folders) {
-    RemoveTemporaryFiles(folder, result->pid);
-  }
+  RemoveLeftovers(options, result->pid);
   if (result->interrupted_by != 0) {
     std::fprintf(stderr, "%s: interrupted; nothing was written\n",
                  options.program.c_str());

@@ -34,7 +34,9 @@ void SetActivity(const std::string& activity);
 // returns the exit code for main: the one `work` returned, or kExitFailed after
 // one sentence about the child's death, or 128 + signal when interrupted. A
 // child that ends in any other way than by returning from `work`, even with
-// exit(0), has died. It leaves no core file.
+// exit(0), has died. It leaves no core file. One that dies of an instruction
+// that the CPU does not run gets a second try (base/tensorflow_child.h), for
+// which nothing comes twice: stdout is held back until `work` returns.
 int RunIsolated(const IsolationOptions& options,
                 const std::function<int()>& work);
 

@@ -3,7 +3,6 @@
 
 #include <gflags/gflags.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,11 +18,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/cpu.h"
 #include "base/flags.h"
 #include "base/machine.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "benchmarks/wide_deep_graph.h"
 #include "benchmarks/wide_deep_records.h"
 #include "graph/graph_io.h"
@@ -211,21 +209,6 @@ absl::Status Run() {
   return Compare(&benchmark);
 }
 
-// TensorFlow reads its variables while it is loaded, before main: starts this
-// program again where one of them is missing.
-absl::Status SetTensorFlowEnvironment(char** argv) {
-  bool complete = true;
-  for (const auto& [name, value] : TensorFlowEnvironment()) {
-    if (std::getenv(name.c_str()) != nullptr) continue;
-    setenv(name.c_str(), value.c_str(), 1);
-    complete = false;
-  }
-  if (complete) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(const std::string path, OwnPath());
-  execv(path.c_str(), argv);
-  return absl::InternalError("cannot start itself again");
-}
-
 int Main(int argc, char** argv) {
   std::vector<std::string> positional;
   const ProgramHelp help = {
@@ -235,8 +218,8 @@ int Main(int argc, char** argv) {
       {__FILE__},
       ""};
   if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  absl::Status status = SetTensorFlowEnvironment(argv);
-  if (status.ok()) status = Run();
+  EnterTensorFlowEnvironment(argv);
+  const absl::Status status = Run();
   return status.ok() ? kExitOk : ReportFailure(kProgram, status);
 }
 

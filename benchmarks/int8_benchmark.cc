@@ -25,6 +25,7 @@
 #include "base/machine.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "benchmarks/int8_figures.h"
 #include "benchmarks/matmul_chain.h"
 #include "graph/graph_io.h"

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "base/progress.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "graph/diff.h"
 #include "logs_parser/range_choice.h"
 #include "runtime/calibration_key.h"
@@ -299,6 +302,10 @@ void Print(const Quantized& quantized, const DatasetSpec& dataset) {
                                      "not calibrated on: ",
                                      command),
                   "\n");
+  // A run says it at its end, and its record holds on other machines too.
+  if (std::getenv(kProgressVariable) == nullptr) {
+    absl::StrAppend(&text, ServingHint(), "\n");
+  }
   std::fputs(text.c_str(), stdout);
 }
 

@@ -1,15 +1,17 @@
 #include "runtime/tensorflow_check.h"
 
-#include <cstdint>
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "google/protobuf/text_format.h"
+#include "graph/const_node.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -18,256 +20,133 @@
 namespace requant {
 namespace {
 
-constexpr int kRows = 4, kDepth = 64, kColumns = 16;
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
 
-// All scales are 1 (ranges 0…255 and -127…127), so that the layer's float
-// outputs are its integer sums. The input is fed: on a constant one TensorFlow
-// would take another kernel.
-constexpr char kLayer[] = R"pb(
-  node {
-    name: "x"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "x_min"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape {}
-          float_val: 0
-        }
-      }
-    }
-  }
-  node {
-    name: "x_max"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape {}
-          float_val: 255
-        }
-      }
-    }
-  }
-  node {
-    name: "weights"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_QINT8 }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_QINT8
-          tensor_shape {
-            dim { size: 64 }
-            dim { size: 16 }
-          }
-        }
-      }
-    }
-  }
-  node {
-    name: "bias"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape { dim { size: 16 } }
-          float_val: 3
-        }
-      }
-    }
-  }
-  node {
-    name: "weights_min"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape {}
-          float_val: -127
-        }
-      }
-    }
-  }
-  node {
-    name: "weights_max"
-    op: "Const"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape {}
-          float_val: 127
-        }
-      }
-    }
-  }
-  node {
-    name: "quantized"
-    op: "QuantizeV2"
-    input: "x"
-    input: "x_min"
-    input: "x_max"
-    attr {
-      key: "T"
-      value { type: DT_QUINT8 }
-    }
-    attr {
-      key: "mode"
-      value { s: "MIN_FIRST" }
-    }
-  }
-  node {
-    name: "y"
-    op: "QuantizedMatMulWithBiasAndDequantize"
-    input: "quantized"
-    input: "weights"
-    input: "bias"
-    input: "quantized:1"
-    input: "quantized:2"
-    input: "weights_min"
-    input: "weights_max"
-    input: "weights_min"
-    input: "weights_max"
-    attr {
-      key: "T1"
-      value { type: DT_QUINT8 }
-    }
-    attr {
-      key: "T2"
-      value { type: DT_QINT8 }
-    }
-    attr {
-      key: "Tbias"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "Toutput"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "input_quant_mode"
-      value { s: "MIN_FIRST" }
-    }
-  }
-)pb";
 constexpr int kBias = 3;
+// Outputs of the layer with Relu are cut off here.
+constexpr float kLargestOutput = 1 << 20;
 
-struct Factors {
-  // kRows by kDepth and kDepth by kColumns.
+// A layer of ordinary size: below it oneDNN takes other instructions.
+constexpr int kRows = 512, kDepth = 845, kColumns = 1024;
+
+struct Layer {
+  int rows, depth, columns;
+  // rows by depth and depth by columns.
   std::vector<int> x, weights;
 };
 
-Factors SevenBitFactors() {
-  Factors factors;
-  for (int i = 0; i < kRows * kDepth; ++i) {
-    factors.x.push_back(i * 37 % 256);
+Layer SevenBitLayer(int rows, int depth, int columns) {
+  Layer layer = {rows, depth, columns, {}, {}};
+  for (int i = 0; i < rows * depth; ++i) layer.x.push_back(i * 37 % 256);
+  for (int i = 0; i < depth * columns; ++i) {
+    layer.weights.push_back(i * 29 % 127 - 63);
   }
-  for (int i = 0; i < kDepth * kColumns; ++i) {
-    factors.weights.push_back(i * 29 % 127 - 63);
-  }
-  return factors;
+  return layer;
 }
 
-Factors LargestFactors() {
-  return {std::vector<int>(kRows * kDepth, 255),
-          std::vector<int>(kDepth * kColumns, 127)};
+Layer LargestFactors(int rows, int depth, int columns) {
+  return {rows, depth, columns, std::vector<int>(rows * depth, 255),
+          std::vector<int>(depth * columns, 127)};
 }
 
-int Expected(const Factors& factors, int row, int column) {
+int Expected(const Layer& layer, int row, int column) {
   int sum = kBias;
-  for (int k = 0; k < kDepth; ++k) {
-    sum += factors.x[row * kDepth + k] * factors.weights[k * kColumns + column];
+  for (int k = 0; k < layer.depth; ++k) {
+    sum += layer.x[row * layer.depth + k] *
+           layer.weights[k * layer.columns + column];
   }
   return sum;
 }
 
-absl::StatusOr<tensorflow::GraphDef> LayerWithWeights(
-    const std::vector<int>& weights) {
-  tensorflow::GraphDef graph;
-  if (!google::protobuf::TextFormat::ParseFromString(kLayer, &graph)) {
-    return absl::InternalError("the layer's text is malformed");
+NodeDef Node(const std::string& name, const std::string& op,
+             const std::vector<std::string>& inputs,
+             const std::vector<std::pair<std::string, DataType>>& types) {
+  NodeDef node;
+  node.set_name(name);
+  node.set_op(op);
+  for (const std::string& input : inputs) node.add_input(input);
+  for (const auto& [attribute, type] : types) {
+    (*node.mutable_attr())[attribute].set_type(type);
   }
-  std::string bytes;
-  for (int weight : weights) bytes.push_back(static_cast<char>(weight));
-  for (tensorflow::NodeDef& node : *graph.mutable_node()) {
-    if (node.name() != "weights") continue;
-    (*node.mutable_attr())["value"].mutable_tensor()->set_tensor_content(bytes);
+  return node;
+}
+
+// The layer by the two ops that quantized graphs have: with float outputs "y",
+// and with Relu and codes as outputs, "codes". All scales but that of the codes
+// are 1 (ranges 0…255 and -127…127), so that the float outputs are the integer
+// sums. The input is fed: on a constant one TensorFlow would take another
+// kernel.
+GraphDef GraphOf(const Layer& layer) {
+  Tensor weights(tensorflow::DT_QINT8, {layer.depth, layer.columns});
+  for (size_t i = 0; i < layer.weights.size(); ++i) {
+    weights.flat<tensorflow::qint8>()(i) = layer.weights[i];
   }
+  Tensor bias(tensorflow::DT_FLOAT, {layer.columns});
+  bias.flat<float>().setConstant(kBias);
+  GraphDef graph;
+  *graph.add_node() =
+      Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
+  *graph.add_node() = MakeConst("weights", weights);
+  *graph.add_node() = MakeConst("bias", bias);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, float>>{{"zero", 0},
+                                                  {"x_max", 255},
+                                                  {"weights_min", -127},
+                                                  {"weights_max", 127},
+                                                  {"top", kLargestOutput}}) {
+    *graph.add_node() = MakeScalarConst(name, value);
+  }
+  NodeDef* quantized = graph.add_node();
+  *quantized = Node("quantized", "QuantizeV2", {"x", "zero", "x_max"},
+                    {{"T", tensorflow::DT_QUINT8}});
+  (*quantized->mutable_attr())["mode"].set_s("MIN_FIRST");
+  const auto add = [&](const std::string& name, const std::string& op,
+                       DataType output) {
+    NodeDef* matmul = graph.add_node();
+    *matmul = Node(name, op,
+                   {"quantized", "weights", "bias", "quantized:1",
+                    "quantized:2", "weights_min", "weights_max", "zero", "top"},
+                   {{"T1", tensorflow::DT_QUINT8},
+                    {"T2", tensorflow::DT_QINT8},
+                    {"Tbias", tensorflow::DT_FLOAT},
+                    {"Toutput", output}});
+    (*matmul->mutable_attr())["input_quant_mode"].set_s("MIN_FIRST");
+  };
+  add("y", "QuantizedMatMulWithBiasAndDequantize", tensorflow::DT_FLOAT);
+  add("codes", "QuantizedMatMulWithBiasAndReluAndRequantize",
+      tensorflow::DT_QUINT8);
   return graph;
 }
 
-absl::StatusOr<tensorflow::Tensor> RunLayer(const Factors& factors) {
-  REQUANT_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
-                           LayerWithWeights(factors.weights));
+// OK when the outputs are what the integer sums make them. Of many outputs some
+// are looked at.
+absl::Status RunLayer(const Layer& layer) {
+  tensorflow::SessionOptions options;
+  options.config.set_intra_op_parallelism_threads(2);
+  options.config.set_inter_op_parallelism_threads(2);
   tensorflow::Session* created = nullptr;
-  REQUANT_RETURN_IF_ERROR(
-      tensorflow::NewSession(tensorflow::SessionOptions(), &created));
+  REQUANT_RETURN_IF_ERROR(tensorflow::NewSession(options, &created));
   const std::unique_ptr<tensorflow::Session> session(created);
-  REQUANT_RETURN_IF_ERROR(session->Create(graph));
-  tensorflow::Tensor x(tensorflow::DT_FLOAT, {kRows, kDepth});
-  for (int i = 0; i < kRows * kDepth; ++i) {
-    x.flat<float>()(i) = factors.x[i];
-  }
-  std::vector<tensorflow::Tensor> outputs;
-  REQUANT_RETURN_IF_ERROR(session->Run({{"x", x}}, {"y"}, {}, &outputs));
-  if (outputs.size() != 1 || outputs[0].dtype() != tensorflow::DT_FLOAT ||
-      outputs[0].NumElements() != kRows * kColumns) {
-    return absl::InternalError("the int8 layer's output has the wrong shape");
-  }
-  return outputs[0];
-}
-
-// OK when every output is the integer sum.
-absl::Status CompareWithSums(const Factors& factors,
-                             const tensorflow::Tensor& output) {
-  for (int i = 0; i < kRows * kColumns; ++i) {
-    const int want = Expected(factors, i / kColumns, i % kColumns);
-    const float got = output.flat<float>()(i);
-    if (got != want) {
-      return absl::DataLossError(absl::StrCat(
-          "an int8 layer of 7-bit weights gave ", got, " instead of ", want));
-    }
+  REQUANT_RETURN_IF_ERROR(session->Create(GraphOf(layer)));
+  Tensor x(tensorflow::DT_FLOAT, {layer.rows, layer.depth});
+  std::copy(layer.x.begin(), layer.x.end(), x.flat<float>().data());
+  std::vector<Tensor> outputs;
+  REQUANT_RETURN_IF_ERROR(
+      session->Run({{"x", x}}, {"y", "codes"}, {}, &outputs));
+  const int count = layer.rows * layer.columns;
+  for (int i = 0; i < count; i += 1 + count / 1000) {
+    const int want = Expected(layer, i / layer.columns, i % layer.columns);
+    const float got = outputs[0].flat<float>()(i);
+    const float code = std::clamp(want / kLargestOutput, 0.f, 1.f) * 255;
+    const float got_code = outputs[1].flat<tensorflow::quint8>()(i).value;
+    if (got == want && std::fabs(got_code - code) <= 1) continue;
+    return absl::DataLossError(
+        absl::StrCat("an int8 layer of ", layer.rows, " x ", layer.depth, " x ",
+                     layer.columns, " gave ", got, " and the code ", got_code,
+                     " instead of ", want, " and ", code));
   }
   return absl::OkStatus();
 }
@@ -279,17 +158,12 @@ absl::StatusOr<std::string> LoadedTensorFlowVersion() {
   return std::string(reinterpret_cast<const char* (*)()>(version)());
 }
 
-absl::StatusOr<Int8Sums> RunInt8Layer() {
+absl::StatusOr<Int8Sums> RunInt8Layers() {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
-  const Factors small = SevenBitFactors();
-  REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor small_output,
-                           RunLayer(small));
-  REQUANT_RETURN_IF_ERROR(CompareWithSums(small, small_output));
-  const Factors largest = LargestFactors();
-  REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor largest_output,
-                           RunLayer(largest));
-  return CompareWithSums(largest, largest_output).ok() ? Int8Sums::kExact
-                                                       : Int8Sums::kSaturating;
+  REQUANT_RETURN_IF_ERROR(RunLayer(SevenBitLayer(4, 64, 16)));
+  REQUANT_RETURN_IF_ERROR(RunLayer(SevenBitLayer(kRows, kDepth, kColumns)));
+  return RunLayer(LargestFactors(4, 64, 16)).ok() ? Int8Sums::kExact
+                                                  : Int8Sums::kSaturating;
 }
 
 }  // namespace requant

@@ -22,10 +22,11 @@ enum class Int8Sums {
   kSaturating,
 };
 
-// Runs a small quantized layer and compares every output with the integer sum
-// it must be: weights of 7 bits must give exactly that, else the status says
-// what came out. Weights of 8 bits then tell which sums these are.
-absl::StatusOr<Int8Sums> RunInt8Layer();
+// Runs a small quantized layer and one of ordinary size in two threads, and
+// compares outputs with the integer sums that they must be: weights of 7 bits
+// must give exactly those, else the status says what came out. Weights of 8
+// bits then tell which sums these are.
+absl::StatusOr<Int8Sums> RunInt8Layers();
 
 }  // namespace requant
 

@@ -11,8 +11,10 @@
 #include <cstring>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
@@ -22,13 +24,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/cpu.h"
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/machine.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "runtime/worker.pb.h"
 #include "runtime/worker_death.h"
 
@@ -153,7 +155,6 @@ absl::StatusOr<ChildOptions> WorkerProcess(const WorkerRequest& request,
   REQUANT_ASSIGN_OR_RETURN(const std::string program,
                            SiblingProgram(own_path, "runtime", "worker"));
   child.argv = {program};
-  child.environment = TensorFlowEnvironment();
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
     child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "1");
   }
@@ -181,6 +182,9 @@ absl::StatusOr<JobResult> RunInWorker(
                            WorkerProcess(request, options, log));
   std::string activity = "starting";
   std::optional<WorkerEvent> last;
+  // What the job made counts once its worker has ended as it should.
+  std::vector<WorkerEvent> made;
+  std::set<std::string> warnings;
   child.on_report = [&](std::string_view line) {
     const absl::StatusOr<WorkerEvent> event = DecodeEvent(line);
     if (!event.ok()) return;
@@ -189,13 +193,34 @@ absl::StatusOr<JobResult> RunInWorker(
     }
     if (event->has_failure() || event->has_result()) {
       last = *event;
-    } else if (on_event) {
+    } else if (event->has_note() || event->has_file_part() ||
+               event->has_ranges_part()) {
+      made.push_back(*event);
+    } else if (on_event && (!event->has_warning() ||
+                            warnings.insert(event->warning()).second)) {
       on_event(*event);
     }
   };
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
+  const auto start_over = [&](const std::string& sentence, const ChildResult&) {
+    made.clear();
+    last.reset();
+    activity = "starting";
+    // Not where it is this process's stderr.
+    if (options.log_file != "-" && ftruncate(log.fd, 0) == 0) {
+      lseek(log.fd, 0, SEEK_SET);
+    }
+    WorkerEvent event;
+    event.set_warning(sentence);
+    if (on_event) on_event(event);
+  };
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result,
+                           RunTensorFlowChild(child, start_over));
   if (result.interrupted_by != 0) return Interrupted(result.interrupted_by);
   if (last.has_value() && result.exit_code == 0) {
+    for (WorkerEvent& event : made) {
+      if (on_event) on_event(event);
+      event.Clear();
+    }
     if (last->has_result()) return last->result();
     return StatusOf(last->failure(), child.memory_bytes);
   }

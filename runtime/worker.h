@@ -31,7 +31,9 @@ struct WorkerOptions {
 };
 
 // Runs one job and returns its result. Events before that go to `on_event` as
-// they come. An interrupted job is absl::CancelledError.
+// they come; notes and parts of files at the end. A worker that dies of an
+// instruction that the CPU does not run gets a second try
+// (base/tensorflow_child.h). An interrupted job is absl::CancelledError.
 absl::StatusOr<JobResult> RunInWorker(
     const WorkerRequest& request, const WorkerOptions& options,
     const std::function<void(const WorkerEvent&)>& on_event);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "graph/graph_io.h"
 
 namespace requant {
@@ -21,8 +22,11 @@ namespace fs = std::filesystem;
 std::vector<std::string> CommandLine(
     const std::string& program, const std::vector<std::string>& arguments,
     const std::vector<std::string>& variables) {
-  std::vector<std::string> line = {"/usr/bin/env", "-u", "TF_CPP_MIN_LOG_LEVEL",
-                                   "-u", "TF_ENABLE_ONEDNN_OPTS"};
+  std::vector<std::string> line = {"/usr/bin/env", "-u",
+                                   "TF_ENABLE_ONEDNN_OPTS"};
+  if (UsersIsaCap().empty()) {
+    line.insert(line.end(), {"-u", "ONEDNN_MAX_CPU_ISA"});
+  }
   line.insert(line.end(), variables.begin(), variables.end());
   line.push_back(program);
   line.insert(line.end(), arguments.begin(), arguments.end());

@@ -19,8 +19,9 @@ struct ProgramRun {
   std::string error;
 };
 
-// The command line for `program` in an environment without what the test
-// runner sets for TensorFlow, and with `variables` ("NAME=value") instead.
+// The command line for `program` in the user's environment: without what
+// base/tensorflow_environment.cc sets for this process, and with `variables`
+// ("NAME=value").
 std::vector<std::string> CommandLine(
     const std::string& program, const std::vector<std::string>& arguments,
     const std::vector<std::string>& variables = {});

@@ -88,6 +88,32 @@ PY
   rm -rf "$tmp"
 }
 
+# Installs a stock Python TensorFlow, for tests, into $home/python. Its two large
+# libraries are links to those that the programs use.
+install_python() {
+  local pins=$root/third_party/python_requirements.txt tmp=$home/unpack-python
+  cat "$versions" "$pins" 2>/dev/null | cmp -s - "$home/python/installed" && return
+  say "fetching TensorFlow $TENSORFLOW_VERSION for Python, for tests"
+  rm -rf "$tmp" && mkdir -p "$tmp/wheel" "$tmp/python/tensorflow"
+  fetch_wheel "$TENSORFLOW_WHEEL" "$TENSORFLOW_SHA256" "$tmp/wheel"
+  /usr/bin/python3 -m pip --disable-pip-version-check install -q --no-deps --only-binary=:all: --require-hashes \
+    --no-compile --root-user-action=ignore --target "$tmp/python" -r "$pins" >&2 ||
+    die "could not fetch what Python's TensorFlow needs: see above; a network is needed once"
+  ln -s ../../tensorflow/lib/libtensorflow_{cc,framework}.so.2 "$tmp/python/tensorflow/"
+  /usr/bin/python3 - "$tmp" <<'PY' || die "could not unpack Python's TensorFlow: see above"
+import glob, sys, zipfile
+tmp = sys.argv[1]
+with zipfile.ZipFile(glob.glob(tmp + "/wheel/*.whl")[0]) as wheel:
+    wheel.extractall(tmp + "/python", [
+        n for n in wheel.namelist() if not n.startswith("tensorflow/include/") and
+        n not in ("tensorflow/libtensorflow_cc.so.2", "tensorflow/libtensorflow_framework.so.2")])
+PY
+  cat "$versions" "$pins" >"$tmp/python/installed"
+  rm -rf "$home/python"
+  mv "$tmp/python" "$home/python"
+  rm -rf "$tmp"
+}
+
 # Runs once per change of versions.env; afterwards it is one comparison of files.
 # A folder that was set up in another container lacks the packages in this one.
 setup() {

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/cpu.h"
+#include "base/tensorflow_child.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/testing.h"
@@ -221,7 +222,8 @@ class FusedChain : public testing::TestWithParam<int> {};
 // every layer is within one quantization step of a float reference.
 TEST_P(FusedChain, IsWithinOneStepOfAFloatReference) {
   const int levels = GetParam();
-  if (levels > 63 && QuantizationTarget(ProbeCpu()) != "vnni") {
+  if (levels > 63 &&
+      QuantizationTarget(ProbeCpu(), CachedOneDnnIsaCap()) != "vnni") {
     // Without VNNI the kernels' int16 pair sums saturate at eight bits.
     GTEST_SKIP() << "this CPU is not exact with 8-bit weights";
   }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +17,9 @@
 
 namespace requant {
 namespace {
+
+constexpr char kNoPalettes[] =
+    "the virtual machine hides the tile palettes (CPUID leaf 0x1D)";
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
@@ -54,11 +56,13 @@ Check CheckModel(const CpuFeatures& features) {
                                                          features.vendor, ")"));
 }
 
-Check CheckSet(std::string name, const InstructionSet& set) {
+Check CheckSet(std::string name, const InstructionSet& set,
+               std::string failure =
+                   "advertised, but failed when tried in a child process") {
   if (set.works) return Ok(std::move(name), "works");
   if (!set.advertised) return Ok(std::move(name), "not on this CPU");
   return Warning(
-      std::move(name), "advertised, but failed when tried in a child process",
+      std::move(name), std::move(failure),
       "nothing for requant, which keeps oneDNN away from it; set the "
       "variable of onednn_cap for programs of your own");
 }
@@ -74,18 +78,6 @@ Check CheckInt8Target(const CpuFeatures& features) {
             "no VNNI: sums of two products saturate in int16 where both "
             "weights are large; quantize with target=any, the default, or "
             "target=avx2, never target=vnni");
-}
-
-// The caps in the order of what they allow.
-int CapRank(const std::string& cap) {
-  static constexpr std::string_view kCaps[] = {
-      "SSE41",           "AVX",         "AVX2",
-      "AVX2_VNNI",       "AVX2_VNNI_2", "AVX512_CORE",
-      "AVX512_CORE_VNNI"};
-  const auto* found =
-      std::find(std::begin(kCaps), std::end(kCaps), absl::AsciiStrToUpper(cap));
-  // Every other value (AVX512_CORE_AMX, DEFAULT, …) allows more.
-  return static_cast<int>(found - std::begin(kCaps));
 }
 
 Check CheckLoaded(const TensorFlowProbe& probe, const std::string& built_for) {
@@ -194,15 +186,19 @@ std::vector<Check> CheckCpu(const CpuFeatures& features) {
   checks.push_back(CheckSet("avx_vnni", features.avx_vnni));
   checks.push_back(CheckSet("avx512", features.avx512));
   checks.push_back(CheckSet("avx512_vnni", features.avx512_vnni));
-  checks.push_back(CheckSet("amx_int8", features.amx_int8));
+  checks.push_back(
+      features.tile_palettes
+          ? CheckSet("amx_int8", features.amx_int8)
+          : CheckSet("amx_int8", features.amx_int8,
+                     absl::StrCat("advertised, but oneDNN cannot use it: ",
+                                  kNoPalettes)));
   checks.push_back(CheckInt8Target(features));
   return checks;
 }
 
-Check CheckIsaCap(const CpuFeatures& features,
+Check CheckIsaCap(const std::string& needed,
                   const std::string& from_environment) {
   constexpr char kName[] = "onednn_cap";
-  const std::string needed = OneDnnIsaCap(features);
   if (from_environment.empty()) {
     return Ok(kName,
               needed.empty()
@@ -211,7 +207,7 @@ Check CheckIsaCap(const CpuFeatures& features,
   }
   const std::string found = absl::StrCat(
       "ONEDNN_MAX_CPU_ISA=", from_environment, ", from the environment");
-  if (!needed.empty() && CapRank(from_environment) > CapRank(needed)) {
+  if (!needed.empty() && IsaCapRank(from_environment) > IsaCapRank(needed)) {
     return Warning(kName,
                    absl::StrCat(found, ", allows what does not work here"),
                    absl::StrCat("unset it or set it to ", needed));
@@ -278,6 +274,30 @@ std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
   std::vector<Check> checks = {CheckLoaded(probe, built_for)};
   if (!probe.version.empty()) checks.push_back(CheckInt8Layer(probe, features));
   return checks;
+}
+
+Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
+                 const std::string& needed) {
+  constexpr char kName[] = "stock_int8";
+  if (stock.int8 != TensorFlowProbe::kDidNotRun) {
+    return Ok(kName, "a stock TensorFlow runs int8 graphs in this environment");
+  }
+  std::string found = absl::StrCat(
+      "a stock TensorFlow does not run int8 graphs in this "
+      "environment (",
+      stock.failure, ")");
+  if (features.amx_int8.advertised && !features.tile_palettes) {
+    absl::StrAppend(&found, ": oneDNN uses AMX although ", kNoPalettes);
+  } else if (TensorFlowLeavesOneDnnOff(features)) {
+    absl::StrAppend(&found,
+                    ": it leaves oneDNN, which has the int8 kernels, turned "
+                    "off on CPUs without VNNI");
+  }
+  return Warning(kName, std::move(found),
+                 needed.empty()
+                     ? "see int8_matmul: nothing is known that helps"
+                     : absl::StrCat("wherever int8 graphs are served, set ",
+                                    needed, " before TensorFlow loads"));
 }
 
 std::vector<Check> CheckContainers(const ContainerClient& docker,

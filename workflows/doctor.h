@@ -29,9 +29,9 @@ struct Check {
 // The CPU's model, a check per instruction set, and what they mean for int8.
 std::vector<Check> CheckCpu(const CpuFeatures& features);
 
-// The cap that programs set for oneDNN. `from_environment` is the user's
-// own ONEDNN_MAX_CPU_ISA, or "".
-Check CheckIsaCap(const CpuFeatures& features,
+// The cap that programs set for oneDNN. `needed` is what this machine needs;
+// `from_environment` is the user's own ONEDNN_MAX_CPU_ISA. "": none.
+Check CheckIsaCap(const std::string& needed,
                   const std::string& from_environment);
 
 Check CheckCores(const CoreLimits& limits);
@@ -44,7 +44,7 @@ struct DiskSpace {
 };
 Check CheckDisk(const DiskSpace& disk);
 
-// What a child process that loaded TensorFlow and ran an int8 layer told.
+// What a child process that loaded TensorFlow and ran int8 layers told.
 struct TensorFlowProbe {
   // Empty when the library did not load.
   std::string version;
@@ -59,6 +59,12 @@ struct TensorFlowProbe {
 std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
                                    const std::string& built_for,
                                    const CpuFeatures& features);
+
+// Whether int8 graphs run in a stock TensorFlow process: one without the
+// variables that requant sets for its own. `needed` are the ones to set, as
+// "NAME=value".
+Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
+                 const std::string& needed);
 
 // What a container client ("docker version") told.
 struct ContainerClient {

@@ -20,6 +20,7 @@
 #include "base/machine.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "runtime/tensorflow_check.h"
 #include "workflows/doctor.h"
 #include "workflows/format_flag.h"
@@ -52,20 +53,25 @@ void TakeReport(std::string_view line, TensorFlowProbe* probe) {
   }
 }
 
-absl::StatusOr<TensorFlowProbe> ProbeTensorFlow() {
+// Runs int8 layers in a child: a stock process, or one as requant's own are.
+absl::StatusOr<TensorFlowProbe> ProbeTensorFlow(bool stock) {
   TensorFlowProbe probe;
   const std::string one_dnn = Environment("TF_ENABLE_ONEDNN_OPTS");
   probe.one_dnn_is_off = one_dnn == "0" || one_dnn == "false";
   REQUANT_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   ChildOptions options;
   options.argv = {self, kTensorFlowCheckCommand};
-  options.environment = TensorFlowEnvironment();
   options.timeout_seconds = kTensorFlowSeconds;
   options.on_report = [&](std::string_view line) { TakeReport(line, &probe); };
   // TensorFlow's notices are not for this report; its errors come as a failure.
   options.on_stderr = [](std::string_view) {};
   options.on_stdout = [](std::string_view) {};
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
+  const auto start_over = [&](const std::string&, const ChildResult&) {
+    probe.version.clear();
+  };
+  REQUANT_ASSIGN_OR_RETURN(
+      const ChildResult result,
+      stock ? RunChild(options) : RunTensorFlowChild(options, start_over));
   if (result.interrupted_by != 0) return InterruptedError();
   if (probe.failure.empty()) {
     probe.failure = absl::StrCat("the process ", DescribeEnd(result, options));
@@ -125,16 +131,24 @@ void Append(std::vector<Check> more, std::vector<Check>* checks) {
 
 absl::StatusOr<std::vector<Check>> Examine() {
   const CpuFeatures features = ProbeCpu();
+  // First: it may find out that this machine needs a cap.
+  REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe tensorflow,
+                           ProbeTensorFlow(/*stock=*/false));
   std::vector<Check> checks = CheckCpu(features);
-  std::string cap = Environment("ONEDNN_MAX_CPU_ISA");
-  if (cap.empty()) cap = Environment("DNNL_MAX_CPU_ISA");
-  checks.push_back(CheckIsaCap(features, cap));
+  const std::string users_cap = UsersIsaCap();
+  checks.push_back(CheckIsaCap(
+      users_cap.empty() ? CachedOneDnnIsaCap() : OneDnnIsaCap(features),
+      users_cap));
   checks.push_back(CheckCores(ReadCoreLimits()));
   checks.push_back(CheckMemory(ReadMemoryLimits()));
   checks.push_back(CheckDisk(ProbeDisk()));
-  REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe tensorflow, ProbeTensorFlow());
   Append(CheckTensorFlow(tensorflow, REQUANT_TENSORFLOW_VERSION, features),
          &checks);
+  if (!tensorflow.version.empty() && !tensorflow.one_dnn_is_off) {
+    REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe stock,
+                             ProbeTensorFlow(/*stock=*/true));
+    checks.push_back(CheckStock(stock, features, ServingVariables()));
+  }
   REQUANT_ASSIGN_OR_RETURN(const ContainerClient docker,
                            ProbeContainers("docker", ".Server.Version"));
   REQUANT_ASSIGN_OR_RETURN(const ContainerClient podman,
@@ -181,7 +195,7 @@ int RunTensorFlowCheckCommand(const std::vector<std::string>&) {
     return kExitFailed;
   }
   ReportToParent(absl::StrCat("version ", *version));
-  const absl::StatusOr<Int8Sums> sums = RunInt8Layer();
+  const absl::StatusOr<Int8Sums> sums = RunInt8Layers();
   if (!sums.ok()) {
     ReportToParent(absl::StrCat("failure ", sums.status().message()));
     return kExitFailed;

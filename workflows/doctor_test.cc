@@ -69,20 +69,20 @@ TEST(CheckCpu, WarnsOfAnotherArchitecture) {
 }
 
 TEST(CheckIsaCap, TellsTheCapThatWillBeSet) {
-  EXPECT_THAT(CheckIsaCap(Avx2Only(), "").found, HasSubstr("none needed"));
-  EXPECT_THAT(CheckIsaCap(WithTrappingAmx(), "").found,
+  EXPECT_THAT(CheckIsaCap("", "").found, HasSubstr("none needed"));
+  EXPECT_THAT(CheckIsaCap("AVX512_CORE_VNNI", "").found,
               HasSubstr("ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
 }
 
 TEST(CheckIsaCap, WarnsOfAnEnvironmentThatAllowsTheTrap) {
-  const Check check = CheckIsaCap(WithTrappingAmx(), "AVX512_CORE_AMX");
+  const Check check = CheckIsaCap("AVX512_CORE_VNNI", "AVX512_CORE_AMX");
   EXPECT_EQ(check.status, CheckStatus::kWarning);
   EXPECT_THAT(check.advice, HasSubstr("AVX512_CORE_VNNI"));
 }
 
 TEST(CheckIsaCap, AcceptsATighterCapInAnyCase) {
-  EXPECT_EQ(CheckIsaCap(WithTrappingAmx(), "avx2").status, CheckStatus::kOk);
-  EXPECT_EQ(CheckIsaCap(Avx2Only(), "ALL").status, CheckStatus::kOk);
+  EXPECT_EQ(CheckIsaCap("AVX512_CORE_VNNI", "avx2").status, CheckStatus::kOk);
+  EXPECT_EQ(CheckIsaCap("", "ALL").status, CheckStatus::kOk);
 }
 
 TEST(CheckCores, TellsTheQuota) {
@@ -170,6 +170,32 @@ TEST(CheckTensorFlow, OneDnnTurnedOffIsAnErrorWithItsCause) {
       Find(CheckTensorFlow(probe, "2.21.0", Avx2Only()), "int8_matmul");
   EXPECT_EQ(check.status, CheckStatus::kError);
   EXPECT_THAT(check.found, HasSubstr("TF_ENABLE_ONEDNN_OPTS=0"));
+}
+
+TEST(CheckCpu, NamesTheAmxThatOneDnnCannotUse) {
+  EXPECT_THAT(Find(CheckCpu(WithTrappingAmx()), "amx_int8").found,
+              HasSubstr("CPUID leaf 0x1D"));
+  CpuFeatures traps = WithTrappingAmx();
+  traps.tile_palettes = true;
+  EXPECT_THAT(Find(CheckCpu(traps), "amx_int8").found,
+              HasSubstr("failed when tried"));
+}
+
+TEST(CheckStock, NamesTheVariableThatServersNeed) {
+  EXPECT_EQ(CheckStock(Runs(), Avx2Only(), "X=1").status, CheckStatus::kOk);
+  TensorFlowProbe died;
+  died.failure = "the process was ended by SIGILL";
+  const Check amx = CheckStock(died, WithTrappingAmx(),
+                               "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI");
+  EXPECT_EQ(amx.status, CheckStatus::kWarning);
+  EXPECT_THAT(amx.found, HasSubstr("CPUID leaf 0x1D"));
+  EXPECT_THAT(amx.advice, HasSubstr("set ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
+  TensorFlowProbe failed;
+  failed.failure = "Missing 0-th output";
+  const Check no_vnni =
+      CheckStock(failed, Avx2Only(), "TF_ENABLE_ONEDNN_OPTS=1");
+  EXPECT_THAT(no_vnni.found, HasSubstr("on CPUs without VNNI"));
+  EXPECT_THAT(no_vnni.advice, HasSubstr("set TF_ENABLE_ONEDNN_OPTS=1 before"));
 }
 
 TEST(CheckTensorFlow, SaturationIsAWarningOnlyWhereTheCpuPromisesMore) {

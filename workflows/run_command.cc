@@ -27,6 +27,7 @@
 #include "base/progress.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "base/tensorflow_child.h"
 #include "base/terminal_text.h"
 #include "workflows/plan_text.h"
 #include "workflows/run_conclusion.h"
@@ -269,6 +270,9 @@ class RunCommand {
     RunConclusionOptions options = ConclusionOptions();
     options.resume = resume_;
     if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
+    for (const Stage& stage : plan_.file.workflow.stage()) {
+      if (stage.has_quantize()) options.serving = ServingHint();
+    }
     std::fputs(RunConclusion(result.record, options).c_str(), stdout);
     if (result.cached == result.tasks && result.tasks > 0) {
       std::printf(

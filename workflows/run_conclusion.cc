@@ -300,6 +300,9 @@ std::string RunConclusion(const RunRecord& record,
       SayFailed(record, options.resume, &text);
       break;
   }
+  const bool has_result = record.outcome() == RunRecord::PASSED ||
+                          record.outcome() == RunRecord::INCONCLUSIVE;
+  if (has_result && !options.serving.empty()) text.Line(options.serving, 0);
   if (!options.report.empty()) {
     text.Line("", 0);
     text.Line(absl::StrCat("report: ", options.report), 0);

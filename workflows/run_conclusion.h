@@ -17,6 +17,8 @@ struct RunConclusionOptions {
   std::string report;
   // The command that goes on where the run ended; empty: none is told.
   std::string resume;
+  // What serving the result takes; empty: nothing is said.
+  std::string serving;
 };
 
 // The table of the stages, the verdict in a sentence, and what belongs to it:

@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "base/tensorflow_child.h"
 #include "base/version.h"
 
 namespace requant {

@@ -67,4 +67,25 @@ REQUANT_REGISTER_TRANSFORM(
      {{"path", requant::ParameterType::kString, "The files.", "", false, true},
       {"wait", requant::ParameterType::kBool, "Wait forever instead."}}});
 
+// As oneDNN does on a CPU that lacks what it claims.
+absl::Status DieWithoutCap(TransformContext& context, GraphDef*) {
+  std::puts("prints");
+  std::fputs("speaks\n", stderr);
+  const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (cap != nullptr && context.parameters.All("cap").front() == cap) {
+    return absl::OkStatus();
+  }
+  const std::string name =
+      requant::TemporaryName(context.parameters.All("path").front(), getpid());
+  std::fclose(std::fopen(name.c_str(), "w"));
+  return absl::InternalError(std::to_string(raise(SIGILL)));
+}
+REQUANT_REGISTER_TRANSFORM(
+    DieWithoutCap,
+    {"die_without_cap",
+     "Dies of SIGILL unless oneDNN has that cap.",
+     "",
+     {{"cap", requant::ParameterType::kString, "The cap."},
+      {"path", requant::ParameterType::kString, "Half-written then."}}});
+
 }  // namespace
