@@ -46,6 +46,12 @@ void RemoveTimes(Value* value) {
   }
   if (!value->has_struct_value()) return;
   auto& members = *value->mutable_struct_value()->mutable_fields();
+  // The files of evaluations have times in them.
+  const auto path = members.find("path");
+  if (path != members.end() &&
+      absl::EndsWith(path->second.string_value(), ".evaluation.pb")) {
+    members.clear();
+  }
   for (auto member = members.begin(); member != members.end();) {
     if (IsOfTime(std::string(member->first))) {
       member = members.erase(member);
@@ -124,10 +130,7 @@ TEST(BitFlip, IsNoticedOrHarmless) {
       fs::remove_all(folder.Path("out"));
       run = workflow.Run();
     } else if (absl::StrContains(path, "/work/cache/")) {
-      EXPECT_TRUE(absl::StrContains(
-                      run.error,
-                      absl::StrCat(path, " was changed since it was made")) ||
-                  absl::StrContains(path, "/model/"))
+      EXPECT_TRUE(absl::StrContains(run.error, "was changed since it was made"))
           << run.error;
     }
     EXPECT_EQ(run.exit_code, kGateFailed) << run.error;

@@ -239,7 +239,9 @@ class RunCommand {
     }
     Tell(result, filled.ok());
     REQUANT_RETURN_IF_ERROR(filled);
-    if (result.done == result.tasks) store->RunIsFinished();
+    if (result.interrupted_by == 0) {
+      store->RunEnded(/*finished=*/result.done == result.tasks);
+    }
     Prune(store.get());
     return ExitCodeOf(result, options_.strict);
   }

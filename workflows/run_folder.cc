@@ -150,13 +150,15 @@ absl::Status CheckReplaceable(const std::string& folder) {
   if (error) return FolderError(error, "look into", folder);
   const absl::StatusOr<std::vector<std::string>> files =
       FilesOfManifest(absl::StrCat(folder, "/", kManifestFile));
-  if (absl::IsDataLoss(files.status())) {
+  if (absl::IsNotFound(files.status())) {
+    return Refused(folder, "holds files that are no run's");
+  }
+  if (!files.ok()) {
     return absl::DataLossError(
         absl::StrCat(files.status().message(),
-                     ", so it is not known which files here are yours: name "
-                     "another folder with --out, or remove this one"));
+                     "; so it is not known which files beside it are yours: "
+                     "name another folder with --out, or remove this one"));
   }
-  if (!files.ok()) return Refused(folder, "holds files that are no run's");
   std::set<std::string> own(files->begin(), files->end());
   own.insert(kMark);
   for (fs::recursive_directory_iterator at(folder, error), end;

@@ -30,6 +30,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -433,15 +434,18 @@ void StageStore::Use(const std::string& key) {
   std::ofstream(path, std::ios::app) << line;
 }
 
-void StageStore::RunIsFinished() {
+void StageStore::RunEnded(bool finished) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  unlink(StoppedPath(folder_, command_).c_str());
   for (const StoppedRun& run : StoppedRuns(folder_)) {
     if (std::includes(used_.begin(), used_.end(), run.keys.begin(),
                       run.keys.end())) {
       unlink(run.path.c_str());
     }
   }
+  const std::string path = StoppedPath(folder_, command_);
+  unlink(path.c_str());
+  if (finished) return;
+  std::ofstream(path) << command_ << "\n" << absl::StrJoin(used_, "\n");
 }
 
 std::vector<StoredResult> StageStore::Results() const {
@@ -456,7 +460,11 @@ std::vector<StoredResult> StageStore::Results() const {
   std::vector<StoredResult> results;
   for (const std::string& key : NamesIn(absl::StrCat(folder_, "/", kCache))) {
     struct stat info;
-    if (stat(PathOf(key, "").c_str(), &info) != 0) continue;
+    // Anything without a result is not ours.
+    if (access(PathOf(key, kResult).c_str(), F_OK) != 0 ||
+        stat(PathOf(key, "").c_str(), &info) != 0) {
+      continue;
+    }
     StoredResult& result = results.emplace_back();
     result.key = key;
     const absl::StatusOr<CachedTask> task = ReadTask(key);

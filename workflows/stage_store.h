@@ -60,8 +60,8 @@ class StageStore {
       const std::string& folder, const std::string& command);
   // To look at what is there, if anything; writes nothing.
   static std::unique_ptr<StageStore> OpenToLook(const std::string& folder);
-  // Gives the lock back and keeps the digests. Unless RunIsFinished was called,
-  // what the run used stays needed.
+  // Gives the lock back and keeps the digests. Unless RunEnded was called, what
+  // this run used, and runs of the same command before it, stays needed.
   ~StageStore();
   StageStore(const StageStore&) = delete;
   StageStore& operator=(const StageStore&) = delete;
@@ -92,9 +92,10 @@ class StageStore {
   std::vector<StoredResult> Results() const;
   // Takes a result out of cache/ at once, then deletes it.
   absl::Status Remove(const std::string& key);
-  // Nothing is needed any more for this run to go on, nor for stopped runs that
-  // need nothing but what this one used.
-  void RunIsFinished();
+  // The run came to its end by itself. If it is `finished`, nothing is needed
+  // for it to go on, else what it used. Nothing is needed on behalf of stopped
+  // runs that used no more than this one.
+  void RunEnded(bool finished);
 
   // The digest of a file or folder from elsewhere. One that did not change
   // since it was last read is not read again.

@@ -206,7 +206,7 @@ class PrunedStoreTest : public StageStoreTest {
       Publish(store.get(), key, std::string(1000, 'x'));
       SetLastUsed(key, days_--);
     }
-    store->RunIsFinished();
+    store->RunEnded(true);
   }
 
   void SetLastUsed(const std::string& key, int days_ago) {
@@ -248,13 +248,28 @@ TEST_F(PrunedStoreTest, LosesWhatWasNotUsedForLong) {
 TEST_F(PrunedStoreTest, KeepsWhatTheOpenRunUsed) {
   const auto store = Open();
   EXPECT_TRUE(store->Find("a").ok());
-  store->RunIsFinished();
+  store->RunEnded(true);
   EXPECT_EQ(KeysOf(*store), "bca");
   const auto pruned = PruneStore({absl::InfinitePast(), 0}, store.get());
   ASSERT_TRUE(pruned.ok());
   EXPECT_EQ(pruned->results, 2);
   EXPECT_EQ(pruned->needed_bytes, pruned->kept_bytes);
   EXPECT_EQ(KeysOf(*store), "a");
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatIsNotOurs) {
+  fs::create_directories(absl::StrCat(folder_, "/cache/photos"));
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "");
+  EXPECT_TRUE(fs::exists(absl::StrCat(folder_, "/cache/photos")));
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatTheLastRunThatFailedUsed) {
+  for (const char* key : {"a", "b"}) {
+    const auto store = Open();
+    EXPECT_TRUE(store->Find(key).ok());
+    store->RunEnded(/*finished=*/false);
+  }
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "b");
 }
 
 TEST_F(PrunedStoreTest, KeepsWhatAStoppedRunNeedsForTwoWeeks) {
@@ -274,13 +289,13 @@ TEST_F(PrunedStoreTest, NeedsNothingForAStoppedRunThatAnotherTookToItsEnd) {
   {
     const auto store = Open();
     EXPECT_TRUE(store->Find("b").ok());
-    store->RunIsFinished();
+    store->RunEnded(true);
   }
   EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "a");
   {
     const auto store = Open();
     EXPECT_TRUE(store->Find("a").ok());
-    store->RunIsFinished();
+    store->RunEnded(true);
   }
   EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "");
 }
