@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/crc/crc32c.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -29,6 +31,12 @@ constexpr int kVersion = 2;
 constexpr int64_t kMaxCount = int64_t{1} << 52;
 // The limit of a protobuf message.
 constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
+// The field "checksum" at the end of a file: its tag and its value.
+constexpr size_t kChecksumBytes = 5;
+
+uint32_t ChecksumOf(std::string_view contents) {
+  return static_cast<uint32_t>(absl::ComputeCrc32c(contents));
+}
 
 void Append(const std::vector<float>& from, std::vector<float>* to) {
   to->insert(to->end(), from.begin(), from.end());
@@ -352,13 +360,16 @@ absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
   if (proto.version() > kLogVersion) {
     proto.mutable_calibration()->set_made_from(table.made_from());
   }
-  if (proto.ByteSizeLong() > kMaxBytes) {
+  if (proto.ByteSizeLong() + kChecksumBytes > kMaxBytes) {
     return absl::ResourceExhaustedError(
         "a RangeTable file holds at most 2 GB (500 million values): observe "
         "fewer batches or nodes, or keep no moments (requant calibrate "
         "--moment_records=0)");
   }
-  return proto.SerializeAsString();
+  std::string contents = proto.SerializeAsString();
+  RangeTableProto end;
+  end.set_checksum(ChecksumOf(contents));
+  return contents + end.SerializeAsString();
 }
 
 absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
@@ -376,7 +387,16 @@ absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
                      " is damaged: it does not decode as a RangeTable; "
                      "parse the log or calibrate again"));
   }
-  return TableFromProto(proto, file);
+  REQUANT_ASSIGN_OR_RETURN(RangeTable table, TableFromProto(proto, file));
+  if (!proto.has_checksum() ||
+      proto.checksum() !=
+          ChecksumOf(contents.substr(0, contents.size() - kChecksumBytes))) {
+    return absl::DataLossError(
+        absl::StrCat(file,
+                     " is damaged: its checksum is not that of its content; "
+                     "parse the log or calibrate again"));
+  }
+  return table;
 }
 
 absl::Status WriteRangeTable(const RangeTable& table, const std::string& path) {

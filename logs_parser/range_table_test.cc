@@ -287,22 +287,13 @@ TEST(RangeTableFile, RefusesAFileCutAnywhere) {
   }
 }
 
-TEST(RangeTableFile, SurvivesAnyChangedByte) {
-  const RangeTable original = CalibratedTable();
-  const std::string whole = *SerializeRangeTable(original);
-  for (size_t i = 0; i < whole.size(); ++i) {
-    for (int bit = 0; bit < 8; ++bit) {
+TEST(RangeTableFile, RefusesAFileWithAnyBitChanged) {
+  for (const RangeTable& table : {SmallTable(), CalibratedTable()}) {
+    const std::string whole = *SerializeRangeTable(table);
+    for (size_t i = 0; i < whole.size() * 8; ++i) {
       std::string changed = whole;
-      changed[i] ^= 1 << bit;
-      const auto table = ParseRangeTable(changed, "f");
-      if (!table.ok()) continue;
-      for (const auto& [key, entry] : table->entries()) {
-        EXPECT_LE(entry.mins.size(), entry.count) << "byte " << i;
-        EXPECT_LE(entry.maxs.size(), entry.count) << "byte " << i;
-      }
-      RangeTable merged = original;
-      merged.Merge(*table);
-      EXPECT_GE(merged.entries().size(), original.entries().size());
+      changed[i / 8] ^= 1 << (i % 8);
+      EXPECT_FALSE(ParseRangeTable(changed, "f").ok()) << "bit " << i;
     }
   }
 }

@@ -244,6 +244,12 @@ absl::Status PrintTable() {
 RangeTable ExistingTable() {
   if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
   absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
+  if (absl::IsDataLoss(table.status())) {
+    std::fprintf(stderr,
+                 "%s: warning: %s was changed since it was made; it is made "
+                 "again\n",
+                 kProgram, FLAGS_output.c_str());
+  }
   return table.ok() ? *std::move(table) : RangeTable();
 }
 

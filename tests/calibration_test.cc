@@ -221,6 +221,18 @@ TEST_F(CalibrationTest, DoesNothingWhenTheTableIsUpToDate) {
               Not(HasSubstr("is up to date")));
 }
 
+TEST_F(CalibrationTest, MakesATableAgainInWhichABitChanged) {
+  ASSERT_EQ(Calibrate("t.ranges").exit_code, 0);
+  const std::string whole = folder_.Read("t.ranges");
+  std::string changed = whole;
+  changed[changed.size() / 2] ^= 1;
+  folder_.Write("t.ranges", changed);
+  EXPECT_THAT(Calibrate("t.ranges").error,
+              HasSubstr("t.ranges was changed since it was made; it is made "
+                        "again"));
+  EXPECT_EQ(folder_.Read("t.ranges"), whole);
+}
+
 TEST_F(CalibrationTest, TablesOfSeveralMachinesAddUpToOne) {
   const std::string first = Rows(32, 1), second = Rows(20, 2);
   const auto of = [&](const std::string& rows, const std::string& output) {

@@ -15,6 +15,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/sha256.h"
@@ -35,6 +36,8 @@ using Members = std::vector<std::pair<std::string, std::string>>;
 constexpr std::string_view kFormat = "requant manifest 1";
 // A run of thousands of stages has less.
 constexpr int64_t kMaxBytes = 64 << 20;
+// What stands between the text of a manifest and its digest.
+constexpr std::string_view kDigestMember = ",\n  \"manifest_sha256\": \"";
 
 // A task of the run, by the name that it has in plans.
 struct NamedTask {
@@ -172,6 +175,18 @@ absl::Status CheckOutputPaths(const std::string& path,
   return absl::OkStatus();
 }
 
+absl::Status CheckOwnDigest(const std::string& path, std::string_view text) {
+  const size_t end = text.rfind(kDigestMember);
+  if (end != text.npos &&
+      text == WithOwnDigest(absl::StrCat(text.substr(0, end), "}"))) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(
+      absl::StrCat(path,
+                   " was changed since the run wrote it: it does not have the "
+                   "digest that it carries at its end"));
+}
+
 // The parser puts one or two blanks between its words, to be no contract.
 std::string SingleBlanks(std::string_view text) {
   std::string single(text);
@@ -198,6 +213,7 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
                      Printable(manifest.format()), "\", not \"", kFormat,
                      "\"; give the manifest.json of a run's folder"));
   }
+  REQUANT_RETURN_IF_ERROR(CheckOwnDigest(path, text));
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
   REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest));
@@ -226,10 +242,19 @@ FileCheck Check(const ManifestFile& file, const std::string& place,
 
 }  // namespace
 
+std::string WithOwnDigest(std::string_view json) {
+  std::string_view text = absl::StripTrailingAsciiWhitespace(json);
+  absl::ConsumeSuffix(&text, "}");
+  text = absl::StripTrailingAsciiWhitespace(text);
+  return absl::StrCat(text, kDigestMember, Sha256(text), "\"\n}\n");
+}
+
 std::string ManifestJson(const RunRecord& record,
-                         const std::vector<FileRecord>& more_outputs) {
+                         const std::vector<FileRecord>& more_outputs,
+                         const std::vector<std::string>& files) {
   FileList inputs, outputs;
-  std::vector<std::string> tasks, variables;
+  std::vector<std::string> tasks, variables, names;
+  for (const std::string& file : files) names.push_back(JsonString(file));
   for (const NamedTask& named : TasksOf(record)) {
     for (const FileRecord& file : named.task->input()) {
       if (file.stage().empty())
@@ -245,7 +270,7 @@ std::string ManifestJson(const RunRecord& record,
   for (const SettingRecord& variable : record.variable()) {
     variables.push_back(VariableJson(variable));
   }
-  return JsonObject({
+  return WithOwnDigest(IndentedJson(JsonObject({
       {"format", JsonString(kFormat)},
       {"workflow", JsonString(record.workflow())},
       {"workflow_sha256", JsonString(Sha256(record.file_content()))},
@@ -258,9 +283,10 @@ std::string ManifestJson(const RunRecord& record,
       {"variables", JsonArray(variables)},
       {"inputs", inputs.json()},
       {"outputs", outputs.json()},
+      {"files", JsonArray(names)},
       {"tasks", JsonArray(tasks)},
       {"metrics", MetricsJson(record)},
-  });
+  })));
 }
 
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path) {
@@ -276,14 +302,11 @@ absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path) {
   return checks;
 }
 
-absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+absl::StatusOr<std::vector<std::string>> FilesOfManifest(
     const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const ManifestProto manifest, ReadManifest(path));
-  std::vector<std::string> names;
-  for (const ManifestFile& file : manifest.outputs()) {
-    names.push_back(PathOf(file));
-  }
-  return names;
+  return std::vector<std::string>(manifest.files().begin(),
+                                  manifest.files().end());
 }
 
 std::string_view FileStateName(FileState state) {

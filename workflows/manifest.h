@@ -14,11 +14,17 @@
 
 namespace requant {
 
-// One JSON object on one line. Inputs have absolute paths: the record's are from
+// The text of manifest.json. Inputs have absolute paths: the record's are from
 // the current folder on. `more_outputs` are files of the run that no task
-// made, such as its report.
+// made, such as its report. `files` is all that is in the run's folder, by
+// paths from it on, folders with a slash at the end.
 std::string ManifestJson(const RunRecord& record,
-                         const std::vector<FileRecord>& more_outputs);
+                         const std::vector<FileRecord>& more_outputs,
+                         const std::vector<std::string>& files);
+
+// A JSON object with one more member at its end: the digest of all text before
+// it, by which a manifest that was changed is known.
+std::string WithOwnDigest(std::string_view json);
 
 enum class FileState {
   kOk,
@@ -39,12 +45,12 @@ struct FileCheck {
 };
 
 // Digests every file of a manifest anew; relative paths are from the manifest's
-// folder on. Inputs come first, each group in the manifest's order. An error is one sentence on what is wrong with
-// the manifest itself.
+// folder on. Inputs come first, each group in the manifest's order. An error is
+// one sentence on what is wrong with the manifest itself.
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
 
-// The names of what a manifest's run made.
-absl::StatusOr<std::vector<std::string>> OutputsOfManifest(
+// All files in the folder of a manifest's run, as ManifestJson has them.
+absl::StatusOr<std::vector<std::string>> FilesOfManifest(
     const std::string& path);
 
 // The word for people: "ok", "changed", "missing", "gone", "unreadable".

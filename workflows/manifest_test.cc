@@ -53,7 +53,7 @@ class ManifestTest : public testing::Test {
     std::ofstream(Path(name)) << content;
   }
   absl::StatusOr<std::vector<FileCheck>> Verify() {
-    Write("manifest.json", ManifestJson(record_, {}));
+    Write("manifest.json", ManifestJson(record_, {}, {}));
     return CheckManifest(Path("manifest.json"));
   }
   // The states of the input and the output.
@@ -67,7 +67,7 @@ class ManifestTest : public testing::Test {
     return states;
   }
   std::string ErrorOf(const std::string& manifest) {
-    Write("bad.json", manifest);
+    Write("bad.json", WithOwnDigest(manifest));
     return std::string(CheckManifest(Path("bad.json")).status().message());
   }
 
@@ -154,7 +154,7 @@ TEST_F(ManifestTest, InputsAreFoundFromAnotherFolder) {
   record_.mutable_stage(0)->mutable_work()->mutable_input(0)->set_path(
       "input.txt");
   fs::current_path(folder_);
-  Write("manifest.json", ManifestJson(record_, {}));
+  Write("manifest.json", ManifestJson(record_, {}, {}));
   fs::current_path(here);
   const auto checks = CheckManifest(Path("manifest.json"));
   ASSERT_TRUE(checks.ok()) << checks.status();
@@ -163,13 +163,13 @@ TEST_F(ManifestTest, InputsAreFoundFromAnotherFolder) {
 }
 
 TEST_F(ManifestTest, RelativeInputsAreFromTheManifestsFolderOn) {
-  Write("other.json",
-        absl::StrCat("{\"format\": \"requant manifest 1\", \"inputs\": "
-                     "[{\"path\": \"input.txt\", \"sha256\": \"",
-                     Sha256("read"),
-                     "\"}], \"outputs\": [{\"path\": \"output.pb\", "
-                     "\"sha256\": \"",
-                     Sha256("made"), "\"}]}"));
+  Write("other.json", WithOwnDigest(absl::StrCat(
+                          "{\"format\": \"requant manifest 1\", \"inputs\": "
+                          "[{\"path\": \"input.txt\", \"sha256\": \"",
+                          Sha256("read"),
+                          "\"}], \"outputs\": [{\"path\": \"output.pb\", "
+                          "\"sha256\": \"",
+                          Sha256("made"), "\"}]}")));
   const auto checks = CheckManifest(Path("other.json"));
   ASSERT_TRUE(checks.ok()) << checks.status();
   EXPECT_EQ((*checks)[0].state, FileState::kOk);
@@ -181,7 +181,7 @@ TEST_F(ManifestTest, FilesWithoutADigestAreLeftOut) {
 }
 
 TEST(ManifestJson, HasFilesCommandsVersionsAndMetrics) {
-  const auto json = ParseJson(ManifestJson(PassedRun(), {}));
+  const auto json = ParseJson(ManifestJson(PassedRun(), {}, {}));
   EXPECT_EQ(At(json, "inputs/0/path").string_value(),
             (fs::current_path() / "model").string());
   EXPECT_EQ(At(json, "inputs/0/given").string_value(), "model");
@@ -233,6 +233,22 @@ TEST_F(ManifestTest, OutputsOutsideOfItsFolderAreRefused) {
   }
 }
 
+TEST_F(ManifestTest, AnyBitThatChangedInItIsFound) {
+  const std::string manifest = ManifestJson(record_, {}, {"output.pb"});
+  for (size_t i = 0; i < manifest.size() * 8; i += 37) {
+    std::string changed = manifest;
+    changed[i / 8] ^= 1 << (i % 8);
+    Write("changed.json", changed);
+    EXPECT_FALSE(CheckManifest(Path("changed.json")).ok()) << "bit " << i;
+  }
+}
+
+TEST_F(ManifestTest, WithoutItsOwnDigestItIsRefused) {
+  Write("bare.json", "{\"format\": \"requant manifest 1\"}");
+  EXPECT_THAT(std::string(CheckManifest(Path("bare.json")).status().message()),
+              HasSubstr("was changed since the run wrote it"));
+}
+
 TEST_F(ManifestTest, DeepNestingIsRefused) {
   EXPECT_THAT(ErrorOf(std::string(1000000, '[')), HasSubstr("not a manifest"));
   EXPECT_THAT(ErrorOf(absl::StrCat("{\"x\": ", std::string(1000000, '['))),
@@ -246,7 +262,7 @@ TEST_F(ManifestTest, AMissingManifestIsNamed) {
 
 // Whatever a manifest holds, the answer is a list or a sentence.
 TEST_F(ManifestTest, SurvivesAnyChange) {
-  const std::string manifest = IndentedJson(ManifestJson(record_, {}));
+  const std::string manifest = ManifestJson(record_, {}, {});
   std::mt19937 random(1);
   for (int round = 0; round < FuzzRounds(300); ++round) {
     std::string text = manifest;

@@ -13,6 +13,7 @@
 #include "base/nearest_name.h"
 #include "base/sibling_program.h"
 #include "base/version.h"
+#include "workflows/cache_command.h"
 #include "workflows/doctor_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/run_command.h"
@@ -42,6 +43,8 @@ const std::vector<Command>& Commands() {
   static const auto* commands = new std::vector<Command>{
       {"benchmark", "speed of graphs against each other", "runtime",
        "benchmark_graph"},
+      {"cache", "what runs keep so as not to do it twice: size, list, prune",
+       "", "", RunCacheCommand},
       {"calibrate", "ranges of a graph's tensors on a dataset", "runtime",
        "calibrate_graph"},
       {"convert", "a SavedModel with its graph transformed, variables and all",

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_split.h"
 #include "base/subprocess.h"
+#include "workflows/manifest.h"
 
 namespace requant {
 namespace {
@@ -194,11 +195,11 @@ class Verify : public testing::Test {
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     // The digest of nothing.
-    std::ofstream(folder_ / "manifest.json")
-        << "{\"format\": \"requant manifest 1\", \"outputs\": [{\"path\": "
-           "\"a.pb\", \"bytes\": 0, \"sha256\": "
-           "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-           "\"}]}";
+    std::ofstream(folder_ / "manifest.json") << WithOwnDigest(
+        "{\"format\": \"requant manifest 1\", \"outputs\": [{\"path\": "
+        "\"a.pb\", \"bytes\": 0, \"sha256\": "
+        "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+        "\"}]}");
   }
   ~Verify() override { fs::remove_all(folder_); }
 

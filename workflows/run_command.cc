@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -37,6 +38,7 @@
 #include "workflows/run_places.h"
 #include "workflows/runner.h"
 #include "workflows/stage_store.h"
+#include "workflows/store_pruning.h"
 #include "workflows/workflow_flags.h"
 
 DEFINE_string(only, "",
@@ -52,6 +54,11 @@ DEFINE_int32(jobs, 0,
              "Stages to work on side by side; 0: as many as help. Evaluations "
              "use all cores and run alone.");
 DEFINE_string(out, "", "The folder for the results; empty: out/WORKFLOW/TIME.");
+DEFINE_double(cache_gb, 20,
+              "Once the run has ended, the least recently used results of "
+              "former runs are removed from the work folder until so many GB "
+              "remain. What this run used, and what stopped runs need to go "
+              "on, always stays. 0: no limit.");
 DEFINE_bool(dry_run, false, "Only say what would run, and why.");
 DEFINE_bool(strict, false,
             "Stop, with exit code 3, also when a gate's verdict is not "
@@ -254,6 +261,10 @@ class RunCommand {
     }
     Tell(result, filled.ok());
     REQUANT_RETURN_IF_ERROR(filled);
+    if (result.interrupted_by == 0) {
+      store->RunEnded(/*finished=*/result.done == result.tasks);
+    }
+    Prune(store.get());
     return ExitCodeOf(result, options_.strict);
   }
 
@@ -264,6 +275,23 @@ class RunCommand {
     if (home == nullptr) return machine.own_path;
     const std::string front = absl::StrCat(home, "/requant");
     return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
+  }
+
+  // The run's results do not depend on it: a failure is only said.
+  static void Prune(StageStore* store) {
+    if (FLAGS_cache_gb == 0) return;
+    PruneLimits limits;
+    limits.max_bytes = static_cast<int64_t>(FLAGS_cache_gb * 1e9);
+    const absl::StatusOr<Pruned> pruned = PruneStore(limits, store);
+    if (!pruned.ok()) {
+      ReportFailure(kProgram, pruned.status());
+    } else if (pruned->results > 0) {
+      std::fprintf(stderr,
+                   "%s: %s from %s, which keeps at most %g GB "
+                   "(--cache_gb)\n",
+                   kProgram, PrunedText(*pruned).c_str(),
+                   store->folder().c_str(), FLAGS_cache_gb);
+    }
   }
 
   void Tell(const RunResult& result, bool has_folder) const {
@@ -305,6 +333,9 @@ int RunRunCommand(const std::vector<std::string>& args) {
   if (FLAGS_jobs < 0 || FLAGS_jobs > kMostJobs) {
     return ReportUsage(kProgram,
                        absl::StrCat("--jobs is from 0 to ", kMostJobs));
+  }
+  if (!(FLAGS_cache_gb >= 0 && FLAGS_cache_gb < 1e9)) {
+    return ReportUsage(kProgram, "--cache_gb is a number of GB, or 0");
   }
   const absl::StatusOr<Plan> plan = PlanOf(flags);
   if (!plan.ok()) return ReportMistakes(kProgram, plan.status());

@@ -18,8 +18,11 @@
 
 namespace requant {
 
-absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder) {
+absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
+                           const std::string& commands,
+                           std::vector<std::string> made) {
   const std::vector<std::pair<std::string, std::string>> files = {
+      {kCommandsFile, commands},
       {"report.html", ReportHtml(record)},
       {"results.json", IndentedJson(ResultsJson(record))},
       {"results.csv", ResultsCsv(record)},
@@ -34,9 +37,11 @@ absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder) {
     file.set_path(name);
     file.set_sha256(Sha256(content));
     file.set_bytes(content.size());
+    made.push_back(name);
   }
-  return WriteFileAtomically(absl::StrCat(folder, "/manifest.json"),
-                             IndentedJson(ManifestJson(record, written)));
+  made.push_back(kManifestFile);
+  return WriteFileAtomically(absl::StrCat(folder, "/", kManifestFile),
+                             ManifestJson(record, written, made));
 }
 
 }  // namespace requant

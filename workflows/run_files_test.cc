@@ -42,7 +42,8 @@ class RunFiles : public testing::Test {
 
 TEST_F(RunFiles, AreTheseAndNoOthers) {
   ASSERT_TRUE(WriteRunFiles(PassedRun(), folder_).ok());
-  EXPECT_THAT(Names(), ElementsAre("events.out.tfevents.1794845400.requant",
+  EXPECT_THAT(Names(), ElementsAre("commands.sh",
+                                   "events.out.tfevents.1794845400.requant",
                                    "manifest.json", "report.html",
                                    "results.csv", "results.json"));
 }
@@ -56,14 +57,15 @@ TEST_F(RunFiles, ResultsAreIndented) {
 TEST_F(RunFiles, TheManifestHasTheReportsDigest) {
   ASSERT_TRUE(WriteRunFiles(OneStageRun(), folder_).ok());
   const auto manifest = ParseJson(*ReadFile(folder_ / "manifest.json"));
-  EXPECT_EQ(At(manifest, "outputs/0/path").string_value(), "report.html");
-  EXPECT_EQ(At(manifest, "outputs/0/sha256").string_value(),
+  EXPECT_EQ(At(manifest, "outputs/1/path").string_value(), "report.html");
+  EXPECT_EQ(At(manifest, "outputs/1/sha256").string_value(),
             DigestOfFile(folder_ / "report.html")->sha256);
+  EXPECT_EQ(At(manifest, "files/1").string_value(), "report.html");
 }
 
 TEST_F(RunFiles, AMissingFolderIsAnError) {
   const absl::Status status = WriteRunFiles(OneStageRun(), folder_ / "none");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("none/report.html"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none/commands.sh"));
 }
 
 }  // namespace

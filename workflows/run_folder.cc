@@ -25,6 +25,7 @@
 #include "absl/time/time.h"
 #include "base/file.h"
 #include "base/files_below.h"
+#include "base/json.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/printable.h"
@@ -37,8 +38,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kScript[] = "commands.sh";
-constexpr char kManifest[] = "manifest.json";
 constexpr char kMark[] = ".requant_unfinished";
 // Behind the folder's name while it is filled, before the process's number.
 constexpr char kPartial[] = ".partial.";
@@ -149,23 +148,32 @@ absl::Status CheckReplaceable(const std::string& folder) {
   std::error_code error;
   if (fs::is_empty(folder, error)) return absl::OkStatus();
   if (error) return FolderError(error, "look into", folder);
-  std::set<std::string> own = {kScript, kManifest, kMark};
-  const absl::StatusOr<std::vector<std::string>> outputs =
-      OutputsOfManifest(absl::StrCat(folder, "/", kManifest));
-  if (!outputs.ok()) return Refused(folder, "holds files that are no run's");
-  own.insert(outputs->begin(), outputs->end());
-  for (fs::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  const absl::StatusOr<std::vector<std::string>> files =
+      FilesOfManifest(absl::StrCat(folder, "/", kManifestFile));
+  if (absl::IsNotFound(files.status())) {
+    return Refused(folder, "holds files that are no run's");
+  }
+  if (!files.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(files.status().message(),
+                     "; so it is not known which files beside it are yours: "
+                     "name another folder with --out, or remove this one"));
+  }
+  std::set<std::string> own(files->begin(), files->end());
+  own.insert(kMark);
+  for (fs::recursive_directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    std::string name = at->path().lexically_relative(folder).string();
     std::error_code ignored;
     const fs::file_type type = at->symlink_status(ignored).type();
-    if (own.count(name) > 0 &&
+    if (type == fs::file_type::directory) name += "/";
+    if (own.count(ValidUtf8(name)) > 0 &&
         (type == fs::file_type::regular || type == fs::file_type::directory)) {
       continue;
     }
-    return Refused(folder, absl::StrCat("holds files that are no run's, such "
-                                        "as ",
-                                        Printable(name)));
+    return Refused(folder,
+                   absl::StrCat("holds files that are no run's, such as ",
+                                Printable(name)));
   }
   if (error) return FolderError(error, "look into", folder);
   return absl::OkStatus();
@@ -339,17 +347,29 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
   absl::Cleanup remove_partial = [&] { RemoveMarked(partial); };
   REQUANT_RETURN_IF_ERROR(AddMark(partial));
   REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, partial));
-  const std::string script = absl::StrCat(partial, "/", kScript);
+  std::vector<std::string> folders;
+  REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> made,
+                           FilesBelow(partial, &folders));
+  made.erase(std::remove(made.begin(), made.end(), kMark), made.end());
+  for (const std::string& name : folders) {
+    made.push_back(absl::StrCat(name, "/"));
+  }
   REQUANT_RETURN_IF_ERROR(
-      WriteFileAtomically(script, CommandScript(plan, result.record, program)));
-  chmod(script.c_str(), 0755);
-  REQUANT_RETURN_IF_ERROR(WriteRunFiles(result.record, partial));
+      WriteRunFiles(result.record, partial,
+                    CommandScript(plan, result.record, program), made));
+  chmod(absl::StrCat(partial, "/", kCommandsFile).c_str(), 0755);
   return MoveToPlace(partial, folder);
 }
 
 absl::Status LinkLatest(const std::string& link, const std::string& folder) {
   const std::string temporary = TemporaryName(link, getpid());
   const std::string target = fs::path(folder).filename().string();
+  std::error_code ignored;
+  const fs::file_type type = fs::symlink_status(link, ignored).type();
+  if (type != fs::file_type::symlink && type != fs::file_type::not_found) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(link, " is not a link of ours"));
+  }
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0 ||
       rename(temporary.c_str(), link.c_str()) != 0) {

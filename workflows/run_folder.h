@@ -20,9 +20,10 @@ namespace requant {
 std::string NewRunFolder(const std::string& parent, absl::Time now);
 
 // Whether a run may be written to `folder`: it is not there, is empty, or holds
-// a former run and nothing else, which is then replaced; and neither it nor
-// `work_dir` is inside the other. What killed runs into the same folder left
-// beside it is removed.
+// a former run and nothing else, also in folders that the run made, which is
+// then replaced, with whatever was changed in the run's own files; and neither
+// it nor `work_dir` is inside the other. What killed runs into the same folder
+// left beside it is removed.
 absl::Status PrepareRunFolder(const std::string& folder,
                               const std::string& work_dir);
 
@@ -34,7 +35,8 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
                            const StageStore& store, const std::string& program,
                            const std::string& folder);
 
-// Makes `link` point to `folder`, which is beside it.
+// Makes `link` point to `folder`, which is beside it. Fails if something other
+// than a link has that name.
 absl::Status LinkLatest(const std::string& link, const std::string& folder);
 
 // The commands of a run, in the plan's order, as a shell script.

@@ -97,7 +97,7 @@ TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
 
-TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThem) {
+TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
   const auto store = StageStore::OpenForRun(home_ / "work", "test");
   ASSERT_TRUE(store.ok());
   Write((*store)->PathOf("k", "model/saved_model.pb"), "graph");
@@ -124,6 +124,47 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThem) {
   }
   EXPECT_EQ(NamesIn(folder_ / "model"),
             (std::set<std::string>{"assets", "saved_model.pb", "variables"}));
+
+  for (const std::string name :
+       {"model/note.txt", "model/variables/note.txt", "model/assets/note.txt",
+        "model/notes/note.txt"}) {
+    Write(folder_ / name);
+    EXPECT_THAT(ProblemOf(folder_), HasSubstr("no run's, such as model/"));
+    EXPECT_FALSE(FillRunFolder(plan, result, **store, "requant", folder_).ok());
+    EXPECT_EQ(*ReadFile(folder_ / name), "mine");
+    fs::remove(folder_ / name);
+  }
+  fs::remove(folder_ / "model/notes");
+  // What was changed in a file of the run is replaced.
+  Write(folder_ / "model/variables/data");
+  EXPECT_EQ(ProblemOf(folder_), "");
+  EXPECT_TRUE(FillRunFolder(plan, result, **store, "requant", folder_).ok());
+  EXPECT_EQ(*ReadFile(folder_ / "model/variables/data"), "values");
+}
+
+TEST_F(RunFolder, OfWhichAFileBecameAFolderIsRefused) {
+  Fill();
+  fs::remove(folder_ / "results.csv");
+  Write(folder_ / "results.csv/note.txt");
+  EXPECT_THAT(ProblemOf(folder_), HasSubstr("such as results.csv/"));
+}
+
+TEST_F(RunFolder, WithADamagedManifestIsRefused) {
+  Fill();
+  std::string manifest = *ReadFile(folder_ / "manifest.json");
+  manifest[manifest.find("nothing")] = 'N';
+  Write(folder_ / "manifest.json", manifest);
+  EXPECT_THAT(ProblemOf(folder_), HasSubstr("was changed since"));
+}
+
+TEST_F(RunFolder, LatestReplacesNothingButALink) {
+  const std::string link = home_ / "latest";
+  EXPECT_TRUE(LinkLatest(link, folder_).ok());
+  EXPECT_TRUE(LinkLatest(link, folder_).ok());
+  fs::remove(link);
+  Write(link);
+  EXPECT_FALSE(LinkLatest(link, folder_).ok());
+  EXPECT_EQ(*ReadFile(link), "mine");
 }
 
 TEST_F(RunFolder, ReplacesAnEmptyFolder) {

@@ -47,26 +47,22 @@ struct OutputToCheck {
   FileRecord output;
 };
 
-// Those of `outputs` that changed, looked at side by side.
-std::vector<OutputToCheck> ChangedOutputs(
+// By output: whether it is still what it was, looked at side by side.
+std::vector<absl::Status> CheckOutputs(
     const std::vector<OutputToCheck>& outputs, const StageStore& store,
     int threads) {
-  std::vector<char> changed(outputs.size(), 0);
+  std::vector<absl::Status> checked(outputs.size());
   std::atomic<size_t> next{0};
   const auto check = [&] {
     for (size_t i = next++; i < outputs.size(); i = next++) {
-      changed[i] = !store.Check(outputs[i].key, outputs[i].output);
+      checked[i] = store.Check(outputs[i].key, outputs[i].output);
     }
   };
   std::vector<std::thread> others;
   for (int i = 1; i < threads; ++i) others.emplace_back(check);
   check();
   for (std::thread& other : others) other.join();
-  std::vector<OutputToCheck> found;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (changed[i]) found.push_back(outputs[i]);
-  }
-  return found;
+  return checked;
 }
 
 class Runner {
@@ -146,9 +142,15 @@ class Runner {
   // --- What the cache has.
 
   absl::Status UseCache();
-  // One pass over the plan; files in `changed` are as good as gone.
-  absl::StatusOr<std::vector<OutputToCheck>> FindCached(
-      const std::set<std::string>& changed);
+  // One pass over the plan; results in changed_ are as good as gone.
+  absl::StatusOr<std::vector<OutputToCheck>> FindCached();
+  // Notes that the result of task `i` changed, as `change` says.
+  void AddChanged(int i, const std::string& key, const absl::Status& change);
+  // "warning: x.pb was changed since it was made; "freeze" is done again".
+  std::string ChangeLine(int i, const absl::Status& change) const {
+    return absl::StrCat("warning: ", change.message(), "; \"", TaskAt(i).name,
+                        "\" is done again");
+  }
   std::string ReasonToRun(int i);
   std::vector<int> TasksToRun() const;
 
@@ -218,28 +220,34 @@ class Runner {
   bool failed_ = false;
   std::atomic<bool> stop_{false};
   std::vector<std::string> early_lines_;
+  // The keys of results that were found changed before anything ran.
+  std::set<std::string> changed_;
 };
 
 absl::Status Runner::UseCache() {
-  std::set<std::string> changed;
-  while (true) {
+  bool found_changed = true;
+  while (found_changed) {
+    found_changed = false;
     REQUANT_ASSIGN_OR_RETURN(const std::vector<OutputToCheck> outputs,
-                             FindCached(changed));
-    const std::vector<OutputToCheck> found =
-        ChangedOutputs(outputs, *store_, machine_.cores);
-    if (found.empty()) return absl::OkStatus();
-    for (const OutputToCheck& output : found) {
-      changed.insert(output.key);
-      early_lines_.push_back(absl::StrCat(
-          "warning: ", store_->PathOf(output.key, output.output.path()),
-          " was changed since \"", TaskAt(output.task).name,
-          "\" made it; it is made again"));
+                             FindCached());
+    const std::vector<absl::Status> checked =
+        CheckOutputs(outputs, *store_, machine_.cores);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (checked[i].ok()) continue;
+      AddChanged(outputs[i].task, outputs[i].key, checked[i]);
+      found_changed = true;
     }
   }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
-    const std::set<std::string>& changed) {
+void Runner::AddChanged(int i, const std::string& key,
+                        const absl::Status& change) {
+  changed_.insert(key);
+  early_lines_.push_back(ChangeLine(i, change));
+}
+
+absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached() {
   std::vector<OutputToCheck> outputs;
   record_ = empty_record_;
   for (int i = 0; i < Count(); ++i) {
@@ -249,9 +257,12 @@ absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached(
       continue;
     }
     REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared, Prepare(i));
-    if (changed.count(prepared.key) > 0) continue;
-    std::optional<CachedTask> cached = store_->Find(prepared.key);
-    if (!cached.has_value()) continue;
+    if (changed_.count(prepared.key) > 0) continue;
+    absl::StatusOr<CachedTask> cached = store_->Find(prepared.key);
+    if (absl::IsDataLoss(cached.status())) {
+      AddChanged(i, prepared.key, cached.status());
+    }
+    if (!cached.ok()) continue;
     // Such a verification takes further steps, which may be cached too.
     if (RecordsToRepeatOn(plan_, TaskAt(i), *cached,
                           RecordLimit(plan_, TaskAt(i)), finished_)
@@ -324,11 +335,15 @@ TaskWatch Runner::WatchFor(int teller) {
 absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
     int i, const PreparedTask& prepared, bool forced, bool* cached,
     int teller) {
-  if (!forced) {
-    std::optional<FinishedTask> intact = maker_.FindIntact(prepared.key);
-    if (intact.has_value()) {
+  if (!forced && changed_.count(prepared.key) == 0) {
+    absl::StatusOr<FinishedTask> intact = maker_.FindIntact(prepared.key);
+    if (intact.ok()) {
       *cached = true;
-      return std::move(*intact);
+      return intact;
+    }
+    if (absl::IsDataLoss(intact.status())) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      Say(ChangeLine(i, intact.status()));
     }
   }
   *cached = false;

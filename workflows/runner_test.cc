@@ -191,21 +191,43 @@ TEST_F(RunnerTest, TellsAProgramsLastWords) {
   EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
 }
 
-TEST_F(RunnerTest, MakesAChangedOutputAgainWithAWarning) {
+TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
   const RunResult before = RunStages();
-  // Of the same size.
+  for (const char* file : {"first.pb", "result.pb"}) {
+    // Of the same size.
+    const std::string path =
+        absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/", file);
+    std::string content = *ReadFile(path);
+    content.back() ^= 1;
+    std::ofstream(path) << content;
+    listener_.said.clear();
+    const RunResult result = RunStages();
+    EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+    // What was made again is as before, so nothing behind it runs.
+    EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+    EXPECT_EQ(listener_.said,
+              std::vector<std::string>{absl::StrCat(
+                  "warning: ", path,
+                  " was changed since it was made; \"first\" is done again")});
+    EXPECT_NE(*ReadFile(path), content);
+  }
+}
+
+// Found only when the first stage has run.
+TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
+  const RunResult before = RunStages();
   const std::string path =
-      absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/first.pb");
+      absl::StrCat(WorkPath("cache"), "/", before.keys[1], "/result.pb");
   std::string content = *ReadFile(path);
   content.back() ^= 1;
   std::ofstream(path) << content;
-  const RunResult result = RunStages();
-  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
-  // What was made again is as before, so nothing behind it runs.
-  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+  RunOptions options;
+  options.choice.force = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
   ASSERT_EQ(listener_.said.size(), 1);
-  EXPECT_TRUE(absl::StrContains(listener_.said[0], "was changed since"));
-  EXPECT_NE(*ReadFile(path), content);
+  EXPECT_TRUE(absl::StrContains(listener_.said[0], "\"second\" is done again"))
+      << listener_.said[0];
 }
 
 TEST_F(RunnerTest, DoesAForcedStageAgain) {

@@ -16,17 +16,21 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -34,6 +38,7 @@
 #include "base/content_hash.h"
 #include "base/file.h"
 #include "base/files_below.h"
+#include "base/seal.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
 
@@ -45,9 +50,15 @@ namespace fs = std::filesystem;
 constexpr char kCache[] = "cache";
 constexpr char kTmp[] = "tmp";
 constexpr char kLast[] = "last";
+constexpr char kStopped[] = "stopped";
 constexpr char kDigests[] = "digests.pb";
 constexpr char kLock[] = "lock";
 constexpr char kResult[] = "result.pb";
+// What names in tmp/ begin with. Nothing else there is ours to remove.
+constexpr char kTmpPrefix[] = "requant.";
+
+// A run that was stopped longer ago is not expected to go on.
+constexpr absl::Duration kStoppedRunsLast = absl::Hours(24 * 14);
 
 // A file that changed so shortly before it was read may change again within the
 // resolution of its time.
@@ -139,6 +150,54 @@ std::string LockHolder(const std::string& content) {
                        absl::LocalTimeZone()));
 }
 
+absl::Status Changed(const std::string& path) {
+  return absl::DataLossError(
+      absl::StrCat(path, " was changed since it was made"));
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    names.push_back(at->path().filename().string());
+  }
+  return names;
+}
+
+// A run that did not finish: a file of stopped/ has its command in the first
+// line and a key in each other.
+struct StoppedRun {
+  std::string path;
+  std::string command;
+  std::set<std::string> keys;
+};
+
+std::string StoppedPath(const std::string& folder, const std::string& command) {
+  return absl::StrCat(folder, "/", kStopped, "/", Sha256(command));
+}
+
+std::vector<StoppedRun> StoppedRuns(const std::string& folder) {
+  const std::string stopped = absl::StrCat(folder, "/", kStopped);
+  std::vector<StoppedRun> runs;
+  for (const std::string& name : NamesIn(stopped)) {
+    StoppedRun run;
+    run.path = absl::StrCat(stopped, "/", name);
+    struct stat info;
+    const absl::StatusOr<std::string> content = ReadFile(run.path);
+    if (!content.ok() || stat(run.path.c_str(), &info) != 0 ||
+        absl::Now() - absl::TimeFromTimespec(info.st_mtim) > kStoppedRunsLast) {
+      continue;
+    }
+    const std::vector<std::string> lines = absl::StrSplit(*content, '\n');
+    run.command = lines[0];
+    run.keys.insert(lines.begin() + 1, lines.end());
+    run.keys.erase("");
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
 const KeyPart* FindPart(const CachedTask& task, const KeyPart& like) {
   for (const KeyPart& part : task.part()) {
     if (part.kind() == like.kind() && part.name() == like.name()) return &part;
@@ -214,8 +273,10 @@ std::string WhatChanged(const CachedTask& before,
   return "its result is gone";
 }
 
-StageStore::StageStore(std::string folder, bool for_run)
-    : folder_(std::move(folder)), for_run_(for_run) {}
+StageStore::StageStore(std::string folder, std::string command, bool for_run)
+    : folder_(std::move(folder)),
+      command_(absl::StrReplaceAll(command, {{"\n", " "}})),
+      for_run_(for_run) {}
 
 StageStore::~StageStore() {
   if (!for_run_) return;
@@ -228,29 +289,30 @@ StageStore::~StageStore() {
 
 absl::StatusOr<std::unique_ptr<StageStore>> StageStore::OpenForRun(
     const std::string& folder, const std::string& command) {
-  std::unique_ptr<StageStore> store(new StageStore(folder, true));
+  std::unique_ptr<StageStore> store(new StageStore(folder, command, true));
   REQUANT_RETURN_IF_ERROR(MakeFolder(folder));
-  REQUANT_RETURN_IF_ERROR(store->TakeLock(command));
-  for (const char* part : {kCache, kTmp, kLast}) {
+  REQUANT_RETURN_IF_ERROR(store->TakeLock());
+  for (const char* part : {kCache, kTmp, kLast, kStopped}) {
     REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(folder, "/", part)));
   }
   // Nobody else uses the folder, so nobody needs what is there.
-  std::error_code error;
-  for (fs::directory_iterator at(absl::StrCat(folder, "/", kTmp), error), end;
-       !error && at != end; at.increment(error)) {
-    RemoveTree(at->path().string());
+  const std::string tmp = absl::StrCat(folder, "/", kTmp);
+  for (const std::string& name : NamesIn(tmp)) {
+    if (absl::StartsWith(name, kTmpPrefix)) {
+      RemoveTree(absl::StrCat(tmp, "/", name));
+    }
   }
   store->ReadDigests();
   return store;
 }
 
 std::unique_ptr<StageStore> StageStore::OpenToLook(const std::string& folder) {
-  std::unique_ptr<StageStore> store(new StageStore(folder, false));
+  std::unique_ptr<StageStore> store(new StageStore(folder, "", false));
   store->ReadDigests();
   return store;
 }
 
-absl::Status StageStore::TakeLock(const std::string& command) {
+absl::Status StageStore::TakeLock() {
   const std::string path = absl::StrCat(folder_, "/", kLock);
   lock_fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (lock_fd_ < 0) {
@@ -270,11 +332,9 @@ absl::Status StageStore::TakeLock(const std::string& command) {
         "; wait for it to end, or name another folder with --work_dir"));
   }
   (void)!ftruncate(lock_fd_, 0);
-  return WriteAll(
-      lock_fd_,
-      absl::StrCat(getpid(), "\n", HostName(), "\n",
-                   absl::ToUnixMillis(absl::Now()), "\n",
-                   absl::StrReplaceAll(command, {{"\n", " "}}), "\n"));
+  return WriteAll(lock_fd_, absl::StrCat(getpid(), "\n", HostName(), "\n",
+                                         absl::ToUnixMillis(absl::Now()), "\n",
+                                         command_, "\n"));
 }
 
 std::string StageStore::PathOf(const std::string& key,
@@ -282,14 +342,25 @@ std::string StageStore::PathOf(const std::string& key,
   return absl::StrCat(folder_, "/", kCache, "/", key, "/", file);
 }
 
-std::optional<CachedTask> StageStore::Find(const std::string& key) const {
-  const absl::StatusOr<std::string> content = ReadFile(PathOf(key, kResult));
+absl::StatusOr<CachedTask> StageStore::ReadTask(const std::string& key) const {
+  const std::string path = PathOf(key, kResult);
+  REQUANT_ASSIGN_OR_RETURN(const std::string content, ReadFile(path));
+  const std::optional<std::string_view> unsealed = Unsealed(content);
   CachedTask task;
-  if (!content.ok() || !task.ParseFromString(*content)) return std::nullopt;
-  for (const FileRecord& output : task.work().output()) {
-    const absl::StatusOr<int64_t> bytes = BytesOf(PathOf(key, output.path()));
-    if (!bytes.ok() || *bytes != output.bytes()) return std::nullopt;
+  if (!unsealed.has_value() || !task.ParseFromString(*unsealed)) {
+    return Changed(path);
   }
+  return task;
+}
+
+absl::StatusOr<CachedTask> StageStore::Find(const std::string& key) {
+  REQUANT_ASSIGN_OR_RETURN(CachedTask task, ReadTask(key));
+  for (const FileRecord& output : task.work().output()) {
+    const std::string path = PathOf(key, output.path());
+    const absl::StatusOr<int64_t> bytes = BytesOf(path);
+    if (!bytes.ok() || *bytes != output.bytes()) return Changed(path);
+  }
+  Use(key);
   return task;
 }
 
@@ -297,23 +368,24 @@ std::optional<CachedTask> StageStore::LastOf(const std::string& task) const {
   const absl::StatusOr<std::string> key =
       ReadFile(absl::StrCat(folder_, "/", kLast, "/", FileNameOf(task)), 1000);
   if (!key.ok()) return std::nullopt;
-  const absl::StatusOr<std::string> content = ReadFile(PathOf(*key, kResult));
-  CachedTask last;
-  if (!content.ok() || !last.ParseFromString(*content)) return std::nullopt;
-  return last;
+  absl::StatusOr<CachedTask> last = ReadTask(*key);
+  if (!last.ok()) return std::nullopt;
+  return *std::move(last);
 }
 
-bool StageStore::Check(const std::string& key, const FileRecord& output) const {
-  const absl::StatusOr<PathDigest> digest =
-      DigestOfPath(PathOf(key, output.path()));
-  return digest.ok() && digest->sha256 == output.sha256();
+absl::Status StageStore::Check(const std::string& key,
+                               const FileRecord& output) const {
+  const std::string path = PathOf(key, output.path());
+  const absl::StatusOr<PathDigest> digest = DigestOfPath(path);
+  return digest.ok() && digest->sha256 == output.sha256() ? absl::OkStatus()
+                                                          : Changed(path);
 }
 
 absl::StatusOr<std::string> StageStore::NewFolder() {
   std::string path;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    path = absl::StrCat(folder_, "/", kTmp, "/", ++next_folder_);
+    path = absl::StrCat(folder_, "/", kTmp, "/", kTmpPrefix, ++next_folder_);
   }
   REQUANT_RETURN_IF_ERROR(MakeFolder(path));
   return path;
@@ -328,23 +400,86 @@ absl::Status StageStore::Publish(const std::string& tmp_folder,
                                  const CachedTask& task) {
   const std::string result = absl::StrCat(tmp_folder, "/", kResult);
   REQUANT_RETURN_IF_ERROR(
-      WriteFileAtomically(result, task.SerializeAsString()));
+      WriteFileAtomically(result, Sealed(task.SerializeAsString())));
   REQUANT_RETURN_IF_ERROR(SyncFilesIn(tmp_folder));
+  Use(key);
   const std::string cache = absl::StrCat(folder_, "/", kCache);
   const std::string place = absl::StrCat(cache, "/", key);
-  if (access(place.c_str(), F_OK) == 0) {
-    REQUANT_ASSIGN_OR_RETURN(const std::string old, NewFolder());
-    REQUANT_RETURN_IF_ERROR(Rename(place, old));
-    absl::Cleanup remove_old = [&] { RemoveTree(old); };
-    REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
-  } else {
-    REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
-  }
+  if (access(place.c_str(), F_OK) == 0) REQUANT_RETURN_IF_ERROR(Remove(key));
+  REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
   REQUANT_RETURN_IF_ERROR(SyncPath(cache, O_DIRECTORY));
   // Only for explanations, so it need not be whole or succeed.
   std::ofstream(absl::StrCat(folder_, "/", kLast, "/", FileNameOf(task.task())))
       << key;
   return absl::OkStatus();
+}
+
+absl::Status StageStore::Remove(const std::string& key) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string old, NewFolder());
+  absl::Cleanup remove_old = [&] { RemoveTree(old); };
+  return Rename(absl::StrCat(folder_, "/", kCache, "/", key), old);
+}
+
+void StageStore::Use(const std::string& key) {
+  if (!for_run_) return;
+  // Without the time and the note a result may be removed earlier than others.
+  utimensat(AT_FDCWD, PathOf(key, "").c_str(), nullptr, 0);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!used_.insert(key).second) return;
+  const std::string path = StoppedPath(folder_, command_);
+  std::string line = absl::StrCat(key, "\n");
+  if (access(path.c_str(), F_OK) != 0) {
+    line = absl::StrCat(command_, "\n", line);
+  }
+  std::ofstream(path, std::ios::app) << line;
+}
+
+void StageStore::RunEnded(bool finished) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const StoppedRun& run : StoppedRuns(folder_)) {
+    if (std::includes(used_.begin(), used_.end(), run.keys.begin(),
+                      run.keys.end())) {
+      unlink(run.path.c_str());
+    }
+  }
+  const std::string path = StoppedPath(folder_, command_);
+  unlink(path.c_str());
+  if (finished) return;
+  std::ofstream(path) << command_ << "\n" << absl::StrJoin(used_, "\n");
+}
+
+std::vector<StoredResult> StageStore::Results() const {
+  std::map<std::string, std::string> needed_by;
+  for (const StoppedRun& run : StoppedRuns(folder_)) {
+    for (const std::string& key : run.keys) needed_by[key] = run.command;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const std::string& key : used_) needed_by[key] = command_;
+  }
+  std::vector<StoredResult> results;
+  for (const std::string& key : NamesIn(absl::StrCat(folder_, "/", kCache))) {
+    struct stat info;
+    // Anything without a result is not ours.
+    if (access(PathOf(key, kResult).c_str(), F_OK) != 0 ||
+        stat(PathOf(key, "").c_str(), &info) != 0) {
+      continue;
+    }
+    StoredResult& result = results.emplace_back();
+    result.key = key;
+    const absl::StatusOr<CachedTask> task = ReadTask(key);
+    if (task.ok()) result.task = task->task();
+    result.bytes = BytesOf(PathOf(key, "")).value_or(0);
+    result.last_used = absl::TimeFromTimespec(info.st_mtim);
+    const auto needed = needed_by.find(key);
+    if (needed != needed_by.end()) result.needed_by = needed->second;
+  }
+  std::sort(results.begin(), results.end(),
+            [](const StoredResult& a, const StoredResult& b) {
+              return std::tie(a.last_used, a.key) <
+                     std::tie(b.last_used, b.key);
+            });
+  return results;
 }
 
 absl::StatusOr<PathDigest> StageStore::Hash(const std::string& path) {
@@ -386,8 +521,11 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
 void StageStore::ReadDigests() {
   const absl::StatusOr<std::string> content =
       ReadFile(absl::StrCat(folder_, "/", kDigests));
+  if (!content.ok()) return;
+  // Without them files are read again.
+  const std::optional<std::string_view> unsealed = Unsealed(*content);
   FileDigests digests;
-  if (!content.ok() || !digests.ParseFromString(*content)) return;
+  if (!unsealed.has_value() || !digests.ParseFromString(*unsealed)) return;
   for (const FileDigest& file : digests.file()) digests_[file.path()] = file;
 }
 
@@ -397,7 +535,7 @@ void StageStore::WriteDigests() {
   for (const auto& [path, digest] : digests_) *digests.add_file() = digest;
   // A run without them only takes longer.
   (void)WriteFileAtomically(absl::StrCat(folder_, "/", kDigests),
-                            digests.SerializeAsString());
+                            Sealed(digests.SerializeAsString()));
 }
 
 std::optional<int64_t> StageStore::FreeBytes() const {

@@ -3,24 +3,29 @@
 
 // The work folder of a workflow: what tasks made, by what it was made from.
 //
-//   cache/<key>/   a finished task's outputs, and result.pb (CachedTask)
-//   tmp/           what running tasks write
+//   cache/<key>/   a finished task's outputs, and result.pb (CachedTask); the
+//                  folder's time is when a run last used it
+//   tmp/           what running tasks write, and what is being removed
 //   last/<task>    the key of what the task made last, for "why does it run?"
+//   stopped/       the keys that runs which did not finish need to go on
 //   digests.pb     digests of files from elsewhere
 //   lock           held while a run uses the folder
 //
-// A folder of cache/ appears whole or not at all, whenever a run is killed.
+// A folder of cache/ appears and disappears as a whole, whenever a run is
+// killed. The .pb files are sealed (base/seal.h).
 
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "base/sha256.h"
 #include "workflows/stage_store.pb.h"
 
@@ -34,6 +39,18 @@ std::string KeyOf(const std::vector<KeyPart>& parts);
 std::string WhatChanged(const CachedTask& before,
                         const std::vector<KeyPart>& parts);
 
+// A folder of cache/.
+struct StoredResult {
+  std::string key;
+  // The task that made it; empty if result.pb is damaged.
+  std::string task;
+  int64_t bytes = 0;
+  absl::Time last_used;
+  // The command of a run that needs it: the one that has the store open, or
+  // one that was stopped in the last two weeks and can go on. Empty: none does.
+  std::string needed_by;
+};
+
 // Thread-safe.
 class StageStore {
  public:
@@ -43,20 +60,22 @@ class StageStore {
       const std::string& folder, const std::string& command);
   // To look at what is there, if anything; writes nothing.
   static std::unique_ptr<StageStore> OpenToLook(const std::string& folder);
-  // Gives the lock back and keeps the digests.
+  // Gives the lock back and keeps the digests. Unless RunEnded was called, what
+  // this run used, and runs of the same command before it, stays needed.
   ~StageStore();
   StageStore(const StageStore&) = delete;
   StageStore& operator=(const StageStore&) = delete;
 
   const std::string& folder() const { return folder_; }
 
-  // A finished task, if there is one whose files have the sizes they should
-  // have. The files' contents are not looked at (Check).
-  std::optional<CachedTask> Find(const std::string& key) const;
+  // A finished task whose files have the sizes they should have; the files'
+  // contents are not looked at (Check). NotFound: there is none. DataLoss: it
+  // changed since it was made, and the message says what did.
+  absl::StatusOr<CachedTask> Find(const std::string& key);
   // What the task of that name made last, if it is still there.
   std::optional<CachedTask> LastOf(const std::string& task) const;
-  // Whether an output still has its digest.
-  bool Check(const std::string& key, const FileRecord& output) const;
+  // DataLoss, as of Find, unless an output still has its digest.
+  absl::Status Check(const std::string& key, const FileRecord& output) const;
   std::string PathOf(const std::string& key, const std::string& file) const;
 
   // An empty folder in tmp/ for a task to write to.
@@ -68,6 +87,16 @@ class StageStore {
   absl::Status Publish(const std::string& tmp_folder, const std::string& key,
                        const CachedTask& task);
 
+  // What is in cache/, the least recently used first. Entries that appear or
+  // disappear meanwhile may be among them or not.
+  std::vector<StoredResult> Results() const;
+  // Takes a result out of cache/ at once, then deletes it.
+  absl::Status Remove(const std::string& key);
+  // The run came to its end by itself. If it is `finished`, nothing is needed
+  // for it to go on, else what it used. Nothing is needed on behalf of stopped
+  // runs that used no more than this one.
+  void RunEnded(bool finished);
+
   // The digest of a file or folder from elsewhere. One that did not change
   // since it was last read is not read again.
   absl::StatusOr<PathDigest> Hash(const std::string& path);
@@ -76,16 +105,21 @@ class StageStore {
   std::optional<int64_t> FreeBytes() const;
 
  private:
-  StageStore(std::string folder, bool for_run);
-  absl::Status TakeLock(const std::string& command);
+  StageStore(std::string folder, std::string command, bool for_run);
+  absl::Status TakeLock();
+  absl::StatusOr<CachedTask> ReadTask(const std::string& key) const;
+  // Notes that the run needs the result of `key`.
+  void Use(const std::string& key);
   void ReadDigests();
   void WriteDigests();
   absl::StatusOr<PathDigest> HashFile(const std::string& path);
 
   const std::string folder_;
+  const std::string command_;
   const bool for_run_;
   int lock_fd_ = -1;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::set<std::string> used_;
   int next_folder_ = 0;
   std::map<std::string, FileDigest> digests_;
   bool digests_changed_ = false;

@@ -13,7 +13,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/file.h"
+#include "base/seal.h"
 #include "base/sha256.h"
+#include "workflows/store_pruning.h"
 
 namespace requant {
 namespace {
@@ -64,11 +66,11 @@ TEST_F(StageStoreTest, FindsWhatWasPublished) {
   Publish(Open().get(), "k", "content");
   const auto store = Open();
   const auto found = store->Find("k");
-  ASSERT_TRUE(found.has_value());
+  ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(found->task(), "a/verify");
   EXPECT_EQ(*ReadFile(store->PathOf("k", "out")), "content");
-  EXPECT_TRUE(store->Check("k", found->work().output(0)));
-  EXPECT_FALSE(store->Find("other").has_value());
+  EXPECT_TRUE(store->Check("k", found->work().output(0)).ok());
+  EXPECT_TRUE(absl::IsNotFound(store->Find("other").status()));
 }
 
 TEST_F(StageStoreTest, KeepsTheNewerOfTwoResults) {
@@ -83,24 +85,33 @@ TEST_F(StageStoreTest, NoticesAFileThatChangedItsContent) {
   const auto store = Open();
   const CachedTask task = Publish(store.get(), "k", "content");
   Overwrite(store->PathOf("k", "out"), "CONTENT");
-  ASSERT_TRUE(store->Find("k").has_value());
-  EXPECT_FALSE(store->Check("k", task.work().output(0)));
+  ASSERT_TRUE(store->Find("k").ok());
+  EXPECT_EQ(store->Check("k", task.work().output(0)).message(),
+            store->PathOf("k", "out") + " was changed since it was made");
 }
 
 TEST_F(StageStoreTest, DoesNotFindAResultWithAFileCutOrGone) {
   const auto store = Open();
   Publish(store.get(), "k", "content");
   Overwrite(store->PathOf("k", "out"), "cont");
-  EXPECT_FALSE(store->Find("k").has_value());
+  EXPECT_TRUE(absl::IsDataLoss(store->Find("k").status()));
   fs::remove(store->PathOf("k", "out"));
-  EXPECT_FALSE(store->Find("k").has_value());
+  EXPECT_TRUE(absl::IsDataLoss(store->Find("k").status()));
 }
 
-TEST_F(StageStoreTest, DoesNotFindAResultThatIsBroken) {
+TEST_F(StageStoreTest, DoesNotFindAResultWithAnyBitChanged) {
   const auto store = Open();
   Publish(store.get(), "k", "content");
-  Overwrite(store->PathOf("k", "result.pb"), "\xff\xff");
-  EXPECT_FALSE(store->Find("k").has_value());
+  const std::string path = store->PathOf("k", "result.pb");
+  const std::string whole = *ReadFile(path);
+  for (size_t i = 0; i < whole.size() * 8; i += 3) {
+    std::string changed = whole;
+    changed[i / 8] ^= 1 << (i % 8);
+    Overwrite(path, changed);
+    EXPECT_EQ(store->Find("k").status().message(),
+              path + " was changed since it was made")
+        << "bit " << i;
+  }
 }
 
 TEST_F(StageStoreTest, KeepsFoldersAsItKeepsFiles) {
@@ -117,13 +128,13 @@ TEST_F(StageStoreTest, KeepsFoldersAsItKeepsFiles) {
   output.set_bytes(digest->bytes);
   output.set_sha256(digest->sha256);
   ASSERT_TRUE(store->Publish(*folder, "k", task).ok());
-  EXPECT_TRUE(store->Find("k").has_value());
-  EXPECT_TRUE(store->Check("k", output));
+  EXPECT_TRUE(store->Find("k").ok());
+  EXPECT_TRUE(store->Check("k", output).ok());
   Overwrite(store->PathOf("k", "model/variables/data"), "VALUES");
-  EXPECT_TRUE(store->Find("k").has_value());
-  EXPECT_FALSE(store->Check("k", output));
+  EXPECT_TRUE(store->Find("k").ok());
+  EXPECT_FALSE(store->Check("k", output).ok());
   fs::remove(store->PathOf("k", "model/variables/data"));
-  EXPECT_FALSE(store->Find("k").has_value());
+  EXPECT_FALSE(store->Find("k").ok());
 }
 
 TEST_F(StageStoreTest, KnowsWhatATaskMadeLast) {
@@ -140,6 +151,14 @@ TEST_F(StageStoreTest, RemovesWhatKilledRunsLeft) {
   }
   Open();
   EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/tmp")));
+}
+
+// --work_dir may be a folder that has a tmp/ of its own.
+TEST_F(StageStoreTest, KeepsWhatOthersHaveInTmp) {
+  fs::create_directories(absl::StrCat(folder_, "/tmp"));
+  Overwrite(absl::StrCat(folder_, "/tmp/note"), "mine");
+  Open();
+  EXPECT_EQ(*ReadFile(absl::StrCat(folder_, "/tmp/note")), "mine");
 }
 
 TEST_F(StageStoreTest, IsForOneRunAtATime) {
@@ -172,8 +191,113 @@ TEST_F(StageStoreTest, SaysThatItsFolderCannotBeMade) {
 
 TEST_F(StageStoreTest, LooksWithoutWriting) {
   const auto store = StageStore::OpenToLook(folder_);
-  EXPECT_FALSE(store->Find("k").has_value());
+  EXPECT_FALSE(store->Find("k").ok());
+  EXPECT_TRUE(store->Results().empty());
   EXPECT_FALSE(fs::exists(folder_));
+}
+
+// A store with results "a", "b" and "c" of 1000 bytes and more, which were used
+// in this order, some days ago, by a run that ended well.
+class PrunedStoreTest : public StageStoreTest {
+ protected:
+  PrunedStoreTest() {
+    const auto store = Open();
+    for (const char* key : {"a", "b", "c"}) {
+      Publish(store.get(), key, std::string(1000, 'x'));
+      SetLastUsed(key, days_--);
+    }
+    store->RunEnded(true);
+  }
+
+  void SetLastUsed(const std::string& key, int days_ago) {
+    fs::last_write_time(
+        absl::StrCat(folder_, "/cache/", key),
+        fs::file_time_type::clock::now() - std::chrono::hours(24 * days_ago));
+  }
+  static std::string KeysOf(const StageStore& store) {
+    std::string keys;
+    for (const StoredResult& result : store.Results()) keys += result.key;
+    return keys;
+  }
+  std::string Prune(const PruneLimits& limits) {
+    const auto store = Open();
+    EXPECT_TRUE(PruneStore(limits, store.get()).ok());
+    return KeysOf(*store);
+  }
+  // What a run that used `key` and was killed leaves.
+  void StopARun(const std::string& key) {
+    EXPECT_TRUE(
+        (*StageStore::OpenForRun(folder_, "requant run"))->Find(key).ok());
+  }
+
+  int days_ = 40;
+};
+
+TEST_F(PrunedStoreTest, LosesTheLeastRecentlyUsedUntilTheRestFits) {
+  EXPECT_EQ(Prune({}), "abc");
+  EXPECT_EQ(Prune({absl::InfinitePast(), 2900}), "bc");
+  SetLastUsed("b", 1);
+  EXPECT_EQ(Prune({absl::InfinitePast(), 1900}), "b");
+  EXPECT_TRUE(fs::is_empty(absl::StrCat(folder_, "/tmp")));
+}
+
+TEST_F(PrunedStoreTest, LosesWhatWasNotUsedForLong) {
+  EXPECT_EQ(Prune({absl::Now() - absl::Hours(24 * 39 + 12), INT64_MAX}), "bc");
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatTheOpenRunUsed) {
+  const auto store = Open();
+  EXPECT_TRUE(store->Find("a").ok());
+  store->RunEnded(true);
+  EXPECT_EQ(KeysOf(*store), "bca");
+  const auto pruned = PruneStore({absl::InfinitePast(), 0}, store.get());
+  ASSERT_TRUE(pruned.ok());
+  EXPECT_EQ(pruned->results, 2);
+  EXPECT_EQ(pruned->needed_bytes, pruned->kept_bytes);
+  EXPECT_EQ(KeysOf(*store), "a");
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatIsNotOurs) {
+  fs::create_directories(absl::StrCat(folder_, "/cache/photos"));
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "");
+  EXPECT_TRUE(fs::exists(absl::StrCat(folder_, "/cache/photos")));
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatTheLastRunThatFailedUsed) {
+  for (const char* key : {"a", "b"}) {
+    const auto store = Open();
+    EXPECT_TRUE(store->Find(key).ok());
+    store->RunEnded(/*finished=*/false);
+  }
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "b");
+}
+
+TEST_F(PrunedStoreTest, KeepsWhatAStoppedRunNeedsForTwoWeeks) {
+  StopARun("a");
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "a");
+  EXPECT_EQ(Open()->Results()[0].needed_by, "requant run");
+  for (const auto& entry :
+       fs::directory_iterator(absl::StrCat(folder_, "/stopped"))) {
+    fs::last_write_time(
+        entry, fs::file_time_type::clock::now() - std::chrono::hours(24 * 15));
+  }
+  EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "");
+}
+
+TEST_F(PrunedStoreTest, NeedsNothingForAStoppedRunThatAnotherTookToItsEnd) {
+  StopARun("a");
+  {
+    const auto store = Open();
+    EXPECT_TRUE(store->Find("b").ok());
+    store->RunEnded(true);
+  }
+  EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "a");
+  {
+    const auto store = Open();
+    EXPECT_TRUE(store->Find("a").ok());
+    store->RunEnded(true);
+  }
+  EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "");
 }
 
 // A file that nobody changed shortly before.
@@ -189,11 +313,12 @@ std::string HashWithKnown(const std::string& folder,
   EXPECT_TRUE(open()->Hash(kOldFile).ok());
   const std::string path = absl::StrCat(folder, "/digests.pb");
   FileDigests digests;
-  EXPECT_TRUE(digests.ParseFromString(*ReadFile(path)));
+  EXPECT_TRUE(digests.ParseFromString(*Unsealed(*ReadFile(path))));
   EXPECT_EQ(digests.file_size(), 1);
   digests.mutable_file(0)->set_sha256("known");
   edit(digests.mutable_file(0));
-  EXPECT_TRUE(WriteFileAtomically(path, digests.SerializeAsString()).ok());
+  EXPECT_TRUE(
+      WriteFileAtomically(path, Sealed(digests.SerializeAsString())).ok());
   return open()->Hash(kOldFile)->sha256;
 }
 

@@ -33,14 +33,13 @@ absl::StatusOr<PreparedTask> TaskMaker::Prepare(
   return prepared;
 }
 
-std::optional<FinishedTask> TaskMaker::FindIntact(
+absl::StatusOr<FinishedTask> TaskMaker::FindIntact(
     const std::string& key) const {
-  std::optional<CachedTask> cached = store_->Find(key);
-  if (!cached.has_value()) return std::nullopt;
-  for (const FileRecord& output : cached->work().output()) {
-    if (!store_->Check(key, output)) return std::nullopt;
+  REQUANT_ASSIGN_OR_RETURN(CachedTask cached, store_->Find(key));
+  for (const FileRecord& output : cached.work().output()) {
+    REQUANT_RETURN_IF_ERROR(store_->Check(key, output));
   }
-  return FinishedTask{key, std::move(*cached)};
+  return FinishedTask{key, std::move(cached)};
 }
 
 absl::StatusOr<TaskWork> TaskMaker::WorkIn(const std::string& folder,

@@ -48,8 +48,9 @@ class TaskMaker {
                                        const FinishedTasks& finished,
                                        std::optional<int64_t> records) const;
 
-  // What the store has of that key, if all its files are as they were made.
-  std::optional<FinishedTask> FindIntact(const std::string& key) const;
+  // What the store has of that key, all its files being as they were made.
+  // Errors are as of StageStore::Find.
+  absl::StatusOr<FinishedTask> FindIntact(const std::string& key) const;
 
   // Runs the task's commands and puts what they made into the store. An error
   // is as of DoTaskWork, or that an input changed meanwhile; the store then
