@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
@@ -128,10 +129,10 @@ absl::Status Quantize() {
   REQUANT_RETURN_IF_ERROR(
       WriteGraph(graph, FLAGS_output, GraphFormat::kBinary));
   for (const std::string& warning : report.warnings) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+    Say(kProgram, absl::StrCat("warning: ", warning));
   }
   for (const std::string& note : report.notes) {
-    std::printf("%s\n", note.c_str());
+    std::printf("%s\n", Printable(note).c_str());
   }
   if (!FLAGS_model_name.empty()) {
     std::printf("--model_name=%s makes no difference\n",

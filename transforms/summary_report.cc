@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/shell_quote.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -29,18 +29,6 @@ using tensorflow::NodeDef;
 using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorProto;
-
-std::string Printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(&result, "\\x%02x", static_cast<unsigned char>(c));
-    } else {
-      result.push_back(c);
-    }
-  }
-  return result;
-}
 
 std::string TypeName(tensorflow::DataType type) {
   return tensorflow::DataTypeString(type);
@@ -155,11 +143,11 @@ std::string OpsText(const GraphSummary& summary) {
 }
 
 // The value of a flag in a command line to paste.
-std::string FlagValue(std::string_view text) {
-  return ShellQuoted(Printable(text));
-}
+std::string FlagValue(std::string_view text) { return ShellQuoted(text); }
 
-std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
+std::string NameOf(const TensorSummary& tensor) {
+  return Printable(tensor.name);
+}
 
 // "a/frozen.pb" → "a/frozen_optimized.pb", "a/saved/" → "a/saved_optimized.pb".
 std::string OptimizedPath(std::string_view path) {
@@ -274,12 +262,13 @@ std::string BenchmarkCommand(const GraphSummary& summary,
   };
   return absl::StrCat(
       "bazel run tensorflow/tools/benchmark:benchmark_model --",
-      " --graph=", FlagValue(graph_path), " --show_flops --input_layer=",
+      " --graph=", FlagValue(Printable(graph_path)),
+      " --show_flops --input_layer=",
       FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
       " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
       " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
       " --output_layer=",
-      FlagValue(absl::StrJoin(summary.chosen_outputs, ",")));
+      FlagValue(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
 std::string TransformCommand(const GraphSummary& summary,
@@ -294,10 +283,13 @@ std::string TransformCommand(const GraphSummary& summary,
                    "fold_constants(ignore_errors=true) fold_batch_norms "
                    "fold_old_batch_norms");
   return absl::StrCat(
-      "bazel-bin/transforms/transform_graph --in_graph=", FlagValue(graph_path),
-      " --out_graph=", FlagValue(OptimizedPath(graph_path)), " --inputs=",
+      "bazel-bin/transforms/transform_graph --in_graph=",
+      FlagValue(Printable(graph_path)),
+      " --out_graph=", FlagValue(Printable(OptimizedPath(graph_path))),
+      " --inputs=",
       FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
-      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --outputs=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")),
       " --transforms=", FlagValue(transforms));
 }
 
@@ -386,7 +378,8 @@ std::string StructureReport(const tensorflow::GraphDef& graph) {
   for (const int i : GraphWiring(graph).ExecutionOrder()) {
     const NodeDef& node = graph.node(i);
     absl::StrAppend(&text, Printable(node.name()), " (", Printable(node.op()),
-                    "): [", Printable(absl::StrJoin(node.input(), ", ")), "]");
+                    "): [", absl::StrJoin(Map(node.input(), Printable), ", "),
+                    "]");
     if (node.op() == "Const") {
       absl::StrAppend(&text, ConstText(node, &unfolded_bytes));
     }

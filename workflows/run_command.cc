@@ -26,6 +26,7 @@
 #include "base/progress.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
+#include "base/terminal_guard.h"
 #include "base/terminal_text.h"
 #include "workflows/plan_text.h"
 #include "workflows/run_conclusion.h"
@@ -247,7 +248,7 @@ class RunCommand {
   void Tell(const RunResult& result, bool has_folder) const {
     RunConclusionOptions options = ConclusionOptions();
     if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
-    std::fputs(RunConclusion(result.record, options).c_str(), stdout);
+    PrintStyled(stdout, RunConclusion(result.record, options));
     if (result.cached == result.tasks && result.tasks > 0) {
       std::printf(
           "Nothing had to run: %s done before.\n",
