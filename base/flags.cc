@@ -18,6 +18,8 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
+#include "base/terminal_guard.h"
 #include "base/version.h"
 #include "base/wrap_text.h"
 
@@ -123,6 +125,20 @@ class FlagSetter {
   std::vector<std::string> already_set_;
 };
 
+// What to do about a limit of the system's that a message names. It is told by
+// the message: most of them come from libraries, and some from other processes.
+std::string LimitHint(std::string_view message) {
+  if (absl::StrContains(message, "ulimit -")) return "";
+  if (absl::StrContains(message, std::strerror(EFBIG))) {
+    return "; files may not be as large as that here: raise the limit with "
+           "ulimit -f, or write to another file system";
+  }
+  if (absl::StrContains(message, std::strerror(EMFILE))) {
+    return "; raise the limit on open files, as with ulimit -n 1024";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::optional<bool> ParseTruth(std::string_view text) {
@@ -165,6 +181,7 @@ std::string HelpText(const ProgramHelp& help) {
 std::optional<int> ParseFlags(const std::vector<std::string>& args,
                               const ProgramHelp& help,
                               std::vector<std::string>* positional) {
+  GuardTerminal();
   FlagSetter setter(args, help);
   size_t next = 0;
   while (next < args.size()) {
@@ -194,15 +211,20 @@ std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
                     positional);
 }
 
+void Say(std::string_view program, std::string_view text) {
+  GuardTerminal();
+  // Other libraries' messages have line breaks of their own.
+  const std::string line = Printable(absl::StrReplaceAll(text, {{"\n", " "}}));
+  std::fputs(absl::StrCat(program, ": ", line, "\n").c_str(), stderr);
+}
+
 int ReportFailure(std::string_view program, const absl::Status& status) {
-  std::fprintf(stderr, "%s: %s\n", std::string(program).c_str(),
-               absl::StrReplaceAll(status.message(), {{"\n", " "}}).c_str());
+  Say(program, absl::StrCat(status.message(), LimitHint(status.message())));
   return kExitFailed;
 }
 
 int ReportUsage(std::string_view program, std::string_view message) {
-  std::fprintf(stderr, "%s: %s; see %s --help\n", std::string(program).c_str(),
-               std::string(message).c_str(), std::string(program).c_str());
+  Say(program, absl::StrCat(message, "; see ", program, " --help"));
   return kExitUsage;
 }
 

@@ -48,7 +48,7 @@ struct ProgramHelp {
 // --noflag for bools, dashes for underscores, one dash for two; "--" ends the
 // flags and a lone "-" is positional. Returns an exit code when the program is
 // to end now (after --help, --version, or an error that has been printed to
-// stderr).
+// stderr). From this call on the terminal is guarded (base/terminal_guard.h).
 std::optional<int> ParseFlags(const std::vector<std::string>& args,
                               const ProgramHelp& help,
                               std::vector<std::string>* positional);
@@ -65,10 +65,15 @@ std::optional<bool> ParseTruth(std::string_view text);
 // The text that --help prints.
 std::string HelpText(const ProgramHelp& help);
 
-// Prints "<program>: <message>" to stderr on one line; returns kExitFailed.
+// Prints "<program>: <text>" to stderr as one line, whatever the text holds
+// (Printable of base/printable.h).
+void Say(std::string_view program, std::string_view text);
+
+// Says the status's message, and what to do about a limit that the system set
+// (ulimit); returns kExitFailed.
 int ReportFailure(std::string_view program, const absl::Status& status);
 
-// Prints "<program>: <message>; see <program> --help"; returns kExitUsage.
+// Says "<message>; see <program> --help"; returns kExitUsage.
 int ReportUsage(std::string_view program, std::string_view message);
 
 // To be called at the end of main with what it would return: writes out what

@@ -20,6 +20,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/last_words.h"
+#include "base/printable.h"
 #include "base/subprocess.h"
 #include "base/tensorflow_child.h"
 
@@ -45,7 +46,7 @@ class StderrFilter {
     }
     if (++lines_ <= printed_) return;
     printed_ = lines_;
-    std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()), line.data());
+    std::fputs(absl::StrCat(Printable(line), "\n").c_str(), stderr);
   }
   const std::string& reason() const { return reason_; }
 

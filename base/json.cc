@@ -11,30 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 
 namespace requant {
 namespace {
-
-// The length of the UTF-8 character at the start of `text`, or 0 when there is
-// none: stray and missing continuation bytes, overlong forms, surrogates, and
-// what lies beyond U+10FFFF.
-size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  const bool overlong =
-      (first == 0xe0 && byte(1) < 0xa0) || (first == 0xf0 && byte(1) < 0x90);
-  const bool beyond =
-      (first == 0xed && byte(1) >= 0xa0) || (first == 0xf4 && byte(1) >= 0x90);
-  return overlong || beyond ? 0 : length;
-}
 
 constexpr size_t kMaxColumns = 100;
 
@@ -99,10 +79,11 @@ void AppendIndented(std::string_view value, size_t indent, size_t column,
 std::string ValidUtf8(std::string_view text) {
   std::string valid;
   while (!text.empty()) {
-    const size_t length = CharacterLength(text);
-    absl::StrAppend(&valid,
-                    length == 0 ? "\xef\xbf\xbd" : text.substr(0, length));
-    text.remove_prefix(length == 0 ? 1 : length);
+    const Character character = FirstCharacter(text);
+    absl::StrAppend(&valid, character.code == kStray
+                                ? "\xef\xbf\xbd"
+                                : text.substr(0, character.bytes));
+    text.remove_prefix(character.bytes);
   }
   return valid;
 }
@@ -110,18 +91,17 @@ std::string ValidUtf8(std::string_view text) {
 std::string JsonString(std::string_view text) {
   std::string quoted = "\"";
   while (!text.empty()) {
-    const unsigned char c = text[0];
-    const size_t length = CharacterLength(text);
-    if (c == '"' || c == '\\') {
+    const Character character = FirstCharacter(text);
+    if (text[0] == '"' || text[0] == '\\') {
       quoted += {'\\', text[0]};
-    } else if (c < 0x20 || c == 0x7f) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", c);
-    } else if (length == 0) {
+    } else if (IsControl(character.code)) {
+      absl::StrAppendFormat(&quoted, "\\u%04x", character.code);
+    } else if (character.code == kStray) {
       quoted += "\\ufffd";
     } else {
-      absl::StrAppend(&quoted, text.substr(0, length));
+      absl::StrAppend(&quoted, text.substr(0, character.bytes));
     }
-    text.remove_prefix(length == 0 ? 1 : length);
+    text.remove_prefix(character.bytes);
   }
   return quoted + "\"";
 }

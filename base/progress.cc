@@ -27,7 +27,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/printable.h"
 #include "base/subprocess.h"
+#include "base/terminal_guard.h"
 #include "base/terminal_text.h"
 
 namespace requant {
@@ -166,10 +168,7 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
     std::call_once(once, StartCountingPauses);
     environment.pauses = [] { return pause_count.load(); };
   }
-  environment.write = [](std::string_view text) {
-    std::fwrite(text.data(), 1, text.size(), stderr);
-    std::fflush(stderr);
-  };
+  environment.write = [](std::string_view text) { PrintStyled(stderr, text); };
   return environment;
 }
 
@@ -216,7 +215,7 @@ std::string HumanDuration(double seconds) {
 }
 
 Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
-    : options_(std::move(options)),
+    : options_({Printable(options.what), options.unit, options.total}),
       environment_(std::move(environment)),
       start_(environment_.now()),
       total_(options_.total),
@@ -260,7 +259,7 @@ void Progress::SetTotal(int64_t total) {
 void Progress::Say(std::string_view line) {
   const std::lock_guard<std::mutex> lock(mutex_);
   Erase();
-  environment_.write(absl::StrCat(line, "\n"));
+  environment_.write(absl::StrCat(Printable(line), "\n"));
 }
 
 void Progress::Finish() {

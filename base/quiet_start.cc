@@ -5,9 +5,13 @@
 // seen.
 //
 // It also fills descriptors 0 to 2 where the caller closed them, so that no
-// file of the program's own gets such a number and with it what is printed.
+// file of the program's own gets such a number and with it what is printed, and
+// turns the signal about a file that is as large as the system lets it be
+// (ulimit -f) into an error of the write, which can be told. Children inherit
+// that.
 
 #include <fcntl.h>
+#include <signal.h>
 #include <unistd.h>
 
 namespace {
@@ -27,7 +31,9 @@ void FillClosedDescriptors() {
 // that those set up.
 void HideStderr(int, char**, char**) {
   FillClosedDescriptors();
-  constexpr int kAboveReservedDescriptors = 10;
+  signal(SIGXFSZ, SIG_IGN);
+  // Above what a parent may have opened for this process.
+  constexpr int kAboveReservedDescriptors = 4;
   const int saved =
       fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveReservedDescriptors);
   if (saved < 0) return;

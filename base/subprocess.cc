@@ -21,6 +21,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -41,8 +42,9 @@ using Clock = std::chrono::steady_clock;
 using LineCallback = std::function<void(std::string_view)>;
 
 // Lines longer than this are handed on in pieces, so that a child cannot make
-// its parent hold any amount of text.
-constexpr size_t kLongestLine = 1 << 20;
+// its parent hold any amount of text. A worker's result is one line, and may
+// hold names of any length.
+constexpr size_t kLongestLine = 64 << 20;
 
 // A child's allocations fail when they would take its address space so far
 // beyond its memory limit: threads' stacks and libraries' tables count there
@@ -269,10 +271,21 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   _exit(127);
 }
 
-// Moves `fd` above kReportFd.
-int Raise(int fd) {
-  if (fd < 0) return fd;
-  return fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
+// Makes `raised` a copy of `fd`, if there is one, above kReportFd. Returns
+// false when no descriptor is left for it.
+bool Raise(int fd, int* raised) {
+  if (fd < 0) return true;
+  *raised = fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
+  return *raised >= 0;
+}
+
+// Of a run's tasks only this sentence is shown, so it says what to do.
+absl::Status CannotStart(int error) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "cannot start a process: ", std::strerror(error),
+      error == EMFILE
+          ? "; raise the limit on open files, as with ulimit -n 1024"
+          : ""));
 }
 
 // The memory that process `pid` holds, in bytes; 0 when it cannot be told.
@@ -482,19 +495,25 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
           "cannot hold the input of a process: ", std::strerror(errno)));
     }
   }
-  if (!out.Open() || !err.Open() || !report.Open()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot open a pipe: ", std::strerror(errno)));
-  }
+  if (!out.Open() || !err.Open() || !report.Open()) return CannotStart(errno);
   std::vector<std::string> environment = MergedEnvironment(options);
   std::vector<char*> argv = Pointers(options.argv);
   if (!options.name.empty()) argv[0] = const_cast<char*>(options.name.c_str());
   std::vector<char*> env = Pointers(environment);
-  const ChildDescriptors fds = {
-      Raise(input),
-      Raise(options.stdout_fd >= 0 ? options.stdout_fd : out.write_fd()),
-      Raise(options.stderr_fd >= 0 ? options.stderr_fd : err.write_fd()),
-      Raise(report.write_fd())};
+  ChildDescriptors fds;
+  absl::Cleanup close_raised = [&fds] {
+    for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
+      if (fd >= 0) close(fd);
+    }
+  };
+  if (!Raise(input, &fds.in) ||
+      !Raise(options.stdout_fd >= 0 ? options.stdout_fd : out.write_fd(),
+             &fds.out) ||
+      !Raise(options.stderr_fd >= 0 ? options.stderr_fd : err.write_fd(),
+             &fds.err) ||
+      !Raise(report.write_fd(), &fds.report)) {
+    return CannotStart(errno);
+  }
   const SignalForwarding forwarding;
   Limits limits(options);
   RunningChild running;
@@ -508,13 +527,8 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
     }
     if (result.pid > 0) running.Add(result.pid);
   }
-  for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
-    if (fd >= 0) close(fd);
-  }
-  if (result.pid < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot start a process: ", std::strerror(errno)));
-  }
+  if (result.pid < 0) return CannotStart(errno);
+  std::move(close_raised).Invoke();
   // One that came before there was a child to pass it to.
   if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();

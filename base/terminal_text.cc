@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/printable.h"
 
 namespace requant {
 namespace {
@@ -40,48 +41,9 @@ bool IsIn(const CodeRange (&ranges)[kSize], uint32_t code) {
                      });
 }
 
-struct Character {
-  size_t bytes = 1;
-  // Of a byte that is not UTF-8: kStray.
-  uint32_t code = 0;
-};
-
-constexpr uint32_t kStray = 0xffffffff;
-
-bool Continues(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
-}
-
-// The first character of a text that is not empty.
-Character FirstOf(std::string_view text) {
-  const unsigned char first = text[0];
-  if (first < 0x80) return {1, first};
-  const size_t bytes = first >= 0xf0   ? 4
-                       : first >= 0xe0 ? 3
-                       : first >= 0xc2 ? 2
-                                       : 0;
-  if (bytes == 0 || first > 0xf4 || text.size() < bytes) return {1, kStray};
-  uint32_t code = first & (0x7f >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!Continues(text[i])) return {1, kStray};
-    code = code << 6 | (static_cast<unsigned char>(text[i]) & 0x3f);
-  }
-  constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  if (code < kLeast[bytes] || code > 0x10ffff || surrogate) return {1, kStray};
-  return {bytes, code};
-}
-
 int WidthOf(uint32_t code) {
   if (IsIn(kWithoutWidth, code)) return 0;
   return IsIn(kWide, code) ? 2 : 1;
-}
-
-// Those of Unicode's that reorder or break lines among them.
-bool IsControl(uint32_t code) {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) ||
-         (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2066 && code <= 0x2069);
 }
 
 std::string_view Variable(const char* name) {
@@ -94,7 +56,7 @@ std::string_view Variable(const char* name) {
 int DisplayWidth(std::string_view text) {
   int width = 0;
   while (!text.empty()) {
-    const Character character = FirstOf(text);
+    const Character character = FirstCharacter(text);
     width += WidthOf(character.code);
     text.remove_prefix(character.bytes);
   }
@@ -104,7 +66,7 @@ int DisplayWidth(std::string_view text) {
 std::string_view CutToWidth(std::string_view text, int width) {
   size_t end = 0;
   while (end < text.size()) {
-    const Character character = FirstOf(text.substr(end));
+    const Character character = FirstCharacter(text.substr(end));
     width -= WidthOf(character.code);
     if (width < 0) break;
     end += character.bytes;
@@ -133,7 +95,7 @@ std::string PaddedLeft(std::string_view text, int width) {
 std::string PrintableLine(std::string_view text, bool utf8) {
   std::string line;
   while (!text.empty()) {
-    const Character character = FirstOf(text);
+    const Character character = FirstCharacter(text);
     if (IsControl(character.code)) {
       line.push_back(' ');
     } else if (character.code == kStray || (character.code > 0x7f && !utf8)) {

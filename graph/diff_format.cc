@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "graph/diff.h"
 
 namespace requant {
@@ -66,11 +66,6 @@ std::string NodesChange(int64_t before, int64_t after) {
   return absl::StrCat(WithCommas(before), " -> ", WithCommas(after));
 }
 
-// A name as it can stand in a line of text.
-std::string Shown(std::string_view name) {
-  return absl::Utf8SafeCHexEscape(name);
-}
-
 // The ops whose nodes differ in number or size, those with the largest change
 // of bytes first.
 std::vector<OpSize> ChangedOps(const GraphDiff& diff) {
@@ -95,7 +90,8 @@ void AppendOpTable(const GraphDiff& diff, std::string* text) {
   if (ops.empty()) return;
   std::vector<std::vector<std::string>> rows = {{"op", "nodes", "size"}};
   for (const OpSize& op : ops) {
-    rows.push_back({Shown(op.op), NodesChange(op.before.nodes, op.after.nodes),
+    rows.push_back({Printable(op.op),
+                    NodesChange(op.before.nodes, op.after.nodes),
                     BytesChange(op.before.bytes, op.after.bytes)});
   }
   size_t widths[2] = {0, 0};
@@ -127,24 +123,24 @@ void AppendList(std::string_view heading, const std::vector<Item>& items,
 }
 
 std::string DescribeNode(const NamedOp& node) {
-  return absl::StrCat(Shown(node.name), " (", Shown(node.op), ")");
+  return absl::StrCat(Printable(node.name), " (", Printable(node.op), ")");
 }
 
 std::string DescribeChange(const NodeChange& change) {
   std::vector<std::string> parts;
   if (change.op_before != change.op_after) {
-    parts.push_back(absl::StrCat("op ", Shown(change.op_before), " -> ",
-                                 Shown(change.op_after)));
+    parts.push_back(absl::StrCat("op ", Printable(change.op_before), " -> ",
+                                 Printable(change.op_after)));
   }
   if (change.inputs) parts.push_back("inputs");
   if (!change.attributes.empty()) {
     parts.push_back(absl::StrCat(
         change.attributes.size() == 1 ? "attribute " : "attributes ",
-        Shown(absl::StrJoin(change.attributes, ", "))));
+        Printable(absl::StrJoin(change.attributes, ", "))));
   }
   if (change.device) parts.push_back("device");
   if (change.annotations) parts.push_back("annotations");
-  return absl::StrCat(Shown(change.name), " (", Shown(change.op_after),
+  return absl::StrCat(Printable(change.name), " (", Printable(change.op_after),
                       "): ", absl::StrJoin(parts, "; "));
 }
 
@@ -218,12 +214,13 @@ std::string DiffAsText(const GraphDiff& diff, int max_nodes) {
   AppendList("nodes added", diff.added, max_nodes, DescribeNode, &text);
   AppendList("nodes removed", diff.removed, max_nodes, DescribeNode, &text);
   AppendList("nodes changed", diff.changed, max_nodes, DescribeChange, &text);
-  AppendList("functions added", diff.functions_added, max_nodes, Shown, &text);
-  AppendList("functions removed", diff.functions_removed, max_nodes, Shown,
+  AppendList("functions added", diff.functions_added, max_nodes, Printable,
              &text);
-  AppendList("functions changed", diff.functions_changed, max_nodes, Shown,
+  AppendList("functions removed", diff.functions_removed, max_nodes, Printable,
              &text);
-  AppendList("other parts that differ", diff.other_parts, max_nodes, Shown,
+  AppendList("functions changed", diff.functions_changed, max_nodes, Printable,
+             &text);
+  AppendList("other parts that differ", diff.other_parts, max_nodes, Printable,
              &text);
   return text;
 }

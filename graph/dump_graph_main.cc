@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/freeze_model.h"
 #include "graph/saved_model_file.h"
@@ -61,8 +62,9 @@ absl::Status Dump() {
       WriteFileAtomically(FLAGS_output, file.graph_bytes()));
   const tensorflow::GraphDef& graph = file.meta().graph_def();
   std::printf("%s -> %s: %d nodes and %d functions, %.3f MB\n",
-              directory.c_str(), FLAGS_output.c_str(), graph.node_size(),
-              graph.library().function_size(), file.graph_bytes().size() / 1e6);
+              Printable(directory).c_str(), Printable(FLAGS_output).c_str(),
+              graph.node_size(), graph.library().function_size(),
+              file.graph_bytes().size() / 1e6);
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/freeze.h"
 #include "graph/freeze_model.h"
@@ -173,7 +174,7 @@ FreezeOptions Options() {
 }
 
 void Note(std::string_view text) {
-  std::fprintf(stderr, "%s: note: %s\n", kProgram, std::string(text).c_str());
+  Say(kProgram, absl::StrCat("note: ", text));
 }
 
 std::string Count(int count, std::string_view what) {
@@ -197,7 +198,7 @@ absl::Status FreezeAndWrite() {
       Count(frozen.inlined_calls, "function call").c_str(),
       Count(frozen.tables, "lookup table").c_str(),
       Count(frozen.graph.node_size(), "node").c_str(),
-      FLAGS_output_graph.c_str());
+      Printable(FLAGS_output_graph).c_str());
   return absl::OkStatus();
 }
 

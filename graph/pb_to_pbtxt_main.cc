@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 
@@ -55,7 +56,8 @@ absl::Status Convert(const std::string& input, const std::string& output) {
   CleanUpWhenInterrupted(kProgram);
   REQUANT_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph, ReadGraph(input));
   REQUANT_RETURN_IF_ERROR(WriteGraph(graph, output, GraphFormat::kText));
-  std::printf("%s -> %s\n", input.c_str(), output.c_str());
+  std::printf("%s -> %s\n", Printable(input).c_str(),
+              Printable(output).c_str());
   return absl::OkStatus();
 }
 

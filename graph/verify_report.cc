@@ -3,15 +3,13 @@
 #include <string>
 #include <string_view>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
+#include "base/printable.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 
 namespace requant {
 namespace {
 
-constexpr size_t kLongestName = 200;
 constexpr size_t kLongestReason = 240;
 
 // At most `length` bytes of `text`, without a torn UTF-8 character at the end.
@@ -21,18 +19,10 @@ std::string_view Prefix(std::string_view text, size_t length) {
   return text.substr(0, length);
 }
 
-// Without control characters and broken UTF-8; quotes stay as they are.
-std::string Printable(std::string_view text) {
-  return absl::StrReplaceAll(absl::Utf8SafeCEscape(text),
-                             {{"\\'", "'"}, {"\\\"", "\""}});
-}
-
 }  // namespace
 
 std::string Quoted(std::string_view text) {
-  const std::string_view shown = Prefix(text, kLongestName);
-  return absl::StrCat("\"", Printable(shown),
-                      shown.size() < text.size() ? "..." : "", "\"");
+  return absl::StrCat("\"", Printable(text), "\"");
 }
 
 std::string ShortReason(std::string_view message) {
@@ -55,9 +45,8 @@ std::string NodePlace::Path() const {
 }
 
 std::string NodePlace::Describe() const {
-  const std::string text =
-      absl::StrCat("node ", Quoted(node.name()), " (",
-                   Printable(Prefix(node.op(), kLongestName)), ")");
+  const std::string text = absl::StrCat("node ", Quoted(node.name()), " (",
+                                        Printable(node.op()), ")");
   return function == nullptr
              ? text
              : absl::StrCat(text, " of function ", Quoted(function->name()));

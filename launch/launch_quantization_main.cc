@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/printable.h"
 #include "base/requant_version.h"
 #include "base/shell_quote.h"
 #include "launch/container_command.h"
@@ -31,11 +32,8 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 // One line on stderr. Names may have control characters; terminals get none.
-void Say(std::string line) {
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  std::fprintf(stderr, "launch_quantization: %s\n", line.c_str());
+void Say(const std::string& line) {
+  std::fprintf(stderr, "launch_quantization: %s\n", Printable(line).c_str());
 }
 
 int Fail(const Failure& failure) {

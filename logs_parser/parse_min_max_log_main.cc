@@ -135,7 +135,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
   }
   if (logs.ranges.empty()) return NothingFound(logs);
   for (const std::string& warning : RangeWarnings(logs, percentiles)) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+    Say(kProgram, absl::StrCat("warning: ", warning));
   }
   if (FLAGS_strict && logs.malformed() > 0) {
     return absl::InvalidArgumentError(

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "logs_parser/log_parser.h"
 #include "logs_parser/range_choice.h"
 #include "logs_parser/range_drift.h"
@@ -98,9 +99,11 @@ void AddFaultWarnings(const RangeKey& key, const RangeEntry& entry,
   }
 }
 
-std::string CsvField(std::string_view text) {
+// In one line: the other control characters are the terminal guard's to find.
+std::string CsvField(std::string_view field) {
+  const std::string text = absl::StrReplaceAll(field, {{"\n", "\\x0a"}});
   if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) {
-    return std::string(text);
+    return text;
   }
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
@@ -212,7 +215,8 @@ std::string RangesAsTable(const ParsedLogs& logs,
                       "frozen", "side", "node");
   for (const Row& row : AllRows(logs.ranges, percentiles)) {
     absl::StrAppendFormat(&text, kLine, row.count, row.lowest, row.p5, row.p50,
-                          row.p95, row.highest, row.frozen, row.side, row.name);
+                          row.p95, row.highest, row.frozen, row.side,
+                          Printable(row.name));
   }
   absl::StrAppendFormat(&text,
                         "frozen: percentile %g from below for min, %g from "

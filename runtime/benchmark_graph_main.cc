@@ -297,8 +297,7 @@ absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
       progress->Update(now.done(), now.what());
     } else if (event.has_warning()) {
       // Only the reading of records has any, before the first progress.
-      std::fprintf(stderr, "%s: warning: %s\n", kProgram,
-                   event.warning().c_str());
+      Say(kProgram, absl::StrCat("warning: ", event.warning()));
     } else if (event.has_file_part()) {
       trace->append(event.file_part());
     }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "runtime/benchmark_figures.h"
 #include "runtime/paired_comparison.h"
@@ -65,8 +66,8 @@ std::vector<std::string> Names(const BenchmarkJob& job) {
   std::vector<std::string> names, paths;
   bool tells = true;
   for (const BenchmarkEntry& entry : job.entry()) {
-    paths.push_back(entry.model().path());
-    names.emplace_back(Basename(entry.model().path()));
+    paths.push_back(Printable(entry.model().path()));
+    names.push_back(Printable(Basename(entry.model().path())));
     tells = tells && !IsVersion(names.back());
   }
   const std::set<std::string> different(names.begin(), names.end());
@@ -190,9 +191,9 @@ std::vector<Row> ProfileRows(
     rows.push_back({absl::StrFormat("%.1f %%", 100 * share),
                     absl::StrFormat("%.1f", time.microseconds()),
                     absl::StrFormat("%g", time.calls()),
-                    time.node().empty()
-                        ? time.op()
-                        : absl::StrCat(time.op(), "  ", time.node())});
+                    time.node().empty() ? Printable(time.op())
+                                        : Printable(absl::StrCat(
+                                              time.op(), "  ", time.node()))});
   }
   return rows;
 }

@@ -218,7 +218,7 @@ absl::Status Report(const RangeTable& table, int64_t batch_size) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
                            CalibrationText(table, options));
   for (const std::string& warning : CalibrationWarnings(table)) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+    Say(kProgram, absl::StrCat("warning: ", warning));
   }
   std::fputs(text.c_str(), stdout);
   return absl::OkStatus();
@@ -297,10 +297,10 @@ int Calibrate(const WorkerOptions& options) {
     const absl::StatusOr<std::string> known = key.get();
     if (!known.ok()) return ReportFailure(kProgram, known.status());
     if (table->made_from() == *known) {
-      std::fprintf(stderr,
-                   "%s: %s is up to date: it was made from this graph, these "
-                   "records and settings (--force calibrates again)\n",
-                   kProgram, FLAGS_output.c_str());
+      Say(kProgram,
+          absl::StrCat(FLAGS_output,
+                       " is up to date: it was made from this graph, these "
+                       "records and settings (--force calibrates again)"));
       const absl::Status reported = Report(*table, job->batch_size());
       return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/printable.h"
 #include "logs_parser/range_choice.h"
 #include "logs_parser/range_settling.h"
 #include "logs_parser/range_table.h"
@@ -26,7 +27,7 @@ std::string Counted(int64_t count, std::string_view noun) {
 }
 
 std::string EntryName(const RangeKey& key) {
-  return absl::StrCat(key.first, ":", key.second);
+  return Printable(absl::StrCat(key.first, ":", key.second));
 }
 
 std::string Number(const std::optional<float>& value) {

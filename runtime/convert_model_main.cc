@@ -26,6 +26,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/printable.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
@@ -251,8 +252,7 @@ std::string PrivateRanges(const std::string& target) {
 }
 
 void Warn(std::string_view text) {
-  std::fprintf(stderr, "%s: warning: %s\n", kProgram,
-               std::string(text).c_str());
+  Say(kProgram, absl::StrCat("warning: ", text));
 }
 
 // Runs requant calibrate on the model. When interrupted, `exit_code` says by
@@ -374,9 +374,10 @@ std::string VariablesText(const PlacedVariables& variables) {
 void Tell(const std::string& source, const std::string& target,
           const ConvertedModel& model) {
   for (const std::string& note : model.notes) {
-    std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());
+    Say(kProgram, absl::StrCat("note: ", note));
   }
-  std::printf("%s -> %s\n", source.c_str(), target.c_str());
+  std::printf("%s -> %s\n", Printable(source).c_str(),
+              Printable(target).c_str());
   if (model.changed) {
     std::printf("  graph: %s\n     -> %s\n", SizeText(model.before).c_str(),
                 SizeText(model.after).c_str());
@@ -386,7 +387,7 @@ void Tell(const std::string& source, const std::string& target,
   std::printf("  %s\n", VariablesText(model.variables).c_str());
   for (const std::string& path :
        {FLAGS_extracted_graph_def, FLAGS_converted_graph_def}) {
-    if (!path.empty()) std::printf("  wrote %s\n", path.c_str());
+    if (!path.empty()) std::printf("  wrote %s\n", Printable(path).c_str());
   }
 }
 

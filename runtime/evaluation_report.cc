@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "runtime/layer_table.h"
 #include "runtime/metrics.h"
 #include "runtime/paired_comparison.h"
@@ -265,7 +266,7 @@ std::string ComparisonText(const EvaluationResult& result) {
   if (!result.comparison.has_value()) return "";
   const Comparison& comparison = *result.comparison;
   std::string text = absl::StrCat(
-      result.graph, " against ", result.baseline, ", ",
+      Printable(result.graph), " against ", Printable(result.baseline), ", ",
       Count(comparison.records, result.positions > 0 ? "position" : "record"),
       ":\n");
   if (comparison.accuracy.has_value()) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json.h"
+#include "base/printable.h"
 
 namespace requant {
 namespace {
@@ -26,7 +27,8 @@ std::string Row(size_t name_width, const std::string& name,
 }
 
 std::string LayerRow(size_t name_width, const LayerMessage& layer) {
-  return Row(name_width, layer.name(), layer.quantized() ? "8 bit" : "float",
+  return Row(name_width, Printable(layer.name()),
+             layer.quantized() ? "8 bit" : "float",
              absl::StrFormat("%.3g", layer.step()),
              InSteps(layer.rms_error(), layer.step()),
              InSteps(layer.worst_channel_shift(), layer.step()),
@@ -76,7 +78,7 @@ std::string LayersText(const std::vector<LayerMessage>& layers,
                      });
     size_t name_width = 0;
     for (const LayerMessage& layer : layers) {
-      name_width = std::max(name_width, layer.name().size());
+      name_width = std::max(name_width, Printable(layer.name()).size());
     }
     absl::StrAppend(&text, "layers on ", sorted[0].records(),
                     " records, the noisiest first:\n",
@@ -87,7 +89,8 @@ std::string LayersText(const std::vector<LayerMessage>& layers,
     }
   }
   for (const std::string& name : unmatched) {
-    absl::StrAppend(&text, "  ", name, " has no counterpart in the graph\n");
+    absl::StrAppend(&text, "  ", Printable(name),
+                    " has no counterpart in the graph\n");
   }
   return text;
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "runtime/worker.pb.h"
 
 namespace requant {
@@ -80,14 +81,15 @@ std::string PublishedBenchmarkText(const BenchmarkJob& job,
     if (i > 0 && result.entry_size() > 2) {
       absl::StrAppend(&name, " (", job.entry(i).model().path(), ")");
     }
-    absl::StrAppend(&text, ModelLines(name, batch_size, result.entry(i)));
+    absl::StrAppend(&text,
+                    ModelLines(Printable(name), batch_size, result.entry(i)));
   }
   for (int i = 1; i < result.entry_size(); ++i) {
     if (!result.entry(i).has_difference()) continue;
     absl::StrAppend(&text, DifferenceLines(result.entry(i).difference()));
   }
   for (const std::string& input : result.synthetic_input()) {
-    absl::StrAppend(&text, "note: made up ", input,
+    absl::StrAppend(&text, "note: made up ", Printable(input),
                     "; --dataset runs real records\n");
   }
   absl::StrAppend(&text,

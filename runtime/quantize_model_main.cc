@@ -16,6 +16,7 @@
 #include "base/cpu.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/printable.h"
 #include "base/progress.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
@@ -292,7 +293,7 @@ void Print(const Quantized& quantized, const DatasetSpec& dataset) {
     absl::StrAppend(&text, note, "\n");
   }
   absl::StrAppend(
-      &text, FLAGS_output, ": ",
+      &text, Printable(FLAGS_output), ": ",
       GraphSizeSummary(SizeFrom(result.before()), SizeFrom(result.after())));
   const std::string command = EvaluateCommand(dataset);
   absl::StrAppend(&text,

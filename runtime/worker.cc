@@ -160,6 +160,8 @@ absl::StatusOr<ChildOptions> WorkerProcess(const WorkerRequest& request,
   }
   child.input = request.SerializeAsString();
   child.stderr_fd = log.fd;
+  // What a graph prints is not part of the caller's report.
+  child.stdout_fd = log.fd;
   child.timeout_seconds = options.timeout_seconds;
   child.stall_seconds = options.stall_seconds;
   child.memory_bytes =

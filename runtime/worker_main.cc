@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
+#include "base/terminal_guard.h"
 #include "runtime/benchmark.h"
 #include "runtime/calibrate.h"
 #include "runtime/evaluate.h"
@@ -82,6 +83,7 @@ int Work() {
 }  // namespace requant
 
 int main() {
+  requant::GuardTerminal();
   const int exit_code = requant::Work();
   std::fflush(nullptr);
   // Destructors do not run: TensorFlow's library has nothing left to do.

@@ -114,6 +114,19 @@ PY
   rm -rf "$tmp"
 }
 
+# Ends with a sentence where nothing can be written: in a clone of somebody
+# else's, or where files in .requant are (a call with sudo leaves such).
+check_writable() {
+  local foreign=$root
+  local advice="copy it to a folder of your own (cp -r '$root' FOLDER) and call ./requant there"
+  if [[ -w $root ]]; then
+    [[ -d $home ]] && foreign=$(find -L "$home" -maxdepth 1 ! -type l ! -writable -print -quit) || foreign=
+    [[ -n $foreign ]] || return 0
+    advice="make it yours (sudo chown -R '$(id -un 2>/dev/null)' '$home')"
+  fi
+  die "cannot build in $root: user $(id -un 2>/dev/null) may not write $foreign, which belongs to $(stat -L -c %U "$foreign"); $advice"
+}
+
 # Runs once per change of versions.env; afterwards it is one comparison of files.
 # A folder that was set up in another container lacks the packages in this one.
 setup() {
@@ -121,6 +134,7 @@ setup() {
   [[ -z $full || $full == --full ]] || die "setup takes --full or nothing, not $full"
   [[ $root != *[[:space:]]* ]] || die "Bazel cannot build in a folder with a space in its path: move $root"
   cmp -s "$versions" "$stamp" && type bazel g++ &>/dev/null && return
+  check_writable
   mkdir -p "$home"
   exec 9>"$home/lock" && flock 9
   # shellcheck disable=SC2086

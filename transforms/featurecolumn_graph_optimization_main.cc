@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
@@ -89,7 +90,7 @@ absl::Status Optimize() {
   REQUANT_ASSIGN_OR_RETURN(const FeatureColumnReport report,
                            FuseFeatureColumns(options, &graph));
   for (const std::string& warning : report.warnings) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+    Say(kProgram, absl::StrCat("warning: ", warning));
   }
   if (!report.changed) {
     return absl::FailedPreconditionError(
@@ -101,7 +102,7 @@ absl::Status Optimize() {
   REQUANT_RETURN_IF_ERROR(
       WriteGraph(graph, FLAGS_output_graph, GraphFormat::kBinary));
   for (const std::string& note : report.notes)
-    std::printf("%s\n", note.c_str());
+    std::printf("%s\n", Printable(note).c_str());
   std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
   return absl::OkStatus();
 }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/output_ranking.h"
@@ -33,8 +34,9 @@ void AppendPadded(const std::string& text, size_t width, std::string* line) {
 
 }  // namespace
 
-std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows) {
+std::vector<std::string> LayerTable(std::vector<LayerRow> rows) {
   if (rows.empty()) return {};
+  for (LayerRow& row : rows) row.name = Printable(row.name);
   const size_t cells = rows.front().cells.size();
   size_t name_width = 0;
   std::vector<size_t> widths(cells, 0);

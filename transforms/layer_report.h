@@ -20,7 +20,7 @@ struct LayerRow {
 
 // The rows as aligned lines; all have as many cells as the first, which is the
 // heading.
-std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows);
+std::vector<std::string> LayerTable(std::vector<LayerRow> rows);
 
 // "quantizes 3 of 4 MatMuls for the target "any"".
 std::string QuantizedCount(const FloatLayers& found, const std::string& target);

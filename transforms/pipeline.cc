@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "graph/verify.h"
@@ -298,11 +299,11 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
       CheckOutputs(step.transform->spec, options.outputs, *graph);
   if (status.ok()) status = step.transform->run(context, graph);
   for (const std::string& note : context.notes) {
-    if (options.on_note) options.on_note(WithName(name, note));
+    if (options.on_note) options.on_note(Printable(WithName(name, note)));
   }
   for (const std::string& warning : context.warnings) {
     if (options.on_warning) {
-      options.on_warning(WithName(name, warning));
+      options.on_warning(Printable(WithName(name, warning)));
     }
   }
   if (status.ok()) return status;
@@ -310,8 +311,8 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
     return absl::Status(status.code(), WithName(name, status.message()));
   }
   if (options.on_warning) {
-    options.on_warning(
-        absl::StrCat(name, ": ignoring an error: ", status.message()));
+    options.on_warning(Printable(
+        absl::StrCat(name, ": ignoring an error: ", status.message())));
   }
   *graph = std::move(before);
   return absl::OkStatus();

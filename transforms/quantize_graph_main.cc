@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/flags.h"
 #include "base/isolation.h"
+#include "base/printable.h"
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "base/terminal_text.h"
@@ -184,10 +185,10 @@ absl::Status Quantize() {
       graph, FLAGS_output,
       FLAGS_output_binary ? GraphFormat::kBinary : GraphFormat::kText));
   for (const std::string& warning : report.warnings) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram, warning.c_str());
+    Say(kProgram, absl::StrCat("warning: ", warning));
   }
   for (const std::string& note : report.notes) {
-    std::printf("%s\n", note.c_str());
+    std::printf("%s\n", Printable(note).c_str());
   }
   if (!FLAGS_model_name.empty()) {
     std::printf("--model_name=%s makes no difference\n",

@@ -14,6 +14,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "base/shell_quote.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -31,18 +32,6 @@ using tensorflow::NodeDef;
 using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorProto;
-
-std::string Printable(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (absl::ascii_iscntrl(static_cast<unsigned char>(c))) {
-      absl::StrAppendFormat(&result, "\\x%02x", static_cast<unsigned char>(c));
-    } else {
-      result.push_back(c);
-    }
-  }
-  return result;
-}
 
 std::string TypeName(tensorflow::DataType type) {
   return tensorflow::DataTypeString(type);
@@ -157,11 +146,11 @@ std::string OpsText(const GraphSummary& summary) {
 }
 
 // The value of a flag in a command line to paste.
-std::string FlagValue(std::string_view text) {
-  return ShellQuoted(Printable(text));
-}
+std::string FlagValue(std::string_view text) { return ShellQuoted(text); }
 
-std::string NameOf(const TensorSummary& tensor) { return tensor.name; }
+std::string NameOf(const TensorSummary& tensor) {
+  return Printable(tensor.name);
+}
 
 // "a/graph.pb" → "a/graph_ENDING.pb", "a/saved/" → "a/saved_ENDING.pb".
 std::string WithEnding(std::string_view path, std::string_view ending) {
@@ -310,12 +299,13 @@ std::string BenchmarkArguments(const GraphSummary& summary,
     return dimensions ? absl::StrJoin(*dimensions, ",") : std::string();
   };
   return absl::StrCat(
-      "--graph=", FlagValue(graph_path), " --show_flops --input_layer=",
+      "--graph=", FlagValue(Printable(graph_path)),
+      " --show_flops --input_layer=",
       FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
       " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
       " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
       " --output_layer=",
-      FlagValue(absl::StrJoin(summary.chosen_outputs, ",")));
+      FlagValue(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
 std::vector<std::string> NextCommands(const GraphSummary& summary,
@@ -323,7 +313,9 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
   const bool freezes = !summary.variables.empty();
   if (summary.chosen_outputs.empty() || !summary.invalid_inputs.empty() ||
       !summary.problems.empty() || !CanBeListed(summary.chosen_outputs) ||
-      !CanBeListed(Map(summary.chosen_inputs, NameOf)) ||
+      !CanBeListed(
+          Map(summary.chosen_inputs,
+              [](const TensorSummary& input) { return input.name; })) ||
       !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
     return {};
   }
@@ -433,7 +425,8 @@ std::string StructureReport(const tensorflow::GraphDef& graph) {
   for (const int i : GraphWiring(graph).ExecutionOrder()) {
     const NodeDef& node = graph.node(i);
     absl::StrAppend(&text, Printable(node.name()), " (", Printable(node.op()),
-                    "): [", Printable(absl::StrJoin(node.input(), ", ")), "]");
+                    "): [", absl::StrJoin(Map(node.input(), Printable), ", "),
+                    "]");
     if (node.op() == "Const") {
       absl::StrAppend(&text, ConstText(node, &unfolded_bytes));
     }

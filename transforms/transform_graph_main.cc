@@ -125,7 +125,7 @@ absl::StatusOr<TransformRegistry*> OpenRegistry() {
     REQUANT_RETURN_IF_ERROR(
         registry->LoadPlugin(ExpandHome(path), FLAGS_allow_override, &notes));
     for (const std::string& note : notes) {
-      std::fprintf(stderr, "%s: note: %s\n", kProgram, note.c_str());
+      Say(kProgram, absl::StrCat("note: ", note));
     }
   }
   return registry;
@@ -201,8 +201,7 @@ PipelineOptions Options() {
   options.on_finish = Dump;
   options.on_note = [](std::string_view text) { Tell(text); };
   options.on_warning = [](std::string_view text) {
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram,
-                 std::string(text).c_str());
+    Say(kProgram, absl::StrCat("warning: ", text));
   };
   return options;
 }

@@ -13,6 +13,7 @@
 #include "base/cpu.h"
 #include "base/json.h"
 #include "base/machine.h"
+#include "base/printable.h"
 #include "base/version.h"
 
 namespace requant {
@@ -127,15 +128,6 @@ Check CheckInt8Layer(const TensorFlowProbe& probe,
   return Ok(kName,
             "a quantized layer runs; as expected without VNNI, sums saturate "
             "unless weights are quantized for target=any or avx2");
-}
-
-// Programs' own words may hold anything; a terminal and JSON take these bytes.
-std::string Printable(std::string_view text) {
-  std::string printable(text);
-  for (char& c : printable) {
-    if (!absl::ascii_isprint(c)) c = '?';
-  }
-  return printable;
 }
 
 const char* StatusWord(CheckStatus status) {

@@ -21,6 +21,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "base/tensorflow_child.h"
+#include "base/terminal_guard.h"
 #include "runtime/tensorflow_check.h"
 #include "workflows/doctor.h"
 #include "workflows/format_flag.h"
@@ -184,7 +185,7 @@ int RunDoctorCommand(const std::vector<std::string>& args) {
   const std::string text = OutputFormatFlag() == "json"
                                ? RenderJson(*checks)
                                : RenderText(*checks, color);
-  std::fputs(text.c_str(), stdout);
+  PrintStyled(stdout, text);
   return WorstStatus(*checks) == CheckStatus::kError ? kExitFailed : kExitOk;
 }
 

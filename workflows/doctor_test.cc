@@ -237,7 +237,7 @@ std::vector<Check> OneOfEach() {
 TEST(RenderText, IsALinePerCheckAndACount) {
   EXPECT_EQ(RenderText(OneOfEach(), false),
             "ok       a            fine\n"
-            "error    b            \"odd\"?\\? -> mend it\n"
+            "error    b            \"odd\"\\x0a\\\\xff -> mend it\n"
             "warning  c            so so -> look at it\n"
             "1 error, 1 warning\n");
 }

@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/nearest_name.h"
+#include "base/printable.h"
 #include "google/protobuf/descriptor.h"
-#include "runtime/datasets/printable.h"
 
 namespace requant {
 

@@ -80,7 +80,7 @@ BenchmarkFlags GivenFlags() {
 
 void Say(const std::string& remark) {
   if (remark.empty()) return;
-  std::fprintf(stderr, "%s: %s\n", kProgram, remark.c_str());
+  requant::Say(kProgram, remark);
 }
 
 void ChooseSocket() {

@@ -11,9 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/json.h"
+#include "base/printable.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "runtime/datasets/printable.h"
 #include "workflows/effective_gates.h"
 #include "workflows/stage_parts.h"
 

@@ -103,9 +103,10 @@ std::string Help() {
 int RefuseCommand(const std::string& name) {
   Args names;
   for (const Command& command : Commands()) names.push_back(command.name);
-  std::fprintf(stderr, "%s: unknown %s \"%s\"%s; the commands are:\n%s",
-               kProgram, name[0] == '-' ? "flag" : "command", name.c_str(),
-               DidYouMean(name, names).c_str(), CommandList().c_str());
+  Say(kProgram,
+      absl::StrCat("unknown ", name[0] == '-' ? "flag" : "command", " \"", name,
+                   "\"", DidYouMean(name, names), "; the commands are:"));
+  std::fputs(CommandList().c_str(), stderr);
   return kExitUsage;
 }
 

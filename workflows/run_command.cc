@@ -29,6 +29,7 @@
 #include "base/shell_quote.h"
 #include "base/status_macros.h"
 #include "base/tensorflow_child.h"
+#include "base/terminal_guard.h"
 #include "base/terminal_text.h"
 #include "workflows/plan_text.h"
 #include "workflows/run_conclusion.h"
@@ -301,7 +302,7 @@ class RunCommand {
     for (const Stage& stage : plan_.file.workflow.stage()) {
       if (stage.has_quantize()) options.serving = ServingHint();
     }
-    std::fputs(RunConclusion(result.record, options).c_str(), stdout);
+    PrintStyled(stdout, RunConclusion(result.record, options));
     if (result.cached == result.tasks && result.tasks > 0) {
       std::printf(
           "Nothing had to run: %s done before.\n",

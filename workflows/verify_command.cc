@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/flags.h"
-#include "runtime/datasets/printable.h"
+#include "base/printable.h"
 #include "workflows/manifest.h"
 
 namespace requant {
@@ -24,10 +24,10 @@ constexpr char kProgram[] = "requant verify";
 std::string Line(const FileCheck& check) {
   std::string more = check.message;
   if (check.state == FileState::kGone) more = "not checked";
-  return absl::StrFormat("%-10s  %-6s  %s%s\n", FileStateName(check.state),
-                         check.input ? "input" : "output",
-                         Printable(check.path),
-                         more.empty() ? "" : absl::StrCat(" (", more, ")"));
+  return absl::StrFormat(
+      "%-10s  %-6s  %s%s\n", FileStateName(check.state),
+      check.input ? "input" : "output", Printable(check.path),
+      more.empty() ? "" : absl::StrCat(" (", Printable(more), ")"));
 }
 
 // "12 files: 10 ok, 1 changed, 1 gone".

@@ -104,9 +104,10 @@ absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags) {
 }
 
 int ReportMistakes(const std::string& program, const absl::Status& status) {
-  // With one mistake it is like any other failure; several stand below each
-  // other.
-  if (!absl::StrContains(status.message(), '\n')) {
+  // With one mistake it is like any other failure; several, of a file that was
+  // read, stand below each other.
+  if (!absl::IsInvalidArgument(status) ||
+      !absl::StrContains(status.message(), '\n')) {
     return ReportFailure(program, status);
   }
   std::fprintf(stderr, "%s: the workflow cannot run:\n%s\n", program.c_str(),

@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/machine.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/chunk_pipeline.h"
 #include "runtime/datasets/column.h"
 #include "runtime/datasets/csv_source.h"
 #include "runtime/datasets/input_file.h"
 #include "runtime/datasets/numpy_source.h"
-#include "runtime/datasets/printable.h"
 #include "runtime/datasets/tfrecord_source.h"
 
 namespace requant {
@@ -80,7 +80,6 @@ class PipelinedBatchSource : public BatchSource {
   absl::StatusOr<bool> Next(Batch* batch) override {
     if (result_.ok() && *result_) {
       result_ = Assemble(batch);
-      if (!result_.ok()) result_ = Printable(result_.status());
       // Nothing more is asked for.
       if (!result_.ok() || !*result_) pipeline_ = nullptr;
     }
@@ -337,10 +336,7 @@ std::string DescribeFiles(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
-  absl::StatusOr<std::unique_ptr<BatchSource>> source =
-      OpenSource(spec, options);
-  if (!source.ok()) return Printable(source.status());
-  return source;
+  return OpenSource(spec, options);
 }
 
 }  // namespace requant

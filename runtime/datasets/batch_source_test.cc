@@ -127,15 +127,6 @@ TEST(BatchSource, CountsTheFilesWhoseRestWasNotRead) {
   EXPECT_EQ(result.lost_rests, 2);
 }
 
-TEST(BatchSource, EscapesControlCharactersOfNamesInTheData) {
-  DatasetSpec spec = SpecFromText(
-      R"(input { feature: "x\033[1m" placeholder: "p" dtype: "float" })");
-  spec.mutable_tfrecord()->add_files(RecordsFile("control", 1));
-  EXPECT_TRUE(
-      absl::StrContains(ReadAll(spec).status.message(), "\"x\\x1b[1m\""))
-      << ReadAll(spec).status;
-}
-
 TEST(BatchSource, RepeatsItsErrorAndItsEnd) {
   auto source = OpenBatchSource(SmallSpec({RecordsFile("repeats", 1)}), {});
   ASSERT_TRUE(source.ok());

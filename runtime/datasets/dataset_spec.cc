@@ -22,7 +22,6 @@
 #include "google/protobuf/repeated_ptr_field.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/column.h"
-#include "runtime/datasets/printable.h"
 
 namespace requant {
 namespace {
@@ -405,22 +404,16 @@ absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
   return spec;
 }
 
-absl::StatusOr<DatasetSpec> WithPrintableError(
-    absl::StatusOr<DatasetSpec> spec) {
-  if (!spec.ok()) return Printable(spec.status());
-  return spec;
-}
-
 }  // namespace
 
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files) {
-  return WithPrintableError(ReadSpec(path, files));
+  return ReadSpec(path, files);
 }
 
 absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path) {
   TextFormat::ParseInfoTree tree;
-  return WithPrintableError(ParseSpec(path, &tree));
+  return ParseSpec(path, &tree);
 }
 
 }  // namespace requant

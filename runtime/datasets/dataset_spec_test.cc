@@ -124,11 +124,6 @@ TEST(ReadDatasetSpec, TakesNamesThatAreNotUtf8) {
   EXPECT_EQ(received.tfrecord().files(0), testing::TempDir() + "/one\xff.rec");
 }
 
-TEST(ReadDatasetSpec, EscapesControlCharactersInItsMessages) {
-  EXPECT_EQ(Problem(GoodWith("\"float\"", R"("\033[1m")")).substr(0, 28),
-            "F:5: unknown dtype \"\\x1b[1m\"");
-}
-
 TEST(ReadDatasetSpec, RefusesAPlaceholderThatIsFedTwice) {
   EXPECT_EQ(Problem(absl::StrCat(kGood, R"(input {
   feature: "y" dtype: "float"

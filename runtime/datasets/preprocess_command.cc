@@ -15,6 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "base/file.h"
 #include "base/flags.h"
+#include "base/printable.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/criteo_format.h"
 #include "runtime/datasets/criteo_preprocess.h"
@@ -141,7 +142,7 @@ absl::Status RunOptions(PreprocessOptions options) {
     const PreprocessedFile& result = results[i];
     absl::FPrintF(stderr,
                   "%s: %d rows, %.3f %% positive, %d bad rows skipped\n",
-                  options.files[i].output, result.rows,
+                  Printable(options.files[i].output), result.rows,
                   100.0 * result.positives / result.rows, result.bad_rows);
   }
   return absl::OkStatus();
