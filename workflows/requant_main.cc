@@ -16,6 +16,7 @@
 #include "workflows/doctor_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/run_command.h"
+#include "workflows/shell_command.h"
 #include "workflows/verify_command.h"
 
 namespace requant {
@@ -116,6 +117,9 @@ const std::vector<Command>& Commands() {
        "eight-bit layers with dynamic ranges (recipe, step 6)",
        RunQuantizeGraph},
       {"run", "a workflow, stage by stage, each verified", RunRunCommand},
+      {"shell",
+       "a shell in which published command lines work: python convert.py",
+       RunShellCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        RunSummarize},
       {"transform", "apply graph transforms, TensorFlow's and ours",
