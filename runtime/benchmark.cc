@@ -98,9 +98,10 @@ class BenchmarkRun {
       *entry.mutable_dataset() = made.dataset;
       // Numbers beyond a vocabulary are the likeliest to fail.
       entry.set_dataset_name(absl::StrCat(
-          "the inputs made up for it (--synthetic_ids=", job_.synthetic().ids(),
-          ", --synthetic_length=", job_.synthetic().length(), ")"));
+          "the inputs made up for it (--synthetic_ids=", made.ids,
+          ", --synthetic_length=", made.length, ")"));
     }
+    result_.set_token_input(made.token_note);
     for (const std::string& note : made.notes) {
       result_.add_synthetic_input(note);
     }

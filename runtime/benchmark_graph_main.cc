@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,6 +23,7 @@
 #include "runtime/benchmark_report.h"
 #include "runtime/job_inputs.h"
 #include "runtime/published_benchmark.h"
+#include "runtime/token_array.h"
 #include "runtime/worker.h"
 #include "runtime/worker.pb.h"
 #include "runtime/worker_flags.h"
@@ -53,10 +56,19 @@ DEFINE_int64(batches, 64,
 DEFINE_int64(synthetic_length, 32,
              "without --dataset: the size of dimensions, but for the first, "
              "that the signature leaves open, such as a text's length");
-DEFINE_int64(synthetic_ids, 32,
+DEFINE_int64(synthetic_ids, 0,
              "without --dataset: whole numbers are drawn from 0 to one less; "
-             "at most the size of the model's vocabulary, which the signature "
-             "does not tell");
+             "unset: the size of the vocabulary, if the output's shape tells "
+             "it ([batch, positions, vocabulary]), else 32");
+DEFINE_string(tokens, "",
+              "without --dataset: an array (.npy) of whole numbers, a text per "
+              "row, for the model's input_ids or its only input of whole "
+              "numbers; a folder: its input_ids.npy, else the first such array "
+              "in it, else numbers are made up");
+DEFINE_string(output_dir, "",
+              "with --saved_model: a folder, made if it is missing, for the "
+              "whole report as benchmark.txt and benchmark.json; stdout then "
+              "has the published lines only");
 DEFINE_int64(max_bad_records, 0,
              "skip up to so many unreadable records, and say which");
 DEFINE_int32(rounds, 9,
@@ -136,13 +148,17 @@ std::string KindError() {
   if (!FLAGS_saved_model.empty() && !FLAGS_graph.empty()) {
     return "--graph and --saved_model exclude each other";
   }
-  if (FLAGS_saved_model.empty() && !FLAGS_name.empty()) {
-    return "--name is for --saved_model";
+  if (FLAGS_saved_model.empty()) {
+    for (const char* flag : {"name", "output_dir"}) {
+      if (IsSet(flag)) return absl::StrCat("--", flag, " is for --saved_model");
+    }
   }
   if (FLAGS_saved_model.empty() || !FLAGS_dataset.empty()) {
-    if (IsSet("synthetic_length") || IsSet("synthetic_ids")) {
-      return "--synthetic_length and --synthetic_ids are for --saved_model "
-             "without --dataset";
+    for (const char* flag : {"synthetic_length", "synthetic_ids", "tokens"}) {
+      if (IsSet(flag)) {
+        return absl::StrCat("--", flag,
+                            " is for --saved_model without --dataset");
+      }
     }
     return "";
   }
@@ -150,7 +166,8 @@ std::string KindError() {
   if (FLAGS_synthetic_length < 1 || FLAGS_synthetic_length > 1'000'000) {
     return "--synthetic_length must be 1 to 1000000";
   }
-  if (FLAGS_synthetic_ids < 1 || FLAGS_synthetic_ids > 1'000'000'000) {
+  if (IsSet("synthetic_ids") &&
+      (FLAGS_synthetic_ids < 1 || FLAGS_synthetic_ids > 1'000'000'000)) {
     return "--synthetic_ids must be 1 to 1000000000";
   }
   return "";
@@ -222,6 +239,11 @@ absl::Status AddEntries(BenchmarkJob* job) {
   return absl::OkStatus();
 }
 
+// The file of --output_dir with this ending.
+std::string ReportFile(const std::string& ending) {
+  return absl::StrCat(FLAGS_output_dir, "/benchmark.", ending);
+}
+
 // Asked before the work.
 absl::Status CheckOutputs() {
   std::vector<std::string> inputs = Graphs();
@@ -232,6 +254,17 @@ absl::Status CheckOutputs() {
   for (const std::string& path : {FLAGS_trace_file, FLAGS_result_out}) {
     if (!path.empty()) outputs.push_back(path);
   }
+  if (!FLAGS_output_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(FLAGS_output_dir, error);
+    if (error) {
+      return absl::ErrnoToStatus(
+          error.value(),
+          absl::StrCat("cannot make the folder ", FLAGS_output_dir));
+    }
+    outputs.push_back(ReportFile("txt"));
+    outputs.push_back(ReportFile("json"));
+  }
   REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
   for (const std::string& path : outputs) {
     REQUANT_RETURN_IF_ERROR(CheckWritable(path));
@@ -241,7 +274,7 @@ absl::Status CheckOutputs() {
 
 // What is different for SavedModels: as the published example has it, unless
 // flags say otherwise.
-void SetSavedModelDefaults(BenchmarkJob* job) {
+absl::Status SetSavedModelDefaults(BenchmarkJob* job) {
   if (!IsSet("batch_size")) job->set_batch_size(kSavedModelBatchSize);
   if (!IsSet("batches")) job->set_max_batches(kSavedModelBatches);
   if (FLAGS_streams == 0 && FLAGS_threads == 0) {
@@ -254,11 +287,15 @@ void SetSavedModelDefaults(BenchmarkJob* job) {
   job->set_published_name(FLAGS_name.empty()
                               ? SavedModelName(job->entry(0).model().path())
                               : FLAGS_name);
-  if (!FLAGS_dataset.empty()) return;
+  if (!FLAGS_dataset.empty()) return absl::OkStatus();
   SyntheticInputs& synthetic = *job->mutable_synthetic();
   synthetic.set_length(FLAGS_synthetic_length);
   synthetic.set_ids(FLAGS_synthetic_ids);
   synthetic.set_output(FLAGS_output);
+  if (FLAGS_tokens.empty()) return absl::OkStatus();
+  REQUANT_ASSIGN_OR_RETURN(*synthetic.mutable_tokens(),
+                           FindTokenArray(FLAGS_tokens));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<BenchmarkJob> JobFromFlags() {
@@ -276,7 +313,9 @@ absl::StatusOr<BenchmarkJob> JobFromFlags() {
   job.set_seconds(FLAGS_seconds);
   job.set_profile(FLAGS_profile || !FLAGS_trace_file.empty());
   job.set_trace(!FLAGS_trace_file.empty());
-  if (!FLAGS_saved_model.empty()) SetSavedModelDefaults(&job);
+  if (!FLAGS_saved_model.empty()) {
+    REQUANT_RETURN_IF_ERROR(SetSavedModelDefaults(&job));
+  }
   return job;
 }
 
@@ -309,6 +348,17 @@ absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
   return result->benchmark();
 }
 
+// Writes the whole report to --output_dir and returns what is printed instead.
+absl::StatusOr<std::string> WriteReport(const BenchmarkJob& job,
+                                        const BenchmarkResult& result,
+                                        const std::string& text) {
+  REQUANT_RETURN_IF_ERROR(WriteFileAtomically(ReportFile("txt"), text));
+  REQUANT_RETURN_IF_ERROR(
+      WriteFileAtomically(ReportFile("json"), BenchmarkJson(job, result)));
+  return absl::StrCat(PublishedBenchmarkText(job, result), "note: wrote ",
+                      ReportFile("txt"), " and ", ReportFile("json"), "\n");
+}
+
 std::string TextReport(const BenchmarkJob& job, const BenchmarkResult& result) {
   std::string text;
   if (!job.published_name().empty()) {
@@ -338,9 +388,13 @@ int Run(int argc, char** argv) {
         WriteFileAtomically(FLAGS_result_out, DeterministicBytes(*result));
     if (!written.ok()) return ReportFailure(kProgram, written);
   }
-  const std::string report = FLAGS_format == "json"
-                                 ? BenchmarkJson(*job, *result)
-                                 : TextReport(*job, *result);
+  std::string report = FLAGS_format == "json" ? BenchmarkJson(*job, *result)
+                                              : TextReport(*job, *result);
+  if (!FLAGS_output_dir.empty()) {
+    const auto printed = WriteReport(*job, *result, TextReport(*job, *result));
+    if (!printed.ok()) return ReportFailure(kProgram, printed.status());
+    if (FLAGS_format == "text") report = *printed;
+  }
   std::fputs(report.c_str(), stdout);
   return kExitOk;
 }

@@ -31,6 +31,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "graph/freeze_model.h"
+#include "graph/saved_model_file.h"
 #include "graph/saved_model_folder.h"
 #include "graph/saved_model_writer.h"
 #include "logs_parser/range_choice.h"
@@ -47,6 +48,10 @@ DEFINE_string(out, "",
               "the SavedModel to write; empty: ./converted_NAME, with the name "
               "of the model's folder");
 DEFINE_bool(overwrite, false, "replace a SavedModel that is at --out");
+DEFINE_bool(overwrite_own, false,
+            "replace what an earlier run wrote to --out: a SavedModel whose "
+            "graph is the one in --converted_graph_def; any other stays, and "
+            "is an error");
 DEFINE_bool(insert_qdq, false,
             "put a QuantizeV2 and a Dequantize before the inputs of the layers "
             "(the transform insert_qdq), in functions too");
@@ -414,17 +419,26 @@ absl::Status CheckOutputs(const std::string& source,
   return absl::OkStatus();
 }
 
+// Whether --out is what an earlier run wrote, as its graph beside it tells.
+bool IsOwnResult(const std::string& target, const ConvertOptions& options) {
+  const auto model = SavedModelFile::Read(target, options.tags);
+  const auto graph = ReadFile(options.converted_graph);
+  return model.ok() && graph.ok() && model->graph_bytes() == *graph;
+}
+
 ConvertOptions Options(const std::string& source) {
   ConvertOptions options;
   options.files.source = source;
   options.files.target = Target(source);
-  options.files.overwrite = FLAGS_overwrite;
   options.files.variables = *ParseVariablePlacement(FLAGS_copy);
   const std::vector<std::string> tags = ParseNameList(FLAGS_tags);
   options.tags = {tags.begin(), tags.end()};
   options.signature = FLAGS_signature;
   options.extracted_graph = FLAGS_extracted_graph_def;
   options.converted_graph = FLAGS_converted_graph_def;
+  options.files.overwrite =
+      FLAGS_overwrite ||
+      (FLAGS_overwrite_own && IsOwnResult(options.files.target, options));
   options.pipeline = Pipeline();
   return options;
 }

@@ -88,9 +88,12 @@ std::string PublishedBenchmarkText(const BenchmarkJob& job,
     if (!result.entry(i).has_difference()) continue;
     absl::StrAppend(&text, DifferenceLines(result.entry(i).difference()));
   }
+  if (!result.token_input().empty()) {
+    absl::StrAppend(&text, "note: ", Printable(result.token_input()), "\n");
+  }
   for (const std::string& input : result.synthetic_input()) {
     absl::StrAppend(&text, "note: made up ", Printable(input),
-                    "; --dataset runs real records\n");
+                    "; --dataset or --tokens runs real ones\n");
   }
   absl::StrAppend(&text,
                   "note: latency is the median time of a batch, throughput the "

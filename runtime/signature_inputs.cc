@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/column.h"
+#include "runtime/token_array.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
@@ -34,6 +35,8 @@ using tensorflow::TensorShape;
 
 constexpr char kDefaultSignature[] = "serving_default";
 constexpr char kLogits[] = "logits";
+constexpr char kTokens[] = "input_ids";
+constexpr int64_t kIdsOfUnknownVocabulary = 32;
 
 // More would be no batch that anyone measures.
 constexpr int64_t kMostElements = int64_t{1} << 28;
@@ -179,6 +182,68 @@ absl::StatusOr<std::string> ChooseOutput(const SignatureDef& signature,
       ": name the one to compute by --output"));
 }
 
+// How many scores the output has at each position of each text, which is the
+// size of the vocabulary; 0: the signature does not tell.
+int64_t VocabularySize(const SignatureDef& signature,
+                       const std::string& output) {
+  const auto found = signature.outputs().find(output);
+  if (found == signature.outputs().end()) return 0;
+  const auto& shape = found->second.tensor_shape();
+  return shape.dim_size() == 3 ? std::max<int64_t>(0, shape.dim(2).size()) : 0;
+}
+
+bool IsWhole(DataType type) {
+  return type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
+}
+
+bool IsMask(const std::string& input) { return absl::EndsWith(input, "mask"); }
+
+// The input that takes texts as numbers.
+absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
+                                       const std::string& path) {
+  std::vector<std::string> whole;
+  for (const std::string& input : SortedKeys(signature.inputs())) {
+    if (!IsWhole(signature.inputs().at(input).dtype()) || IsMask(input)) {
+      continue;
+    }
+    if (input == kTokens) return input;
+    whole.push_back(input);
+  }
+  if (whole.size() == 1) return whole.front();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": of its inputs ",
+      absl::StrJoin(SortedKeys(signature.inputs()), ", "), " none is called ",
+      kTokens,
+      " and none is the only one of whole numbers, to feed the tokens to; give "
+      "records by --dataset"));
+}
+
+// `ids` as `type`. Fails for an id below 0 or not below `vocabulary`, unless
+// that is 0.
+absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
+                                     int64_t vocabulary,
+                                     const std::string& file) {
+  const auto from = ids.flat<int64_t>();
+  Tensor tensor(type, ids.shape());
+  for (int64_t i = 0; i < from.size(); ++i) {
+    const int64_t limit = vocabulary > 0                 ? vocabulary
+                          : type == tensorflow::DT_INT32 ? int64_t{1} << 31
+                                                         : INT64_MAX;
+    if (from(i) < 0 || from(i) >= limit) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, " has ", from(i), " in row ", i / ids.dim_size(1),
+          ", and the model takes whole numbers from 0 to ", limit - 1,
+          "; name another file by --tokens, or take this one away"));
+    }
+    if (type == tensorflow::DT_INT32) {
+      tensor.flat<int32_t>()(i) = static_cast<int32_t>(from(i));
+    } else {
+      tensor.flat<int64_t>()(i) = from(i);
+    }
+  }
+  return tensor;
+}
+
 bool Fits(const TensorInfo& info, const TensorShape& shape) {
   if (info.tensor_shape().unknown_rank()) return true;
   if (info.tensor_shape().dim_size() != shape.dims()) return false;
@@ -221,10 +286,24 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const SignatureDef& signature, const std::string& path,
     const SyntheticInputs& synthetic, int64_t batch_size) {
   SyntheticBatch made;
-  made.batch.size = batch_size;
   REQUANT_ASSIGN_OR_RETURN(const std::string output,
                            ChooseOutput(signature, path, synthetic.output()));
   made.dataset.mutable_prediction()->set_tensor(output);
+  const int64_t vocabulary = VocabularySize(signature, output);
+  made.ids = synthetic.ids() > 0 ? synthetic.ids()
+             : vocabulary > 0    ? vocabulary
+                                 : kIdsOfUnknownVocabulary;
+  made.length = synthetic.length();
+  std::string token_input;
+  TokenArray tokens;
+  if (!synthetic.tokens().empty()) {
+    REQUANT_ASSIGN_OR_RETURN(token_input, TokenInput(signature, path));
+    REQUANT_ASSIGN_OR_RETURN(tokens,
+                             ReadTokenArray(synthetic.tokens(), batch_size));
+    batch_size = tokens.ids.dim_size(0);
+    made.length = tokens.ids.dim_size(1);
+  }
+  made.batch.size = batch_size;
   // A map has no order of its own.
   const std::map<std::string, TensorInfo> inputs(signature.inputs().begin(),
                                                  signature.inputs().end());
@@ -233,10 +312,25 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
         absl::StrCat(path, ": its signature has no inputs to feed"));
   }
   for (const auto& [input, info] : inputs) {
-    const bool ones = absl::EndsWith(input, "mask");
+    InputSpec& fed = *made.dataset.add_input();
+    fed.set_feature(input);
+    fed.set_placeholder(input);
+    fed.set_dtype(DtypeName(info.dtype()));
+    if (input == token_input) {
+      REQUANT_ASSIGN_OR_RETURN(
+          Tensor tensor, FittingTokens(tokens.ids, info.dtype(), vocabulary,
+                                       synthetic.tokens()));
+      made.token_note =
+          absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
+                       tensor.shape().DebugString(), ", the first of ",
+                       tokens.rows, " rows of ", synthetic.tokens());
+      made.batch.inputs.push_back(std::move(tensor));
+      continue;
+    }
+    const bool ones = IsMask(input);
     REQUANT_ASSIGN_OR_RETURN(
         const TensorShape shape,
-        SyntheticShape(info, path, input, synthetic.length(), batch_size));
+        SyntheticShape(info, path, input, made.length, batch_size));
     if (!ParseDtype(DtypeName(info.dtype())).ok() ||
         info.dtype() == tensorflow::DT_STRING) {
       return InputError(path, input,
@@ -244,19 +338,15 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
                                      tensorflow::DataTypeString(info.dtype())));
     }
     Tensor tensor(info.dtype(), shape);
-    if (!Filler(synthetic.ids(), ones).Fill(&tensor)) {
+    if (!Filler(made.ids, ones).Fill(&tensor)) {
       return InputError(path, input,
                         absl::StrCat("it is of type ",
                                      tensorflow::DataTypeString(info.dtype())));
     }
     made.batch.inputs.push_back(std::move(tensor));
-    InputSpec& fed = *made.dataset.add_input();
-    fed.set_feature(input);
-    fed.set_placeholder(input);
-    fed.set_dtype(DtypeName(info.dtype()));
-    made.notes.push_back(absl::StrCat(
-        input, ": ", DtypeName(info.dtype()), " ", shape.DebugString(), ", ",
-        FillText(info.dtype(), synthetic.ids(), ones)));
+    made.notes.push_back(absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
+                                      shape.DebugString(), ", ",
+                                      FillText(info.dtype(), made.ids, ones)));
   }
   return made;
 }

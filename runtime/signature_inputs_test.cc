@@ -3,10 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "runtime/datasets/testing.h"
+#include "runtime/token_array.h"
 #include "runtime/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
@@ -76,6 +82,88 @@ TEST(MakeSyntheticBatch, IsTheSameEveryTime) {
   const auto second = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
   EXPECT_EQ(first->batch.inputs[1].tensor_data(),
             second->batch.inputs[1].tensor_data());
+}
+
+// The decoder's logits say that there are six numbers.
+SignatureDef DecoderOfSix() {
+  SignatureDef signature = Decoder();
+  for (const int size : {-1, -1, 6}) {
+    (*signature.mutable_outputs())["logits"]
+        .mutable_tensor_shape()
+        ->add_dim()
+        ->set_size(size);
+  }
+  return signature;
+}
+
+// Rows of two numbers, as numpy.save writes them.
+std::string WriteTokens(const std::string& name, const std::string& type,
+                        const std::vector<int64_t>& numbers) {
+  std::string header =
+      absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': (",
+                   numbers.size() / 2, ", 2), }");
+  header.resize(117, ' ');
+  std::string content =
+      absl::StrCat(std::string("\x93NUMPY\x01\x00\x76\x00", 10), header, "\n");
+  for (const int64_t number : numbers) {
+    content.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return WriteTestFile(name, content);
+}
+
+TEST(MakeSyntheticBatch, TakesTheVocabularyFromTheLogits) {
+  SyntheticInputs settings = Settings();
+  settings.clear_ids();
+  EXPECT_EQ(MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8)->ids, 6);
+  EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->ids, 32);
+}
+
+TEST(MakeSyntheticBatch, FeedsTheFirstRowsOfATokenArray) {
+  SyntheticInputs settings = Settings();
+  const std::string file = WriteTokens("ids.npy", "<i8", {0, 5, 1, 2, 3, 4});
+  settings.set_tokens(file);
+  const auto made = MakeSyntheticBatch(DecoderOfSix(), "model", settings, 2);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->batch.size, 2);
+  EXPECT_EQ(made->batch.inputs[0].shape().DebugString(), "[2,2]");
+  const auto ids = made->batch.inputs[1].flat<int32_t>();
+  EXPECT_THAT(std::vector<int>(ids.data(), ids.data() + ids.size()),
+              ElementsAre(0, 5, 1, 2));
+  EXPECT_EQ(made->token_note,
+            "input_ids: int32 [2,2], the first of 3 rows of " + file);
+  EXPECT_THAT(made->notes, ElementsAre("attention_mask: int64 [2,2], all 1"));
+  // Fewer rows than a batch has are a smaller batch.
+  EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->batch.size, 3);
+}
+
+TEST(MakeSyntheticBatch, RefusesTokensBeyondTheVocabulary) {
+  SyntheticInputs settings = Settings();
+  const std::string file = WriteTokens("big.npy", "<i8", {0, 5, 1, 6});
+  settings.set_tokens(file);
+  EXPECT_EQ(MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8)
+                .status()
+                .message(),
+            file +
+                " has 6 in row 1, and the model takes whole numbers from 0 to "
+                "5; name another file by --tokens, or take this one away");
+  settings.set_tokens(WriteTokens("float.npy", "<f8", {0, 0}));
+  EXPECT_THAT(std::string(MakeSyntheticBatch(Decoder(), "model", settings, 8)
+                              .status()
+                              .message()),
+              HasSubstr("is no array of texts"));
+}
+
+TEST(FindTokenArray, PrefersTheNameOfTheInputAndSkipsOtherArrays) {
+  const std::string here = testing::TempDir() + "/here";
+  std::filesystem::create_directory(here);
+  WriteTokens("here/a_float.npy", "<f8", {0, 0});
+  EXPECT_EQ(FindTokenArray(here).value(), "");
+  const std::string other = WriteTokens("here/b_ids.npy", "<i8", {1, 1});
+  EXPECT_EQ(FindTokenArray(here).value(), other);
+  const std::string named = WriteTokens("here/input_ids.npy", "<i8", {1, 1});
+  EXPECT_EQ(FindTokenArray(here).value(), named);
+  EXPECT_EQ(FindTokenArray(other).value(), other);
+  EXPECT_FALSE(FindTokenArray(here + "/none.npy").ok());
 }
 
 TEST(MakeSyntheticBatch, RefusesTypesThatItCannotMakeUp) {

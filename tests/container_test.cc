@@ -21,13 +21,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/file.h"
 #include "base/requant_version.h"
 #include "re2/re2.h"
 #include "tests/container_engine.h"
+#include "tests/pasted.h"
 #include "tests/program.h"
-#include "tests/recipe.h"
 #include "tests/workflow_runs.h"
 
 namespace requant {
@@ -48,9 +49,6 @@ constexpr int kEngineGroup = 12346;
 constexpr int64_t kLargestImage = 800 * 1000 * 1000;
 // The same in every run, so that the layer is found again.
 constexpr int kCachePort = 47917;
-
-constexpr int kTrainingRecords = 20000;
-constexpr int kEvaluationRecords = 10000;
 
 // The project's folder, which is an image's build context; tests see links.
 fs::path ProjectFolder() {
@@ -116,6 +114,19 @@ class ContainerTest : public testing::Test {
   }
   static ProgramRun RunSession(const std::vector<std::string>& arguments) {
     return RunProgram("setpriv", Session(arguments), engine_->Variables());
+  }
+
+  // A session of a shell that reads `commands` from its stdin.
+  static ProgramRun PasteIntoSession(const UserFolder& model,
+                                     const std::string& commands) {
+    const std::string file = folder_->Path("commands");
+    EXPECT_TRUE(WriteFileAtomically(file, commands).ok());
+    std::vector<std::string> line = {"-c", R"(exec setpriv "${@:2}" <"$1")",
+                                     "bash", file};
+    for (const std::string& word : Session({"-p", model.path()})) {
+      line.push_back(word);
+    }
+    return RunProgram("bash", line, engine_->Variables());
   }
 
   // A command in a container without the launcher.
@@ -308,46 +319,6 @@ TEST_F(ContainerTest, ShellGreetsAndCompletes) {
   EXPECT_THAT(run.out, HasSubstr("-F _requant requant"));
 }
 
-// What the recipe needs, in a folder of the user's.
-class RecipeFiles : public UserFolder {
- public:
-  RecipeFiles() : UserFolder(kUser) {
-    Must("sh", {"-c", R"(gzip -dc "$1" >"$2")", "sh",
-                "workflows/wide_deep/graph.pbtxt.gz", Path("graph.pbtxt")});
-    Must("cp", {"-rL", "workflows/wide_deep/model", Path("saved_model")});
-    Must("cp", {"-L", "tests/recipe_commands.sh", path()});
-    Draw("train", kTrainingRecords);
-    Draw("eval", kEvaluationRecords);
-    GiveToUser();
-  }
-
- private:
-  static void Must(const std::string& program,
-                   const std::vector<std::string>& arguments) {
-    const ProgramRun run = RunProgram(program, arguments);
-    EXPECT_EQ(run.exit_code, 0) << program << ": " << run.error;
-  }
-  void Draw(const std::string& split, int rows) {
-    Must("runtime/datasets/dataset",
-         {"synthesize", absl::StrCat("--split=", split),
-          absl::StrCat("--rows=", rows), "--format=preprocessed",
-          "--ranges=workflows/wide_deep/ranges.json",
-          absl::StrCat("--out=", Path(absl::StrCat("dataset_preprocessed_",
-                                                   split, ".tfrecords")))});
-  }
-};
-
-// The accuracy in the log's tail behind the line that names the graph.
-double AccuracyOf(const std::string& graph, const std::string& log) {
-  const size_t start = log.find(absl::StrCat("Evaluating ", graph, "\n"));
-  double accuracy = -1;
-  if (start == std::string::npos) return accuracy;
-  RE2::PartialMatch(log.substr(start),
-                    "Classification accuracy \\(%\\)  :  ([0-9.]+)\n",
-                    &accuracy);
-  return accuracy;
-}
-
 void ExpectOwnedByUser(const std::string& folder) {
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
     struct stat info;
@@ -358,42 +329,54 @@ void ExpectOwnedByUser(const std::string& folder) {
 }
 
 TEST_F(ContainerTest, RunsThePublishedRecipeWordForWord) {
-  const RecipeFiles files;
+  const UserFolder files(kUser);
+  MakeRecipeFiles(files.path());
+  files.GiveToUser();
   const ProgramRun run =
-      RunSession({"--pre-trained-model-dir", files.path(), "--volume",
-                  absl::StrCat(files.path(), ":/root/user/wide_deep_files:ro"),
-                  "--", "bash", "/workspace/quantization/recipe_commands.sh"});
-  ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
-
-  const double float_accuracy = AccuracyOf(kFloatGraph, run.out);
-  std::cout << kFloatGraph << ": " << float_accuracy << " %\n";
-  // The model reaches 78.455 % on 200,000 records.
-  EXPECT_NEAR(float_accuracy, 78.4, 1.5);
-  for (const char* graph : kInt8Stages) {
-    const double accuracy = AccuracyOf(graph, run.out);
-    std::cout << graph << ": " << accuracy << " %\n";
-    // The recipe's limit.
-    EXPECT_GE(accuracy, float_accuracy - 0.5) << graph;
-    EXPECT_LE(accuracy, 100) << graph;
-  }
-  // As the recipe shows it.
-  EXPECT_THAT(run.out,
-              ContainsRegex("-{50}\n"
-                            "Total test records           :  10000\n"
-                            "Batch size is                :  1000\n"
-                            "Number of batches            :  10\n"
-                            "Throughput is \\(records/sec\\)  :  [0-9.]+\n"
-                            "Inference duration \\(seconds\\) :  [0-9.]+\n"
-                            "Latency \\(millisecond/batch\\)  :  [0-9.]+\n"
-                            "Classification accuracy \\(%\\)  :  [0-9.]+\n"
-                            "No of correct predicitons    :  [0-9]+\n"
-                            "-{50}\n$"));
-  EXPECT_THAT(run.error, HasSubstr("--docker-image docker.io/intelaipg/intel-"
-                                   "optimized-tensorflow:latest is ignored"));
-  for (const char* log : {kRangesLog, kMinLog, kMaxLog}) {
-    EXPECT_THAT(*ReadFile(files.Path(log)), HasSubstr("__print__;__"));
-  }
+      PasteIntoSession(files, PastedCommands(kRecipeCommands, "container"));
+  ExpectRecipeDone(run, files.path());
   ExpectOwnedByUser(files.path());
+}
+
+TEST_F(ContainerTest, RunsTheGptjDocumentWordForWord) {
+  const UserFolder files(kUser);
+  MakeGptjFiles(files.path());
+  files.GiveToUser();
+  const ProgramRun run = PasteIntoSession(
+      files, absl::StrCat("set -e\ncd /workspace/quantization\n",
+                          PastedCommands(kGptjCommands, "container")));
+  ExpectGptjDone(run, files.path());
+  ExpectOwnedByUser(files.path());
+}
+
+// The published launch command outside, and the lines below it in the session
+// that it opens.
+TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
+  const UserFolder files(kUser);
+  const std::string commands = absl::StrReplaceAll(
+      ReadFile(kRecipeCommands).value(),
+      {{"quantization:latest", kImage},
+       {"/home/<user>/<pre_trained_model_dir>", files.path()}});
+  const size_t begin = commands.find("      python launch_quantization.py");
+  ASSERT_NE(begin, std::string::npos);
+  const size_t end = commands.find("\n\n", begin);
+  const std::string file = folder_->Path("commands");
+  ASSERT_TRUE(WriteFileAtomically(
+                  file, absl::StrCat(commands.substr(begin, end - begin),
+                                     "\n\npwd\ncd /tmp\n"
+                                     "$ bazel-bin/tensorflow/tools/"
+                                     "graph_transforms/transform_graph "
+                                     "--list_transforms\n"))
+                  .ok());
+  std::vector<std::string> variables = engine_->Variables();
+  variables.push_back("REQUANT_HOME=" + fs::current_path().string());
+  const ProgramRun run = RunProgram("bash",
+                                    {"-c", R"(exec "$1" shell <"$2")", "bash",
+                                     fs::absolute("workflows/requant"), file},
+                                    variables);
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("/workspace/tensorflow\n"),
+                             HasSubstr("insert_qdq")));
 }
 
 // The lines of results.csv that say how a stage was judged.

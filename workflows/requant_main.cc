@@ -17,6 +17,7 @@
 #include "workflows/doctor_command.h"
 #include "workflows/plan_command.h"
 #include "workflows/run_command.h"
+#include "workflows/shell_command.h"
 #include "workflows/verify_command.h"
 
 namespace requant {
@@ -71,6 +72,9 @@ const std::vector<Command>& Commands() {
        "quantize_graph"},
       {"run", "a workflow, stage by stage, each verified", "", "",
        RunRunCommand},
+      {"shell",
+       "a shell in which published command lines work: python convert.py", "",
+       "", RunShellCommand},
       {"summarize", "inputs, outputs and size of a graph or SavedModel",
        "transforms", "summarize_graph"},
       {"transform", "apply graph transforms, TensorFlow's and ours",

@@ -2,5 +2,6 @@
 [ -z "$PS1" ] && return
 PS1='quantization:\w\$ '
 shopt -s checkwinsize
+. /opt/requant/shell/session.bash
 [ -r /usr/share/bash-completion/bash_completion ] && . /usr/share/bash-completion/bash_completion
 [ -r /usr/share/bash-completion/completions/requant ] && . /usr/share/bash-completion/completions/requant

@@ -1,50 +1,51 @@
-# The published Wide & Deep recipe, command by command, as
-# //tests:container_test runs it in a session of launch_quantization:
-#
-#   launch_quantization --docker-image quantization:latest --pre-trained-model-dir DIR \
-#     --volume DIR:/root/user/wide_deep_files:ro -- bash /workspace/quantization/recipe_commands.sh
-#
-# DIR has graph.pbtxt, the SavedModel in saved_model/, and
-# dataset_preprocessed_train.tfrecords and dataset_preprocessed_eval.tfrecords.
-#
-# The commands are as published: line breaks, indentation, paths and all. The
-# substitutions are these and no others:
-#   <user>                           requant
-#   <pretrained_model_directory>     wide_deep
-#   <dataset_directory>              wide_deep
-#   model_<>/exports/<>              model_wide_deep/exports/1
-# Left out are "$ " before a command and the lines with git clone, because what
-# they would fetch is in the image.
+# The published Wide & Deep recipe, command by command, as tests paste it into a
+# session (tests/pasted_test.cc and tests/container_test.cc). The commands are as
+# published: prompts, line breaks, indentation, paths and all.
+# substitutions.txt has what is replaced before, and why.
 #
 # Where the text says what to do and has no command (run inference with these
 # flags and store the log in that file; evaluate this graph), the command is the
 # published one for inference with what the text says. Lines between "# Ours" and
-# an empty line are not published: they go to the folder that the text assumes,
-# and put files where the commands look for them.
+# an empty line are not published: they put files where the commands look for
+# them.
+
+     $ git clone https://github.com/IntelAI/tools.git
+     cd tools/tensorflow_quantization
+
+     docker build \
+     --build-arg HTTP_PROXY=${HTTP_PROXY} \
+     --build-arg HTTPS_PROXY=${HTTPS_PROXY} \
+     --build-arg http_proxy=${http_proxy} \
+     --build-arg https_proxy=${https_proxy} \
+     -t quantization:latest -f Dockerfile .
+
+      python launch_quantization.py \
+      --docker-image quantization:latest \
+      --pre-trained-model-dir /home/<user>/<pre_trained_model_dir>
 
 # Ours: a command that fails ends the script; files by the names that the
 # commands below have for them.
 set -e
 mkdir -p /workspace/tensorflow/model_wide_deep/exports
-ln -s /workspace/quantization/saved_model /workspace/tensorflow/model_wide_deep/exports/1
-ln -s /workspace/quantization /home/requant/wide_deep
-ln -s /workspace/quantization/dataset_preprocessed_train.tfrecords /home/requant/
-ln -s /workspace/quantization/logged_int8_dynamic_range_wide_deep.pb /home/requant/
-ln -s /workspace/quantization/logged_freezed_range_int8_wide_deep.pb /home/requant/
+ln -s /workspace/quantization/saved_model /workspace/tensorflow/model_<>/exports/<>
+ln -s /workspace/quantization /home/<user>/wide_deep
+ln -s /workspace/quantization/dataset_preprocessed_train.tfrecords /home/<user>/
+ln -s /workspace/quantization/logged_int8_dynamic_range_wide_deep.pb /home/<user>/
+ln -s /workspace/quantization/logged_freezed_range_int8_wide_deep.pb /home/<user>/
 
 # Step 1.
-        bazel-bin/tensorflow/tools/graph_transforms/summarize_graph \
+        $ bazel-bin/tensorflow/tools/graph_transforms/summarize_graph \
         --in_graph=/workspace/quantization/graph.pbtxt \
         --print_structure=false >& model_nodes.txt
 
 # Step 2.
-        python tensorflow/python/tools/freeze_graph.py \
-        --input_saved_model_dir=/workspace/tensorflow/model_wide_deep/exports/1 \
+        $ python tensorflow/python/tools/freeze_graph.py \
+        --input_saved_model_dir=/workspace/tensorflow/model_<>/exports/<> \
         --output_graph= /workspace/quantization/wide_deep_frozen_fp32_graph.pb \
         --output_node_names=head/predictions/probabilities
 
 # Step 3.
-        bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+        $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
         --in_graph=/workspace/quantization/wide_deep_frozen_fp32_graph.pb \
         --out_graph=/workspace/quantization/wide_deep_fp32_graph.pb \
         --inputs='Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
@@ -58,24 +59,23 @@ ln -s /workspace/quantization/logged_freezed_range_int8_wide_deep.pb /home/requa
         --transforms='strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) remove_attribute(attribute_name=_class)'
 
 # Step 4.
-            cd /home/requant/models
-            python models/recommendation/tensorflow/wide_deep_large_ds/dataset/featurecolumn_graph_optimization.py \
+            $ git clone https://github.com/IntelAI/models.git
+            $ cd /home/<user>/models
+            $ python models/recommendation/tensorflow/wide_deep_large_ds/dataset/featurecolumn_graph_optimization.py \
             --input-graph /workspace/quantization/wide_deep_fp32_graph.pb \
             --output-graph /workspace/quantization/optimized_wide_deep_fp32_graph.pb \
             --output-nodes head/predictions/probabilities \
             --wide_and_deep_large_ds True
-
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
 
 # Ours: the graph to evaluate.
 cp /workspace/quantization/optimized_wide_deep_fp32_graph.pb /workspace/quantization/wide_deep_fp32_pretrained_model.pb
 echo "Evaluating optimized_wide_deep_fp32_graph.pb"
 
 # Step 5.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/wide_deep_fp32_pretrained_model.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/wide_deep_fp32_pretrained_model.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision fp32 \
@@ -86,11 +86,8 @@ echo "Evaluating optimized_wide_deep_fp32_graph.pb"
             --data-location /root/user/wide_deep_files/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 6.
-        python tensorflow/tools/quantization/quantize_graph.py \
+        $ python tensorflow/tools/quantization/quantize_graph.py \
         --input=/workspace/quantization/optimized_wide_deep_fp32_graph.pb \
         --output=/workspace/quantization/int8_dynamic_range_wide_deep_graph.pb \
         --output_node_names='import/head/predictions/probabilities' \
@@ -103,9 +100,10 @@ cp /workspace/quantization/int8_dynamic_range_wide_deep_graph.pb /workspace/quan
 echo "Evaluating int8_dynamic_range_wide_deep_graph.pb"
 
 # Step 6, evaluation.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/final_wide_deep_Int8_graph.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/final_wide_deep_Int8_graph.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -113,22 +111,20 @@ echo "Evaluating int8_dynamic_range_wide_deep_graph.pb"
             --accuracy-only \
             --batch-size=1000 \
             --socket-id 0 \
-            --data-location /home/requant/wide_deep/dataset_preprocessed_eval.tfrecords \
+            --data-location /home/<user>/<dataset_directory>/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 7.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/int8_dynamic_range_wide_deep_graph.pb \
             --out_graph=/workspace/quantization/logged_int8_dynamic_range_wide_deep.pb \
             --transforms='insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'
 
 # Step 7, the log.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph=/home/requant/logged_int8_dynamic_range_wide_deep.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph=/home/<user>/logged_int8_dynamic_range_wide_deep.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -136,14 +132,11 @@ cd /workspace/tensorflow
             --accuracy-only \
             --batch_size=1024 \
             --socket-id 0 \
-            --data-location=/home/requant/dataset_preprocessed_train.tfrecords \
+            --data-location=/home/<user>/dataset_preprocessed_train.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest >& /workspace/quantization/wide_deep_min_max_log.txt
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 7, ranges.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/int8_dynamic_range_wide_deep_graph.pb \
             --out_graph=/workspace/quantization/freezed_range_int8_wide_deep.pb \
             --transforms='freeze_requantization_ranges(min_max_log_file="/workspace/quantization/wide_deep_min_max_log.txt")'
@@ -153,9 +146,10 @@ cp /workspace/quantization/freezed_range_int8_wide_deep.pb /workspace/quantizati
 echo "Evaluating freezed_range_int8_wide_deep.pb"
 
 # Step 7, evaluation.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/final_wide_deep_Int8_graph.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/final_wide_deep_Int8_graph.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -163,22 +157,20 @@ echo "Evaluating freezed_range_int8_wide_deep.pb"
             --accuracy-only \
             --batch-size=1000 \
             --socket-id 0 \
-            --data-location /home/requant/wide_deep/dataset_preprocessed_eval.tfrecords \
+            --data-location /home/<user>/<dataset_directory>/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 8.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/freezed_range_int8_wide_deep.pb \
             --out_graph=/workspace/quantization/logged_freezed_range_int8_wide_deep.pb \
             --transforms='insert_logging(op=Min, show_name=true, message="__min:")'
 
 # Step 8, the log.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph=/home/requant/logged_freezed_range_int8_wide_deep.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph=/home/<user>/logged_freezed_range_int8_wide_deep.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -186,14 +178,11 @@ cd /workspace/tensorflow
             --accuracy-only \
             --batch_size=1024 \
             --socket-id 0 \
-            --data-location=/home/requant/dataset_preprocessed_train.tfrecords \
+            --data-location=/home/<user>/dataset_preprocessed_train.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest >& /workspace/quantization/wide_deep_min_log.txt
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 8, minima.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/freezed_range_int8_wide_deep.pb \
             --out_graph=/workspace/quantization/freezed_range_int8_wide_deep_freezemin.pb \
             --transforms='freeze_min(min_max_log_file="/workspace/quantization/wide_deep_min_log.txt")'
@@ -203,9 +192,10 @@ cp /workspace/quantization/freezed_range_int8_wide_deep_freezemin.pb /workspace/
 echo "Evaluating freezed_range_int8_wide_deep_freezemin.pb"
 
 # Step 8, evaluation.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/final_wide_deep_Int8_graph.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/final_wide_deep_Int8_graph.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -213,22 +203,20 @@ echo "Evaluating freezed_range_int8_wide_deep_freezemin.pb"
             --accuracy-only \
             --batch-size=1000 \
             --socket-id 0 \
-            --data-location /home/requant/wide_deep/dataset_preprocessed_eval.tfrecords \
+            --data-location /home/<user>/<dataset_directory>/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 9.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/freezed_range_int8_wide_deep.pb \
             --out_graph=/workspace/quantization/logged_freezed_range_int8_wide_deep.pb \
             --transforms='insert_logging(op=Max, show_name=true, message="__max:")'
 
 # Step 9, the log.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph=/home/requant/logged_freezed_range_int8_wide_deep.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph=/home/<user>/logged_freezed_range_int8_wide_deep.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -236,14 +224,11 @@ cd /workspace/tensorflow
             --accuracy-only \
             --batch_size=1024 \
             --socket-id 0 \
-            --data-location=/home/requant/dataset_preprocessed_train.tfrecords \
+            --data-location=/home/<user>/dataset_preprocessed_train.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest >& /workspace/quantization/wide_deep_max_log.txt
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 9, maxima.
-            bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+            $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
             --in_graph=/workspace/quantization/freezed_range_int8_wide_deep_freezemin.pb \
             --out_graph=/workspace/quantization/freezed_range_int8_wide_deep_minmaxfreeze.pb \
             --transforms='freeze_max(min_max_log_file="/workspace/quantization/wide_deep_max_log.txt")'
@@ -253,9 +238,10 @@ cp /workspace/quantization/freezed_range_int8_wide_deep_minmaxfreeze.pb /workspa
 echo "Evaluating freezed_range_int8_wide_deep_minmaxfreeze.pb"
 
 # Step 9, evaluation.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/final_wide_deep_Int8_graph.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/final_wide_deep_Int8_graph.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -263,14 +249,11 @@ echo "Evaluating freezed_range_int8_wide_deep_minmaxfreeze.pb"
             --accuracy-only \
             --batch-size=1000 \
             --socket-id 0 \
-            --data-location /home/requant/wide_deep/dataset_preprocessed_eval.tfrecords \
+            --data-location /home/<user>/<dataset_directory>/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
 
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow
-
 # Step 10.
-        bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
+        $ bazel-bin/tensorflow/tools/graph_transforms/transform_graph \
         --in_graph=/workspace/quantization/freezed_range_int8_wide_deep_minmaxfreeze.pb \
         --out_graph=/workspace/quantization/final_int8_wide_deep.pb \
         --outputs='import/head/predictions/probabilities' \
@@ -281,9 +264,10 @@ cp /workspace/quantization/final_int8_wide_deep.pb /workspace/quantization/final
 echo "Evaluating final_int8_wide_deep.pb"
 
 # Step 10, evaluation.
-        cd /home/requant/models/benchmarks
-        python launch_benchmark.py \
-            --in-graph /home/requant/wide_deep/final_wide_deep_Int8_graph.pb \
+        $ git clone https://github.com/IntelAI/models.git
+        $ cd /home/<user>/models/benchmarks
+        $ python launch_benchmark.py \
+            --in-graph /home/<user>/<pretrained_model_directory>/final_wide_deep_Int8_graph.pb \
             --model-name wide_deep_large_ds \
             --framework tensorflow \
             --precision int8 \
@@ -291,8 +275,5 @@ echo "Evaluating final_int8_wide_deep.pb"
             --accuracy-only \
             --batch-size=1000 \
             --socket-id 0 \
-            --data-location /home/requant/wide_deep/dataset_preprocessed_eval.tfrecords \
+            --data-location /home/<user>/<dataset_directory>/dataset_preprocessed_eval.tfrecords \
             --docker-image  docker.io/intelaipg/intel-optimized-tensorflow:latest
-
-# Ours: back to the TensorFlow root directory, which the text assumes.
-cd /workspace/tensorflow

@@ -1,0 +1,122 @@
+#include "workflows/shell_command.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/flags.h"
+#include "base/sibling_program.h"
+#include "base/status_macros.h"
+#include "base/subprocess.h"
+#include "workflows/shipped_workflows.h"
+
+namespace requant {
+namespace {
+
+constexpr char kProgram[] = "requant shell";
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "opens a bash in the current folder, or runs one command, in which the "
+      "command lines of the published documents are found as they are "
+      "written: python convert.py, python tensorflow/python/tools/"
+      "freeze_graph.py, bazel-bin/tensorflow/tools/graph_transforms/"
+      "transform_graph and so on, in whatever folder. Any other script goes to "
+      "the real Python, if there is one.";
+  help.usage =
+      "requant shell\n"
+      "requant shell -- python convert.py --insert_qdq\n"
+      "requant shell < commands.sh";
+  help.footer =
+      "docs/saved_models.md and docker/README.md list the commands. A file of "
+      "yours that is called convert.py, or like another script of the GPT-J "
+      "example, goes to the real Python.\n"
+      "Exit code: the shell's or the command's; 1 it cannot start, 2 usage.";
+  return help;
+}
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+std::string FolderOf(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+// Sets the session's variables; returns the file that its shells read.
+absl::StatusOr<std::string> PrepareEnvironment() {
+  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
+  REQUANT_ASSIGN_OR_RETURN(const std::string python,
+                           SiblingProgram(own_path, "shell", "python"));
+  REQUANT_ASSIGN_OR_RETURN(const std::string workflows,
+                           ShippedWorkflowsFolder());
+  char* const absolute = realpath(workflows.c_str(), nullptr);
+  if (absolute == nullptr) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", workflows));
+  }
+  const std::string settings =
+      absl::StrCat(FolderOf(absolute), "/shell/session.bash");
+  std::free(absolute);
+  if (access(settings.c_str(), R_OK) != 0) {
+    return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", settings));
+  }
+  const std::string folders =
+      absl::StrCat(FolderOf(python), ":", FolderOf(own_path));
+  setenv("REQUANT_SHELL_PATH", folders.c_str(), 1);
+  setenv("PATH", absl::StrCat(folders, ":", Variable("PATH")).c_str(), 1);
+  if (Variable("BASH_ENV") != settings) {
+    setenv("REQUANT_USER_BASH_ENV", Variable("BASH_ENV").c_str(), 1);
+  }
+  setenv("BASH_ENV", settings.c_str(), 1);
+  return settings;
+}
+
+}  // namespace
+
+int RunShellCommand(const std::vector<std::string>& args) {
+  // What is behind "--" is the command's.
+  std::vector<std::string> own, command;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--") {
+      command.assign(args.begin() + i + 1, args.end());
+      if (command.empty())
+        return ReportUsage(kProgram, "no command is behind --");
+      break;
+    }
+    own.push_back(args[i]);
+  }
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(own, Help(), &positional)) return *code;
+  if (!positional.empty()) {
+    return ReportUsage(kProgram,
+                       absl::StrCat("unexpected argument \"", positional[0],
+                                    "\": a command stands behind --"));
+  }
+  const absl::StatusOr<std::string> settings = PrepareEnvironment();
+  if (!settings.ok()) return ReportFailure(kProgram, settings.status());
+  std::vector<std::string> line = {"bash", "--rcfile", *settings};
+  if (!command.empty()) {
+    line = {"bash", "-c", "\"$@\"", "bash"};
+    line.insert(line.end(), command.begin(), command.end());
+  }
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  return ReportFailure(
+      kProgram, absl::FailedPreconditionError(
+                    absl::StrCat("cannot start bash: ", std::strerror(errno))));
+}
+
+}  // namespace requant
