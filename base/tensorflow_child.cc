@@ -59,8 +59,11 @@ class MachineCap {
     return *cap;
   }
 
+  // Other processes may have learned more meanwhile.
   std::string Value() {
     const std::lock_guard<std::mutex> lock(mutex_);
+    const std::string remembered = memory_.Recall(std::time(nullptr));
+    if (!remembered.empty()) value_ = remembered;
     return value_;
   }
 
@@ -77,12 +80,9 @@ class MachineCap {
   MachineCap() : MachineCap(AdvertisedBy(ThisCpu())) {}
   explicit MachineCap(const CpuFeatures& advertised)
       : memory_(CacheFolder(), advertised, REQUANT_TENSORFLOW_VERSION),
-        value_(memory_.Recall(std::time(nullptr))) {
-    if (value_.empty() &&
-        (advertised.avx512.advertised || advertised.amx_int8.advertised)) {
-      value_ = OneDnnIsaCap(ProbeCpu());
-    }
-  }
+        value_(advertised.avx512.advertised || advertised.amx_int8.advertised
+                   ? OneDnnIsaCap(ProbeCpu())
+                   : "") {}
 
   std::mutex mutex_;
   const IsaCapMemory memory_;

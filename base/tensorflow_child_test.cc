@@ -138,6 +138,18 @@ TEST_F(TensorFlowChildDeathTest, IsRunAgainUnderALowerCapWhichIsRemembered) {
   EXPECT_EXIT(Know(), testing::ExitedWithCode(0), "");
 }
 
+TEST_F(TensorFlowChildDeathTest, ACapThatAnotherProcessFoundHoldsAtOnce) {
+  const auto run = [] {
+    EXPECT_EQ(CachedOneDnnIsaCap(), OneDnnIsaCap(ProbeCpu()));
+    IsaCapMemory(absl::StrCat(getenv("XDG_CACHE_HOME"), "/requant"),
+                 AdvertisedBy(ThisCpu()), REQUANT_TENSORFLOW_VERSION)
+        .Remember(Cap(), std::time(nullptr));
+    EXPECT_EQ(CachedOneDnnIsaCap(), Cap());
+    End();
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(TensorFlowChildDeathTest, ACapThatDoesNotHelpIsNotRemembered) {
   EXPECT_EXIT(FailTwice(), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(Learn(), testing::ExitedWithCode(0), "");

@@ -25,6 +25,17 @@ std::string Sentences(const std::string& record_text) {
   return text.substr(table.size());
 }
 
+TEST(RunConclusion, TellsOnlyOfAResultHowToServeIt) {
+  RunConclusionOptions options;
+  options.serving = "Set X=1.";
+  RunRecord record;
+  record.set_outcome(RunRecord::PASSED);
+  EXPECT_NE(RunConclusion(record, options).find("\nSet X=1.\n"),
+            std::string::npos);
+  record.set_outcome(RunRecord::GATE_FAILED);
+  EXPECT_EQ(RunConclusion(record, options).find("Set X=1."), std::string::npos);
+}
+
 TEST(RunConclusion, ComparesTheResultWithItsBaseline) {
   EXPECT_EQ(Sentences(R"(
     outcome: PASSED
