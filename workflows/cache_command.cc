@@ -88,7 +88,8 @@ std::string ListText(const Folder& folder) {
     absl::StrAppendFormat(
         &text, "  %10s  last used %s  %s%s\n", SizeText(result.bytes),
         LocalTime(result.last_used),
-        result.task.empty() ? "(damaged)" : Printable(result.task),
+        result.task.empty() ? "(of an older Requant, or damaged)"
+                            : Printable(result.task),
         result.needed_by.empty()
             ? ""
             : absl::StrCat("  (needed by: ", Printable(result.needed_by), ")"));

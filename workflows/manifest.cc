@@ -181,10 +181,12 @@ absl::Status CheckOwnDigest(const std::string& path, std::string_view text) {
       text == WithOwnDigest(absl::StrCat(text.substr(0, end), "}"))) {
     return absl::OkStatus();
   }
-  return absl::DataLossError(
-      absl::StrCat(path,
-                   " was changed since the run wrote it: it does not have the "
-                   "digest that it carries at its end"));
+  return absl::DataLossError(absl::StrCat(
+      path, end == text.npos
+                ? " lacks its own digest: an older Requant wrote it, or it was "
+                  "changed since"
+                : " was changed since the run wrote it: its own digest, at its "
+                  "end, is that of another text"));
 }
 
 // The parser puts one or two blanks between its words, to be no contract.

@@ -246,7 +246,7 @@ TEST_F(ManifestTest, AnyBitThatChangedInItIsFound) {
 TEST_F(ManifestTest, WithoutItsOwnDigestItIsRefused) {
   Write("bare.json", "{\"format\": \"requant manifest 1\"}");
   EXPECT_THAT(std::string(CheckManifest(Path("bare.json")).status().message()),
-              HasSubstr("was changed since the run wrote it"));
+              HasSubstr("bare.json lacks its own digest"));
 }
 
 TEST_F(ManifestTest, DeepNestingIsRefused) {

@@ -42,7 +42,7 @@ std::string WhatChanged(const CachedTask& before,
 // A folder of cache/.
 struct StoredResult {
   std::string key;
-  // The task that made it; empty if result.pb is damaged.
+  // The task that made it; empty if result.pb cannot be read.
   std::string task;
   int64_t bytes = 0;
   absl::Time last_used;
