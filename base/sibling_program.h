@@ -18,7 +18,12 @@ absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
                                            const std::string& room,
                                            const std::string& name);
 
-// Turns this process into that program with `args`; returns only on an error.
+// Turns this process into the program `path`, which is looked for on PATH
+// unless it has a slash, with `args`; returns only on an error.
+absl::Status BecomeProgram(const std::string& path,
+                           const std::vector<std::string>& args);
+
+// The same for a program of this project.
 absl::Status BecomeSiblingProgram(const std::string& room,
                                   const std::string& name,
                                   const std::vector<std::string>& args);
