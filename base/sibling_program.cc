@@ -43,6 +43,20 @@ absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
                    " and no ", beside, "; ./requant build makes it"));
 }
 
+absl::Status BecomeProgram(const std::string& path,
+                           const std::vector<std::string>& args,
+                           const std::string& typed) {
+  std::vector<char*> argv = {
+      const_cast<char*>(typed.empty() ? path.c_str() : typed.c_str())};
+  for (const std::string& arg : args) {
+    argv.push_back(const_cast<char*>(arg.c_str()));
+  }
+  argv.push_back(nullptr);
+  execvp(path.c_str(), argv.data());
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot start ", path, ": ", std::strerror(errno)));
+}
+
 absl::Status BecomeSiblingProgram(const std::string& room,
                                   const std::string& name,
                                   const std::vector<std::string>& args,
@@ -50,15 +64,7 @@ absl::Status BecomeSiblingProgram(const std::string& room,
   REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
   REQUANT_ASSIGN_OR_RETURN(const std::string path,
                            SiblingProgram(own_path, room, name));
-  std::vector<char*> argv = {
-      const_cast<char*>(typed.empty() ? path.c_str() : typed.c_str())};
-  for (const std::string& arg : args) {
-    argv.push_back(const_cast<char*>(arg.c_str()));
-  }
-  argv.push_back(nullptr);
-  execv(path.c_str(), argv.data());
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot start ", path, ": ", std::strerror(errno)));
+  return BecomeProgram(path, args, typed);
 }
 
 }  // namespace requant

@@ -18,9 +18,15 @@ absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
                                            const std::string& room,
                                            const std::string& name);
 
-// Turns this process into that program with `args`; returns only on an error.
-// Its messages then name it `typed` (ProgramName in base/flags.h), unless that
-// is empty.
+// Turns this process into the program `path`, which is looked for on PATH
+// unless it has a slash, with `args`; returns only on an error. A program of
+// ours then names itself `typed` in messages (ProgramName in base/flags.h),
+// unless that is empty.
+absl::Status BecomeProgram(const std::string& path,
+                           const std::vector<std::string>& args,
+                           const std::string& typed = "");
+
+// The same for a program of this project.
 absl::Status BecomeSiblingProgram(const std::string& room,
                                   const std::string& name,
                                   const std::vector<std::string>& args,

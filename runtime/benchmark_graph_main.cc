@@ -58,8 +58,9 @@ DEFINE_int64(synthetic_length, 32,
              "that the signature leaves open, such as a text's length");
 DEFINE_int64(synthetic_ids, 0,
              "without --dataset: whole numbers are drawn from 0 to one less; "
-             "unset: the size of the vocabulary, if the output's shape tells "
-             "it ([batch, positions, vocabulary]), else 32");
+             "unset: 32, and for the input of texts the size of the "
+             "vocabulary, if the output's shape tells it ([batch, positions, "
+             "vocabulary])");
 DEFINE_string(tokens, "",
               "without --dataset: an array (.npy) of whole numbers, a text per "
               "row, for the model's input_ids or its only input of whole "

@@ -290,14 +290,19 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
                            ChooseOutput(signature, path, synthetic.output()));
   made.dataset.mutable_prediction()->set_tensor(output);
   const int64_t vocabulary = VocabularySize(signature, output);
-  made.ids = synthetic.ids() > 0 ? synthetic.ids()
-             : vocabulary > 0    ? vocabulary
-                                 : kIdsOfUnknownVocabulary;
+  const absl::StatusOr<std::string> token_input = TokenInput(signature, path);
+  // Other whole numbers, such as those of positions, have a table of their own.
+  const auto ids_of = [&](const std::string& input) {
+    if (synthetic.ids() > 0) return int64_t{synthetic.ids()};
+    return vocabulary > 0 && token_input.ok() && input == *token_input
+               ? vocabulary
+               : kIdsOfUnknownVocabulary;
+  };
+  made.ids = ids_of(token_input.ok() ? *token_input : "");
   made.length = synthetic.length();
-  std::string token_input;
   TokenArray tokens;
   if (!synthetic.tokens().empty()) {
-    REQUANT_ASSIGN_OR_RETURN(token_input, TokenInput(signature, path));
+    REQUANT_RETURN_IF_ERROR(token_input.status());
     REQUANT_ASSIGN_OR_RETURN(tokens,
                              ReadTokenArray(synthetic.tokens(), batch_size));
     batch_size = tokens.ids.dim_size(0);
@@ -316,7 +321,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     fed.set_feature(input);
     fed.set_placeholder(input);
     fed.set_dtype(DtypeName(info.dtype()));
-    if (input == token_input) {
+    if (!synthetic.tokens().empty() && input == *token_input) {
       REQUANT_ASSIGN_OR_RETURN(
           Tensor tensor, FittingTokens(tokens.ids, info.dtype(), vocabulary,
                                        synthetic.tokens()));
@@ -338,15 +343,15 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
                                      tensorflow::DataTypeString(info.dtype())));
     }
     Tensor tensor(info.dtype(), shape);
-    if (!Filler(made.ids, ones).Fill(&tensor)) {
+    if (!Filler(ids_of(input), ones).Fill(&tensor)) {
       return InputError(path, input,
                         absl::StrCat("it is of type ",
                                      tensorflow::DataTypeString(info.dtype())));
     }
     made.batch.inputs.push_back(std::move(tensor));
-    made.notes.push_back(absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
-                                      shape.DebugString(), ", ",
-                                      FillText(info.dtype(), made.ids, ones)));
+    made.notes.push_back(absl::StrCat(
+        input, ": ", DtypeName(info.dtype()), " ", shape.DebugString(), ", ",
+        FillText(info.dtype(), ids_of(input), ones)));
   }
   return made;
 }

@@ -22,6 +22,7 @@ namespace {
 
 using tensorflow::SignatureDef;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
 
 SignatureDef Signature(const std::string& text) {
@@ -114,7 +115,14 @@ std::string WriteTokens(const std::string& name, const std::string& type,
 TEST(MakeSyntheticBatch, TakesTheVocabularyFromTheLogits) {
   SyntheticInputs settings = Settings();
   settings.clear_ids();
-  EXPECT_EQ(MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8)->ids, 6);
+  SignatureDef signature = DecoderOfSix();
+  (*signature.mutable_inputs())["position_ids"] =
+      signature.inputs().at("input_ids");
+  const auto made = MakeSyntheticBatch(signature, "model", settings, 8);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->ids, 6);
+  EXPECT_THAT(made->notes[1], EndsWith("from 0 to 5"));
+  EXPECT_THAT(made->notes[2], EndsWith("from 0 to 31"));
   EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->ids, 32);
 }
 

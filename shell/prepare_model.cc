@@ -41,23 +41,14 @@ absl::Status MissingError(const std::string& folder, const std::string& place,
   return absl::NotFoundError(text);
 }
 
-// Makes `folder` the folder `place`, which is inside of it.
-absl::Status MoveInside(const std::string& folder, const std::string& place) {
-  const std::string aside = absl::StrCat(folder, ".requant-move");
+// Renames a folder, and makes those that its new name is in.
+absl::Status Move(const std::string& from, const std::string& to) {
   std::error_code error;
-  if (fs::exists(aside, error)) {
-    return absl::AlreadyExistsError(
-        absl::StrCat(aside,
-                     " is in the way, a model that was not moved to its end: "
-                     "rename it to ",
-                     folder));
-  }
-  fs::rename(folder, aside, error);
-  if (!error) fs::create_directories(fs::path(place).parent_path(), error);
-  if (!error) fs::rename(aside, place, error);
+  fs::create_directories(fs::path(to).parent_path(), error);
+  if (!error) fs::rename(from, to, error);
   if (!error) return absl::OkStatus();
-  return absl::ErrnoToStatus(
-      error.value(), absl::StrCat("cannot move ", folder, " to ", place));
+  return absl::ErrnoToStatus(error.value(),
+                             absl::StrCat("cannot move ", from, " to ", to));
 }
 
 }  // namespace
@@ -65,6 +56,11 @@ absl::Status MoveInside(const std::string& folder, const std::string& place) {
 absl::StatusOr<std::string> PrepareModel(const std::string& folder,
                                          const std::string& tiny_model) {
   const std::string place = absl::StrCat(folder, "/saved_model/1");
+  const std::string aside = absl::StrCat(folder, ".requant-move");
+  if (!fs::exists(folder) && fs::exists(aside)) {
+    // A run before this one was killed as it moved the model.
+    REQUANT_RETURN_IF_ERROR(Move(aside, folder));
+  }
   const auto found = FindSavedModel(folder);
   if (absl::IsNotFound(found.status())) {
     return MissingError(folder, place, tiny_model);
@@ -76,7 +72,8 @@ absl::StatusOr<std::string> PrepareModel(const std::string& folder,
   if (*found != folder) {
     return absl::StrCat("the model is there: ", *found);
   }
-  REQUANT_RETURN_IF_ERROR(MoveInside(folder, place));
+  REQUANT_RETURN_IF_ERROR(Move(folder, aside));
+  REQUANT_RETURN_IF_ERROR(Move(aside, place));
   return absl::StrCat("the model was there: moved ", folder, " to ", place,
                       ", where the document's next lines take it from");
 }

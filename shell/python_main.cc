@@ -3,15 +3,12 @@
 
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/flags.h"
@@ -25,43 +22,24 @@ namespace requant {
 namespace {
 
 constexpr char kProgram[] = "python";
+constexpr char kPrepareModel[] = "prepare_model.py";
 constexpr char kModelFolder[] = "./gpt-j-6B";
 
 int RunPrepareModel(const ScriptCommand& command) {
-  const std::string program = "prepare_model.py";
   if (!command.arguments.empty()) {
-    std::fprintf(stderr,
-                 "%s: unexpected argument \"%s\": it takes none, and looks for "
-                 "the model in %s\n",
-                 program.c_str(), command.arguments[0].c_str(), kModelFolder);
-    return kExitUsage;
+    return ReportUsage(kPrepareModel, absl::StrCat("unexpected argument \"",
+                                                   command.arguments[0], "\""));
   }
   const auto workflows = ShippedWorkflowsFolder();
   const auto said = PrepareModel(
       kModelFolder, workflows.ok()
                         ? absl::StrCat(*workflows, "/gptj_tiny/saved_model/1")
                         : "");
-  if (!said.ok()) {
-    // Several lines, to be read and copied.
-    std::fprintf(stderr, "%s: %s\n", program.c_str(),
-                 std::string(said.status().message()).c_str());
-    return kExitFailed;
-  }
-  std::printf("%s: %s\n", program.c_str(), said->c_str());
-  return kExitOk;
-}
-
-int BecomeRealPython(const std::string& path,
-                     const std::vector<std::string>& args) {
-  std::vector<char*> argv = {const_cast<char*>(path.c_str())};
-  for (const std::string& arg : args) {
-    argv.push_back(const_cast<char*>(arg.c_str()));
-  }
-  argv.push_back(nullptr);
-  execv(path.c_str(), argv.data());
-  return ReportFailure(kProgram,
-                       absl::FailedPreconditionError(absl::StrCat(
-                           "cannot start ", path, ": ", std::strerror(errno))));
+  // The error has several lines, to be read and copied.
+  std::fprintf(
+      said.ok() ? stdout : stderr, "%s: %s\n", kPrepareModel,
+      said.ok() ? said->c_str() : std::string(said.status().message()).c_str());
+  return said.ok() ? kExitOk : kExitFailed;
 }
 
 int Main(const std::string& typed, const std::vector<std::string>& args) {
@@ -87,7 +65,9 @@ int Main(const std::string& typed, const std::vector<std::string>& args) {
                  "is run where there is none\n",
                  kProgram, command->path.c_str(), real.c_str());
   }
-  if (!real.empty()) return BecomeRealPython(real, args);
+  if (!real.empty()) {
+    return ReportFailure(kProgram, BecomeProgram(real, args));
+  }
   ReportFailure(kProgram, NoPythonError(args));
   return kExitUsage;
 }

@@ -2,23 +2,33 @@
 # published documents' commands that are no programs on PATH. Sourced by
 # interactive shells, and by scripts through BASH_ENV.
 
+# In `requant shell` the user's own settings go first: they may set PATH, too.
+if [[ $- == *i* && -n ${REQUANT_SHELL_PATH-} ]]; then
+  [[ ! -r ~/.bashrc ]] || . ~/.bashrc
+  PATH=$REQUANT_SHELL_PATH:$PATH
+  PS1="(requant) ${PS1-\\$ }"
+elif [[ -r ${REQUANT_USER_BASH_ENV-} ]]; then
+  . "$REQUANT_USER_BASH_ENV"
+fi
+
 # Tools by the path that they have in TensorFlow's tree, whatever the folder is.
 function bazel-bin/tensorflow/tools/graph_transforms/transform_graph { requant transform "$@"; }
 function bazel-bin/tensorflow/tools/graph_transforms/summarize_graph { requant summarize "$@"; }
 
-# Requant's programs need nothing that these lines of the documents would bring; a
-# real pip or git does what it is told.
+# Requant's programs need nothing that these lines of the documents would bring.
+# A real pip or git does what it is told.
 if ! type -P pip >/dev/null; then
   pip() {
-    [[ ${1-} == install ]] || { echo "pip: there is no Python here" >&2 && return 2; }
+    [[ "$*" == "install "@(neural-compressor|-r requirements.txt) ]] ||
+      { echo "pip: there is no Python here" >&2 && return 1; }
     echo "pip: nothing is installed: there is no Python here, and Requant's programs need none" >&2
   }
 fi
-
 if ! type -P git >/dev/null; then
   git() {
-    [[ ${1-} == clone ]] || { echo "git: there is no git here" >&2 && return 2; }
-    echo "git: nothing is fetched: there is no git here, and Requant has its own of what the documents need" >&2
+    [[ "$*" == "clone https://github.com/IntelAI/"@(models|tools).git ]] ||
+      { echo "git: there is no git here" >&2 && return 1; }
+    echo "git: nothing is fetched: there is no git here, and Requant has its own of what the recipe needs" >&2
   }
 fi
 
@@ -29,13 +39,3 @@ command_not_found_handle() {
   [[ $2 != cd ]] || { echo "bash: $*: without the \"\$ \" it changes the folder" >&2 && return 1; }
   "${@:2}"
 }
-
-# What `requant shell` adds to an interactive shell, behind the user's own settings,
-# which may put other folders first on PATH.
-if [[ $- == *i* && -n ${REQUANT_SHELL_PATH-} ]]; then
-  [[ ! -r ~/.bashrc ]] || . ~/.bashrc
-  PATH=$REQUANT_SHELL_PATH:$PATH
-  PS1="(requant) ${PS1-\\$ }"
-elif [[ -n ${REQUANT_USER_BASH_ENV-} && -r $REQUANT_USER_BASH_ENV ]]; then
-  . "$REQUANT_USER_BASH_ENV"
-fi

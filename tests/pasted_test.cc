@@ -98,6 +98,14 @@ TEST_F(Pasted, PrepareModelSaysWhichFilesToBring) {
             HasSubstr("gptj_tiny/saved_model/1 ./gpt-j-6B/saved_model/1")));
 }
 
+TEST_F(Pasted, PrepareModelGoesOnWhereItWasKilled) {
+  MakeGptjFiles(folder_.Path("here"));
+  fs::rename(Here("gpt-j-6B/saved_model/1"), Here("gpt-j-6B.requant-move"));
+  fs::remove_all(Here("gpt-j-6B"));
+  EXPECT_EQ(Paste("python prepare_model.py").exit_code, 0);
+  EXPECT_TRUE(fs::exists(Here("gpt-j-6B/saved_model/1/saved_model.pb")));
+}
+
 TEST_F(Pasted, ConvertKeepsAModelThatItDidNotWrite) {
   MakeGptjFiles(folder_.Path("here"));
   fs::copy(Here("gpt-j-6B/saved_model/1"), Here("converted_gpt-j-6B"),
@@ -153,7 +161,8 @@ TEST_F(Pasted, CommandsBehindDashesEndAsTheyEnd) {
   EXPECT_EQ(Paste("", {"train"}).exit_code, 2);
   EXPECT_EQ(Paste("", {"--"}).exit_code, 2);
   EXPECT_EQ(Paste("no_such_program").exit_code, 127);
-  EXPECT_EQ(Paste("pip freeze").exit_code, 2);
+  EXPECT_EQ(Paste("pip install tensorflow").exit_code, 1);
+  EXPECT_EQ(Paste("git clone elsewhere").exit_code, 1);
   EXPECT_EQ(Paste("$ cd /").exit_code, 1);
   EXPECT_EQ(Paste("$ cat commands_that_are_not_there").exit_code, 1);
 }

@@ -2,16 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/file.h"
 #include "base/flags.h"
 #include "base/sibling_program.h"
 #include "base/status_macros.h"
@@ -61,13 +61,8 @@ absl::StatusOr<std::string> PrepareEnvironment() {
                            SiblingProgram(own_path, "shell", "python"));
   REQUANT_ASSIGN_OR_RETURN(const std::string workflows,
                            ShippedWorkflowsFolder());
-  char* const absolute = realpath(workflows.c_str(), nullptr);
-  if (absolute == nullptr) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("cannot open ", workflows));
-  }
   const std::string settings =
-      absl::StrCat(FolderOf(absolute), "/shell/session.bash");
-  std::free(absolute);
+      absl::StrCat(FolderOf(ResolvedPath(workflows)), "/shell/session.bash");
   if (access(settings.c_str(), R_OK) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("cannot read ", settings));
   }
@@ -86,37 +81,24 @@ absl::StatusOr<std::string> PrepareEnvironment() {
 
 int RunShellCommand(const std::vector<std::string>& args) {
   // What is behind "--" is the command's.
-  std::vector<std::string> own, command;
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--") {
-      command.assign(args.begin() + i + 1, args.end());
-      if (command.empty())
-        return ReportUsage(kProgram, "no command is behind --");
-      break;
-    }
-    own.push_back(args[i]);
-  }
+  const auto dashes = std::find(args.begin(), args.end(), "--");
+  const std::vector<std::string> command(
+      dashes == args.end() ? dashes : dashes + 1, args.end());
   std::vector<std::string> positional;
-  if (auto code = ParseFlags(own, Help(), &positional)) return *code;
-  if (!positional.empty()) {
-    return ReportUsage(kProgram,
-                       absl::StrCat("unexpected argument \"", positional[0],
-                                    "\": a command stands behind --"));
+  if (auto code = ParseFlags({args.begin(), dashes}, Help(), &positional)) {
+    return *code;
+  }
+  if (!positional.empty() || (dashes != args.end() && command.empty())) {
+    return ReportUsage(kProgram, "a command stands behind --");
   }
   const absl::StatusOr<std::string> settings = PrepareEnvironment();
   if (!settings.ok()) return ReportFailure(kProgram, settings.status());
-  std::vector<std::string> line = {"bash", "--rcfile", *settings};
+  std::vector<std::string> words = {"--rcfile", *settings};
   if (!command.empty()) {
-    line = {"bash", "-c", "\"$@\"", "bash"};
-    line.insert(line.end(), command.begin(), command.end());
+    words = {"-c", "\"$@\"", "bash"};
+    words.insert(words.end(), command.begin(), command.end());
   }
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execvp(argv[0], argv.data());
-  return ReportFailure(
-      kProgram, absl::FailedPreconditionError(
-                    absl::StrCat("cannot start bash: ", std::strerror(errno))));
+  return ReportFailure(kProgram, BecomeProgram("bash", words));
 }
 
 }  // namespace requant
