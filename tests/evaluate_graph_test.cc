@@ -446,7 +446,7 @@ TEST_F(EvaluateGraphTest, PassesOnNamesThatAreNotUtf8) {
   const ProgramRun no_graph = Evaluate("g\xff.pbtxt");
   EXPECT_EQ(no_graph.exit_code, 1);
   EXPECT_THAT(no_graph.error,
-              AllOf(HasSubstr("g\xff.pbtxt"), Not(HasSubstr("worker"))));
+              AllOf(HasSubstr("g\\xff.pbtxt"), Not(HasSubstr("worker"))));
   folder_.Write("data.csv", "x\xff,label\n0.9,1\n");
   const ProgramRun no_column = Evaluate("two.pbtxt");
   EXPECT_EQ(no_column.exit_code, 1);

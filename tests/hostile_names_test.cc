@@ -116,7 +116,10 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
 
   std::string Text(const std::string& file, const std::string& text) const {
     return folder_.Write(
-        file, absl::StrReplaceAll(text, {{"$N", escaped()}, {"$RAW", name()}}));
+        file, absl::StrReplaceAll(
+                  text, {{"$N", escaped()},
+                         {"$RAW", name()},
+                         {"$LINE", name().substr(0, name().find('\n'))}}));
   }
   // Also of names that TensorFlow's own writer refuses.
   std::string Graph(const std::string& file, const std::string& text) const {
@@ -229,7 +232,8 @@ TEST_P(HostileNamesTest, OfNodesAndOps) {
 
 TEST_P(HostileNamesTest, OfTextGraphs) {
   for (const char* text :
-       {"node { name: 'a' $RAW: 1 }", "node { name: 'a' op: $RAW }",
+       {"node { name: 'a' $RAW: 1 }", "versions { producer: '$LINE' }",
+        "node { name: 'a' op: $RAW }",
         "node { name: '$N' op: 'Placeholder' op: 'B' nam: '$N' }"}) {
     const std::string graph = Text("graph.pbtxt", text);
     CheckAll({{"transforms/summarize_graph", {"--in_graph=" + graph}, false},

@@ -43,6 +43,8 @@ std::string StateText(const TaskRecord& task) {
       return absl::StrCat("FAILED after ", seconds, ": ", task.message());
     case TaskRecord::INTERRUPTED:
       return absl::StrCat("interrupted after ", seconds);
+    case TaskRecord::NOT_RUN:
+      return absl::StrCat("stopped after ", seconds);
     default:
       return absl::StrCat("done in ", seconds);
   }

@@ -356,6 +356,14 @@ TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
       "12:34:56 wide_deep  FAILED a gate after 7.7 s\n");
 }
 
+TEST_F(RunDisplayTest, WritesThatATaskWasStoppedElsewhere) {
+  AddStage("optimize", false);
+  ShowPlain();
+  Start(0, false);
+  End(0, false, TaskRecord::NOT_RUN, 1.5);
+  EXPECT_EQ(terminal_->raw(), "12:34:56 optimize  stopped after 1.5 s\n");
+}
+
 TEST_F(RunDisplayTest, WritesTheFirstOfSeveralFailedGatesElsewhere) {
   AddStage("fuse", true);
   ShowPlain();
