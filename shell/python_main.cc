@@ -55,9 +55,9 @@ int Main(const std::string& typed, const std::vector<std::string>& args) {
                              access(command->path.c_str(), R_OK) == 0;
   if (command.has_value() && (!is_users_file || real.empty())) {
     if (command->program.empty()) return RunPrepareModel(*command);
-    return ReportFailure(kProgram,
-                         BecomeSiblingProgram(command->room, command->program,
-                                              command->arguments));
+    return ReportFailure(
+        kProgram, BecomeSiblingProgram(command->room, command->program,
+                                       command->arguments, command->path));
   }
   if (is_users_file) {
     std::fprintf(stderr,
