@@ -35,6 +35,9 @@ DEFINE_double(max_percentile, 5,
 DEFINE_string(output, "",
               "Also write the ranges to this RangeTable file, for the freeze "
               "transforms' ranges_file.");
+DEFINE_bool(allow_empty, false,
+            "Take logs without any record, as of a graph that has nothing to "
+            "log, for an empty table, with a warning.");
 
 namespace requant {
 namespace {
@@ -133,7 +136,12 @@ absl::Status Run(const std::vector<std::string>& paths) {
     REQUANT_ASSIGN_OR_RETURN(ParsedLogs part, ParseOne(path));
     Append(std::move(part), &logs);
   }
-  if (logs.ranges.empty()) return NothingFound(logs);
+  if (logs.ranges.empty()) {
+    const absl::Status nothing = NothingFound(logs);
+    if (!FLAGS_allow_empty) return nothing;
+    std::fprintf(stderr, "%s: warning: %s\n", kProgram,
+                 std::string(nothing.message()).c_str());
+  }
   for (const std::string& warning : RangeWarnings(logs, percentiles)) {
     Say(kProgram, absl::StrCat("warning: ", warning));
   }

@@ -46,7 +46,7 @@ TEST(PublishedWay, GoesOnWithoutRequantizationRanges) {
                    Node("y", "Softmax", {"logits"}, {kFloat})));
   folder.Write("data.textproto", kDataset);
   std::string rows = "x\n";
-  for (int i = 0; i < 80; ++i) absl::StrAppend(&rows, i - 40, "\n");
+  for (int i = 0; i < 80; ++i) absl::StrAppend(&rows, i * 37 % 80 - 40, "\n");
   folder.Write("data.csv", rows);
   const std::string file = folder.Write(
       "w.textproto",

@@ -265,6 +265,7 @@ class CommandMaker {
                              .Get()};
     if (!OptionalOut("ranges").empty()) {
       commands.push_back(Arguments("parse_log")
+                             .Word("--allow_empty")
                              .Flag("output", Out("ranges"))
                              .Word(Out("log"))
                              .Get());
