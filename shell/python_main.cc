@@ -60,10 +60,9 @@ int Main(const std::string& typed, const std::vector<std::string>& args) {
                                        command->arguments, command->path));
   }
   if (is_users_file) {
-    std::fprintf(stderr,
-                 "%s: note: %s is a file here and is run by %s; Requant's own "
-                 "is run where there is none\n",
-                 kProgram, command->path.c_str(), real.c_str());
+    Say(kProgram,
+        absl::StrCat("note: ", command->path, " is a file here and is run by ",
+                     real, "; Requant's own is run where there is none"));
   }
   if (!real.empty()) {
     return ReportFailure(kProgram, BecomeProgram(real, args));

@@ -383,9 +383,11 @@ TEST_P(HostileNamesTest, OfFilesAndFlags) {
       {"workflows/requant", {"plan", name()}},
       {"workflows/requant", {"run", "--set", name() + "=1"}},
       {"workflows/requant", {"verify", gone}},
+      {"workflows/requant", {"cache", name()}},
+      {"workflows/requant", {"cache", "list", gone}},
       {"workflows/launch_benchmark", {"--" + name()}},
       {"launch/launch_quantization", {"-p", gone}},
-      {"docker/python", {name()}},
+      {"shell/python", {"prepare_model.py", name()}},
   });
 }
 

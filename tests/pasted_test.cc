@@ -148,7 +148,7 @@ TEST_F(Pasted, AFileOfACommonNameIsTheUsersOwn) {
   const ProgramRun run = Paste("python convert.py; python freeze_graph.py");
   EXPECT_EQ(run.out, "real convert.py\n");
   EXPECT_THAT(run.error, AllOf(HasSubstr("convert.py is a file here"),
-                               HasSubstr("freeze_graph: ")));
+                               HasSubstr("freeze_graph.py: ")));
 }
 
 TEST_F(Pasted, CommandsBehindDashesEndAsTheyEnd) {

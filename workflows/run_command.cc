@@ -287,11 +287,9 @@ class RunCommand {
     if (!pruned.ok()) {
       ReportFailure(kProgram, pruned.status());
     } else if (pruned->results > 0) {
-      std::fprintf(stderr,
-                   "%s: %s from %s, which keeps at most %g GB "
-                   "(--cache_gb)\n",
-                   kProgram, PrunedText(*pruned).c_str(),
-                   store->folder().c_str(), FLAGS_cache_gb);
+      Say(kProgram, absl::StrCat(PrunedText(*pruned), " from ", store->folder(),
+                                 ", which keeps at most ", FLAGS_cache_gb,
+                                 " GB (--cache_gb)"));
     }
   }
 
