@@ -25,6 +25,7 @@
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/graph_text.h"
 #include "tests/program.h"
+#include "workflows/manifest.h"
 
 namespace requant {
 namespace {
@@ -337,9 +338,9 @@ TEST_P(HostileNamesTest, OfWorkflowsAndManifests) {
                    std::string(64, '0'), R"("}])");
   const std::string manifest = folder_.Write(
       "manifest.json",
-      absl::StrCat(R"({"format": "requant manifest 1", "outputs": [{"path": )",
-                   file, R"(, "inputs": [{"path": "/x", "given": )", file,
-                   "}"));
+      WithOwnDigest(absl::StrCat(
+          R"({"format": "requant manifest 1", "outputs": [{"path": )", file,
+          R"(, "inputs": [{"path": "/x", "given": )", file, "}")));
   const std::string other = Text("other.json", R"({"format": "$RAW"})");
   CheckAll({{"workflows/requant", {"plan", parts}},
             {"workflows/requant", {"run", parts, "--work_dir=" + Out("work")}},
