@@ -44,8 +44,12 @@ class StderrFilter {
       dying_ = true;
       return;
     }
-    if (++lines_ <= printed_) return;
-    printed_ = lines_;
+    if (repeated_ < printed_.size() && printed_[repeated_] == line) {
+      ++repeated_;
+      return;
+    }
+    printed_.emplace_back(line);
+    repeated_ = printed_.size();
     std::fputs(absl::StrCat(Printable(line), "\n").c_str(), stderr);
   }
   const std::string& reason() const { return reason_; }
@@ -54,13 +58,15 @@ class StderrFilter {
   void StartOver() {
     dying_ = false;
     reason_.clear();
-    lines_ = 0;
+    repeated_ = 0;
   }
 
  private:
   bool dying_ = false;
-  // How many the child wrote, and how many of them were passed on.
-  int64_t lines_ = 0, printed_ = 0;
+  // What was passed on, and how many of these lines the child wrote since it
+  // was last started.
+  std::vector<std::string> printed_;
+  size_t repeated_ = 0;
   std::string reason_;
 };
 
@@ -166,8 +172,7 @@ int RunIsolated(const IsolationOptions& options,
   const auto start_over = [&](const std::string& sentence,
                               const ChildResult& died) {
     RemoveLeftovers(options, died.pid);
-    std::fprintf(stderr, "%s: warning: %s\n", options.program.c_str(),
-                 sentence.c_str());
+    Say(options.program, absl::StrCat("warning: ", sentence));
     filter.StartOver();
     activity = "starting";
   };
@@ -176,8 +181,7 @@ int RunIsolated(const IsolationOptions& options,
   if (ending && result->exit_code >= 0) return result->exit_code;
   RemoveLeftovers(options, result->pid);
   if (result->interrupted_by != 0) {
-    std::fprintf(stderr, "%s: interrupted; nothing was written\n",
-                 options.program.c_str());
+    Say(options.program, "interrupted; nothing was written");
     return 128 + result->interrupted_by;
   }
   // Whoever read the output has seen enough, as in "… | head".

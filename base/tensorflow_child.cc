@@ -67,8 +67,13 @@ class MachineCap {
     return value_;
   }
 
-  // The next lower cap; "" when there is none.
-  std::string Lower() { return LowerIsaCap(ProbeCpu(), Value()); }
+  // The cap to try after a child died under `cap`: what another process found
+  // to help meanwhile, else the next lower one; "" when there is none.
+  std::string LowerThan(const std::string& cap) {
+    std::string known = Value();
+    if (IsaCapRank(known) < IsaCapRank(cap)) return known;
+    return LowerIsaCap(ProbeCpu(), cap);
+  }
 
   void Keep(const std::string& cap) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -155,10 +160,13 @@ absl::StatusOr<ChildResult> RunTensorFlowChild(
     ChildOptions options,
     const std::function<void(const std::string& sentence,
                              const ChildResult& died)>& start_over) {
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult died,
-                           RunWithCap(CachedOneDnnIsaCap(), options));
-  if (died.signal != SIGILL || !UsersIsaCap().empty()) return died;
-  const std::string lower = MachineCap::Get().Lower();
+  const std::string cap = CachedOneDnnIsaCap();
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult died, RunWithCap(cap, options));
+  if (died.signal != SIGILL || died.interrupted_by != 0 ||
+      !UsersIsaCap().empty()) {
+    return died;
+  }
+  const std::string lower = MachineCap::Get().LowerThan(cap);
   if (lower.empty()) return died;
   start_over(
       absl::StrCat("TensorFlow died of an instruction that this CPU does not "

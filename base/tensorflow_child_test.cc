@@ -150,6 +150,25 @@ TEST_F(TensorFlowChildDeathTest, ACapThatAnotherProcessFoundHoldsAtOnce) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
+// The same when that process finds it while this one's child still runs.
+TEST_F(TensorFlowChildDeathTest, GoesNoLowerThanAnotherProcessFoundToHelp) {
+  const auto run = [&] {
+    const std::string found = testing::TempDir() + "/found";
+    const std::string cache = absl::StrCat(getenv("XDG_CACHE_HOME"));
+    IsaCapMemory(found, AdvertisedBy(ThisCpu()), REQUANT_TENSORFLOW_VERSION)
+        .Remember(Cap(), std::time(nullptr));
+    EXPECT_EQ(
+        Run(absl::StrCat("test \"$ONEDNN_MAX_CPU_ISA\" = ", Cap(),
+                         " && exit 7; mkdir -p '", cache, "' && cp -r '", found,
+                         "' '", cache, "/requant' && kill -ILL $$"))
+            .exit_code,
+        7);
+    EXPECT_EQ(CachedOneDnnIsaCap(), Cap());
+    End();
+  };
+  EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
+}
+
 TEST_F(TensorFlowChildDeathTest, ACapThatDoesNotHelpIsNotRemembered) {
   EXPECT_EXIT(FailTwice(), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(Learn(), testing::ExitedWithCode(0), "");

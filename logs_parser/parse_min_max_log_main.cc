@@ -139,8 +139,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
   if (logs.ranges.empty()) {
     const absl::Status nothing = NothingFound(logs);
     if (!FLAGS_allow_empty) return nothing;
-    std::fprintf(stderr, "%s: warning: %s\n", kProgram,
-                 std::string(nothing.message()).c_str());
+    Say(kProgram, absl::StrCat("warning: ", nothing.message()));
   }
   for (const std::string& warning : RangeWarnings(logs, percentiles)) {
     Say(kProgram, absl::StrCat("warning: ", warning));

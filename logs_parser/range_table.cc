@@ -391,10 +391,12 @@ absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
   if (!proto.has_checksum() ||
       proto.checksum() !=
           ChecksumOf(contents.substr(0, contents.size() - kChecksumBytes))) {
-    return absl::DataLossError(
-        absl::StrCat(file,
-                     " is damaged: its checksum is not that of its content; "
-                     "parse the log or calibrate again"));
+    return absl::DataLossError(absl::StrCat(
+        file,
+        proto.has_checksum()
+            ? " is damaged: its checksum is not that of its content"
+            : " lacks its checksum: an older Requant wrote it, or it is cut",
+        "; parse the log or calibrate again"));
   }
   return table;
 }

@@ -245,10 +245,9 @@ RangeTable ExistingTable() {
   if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
   absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
   if (absl::IsDataLoss(table.status())) {
-    std::fprintf(stderr,
-                 "%s: warning: %s was changed since it was made; it is made "
-                 "again\n",
-                 kProgram, FLAGS_output.c_str());
+    Say(kProgram, absl::StrCat("warning: ", FLAGS_output,
+                               " was changed since it was made, or an older "
+                               "Requant made it; it is made again"));
   }
   return table.ok() ? *std::move(table) : RangeTable();
 }

@@ -323,6 +323,14 @@ int Run(int argc, char** argv) {
   if (!writable.ok()) return ReportFailure(kProgram, writable);
   const absl::StatusOr<Quantized> quantized = RunJob(*job, *options);
   if (!quantized.ok()) return ReportWorkerFailure(kProgram, quantized.status());
+  if (job->target() != Target()) {
+    return ReportFailure(
+        kProgram,
+        absl::AbortedError("this machine sums int8 products in another way "
+                           "since an instruction failed in the run, and "
+                           "--target=host was chosen before that: run the same "
+                           "command again; nothing was written"));
+  }
   const absl::Status written = Write(*quantized);
   if (!written.ok()) return ReportFailure(kProgram, written);
   Print(*quantized, job->calibration().dataset());

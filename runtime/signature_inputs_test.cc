@@ -158,7 +158,7 @@ TEST(MakeSyntheticBatch, RefusesTokensBeyondTheVocabulary) {
   EXPECT_THAT(std::string(MakeSyntheticBatch(Decoder(), "model", settings, 8)
                               .status()
                               .message()),
-              HasSubstr("is no array of texts"));
+              HasSubstr("is not a token array"));
 }
 
 TEST(FindTokenArray, PrefersTheNameOfTheInputAndSkipsOtherArrays) {

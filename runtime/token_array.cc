@@ -38,7 +38,7 @@ absl::StatusOr<NpyHeader> ReadTokenHeader(const std::string& path) {
       header->shape[1] < 1) {
     return absl::InvalidArgumentError(absl::StrCat(
         path,
-        " is no array of texts: that has whole numbers and two dimensions, "
+        " is not a token array: it must hold whole numbers in two dimensions, "
         "one text per row"));
   }
   return *header;

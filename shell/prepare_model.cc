@@ -21,7 +21,7 @@ absl::Status MissingError(const std::string& folder, const std::string& place,
                           const std::string& tiny_model) {
   std::string text = absl::StrCat(
       "there is no model in ", folder,
-      ", and this one does not fetch GPT-J (24 GB): bring these files\n  ",
+      ", and this script does not fetch GPT-J (24 GB): bring these files\n  ",
       place, "/saved_model.pb\n  ", place, "/variables/variables.index\n  ",
       place,
       "/variables/variables.data-00000-of-00001 (and its other parts, if it "
@@ -57,11 +57,12 @@ absl::StatusOr<std::string> PrepareModel(const std::string& folder,
                                          const std::string& tiny_model) {
   const std::string place = absl::StrCat(folder, "/saved_model/1");
   const std::string aside = absl::StrCat(folder, ".requant-move");
-  if (!fs::exists(folder) && fs::exists(aside)) {
+  auto found = FindSavedModel(folder);
+  if (absl::IsNotFound(found.status()) && fs::exists(aside)) {
     // A run before this one was killed as it moved the model.
-    REQUANT_RETURN_IF_ERROR(Move(aside, folder));
+    REQUANT_RETURN_IF_ERROR(Move(aside, place));
+    found = place;
   }
-  const auto found = FindSavedModel(folder);
   if (absl::IsNotFound(found.status())) {
     return MissingError(folder, place, tiny_model);
   }

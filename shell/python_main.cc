@@ -14,6 +14,7 @@
 #include "base/flags.h"
 #include "base/sibling_program.h"
 #include "base/subprocess.h"
+#include "base/terminal_guard.h"
 #include "shell/prepare_model.h"
 #include "shell/scripts.h"
 #include "workflows/shipped_workflows.h"
@@ -43,6 +44,7 @@ int RunPrepareModel(const ScriptCommand& command) {
 }
 
 int Main(const std::string& typed, const std::vector<std::string>& args) {
+  GuardTerminal();
   const absl::StatusOr<std::string> own_path = OwnPath();
   if (!own_path.ok()) return ReportFailure(kProgram, own_path.status());
   const char* const search_path = std::getenv("PATH");

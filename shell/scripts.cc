@@ -135,9 +135,18 @@ std::optional<ScriptCommand> ScriptCommandOf(
 
 std::string RealPython(const std::string& name, const std::string& search_path,
                        const std::string& own_folder) {
+  std::vector<std::string_view> folders = absl::StrSplit(search_path, ':');
+  // Another session's python may stand in front of this one's on PATH, and
+  // would come back here.
+  const auto own = std::find_if(
+      folders.begin(), folders.end(), [&](std::string_view folder) {
+        std::error_code error;
+        return !folder.empty() && fs::canonical(folder, error) == own_folder;
+      });
+  if (own != folders.end()) folders.erase(folders.begin(), own + 1);
   for (const std::string& wanted :
        {name, std::string("python3"), std::string("python")}) {
-    for (const std::string_view folder : absl::StrSplit(search_path, ':')) {
+    for (const std::string_view folder : folders) {
       const std::string path = absl::StrCat(folder, "/", wanted);
       std::error_code error;
       if (folder.empty() || !fs::is_regular_file(path, error) ||

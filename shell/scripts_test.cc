@@ -98,7 +98,8 @@ TEST(NoPythonError, SaysWhatIsKnown) {
 TEST(RealPython, IsTheFirstOnThePathThatIsNotOurs) {
   const fs::path root = fs::canonical(testing::TempDir()) / "pythons";
   fs::remove_all(root);
-  for (const char* path : {"ours/python", "ours/python3", "system/python3"}) {
+  for (const char* path :
+       {"ours/python", "ours/python3", "other/python3", "system/python3"}) {
     fs::create_directories((root / path).parent_path());
     std::ofstream(root / path) << "#!/bin/sh\n";
     fs::permissions(root / path, fs::perms::owner_all);
@@ -112,6 +113,9 @@ TEST(RealPython, IsTheFirstOnThePathThatIsNotOurs) {
   EXPECT_EQ(RealPython("python3", path, ours), system + "/python3");
   EXPECT_EQ(RealPython("python", path, ours), system + "/python3");
   EXPECT_EQ(RealPython("python", ours + ":" + links, ours), "");
+  // A session within another one's: the outer python comes back to this one.
+  EXPECT_EQ(RealPython("python3", root.string() + "/other:" + path, ours),
+            system + "/python3");
 }
 
 }  // namespace

@@ -114,7 +114,9 @@ TEST(Cache, KeepsWhatARunningAndAStoppedRunNeed) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
   const pid_t pid = Start(workflow);
-  while (Keys(folder).empty()) usleep(1000);
+  while (Keys(folder).empty()) {
+    ASSERT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "the run ended early";
+  }
   kill(-pid, SIGSTOP);
   const ProgramRun refused = Cache(folder, {"prune", "--max_gb=0"});
   EXPECT_EQ(refused.exit_code, 1);
@@ -153,7 +155,7 @@ TEST(Cache, TellsWrongUsage) {
   const ProgramRun none =
       RunProgram(kRequant, {"cache", "prune", "--max_gb=0", folder.Path("")});
   EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.error, HasSubstr("is no work folder of a run"));
+  EXPECT_THAT(none.error, HasSubstr("is not a run's work folder"));
   EXPECT_EQ(folder.Names(), std::vector<std::string>{"file"});
 }
 

@@ -316,13 +316,15 @@ TEST_F(TransformGraph, RefusesToWriteAGraphThatLacksAnInput) {
            {function, "reads \"gone\", which names no node or argument"}}) {
     ExpectFailure(Transform("remove_device", graph), 1, message);
   }
+  const GraphDef fragment = GraphFromText(
+      absl::StrCat(Placeholder("x"), Node("r", "Relu", {}, {kFloat})));
+  ExpectFailure(Transform("remove_device", fragment, {"--outputs=r"}), 1,
+                "node \"r\" (Relu) takes 1 input but has 0");
   EXPECT_EQ(Transform("remove_device", incomplete, {"--noverify"}).exit_code,
             0);
   EXPECT_EQ(
       Transform("strip_unused_nodes", incomplete, {"--outputs=z"}).exit_code,
       0);
-  const GraphDef fragment = GraphFromText(
-      absl::StrCat(Placeholder("x"), Node("r", "Relu", {}, {kFloat})));
   EXPECT_EQ(Transform("remove_device", fragment).exit_code, 0);
 }
 

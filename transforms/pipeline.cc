@@ -177,8 +177,8 @@ class PipelineVerifier {
   }
 
   // Returns the problems other than missing inputs. Those of nodes without any
-  // edge count as others: such fragments take no part in what the graph
-  // computes, and TensorFlow's own program passes them on.
+  // edge that are no output count as others: such fragments take no part in
+  // what the graph computes, and TensorFlow's own program passes them on.
   std::vector<GraphProblem> Remember(const std::vector<GraphProblem>& problems,
                                      const GraphDef& graph) {
     kinds_.clear();
@@ -192,6 +192,9 @@ class PipelineVerifier {
       for (const std::string& input : node.input()) {
         fragments.erase(ParseTensorName(input).node);
       }
+    }
+    for (const std::string& output : options_.outputs) {
+      fragments.erase(ParseTensorName(output).node);
     }
     std::vector<GraphProblem> others;
     for (const GraphProblem& problem : problems) {

@@ -46,9 +46,9 @@ ProgramHelp Help() {
       "says how much the work folders keep of what stages made (size), what "
       "that is (list), or removes some of it (prune). A FOLDER is a "
       "--work_dir; unless given, all of out/*/work are meant. What was removed "
-      "is made again when a run needs it. Nothing is removed that a run needs "
-      "which was stopped in the last two weeks and can go on, nor anything "
-      "while a run uses the folder.",
+      "is made again when a run needs it. What a run that was stopped in the "
+      "last two weeks needs to go on is never removed, nor anything while a "
+      "run uses the folder.",
       "requant cache\n"
       "requant cache list out/wide_deep/work\n"
       "requant cache prune --unused_days=30\n"
@@ -129,11 +129,14 @@ std::string FolderJson(const Folder& folder) {
 
 absl::Status CheckWorkFolder(const std::string& path) {
   std::error_code error;
-  if (std::filesystem::is_directory(path + "/cache", error)) {
+  if (std::filesystem::is_directory(path + "/cache", error) &&
+      std::filesystem::is_regular_file(path + "/lock", error)) {
     return absl::OkStatus();
   }
-  return absl::NotFoundError(absl::StrCat(
-      Printable(path), " is no work folder of a run: it has no folder cache"));
+  return absl::NotFoundError(
+      absl::StrCat(Printable(path),
+                   " is not a run's work folder: it has no folder \"cache\" "
+                   "with a file \"lock\" beside it"));
 }
 
 absl::StatusOr<Folder> LookAt(const std::string& path, bool prune) {

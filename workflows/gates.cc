@@ -342,9 +342,9 @@ GateRecord JudgeExpectation(const EvaluateResult& result,
   gate.set_value(std::abs(accuracy - expect.accuracy()));
   gate.set_verdict(JudgeNumber(gate.value(), expect.within(), false));
   gate.set_sentence(absl::StrFormat(
-      "expected accuracy %.4f %%, as published or otherwise known, within %g "
-      "points, found %.4f %%",
-      expect.accuracy(), expect.within(), accuracy));
+      "accuracy %.4f %%; %.4f %%, as published or otherwise known, was "
+      "expected within %g points",
+      accuracy, expect.accuracy(), expect.within()));
   return gate;
 }
 
@@ -355,8 +355,9 @@ std::string Advice(const GateRecord& gate) {
   }
   const std::string name = gate.name();
   if (name == "expect") {
-    return "check that model and data are those the accuracy is known of, all "
-           "records in their order; of another model do not expect it";
+    return "check that these are the model and the data with the known "
+           "accuracy, with all records in their order; for another model, "
+           "remove the expectation";
   }
   if (name == "max_accuracy_drop" && !gate.has_value()) {
     return "give the dataset a label, or take this gate away "

@@ -235,8 +235,8 @@ TEST(JudgeGates, PinsAPublishedAccuracy) {
   const GateRecord missed = JudgeGates(result, {}, &expect).back();
   EXPECT_EQ(missed.verdict(), kFail);
   EXPECT_EQ(missed.sentence(),
-            "expected accuracy 78.4500 %, as published or otherwise known, "
-            "within 0.02 points, found 78.4000 %");
+            "accuracy 78.4000 %; 78.4500 %, as published or otherwise known, "
+            "was expected within 0.02 points");
   EXPECT_EQ(JudgeGates({}, {}, &expect).back().verdict(), kFail);
 }
 

@@ -117,7 +117,8 @@ int Main(int argc, char** argv) {
   SayWhatIsIgnored(flags, positional);
   ChooseSocket();
   return ReportFailure(
-      kProgram, BecomeSiblingProgram("runtime", "evaluate_graph", *arguments));
+      kProgram,
+      BecomeSiblingProgram("runtime", "evaluate_graph", *arguments, kProgram));
 }
 
 }  // namespace

@@ -265,7 +265,8 @@ class RunCommand {
     if (result.interrupted_by == 0) {
       store->RunEnded(/*finished=*/result.done == result.tasks);
     }
-    Prune(store.get());
+    // A run that did not finish may go on with results that it never came to.
+    if (result.done == result.tasks) Prune(store.get());
     return ExitCodeOf(result, options_.strict);
   }
 

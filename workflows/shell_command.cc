@@ -69,7 +69,9 @@ absl::StatusOr<std::string> PrepareEnvironment() {
   const std::string folders =
       absl::StrCat(FolderOf(python), ":", FolderOf(own_path));
   setenv("REQUANT_SHELL_PATH", folders.c_str(), 1);
-  setenv("PATH", absl::StrCat(folders, ":", Variable("PATH")).c_str(), 1);
+  const std::string path = Variable("PATH");
+  setenv("PATH", absl::StrCat(folders, path.empty() ? "" : ":", path).c_str(),
+         1);
   if (Variable("BASH_ENV") != settings) {
     setenv("REQUANT_USER_BASH_ENV", Variable("BASH_ENV").c_str(), 1);
   }
@@ -89,7 +91,7 @@ int RunShellCommand(const std::vector<std::string>& args) {
     return *code;
   }
   if (!positional.empty() || (dashes != args.end() && command.empty())) {
-    return ReportUsage(kProgram, "a command stands behind --");
+    return ReportUsage(kProgram, "put the command after --");
   }
   const absl::StatusOr<std::string> settings = PrepareEnvironment();
   if (!settings.ok()) return ReportFailure(kProgram, settings.status());

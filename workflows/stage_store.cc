@@ -326,10 +326,11 @@ absl::Status StageStore::TakeLock() {
     lock_fd_ = -1;
     if (error != EWOULDBLOCK) return FileError(error, "lock", path);
     const absl::StatusOr<std::string> content = ReadFile(path, 1 << 16);
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the work folder ", folder_, " is in use by ",
-        LockHolder(content.ok() ? *content : ""),
-        "; wait for it to end, or name another folder with --work_dir"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the work folder ", folder_, " is in use by ",
+                     LockHolder(content.ok() ? *content : ""),
+                     "; wait for it to end, or use another work folder "
+                     "(--work_dir of requant run)"));
   }
   (void)!ftruncate(lock_fd_, 0);
   return WriteAll(lock_fd_, absl::StrCat(getpid(), "\n", HostName(), "\n",

@@ -193,7 +193,9 @@ TEST(Variables, DecideWhetherAnAccuracyIsExpected) {
         "variable { name: 'v' default_value: '' } stage { " + stage + "}";
     const auto unset = Read(text);
     const auto set = Read(text, {{"v", "yes"}});
-    ASSERT_TRUE(unset.ok() && set.ok()) << unset.status() << set.status();
+    const auto no = Read(text, {{"v", "no"}});
+    ASSERT_TRUE(unset.ok() && set.ok() && no.ok())
+        << unset.status() << set.status() << no.status();
     const auto expects = [](const WorkflowFile& file) {
       const Stage& stage = file.workflow.stage(0);
       return stage.verify().has_expect() ||
@@ -201,6 +203,7 @@ TEST(Variables, DecideWhetherAnAccuracyIsExpected) {
     };
     EXPECT_FALSE(expects(*unset)) << text;
     EXPECT_TRUE(expects(*set)) << text;
+    EXPECT_FALSE(expects(*no)) << text;
   }
 }
 

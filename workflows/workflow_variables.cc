@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/flags.h"
 #include "base/matching_files.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -387,7 +388,9 @@ bool Variables::IsSet(const std::string& name, const char* field,
 // Of a verification whose only_if is not fulfilled.
 void Variables::DropExpectation(Verify* verify, const FieldPlaces& places) {
   const std::string& only_if = verify->expect().only_if();
-  if (!only_if.empty() && !IsSet(only_if, "only_if", places.Nested("expect"))) {
+  if (only_if.empty()) return;
+  if (!IsSet(only_if, "only_if", places.Nested("expect")) ||
+      ParseTruth(values_[only_if].value) == false) {
     verify->clear_expect();
   }
 }
