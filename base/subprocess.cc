@@ -279,7 +279,7 @@ bool Raise(int fd, int* raised) {
   return *raised >= 0;
 }
 
-// Of a run's tasks only this sentence is shown, so it says what to do.
+// Says what to do, because a run shows no more than this of a failed task.
 absl::Status CannotStart(int error) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "cannot start a process: ", std::strerror(error),

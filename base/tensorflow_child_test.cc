@@ -37,7 +37,7 @@ class TensorFlowChild : public testing::Test {
                              "REQUANT_ONEDNN_CAP", "TF_ENABLE_ONEDNN_OPTS"}) {
       unsetenv(name);
     }
-    // Of this run and test.
+    // Each run of each test has a folder of its own.
     const std::string folder = absl::StrCat(
         testing::TempDir(), "/",
         testing::UnitTest::GetInstance()->current_test_info()->name());

@@ -211,7 +211,7 @@ class PipelineVerifier {
   }
 
   const PipelineOptions& options_;
-  // Of the last graph.
+  // The inputs that the last graph lacked.
   std::vector<GraphProblem> missing_inputs_;
   // The kinds of problems that the last graph had.
   std::set<ProblemKind> kinds_;

@@ -194,7 +194,7 @@ TEST_F(RunnerTest, TellsAProgramsLastWords) {
 TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
   const RunResult before = RunStages();
   for (const char* file : {"first.pb", "result.pb"}) {
-    // Of the same size.
+    // The new content has the same size.
     const std::string path =
         absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/", file);
     std::string content = *ReadFile(path);

@@ -15,7 +15,8 @@ namespace requant {
 struct PruneLimits {
   // Results that no run used since then go.
   absl::Time unused_since = absl::InfinitePast();
-  // Of all results together: the least recently used go until they fit.
+  // All results together may have this many: the least recently used go until
+  // they fit.
   int64_t max_bytes = INT64_MAX;
 };
 

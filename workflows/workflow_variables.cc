@@ -385,7 +385,8 @@ bool Variables::IsSet(const std::string& name, const char* field,
   return value != values_.end() && !value->second.value.empty();
 }
 
-// Of a verification whose only_if is not fulfilled.
+// Drops the expectation of a verification whose only_if names a variable that
+// is not set, or says no.
 void Variables::DropExpectation(Verify* verify, const FieldPlaces& places) {
   const std::string& only_if = verify->expect().only_if();
   if (only_if.empty()) return;

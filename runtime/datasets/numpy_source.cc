@@ -46,7 +46,7 @@ struct Part {
   std::unique_ptr<ZipFile> zip;
   std::vector<Array> arrays;
   int64_t rows = 0;
-  // Of its files.
+  // How large its files are together.
   int64_t bytes = 0;
 };
 
@@ -264,7 +264,7 @@ class NumpyChunks : public ChunkSource {
   std::shared_ptr<Part> part_;
   // The next one of part_.
   int64_t row_ = 0;
-  // Of the parts before it.
+  // How large the parts before it are together.
   int64_t finished_bytes_ = 0;
 };
 
