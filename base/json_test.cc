@@ -5,7 +5,7 @@
 #include <limits>
 #include <string>
 
-namespace requant {
+namespace requant::json_test {
 namespace {
 
 TEST(JsonString, EscapesQuotesBackslashesAndControlCharacters) {
@@ -79,4 +79,4 @@ TEST(IndentedJson, DoesNotBreakInsideTexts) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::json_test

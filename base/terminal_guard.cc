@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/printable.h"
+#include "base/text/printable.h"
 
 namespace requant {
 namespace {

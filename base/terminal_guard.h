@@ -11,8 +11,8 @@
 namespace requant {
 
 // From now on what this process prints through stdio, std::cout or std::cerr is
-// made printable by PrintableLines (base/printable.h). Thread-safe; further
-// calls do nothing. What is written to a descriptor, such as a graph to
+// made printable by PrintableLines (base/text/printable.h). Thread-safe;
+// further calls do nothing. What is written to a descriptor, such as a graph to
 // /dev/stdout, is data and stays as it is.
 void GuardTerminal();
 

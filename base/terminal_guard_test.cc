@@ -10,7 +10,7 @@
 #include <iostream>
 #include <string>
 
-namespace requant {
+namespace requant::terminal_guard_test {
 namespace {
 
 // Returns what a guarded process prints while it does `work`.
@@ -83,4 +83,4 @@ TEST(TerminalGuard, ReportsLostOutput) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::terminal_guard_test

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/requant_version.h"
+#include "base/text/requant_version.h"
 
 namespace requant {
 

@@ -21,13 +21,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/file.h"
-#include "base/flags.h"
-#include "base/sibling_program.h"
+#include "base/files/file.h"
+#include "base/process/sibling_program.h"
+#include "base/process/subprocess.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
+#include "graph/graph_index.h"
 #include "graph/graph_io.h"
-#include "tests/gptj_model.h"
+#include "graph/testing/gptj_model.h"
 
 DEFINE_string(layers, "28,112,448", "Numbers of layers to measure.");
 DEFINE_int32(repeats, 3, "Runs per measurement; the median counts.");

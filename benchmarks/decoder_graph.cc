@@ -11,7 +11,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
-#include "transforms/graph_builder.h"
+#include "transforms/layers/graph_builder.h"
 
 namespace requant {
 namespace {
@@ -117,14 +117,6 @@ GraphDef DecoderGraph(int nodes) {
     left -= size;
   }
   return graph;
-}
-
-int CountNodes(const GraphDef& graph) {
-  int count = graph.node_size();
-  for (const FunctionDef& function : graph.library().function()) {
-    count += function.node_def_size();
-  }
-  return count;
 }
 
 }  // namespace requant

@@ -10,9 +10,6 @@ namespace requant {
 // of the nodes are in one function, the rest in functions of a thousand.
 tensorflow::GraphDef DecoderGraph(int nodes);
 
-// Those of the graph and of all its functions.
-int CountNodes(const tensorflow::GraphDef& graph);
-
 }  // namespace requant
 
 #endif  // REQUANT_BENCHMARKS_DECODER_GRAPH_H_

@@ -18,16 +18,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/flags.h"
-#include "base/machine.h"
+#include "base/process/machine.h"
+#include "base/process/tensorflow_child.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "base/tensorflow_child.h"
 #include "benchmarks/wide_deep_graph.h"
 #include "benchmarks/wide_deep_records.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/model.h"
-#include "runtime/worker.pb.h"
+#include "runtime/session/model.h"
+#include "runtime/session/worker.pb.h"
 
 DEFINE_int32(records, 200000, "how many records there are");
 DEFINE_int32(batch_size, 512, "records in a batch");

@@ -9,9 +9,9 @@
 #include "benchmarks/wide_deep_records.h"
 #include "google/protobuf/text_format.h"
 #include "graph/graph_io.h"
-#include "tests/program.h"
+#include "graph/testing/program.h"
 
-namespace requant {
+namespace requant::int8_benchmark_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -63,4 +63,4 @@ TEST_F(Int8Benchmark, EndsWhenTheQuantizationFails) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::int8_benchmark_test

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "base/cpu.h"
-#include "runtime/benchmark_figures.h"
-#include "runtime/paired_comparison.h"
-#include "runtime/worker.pb.h"
+#include "base/process/cpu.h"
+#include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::int8_figures_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -119,4 +119,4 @@ TEST(FiguresText, WarnsOfABusyMachine) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::int8_figures_test

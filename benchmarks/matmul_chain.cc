@@ -12,11 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
-#include "graph/needed_nodes.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 

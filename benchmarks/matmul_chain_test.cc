@@ -8,12 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "benchmarks/wide_deep_graph.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 #include "runtime/datasets/batch_source.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace requant {
+namespace requant::matmul_chain_test {
 namespace {
 
 using tensorflow::GraphDef;
@@ -128,4 +128,4 @@ TEST(WriteChainRecords, WritesWhatTheChainReads) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::matmul_chain_test

@@ -22,11 +22,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/flags.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "benchmarks/wide_deep_records.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/datasets/record_format.h"
+#include "runtime/datasets/formats/record_format.h"
 #include "tensorflow/core/example/example.pb.h"
 #include "tensorflow/core/lib/io/record_reader.h"
 #include "tensorflow/core/platform/env.h"
@@ -45,8 +45,6 @@ namespace {
 using tensorflow::Tensor;
 
 constexpr char kProgram[] = "read_records_benchmark";
-constexpr int kNumeric = 13;
-constexpr int kCategorical = 52;
 // Three times what an int8 Wide & Deep graph takes per second and core.
 constexpr double kTargetPerThread = 350000;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "benchmarks/wide_deep_records.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -22,7 +23,6 @@ using tensorflow::TensorShape;
 constexpr int kColumns = 26;
 constexpr int kBuckets = 1000;
 constexpr int kEmbedding = 32;
-constexpr int kNumeric = 13;
 
 class Builder {
  public:

@@ -7,17 +7,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/datasets/record_format.h"
+#include "runtime/datasets/formats/record_format.h"
 #include "tensorflow/core/example/example.pb.h"
 
 namespace requant {
-namespace {
-
-constexpr int kNumeric = 13;
-constexpr int kCategorical = 52;
-
-}  // namespace
-
 absl::Status WriteWideDeepRecords(const std::string& path, int records) {
   std::FILE* const file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) {

@@ -8,6 +8,10 @@
 
 namespace requant {
 
+// How many numbers and how many (column, bucket) values a record has.
+inline constexpr int kNumeric = 13;
+inline constexpr int kCategorical = 52;
+
 // Writes a TFRecord file of random records as the Wide & Deep recipe
 // preprocesses them.
 absl::Status WriteWideDeepRecords(const std::string& path, int records);

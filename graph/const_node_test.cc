@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::const_node_test {
 namespace {
 
 using tensorflow::Tensor;
@@ -54,4 +54,4 @@ TEST(ConstNode, RefusesAShapeThatNoGraphCanHold) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::const_node_test

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "graph/diff.h"
 
 namespace requant {

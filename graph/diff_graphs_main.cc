@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/flags.h"
+#include "base/program/flags.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
 

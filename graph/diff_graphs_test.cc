@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/subprocess.h"
+#include "base/files/file.h"
+#include "base/process/subprocess.h"
 #include "graph/graph_io.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::diff_graphs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(DiffGraphsProgram, ExitsWithTwoOnTrouble) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::diff_graphs_test

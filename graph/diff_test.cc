@@ -7,9 +7,9 @@
 
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::diff_test {
 namespace {
 
 using tensorflow::GraphDef;
@@ -182,4 +182,4 @@ TEST(DiffAsJson, IsValidWhateverTheNames) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::diff_test

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/subprocess.h"
+#include "base/files/file.h"
+#include "base/process/subprocess.h"
 #include "graph/graph_io.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::freeze_graph_test {
 namespace {
 
 using testing::AllOf;
@@ -213,4 +213,4 @@ TEST(FreezeGraphProgram, SaysThatTheDiskIsFull) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::freeze_graph_test

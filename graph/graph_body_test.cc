@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::graph_body_test {
 namespace {
 
 using tensorflow::GraphDef;
@@ -115,4 +115,4 @@ TEST_F(GraphBodyTest, FindsNothingForOtherInputsOfAFunction) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::graph_body_test

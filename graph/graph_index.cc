@@ -40,6 +40,14 @@ TensorName ParseTensorName(std::string_view input) {
   return {input, 0};
 }
 
+int64_t CountNodes(const tensorflow::GraphDef& graph) {
+  int64_t count = graph.node_size();
+  for (const tensorflow::FunctionDef& function : graph.library().function()) {
+    count += function.node_def_size();
+  }
+  return count;
+}
+
 std::string FormatTensorName(std::string_view node, int port) {
   if (port == kControlPort) return absl::StrCat("^", node);
   if (port == 0) return std::string(node);

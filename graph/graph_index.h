@@ -33,8 +33,19 @@ struct TensorName {
 // part of the name, as in TensorFlow's own parser.
 TensorName ParseTensorName(std::string_view input);
 
-// The inverse, in TensorFlow's canonical spelling ("node" for port 0).
+// Returns the node of "node", "node:1", "^node" or, in a function's body,
+// "node:output:1": all before the first colon.
+inline std::string_view NodeOf(std::string_view input) {
+  if (!input.empty() && input.front() == '^') input.remove_prefix(1);
+  return input.substr(0, input.find(':'));
+}
+
+// Returns the tensor's name in TensorFlow's canonical spelling ("node" for port
+// 0).
 std::string FormatTensorName(std::string_view node, int port);
+
+// Counts the nodes of the graph and of all its functions.
+int64_t CountNodes(const tensorflow::GraphDef& graph);
 
 // One place that reads a node's output.
 struct Use {

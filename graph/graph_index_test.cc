@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::graph_index_test {
 namespace {
 
 using tensorflow::GraphDef;
@@ -129,4 +129,4 @@ TEST(GraphIndex, KeepsInputsThatNameNoNode) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::graph_index_test

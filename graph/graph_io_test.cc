@@ -7,11 +7,11 @@
 
 #include <string>
 
-#include "base/file.h"
-#include "graph/testing.h"
+#include "base/files/file.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
-namespace requant {
+namespace requant::graph_io_test {
 namespace {
 
 using tensorflow::GraphDef;
@@ -199,4 +199,4 @@ TEST(ReadGraph, ReadsGzippedTextAndBinary) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::graph_io_test

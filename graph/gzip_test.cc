@@ -6,9 +6,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 
-namespace requant {
+namespace requant::gzip_test {
 namespace {
 
 using testing::HasSubstr;
@@ -43,4 +43,4 @@ TEST(Gunzip, StopsAtTheLimit) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::gzip_test

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace requant {
+namespace requant::node_order_test {
 namespace {
 
 using testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(SortNodes, LongChainsAndLongCyclesTakeNoStack) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::node_order_test

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/nearest_name.h"
+#include "base/text/nearest_name.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {

@@ -11,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
-#include "base/flags.h"
-#include "base/printable.h"
+#include "base/files/file.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "base/text/printable.h"
 #include "graph/graph_io.h"
 
 namespace requant {

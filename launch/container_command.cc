@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/shell_quote.h"
+#include "base/text/shell_quote.h"
 
 namespace requant {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/shell_quote.h"
+#include "base/text/shell_quote.h"
 
 namespace requant {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "base/shell_quote.h"
+#include "base/text/shell_quote.h"
 #include "launch/mount.h"
 #include "launch/quantity.h"
 

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/printable.h"
-#include "base/requant_version.h"
-#include "base/shell_quote.h"
+#include "base/text/printable.h"
+#include "base/text/requant_version.h"
+#include "base/text/shell_quote.h"
 #include "launch/container_command.h"
 #include "launch/engine.h"
 #include "launch/explain_end.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::mount_test {
 namespace {
 
 using Parts = std::vector<std::string>;
@@ -122,4 +122,4 @@ TEST(MountArgument, IsOneRecordOfCsv) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::mount_test

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/nearest_name.h"
-#include "base/shell_quote.h"
-#include "base/wrap_text.h"
+#include "base/text/nearest_name.h"
+#include "base/text/shell_quote.h"
+#include "base/text/wrap_text.h"
 #include "launch/mount.h"
 #include "launch/quantity.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace requant {
+namespace requant::quantity_test {
 namespace {
 
 TEST(ParseBytes, TakesUnitsInEitherCase) {
@@ -53,4 +53,4 @@ TEST(FormatBytes, ShowsGigabytesOrMegabytes) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::quantity_test

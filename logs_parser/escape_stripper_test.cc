@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-namespace requant {
+namespace requant::escape_stripper_test {
 namespace {
 
 // The text left when it comes in pieces of `piece` bytes.
@@ -60,4 +60,4 @@ TEST(EscapeStripper, JoinsSequencesSpreadOverPieces) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::escape_stripper_test

@@ -24,7 +24,7 @@
 #include "base/status_macros.h"
 #include "logs_parser/escape_stripper.h"
 #include "logs_parser/log_record.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_table.h"
 
 namespace requant {
 namespace {

@@ -14,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "logs_parser/log_record.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_table.h"
 
 namespace requant {
 

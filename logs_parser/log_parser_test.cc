@@ -12,11 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
-#include "base/fuzz_rounds.h"
-#include "logs_parser/range_table.h"
+#include "base/files/file.h"
+#include "base/testing/fuzz_rounds.h"
+#include "ranges/range_table.h"
 
-namespace requant {
+namespace requant::log_parser_test {
 namespace {
 
 using Floats = std::vector<float>;
@@ -360,4 +360,4 @@ TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::log_parser_test

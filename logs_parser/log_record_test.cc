@@ -13,9 +13,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/fuzz_rounds.h"
+#include "base/testing/fuzz_rounds.h"
 
-namespace requant {
+namespace requant::log_record_test {
 namespace {
 
 std::string Text(const LogRecord& record) {
@@ -291,4 +291,4 @@ TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::log_record_test

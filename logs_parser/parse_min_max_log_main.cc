@@ -16,12 +16,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/flags.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "logs_parser/log_parser.h"
-#include "logs_parser/range_choice.h"
 #include "logs_parser/range_report.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_table.h"
 
 DEFINE_string(format, "table", "What to print: table, csv or json.");
 DEFINE_bool(strict, false,

@@ -10,10 +10,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/subprocess.h"
+#include "base/files/file.h"
+#include "base/process/subprocess.h"
 
-namespace requant {
+namespace requant::parse_min_max_log_test {
 namespace {
 
 std::string TestPath(const std::string& name) {
@@ -217,4 +217,4 @@ TEST(ParseMinMaxLog, AMissingFileIsOneSentence) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::parse_min_max_log_test

@@ -13,11 +13,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/json.h"
-#include "base/printable.h"
+#include "base/text/printable.h"
 #include "logs_parser/log_parser.h"
-#include "logs_parser/range_choice.h"
-#include "logs_parser/range_drift.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_drift.h"
+#include "ranges/range_table.h"
 
 namespace requant {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "logs_parser/log_parser.h"
-#include "logs_parser/range_choice.h"
+#include "ranges/range_choice.h"
 
 namespace requant {
 

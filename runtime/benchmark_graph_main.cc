@@ -13,20 +13,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/flags.h"
-#include "base/machine.h"
-#include "base/progress.h"
+#include "base/files/file.h"
+#include "base/process/machine.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "graph/graph_io.h"
-#include "graph/saved_model_folder.h"
-#include "runtime/benchmark_report.h"
-#include "runtime/job_inputs.h"
-#include "runtime/published_benchmark.h"
-#include "runtime/token_array.h"
-#include "runtime/worker.h"
-#include "runtime/worker.pb.h"
-#include "runtime/worker_flags.h"
+#include "graph/saved_model/saved_model_folder.h"
+#include "runtime/benchmark/benchmark_report.h"
+#include "runtime/benchmark/published_benchmark.h"
+#include "runtime/session/job_inputs.h"
+#include "runtime/session/token_array.h"
+#include "runtime/session/worker.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/session/worker_flags.h"
 
 DEFINE_string(graph, "",
               "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "
@@ -94,7 +94,7 @@ DEFINE_string(signature, "",
               "empty: serving_default");
 DEFINE_string(result_out, "",
               "write the figures here, as a binary BenchmarkResult of "
-              "runtime/worker.proto");
+              "runtime/session/worker.proto");
 DEFINE_string(format, "text", "text or json");
 
 namespace requant {

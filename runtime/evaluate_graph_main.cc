@@ -17,20 +17,20 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/file.h"
-#include "base/flags.h"
-#include "base/progress.h"
+#include "base/files/file.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "graph/graph_io.h"
-#include "runtime/calibration_key.h"
-#include "runtime/evaluation_message.h"
-#include "runtime/evaluation_report.h"
-#include "runtime/job_inputs.h"
-#include "runtime/layer_table.h"
-#include "runtime/paired_comparison.h"
-#include "runtime/worker.h"
-#include "runtime/worker.pb.h"
-#include "runtime/worker_flags.h"
+#include "runtime/calibration/calibration_key.h"
+#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation/evaluation_report.h"
+#include "runtime/evaluation/layer_table.h"
+#include "runtime/session/job_inputs.h"
+#include "runtime/session/worker.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/session/worker_flags.h"
+#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 namespace {
@@ -80,7 +80,7 @@ DEFINE_string(predictions_out, "",
               "of later runs");
 DEFINE_string(result_out, "",
               "write the figures here, as a binary EvaluateResult of "
-              "runtime/worker.proto");
+              "runtime/session/worker.proto");
 DEFINE_double(max_accuracy_drop, -1,
               "with a baseline: exit with 3 when accuracy certainly drops by "
               "more than so many points; negative: no such gate");

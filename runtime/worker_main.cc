@@ -1,5 +1,5 @@
 // worker: reads one WorkerRequest from stdin, does the job, and reports events
-// to the process that started it (runtime/worker.h). Not for people.
+// to the process that started it (runtime/session/worker.h). Not for people.
 
 #include <unistd.h>
 
@@ -12,15 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/process/subprocess.h"
 #include "base/status_macros.h"
-#include "base/subprocess.h"
 #include "base/terminal_guard.h"
-#include "runtime/benchmark.h"
-#include "runtime/calibrate.h"
-#include "runtime/evaluate.h"
-#include "runtime/quantize.h"
-#include "runtime/worker.h"
-#include "runtime/worker.pb.h"
+#include "runtime/benchmark/benchmark.h"
+#include "runtime/calibration/calibrate.h"
+#include "runtime/calibration/quantize.h"
+#include "runtime/evaluation/evaluate.h"
+#include "runtime/session/worker.h"
+#include "runtime/session/worker.pb.h"
 
 namespace requant {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "graph/saved_model_file.h"
-#include "graph/saved_model_folder.h"
+#include "graph/saved_model/saved_model_file.h"
+#include "graph/saved_model/saved_model_folder.h"
 
 namespace requant {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/flags.h"
-#include "base/sibling_program.h"
-#include "base/subprocess.h"
+#include "base/process/sibling_program.h"
+#include "base/process/subprocess.h"
+#include "base/program/flags.h"
 #include "base/terminal_guard.h"
 #include "shell/prepare_model.h"
 #include "shell/scripts.h"
-#include "workflows/shipped_workflows.h"
+#include "workflows/language/shipped_workflows.h"
 
 namespace requant {
 namespace {

@@ -16,7 +16,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/nearest_name.h"
+#include "base/text/nearest_name.h"
 
 namespace requant {
 namespace {

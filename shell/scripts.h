@@ -13,8 +13,8 @@
 
 namespace requant {
 
-// A program and its room, as base/sibling_program.h takes them, and what it
-// gets as arguments.
+// A program and its room, as base/process/sibling_program.h takes them, and
+// what it gets as arguments.
 struct ScriptCommand {
   // As it was typed.
   std::string path;

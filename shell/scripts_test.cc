@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::scripts_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ TEST(RealPython, IsTheFirstOnThePathThatIsNotOurs) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::scripts_test

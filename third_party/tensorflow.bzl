@@ -9,15 +9,34 @@ load("//third_party:versions.bzl", "installed_path", "read_versions")
 _BUILD = """
 package(default_visibility = ["//visibility:public"])
 
+# The same library in three parts, by what its headers are about: a package that has no
+# part in graphs depends on absl or protobuf alone.
+cc_library(
+    name = "absl",
+    srcs = ["lib/libtensorflow_framework.so.2"],
+    hdrs = glob(["include/absl/**"]),
+    defines = ["REQUANT_TENSORFLOW_VERSION=\\\\\\"{version}\\\\\\""],
+    includes = ["include"],
+    linkopts = [
+        # Installed programs (docker/) have the libraries in ../lib.
+        "-Wl,-rpath,'$$ORIGIN/../lib'",
+        "-ldl",
+        "-lpthread",
+    ],
+)
+
+cc_library(
+    name = "protobuf",
+    hdrs = glob(["include/google/**"]),
+    deps = [":absl"],
+)
+
 cc_library(
     name = "framework",
-    srcs = ["lib/libtensorflow_framework.so.2"],
     hdrs = glob(
         ["include/%s/**" % d for d in [
             "Eigen",
-            "absl",
             "external/com_googlesource_code_re2",
-            "google",
             "ml_dtypes",
             "tensorflow/c",
             "tensorflow/cc",
@@ -29,19 +48,11 @@ cc_library(
         ]],
     ),
     data = ["lib/libtensorflow_cc.so.2"],
-    defines = [
-        "EIGEN_MAX_ALIGN_BYTES=64",
-        "REQUANT_TENSORFLOW_VERSION=\\\\\\"{version}\\\\\\"",
-    ],
-    includes = [
-        "include",
-        "include/external/com_googlesource_code_re2",
-    ],
-    linkopts = [
-        # Installed programs (docker/) have the libraries in ../lib.
-        "-Wl,-rpath,'$$ORIGIN/../lib'",
-        "-ldl",
-        "-lpthread",
+    defines = ["EIGEN_MAX_ALIGN_BYTES=64"],
+    includes = ["include/external/com_googlesource_code_re2"],
+    deps = [
+        ":absl",
+        ":protobuf",
     ],
 )
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "base/wrap_text.h"
+#include "base/text/wrap_text.h"
 #include "transforms/registry.h"
 #include "transforms/transform.h"
 

@@ -12,11 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/nearest_name.h"
-#include "base/printable.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "base/text/printable.h"
 #include "graph/graph_index.h"
-#include "graph/verify.h"
+#include "graph/verify/verify.h"
 
 namespace requant {
 namespace {
@@ -52,16 +52,11 @@ std::string Described(const std::vector<GraphProblem>& problems) {
   return text;
 }
 
-// "a" of "a:1".
-std::string NodeOf(const std::string& output) {
-  return output.substr(0, output.find(':'));
-}
-
 // Those of `names` whose nodes `graph` lacks.
 std::set<std::string> Missing(const std::vector<std::string>& names,
                               const GraphDef& graph) {
   std::set<std::string> missing;
-  for (const std::string& name : names) missing.insert(NodeOf(name));
+  for (const std::string& name : names) missing.emplace(NodeOf(name));
   if (missing.empty()) return missing;
   for (const NodeDef& node : graph.node()) missing.erase(node.name());
   return missing;
@@ -251,11 +246,12 @@ void WarnOfMissingNames(const std::vector<Step>& steps,
     }
   }
   const auto warn = [&](std::string_view flag, std::vector<std::string> names) {
-    names.erase(std::remove_if(names.begin(), names.end(),
-                               [&](const std::string& name) {
-                                 return mentioned.count(NodeOf(name)) > 0;
-                               }),
-                names.end());
+    names.erase(
+        std::remove_if(names.begin(), names.end(),
+                       [&](const std::string& name) {
+                         return mentioned.count(std::string(NodeOf(name))) > 0;
+                       }),
+        names.end());
     const absl::Status status = CheckNames(flag, names, graph);
     if (!status.ok() && options.on_warning) {
       options.on_warning(status.message());

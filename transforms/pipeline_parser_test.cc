@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::pipeline_parser_test {
 namespace {
 
 using testing::ElementsAre;
@@ -80,4 +80,4 @@ TEST(ParseNameList, TakesWhatPeoplePaste) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::pipeline_parser_test

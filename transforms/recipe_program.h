@@ -20,7 +20,7 @@ absl::Status KeepWhatIsNeeded(const std::vector<std::string>& outputs,
                               tensorflow::GraphDef* graph);
 
 // An error when TensorFlow could not load the graph; `which` is an adjective
-// for it, such as "input". Says so by SetActivity (base/isolation.h).
+// for it, such as "input". Says so by SetActivity (base/program/isolation.h).
 absl::Status CheckGraph(const tensorflow::GraphDef& graph,
                         std::string_view which);
 

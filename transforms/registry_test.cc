@@ -6,11 +6,11 @@
 #include <set>
 #include <string>
 
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 #include "transforms/stock_specs.h"
-#include "transforms/testing.h"
+#include "transforms/testing/testing.h"
 
-namespace requant {
+namespace requant::registry_test {
 namespace {
 
 using testing::AllOf;
@@ -133,4 +133,4 @@ TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::registry_test

@@ -12,12 +12,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/flags.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
+#include "graph/summary/summarize.h"
+#include "graph/summary/summary_report.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
-#include "transforms/summarize.h"
-#include "transforms/summary_report.h"
 
 DEFINE_string(in_graph, "",
               "The graph: a binary or text GraphDef (told apart by content), a "

@@ -8,13 +8,13 @@
 #include <string_view>
 #include <vector>
 
-#include "base/file.h"
-#include "base/subprocess.h"
+#include "base/files/file.h"
+#include "base/process/subprocess.h"
 #include "graph/graph_io.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
-namespace requant {
+namespace requant::summarize_graph_test {
 namespace {
 
 using testing::AllOf;
@@ -169,4 +169,4 @@ TEST(SummarizeGraphProgram, HelpListsItsFlags) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::summarize_graph_test

@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/flags.h"
-#include "base/sibling_program.h"
+#include "base/process/sibling_program.h"
+#include "base/program/flags.h"
 #include "graph/graph_io.h"
-#include "workflows/launch_benchmark.h"
-#include "workflows/shipped_workflows.h"
+#include "workflows/commands/launch_benchmark.h"
+#include "workflows/language/shipped_workflows.h"
 
 DEFINE_string(in_graph, "", "the graph to run: a .pb or .pbtxt file");
 DEFINE_string(model_name, "", "wide_deep_large_ds");

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "base/subprocess.h"
-#include "workflows/manifest.h"
+#include "base/process/subprocess.h"
+#include "workflows/report/manifest.h"
 
-namespace requant {
+namespace requant::requant_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -291,4 +291,4 @@ TEST_F(Doctor, RefusesAnUnknownFormat) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::requant_test

@@ -7,15 +7,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/machine.h"
-#include "base/printable.h"
+#include "base/process/machine.h"
 #include "base/status_macros.h"
+#include "base/text/printable.h"
 #include "runtime/datasets/chunk_pipeline.h"
-#include "runtime/datasets/column.h"
-#include "runtime/datasets/csv_source.h"
-#include "runtime/datasets/input_file.h"
-#include "runtime/datasets/numpy_source.h"
-#include "runtime/datasets/tfrecord_source.h"
+#include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/csv_source.h"
+#include "runtime/datasets/formats/input_file.h"
+#include "runtime/datasets/formats/numpy_source.h"
+#include "runtime/datasets/formats/tfrecord_source.h"
 
 namespace requant {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/datasets/testing.h"
+#include "runtime/datasets/testing/testing.h"
 
-namespace requant {
+namespace requant::batch_source_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -251,4 +251,4 @@ TEST(BatchSource, EstimatesTheRecordsOfASmallFileFromItsFirstBatch) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::batch_source_test

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/datasets/chunk_source.h"
+#include "runtime/datasets/formats/chunk_source.h"
 
 namespace requant {
 

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
-#include "base/flags.h"
-#include "base/nearest_name.h"
+#include "base/files/file.h"
+#include "base/program/flags.h"
+#include "base/text/nearest_name.h"
 #include "base/version.h"
-#include "runtime/datasets/preprocess_command.h"
-#include "runtime/datasets/synthesize_command.h"
+#include "runtime/datasets/criteo/preprocess_command.h"
+#include "runtime/datasets/criteo/synthesize_command.h"
 
 namespace requant {
 namespace {

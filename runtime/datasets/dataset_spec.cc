@@ -13,15 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/file.h"
-#include "base/matching_files.h"
-#include "base/nearest_name.h"
+#include "base/files/file.h"
+#include "base/files/matching_files.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "google/protobuf/text_format.h"
-#include "runtime/datasets/column.h"
+#include "runtime/datasets/formats/column.h"
 
 namespace requant {
 namespace {

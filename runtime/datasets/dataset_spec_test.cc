@@ -10,11 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/fuzz_rounds.h"
-#include "base/mutated_text.h"
-#include "runtime/datasets/testing.h"
+#include "base/testing/fuzz_rounds.h"
+#include "base/testing/mutated_text.h"
+#include "runtime/datasets/testing/testing.h"
 
-namespace requant {
+namespace requant::dataset_spec_test {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -266,4 +266,4 @@ TEST(ReadDatasetSpec, SurvivesMutations) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::dataset_spec_test

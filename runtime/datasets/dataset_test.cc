@@ -12,11 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/file.h"
-#include "base/subprocess.h"
-#include "runtime/datasets/criteo_format.h"
+#include "base/files/file.h"
+#include "base/process/subprocess.h"
+#include "runtime/datasets/criteo/criteo_format.h"
 
-namespace requant {
+namespace requant::dataset_test {
 namespace {
 
 using testing::HasSubstr;
@@ -343,4 +343,4 @@ TEST_F(Dataset, TellsWhenItsOutputIsLost) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::dataset_test

@@ -9,12 +9,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "logs_parser/log_parser.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_table.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"
-#include "logs_parser/range_table.h"
+#include "ranges/range_table.h"
 
 namespace requant {
 

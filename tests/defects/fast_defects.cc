@@ -16,14 +16,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
-#include "logs_parser/range_table.h"
-#include "logs_parser/value_histogram.h"
+#include "ranges/range_table.h"
+#include "ranges/value_histogram.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
 #include "tests/defects/layer_edits.h"
-#include "transforms/quantized_layer.h"
+#include "transforms/layers/quantized_layer.h"
 
 namespace requant {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
 #include "tests/defects/layer_edits.h"
-#include "transforms/quantized_layer.h"
+#include "transforms/layers/quantized_layer.h"
 
 namespace requant {
 namespace {
@@ -26,7 +26,7 @@ using tensorflow::qint32;
 using tensorflow::qint8;
 using Edited = absl::StatusOr<std::string>;
 
-// The first layer's bias in its two parts (transforms/quantized_bias.h).
+// The first layer's bias in its two parts (transforms/layers/quantized_bias.h).
 struct FirstBias {
   ConstValues<qint32> bias;
   // What the input's zero point adds to each channel.

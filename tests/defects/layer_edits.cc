@@ -13,7 +13,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "transforms/quantized_layer.h"
+#include "transforms/layers/quantized_layer.h"
 
 namespace requant {
 

@@ -18,7 +18,7 @@
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
 #include "tests/defects/layer_edits.h"
-#include "transforms/quantized_layer.h"
+#include "transforms/layers/quantized_layer.h"
 
 namespace requant {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/tensorflow_library.h"
-#include "graph/testing.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/public/session.h"

@@ -16,7 +16,7 @@
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 
-namespace requant {
+namespace requant::layer_tricks_test {
 namespace {
 
 using tensorflow::Tensor;
@@ -261,4 +261,4 @@ TEST(WideColumn, IsFineWhenSplitIntoSaturatingColumns) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::layer_tricks_test

@@ -18,7 +18,7 @@
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/legacy_matmul.h"
 
-namespace requant {
+namespace requant::matmul_test {
 namespace {
 
 using testing::AnyOf;
@@ -258,4 +258,4 @@ TEST(LegacyMatMulDeathTest, AbortsOnWeightRangesPerColumnElsewhere) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::matmul_test

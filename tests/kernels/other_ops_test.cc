@@ -20,7 +20,7 @@
 // This file is compiled with -ffp-contract=off: the formula for quantization
 // rounds every product and every sum to a float.
 
-namespace requant {
+namespace requant::other_ops_test {
 namespace {
 
 using tensorflow::DataType;
@@ -275,4 +275,4 @@ TEST(QuantizedTable, GivesTheCodesOfAQuantizedLookupBitByBit) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::other_ops_test

@@ -19,7 +19,7 @@
 // This file is compiled with -ffp-contract=off: the formulas round every
 // product and every sum to a float.
 
-namespace requant {
+namespace requant::quantize_test {
 namespace {
 
 using testing::ElementsAre;
@@ -343,4 +343,4 @@ TEST(DequantizeSums, IsRightForMinFirst) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::quantize_test

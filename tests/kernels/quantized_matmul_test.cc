@@ -16,7 +16,7 @@
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 
-namespace requant {
+namespace requant::quantized_matmul_test {
 namespace {
 
 using tensorflow::DataType;
@@ -361,4 +361,4 @@ TEST(BiasCache, ServesForAnotherRangeThatIsTinyToo) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::quantized_matmul_test

@@ -7,11 +7,11 @@
 
 #include <vector>
 
-#include "base/cpu.h"
+#include "base/process/cpu.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/legacy_matmul.h"
 
-namespace requant {
+namespace requant::saturation_test {
 namespace {
 
 class SaturationTest : public testing::Test {
@@ -78,4 +78,4 @@ TEST_F(SaturationTest, KeepsTwoRowsOf127ThatAreNotInOnePair) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::saturation_test

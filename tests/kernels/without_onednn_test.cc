@@ -14,7 +14,7 @@
 #include "tests/kernels/kernel_graph.h"
 #include "tests/kernels/legacy_matmul.h"
 
-namespace requant {
+namespace requant::without_onednn_test {
 namespace {
 
 using tensorflow::Tensor;
@@ -49,7 +49,7 @@ TEST(QuantizeMinFirst, HasOneKernelForFedAndConstantValuesWithoutOneDnn) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::without_onednn_test
 
 // TensorFlow reads the variable before main.
 int main(int argc, char** argv) {

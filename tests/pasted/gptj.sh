@@ -1,5 +1,5 @@
 # The commands of the published GPT-J example, as tests paste them into a session
-# (tests/pasted_test.cc and tests/container_test.cc). Nothing is replaced.
+# (tests/published/pasted_test.cc and tests/published/container_test.cc). Nothing is replaced.
 
 pip install neural-compressor
 

@@ -1,5 +1,5 @@
 # The published Wide & Deep recipe, command by command, as tests paste it into a
-# session (tests/pasted_test.cc and tests/container_test.cc). The commands are as
+# session (tests/published/pasted_test.cc and tests/published/container_test.cc). The commands are as
 # published: prompts, line breaks, indentation, paths and all.
 # substitutions.txt has what is replaced before, and why.
 #

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/transform.h"
 

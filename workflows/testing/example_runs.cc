@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "runtime/paired_comparison.h"
-#include "workflows/run_record.pb.h"
+#include "runtime/statistics/paired_comparison.h"
+#include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "google/protobuf/message.h"
-#include "workflows/run_record.pb.h"
+#include "workflows/run/run_record.pb.h"
 
 namespace requant {
 

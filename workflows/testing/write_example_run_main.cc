@@ -8,9 +8,9 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "base/flags.h"
-#include "workflows/run_files.h"
-#include "workflows/run_record.pb.h"
+#include "base/program/flags.h"
+#include "workflows/report/run_files.h"
+#include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 
 namespace requant {

@@ -1,0 +1,115 @@
+#include "base/files/copy_file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "absl/status/status.h"
+#include "base/files/file.h"
+
+namespace requant::copy_file_test {
+namespace {
+
+class CopiedFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/copy.XXXXXX";
+    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
+  }
+  void TearDown() override { RemoveTree(folder_); }
+
+  std::string Path(const std::string& name) const {
+    return folder_ + "/" + name;
+  }
+  std::string Write(const std::string& name, const std::string& content) {
+    EXPECT_TRUE(WriteFileAtomically(Path(name), content).ok());
+    return Path(name);
+  }
+  static struct stat Info(const std::string& path) {
+    struct stat info = {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+    return info;
+  }
+
+  std::string folder_;
+};
+
+TEST_F(CopiedFile, KeepsContentAndPermissions) {
+  const std::string content(3'000'001, 'x');
+  const std::string from = Write("from", content);
+  ASSERT_EQ(chmod(from.c_str(), 0640), 0);
+  const absl::Status copied = CopyFile(from, Path("to"));
+  ASSERT_TRUE(copied.ok()) << copied;
+  EXPECT_EQ(*ReadFile(Path("to")), content);
+  EXPECT_EQ(Info(Path("to")).st_mode & 0777, 0640);
+  EXPECT_NE(Info(Path("to")).st_ino, Info(from).st_ino);
+}
+
+TEST_F(CopiedFile, CopiesAnEmptyFile) {
+  const absl::Status copied = CopyFile(Write("from", ""), Path("to"));
+  ASSERT_TRUE(copied.ok()) << copied;
+  EXPECT_EQ(*ReadFile(Path("to")), "");
+}
+
+TEST_F(CopiedFile, KeepsHoles) {
+  constexpr off_t kSize = int64_t{5} << 30;
+  constexpr off_t kPlace = int64_t{3} << 30;
+  const std::string from = Write("from", "");
+  const int fd = open(from.c_str(), O_WRONLY);
+  ASSERT_EQ(ftruncate(fd, kSize), 0);
+  ASSERT_EQ(pwrite(fd, "middle", 6, kPlace), 6);
+  close(fd);
+  const absl::Status copied = CopyFile(from, Path("to"));
+  ASSERT_TRUE(copied.ok()) << copied;
+  EXPECT_EQ(Info(Path("to")).st_size, kSize);
+  EXPECT_LT(AllocatedBytes(Path("to")), 1 << 20);
+  char text[6];
+  const int copy = open(Path("to").c_str(), O_RDONLY);
+  EXPECT_EQ(pread(copy, text, 6, kPlace), 6);
+  close(copy);
+  EXPECT_EQ(std::string(text, 6), "middle");
+}
+
+TEST_F(CopiedFile, FollowsLinks) {
+  Write("real", "content");
+  ASSERT_EQ(symlink("real", Path("from").c_str()), 0);
+  ASSERT_TRUE(CopyFile(Path("from"), Path("copy")).ok());
+  ASSERT_TRUE(LinkFile(Path("from"), Path("link")).ok());
+  EXPECT_EQ(*ReadFile(Path("copy")), "content");
+  EXPECT_EQ(Info(Path("link")).st_ino, Info(Path("real")).st_ino);
+  struct stat info;
+  ASSERT_EQ(lstat(Path("link").c_str(), &info), 0);
+  EXPECT_TRUE(S_ISREG(info.st_mode));
+}
+
+// Few file systems can; what must hold is that nothing is left where it fails.
+TEST_F(CopiedFile, IsClonedWholeOrNotAtAll) {
+  const absl::Status cloned = CloneFile(Write("from", "content"), Path("to"));
+  if (cloned.ok()) {
+    EXPECT_EQ(*ReadFile(Path("to")), "content");
+  } else {
+    EXPECT_NE(access(Path("to").c_str(), F_OK), 0);
+  }
+}
+
+TEST_F(CopiedFile, NeverReplacesAFile) {
+  const std::string from = Write("from", "new"), to = Write("to", "old");
+  EXPECT_FALSE(CopyFile(from, to).ok());
+  EXPECT_FALSE(LinkFile(from, to).ok());
+  EXPECT_EQ(*ReadFile(to), "old");
+}
+
+TEST_F(CopiedFile, RefusesPipesAndFolders) {
+  ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0666), 0);
+  EXPECT_FALSE(CopyFile(Path("pipe"), Path("to")).ok());
+  EXPECT_FALSE(CopyFile(folder_, Path("to")).ok());
+  EXPECT_TRUE(absl::IsNotFound(CopyFile(Path("missing"), Path("to"))));
+  EXPECT_NE(access(Path("to").c_str(), F_OK), 0);
+}
+
+}  // namespace
+}  // namespace requant::copy_file_test

@@ -1,0 +1,75 @@
+#include "base/process/forked_work.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace requant::forked_work_test {
+namespace {
+
+using SetStep = std::function<void(int64_t)>;
+
+TEST(RunForked, ReturnsWhatTheWorkReturns) {
+  const std::string large(1 << 20, 'x');
+  const ForkedResult result = *RunForked([&](const SetStep& set_step) {
+    set_step(3);
+    return large;
+  });
+  EXPECT_EQ(result.output, large);
+  EXPECT_EQ(result.failure, "");
+  EXPECT_EQ(result.step, 3);
+}
+
+TEST(RunForked, WorkChangesNothingHere) {
+  int value = 1;
+  ASSERT_TRUE(RunForked([&](const SetStep& set_step) {
+                value = 2;
+                return std::string();
+              }).ok());
+  EXPECT_EQ(value, 1);
+}
+
+TEST(RunForked, TellsTheStepOfACrash) {
+  const ForkedResult result =
+      *RunForked([](const SetStep& set_step) -> std::string {
+        set_step(7);
+        std::raise(SIGSEGV);
+        return "";
+      });
+  EXPECT_EQ(result.failure, "crashed (signal 11)");
+  EXPECT_EQ(result.step, 7);
+}
+
+TEST(RunForked, EndsWorkThatStandsStill) {
+  ForkedLimits limits;
+  limits.stalled_seconds = 0.3;
+  const ForkedResult result = *RunForked(
+      [](const SetStep& set_step) -> std::string {
+        set_step(5);
+        while (true) pause();
+      },
+      limits);
+  EXPECT_EQ(result.failure, "did not end");
+  EXPECT_EQ(result.step, 5);
+}
+
+TEST(RunForked, MemoryIsLimited) {
+  ForkedLimits limits;
+  limits.more_bytes = int64_t{64} << 20;
+  const ForkedResult result = *RunForked(
+      [](const SetStep& set_step) {
+        void* memory = mmap(nullptr, size_t{1} << 30, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return std::string(memory == MAP_FAILED ? "refused" : "given");
+      },
+      limits);
+  EXPECT_EQ(result.output, "refused");
+}
+
+}  // namespace
+}  // namespace requant::forked_work_test

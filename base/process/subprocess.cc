@@ -1,0 +1,590 @@
+#include "base/process/subprocess.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/sanitized.h"
+#include "base/seconds_since.h"
+
+extern char** environ;
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using LineCallback = std::function<void(std::string_view)>;
+
+// Lines longer than this are handed on in pieces, so that a child cannot make
+// its parent hold any amount of text. A worker's result is one line, and may
+// hold names of any length.
+constexpr size_t kLongestLine = 64 << 20;
+
+// A child's allocations fail when they would take its address space so far
+// beyond its memory limit: threads' stacks and libraries' tables count there
+// but are hardly ever touched.
+constexpr int64_t kAddressSlack = int64_t{1} << 30;
+
+constexpr rlim_t kLargestStack = 64 << 20;
+
+// Woken so often even when nothing happens: limits are looked after, and a
+// grandchild may hold the pipes open after the child has ended.
+constexpr int kWakeMs = 100;
+
+// A process that did not wake for so long was stopped.
+constexpr std::chrono::seconds kPause(2);
+
+constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
+
+// How long a child may take to end after SIGTERM.
+constexpr double kStopSeconds = 5;
+
+// Read by the signal handler: the children that run, 0 where there is none.
+constexpr size_t kMostChildren = 1024;
+std::atomic<pid_t> running_children[kMostChildren];
+std::atomic<int> forwarded_signal{0};
+
+void ForwardSignal(int signal_number) {
+  const int error = errno;
+  forwarded_signal = signal_number;
+  for (const std::atomic<pid_t>& child : running_children) {
+    const pid_t pid = child;
+    if (pid > 0) kill(pid, signal_number);
+  }
+  errno = error;
+}
+
+// A place among the running children.
+class RunningChild {
+ public:
+  RunningChild() = default;
+  ~RunningChild() { Remove(); }
+  RunningChild(const RunningChild&) = delete;
+  RunningChild& operator=(const RunningChild&) = delete;
+
+  void Add(pid_t pid) {
+    for (std::atomic<pid_t>& child : running_children) {
+      pid_t none = 0;
+      if (!child.compare_exchange_strong(none, pid)) continue;
+      place_ = &child;
+      return;
+    }
+  }
+  void Remove() {
+    if (place_ != nullptr) *place_ = 0;
+    place_ = nullptr;
+  }
+
+ private:
+  std::atomic<pid_t>* place_ = nullptr;
+};
+
+// The handlers that were there before the first SignalForwarding.
+std::mutex handlers_mutex;
+int handler_users = 0;
+struct sigaction previous_handlers[std::size(kForwardedSignals)];
+
+// Holds signals back in this thread, and so between a fork and what both sides
+// of it have to set up.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+// The read end of a pipe whose lines go to a callback.
+class LinePipe {
+ public:
+  explicit LinePipe(const LineCallback& on_line) : on_line_(on_line) {}
+  ~LinePipe() {
+    CloseWriteEnd();
+    CloseReadEnd();
+  }
+  LinePipe(const LinePipe&) = delete;
+  LinePipe& operator=(const LinePipe&) = delete;
+
+  bool Open() {
+    if (!on_line_) return true;
+    int fds[2];
+    if (pipe2(fds, O_CLOEXEC) != 0) return false;
+    read_fd_ = fds[0];
+    write_fd_ = fds[1];
+    return true;
+  }
+  int read_fd() const { return read_fd_; }
+  int write_fd() const { return write_fd_; }
+  void CloseWriteEnd() {
+    if (write_fd_ >= 0) close(write_fd_);
+    write_fd_ = -1;
+  }
+
+  // Reads what is there; closes the read end at the end of the stream.
+  void Drain() {
+    char buffer[1 << 16];
+    const ssize_t n = read(read_fd_, buffer, sizeof(buffer));
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (n <= 0) {
+      if (!partial_.empty()) on_line_(partial_);
+      partial_.clear();
+      CloseReadEnd();
+      return;
+    }
+    std::string_view data(buffer, n);
+    size_t end;
+    while ((end = data.find('\n')) != std::string_view::npos) {
+      partial_.append(data.substr(0, end));
+      on_line_(partial_);
+      partial_.clear();
+      data.remove_prefix(end + 1);
+    }
+    partial_.append(data);
+    if (partial_.size() > kLongestLine) {
+      on_line_(partial_);
+      partial_.clear();
+    }
+  }
+
+ private:
+  void CloseReadEnd() {
+    if (read_fd_ >= 0) close(read_fd_);
+    read_fd_ = -1;
+  }
+
+  const LineCallback& on_line_;
+  int read_fd_ = -1;
+  int write_fd_ = -1;
+  std::string partial_;
+};
+
+std::vector<char*> Pointers(const std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (const std::string& s : strings) {
+    pointers.push_back(const_cast<char*>(s.c_str()));
+  }
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
+  std::vector<std::string> merged;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    // It is about the descriptor that this child's own reports now take.
+    bool replaced =
+        options.on_report != nullptr &&
+        absl::StartsWith(*variable, absl::StrCat(kProgressVariable, "="));
+    for (const auto& [name, value] : options.environment) {
+      replaced |= absl::StartsWith(*variable, absl::StrCat(name, "="));
+    }
+    if (!replaced) merged.emplace_back(*variable);
+  }
+  for (const auto& [name, value] : options.environment) {
+    merged.push_back(absl::StrCat(name, "=", value));
+  }
+  return merged;
+}
+
+// What the child gets instead of its parent's; -1: shared.
+struct ChildDescriptors {
+  int in = -1;
+  int out = -1;
+  int err = -1;
+  int report = -1;
+};
+
+// Lowers a limit to `most`, where it is higher; `hard` for good. Async-signal-
+// safe.
+void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
+  rlimit limit;
+  if (getrlimit(resource, &limit) != 0) return;
+  limit.rlim_cur = std::min(limit.rlim_cur, most);
+  if (hard) limit.rlim_max = std::min(limit.rlim_max, most);
+  setrlimit(resource, &limit);
+}
+
+// Runs in the child between fork and exec: async-signal-safe calls only. The
+// descriptors are above kReportFd, so no dup2 overwrites another's source.
+[[noreturn]] void ExecChild(char** argv, char** env, pid_t parent,
+                            const ChildDescriptors& fds,
+                            const ChildOptions& options) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(127);
+  if (fds.in >= 0) dup2(fds.in, STDIN_FILENO);
+  if (fds.out >= 0) dup2(fds.out, STDOUT_FILENO);
+  if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
+  if (fds.report >= 0) dup2(fds.report, kReportFd);
+  if (options.memory_bytes > 0) {
+    // A sanitizer's tables would count too.
+    if (!kSanitized) {
+      LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
+    }
+    // A stack without a limit would let a runaway recursion take all of it.
+    LowerLimit(RLIMIT_STACK, kLargestStack, false);
+  }
+  if (!options.core_file) LowerLimit(RLIMIT_CORE, 0, true);
+  // The parent's handler would swallow a signal that comes before exec.
+  for (int forwarded : kForwardedSignals) {
+    struct sigaction action;
+    if (sigaction(forwarded, nullptr, &action) == 0 &&
+        action.sa_handler != SIG_IGN) {
+      signal(forwarded, SIG_DFL);
+    }
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  execve(options.argv[0].c_str(), argv, env);
+  _exit(127);
+}
+
+// Makes `raised` a copy of `fd`, if there is one, above kReportFd. Returns
+// false when no descriptor is left for it.
+bool Raise(int fd, int* raised) {
+  if (fd < 0) return true;
+  *raised = fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
+  return *raised >= 0;
+}
+
+// Says what to do, because a run shows no more than this of a failed task.
+absl::Status CannotStart(int error) {
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "cannot start a process: ", std::strerror(error),
+      error == EMFILE
+          ? "; raise the limit on open files, as with ulimit -n 1024"
+          : ""));
+}
+
+// The memory that process `pid` holds, in bytes; 0 when it cannot be told.
+int64_t ResidentMemory(pid_t pid) {
+  std::FILE* file =
+      std::fopen(absl::StrCat("/proc/", pid, "/statm").c_str(), "re");
+  if (file == nullptr) return 0;
+  long long pages = 0, resident = 0, shared = 0;
+  const int fields =
+      std::fscanf(file, "%lld %lld %lld", &pages, &resident, &shared);
+  std::fclose(file);
+  return fields == 3 ? (resident - shared) * sysconf(_SC_PAGESIZE) : 0;
+}
+
+// Looks after a child's limits.
+class Limits {
+ public:
+  explicit Limits(const ChildOptions& options) : options_(options) {}
+
+  void Reported() { last_report_ = Clock::now(); }
+
+  // How long to wait for something to happen, in milliseconds.
+  int PollTimeout() const {
+    double left = kWakeMs / 1000.0;
+    if (options_.timeout_seconds > 0) {
+      left = std::min(left, options_.timeout_seconds - SecondsSince(start_));
+    }
+    if (options_.stall_seconds > 0) {
+      left =
+          std::min(left, options_.stall_seconds - SecondsSince(last_report_));
+    }
+    return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
+  }
+
+  // Kills the child when it is beyond one of its limits or to be stopped.
+  void Enforce(ChildResult* result) {
+    if (killed_) return;
+    const Clock::time_point now = Clock::now();
+    LeaveOutPause(now);
+    if (options_.stop != nullptr && *options_.stop) Stop(now, result);
+    result->timed_out = options_.timeout_seconds > 0 &&
+                        Seconds(now - start_) >= options_.timeout_seconds;
+    result->stalled = !result->timed_out && options_.stall_seconds > 0 &&
+                      Seconds(now - last_report_) >= options_.stall_seconds;
+    if (options_.memory_bytes > 0) {
+      result->over_memory = ResidentMemory(result->pid) > options_.memory_bytes;
+    }
+    killed_ = result->timed_out || result->stalled || result->over_memory;
+    if (killed_) kill(result->pid, SIGKILL);
+  }
+
+ private:
+  static double Seconds(Clock::duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  }
+
+  void Stop(Clock::time_point now, ChildResult* result) {
+    if (!result->stopped) {
+      stop_time_ = now;
+      kill(result->pid, SIGTERM);
+    } else if (Seconds(now - stop_time_) >= kStopSeconds) {
+      kill(result->pid, SIGKILL);
+    }
+    result->stopped = true;
+  }
+
+  // This is called every kWakeMs. If it was not, then this process was stopped
+  // (Ctrl-Z stops parent and child, whose time stood still too), or a callback
+  // waited for the terminal.
+  void LeaveOutPause(Clock::time_point now) {
+    const Clock::duration since = now - looked_;
+    looked_ = now;
+    if (since < kPause) return;
+    start_ += since;
+    stop_time_ += since;
+    last_report_ = std::min(last_report_ + since, now);
+  }
+
+  const ChildOptions& options_;
+  Clock::time_point start_ = Clock::now();
+  Clock::time_point last_report_ = start_;
+  Clock::time_point looked_ = start_;
+  Clock::time_point stop_time_;
+  bool killed_ = false;
+};
+
+// Whether the child has ended; it is not waited for.
+bool HasEnded(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
+// Serves the pipes until they close or the child has ended; kills it at its
+// limits.
+void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
+           Limits* limits, RunningChild* running, ChildResult* result,
+           int* wait_status) {
+  bool ended = false;
+  while (true) {
+    std::vector<pollfd> fds;
+    std::vector<LinePipe*> open;
+    for (LinePipe* pipe : pipes) {
+      if (pipe->read_fd() < 0) continue;
+      fds.push_back({pipe->read_fd(), POLLIN, 0});
+      open.push_back(pipe);
+    }
+    if (ended && fds.empty()) return;
+    const int timeout = ended ? 0 : limits->PollTimeout();
+    const int ready = fds.empty() && !ended
+                          ? poll(nullptr, 0, std::min(timeout, 5))
+                          : poll(fds.data(), fds.size(), timeout);
+    for (size_t i = 0; ready > 0 && i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      open[i]->Drain();
+      if (open[i] == report) limits->Reported();
+    }
+    if (ended && ready <= 0) return;
+    if (!ended && HasEnded(result->pid)) {
+      ended = true;
+      // Before the wait, after which the number may be another process's.
+      running->Remove();
+      rusage usage = {};
+      wait4(result->pid, wait_status, 0, &usage);
+      result->peak_memory_bytes = int64_t{usage.ru_maxrss} * 1024;
+    }
+    if (!ended) limits->Enforce(result);
+  }
+}
+
+// A descriptor from which `text` can be read; -1 on failure.
+int ReadableCopy(const std::string& text) {
+  const int fd = memfd_create("input", MFD_CLOEXEC);
+  if (fd < 0) return -1;
+  size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t n = write(fd, text.data() + written, text.size() - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      close(fd);
+      return -1;
+    }
+    written += n;
+  }
+  lseek(fd, 0, SEEK_SET);
+  return fd;
+}
+
+std::string SignalMeaning(int signal_number) {
+  switch (signal_number) {
+    case SIGSEGV:
+      return "SIGSEGV (invalid memory access)";
+    case SIGABRT:
+      return "SIGABRT (it gave up on an internal check)";
+    case SIGILL:
+      return "SIGILL (an instruction this CPU does not run)";
+    case SIGFPE:
+      return "SIGFPE (a division by zero)";
+    case SIGBUS:
+      return "SIGBUS (invalid memory access, or a file that shrank)";
+    case SIGKILL:
+      return "SIGKILL (often: out of memory)";
+    default:
+      return absl::StrFormat("signal %d (%s)", signal_number,
+                             strsignal(signal_number));
+  }
+}
+
+}  // namespace
+
+SignalForwarding::SignalForwarding() {
+  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (handler_users++ > 0) return;
+  forwarded_signal = 0;
+  struct sigaction action = {};
+  action.sa_handler = ForwardSignal;
+  // Files are read and written meanwhile.
+  action.sa_flags = SA_RESTART;
+  for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
+    sigaction(kForwardedSignals[i], nullptr, &previous_handlers[i]);
+    if (previous_handlers[i].sa_handler == SIG_IGN) continue;
+    sigaction(kForwardedSignals[i], &action, nullptr);
+  }
+}
+
+SignalForwarding::~SignalForwarding() {
+  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  if (--handler_users > 0) return;
+  for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
+    sigaction(kForwardedSignals[i], &previous_handlers[i], nullptr);
+  }
+}
+
+int SignalForwarding::Received() { return forwarded_signal; }
+
+absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
+  LinePipe out(options.on_stdout), err(options.on_stderr),
+      report(options.on_report);
+  int input = -1;
+  absl::Cleanup close_input = [&] {
+    if (input >= 0) close(input);
+  };
+  if (options.input.has_value()) {
+    input = ReadableCopy(*options.input);
+    if (input < 0) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "cannot hold the input of a process: ", std::strerror(errno)));
+    }
+  }
+  if (!out.Open() || !err.Open() || !report.Open()) return CannotStart(errno);
+  std::vector<std::string> environment = MergedEnvironment(options);
+  std::vector<char*> argv = Pointers(options.argv);
+  if (!options.name.empty()) argv[0] = const_cast<char*>(options.name.c_str());
+  std::vector<char*> env = Pointers(environment);
+  ChildDescriptors fds;
+  absl::Cleanup close_raised = [&fds] {
+    for (int fd : {fds.in, fds.out, fds.err, fds.report}) {
+      if (fd >= 0) close(fd);
+    }
+  };
+  if (!Raise(input, &fds.in) ||
+      !Raise(options.stdout_fd >= 0 ? options.stdout_fd : out.write_fd(),
+             &fds.out) ||
+      !Raise(options.stderr_fd >= 0 ? options.stderr_fd : err.write_fd(),
+             &fds.err) ||
+      !Raise(report.write_fd(), &fds.report)) {
+    return CannotStart(errno);
+  }
+  const SignalForwarding forwarding;
+  Limits limits(options);
+  RunningChild running;
+  ChildResult result;
+  const pid_t parent = getpid();
+  {
+    SignalsHeld held;
+    result.pid = fork();
+    if (result.pid == 0) {
+      ExecChild(argv.data(), env.data(), parent, fds, options);
+    }
+    if (result.pid > 0) running.Add(result.pid);
+  }
+  if (result.pid < 0) return CannotStart(errno);
+  std::move(close_raised).Invoke();
+  // One that came before there was a child to pass it to.
+  if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
+  for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
+  int wait_status = 0;
+  Serve({&out, &err, &report}, &report, &limits, &running, &result,
+        &wait_status);
+  if (WIFEXITED(wait_status)) result.exit_code = WEXITSTATUS(wait_status);
+  if (WIFSIGNALED(wait_status)) result.signal = WTERMSIG(wait_status);
+  result.interrupted_by = forwarded_signal;
+  return result;
+}
+
+std::string DescribeEnd(const ChildResult& result,
+                        const ChildOptions& options) {
+  if (result.timed_out) {
+    return absl::StrFormat("was stopped after %g s", options.timeout_seconds);
+  }
+  if (result.stalled) {
+    return absl::StrFormat("was stopped after %g s without progress",
+                           options.stall_seconds);
+  }
+  if (result.over_memory) {
+    return absl::StrFormat(
+        "was stopped because it used more than %.1f GB of "
+        "memory",
+        options.memory_bytes / 1e9);
+  }
+  if (result.stopped) return "was stopped";
+  if (result.signal != 0) {
+    return absl::StrCat("was ended by ", SignalMeaning(result.signal));
+  }
+  return absl::StrCat("ended with exit code ", result.exit_code);
+}
+
+void ReportToParent(std::string_view line) {
+  static std::mutex* const mutex = new std::mutex;
+  if (fcntl(kReportFd, F_GETFD) < 0) return;
+  const std::string with_break = absl::StrCat(line, "\n");
+  std::string_view rest = with_break;
+  std::lock_guard<std::mutex> lock(*mutex);
+  while (!rest.empty()) {
+    const ssize_t n = write(kReportFd, rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    // A parent that is gone takes this process along (PR_SET_PDEATHSIG).
+    if (n <= 0) return;
+    rest.remove_prefix(n);
+  }
+}
+
+absl::StatusOr<std::string> OwnPath() {
+  char path[PATH_MAX];
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+  if (n <= 0 || n == sizeof(path)) {
+    return absl::NotFoundError("cannot find the running program's own path");
+  }
+  return std::string(path, n);
+}
+
+}  // namespace requant

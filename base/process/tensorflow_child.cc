@@ -1,0 +1,224 @@
+#include "base/process/tensorflow_child.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/files/file.h"
+#include "base/files/sha256.h"
+#include "base/process/cpu.h"
+#include "base/process/subprocess.h"
+#include "base/status_macros.h"
+
+namespace requant {
+namespace {
+
+constexpr char kCapVariable[] = "ONEDNN_MAX_CPU_ISA";
+constexpr char kOneDnnVariable[] = "TF_ENABLE_ONEDNN_OPTS";
+
+// Holds the value of kCapVariable where a program of ours set it, so that its
+// children do not take it for the user's.
+constexpr char kOwnCapVariable[] = "REQUANT_ONEDNN_CAP";
+
+constexpr std::time_t kRememberedSeconds = 30 * 24 * 3600;
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// The folder of what may be lost, which ./requant keeps its own things in too;
+// "" when the user has none.
+std::string CacheFolder() {
+  if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty()) {
+    return absl::StrCat(cache, "/requant");
+  }
+  const std::string home = Variable("HOME");
+  return home.empty() ? "" : absl::StrCat(home, "/.cache/requant");
+}
+
+// The cap of this machine, and where it is remembered.
+class MachineCap {
+ public:
+  static MachineCap& Get() {
+    static auto* const cap = new MachineCap;
+    return *cap;
+  }
+
+  // Other processes may have learned more meanwhile.
+  std::string Value() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const std::string remembered = memory_.Recall(std::time(nullptr));
+    if (!remembered.empty()) value_ = remembered;
+    return value_;
+  }
+
+  // The cap to try after a child died under `cap`: what another process found
+  // to help meanwhile, else the next lower one; "" when there is none.
+  std::string LowerThan(const std::string& cap) {
+    std::string known = Value();
+    if (IsaCapRank(known) < IsaCapRank(cap)) return known;
+    return LowerIsaCap(ProbeCpu(), cap);
+  }
+
+  void Keep(const std::string& cap) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    value_ = cap;
+    memory_.Remember(cap, std::time(nullptr));
+  }
+
+ private:
+  MachineCap() : MachineCap(AdvertisedBy(ThisCpu())) {}
+  explicit MachineCap(const CpuFeatures& advertised)
+      : memory_(CacheFolder(), advertised, REQUANT_TENSORFLOW_VERSION),
+        value_(advertised.avx512.advertised || advertised.amx_int8.advertised
+                   ? OneDnnIsaCap(ProbeCpu())
+                   : "") {}
+
+  std::mutex mutex_;
+  const IsaCapMemory memory_;
+  std::string value_;
+};
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Environment EnvironmentWithCap(const std::string& cap) {
+  Environment environment;
+  if (!cap.empty()) {
+    environment.emplace_back(kCapVariable, cap);
+    if (UsersIsaCap().empty()) environment.emplace_back(kOwnCapVariable, cap);
+  }
+  if (std::getenv(kOneDnnVariable) == nullptr) {
+    environment.emplace_back(kOneDnnVariable, "1");
+  }
+  return environment;
+}
+
+absl::StatusOr<ChildResult> RunWithCap(const std::string& cap,
+                                       ChildOptions options) {
+  for (auto& variable : EnvironmentWithCap(cap)) {
+    options.environment.push_back(std::move(variable));
+  }
+  return RunChild(options);
+}
+
+}  // namespace
+
+std::string UsersIsaCap() {
+  for (const char* name : {kCapVariable, "DNNL_MAX_CPU_ISA"}) {
+    const std::string value = Variable(name);
+    if (!value.empty() && value != Variable(kOwnCapVariable)) return value;
+  }
+  return "";
+}
+
+std::string CachedOneDnnIsaCap() {
+  const std::string users = UsersIsaCap();
+  return users.empty() ? MachineCap::Get().Value() : users;
+}
+
+Environment TensorFlowEnvironment() {
+  return EnvironmentWithCap(CachedOneDnnIsaCap());
+}
+
+std::string ServingVariables() {
+  const std::string cap = MachineCap::Get().Value();
+  std::string variables =
+      cap.empty() ? "" : absl::StrCat(kCapVariable, "=", cap);
+  if (TensorFlowLeavesOneDnnOff(AdvertisedBy(ThisCpu()))) {
+    absl::StrAppend(&variables, variables.empty() ? "" : " ", kOneDnnVariable,
+                    "=1");
+  }
+  return variables;
+}
+
+std::string ServingHint() {
+  const std::string variables = ServingVariables();
+  return absl::StrCat(
+      variables.empty()
+          ? "A stock TensorFlow serves it on this machine as it is"
+          : absl::StrCat("To serve it on this machine, set ", variables,
+                         " before TensorFlow loads"),
+      "; for other CPUs see docs/quantization.md, \"Serving the graph\".");
+}
+
+absl::StatusOr<ChildResult> RunTensorFlowChild(
+    ChildOptions options,
+    const std::function<void(const std::string& sentence,
+                             const ChildResult& died)>& start_over) {
+  const std::string cap = CachedOneDnnIsaCap();
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult died, RunWithCap(cap, options));
+  if (died.signal != SIGILL || died.interrupted_by != 0 ||
+      !UsersIsaCap().empty()) {
+    return died;
+  }
+  const std::string lower = MachineCap::Get().LowerThan(cap);
+  if (lower.empty()) return died;
+  start_over(
+      absl::StrCat("TensorFlow died of an instruction that this CPU does not "
+                   "run (SIGILL); trying again with ",
+                   kCapVariable, "=", lower,
+                   ", which is kept for this machine if it helps"),
+      died);
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result,
+                           RunWithCap(lower, std::move(options)));
+  if (result.exit_code >= 0) MachineCap::Get().Keep(lower);
+  return result;
+}
+
+IsaCapMemory::IsaCapMemory(const std::string& folder, const CpuFeatures& cpu,
+                           const std::string& tensorflow)
+    : folder_(folder) {
+  if (folder_.empty()) return;
+  const std::string machine = Sha256(absl::StrCat(
+      cpu.vendor, "\n", cpu.model, "\n", cpu.answers, "\n", tensorflow));
+  path_ = absl::StrCat(folder_, "/onednn_cap-", machine.substr(0, 16));
+}
+
+std::string IsaCapMemory::Recall(std::time_t now) const {
+  constexpr int64_t kLongest = 100;
+  if (path_.empty()) return "";
+  const absl::StatusOr<std::string> content = ReadFile(path_, kLongest);
+  if (!content.ok()) return "";
+  const std::vector<std::string_view> words =
+      absl::StrSplit(*content, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  int64_t when;
+  const bool valid = words.size() == 2 && absl::SimpleAtoi(words[1], &when) &&
+                     when <= now && now - when < kRememberedSeconds &&
+                     IsaCapRank(words[0]) < IsaCapRank("");
+  return valid ? std::string(words[0]) : "";
+}
+
+void IsaCapMemory::Remember(const std::string& cap, std::time_t now) const {
+  if (path_.empty()) return;
+  std::error_code ignored;
+  std::filesystem::create_directories(folder_, ignored);
+  // A machine that cannot remember it finds it out again.
+  (void)WriteFileAtomically(path_, absl::StrCat(cap, " ", now, "\n"));
+}
+
+void EnterTensorFlowEnvironment(char** argv) {
+  bool complete = true;
+  for (const auto& [name, value] : TensorFlowEnvironment()) {
+    if (Variable(name.c_str()) == value) continue;
+    setenv(name.c_str(), value.c_str(), 1);
+    complete = false;
+  }
+  if (!complete) execv("/proc/self/exe", argv);
+}
+
+}  // namespace requant

@@ -1,0 +1,247 @@
+#include "base/program/flags.h"
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/terminal_guard.h"
+#include "base/text/nearest_name.h"
+#include "base/text/printable.h"
+#include "base/text/wrap_text.h"
+#include "base/version.h"
+
+namespace requant {
+namespace {
+
+bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
+  return std::any_of(help.flag_files.begin(), help.flag_files.end(),
+                     [&](const std::string& file) {
+                       return absl::EndsWith(flag.filename, file) ||
+                              absl::EndsWith(file, flag.filename);
+                     });
+}
+
+std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
+  std::vector<gflags::CommandLineFlagInfo> all, listed;
+  gflags::GetAllFlags(&all);
+  for (const auto& flag : all) {
+    if (Listed(flag, help)) listed.push_back(flag);
+  }
+  return listed;
+}
+
+struct FlagArgument {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+FlagArgument SplitFlag(std::string_view arg) {
+  arg.remove_prefix(absl::StartsWith(arg, "--") ? 2 : 1);
+  FlagArgument flag;
+  const size_t equals = arg.find('=');
+  flag.name = absl::StrReplaceAll(arg.substr(0, equals), {{"-", "_"}});
+  if (equals != std::string_view::npos) {
+    flag.value = std::string(arg.substr(equals + 1));
+  }
+  return flag;
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Sets flags from a command line, one after the other.
+class FlagSetter {
+ public:
+  FlagSetter(const std::vector<std::string>& args, const ProgramHelp& help)
+      : args_(args), help_(help) {}
+
+  // The value of a flag that has none behind a "=" is taken from args[*next].
+  // Returns an exit code when there is an error, which has been printed.
+  std::optional<int> Set(FlagArgument flag, size_t* next) {
+    gflags::CommandLineFlagInfo info;
+    if (!Find(&flag, &info)) return ReportUnknown(flag.name);
+    if (!flag.value.has_value()) {
+      if (info.type == "bool") {
+        flag.value = "true";
+      } else if (*next < args_.size()) {
+        flag.value = args_[(*next)++];
+      } else {
+        return ReportUsage(
+            help_.name, absl::StrCat("flag --", flag.name, " needs a value"));
+      }
+    }
+    const bool is_first = !Contains(already_set_, flag.name);
+    if (is_first) already_set_.push_back(flag.name);
+    if (!is_first && Contains(help_.repeatable_flags, flag.name)) {
+      flag.value = absl::StrCat(info.current_value, ",", *flag.value);
+    }
+    if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
+            .empty()) {
+      return ReportUsage(
+          help_.name,
+          absl::StrCat("flag --", flag.name, " takes a value of type ",
+                       info.type, ", not \"", *flag.value, "\""));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  // Looks the flag up; "--noflag" becomes "--flag=false".
+  static bool Find(FlagArgument* flag, gflags::CommandLineFlagInfo* info) {
+    if (gflags::GetCommandLineFlagInfo(flag->name.c_str(), info)) return true;
+    const bool negated =
+        absl::StartsWith(flag->name, "no") && !flag->value.has_value() &&
+        gflags::GetCommandLineFlagInfo(flag->name.c_str() + 2, info) &&
+        info->type == "bool";
+    if (!negated) return false;
+    flag->name = flag->name.substr(2);
+    flag->value = "false";
+    return true;
+  }
+
+  int ReportUnknown(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const auto& listed : ListedFlags(help_)) names.push_back(listed.name);
+    return ReportUsage(help_.name, absl::StrCat("unknown flag --", name,
+                                                DidYouMean(name, names)));
+  }
+
+  const std::vector<std::string>& args_;
+  const ProgramHelp& help_;
+  std::vector<std::string> already_set_;
+};
+
+// What to do about a limit of the system's that a message names. It is told by
+// the message: most of them come from libraries, and some from other processes.
+std::string LimitHint(std::string_view message) {
+  if (absl::StrContains(message, "ulimit -")) return "";
+  if (absl::StrContains(message, std::strerror(EFBIG))) {
+    return "; files may not be as large as that here: raise the limit with "
+           "ulimit -f, or write to another file system";
+  }
+  if (absl::StrContains(message, std::strerror(EMFILE))) {
+    return "; raise the limit on open files, as with ulimit -n 1024";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<bool> ParseTruth(std::string_view text) {
+  const std::string value = absl::AsciiStrToLower(text);
+  if (value == "true" || value == "1" || value == "yes") return true;
+  if (value == "false" || value == "0" || value == "no") return false;
+  return std::nullopt;
+}
+
+std::string HelpText(const ProgramHelp& help) {
+  std::string text;
+  AppendWrapped(absl::StrCat(help.name, ": ", help.summary), 0, &text);
+  text += "\nUsage:\n";
+  for (std::string_view line :
+       absl::StrSplit(help.usage, '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&text, "  ", absl::StrReplaceAll(line, {{"$0", help.name}}),
+                    "\n");
+  }
+  const auto flags = ListedFlags(help);
+  if (!flags.empty()) text += "\nFlags:\n";
+  for (const auto& flag : flags) {
+    absl::StrAppend(&text, "  --", flag.name);
+    if (flag.type != "bool") {
+      absl::StrAppend(&text, "=<", flag.type, ">");
+      if (Contains(help.repeatable_flags, flag.name)) text += "...";
+      if (!flag.default_value.empty()) {
+        absl::StrAppend(&text, "  (default ", flag.default_value, ")");
+      }
+    } else if (flag.default_value == "true") {
+      absl::StrAppend(&text, "  (default on; --no", flag.name,
+                      " turns it off)");
+    }
+    text += "\n";
+    AppendWrapped(flag.description, 6, &text);
+  }
+  if (!help.footer.empty()) absl::StrAppend(&text, "\n", help.footer, "\n");
+  return text;
+}
+
+std::optional<int> ParseFlags(const std::vector<std::string>& args,
+                              const ProgramHelp& help,
+                              std::vector<std::string>* positional) {
+  GuardTerminal();
+  FlagSetter setter(args, help);
+  size_t next = 0;
+  while (next < args.size()) {
+    const std::string& arg = args[next++];
+    if (arg == "--") break;
+    if (arg.size() < 2 || arg[0] != '-') {
+      positional->push_back(arg);
+      continue;
+    }
+    if (arg == "--help" || arg == "-h" || arg == "-help") {
+      std::fputs(HelpText(help).c_str(), stdout);
+      return kExitOk;
+    }
+    if (arg == "--version") {
+      std::printf("%s\n", VersionLine().c_str());
+      return kExitOk;
+    }
+    if (auto code = setter.Set(SplitFlag(arg), &next)) return code;
+  }
+  positional->insert(positional->end(), args.begin() + next, args.end());
+  return std::nullopt;
+}
+
+std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
+                              std::vector<std::string>* positional) {
+  return ParseFlags(std::vector<std::string>(argv + 1, argv + argc), help,
+                    positional);
+}
+
+void Say(std::string_view program, std::string_view text) {
+  GuardTerminal();
+  // Other libraries' messages have line breaks of their own.
+  const std::string line = Printable(absl::StrReplaceAll(text, {{"\n", " "}}));
+  std::fputs(absl::StrCat(program, ": ", line, "\n").c_str(), stderr);
+}
+
+int ReportFailure(std::string_view program, const absl::Status& status) {
+  Say(program, absl::StrCat(status.message(), LimitHint(status.message())));
+  return kExitFailed;
+}
+
+int ReportUsage(std::string_view program, std::string_view message) {
+  Say(program, absl::StrCat(message, "; see ", program, " --help"));
+  return kExitUsage;
+}
+
+int FinishOutput(std::string_view program, int exit_code) {
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  if (errno == 0) {
+    // It failed earlier, and why is forgotten: what is written now tells.
+    std::fputc('\n', stdout);
+    std::fflush(stdout);
+  }
+  const std::string reason =
+      errno == 0 ? "" : absl::StrCat(": ", std::strerror(errno));
+  const int failed = ReportFailure(
+      program,
+      absl::DataLossError(absl::StrCat("cannot write the result", reason)));
+  return exit_code == kExitOk ? failed : exit_code;
+}
+
+}  // namespace requant

@@ -1,0 +1,352 @@
+#include "base/terminal/progress.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "base/process/subprocess.h"
+#include "base/terminal/terminal_text.h"
+#include "base/terminal_guard.h"
+#include "base/text/printable.h"
+
+namespace requant {
+namespace {
+
+constexpr double kSecondsBetweenDraws = 0.1;
+constexpr double kSecondsBetweenLines = 10;
+
+constexpr int kMaxBarWidth = 40;
+constexpr int kBarStep = 5;
+
+// The environment's number, if it has one, or else the terminal's own.
+int TerminalSize(const char* name, unsigned short winsize::*side,
+                 int otherwise) {
+  int number = 0;
+  const char* variable = std::getenv(name);
+  if (variable != nullptr && absl::SimpleAtoi(variable, &number) &&
+      number > 0) {
+    return number;
+  }
+  struct winsize size = {};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.*side > 0) {
+    return size.*side;
+  }
+  return otherwise;
+}
+
+std::string Bar(int width, double share) {
+  const int full = static_cast<int>(share * width);
+  std::string bar(width, ' ');
+  std::fill_n(bar.begin(), full, '=');
+  if (full < width) bar[full] = '>';
+  return absl::StrCat("[", bar, "]");
+}
+
+// `line` with as many of the figures as fit whole.
+std::string FitFigures(std::string line,
+                       const std::vector<std::string>& figures, int room) {
+  for (const std::string& figure : figures) {
+    if (DisplayWidth(line) + 2 + DisplayWidth(figure) > room) break;
+    absl::StrAppend(&line, "  ", figure);
+  }
+  return std::string(CutToWidth(line, room));
+}
+
+// `number`, at least 1000 before rounding, with its unit.
+std::string WithUnit(double number) {
+  std::string_view units = "kMGTPE";
+  number /= 1000;
+  // What three digits would round up to 1000 belongs to the next unit.
+  while (number >= 999.5 && units.size() > 1) {
+    number /= 1000;
+    units.remove_prefix(1);
+  }
+  int decimals = number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
+  if (number == std::floor(number)) decimals = 0;
+  return absl::StrFormat("%.*f%c", decimals, number, units.front());
+}
+
+// The descriptor that a parent reads progress from; -1: there is none.
+int ReportDescriptor() {
+  const char* variable = std::getenv(kProgressVariable);
+  int fd = -1;
+  if (variable == nullptr || !absl::SimpleAtoi(variable, &fd)) return -1;
+  return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
+}
+
+void WriteWhole(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t n = write(fd, text.data(), text.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;
+    text.remove_prefix(n);
+  }
+}
+
+constexpr char kReportTag[] = "progress";
+
+std::atomic<int> pause_count{0};
+
+void SetHandler(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART | SA_NODEFER;
+  sigaction(signal, &action, nullptr);
+}
+
+// Counts a pause before it begins, so that no thread draws after it without
+// knowing of it, and does what the signal does by itself.
+void CountAndStop(int) {
+  const int error = errno;
+  ++pause_count;
+  SetHandler(SIGTSTP, SIG_DFL);
+  raise(SIGTSTP);
+  SetHandler(SIGTSTP, CountAndStop);
+  errno = error;
+}
+
+void StartCountingPauses() {
+  // For a pause that does not come from the terminal.
+  SetHandler(SIGCONT, [](int) { ++pause_count; });
+  struct sigaction before = {};
+  if (sigaction(SIGTSTP, nullptr, &before) == 0 &&
+      before.sa_handler == SIG_DFL) {
+    SetHandler(SIGTSTP, CountAndStop);
+  }
+}
+
+}  // namespace
+
+ProgressEnvironment ProgressEnvironment::Stderr() {
+  ProgressEnvironment environment;
+  const char* terminal = std::getenv("TERM");
+  environment.is_terminal = isatty(STDERR_FILENO) != 0 && terminal != nullptr &&
+                            std::string_view(terminal) != "dumb";
+  environment.now = [] {
+    return std::chrono::duration<double>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+  };
+  environment.time_of_day = [] {
+    return absl::FormatTime("%H:%M:%S", absl::Now(), absl::LocalTimeZone());
+  };
+  const int report_fd = ReportDescriptor();
+  if (report_fd >= 0) {
+    environment.report = [report_fd](std::string_view text) {
+      WriteWhole(report_fd, text);
+    };
+  }
+  environment.columns = [] {
+    return TerminalSize("COLUMNS", &winsize::ws_col, 80);
+  };
+  environment.rows = [] { return TerminalSize("LINES", &winsize::ws_row, 24); };
+  if (environment.is_terminal) {
+    static std::once_flag once;
+    std::call_once(once, StartCountingPauses);
+    environment.pauses = [] { return pause_count.load(); };
+  }
+  environment.write = [](std::string_view text) { PrintStyled(stderr, text); };
+  return environment;
+}
+
+std::string FormatProgressReport(const ProgressReport& report) {
+  return absl::StrJoin(
+      {std::string(kReportTag), absl::StrCat(report.done),
+       absl::StrCat(report.total), PrintableLine(report.what, true),
+       PrintableLine(report.unit, true), PrintableLine(report.note, true)},
+      "\t");
+}
+
+std::optional<ProgressReport> ParseProgressReport(std::string_view line) {
+  const std::vector<std::string> fields = absl::StrSplit(line, '\t');
+  ProgressReport report;
+  if (fields.size() != 6 || fields[0] != kReportTag ||
+      !absl::SimpleAtoi(fields[1], &report.done) ||
+      !absl::SimpleAtoi(fields[2], &report.total)) {
+    return std::nullopt;
+  }
+  report.what = fields[3];
+  report.unit = fields[4];
+  report.note = fields[5];
+  return report;
+}
+
+std::string HumanCount(int64_t count) {
+  if (count < 1000) return absl::StrCat(count);
+  return WithUnit(static_cast<double>(count));
+}
+
+std::string HumanRate(double rate) {
+  if (rate >= 999.5) return WithUnit(std::max(rate, 1000.0));
+  return absl::StrFormat("%.*f", rate < 9.995 ? 2 : rate < 99.95 ? 1 : 0, rate);
+}
+
+std::string HumanDuration(double seconds) {
+  // A hundred years, for rates near 0.
+  constexpr double kLongest = 3.2e9;
+  const int64_t whole = std::llround(std::clamp(seconds, 0.0, kLongest));
+  const int64_t minutes = whole / 60;
+  if (minutes < 60) return absl::StrFormat("%d:%02d", minutes, whole % 60);
+  return absl::StrFormat("%d:%02d:%02d", minutes / 60, minutes % 60,
+                         whole % 60);
+}
+
+Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
+    : options_({Printable(options.what), options.unit, options.total}),
+      environment_(std::move(environment)),
+      start_(environment_.now()),
+      total_(options_.total),
+      rate_(start_),
+      last_shown_(start_) {}
+
+Progress::~Progress() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Erase();
+}
+
+void Progress::Update(int64_t done, std::string_view note) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finished_) return;
+  const double now = environment_.now();
+  done_ = done;
+  rate_.Add(now, done_);
+  const double pause = environment_.is_terminal || environment_.report
+                           ? kSecondsBetweenDraws
+                           : kSecondsBetweenLines;
+  if (environment_.report) note_ = PrintableLine(note, true);
+  if (now - last_shown_ < pause) return;
+  last_shown_ = now;
+  note_ = PrintableLine(note, true);
+  if (environment_.report) {
+    Report();
+  } else if (environment_.is_terminal) {
+    environment_.write(absl::StrCat("\r", TerminalLine(now), "\x1b[K"));
+    line_is_shown_ = true;
+  } else {
+    environment_.write(PlainLine(now));
+    said_anything_ = true;
+  }
+}
+
+void Progress::SetTotal(int64_t total) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  total_ = total;
+}
+
+void Progress::Say(std::string_view line) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Erase();
+  environment_.write(absl::StrCat(Printable(line), "\n"));
+}
+
+void Progress::Finish() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (finished_) return;
+  finished_ = true;
+  // However short the work was, the parent knows what was done.
+  if (environment_.report) Report();
+  Erase();
+  if (!said_anything_) return;
+  const double seconds = environment_.now() - start_;
+  environment_.write(absl::StrCat(
+      environment_.time_of_day(), " ", options_.what, ": done, ",
+      HumanCount(done_), " ", options_.unit, " in ", HumanDuration(seconds),
+      ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
+}
+
+std::string Progress::CountText() const {
+  if (total_ <= 0) {
+    return absl::StrCat(HumanCount(done_), " ", options_.unit);
+  }
+  return absl::StrCat(HumanCount(done_), "/", HumanCount(total_), " ",
+                      options_.unit);
+}
+
+double Progress::Share() const {
+  return std::clamp(static_cast<double>(done_) / static_cast<double>(total_),
+                    0.0, 1.0);
+}
+
+std::vector<std::string> Progress::Figures(double now) const {
+  const double rate = rate_.Rate(now, done_);
+  std::vector<std::string> figures = {CountText(),
+                                      absl::StrCat(HumanRate(rate), "/s")};
+  const int64_t left = total_ - done_;
+  if (total_ <= 0) {
+    figures.push_back(HumanDuration(now - start_));
+  } else if (left >= 0 && rate > 0) {
+    figures.push_back(
+        absl::StrCat(HumanDuration(static_cast<double>(left) / rate), " left"));
+  }
+  if (!note_.empty()) figures.push_back(note_);
+  return figures;
+}
+
+std::string Progress::TerminalLine(double now) const {
+  // A character in the last column would move the cursor to the next line.
+  const int room = std::max(0, environment_.columns() - 1);
+  const std::vector<std::string> figures = Figures(now);
+  if (total_ <= 0) {
+    return FitFigures(options_.what, figures, room);
+  }
+  const double share = Share();
+  const std::string percent =
+      absl::StrFormat(" %3d %%", static_cast<int>(100 * share));
+  const int used = DisplayWidth(absl::StrCat(
+      options_.what, " []", percent, "  ", absl::StrJoin(figures, "  ")));
+  // In steps, so that the bar keeps its width while the figures change theirs.
+  const int bar = std::min((room - used) / kBarStep * kBarStep, kMaxBarWidth);
+  const std::string begin =
+      bar < kBarStep ? options_.what
+                     : absl::StrCat(options_.what, " ", Bar(bar, share));
+  return FitFigures(absl::StrCat(begin, percent), figures, room);
+}
+
+std::string Progress::PlainLine(double now) const {
+  std::vector<std::string> figures = Figures(now);
+  if (total_ > 0) {
+    absl::StrAppendFormat(&figures.front(), " (%d %%)",
+                          static_cast<int>(std::min<double>(
+                              100, 100.0 * static_cast<double>(done_) /
+                                       static_cast<double>(total_))));
+  }
+  return absl::StrCat(environment_.time_of_day(), " ", options_.what, ": ",
+                      absl::StrJoin(figures, ", "), "\n");
+}
+
+void Progress::Report() {
+  environment_.report(
+      absl::StrCat(FormatProgressReport(
+                       {done_, total_, options_.what, options_.unit, note_}),
+                   "\n"));
+}
+
+void Progress::Erase() {
+  if (line_is_shown_) environment_.write("\r\x1b[K");
+  line_is_shown_ = false;
+}
+
+}  // namespace requant

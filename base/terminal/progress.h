@@ -1,0 +1,144 @@
+#ifndef REQUANT_BASE_TERMINAL_PROGRESS_H_
+#define REQUANT_BASE_TERMINAL_PROGRESS_H_
+
+// Tells the person at the keyboard how far long work is:
+//
+//   Progress progress({"evaluating", "records", total});
+//   while (...) progress.Update(done, "accuracy 77.5 %");
+//   progress.Finish();
+//
+// On a terminal one line of stderr is rewritten in place, at most ten times a
+// second, and erased at the end:
+//
+//   evaluating [======>       ]  45 %  900k/2M records  312k/s  0:03 left
+//
+// Elsewhere, in a log file say, there is a plain line with the time of day
+// every ten seconds, so that work done sooner says nothing at all.
+//
+// A parent that sets REQUANT_PROGRESS_FD shows progress in its own way: nothing
+// is drawn then, and that descriptor gets lines of ProgressReport.
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/terminal/rate_window.h"
+
+namespace requant {
+
+struct ProgressOptions {
+  // Such as "evaluating".
+  std::string what;
+  // What is counted, in the plural.
+  std::string unit = "records";
+  // How many there are; 0 when that is not known.
+  int64_t total = 0;
+};
+
+// What the outside world looks like; tests have their own.
+struct ProgressEnvironment {
+  bool is_terminal = false;
+  // Seconds from any fixed point, never going back.
+  std::function<double()> now;
+  // Such as "14:05:09".
+  std::function<std::string()> time_of_day;
+  // The terminal's width at this moment.
+  std::function<int()> columns;
+  // Its height, likewise.
+  std::function<int()> rows;
+  // How often the process was stopped (Ctrl-Z) and continued, which leaves the
+  // shell's lines below the cursor's; may be unset.
+  std::function<int()> pauses;
+  std::function<void(std::string_view text)> write;
+  // Takes lines of ProgressReport, in place of all that is shown; may be unset.
+  std::function<void(std::string_view text)> report;
+
+  // stderr and the clocks of the machine. A terminal that cannot rewrite a line
+  // (TERM is "dumb") is none. Width and height are those of the variables
+  // COLUMNS and LINES, if they have one, or else the terminal's own.
+  static ProgressEnvironment Stderr();
+};
+
+// Thread-safe.
+class Progress {
+ public:
+  explicit Progress(ProgressOptions options, ProgressEnvironment environment =
+                                                 ProgressEnvironment::Stderr());
+  // Erases the line, so that an error message has one of its own.
+  ~Progress();
+
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `done` counts from the start of the work. The note, if any, is shown behind
+  // the figures as far as there is room.
+  void Update(int64_t done, std::string_view note = "");
+
+  // For a total that is known better as the work goes on; 0: not known.
+  void SetTotal(int64_t total);
+
+  // Writes a line, such as a warning, without disturbing the progress line.
+  void Say(std::string_view line);
+
+  // The work is done. On a terminal the line goes; elsewhere, if there were
+  // lines, a last one says how long it took. Further calls do nothing.
+  void Finish();
+
+ private:
+  std::string TerminalLine(double now) const;
+  std::string PlainLine(double now) const;
+  // "312k/s", "0:03 left" and the note, as far as they are known.
+  std::vector<std::string> Figures(double now) const;
+  std::string CountText() const;
+  // Of the total, from 0 to 1.
+  double Share() const;
+  void Erase();
+  void Report();
+
+  const ProgressOptions options_;
+  const ProgressEnvironment environment_;
+  const double start_;
+
+  std::mutex mutex_;
+  int64_t total_;
+  int64_t done_ = 0;
+  std::string note_;
+  RateWindow rate_;
+  double last_shown_;
+  bool line_is_shown_ = false;
+  bool said_anything_ = false;
+  bool finished_ = false;
+};
+
+// What a parent is told: how far a child's work is.
+struct ProgressReport {
+  int64_t done = 0;
+  // 0 when that is not known.
+  int64_t total = 0;
+  std::string what;
+  std::string unit;
+  std::string note;
+};
+
+// "progress\t<done>\t<total>\t<what>\t<unit>\t<note>", without a line break.
+std::string FormatProgressReport(const ProgressReport& report);
+// Nothing for any other line.
+std::optional<ProgressReport> ParseProgressReport(std::string_view line);
+
+// Three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round numbers
+// have no decimals.
+std::string HumanCount(int64_t count);
+
+// As HumanCount, but with decimals below 100: "3.25".
+std::string HumanRate(double rate);
+
+// "0:07", "1:05", "2:03:00".
+std::string HumanDuration(double seconds);
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_TERMINAL_PROGRESS_H_

@@ -1,0 +1,125 @@
+#include "base/terminal/terminal_text.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/text/printable.h"
+
+namespace requant {
+namespace {
+
+struct CodeRange {
+  uint32_t first;
+  uint32_t last;
+};
+
+// The blocks of Unicode that terminals show two columns wide.
+constexpr CodeRange kWide[] = {
+    {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
+    {0xa960, 0xa97f},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},
+    {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
+    {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff},
+    {0x20000, 0x3fffd}};
+// Marks that join the character before them, and what is never seen.
+constexpr CodeRange kWithoutWidth[] = {
+    {0x0300, 0x036f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2064},
+    {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}};
+
+template <size_t kSize>
+bool IsIn(const CodeRange (&ranges)[kSize], uint32_t code) {
+  return std::any_of(std::begin(ranges), std::end(ranges),
+                     [code](const CodeRange& range) {
+                       return range.first <= code && code <= range.last;
+                     });
+}
+
+int WidthOf(uint32_t code) {
+  if (IsIn(kWithoutWidth, code)) return 0;
+  return IsIn(kWide, code) ? 2 : 1;
+}
+
+std::string_view Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+}  // namespace
+
+int DisplayWidth(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) {
+    const Character character = FirstCharacter(text);
+    width += WidthOf(character.code);
+    text.remove_prefix(character.bytes);
+  }
+  return width;
+}
+
+std::string_view CutToWidth(std::string_view text, int width) {
+  size_t end = 0;
+  while (end < text.size()) {
+    const Character character = FirstCharacter(text.substr(end));
+    width -= WidthOf(character.code);
+    if (width < 0) break;
+    end += character.bytes;
+  }
+  return text.substr(0, end);
+}
+
+std::string Shortened(std::string_view text, int width,
+                      std::string_view ellipsis) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  const int room = width - DisplayWidth(ellipsis);
+  if (room < 0) return std::string(CutToWidth(text, width));
+  return absl::StrCat(CutToWidth(text, room), ellipsis);
+}
+
+std::string PaddedRight(std::string_view text, int width) {
+  return absl::StrCat(
+      text, std::string(std::max(0, width - DisplayWidth(text)), ' '));
+}
+
+std::string PaddedLeft(std::string_view text, int width) {
+  return absl::StrCat(std::string(std::max(0, width - DisplayWidth(text)), ' '),
+                      text);
+}
+
+std::string PrintableLine(std::string_view text, bool utf8) {
+  std::string line;
+  while (!text.empty()) {
+    const Character character = FirstCharacter(text);
+    if (IsControl(character.code)) {
+      line.push_back(' ');
+    } else if (character.code == kStray || (character.code > 0x7f && !utf8)) {
+      line.push_back('?');
+    } else {
+      absl::StrAppend(&line, text.substr(0, character.bytes));
+    }
+    text.remove_prefix(character.bytes);
+  }
+  return line;
+}
+
+bool LocaleIsUtf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string locale = absl::AsciiStrToLower(Variable(name));
+    if (locale.empty()) continue;
+    return absl::StrContains(locale, "utf-8") ||
+           absl::StrContains(locale, "utf8");
+  }
+  return false;
+}
+
+bool ColorIsWelcome() {
+  return Variable("NO_COLOR").empty() && Variable("TERM") != "dumb";
+}
+
+}  // namespace requant

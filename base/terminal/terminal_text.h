@@ -1,0 +1,41 @@
+#ifndef REQUANT_BASE_TERMINAL_TERMINAL_TEXT_H_
+#define REQUANT_BASE_TERMINAL_TERMINAL_TEXT_H_
+
+// Text in the columns of a terminal, where a character is not a byte.
+
+#include <string>
+#include <string_view>
+
+namespace requant {
+
+// How many columns the UTF-8 text takes: East Asian wide characters and emoji
+// two, combining marks none, all others, stray bytes too, one.
+int DisplayWidth(std::string_view text);
+
+// The longest beginning that takes at most `width` columns. No character is cut
+// in two.
+std::string_view CutToWidth(std::string_view text, int width);
+
+// As CutToWidth, but a text that was cut ends with `ellipsis`.
+std::string Shortened(std::string_view text, int width,
+                      std::string_view ellipsis);
+
+// With blanks up to `width` columns; what is wider stays as it is.
+std::string PaddedRight(std::string_view text, int width);
+std::string PaddedLeft(std::string_view text, int width);
+
+// The text as one line that cannot move the cursor or change colours: control
+// characters become blanks, what is not UTF-8 becomes "?", and without `utf8`
+// so does all that is not ASCII.
+std::string PrintableLine(std::string_view text, bool utf8);
+
+// Whether the environment's locale (LC_ALL, LC_CTYPE, LANG) is of UTF-8.
+bool LocaleIsUtf8();
+
+// Whether the environment allows colours on a terminal: NO_COLOR is unset or
+// empty, and TERM is not "dumb".
+bool ColorIsWelcome();
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_TERMINAL_TERMINAL_TEXT_H_

@@ -1,0 +1,70 @@
+#include "base/terminal/terminal_text.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace requant::terminal_text_test {
+namespace {
+
+TEST(DisplayWidth, CountsColumns) {
+  EXPECT_EQ(DisplayWidth("abc"), 3);
+  EXPECT_EQ(DisplayWidth("\u00e4\u2713"), 2);
+  EXPECT_EQ(DisplayWidth("\u5c42\U0001f600"), 4);
+  EXPECT_EQ(DisplayWidth("e\u0301"), 1);
+  EXPECT_EQ(DisplayWidth("\xff\xe2\x9c"), 3);
+}
+
+TEST(CutToWidth, CutsNoCharacterInTwo) {
+  EXPECT_EQ(CutToWidth("a\u5c42b", 2), "a");
+  EXPECT_EQ(CutToWidth("a\u5c42b", 3), "a\u5c42");
+  EXPECT_EQ(CutToWidth("e\u0301x", 1), "e\u0301");
+  EXPECT_EQ(CutToWidth("abc", 0), "");
+  EXPECT_EQ(CutToWidth("abc", -1), "");
+}
+
+TEST(Shortened, MarksOnlyWhatWasCut) {
+  EXPECT_EQ(Shortened("quantize", 8, "~"), "quantize");
+  EXPECT_EQ(Shortened("quantize", 5, "~"), "quan~");
+  EXPECT_EQ(Shortened("quantize", 0, "~"), "");
+}
+
+TEST(Padded, CountsColumns) {
+  EXPECT_EQ(PaddedRight("\u5c42", 4), "\u5c42  ");
+  EXPECT_EQ(PaddedLeft("\u00e4", 3), "  \u00e4");
+  EXPECT_EQ(PaddedLeft("abc", 2), "abc");
+}
+
+TEST(PrintableLine, LetsNothingMoveTheCursor) {
+  EXPECT_EQ(PrintableLine("a\nb\x1b[2J\u009b\u202e\xff\u00e4", true),
+            "a b [2J  ?\u00e4");
+  EXPECT_EQ(PrintableLine("a\u00e4", false), "a?");
+}
+
+TEST(PrintableLine, TakesNoOverlongFormOrSurrogate) {
+  EXPECT_EQ(PrintableLine("\xc0\x9b\xe0\x80\x9b\xed\xa0\x80", true),
+            "????????");
+}
+
+TEST(LocaleIsUtf8, TakesTheFirstVariableThatIsSet) {
+  setenv("LC_ALL", "", 1);
+  setenv("LC_CTYPE", "de_DE.utf8", 1);
+  setenv("LANG", "C", 1);
+  EXPECT_TRUE(LocaleIsUtf8());
+  setenv("LC_ALL", "C", 1);
+  EXPECT_FALSE(LocaleIsUtf8());
+}
+
+TEST(ColorIsWelcome, UnlessTheEnvironmentSaysNo) {
+  setenv("TERM", "xterm", 1);
+  setenv("NO_COLOR", "", 1);
+  EXPECT_TRUE(ColorIsWelcome());
+  setenv("NO_COLOR", "1", 1);
+  EXPECT_FALSE(ColorIsWelcome());
+  setenv("NO_COLOR", "", 1);
+  setenv("TERM", "dumb", 1);
+  EXPECT_FALSE(ColorIsWelcome());
+}
+
+}  // namespace
+}  // namespace requant::terminal_text_test

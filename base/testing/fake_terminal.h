@@ -1,0 +1,63 @@
+#ifndef REQUANT_BASE_TESTING_FAKE_TERMINAL_H_
+#define REQUANT_BASE_TESTING_FAKE_TERMINAL_H_
+
+// A terminal for tests, which shows what a person would see: it knows line
+// ends, wrapping, cursor up, erasing and colours, and refuses all else.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/terminal/progress.h"
+
+namespace requant {
+
+class FakeTerminal {
+ public:
+  FakeTerminal(int columns, int rows) : columns_(columns), rows_(rows) {}
+
+  // Writes here, and takes its time from `now`.
+  ProgressEnvironment Environment();
+
+  void Write(std::string_view text);
+  // Wraps anew what does not fit, as most terminals do. The cursor must be on
+  // the last line, at its beginning.
+  void Resize(int columns, int rows);
+
+  // Everything, what scrolled away included, a line per row, without colours.
+  // Blanks and empty rows at the end are left out.
+  std::string Text() const;
+  // How many writes there were.
+  int writes() const { return writes_; }
+  // Of them all, as they came.
+  const std::string& raw() const { return raw_; }
+
+  double now = 100;
+  int pauses = 0;
+
+ private:
+  struct Row {
+    // One string per column; empty behind a character of two columns.
+    std::vector<std::string> cells;
+    // It goes on where the row before had no more room.
+    bool continues = false;
+  };
+
+  void PutCharacter(std::string_view character, int width);
+  // The escape sequence's length.
+  size_t Obey(std::string_view sequence);
+  void NewLine(bool continues);
+  int Top() const;
+
+  int columns_;
+  int rows_;
+  std::vector<Row> lines_ = {{}};
+  int row_ = 0;
+  int column_ = 0;
+  int writes_ = 0;
+  std::string raw_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_TESTING_FAKE_TERMINAL_H_

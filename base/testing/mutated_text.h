@@ -1,0 +1,41 @@
+#ifndef REQUANT_BASE_TESTING_MUTATED_TEXT_H_
+#define REQUANT_BASE_TESTING_MUTATED_TEXT_H_
+
+// For randomised tests of what reads text.
+
+#include <cstddef>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace requant {
+
+// `text` after one to four changes: a byte is replaced, some are taken out, or
+// one of `pieces` or another part of the text is put in. Never empty.
+inline std::string MutatedText(std::string text,
+                               const std::vector<std::string>& pieces,
+                               std::mt19937* random) {
+  std::mt19937& draw = *random;
+  for (int i = draw() % 4; i >= 0; --i) {
+    const size_t at = draw() % text.size();
+    switch (draw() % 4) {
+      case 0:
+        text[at] = static_cast<char>(draw());
+        break;
+      case 1:
+        text.erase(at, draw() % 20);
+        break;
+      case 2:
+        text.insert(at, pieces[draw() % pieces.size()]);
+        break;
+      default:
+        text.insert(at, text.substr(draw() % text.size(), draw() % 40));
+    }
+    if (text.empty()) text = " ";
+  }
+  return text;
+}
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_TESTING_MUTATED_TEXT_H_

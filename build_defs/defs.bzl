@@ -1,0 +1,119 @@
+"""What a package of Requant consists of: one library of its sources, one test program of its tests."""
+
+load("//build_defs:units.bzl", "translation_units")
+
+_FRAMEWORK = "@tensorflow//:framework"
+
+_PRECOMPILED = select({
+    "//build_defs:without_precompiled_header": [],
+    "//conditions:default": ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/precompiled.h"],
+})
+
+def _cc_units(name, srcs, deps, alone = [], tensorflow = True, textual_hdrs = [], **kwargs):
+    """A cc_library whose sources are compiled several at a time (units.bzl).
+
+    Args:
+      name: the library's name.
+      srcs: its source files.
+      deps: its dependencies, but for TensorFlow.
+      alone: those of `srcs` that are compiled each by itself, because not every
+          program that links the library wants what they define: flags, main.
+      tensorflow: whether the sources may include TensorFlow's headers.
+      textual_hdrs: headers that are not self-contained.
+      **kwargs: passed on to cc_library.
+    """
+    together = [src for src in srcs if src not in alone]
+    translation_units(
+        name = name + "_unit",
+        srcs = together,
+        testonly = kwargs.get("testonly", False),
+    )
+    native.cc_library(
+        name = name,
+        srcs = alone + select({
+            "//build_defs:single_files": together,
+            "//conditions:default": [":%s_unit" % name],
+        }),
+        copts = _PRECOMPILED if tensorflow else [],
+        textual_hdrs = together + textual_hdrs,
+        deps = deps + ([_FRAMEWORK, "//build_defs:precompiled"] if tensorflow else []),
+        **kwargs
+    )
+
+def requant_library(name = None, srcs = None, hdrs = None, exclude = [], deps = [], **kwargs):
+    """The library of a package: all its sources but tests and main functions.
+
+    Args:
+      name: the library's name; the package's, if not given.
+      srcs: its source files; all of the package, if not given.
+      hdrs: its headers; all of the package, if not given.
+      exclude: files of the package that belong to other targets of it.
+      deps: its dependencies, but for TensorFlow.
+      **kwargs: passed on to _cc_units.
+    """
+    _cc_units(
+        name = name or native.package_name().split("/")[-1],
+        srcs = native.glob(["*.cc"], exclude = ["*_test.cc", "*_main.cc"] + exclude) if srcs == None else srcs,
+        hdrs = native.glob(["*.h"], exclude = exclude) if hdrs == None else hdrs,
+        deps = deps,
+        **kwargs
+    )
+
+def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, tensorflow = True, **kwargs):
+    """The tests of a package, as one program, or as several that run a part of the cases each.
+
+    Args:
+      name: the name of the test that runs what no other of `programs` runs.
+      srcs: the test files; all of the package, if not given.
+      exclude: test files of the package that belong to other targets of it.
+      deps: what the tests need, but for TensorFlow and GoogleTest.
+      programs: from the name of a further test to its attributes for cc_test, with
+          `cases`: a pattern of --gtest_filter that says which cases it runs, and
+          `again`: whether the test `name` runs them too.
+      tensorflow: whether the tests may include TensorFlow's headers.
+      **kwargs: passed on to each cc_test.
+    """
+    _cc_units(
+        name = name + "_cases",
+        testonly = True,
+        srcs = native.glob(["*_test.cc"], exclude = exclude) if srcs == None else srcs,
+        deps = deps + ["@system//:gtest"],
+        tensorflow = tensorflow,
+        alwayslink = True,
+    )
+    elsewhere = []
+    for program, attributes in programs.items():
+        attributes = dict(kwargs, **attributes)
+        cases = attributes.pop("cases")
+        if not attributes.pop("again", False):
+            elsewhere.append(cases)
+        native.cc_test(
+            name = program,
+            args = ["--gtest_filter=" + cases],
+            deps = [":%s_cases" % name, "@system//:gtest_main"],
+            **attributes
+        )
+    native.cc_test(
+        name = name,
+        args = ["--gtest_filter=-" + ":".join(elsewhere)] if elsewhere else [],
+        deps = [":%s_cases" % name, "@system//:gtest_main"],
+        **kwargs
+    )
+
+def requant_program(name, src = None, deps = [], **kwargs):
+    """A program, whose source is called like it with _main.
+
+    Args:
+      name: the program's name.
+      src: its source file, if it is called otherwise.
+      deps: what it needs, but for TensorFlow.
+      **kwargs: passed on to cc_binary.
+    """
+    native.cc_binary(
+        name = name,
+        srcs = [src or name + "_main.cc"],
+        copts = _PRECOMPILED,
+        visibility = ["//visibility:public"],
+        deps = deps + [_FRAMEWORK, "//build_defs:precompiled"],
+        **kwargs
+    )

@@ -1,0 +1,91 @@
+#ifndef REQUANT_GRAPH_FREEZE_CHECKPOINT_H_
+#define REQUANT_GRAPH_FREEZE_CHECKPOINT_H_
+
+// The values of variables on disk, read one at a time.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace tensorflow {
+class BundleReader;
+namespace checkpoint {
+class TensorSliceReader;
+}
+}  // namespace tensorflow
+
+namespace requant {
+
+// A tensor of a checkpoint, or a part of one.
+struct CheckpointTensor {
+  std::string key;
+  // "" for the whole tensor, else its shape and the part as TensorFlow's
+  // RestoreV2 takes them: "10 3 0,4:-" is rows 0 to 3 of a 10x3 matrix.
+  std::string shape_and_slice;
+};
+
+struct CheckpointEntry {
+  tensorflow::DataType dtype;
+  tensorflow::TensorShape shape;
+  // How much the values take. For a part of a string tensor: the whole tensor;
+  // 0 for strings of the first format, whose index does not tell.
+  int64_t bytes;
+};
+
+class Checkpoint {
+ public:
+  // Opens the checkpoint that TensorFlow writes as `prefix`.index and
+  // `prefix`.data-…, or wrote before 1.0 as one file `prefix`; in that first
+  // format `prefix` may be a pattern, "model.ckpt-?????-of-00002", of several
+  // files. Reads the index only.
+  static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(
+      const std::string& prefix);
+
+  ~Checkpoint();
+
+  bool Contains(const std::string& key) const;
+
+  // What `tensor` is. Takes no time whatever its size. Fails when there is no
+  // such tensor, naming one that is spelled alike, or the slice does not fit.
+  absl::StatusOr<CheckpointEntry> Find(const CheckpointTensor& tensor) const;
+
+  absl::StatusOr<tensorflow::Tensor> Read(const CheckpointTensor& tensor) const;
+
+  // Whether the files with the values are there and as long as the index needs
+  // them. Does not open them.
+  absl::Status CheckData() const;
+
+  // The keys of variables by their names, for checkpoints of TensorFlow 2,
+  // whose keys are paths through the program's objects; else empty.
+  const std::map<std::string, std::string>& KeysOfObjects() const;
+
+ private:
+  explicit Checkpoint(std::string prefix);
+
+  absl::Status OpenFirstFormat();
+  // The whole tensor as the index has it.
+  absl::StatusOr<CheckpointEntry> IndexEntry(const std::string& key) const;
+  std::vector<std::string> Keys() const;
+  std::map<std::string, std::string> ReadObjects() const;
+
+  const std::string prefix_;
+  // Null for a checkpoint of the first format.
+  std::unique_ptr<tensorflow::BundleReader> reader_;
+  // Null for any other.
+  std::unique_ptr<tensorflow::checkpoint::TensorSliceReader> first_format_;
+  // Read when first asked for.
+  mutable std::optional<std::map<std::string, std::string>> objects_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_FREEZE_CHECKPOINT_H_

@@ -1,0 +1,181 @@
+#include "graph/freeze/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "base/files/file.h"
+#include "graph/freeze/checkpoint_files.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_slice.h"
+#include "tensorflow/core/platform/env.h"
+#include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
+#include "tensorflow/core/util/tensor_slice_writer.h"
+
+namespace requant::checkpoint_test {
+namespace {
+
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using tensorflow::TensorSlice;
+using testing::HasSubstr;
+
+std::string Message(const absl::Status& status) {
+  return std::string(status.message());
+}
+
+// The checkpoints have the vector "v" = [0, 1, 2, 3] and the second half of the
+// partitioned "p", with the same values.
+Tensor Values() {
+  Tensor value(tensorflow::DT_INT32, TensorShape({4}));
+  for (int i = 0; i < 4; ++i) value.flat<int32_t>()(i) = i;
+  return value;
+}
+
+TensorSlice Half() { return TensorSlice::ParseOrDie("4,4"); }
+
+std::string WriteCheckpoint(const std::string& name) {
+  const std::string prefix = testing::TempDir() + "/" + name;
+  tensorflow::BundleWriter writer(tensorflow::Env::Default(), prefix);
+  EXPECT_TRUE(writer.Add("v", Values()).ok());
+  EXPECT_TRUE(writer.AddSlice("p", TensorShape({8}), Half(), Values()).ok());
+  EXPECT_TRUE(writer.Finish().ok());
+  return prefix;
+}
+
+std::string WriteFirstFormat(const std::string& name) {
+  const std::string path = testing::TempDir() + "/first_" + name;
+  tensorflow::checkpoint::TensorSliceWriter writer(
+      path, tensorflow::checkpoint::CreateTableTensorSliceBuilder);
+  const Tensor values = Values();
+  const int32_t* data = values.flat<int32_t>().data();
+  EXPECT_TRUE(writer.Add("v", TensorShape({4}), TensorSlice(1), data).ok());
+  EXPECT_TRUE(writer.Add("p", TensorShape({8}), Half(), data).ok());
+  EXPECT_TRUE(writer.Finish().ok());
+  return path;
+}
+
+// What holds of both formats.
+class EitherFormat
+    : public testing::TestWithParam<std::string (*)(const std::string&)> {
+ protected:
+  void SetUp() override {
+    auto opened = Checkpoint::Open(GetParam()("either"));
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    checkpoint_ = *std::move(opened);
+  }
+
+  std::unique_ptr<Checkpoint> checkpoint_;
+};
+
+TEST_P(EitherFormat, TellsWhatATensorIs) {
+  const auto entry = checkpoint_->Find({"v", ""});
+  ASSERT_TRUE(entry.ok()) << entry.status();
+  EXPECT_EQ(entry->dtype, tensorflow::DT_INT32);
+  EXPECT_EQ(entry->shape.DebugString(), "[4]");
+  EXPECT_EQ(entry->bytes, 16);
+}
+
+TEST_P(EitherFormat, ReadsAWholeTensor) {
+  const auto value = checkpoint_->Read({"v", ""});
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(value->DebugString(), Values().DebugString());
+}
+
+TEST_P(EitherFormat, ReadsAPartOfAPart) {
+  const auto value = checkpoint_->Read({"p", "8 5,2"});
+  ASSERT_TRUE(value.ok()) << value.status();
+  ASSERT_EQ(value->NumElements(), 2);
+  EXPECT_EQ(value->flat<int32_t>()(0), 1);
+  EXPECT_EQ(value->flat<int32_t>()(1), 2);
+}
+
+TEST_P(EitherFormat, RefusesASliceOfAnotherTensor) {
+  EXPECT_THAT(Message(checkpoint_->Find({"p", "9 5,2"}).status()),
+              HasSubstr("its shape is [8]"));
+  EXPECT_THAT(Message(checkpoint_->Find({"p", "8 x"}).status()),
+              HasSubstr("no slice of a tensor"));
+}
+
+TEST_P(EitherFormat, RefusesTheMissingHalfOfAPartitionedTensor) {
+  EXPECT_THAT(Message(checkpoint_->Read({"p", "8 0,2"}).status()),
+              HasSubstr("cannot read \"p\""));
+}
+
+TEST_P(EitherFormat, SuggestsATensorThatIsSpelledAlike) {
+  EXPECT_THAT(Message(checkpoint_->Find({"vv", ""}).status()),
+              HasSubstr("has no tensor \"vv\" (did you mean \"v\"?)"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, EitherFormat,
+                         testing::Values(WriteCheckpoint, WriteFirstFormat),
+                         [](const auto& format) {
+                           return format.index == 0 ? "Bundle" : "OneFile";
+                         });
+
+TEST(FirstFormat, IsReadFromTheFilesOfAPattern) {
+  const std::string path = WriteFirstFormat("shard-00000-of-00001");
+  const std::string pattern = testing::TempDir() + "first_shard-*-of-00001";
+  const auto checkpoint = Checkpoint::Open(pattern);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_TRUE((*checkpoint)->Contains("v"));
+  // So that no output overwrites it.
+  EXPECT_EQ(CheckpointFiles(pattern).size(), 1);
+}
+
+TEST(FirstFormat, NoticesADamagedByteAndACutFile) {
+  const std::string path = WriteFirstFormat("damaged");
+  const std::string whole = *ReadFile(path, 1 << 20);
+  for (size_t i = 0; i < whole.size(); ++i) {
+    for (const bool cut : {false, true}) {
+      std::string damaged = whole.substr(0, cut ? i : whole.size());
+      if (!cut) damaged[i] ^= 0x10;
+      ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
+      const auto checkpoint = Checkpoint::Open(path);
+      if (!checkpoint.ok()) {
+        EXPECT_EQ(Message(checkpoint.status()),
+                  path + " is damaged or not a checkpoint");
+        continue;
+      }
+      const auto value = (*checkpoint)->Read({"v", ""});
+      if (value.ok()) {
+        EXPECT_EQ(value->DebugString(), Values().DebugString()) << i;
+      } else {
+        EXPECT_THAT(Message(value.status()), HasSubstr("\"v\"")) << i;
+      }
+    }
+  }
+}
+
+TEST(Checkpoint, SuggestsTheNameThatWasMeant) {
+  const std::string prefix = WriteCheckpoint("named");
+  for (const char* ending : {".index", ".data-00000-of-00001"}) {
+    EXPECT_THAT(Message(Checkpoint::Open(prefix + ending).status()),
+                HasSubstr("name it " + prefix));
+  }
+}
+
+TEST(Checkpoint, RefusesAnIndexThatIsNone) {
+  const std::string prefix = testing::TempDir() + "/text";
+  ASSERT_TRUE(WriteFileAtomically(prefix + ".index", "not a table").ok());
+  EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
+              HasSubstr("is damaged or not a checkpoint's index"));
+}
+
+TEST(Checkpoint, DoesNotWaitForAPipe) {
+  const std::string prefix = WriteCheckpoint("pipe");
+  const std::string data = prefix + ".data-00000-of-00001";
+  ASSERT_EQ(unlink(data.c_str()), 0);
+  ASSERT_EQ(mkfifo(data.c_str(), 0666), 0);
+  EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
+              HasSubstr(data + ": it is no regular file"));
+  unlink(data.c_str());
+}
+
+}  // namespace
+}  // namespace requant::checkpoint_test

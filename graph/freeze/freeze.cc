@@ -1,0 +1,288 @@
+#include "graph/freeze/freeze.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "graph/const_node.h"
+#include "graph/freeze/checkpoint.h"
+#include "graph/freeze/freeze_tables.h"
+#include "graph/freeze/freeze_variables.h"
+#include "graph/freeze/inline_functions.h"
+#include "graph/freeze/needed_nodes.h"
+#include "graph/freeze/resource_values.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
+#include "graph/verify/verify.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+// Values up to this size are in the graph when it is verified: shapes are made
+// of small ones. Larger ones are read after it, so that memory holds them once.
+constexpr int64_t kSmallBytes = 1 << 16;
+
+class Freezer {
+ public:
+  explicit Freezer(const FreezeOptions& options) : options_(options) {}
+
+  absl::StatusOr<FrozenGraph> Run();
+
+ private:
+  absl::Status ChooseOutputs();
+  absl::Status CheckNames();
+  absl::Status Inline();
+  absl::Status Reduce();
+  absl::Status FindVariables();
+  absl::Status CheckSize();
+  absl::Status ReplaceVariables();
+  absl::Status Verify();
+  absl::Status FillIn(bool small);
+  bool IsToBeFrozen(const NodeDef& node) const;
+  absl::StatusOr<const Checkpoint*> OpenCheckpoint();
+
+  GraphDef& graph() { return model_.graph; }
+
+  const FreezeOptions& options_;
+  Model model_;
+  std::unique_ptr<Checkpoint> checkpoint_;
+  RestorePlan plan_;
+  std::vector<FrozenVariable> variables_;
+  // Nodes that change variables, which the outputs would have run.
+  std::vector<std::string> left_out_;
+  FrozenGraph result_;
+};
+
+absl::StatusOr<const Checkpoint*> Freezer::OpenCheckpoint() {
+  if (checkpoint_ == nullptr) {
+    if (model_.checkpoint.empty()) {
+      return absl::InvalidArgumentError(
+          "the graph has variables; name the checkpoint with their values "
+          "(--input_checkpoint)");
+    }
+    REQUANT_ASSIGN_OR_RETURN(checkpoint_, Checkpoint::Open(model_.checkpoint));
+  }
+  return checkpoint_.get();
+}
+
+absl::Status Freezer::ChooseOutputs() {
+  std::vector<std::string>& outputs = result_.outputs;
+  for (const std::string& name : options_.outputs) {
+    outputs.emplace_back(ParseTensorName(name).node);
+  }
+  if (outputs.empty()) outputs = model_.outputs;
+  if (outputs.empty()) {
+    return absl::InvalidArgumentError(
+        "which nodes are the outputs? Name them with --output_node_names "
+        "(requant summarize lists likely ones)");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Freezer::CheckNames() {
+  std::vector<std::string> names;
+  absl::flat_hash_set<std::string> known;
+  for (const NodeDef& node : graph().node()) {
+    names.push_back(node.name());
+    known.insert(node.name());
+  }
+  const auto check = [&](const auto& wanted, const char* kind) {
+    for (const std::string& name : wanted) {
+      if (known.contains(name)) continue;
+      return absl::NotFoundError(absl::StrCat("the graph has no ", kind, " \"",
+                                              name, "\"",
+                                              DidYouMean(name, names)));
+    }
+    return absl::OkStatus();
+  };
+  REQUANT_RETURN_IF_ERROR(check(result_.outputs, "output node"));
+  REQUANT_RETURN_IF_ERROR(check(options_.initializers, "initializer node"));
+  REQUANT_RETURN_IF_ERROR(check(options_.only_variables, "variable"));
+  REQUANT_RETURN_IF_ERROR(check(options_.kept_variables, "variable"));
+  if (!options_.files.restore_op.empty() &&
+      !known.contains(options_.files.restore_op)) {
+    result_.notes.push_back(absl::StrCat(
+        "the graph has no node \"", options_.files.restore_op,
+        "\" that restores variables; they are looked up by their names"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Freezer::Inline() {
+  // Problems that no later step could name.
+  REQUANT_RETURN_IF_ERROR(GraphIndex::Create(&graph()).status());
+  model_.initializers.insert(model_.initializers.end(),
+                             options_.initializers.begin(),
+                             options_.initializers.end());
+  InlineOptions inlining;
+  inlining.outputs = result_.outputs;
+  inlining.effects = model_.initializers;
+  inlining.effects.push_back(model_.restore_op);
+  REQUANT_ASSIGN_OR_RETURN(result_.inlined_calls,
+                           InlineFunctions(inlining, &graph()));
+  return absl::OkStatus();
+}
+
+// Leaves what the outputs need, with tables that fill themselves.
+absl::Status Freezer::Reduce() {
+  REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(&graph()));
+  plan_ = FindRestored(index, model_.restore_op);
+  REQUANT_ASSIGN_OR_RETURN(result_.tables,
+                           KeepTablesFilled(
+                               result_.outputs, model_,
+                               [this] { return OpenCheckpoint(); }, &index));
+  const NodeSet before = NeededNodes(index, result_.outputs);
+  DropControlsOnState(&index);
+  const NodeSet after = NeededNodes(index, result_.outputs);
+  for (const NodeDef& node : graph().node()) {
+    if (before.contains(&node) && !after.contains(&node) &&
+        ChangesVariables(node.op())) {
+      left_out_.push_back(node.name());
+    }
+  }
+  return KeepNeeded(result_.outputs, &graph());
+}
+
+bool Freezer::IsToBeFrozen(const NodeDef& node) const {
+  if (!IsVariable(node)) return false;
+  const auto& only = options_.only_variables;
+  if (!only.empty() && only.count(node.name()) == 0) return false;
+  return options_.kept_variables.count(node.name()) == 0;
+}
+
+absl::Status Freezer::FindVariables() {
+  int kept = 0;
+  for (const NodeDef& node : graph().node()) {
+    if (!IsToBeFrozen(node)) {
+      kept += IsVariable(node) ? 1 : 0;
+      continue;
+    }
+    REQUANT_ASSIGN_OR_RETURN(const Checkpoint* checkpoint, OpenCheckpoint());
+    REQUANT_ASSIGN_OR_RETURN(FrozenVariable variable,
+                             FindVariable(node, plan_, *checkpoint));
+    result_.variable_bytes += variable.entry.bytes;
+    variables_.push_back(std::move(variable));
+  }
+  result_.variables = variables_.size();
+  if (kept > 0) {
+    result_.notes.push_back(absl::StrCat(
+        kept,
+        kept == 1 ? " variable stays a variable" : " variables stay variables",
+        "; whoever runs the graph has to restore it"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Freezer::CheckSize() {
+  const int64_t bytes = graph().ByteSizeLong() + result_.variable_bytes;
+  if (bytes <= kMaxGraphBytes) return absl::OkStatus();
+  return absl::OutOfRangeError(
+      absl::StrCat("the frozen graph would take ", bytes, " bytes (",
+                   result_.variable_bytes, " in ", result_.variables,
+                   " variables); a protocol buffer holds at most 2 GB"));
+}
+
+absl::Status Freezer::ReplaceVariables() {
+  ResourceValues values(&graph());
+  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                           GraphIndex::Create(&graph()));
+  for (const FrozenVariable& variable : variables_) {
+    NodeDef* node = index.Find(variable.node);
+    VariableValue value;
+    value.variable = variable.node;
+    value.dtype = variable.entry.dtype;
+    variable.entry.shape.AsProto(&value.shape);
+    value.is_reference = IsReferenceVariable(*node);
+    REQUANT_RETURN_IF_ERROR(values.Replace(variable.node, value));
+    NodeDef constant;
+    constant.set_name(node->name());
+    constant.set_op("Const");
+    constant.set_device(node->device());
+    (*constant.mutable_attr())["dtype"].set_type(value.dtype);
+    auto* tensor = (*constant.mutable_attr())["value"].mutable_tensor();
+    tensor->set_dtype(value.dtype);
+    *tensor->mutable_tensor_shape() = value.shape;
+    *node = std::move(constant);
+  }
+  left_out_.insert(left_out_.end(), values.dropped_assignments().begin(),
+                   values.dropped_assignments().end());
+  if (!left_out_.empty()) {
+    result_.notes.push_back(absl::StrCat(
+        "what changes variables is left out: ", left_out_[0],
+        left_out_.size() == 1
+            ? ""
+            : absl::StrCat(" and ", left_out_.size() - 1, " more")));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Freezer::Verify() {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<GraphProblem> problems,
+                           VerifyGraph(graph()));
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the model cannot be frozen: ", problems[0].message));
+}
+
+absl::Status Freezer::FillIn(bool small) {
+  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                           GraphIndex::Create(&graph()));
+  for (const FrozenVariable& variable : variables_) {
+    if ((variable.entry.bytes <= kSmallBytes) != small) continue;
+    NodeDef* node = index.Find(variable.node);
+    if (node == nullptr) continue;
+    REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor value,
+                             checkpoint_->Read(variable.tensor));
+    NodeDef constant = MakeConst(variable.node, value);
+    (*node->mutable_attr())["value"] =
+        std::move((*constant.mutable_attr())["value"]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<FrozenGraph> Freezer::Run() {
+  REQUANT_ASSIGN_OR_RETURN(model_, ReadModel(options_.files));
+  REQUANT_RETURN_IF_ERROR(ChooseOutputs());
+  REQUANT_RETURN_IF_ERROR(CheckNames());
+  REQUANT_RETURN_IF_ERROR(Inline());
+  REQUANT_RETURN_IF_ERROR(Reduce());
+  REQUANT_RETURN_IF_ERROR(FindVariables());
+  REQUANT_RETURN_IF_ERROR(CheckSize());
+  REQUANT_RETURN_IF_ERROR(ReplaceVariables());
+  REQUANT_RETURN_IF_ERROR(KeepNeeded(result_.outputs, &graph()));
+  for (NodeDef& node : *graph().mutable_node()) {
+    if (options_.clear_devices) node.clear_device();
+    // A remark of the program that wrote the graph, which nothing keeps true.
+    node.mutable_attr()->erase("_output_shapes");
+  }
+  REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/true));
+  REQUANT_RETURN_IF_ERROR(Verify());
+  REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/false));
+  result_.graph = std::move(graph());
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<FrozenGraph> Freeze(const FreezeOptions& options) {
+  return Freezer(options).Run();
+}
+
+}  // namespace requant

@@ -1,0 +1,291 @@
+#include "graph/freeze/freeze_tables.h"
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "graph/const_node.h"
+#include "graph/freeze/freeze_variables.h"
+#include "graph/freeze/needed_nodes.h"
+#include "graph/freeze/vocabulary_file.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+bool IsStaticTable(const NodeDef& node) {
+  return node.op() == "HashTable" || node.op() == "HashTableV2" ||
+         node.op() == "AnonymousHashTable";
+}
+
+bool IsTable(const NodeDef& node) {
+  return IsStaticTable(node) ||
+         absl::StartsWith(node.op(), "MutableHashTable") ||
+         absl::StartsWith(node.op(), "MutableDenseHashTable") ||
+         absl::StartsWith(node.op(), "AnonymousMutable");
+}
+
+bool IsTextInitializer(const NodeDef& node) {
+  return absl::StartsWith(node.op(), "InitializeTableFromTextFile");
+}
+
+bool IsInitializer(const NodeDef& node) {
+  return absl::StartsWith(node.op(), "InitializeTable") ||
+         absl::StartsWith(node.op(), "LookupTableImport");
+}
+
+tensorflow::DataType TypeOf(const NodeDef& node, const std::string& attribute) {
+  const auto found = node.attr().find(attribute);
+  return found == node.attr().end() ? tensorflow::DT_INVALID
+                                    : found->second.type();
+}
+
+int64_t IntegerOf(const NodeDef& node, const std::string& attribute,
+                  int64_t otherwise) {
+  const auto found = node.attr().find(attribute);
+  return found == node.attr().end() ? otherwise : found->second.i();
+}
+
+class TableKeeper {
+ public:
+  TableKeeper(
+      const Model& model,
+      const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
+      GraphIndex* index)
+      : model_(model),
+        checkpoint_(checkpoint),
+        index_(*index),
+        loading_(NeededNodes(*index, model.initializers)),
+        restoring_(NeededNodes(*index, {model.restore_op})) {
+    for (const NodeDef& listed : index->graph().node()) {
+      if (!IsInitializer(listed)) continue;
+      const NodeDef* table = SourceOf(*index, listed, 0).node;
+      initializers_[table].push_back(index->Find(listed.name()));
+    }
+  }
+
+  absl::StatusOr<int> Keep(const std::vector<std::string>& outputs);
+
+ private:
+  absl::StatusOr<NodeDef*> FindInitializer(const NodeDef& table) const;
+  absl::StatusOr<std::string> FileOf(const NodeDef& initializer) const;
+  absl::StatusOr<std::string> PathIn(Source source, int depth) const;
+  absl::Status FillFromFile(const NodeDef& table, NodeDef* initializer);
+  absl::Status FillFromCheckpoint(NodeDef* initializer);
+  absl::Status DropRepeated(const NodeDef& table, NodeDef* initializer);
+  absl::Status SetContent(const TableContent& content, NodeDef* initializer);
+  void MakeReadersWait(const NodeDef& table, const NodeDef& initializer);
+
+  const Model& model_;
+  const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint_;
+  GraphIndex& index_;
+  const NodeSet loading_;
+  const NodeSet restoring_;
+  // By table.
+  absl::flat_hash_map<const NodeDef*, std::vector<NodeDef*>> initializers_;
+};
+
+// The one among the nodes that run when the model is loaded, else the only one.
+absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
+    const NodeDef& table) const {
+  std::vector<NodeDef*> restored, loaded, others;
+  const auto found = initializers_.find(&table);
+  if (found != initializers_.end()) {
+    for (NodeDef* node : found->second) {
+      auto& group = restoring_.contains(node) ? restored
+                    : loading_.contains(node) ? loaded
+                                              : others;
+      group.push_back(node);
+    }
+  }
+  for (const auto* candidates : {&restored, &loaded, &others}) {
+    if (candidates->size() == 1) return candidates->front();
+    if (candidates->size() > 1) {
+      return absl::UnimplementedError(absl::StrCat(
+          "the lookup table \"", table.name(),
+          "\" is filled by several nodes (", (*candidates)[0]->name(), ", ",
+          (*candidates)[1]->name(), "), so its content is not known"));
+    }
+  }
+  return absl::NotFoundError(absl::StrCat(
+      "the lookup table \"", table.name(), "\" (", table.op(),
+      ") is filled by no node of the graph, so its content is not known; name "
+      "what fills it with --initializer_nodes or choose outputs that do not "
+      "need it"));
+}
+
+// The file name in a tensor: that of an asset, or a constant. TensorFlow 2
+// hands it through a variable that is assigned when the model is loaded.
+absl::StatusOr<std::string> TableKeeper::PathIn(Source source,
+                                                int depth) const {
+  if (source.node == nullptr || depth > 10) {
+    return absl::NotFoundError("no file name");
+  }
+  const auto asset = model_.assets.find(source.node->name());
+  if (asset != model_.assets.end()) return asset->second;
+  if (source.node->op() == "ReadVariableOp") {
+    const NodeDef* variable = SourceOf(index_, *source.node, 0).node;
+    if (variable == nullptr) return absl::NotFoundError("no file name");
+    for (const Use& use : index_.Uses(variable->name())) {
+      if (use.node->op() == "AssignVariableOp" && loading_.contains(use.node)) {
+        return PathIn(SourceOf(index_, *use.node, 1), depth + 1);
+      }
+    }
+  }
+  if (source.node->op() == "PlaceholderWithDefault") {
+    return PathIn(SourceOf(index_, *source.node, 0), depth + 1);
+  }
+  REQUANT_ASSIGN_OR_RETURN(const Tensor value, ConstValue(*source.node));
+  if (value.dtype() != tensorflow::DT_STRING || value.NumElements() != 1) {
+    return absl::NotFoundError("no file name");
+  }
+  return std::string(value.flat<tensorflow::tstring>()(0));
+}
+
+absl::StatusOr<std::string> TableKeeper::FileOf(
+    const NodeDef& initializer) const {
+  const auto path = PathIn(SourceOf(index_, initializer, 1), 0);
+  if (path.ok()) return path;
+  return absl::UnimplementedError(
+      absl::StrCat("the name of the vocabulary file of \"", initializer.name(),
+                   "\" is neither a constant nor an asset of the SavedModel"));
+}
+
+absl::Status TableKeeper::SetContent(const TableContent& content,
+                                     NodeDef* initializer) {
+  std::vector<std::string> inputs = {initializer->input(0)};
+  const auto add = [&](const char* name, const Tensor& value) -> absl::Status {
+    NodeDef node = MakeConst(
+        index_.FreeName(absl::StrCat(initializer->name(), "/", name)), value);
+    inputs.push_back(node.name());
+    return index_.Add(std::move(node)).status();
+  };
+  REQUANT_RETURN_IF_ERROR(add("keys", content.keys));
+  REQUANT_RETURN_IF_ERROR(add("values", content.values));
+  index_.SetInputs(initializer, std::move(inputs));
+  return absl::OkStatus();
+}
+
+absl::Status TableKeeper::FillFromFile(const NodeDef& table,
+                                       NodeDef* initializer) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string path, FileOf(*initializer));
+  VocabularyFormat format;
+  format.key_dtype = TypeOf(table, "key_dtype");
+  format.value_dtype = TypeOf(table, "value_dtype");
+  format.key_index = IntegerOf(*initializer, "key_index", 0);
+  format.value_index = IntegerOf(*initializer, "value_index", 0);
+  format.size = IntegerOf(*initializer, "vocab_size", -1);
+  format.offset = IntegerOf(*initializer, "offset", 0);
+  const auto delimiter = initializer->attr().find("delimiter");
+  if (delimiter != initializer->attr().end() &&
+      delimiter->second.s().size() == 1) {
+    format.delimiter = delimiter->second.s()[0];
+  }
+  REQUANT_ASSIGN_OR_RETURN(TableContent content, ReadVocabulary(path, format));
+  const absl::Status unique = DropRepeatedKeys(&content);
+  if (!unique.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("in the vocabulary ", path, " ", unique.message()));
+  }
+  initializer->set_op(absl::EndsWith(initializer->op(), "V2")
+                          ? "InitializeTableV2"
+                          : "InitializeTable");
+  initializer->mutable_attr()->clear();
+  (*initializer->mutable_attr())["Tkey"].set_type(format.key_dtype);
+  (*initializer->mutable_attr())["Tval"].set_type(format.value_dtype);
+  return SetContent(content, initializer);
+}
+
+absl::Status TableKeeper::FillFromCheckpoint(NodeDef* initializer) {
+  REQUANT_ASSIGN_OR_RETURN(const Checkpoint* checkpoint, checkpoint_());
+  TableContent content;
+  REQUANT_ASSIGN_OR_RETURN(const CheckpointTensor keys,
+                           RestoredInput(index_, *initializer, 1));
+  REQUANT_ASSIGN_OR_RETURN(content.keys, checkpoint->Read(keys));
+  REQUANT_ASSIGN_OR_RETURN(const CheckpointTensor values,
+                           RestoredInput(index_, *initializer, 2));
+  REQUANT_ASSIGN_OR_RETURN(content.values, checkpoint->Read(values));
+  return SetContent(content, initializer);
+}
+
+absl::Status TableKeeper::DropRepeated(const NodeDef& table,
+                                       NodeDef* initializer) {
+  const NodeDef* keys = SourceOf(index_, *initializer, 1).node;
+  const NodeDef* values = SourceOf(index_, *initializer, 2).node;
+  if (!IsStaticTable(table) || keys == nullptr || values == nullptr ||
+      keys->op() != "Const" || values->op() != "Const") {
+    return absl::OkStatus();
+  }
+  TableContent content;
+  REQUANT_ASSIGN_OR_RETURN(content.keys, ConstValue(*keys));
+  REQUANT_ASSIGN_OR_RETURN(content.values, ConstValue(*values));
+  const int64_t count = content.keys.NumElements();
+  const absl::Status unique = DropRepeatedKeys(&content);
+  if (!unique.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "in the lookup table \"", table.name(), "\" ", unique.message()));
+  }
+  return content.keys.NumElements() == count ? absl::OkStatus()
+                                             : SetContent(content, initializer);
+}
+
+void TableKeeper::MakeReadersWait(const NodeDef& table,
+                                  const NodeDef& initializer) {
+  const std::string control = absl::StrCat("^", initializer.name());
+  for (const Use& use : index_.Uses(table.name())) {
+    if (use.port == kControlPort || use.node == &initializer ||
+        IsInitializer(*use.node)) {
+      continue;
+    }
+    std::vector<std::string> inputs(use.node->input().begin(),
+                                    use.node->input().end());
+    bool waits = false;
+    for (const std::string& input : inputs) waits = waits || input == control;
+    if (waits) continue;
+    inputs.push_back(control);
+    index_.SetInputs(use.node, std::move(inputs));
+  }
+}
+
+absl::StatusOr<int> TableKeeper::Keep(const std::vector<std::string>& outputs) {
+  const NodeSet needed = NeededNodes(index_, outputs);
+  std::vector<const NodeDef*> tables;
+  for (const NodeDef& node : index_.graph().node()) {
+    if (IsTable(node) && needed.contains(&node)) tables.push_back(&node);
+  }
+  for (const NodeDef* table : tables) {
+    REQUANT_ASSIGN_OR_RETURN(NodeDef * initializer, FindInitializer(*table));
+    if (IsTextInitializer(*initializer)) {
+      REQUANT_RETURN_IF_ERROR(FillFromFile(*table, initializer));
+    } else if (RestoredInput(index_, *initializer, 1).ok()) {
+      REQUANT_RETURN_IF_ERROR(FillFromCheckpoint(initializer));
+    } else {
+      REQUANT_RETURN_IF_ERROR(DropRepeated(*table, initializer));
+    }
+    MakeReadersWait(*table, *initializer);
+  }
+  return static_cast<int>(tables.size());
+}
+
+}  // namespace
+
+absl::StatusOr<int> KeepTablesFilled(
+    const std::vector<std::string>& outputs, const Model& model,
+    const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
+    GraphIndex* index) {
+  return TableKeeper(model, checkpoint, index).Keep(outputs);
+}
+
+}  // namespace requant

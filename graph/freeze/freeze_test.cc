@@ -1,0 +1,152 @@
+#include "graph/freeze/freeze.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
+#include "graph/testing/testing.h"
+#include "tensorflow/cc/saved_model/loader.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/public/session.h"
+
+namespace requant::freeze_test {
+namespace {
+
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+
+constexpr int kBatch = 6;
+constexpr double kTolerance = 1e-6;
+
+std::string TestModel(const std::string& name) {
+  return "graph/testdata/" + name;
+}
+
+// Random values for an input; integers are small enough to be row numbers.
+Tensor RandomTensor(const tensorflow::TensorInfo& info,
+                    std::mt19937* generator) {
+  TensorShape shape;
+  for (const auto& dim : info.tensor_shape().dim()) {
+    shape.AddDim(dim.size() < 0 ? kBatch : dim.size());
+  }
+  Tensor tensor(info.dtype(), shape);
+  const std::vector<std::string> words = {"red", "green", "blue", "pink", ""};
+  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
+    const int number = (*generator)() % 5;
+    switch (info.dtype()) {
+      case tensorflow::DT_FLOAT:
+        tensor.flat<float>()(i) =
+            std::uniform_real_distribution<float>(-2, 2)(*generator);
+        break;
+      case tensorflow::DT_INT32:
+        tensor.flat<int32_t>()(i) = number;
+        break;
+      case tensorflow::DT_INT64:
+        tensor.flat<int64_t>()(i) = number;
+        break;
+      default:
+        tensor.flat<tensorflow::tstring>()(i) = words[number];
+    }
+  }
+  return tensor;
+}
+
+void ExpectEqual(const Tensor& expected, const Tensor& actual) {
+  ASSERT_EQ(expected.dtype(), actual.dtype());
+  ASSERT_EQ(expected.shape().DebugString(), actual.shape().DebugString());
+  for (int64_t i = 0; i < expected.NumElements(); ++i) {
+    if (expected.dtype() == tensorflow::DT_FLOAT) {
+      EXPECT_NEAR(expected.flat<float>()(i), actual.flat<float>()(i),
+                  kTolerance);
+    } else if (expected.dtype() == tensorflow::DT_STRING) {
+      EXPECT_EQ(expected.flat<tensorflow::tstring>()(i),
+                actual.flat<tensorflow::tstring>()(i));
+    } else {
+      EXPECT_EQ(expected.flat<int64_t>()(i), actual.flat<int64_t>()(i));
+    }
+  }
+}
+
+// Runs the SavedModel's signature and the frozen graph on the same inputs,
+// several times in the same sessions.
+void ExpectSameAsSavedModel(const std::string& directory,
+                            const tensorflow::GraphDef& frozen,
+                            const std::string& tag = "serve") {
+  ASSERT_TRUE(LoadTensorFlow().ok());
+  tensorflow::SavedModelBundle bundle;
+  const absl::Status loaded =
+      tensorflow::LoadSavedModel({}, {}, directory, {tag}, &bundle);
+  ASSERT_TRUE(loaded.ok()) << loaded;
+  const auto& signature =
+      bundle.meta_graph_def.signature_def().at("serving_default");
+  std::vector<std::string> fetches;
+  for (const auto& [key, info] : signature.outputs()) {
+    fetches.push_back(info.name());
+  }
+  std::unique_ptr<tensorflow::Session> session(tensorflow::NewSession({}));
+  const absl::Status created = session->Create(frozen);
+  ASSERT_TRUE(created.ok()) << created;
+  std::mt19937 generator(1);
+  for (int round = 0; round < 4; ++round) {
+    Feeds feeds;
+    for (const auto& [key, info] : signature.inputs()) {
+      feeds.emplace_back(info.name(), RandomTensor(info, &generator));
+    }
+    std::vector<Tensor> expected, actual;
+    const absl::Status first =
+        bundle.session->Run(feeds, fetches, {}, &expected);
+    ASSERT_TRUE(first.ok()) << first;
+    const absl::Status second = session->Run(feeds, fetches, {}, &actual);
+    ASSERT_TRUE(second.ok()) << second;
+    for (size_t i = 0; i < fetches.size(); ++i) {
+      ExpectEqual(expected[i], actual[i]);
+    }
+  }
+}
+
+absl::StatusOr<FrozenGraph> FreezeSavedModel(const std::string& directory) {
+  FreezeOptions options;
+  options.files.saved_model = directory;
+  return Freeze(options);
+}
+
+class FreezeRealModel : public testing::TestWithParam<std::string> {};
+
+TEST_P(FreezeRealModel, ComputesWhatTheSavedModelDoes) {
+  const std::string model = TestModel(GetParam());
+  const auto frozen = FreezeSavedModel(model);
+  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  for (const auto& node : frozen->graph.node()) {
+    EXPECT_THAT(node.op(), testing::Not(testing::HasSubstr("Variable")))
+        << node.name();
+  }
+  ExpectSameAsSavedModel(model, frozen->graph);
+}
+
+TEST_P(FreezeRealModel, GivesTheSameBytesEachTime) {
+  const auto first = FreezeSavedModel(TestModel(GetParam()));
+  const auto second = FreezeSavedModel(TestModel(GetParam()));
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(*SerializeGraph(first->graph) == *SerializeGraph(second->graph));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FreezeRealModel,
+                         testing::Values("ref_variables", "resource_variables",
+                                         "partitioned_variables", "functions",
+                                         "vocabulary_v1", "vocabulary_v2"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace requant::freeze_test

@@ -1,0 +1,46 @@
+#ifndef REQUANT_GRAPH_FREEZE_NEEDED_NODES_H_
+#define REQUANT_GRAPH_FREEZE_NEEDED_NODES_H_
+
+// What of a graph some of its nodes need, and the rest thrown away.
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace requant {
+
+using NodeSet = absl::flat_hash_set<const tensorflow::NodeDef*>;
+
+// The nodes named in `roots`, as far as they exist, and all that they depend
+// on, control inputs included.
+NodeSet NeededNodes(const GraphIndex& index,
+                    const std::vector<std::string>& roots);
+
+// The names of the functions of `library` that the nodes call, and that those
+// functions call in turn.
+absl::flat_hash_set<std::string> CalledFunctions(
+    const NodeSet& nodes, const tensorflow::FunctionDefLibrary& library);
+
+// Drops the control inputs of all nodes that only wait for a variable to be
+// changed, saved or restored.
+void DropControlsOnState(GraphIndex* index);
+
+// Keeps what `outputs` need: nodes in their order, and the functions that those
+// call. Control inputs that wait for mere computations are dropped first, and
+// so are colocations with nodes that are no longer there. Needs TensorFlow's
+// library (LoadTensorFlow) for the op definitions.
+absl::Status KeepNeeded(const std::vector<std::string>& outputs,
+                        tensorflow::GraphDef* graph);
+
+// Drops colocations with nodes that are not in the graph, which TensorFlow
+// refuses.
+void DropLostColocations(tensorflow::GraphDef* graph);
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_FREEZE_NEEDED_NODES_H_

@@ -1,0 +1,213 @@
+#include "graph/saved_model/saved_model_file.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "google/protobuf/text_format.h"
+#include "graph/graph_io.h"
+#include "graph/saved_model/message_fields.h"
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_def.pb.h"
+#include "tensorflow/core/framework/op_def_util.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::FunctionDef;
+using tensorflow::GraphDef;
+using tensorflow::MetaGraphDef;
+using tensorflow::NodeDef;
+using tensorflow::OpDef;
+using tensorflow::SavedModel;
+
+constexpr int kMetaGraphs = SavedModel::kMetaGraphsFieldNumber;
+constexpr int kMetaInfo = MetaGraphDef::kMetaInfoDefFieldNumber;
+constexpr int kGraph = MetaGraphDef::kGraphDefFieldNumber;
+
+absl::Status Damaged(const std::string& path) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " is damaged: it is not a SavedModel message"));
+}
+
+absl::Status TooLarge(const std::string& path) {
+  return absl::OutOfRangeError(absl::StrCat(
+      "the new graph of ", path,
+      " would take more than the 2 GB that a protocol buffer holds"));
+}
+
+// The tags of each MetaGraph.
+absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
+    const std::string& path, const std::vector<MessageField>& model) {
+  std::vector<std::vector<std::string>> all;
+  for (const MessageField& field : model) {
+    if (field.number != kMetaGraphs) continue;
+    std::vector<MessageField> parts;
+    MetaGraphDef::MetaInfoDef info;
+    if (!SplitFields(field.payload, &parts) ||
+        !ParseBinary(JoinedPayload(parts, kMetaInfo), &info)) {
+      return Damaged(path);
+    }
+    all.emplace_back(info.tags().begin(), info.tags().end());
+  }
+  return all;
+}
+
+// Of the MetaGraphs, the one of that number.
+std::string_view MetaGraphBytes(const std::vector<MessageField>& model,
+                                int index) {
+  for (const MessageField& field : model) {
+    if (field.number == kMetaGraphs && index-- == 0) return field.payload;
+  }
+  return "";
+}
+
+std::set<std::string> OpsOf(const GraphDef& graph) {
+  std::set<std::string> ops;
+  for (const NodeDef& node : graph.node()) ops.insert(node.op());
+  for (const FunctionDef& function : graph.library().function()) {
+    for (const NodeDef& node : function.node_def()) ops.insert(node.op());
+  }
+  for (const FunctionDef& function : graph.library().function()) {
+    ops.erase(function.signature().name());
+  }
+  return ops;
+}
+
+// Adds the definitions that `graph` uses and the list lacks, in order of name.
+// True when there were any. Ops that TensorFlow does not have stay out: their
+// definitions come with the library that has them.
+bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
+  std::map<std::string, OpDef> ops;
+  for (const OpDef& op : info->stripped_op_list().op()) ops[op.name()] = op;
+  const size_t before = ops.size();
+  for (const std::string& name : OpsOf(graph)) {
+    const OpDef* op = nullptr;
+    if (ops.count(name) > 0 ||
+        !tensorflow::OpRegistry::Global()->LookUpOpDef(name, &op).ok()) {
+      continue;
+    }
+    ops[name] = *op;
+    tensorflow::RemoveDescriptionsFromOpDef(&ops[name]);
+  }
+  if (ops.size() == before) return false;
+  auto* list = info->mutable_stripped_op_list()->mutable_op();
+  list->Clear();
+  for (auto& [name, op] : ops) list->Add(std::move(op));
+  return true;
+}
+
+// The MetaGraph with another graph.
+absl::StatusOr<std::string> Replaced(std::string_view bytes,
+                                     const std::string& path,
+                                     const GraphDef& graph,
+                                     const std::string& graph_bytes) {
+  std::vector<MessageField> fields;
+  MetaGraphDef::MetaInfoDef info;
+  if (!SplitFields(bytes, &fields) ||
+      !ParseBinary(JoinedPayload(fields, kMetaInfo), &info)) {
+    return Damaged(path);
+  }
+  const bool new_info = info.has_stripped_op_list() && AddOps(graph, &info);
+  std::string meta;
+  bool has_graph = false, has_info = false;
+  for (const MessageField& field : fields) {
+    if (field.number == kGraph) {
+      if (!std::exchange(has_graph, true)) {
+        AppendField(kGraph, graph_bytes, &meta);
+      }
+    } else if (field.number == kMetaInfo && new_info) {
+      if (!std::exchange(has_info, true)) {
+        AppendField(kMetaInfo, DeterministicBytes(info), &meta);
+      }
+    } else {
+      meta.append(field.bytes);
+    }
+  }
+  if (!has_graph) AppendField(kGraph, graph_bytes, &meta);
+  return meta;
+}
+
+absl::StatusOr<std::string> AsText(const std::string& path,
+                                   const std::string& content) {
+  SavedModel model;
+  if (!ParseBinary(content, &model)) return Damaged(path);
+  std::string text;
+  if (!google::protobuf::TextFormat::PrintToString(model, &text)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the new content of ", path, " could not be printed"));
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<SavedModelFile> SavedModelFile::Read(
+    const std::string& directory, const std::set<std::string>& tags) {
+  SavedModelFile file;
+  REQUANT_ASSIGN_OR_RETURN(file.content_,
+                           ReadSavedModelContent(directory, &file.path_));
+  file.name_ = file.path_.substr(file.path_.rfind('/') + 1);
+  file.is_text_ = LooksLikeText(file.content_);
+  if (file.is_text_) {
+    SavedModel model;
+    REQUANT_RETURN_IF_ERROR(ParseText(file.content_, file.path_, &model));
+    file.content_ = DeterministicBytes(model);
+  }
+  std::vector<MessageField> fields;
+  if (!SplitFields(file.content_, &fields)) return Damaged(file.path_);
+  REQUANT_ASSIGN_OR_RETURN(const auto present, TagsOfAll(file.path_, fields));
+  REQUANT_ASSIGN_OR_RETURN(file.chosen_,
+                           ChooseByTags(present, tags, directory));
+  const std::string_view meta = MetaGraphBytes(fields, file.chosen_);
+  std::vector<MessageField> parts;
+  if (!SplitFields(meta, &parts) || !ParseBinary(meta, &file.meta_)) {
+    return Damaged(file.path_);
+  }
+  file.graph_bytes_ = JoinedPayload(parts, kGraph);
+  return file;
+}
+
+GraphDef SavedModelFile::TakeGraph() {
+  GraphDef graph = std::move(*meta_.mutable_graph_def());
+  meta_.clear_graph_def();
+  return graph;
+}
+
+absl::StatusOr<std::string> SavedModelFile::WithGraph(
+    const GraphDef& graph, const std::string& graph_bytes) const {
+  // Before anything of that size is put together.
+  if (content_.size() - graph_bytes_.size() + graph_bytes.size() >
+      static_cast<size_t>(kMaxGraphBytes)) {
+    return TooLarge(path_);
+  }
+  std::vector<MessageField> fields;
+  if (!SplitFields(content_, &fields)) return Damaged(path_);
+  std::string content;
+  int index = 0;
+  for (const MessageField& field : fields) {
+    if (field.number != kMetaGraphs || index++ != chosen_) {
+      content.append(field.bytes);
+      continue;
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string meta,
+        Replaced(field.payload, path_, graph, graph_bytes));
+    AppendField(kMetaGraphs, meta, &content);
+  }
+  if (content.size() > static_cast<size_t>(kMaxGraphBytes)) {
+    return TooLarge(path_);
+  }
+  return is_text_ ? AsText(path_, content) : content;
+}
+
+}  // namespace requant

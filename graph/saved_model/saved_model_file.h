@@ -1,0 +1,60 @@
+#ifndef REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
+#define REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
+
+// A saved_model.pb (or .pbtxt) whose graph is replaced and of which all else
+// stays as it is, to the byte.
+
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace requant {
+
+class SavedModelFile {
+ public:
+  // Reads the file of a SavedModel directory and chooses among its graphs as
+  // ReadSavedModel does.
+  static absl::StatusOr<SavedModelFile> Read(
+      const std::string& directory, const std::set<std::string>& tags = {});
+
+  // "saved_model.pb" or "saved_model.pbtxt".
+  const std::string& name() const { return name_; }
+
+  // The chosen MetaGraphDef, without its graph once that was taken.
+  const tensorflow::MetaGraphDef& meta() const { return meta_; }
+
+  // Hands the graph over.
+  tensorflow::GraphDef TakeGraph();
+
+  // The graph as a binary GraphDef: the file's own bytes, if it is binary.
+  const std::string& graph_bytes() const { return graph_bytes_; }
+
+  // The content of a file of this kind in which the chosen graph is `graph`,
+  // serialized as `graph_bytes`. Ops that the graph has come to use are added
+  // to the list of ops that the MetaGraph carries, for which LoadTensorFlow()
+  // must have been called; other parts and other MetaGraphs keep their bytes.
+  // Fails beyond 2 GB.
+  absl::StatusOr<std::string> WithGraph(const tensorflow::GraphDef& graph,
+                                        const std::string& graph_bytes) const;
+
+ private:
+  SavedModelFile() = default;
+
+  std::string path_;
+  std::string name_;
+  bool is_text_ = false;
+  // In binary, whatever the file is.
+  std::string content_;
+  // Which of the MetaGraphs in it.
+  int chosen_ = 0;
+  tensorflow::MetaGraphDef meta_;
+  std::string graph_bytes_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_

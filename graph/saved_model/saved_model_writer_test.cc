@@ -1,0 +1,243 @@
+#include "graph/saved_model/saved_model_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/files/file.h"
+#include "graph/graph_io.h"
+#include "tensorflow/core/protobuf/fingerprint.pb.h"
+
+namespace requant::saved_model_writer_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kModel[] = "graph/testdata/functions";
+constexpr char kData[] = "variables/variables.data-00000-of-00001";
+
+class Writer : public testing::Test {
+ protected:
+  void SetUp() override {
+    home_ = testing::TempDir() + "/writer.XXXXXX";
+    ASSERT_NE(mkdtemp(home_.data()), nullptr);
+    options_.source = home_ + "/model";
+    options_.target = home_ + "/out";
+    // Of their own, as Bazel's are links.
+    for (const char* name : {"saved_model.pb", "variables/variables.index",
+                             "variables/variables.data-00000-of-00001"}) {
+      Add(name, *ReadFile(absl::StrCat(kModel, "/", name)));
+    }
+  }
+  void TearDown() override {
+    fs::permissions(home_, fs::perms::owner_all, fs::perm_options::add);
+    RemoveTree(home_);
+  }
+
+  void Add(const std::string& name, const std::string& content) {
+    const fs::path path = options_.source + "/" + name;
+    fs::create_directories(path.parent_path());
+    ASSERT_TRUE(WriteFileAtomically(path, content).ok());
+  }
+  absl::Status Write(const std::optional<std::string>& content = {},
+                     const std::string& name = "saved_model.pb") {
+    auto writer = SavedModelWriter::Open(options_);
+    if (!writer.ok()) return writer.status();
+    absl::Status status = (*writer)->Fill(name, content);
+    if (status.ok()) status = (*writer)->Commit();
+    placed_ = (*writer)->variables();
+    notes_ = (*writer)->notes();
+    return status;
+  }
+  std::string Error() { return std::string(Write().message()); }
+  std::string Written(const std::string& name) const {
+    const auto content = ReadFile(absl::StrCat(options_.target, "/", name));
+    return content.ok() ? *content : std::string(content.status().message());
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(home_)) {
+      names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  static struct stat Info(const std::string& path) {
+    struct stat info = {};
+    EXPECT_EQ(stat(path.c_str(), &info), 0) << path;
+    return info;
+  }
+
+  std::string home_;
+  SavedModelWriterOptions options_;
+  PlacedVariables placed_;
+  std::vector<std::string> notes_;
+};
+
+TEST_F(Writer, KeepsEveryFile) {
+  Add("assets/words.txt", "a\nb\n");
+  Add("assets.extra/requests", "requests");
+  Add("debug/saved_model_debug_info.pb", "traces");
+  Add("keras_metadata.pb", "keras");
+  Add("fingerprint.pb", "print");
+  fs::create_directories(options_.source + "/empty/folder");
+  ASSERT_TRUE(Write().ok());
+  for (const char* name : {"saved_model.pb", "variables/variables.index", kData,
+                           "assets/words.txt", "assets.extra/requests",
+                           "debug/saved_model_debug_info.pb",
+                           "keras_metadata.pb", "fingerprint.pb"}) {
+    EXPECT_EQ(Written(name),
+              *ReadFile(absl::StrCat(options_.source, "/", name)));
+  }
+  EXPECT_TRUE(fs::is_directory(options_.target + "/empty/folder"));
+  EXPECT_THAT(Names(), ElementsAre("model", "out"));
+}
+
+TEST_F(Writer, LinksVariablesAndNothingElse) {
+  options_.variables = VariablePlacement::kLink;
+  Add("assets/words.txt", "a\n");
+  ASSERT_TRUE(Write().ok());
+  EXPECT_EQ(placed_.linked, 2);
+  EXPECT_EQ(Info(options_.target + "/" + kData).st_ino,
+            Info(options_.source + "/" + kData).st_ino);
+  EXPECT_NE(Info(options_.target + "/assets/words.txt").st_ino,
+            Info(options_.source + "/assets/words.txt").st_ino);
+}
+
+TEST_F(Writer, CopiesVariablesWhenAsked) {
+  options_.variables = VariablePlacement::kCopy;
+  ASSERT_TRUE(Write().ok());
+  EXPECT_EQ(placed_.linked, 0);
+  EXPECT_NE(Info(options_.target + "/" + kData).st_ino,
+            Info(options_.source + "/" + kData).st_ino);
+}
+
+TEST_F(Writer, FollowsLinksOfTheSource) {
+  fs::rename(options_.source + "/variables", home_ + "/elsewhere");
+  fs::create_directory_symlink(home_ + "/elsewhere",
+                               options_.source + "/variables");
+  ASSERT_TRUE(Write().ok());
+  EXPECT_FALSE(fs::is_symlink(options_.target + "/variables"));
+  EXPECT_FALSE(fs::is_symlink(options_.target + "/" + kData));
+  EXPECT_TRUE(fs::is_regular_file(options_.target + "/" + kData));
+}
+
+TEST_F(Writer, RefusesLinksThatLeadAroundInACircle) {
+  fs::create_directory_symlink(options_.source, options_.source + "/assets");
+  EXPECT_THAT(Error(), HasSubstr("link to a folder that it is in"));
+  EXPECT_THAT(Names(), ElementsAre("model"));
+}
+
+TEST_F(Writer, ComputesAFingerprintThatTheContentDecides) {
+  Add("fingerprint.pb", "the old one");
+  const std::string content =
+      *ReadFile(std::string(kModel) + "/saved_model.pb");
+  ASSERT_TRUE(Write(content).ok());
+  const std::string first = Written("fingerprint.pb");
+  tensorflow::FingerprintDef fingerprint;
+  ASSERT_TRUE(fingerprint.ParseFromString(first));
+  EXPECT_NE(fingerprint.graph_def_program_hash(), 0);
+  EXPECT_NE(fingerprint.checkpoint_hash(), 0);
+  EXPECT_NE(fingerprint.uuid(), "");
+  options_.overwrite = true;
+  ASSERT_TRUE(Write(content).ok());
+  EXPECT_EQ(Written("fingerprint.pb"), first);
+}
+
+TEST_F(Writer, LeavesOutWhatANewGraphMakesWrong) {
+  Add("saved_model.pbtxt", "the old graph");
+  ASSERT_TRUE(Write("new content").ok());
+  EXPECT_EQ(Written("saved_model.pb"), "new content");
+  EXPECT_FALSE(fs::exists(options_.target + "/saved_model.pbtxt"));
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("left out saved_model.pbtxt")));
+}
+
+TEST_F(Writer, RefusesATargetThatExists) {
+  ASSERT_TRUE(Write().ok());
+  EXPECT_THAT(Error(), HasSubstr("--overwrite replaces it"));
+  options_.overwrite = true;
+  EXPECT_EQ(Error(), "");
+}
+
+TEST_F(Writer, ReplacesOnlySavedModels) {
+  fs::create_directories(options_.target + "/photos");
+  options_.overwrite = true;
+  EXPECT_THAT(Error(), HasSubstr("other things than a SavedModel"));
+  EXPECT_TRUE(fs::exists(options_.target + "/photos"));
+}
+
+TEST_F(Writer, ReplacesNoFolderThatHasMoreThanAModel) {
+  Add("notes.txt", "of the source");
+  ASSERT_TRUE(Write().ok());
+  options_.overwrite = true;
+  ASSERT_EQ(Error(), "");
+  fs::create_directory(options_.target + "/photos");
+  EXPECT_THAT(Error(), HasSubstr("it has \"photos\" in it, which is no part"));
+  EXPECT_TRUE(fs::exists(options_.target + "/photos"));
+  EXPECT_THAT(Names(), ElementsAre("model", "out"));
+}
+
+TEST_F(Writer, SaysWhatToDoAboutAModelThatCameMeanwhile) {
+  auto writer = SavedModelWriter::Open(options_);
+  ASSERT_TRUE(writer.ok()) << writer.status();
+  ASSERT_TRUE((*writer)->Fill("saved_model.pb", std::nullopt).ok());
+  fs::create_directories(options_.target + "/variables");
+  EXPECT_THAT(std::string((*writer)->Commit().message()),
+              HasSubstr("it exists; --overwrite replaces it"));
+}
+
+TEST_F(Writer, TakesNoFilesOfOthersIntoTheTarget) {
+  fs::create_directory_symlink(options_.target, home_ + "/alias");
+  for (const char* inside : {"/out", "/out/g.pb", "/out/a/../g.pb"}) {
+    EXPECT_FALSE(CheckOutside(home_ + inside, options_.target).ok()) << inside;
+  }
+  EXPECT_TRUE(CheckOutside(home_ + "/out.pb", options_.target).ok());
+  fs::create_directory(options_.target);
+  EXPECT_FALSE(CheckOutside(home_ + "/alias/g.pb", options_.target).ok());
+}
+
+TEST_F(Writer, RefusesTheSourceUnderAnyName) {
+  options_.overwrite = true;
+  options_.target = options_.source + "/../model/";
+  EXPECT_THAT(Error(), HasSubstr("it is the model that is read"));
+  fs::create_directory_symlink(options_.source, home_ + "/alias");
+  options_.target = home_ + "/alias";
+  EXPECT_THAT(Error(), HasSubstr("it is the model that is read"));
+  options_.target = options_.source + "/inner";
+  EXPECT_THAT(Error(), HasSubstr("it is inside the model"));
+  options_.target = home_;
+  EXPECT_THAT(Error(), HasSubstr("the model that is read is inside it"));
+  EXPECT_TRUE(IsSavedModelDirectory(options_.source));
+}
+
+TEST_F(Writer, LeavesNothingInAFolderThatCannotBeWritten) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may write everywhere";
+  fs::permissions(home_, fs::perms::owner_read | fs::perms::owner_exec);
+  EXPECT_THAT(Error(), HasSubstr("Permission denied"));
+}
+
+TEST_F(Writer, LeavesNothingWithoutCommit) {
+  {
+    auto writer = SavedModelWriter::Open(options_);
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->Fill("saved_model.pb", std::nullopt).ok());
+    EXPECT_FALSE(fs::exists(options_.target));
+  }
+  EXPECT_THAT(Names(), ElementsAre("model"));
+}
+
+}  // namespace
+}  // namespace requant::saved_model_writer_test

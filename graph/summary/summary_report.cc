@@ -1,0 +1,437 @@
+#include "graph/summary/summary_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/json.h"
+#include "base/text/printable.h"
+#include "base/text/shell_quote.h"
+#include "graph/graph_wiring.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/lib/strings/numbers.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+using tensorflow::PartialTensorShape;
+using tensorflow::Tensor;
+using tensorflow::TensorProto;
+
+std::string TypeName(tensorflow::DataType type) {
+  return tensorflow::DataTypeString(type);
+}
+
+std::string ShapeText(const TensorSummary& tensor) {
+  if (!tensor.has_shape) return "None";
+  const absl::Status valid = PartialTensorShape::IsValidShape(tensor.shape);
+  if (!valid.ok()) return Printable(valid.message());
+  return PartialTensorShape(tensor.shape).DebugString();
+}
+
+// The dimensions, -1 for an unknown one; nothing when the rank is unknown or
+// the shape is impossible.
+std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
+  if (!tensor.has_shape || tensor.shape.unknown_rank() ||
+      !PartialTensorShape::IsValid(tensor.shape)) {
+    return std::nullopt;
+  }
+  std::vector<int64_t> sizes;
+  for (const auto& dim : tensor.shape.dim()) sizes.push_back(dim.size());
+  return sizes;
+}
+
+std::string TensorText(const TensorSummary& tensor) {
+  return absl::StrCat("(name=", Printable(tensor.name),
+                      ", type=", TypeName(tensor.type), "(", tensor.type,
+                      "), shape=", ShapeText(tensor), ")");
+}
+
+std::string OutputText(const OutputSummary& output) {
+  return absl::StrCat("(name=", Printable(output.name),
+                      ", op=", Printable(output.op), ")");
+}
+
+// A list as TensorFlow prints it: a blank after each entry, the last too.
+void AppendList(std::string_view what, const std::vector<std::string>& entries,
+                std::string_view none, std::string* text) {
+  if (entries.empty()) {
+    absl::StrAppend(text, none, "\n");
+    return;
+  }
+  absl::StrAppend(text, "Found ", entries.size(), " ", what, ": ");
+  for (const std::string& entry : entries) absl::StrAppend(text, entry, " ");
+  text->push_back('\n');
+}
+
+template <typename Range, typename Function>
+std::vector<std::string> Map(const Range& range, Function function) {
+  std::vector<std::string> result;
+  for (const auto& element : range) result.push_back(function(element));
+  return result;
+}
+
+void AppendSignatures(const GraphSummary& summary, std::string* text) {
+  if (summary.signatures.empty()) return;
+  absl::StrAppend(text, "Found ", summary.signatures.size(), " signatures: ",
+                  absl::StrJoin(Map(summary.signatures,
+                                    [](const SignatureSummary& signature) {
+                                      return Printable(signature.name);
+                                    }),
+                                ", "),
+                  "\n");
+  for (const SignatureSummary& signature : summary.signatures) {
+    for (const auto& [kind, tensors] :
+         {std::pair("input", &signature.inputs),
+          std::pair("output", &signature.outputs)}) {
+      for (const SignatureTensor& tensor : *tensors) {
+        absl::StrAppend(text, "Signature ", Printable(signature.name), " ",
+                        kind, " ", Printable(tensor.key), ": ",
+                        TensorText(tensor.tensor), "\n");
+      }
+    }
+  }
+}
+
+void AppendOutputs(const GraphSummary& summary, std::string* text) {
+  const bool obvious =
+      summary.outputs.size() == 1 && summary.likely_outputs.size() == 1 &&
+      summary.outputs[0].name == summary.likely_outputs[0].name;
+  if (!summary.likely_outputs.empty() && !obvious) {
+    absl::StrAppend(text, "Most likely output: ",
+                    absl::StrJoin(Map(summary.likely_outputs, OutputText), " "),
+                    "\n");
+  }
+  AppendList("possible outputs", Map(summary.outputs, OutputText),
+             "No outputs spotted.", text);
+}
+
+std::string CountText(int64_t count) {
+  return absl::StrCat(count, " (", tensorflow::strings::HumanReadableNum(count),
+                      ")");
+}
+
+void AppendDefects(const GraphSummary& summary, std::string* text) {
+  for (const auto& [node, input] : summary.invalid_inputs) {
+    absl::StrAppend(text, "Invalid input ", Printable(input), " for node ",
+                    Printable(node), "\n");
+  }
+  for (const std::string& problem : summary.problems) {
+    absl::StrAppend(text, "Problem: ", Printable(problem), "\n");
+  }
+}
+
+std::string OpsText(const GraphSummary& summary) {
+  return absl::StrJoin(Map(summary.ops,
+                           [](const auto& op) {
+                             return absl::StrCat(op.second, " ",
+                                                 Printable(op.first));
+                           }),
+                       ", ");
+}
+
+// The value of a flag in a command line to paste.
+std::string FlagValue(std::string_view text) { return ShellQuoted(text); }
+
+std::string NameOf(const TensorSummary& tensor) {
+  return Printable(tensor.name);
+}
+
+// "a/graph.pb" → "a/graph_ENDING.pb", "a/saved/" → "a/saved_ENDING.pb".
+std::string WithEnding(std::string_view path, std::string_view ending) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  const size_t dot = path.rfind('.');
+  const size_t slash = path.rfind('/');
+  const bool extension = dot != std::string_view::npos && dot > 0 &&
+                         (slash == std::string_view::npos || dot > slash + 1);
+  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending,
+                      ".pb");
+}
+
+// Whether flags can hold these names.
+bool CanBeListed(const std::vector<std::string>& names) {
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return !absl::StrContains(name, ',') && Printable(name) == name;
+  });
+}
+
+// `flag` with this value, or "" without one.
+std::string OptionalFlag(std::string_view flag, std::string_view value) {
+  return value.empty() ? "" : absl::StrCat(" --", flag, "=", FlagValue(value));
+}
+
+std::string TransformCommand(const GraphSummary& summary,
+                             const std::string& graph_path,
+                             const std::string& output_path,
+                             const std::string& tags) {
+  // strip_unused_nodes replaces inputs by placeholders, which have one output:
+  // wrong for an iterator. fold_constants drops unused nodes too.
+  const std::string_view strip =
+      summary.placeholders ? "strip_unused_nodes " : "";
+  return absl::StrCat(
+      "requant transform --in_graph=", FlagValue(graph_path),
+      OptionalFlag("saved_model_tags", tags),
+      " --out_graph=", FlagValue(output_path), " --inputs=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --transforms=",
+      FlagValue(absl::StrCat(strip,
+                             "remove_nodes(op=Identity, op=CheckNumerics) "
+                             "fold_constants(ignore_errors=true) "
+                             "fold_batch_norms(ignore_errors=true) "
+                             "fold_old_batch_norms(ignore_errors=true)")));
+}
+
+// The first values of a Const, or "" when it cannot be read. A few stored
+// values can stand for any number of them; `unfolded_bytes` is what may still
+// be spent on such tensors.
+std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
+  const auto value = node.attr().find("value");
+  if (value == node.attr().end()) return "";
+  const TensorProto& proto = value->second.tensor();
+  if (!tensorflow::TensorShape::IsValid(proto.tensor_shape())) return "";
+  const int64_t element_bytes =
+      proto.dtype() == tensorflow::DT_STRING
+          ? static_cast<int64_t>(sizeof(tensorflow::tstring))
+          : tensorflow::DataTypeSize(proto.dtype());
+  if (element_bytes <= 0) return "";
+  const int64_t elements =
+      tensorflow::TensorShape(proto.tensor_shape()).num_elements();
+  if (elements > static_cast<int64_t>(proto.ByteSizeLong())) {
+    if (elements > *unfolded_bytes / element_bytes) return "";
+    *unfolded_bytes -= elements * element_bytes;
+  }
+  Tensor tensor;
+  if (!tensor.FromProto(proto)) return "";
+  return absl::StrCat(", value=", Printable(tensor.DebugString()));
+}
+
+template <typename Range, typename Function>
+std::string JsonList(const Range& range, Function function) {
+  return absl::StrCat("[", absl::StrJoin(Map(range, function), ", "), "]");
+}
+
+std::vector<std::pair<std::string, std::string>> TensorMembers(
+    const TensorSummary& tensor) {
+  const auto dimensions = Dimensions(tensor);
+  return {{"name", JsonString(tensor.name)},
+          {"op", JsonString(tensor.op)},
+          {"type", JsonString(TypeName(tensor.type))},
+          {"type_number", absl::StrCat(tensor.type)},
+          {"shape",
+           dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
+                      : "null"}};
+}
+
+std::string TensorJson(const TensorSummary& tensor) {
+  return JsonObject(TensorMembers(tensor));
+}
+
+std::string SignatureTensorJson(const SignatureTensor& tensor) {
+  auto members = TensorMembers(tensor.tensor);
+  members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  return JsonObject(members);
+}
+
+std::string SignatureJson(const SignatureSummary& signature) {
+  return JsonObject(
+      {{"name", JsonString(signature.name)},
+       {"method", JsonString(signature.method)},
+       {"inputs", JsonList(signature.inputs, SignatureTensorJson)},
+       {"outputs", JsonList(signature.outputs, SignatureTensorJson)}});
+}
+
+std::string OutputJson(const OutputSummary& output) {
+  const auto tier = [&]() -> std::string_view {
+    switch (output.tier) {
+      case OutputTier::kAuxiliary:
+        return "auxiliary";
+      case OutputTier::kUnconnected:
+        return "unconnected";
+      case OutputTier::kForward:
+        return "forward";
+      case OutputTier::kPrediction:
+        return "prediction";
+      case OutputTier::kSignature:
+        return "signature";
+    }
+    return "unknown";
+  };
+  return JsonObject({{"name", JsonString(output.name)},
+                     {"op", JsonString(output.op)},
+                     {"tier", JsonString(tier())},
+                     {"points", absl::StrCat(output.points)}});
+}
+
+std::string NodeJson(const NodeDef& node) {
+  return JsonObject({{"name", JsonString(node.name())},
+                     {"op", JsonString(node.op())},
+                     {"inputs", JsonList(node.input(), JsonString)}});
+}
+
+}  // namespace
+
+std::string BenchmarkArguments(const GraphSummary& summary,
+                               const std::string& graph_path) {
+  std::vector<TensorSummary> fed = summary.chosen_inputs;
+  fed.insert(fed.end(), summary.chosen_variables.begin(),
+             summary.chosen_variables.end());
+  const auto type = [](const TensorSummary& tensor) {
+    return TypeName(tensor.type);
+  };
+  const auto sizes = [](const TensorSummary& tensor) {
+    const auto dimensions = Dimensions(tensor);
+    return dimensions ? absl::StrJoin(*dimensions, ",") : std::string();
+  };
+  return absl::StrCat(
+      "--graph=", FlagValue(Printable(graph_path)),
+      " --show_flops --input_layer=",
+      FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
+      " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
+      " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
+      " --output_layer=",
+      FlagValue(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
+}
+
+std::vector<std::string> NextCommands(const GraphSummary& summary,
+                                      const std::string& graph_path) {
+  const bool freezes = !summary.variables.empty();
+  if (summary.chosen_outputs.empty() || !summary.invalid_inputs.empty() ||
+      !summary.problems.empty() || !CanBeListed(summary.chosen_outputs) ||
+      !CanBeListed(
+          Map(summary.chosen_inputs,
+              [](const TensorSummary& input) { return input.name; })) ||
+      !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
+    return {};
+  }
+  if (!freezes) {
+    return {TransformCommand(summary, graph_path,
+                             WithEnding(graph_path, "optimized"),
+                             summary.saved_model_tags)};
+  }
+  const std::string frozen = WithEnding(summary.saved_model, "frozen");
+  return {
+      absl::StrCat("requant freeze --input_saved_model_dir=",
+                   FlagValue(summary.saved_model),
+                   OptionalFlag("saved_model_tags", summary.saved_model_tags),
+                   " --output_node_names=",
+                   FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+                   " --output_graph=", FlagValue(frozen)),
+      TransformCommand(summary, frozen,
+                       WithEnding(summary.saved_model, "optimized"), "")};
+}
+
+std::string TextReport(const GraphSummary& summary,
+                       const std::string& graph_path) {
+  std::string text;
+  AppendSignatures(summary, &text);
+  AppendList("possible inputs", Map(summary.inputs, TensorText),
+             "No inputs spotted.", &text);
+  if (!summary.placeholders) {
+    absl::StrAppend(&text,
+                    "These inputs are no placeholders: the graph reads its "
+                    "data itself; they are what can be fed instead.\n");
+  }
+  AppendList("variables", Map(summary.variables, TensorText),
+             "No variables spotted.", &text);
+  AppendOutputs(summary, &text);
+  absl::StrAppend(&text, "Found ", CountText(summary.const_parameters),
+                  " const parameters, ", CountText(summary.variable_parameters),
+                  " variable parameters, and ", summary.control_edges,
+                  " control_edges\n");
+  for (const auto& [device, count] : summary.devices) {
+    absl::StrAppend(&text, count, " nodes assigned to device '",
+                    Printable(device), "'\n");
+  }
+  AppendDefects(summary, &text);
+  absl::StrAppend(&text, "Op types used: ", OpsText(summary), "\n");
+  if (summary.chosen_outputs.empty()) return text;
+  absl::StrAppend(&text,
+                  "To use with tensorflow/tools/benchmark:benchmark_model try "
+                  "these arguments:\n",
+                  BenchmarkArguments(summary, graph_path), "\n");
+  const std::vector<std::string> commands = NextCommands(summary, graph_path);
+  if (!commands.empty()) {
+    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands, "\n"), "\n");
+  } else if (!summary.variables.empty()) {
+    absl::StrAppend(&text,
+                    "To go on, freeze the variables: requant freeze takes the "
+                    "graph and the checkpoint with their values.\n");
+  }
+  return text;
+}
+
+std::string JsonReport(const GraphSummary& summary,
+                       const std::string& graph_path,
+                       const tensorflow::GraphDef* structure) {
+  std::vector<std::pair<std::string, std::string>> members = {
+      {"graph", JsonString(graph_path)},
+      {"nodes", absl::StrCat(summary.nodes)},
+      {"functions", absl::StrCat(summary.functions)},
+      {"signatures", JsonList(summary.signatures, SignatureJson)},
+      {"inputs", JsonList(summary.inputs, TensorJson)},
+      {"inputs_are_placeholders", summary.placeholders ? "true" : "false"},
+      {"variables", JsonList(summary.variables, TensorJson)},
+      {"likely_outputs", JsonList(summary.likely_outputs, OutputJson)},
+      {"outputs", JsonList(summary.outputs, OutputJson)},
+      {"const_parameters", absl::StrCat(summary.const_parameters)},
+      {"variable_parameters", absl::StrCat(summary.variable_parameters)},
+      {"control_edges", absl::StrCat(summary.control_edges)}};
+  const auto count = [](const auto& entry) {
+    return JsonString(entry.first) + ": " + absl::StrCat(entry.second);
+  };
+  const auto invalid = [](const auto& edge) {
+    return JsonObject(
+        {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
+  };
+  members.insert(
+      members.end(),
+      {{"devices",
+        absl::StrCat("{", absl::StrJoin(Map(summary.devices, count), ", "),
+                     "}")},
+       {"ops",
+        absl::StrCat("{", absl::StrJoin(Map(summary.ops, count), ", "), "}")},
+       {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
+       {"problems", JsonList(summary.problems, JsonString)},
+       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
+       {"commands", JsonList(NextCommands(summary, graph_path), JsonString)}});
+  if (structure != nullptr) {
+    const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
+    members.emplace_back("structure", JsonList(order, [&](int node) {
+                           return NodeJson(structure->node(node));
+                         }));
+  }
+  return JsonObject(members) + "\n";
+}
+
+std::string StructureReport(const tensorflow::GraphDef& graph) {
+  std::string text;
+  int64_t unfolded_bytes = int64_t{1} << 28;
+  for (const int i : GraphWiring(graph).ExecutionOrder()) {
+    const NodeDef& node = graph.node(i);
+    absl::StrAppend(&text, Printable(node.name()), " (", Printable(node.op()),
+                    "): [", absl::StrJoin(Map(node.input(), Printable), ", "),
+                    "]");
+    if (node.op() == "Const") {
+      absl::StrAppend(&text, ConstText(node, &unfolded_bytes));
+    }
+    text.push_back('\n');
+  }
+  return text;
+}
+
+}  // namespace requant

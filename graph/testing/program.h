@@ -1,0 +1,76 @@
+#ifndef REQUANT_GRAPH_TESTING_PROGRAM_H_
+#define REQUANT_GRAPH_TESTING_PROGRAM_H_
+
+// For end-to-end tests: programs as people run them, and a folder to run in.
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+inline constexpr char kTransformGraph[] = "transforms/transform_graph";
+
+struct ProgramRun {
+  // As a shell gives it: 128 + n after signal n.
+  int exit_code = -1;
+  std::string out;
+  std::string error;
+};
+
+// The command line for `program` in the user's environment: without what
+// base/process/tensorflow_environment.cc sets for this process, and with
+// `variables`
+// ("NAME=value").
+std::vector<std::string> CommandLine(
+    const std::string& program, const std::vector<std::string>& arguments,
+    const std::vector<std::string>& variables = {});
+
+// Runs it to its end.
+ProgramRun RunProgram(const std::string& program,
+                      const std::vector<std::string>& arguments,
+                      const std::vector<std::string>& variables = {});
+
+// From now on a child's segmentation fault is one to its parent in a sanitized
+// build too.
+void LetSegfaultsPass();
+
+// An empty folder, removed at the end.
+class TestFolder {
+ public:
+  TestFolder();
+  ~TestFolder();
+  TestFolder(const TestFolder&) = delete;
+  TestFolder& operator=(const TestFolder&) = delete;
+
+  // The path of `name` in the folder.
+  std::string Path(const std::string& name) const;
+  std::string Write(const std::string& name, const std::string& content) const;
+  std::string WriteText(const std::string& name,
+                        const tensorflow::GraphDef& graph) const;
+  // The content of a file; a missing one fails the test.
+  std::string Read(const std::string& name) const;
+  tensorflow::GraphDef ReadGraphFile(const std::string& name) const;
+  // The names of all that is in the folder, hidden ones too, sorted.
+  std::vector<std::string> Names() const;
+
+ private:
+  std::string path_;
+};
+
+// A test of transform_graph in a folder of its own.
+class TransformGraphRunner {
+ public:
+  // Runs transform_graph on g.pbtxt, which is `graph`, into out.pb.
+  ProgramRun Transform(const std::string& transforms,
+                       const tensorflow::GraphDef& graph,
+                       const std::vector<std::string>& more_arguments = {},
+                       const std::string& program = kTransformGraph);
+
+  TestFolder folder;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_TESTING_PROGRAM_H_

@@ -1,0 +1,56 @@
+#ifndef REQUANT_RANGES_MOMENT_KERNEL_H_
+#define REQUANT_RANGES_MOMENT_KERNEL_H_
+
+// The inner loops of ChannelMomentsBuilder, compiled for several instruction
+// sets. As each sum is added up in the order of the rows, and no two operations
+// are contracted into one, all give the same bits.
+
+#include <cstdint>
+#include <vector>
+
+namespace requant {
+
+// Channels are computed in panels of so many.
+inline constexpr int64_t kMomentPanel = 16;
+
+// One row of a panel, where vectors of any length can be loaded from.
+struct alignas(64) MomentRow {
+  float values[kMomentPanel];
+};
+
+// What to add to one tile of a triangle of sums of products.
+struct MomentTile {
+  // The panels of the tile's rows and of its columns; the latter is the same or
+  // one before.
+  const MomentRow* left = nullptr;
+  const MomentRow* right = nullptr;
+  // How many each of them has.
+  int64_t rows = 0;
+  // The first channel of each, and the number of all channels.
+  int64_t first_left = 0;
+  int64_t first_right = 0;
+  int64_t channels = 0;
+  // Of all channels: to the sum of (i, j) are added also
+  // shift_weight * shift[i] * shift[j] and
+  // remainder_weight * remainder[i] * remainder[j].
+  double shift_weight = 0;
+  const double* shift = nullptr;
+  double remainder_weight = 0;
+  const double* remainder = nullptr;
+  // The sum of (i, j), i >= j, is at index i * (i + 1) / 2 + j.
+  double* triangle = nullptr;
+};
+
+using MomentKernel = void (*)(const MomentTile& tile);
+
+// For any CPU, and for those that have more.
+void AddMomentTile(const MomentTile& tile);
+void AddMomentTileAvx2(const MomentTile& tile);
+void AddMomentTileAvx512(const MomentTile& tile);
+
+// Those that this CPU can run, the fastest last.
+std::vector<MomentKernel> MomentKernels();
+
+}  // namespace requant
+
+#endif  // REQUANT_RANGES_MOMENT_KERNEL_H_

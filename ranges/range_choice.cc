@@ -1,0 +1,297 @@
+#include "ranges/range_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "ranges/range_table.h"
+#include "ranges/value_histogram.h"
+
+namespace requant {
+namespace {
+
+constexpr double kSteps = 255;
+constexpr double kStepsOfMagnitude = 127;
+// How many candidates for each end the first, coarse search tries.
+constexpr int kCoarseCandidates = 96;
+
+// Sums over the buckets from the first to each, so that the error of a range is
+// a few additions.
+class ErrorOfRanges {
+ public:
+  explicit ErrorOfRanges(const ValueHistogram& histogram)
+      : histogram_(histogram), sums_(histogram.counts().size() + 1) {
+    const double within = histogram.width() * histogram.width() / 12;
+    for (size_t i = 0; i < histogram.counts().size(); ++i) {
+      const double count = histogram.counts()[i];
+      const double middle = histogram.Edge(i) + histogram.width() / 2;
+      sums_[i + 1] = sums_[i];
+      sums_[i + 1].count += count;
+      sums_[i + 1].value += count * middle;
+      // Of values spread evenly over the bucket.
+      sums_[i + 1].square += count * (middle * middle + within);
+    }
+  }
+
+  // The squared error, summed over all values. The ends are those of buckets.
+  double Of(int64_t low, int64_t high) const {
+    return Of(low, high, histogram_.Edge(low), histogram_.Edge(high));
+  }
+
+  // The same when buckets `low` up to `high` count as inside.
+  double Of(int64_t low, int64_t high, double min, double max) const {
+    const double step = (std::max(max, 0.0) - std::min(min, 0.0)) / kSteps;
+    const double noise = step * step / 12;
+    const Sums& below = sums_[low];
+    const Sums above = sums_.back() - sums_[high];
+    const double inside = sums_[high].count - below.count;
+    // Zero is a level of its own if it is an end of the range.
+    const double zeros = min < 0 && max > 0 ? histogram_.zeros() : 0;
+    return (inside + zeros) * noise + below.SquaredDistance(min) +
+           above.SquaredDistance(max);
+  }
+
+  // The same for the range from -m to m, where m is `buckets` wide and has
+  // levels of its own; zero is one of them.
+  double OfMagnitude(int64_t buckets) const {
+    const int64_t size = histogram_.counts().size();
+    const int64_t zero = -int64_t{histogram_.first_bucket()};
+    const int64_t low = std::clamp<int64_t>(zero - buckets, 0, size);
+    const int64_t high = std::clamp<int64_t>(zero + buckets, 0, size);
+    const double max = buckets * histogram_.width();
+    const double step = max / kStepsOfMagnitude;
+    const Sums above = sums_.back() - sums_[high];
+    return (sums_[high].count - sums_[low].count) * step * step / 12 +
+           sums_[low].SquaredDistance(-max) + above.SquaredDistance(max);
+  }
+
+  double Mean(double sum) const {
+    const double total = sums_.back().count + histogram_.zeros();
+    return total > 0 ? sum / total : 0;
+  }
+
+ private:
+  struct Sums {
+    double count = 0;
+    double value = 0;
+    double square = 0;
+
+    Sums operator-(const Sums& other) const {
+      return {count - other.count, value - other.value, square - other.square};
+    }
+    double SquaredDistance(double from) const {
+      return std::max(0.0, square - 2 * from * value + from * from * count);
+    }
+  };
+
+  const ValueHistogram& histogram_;
+  std::vector<Sums> sums_;
+};
+
+// Numbers of edges.
+struct EdgeRange {
+  int64_t low = 0;
+  int64_t high = 0;
+};
+
+// The candidate with the least error: its ends are of every stride-th edge of
+// `lows` and `highs`, where the stride is such that there are not too many.
+EdgeRange BestOf(const ErrorOfRanges& error, const EdgeRange& lows,
+                 const EdgeRange& highs, int64_t* stride) {
+  const int64_t most = std::max(lows.high - lows.low, highs.high - highs.low);
+  *stride =
+      std::max<int64_t>(1, (most + kCoarseCandidates - 1) / kCoarseCandidates);
+  EdgeRange best{lows.low, highs.high};
+  double least = error.Of(best.low, best.high);
+  for (int64_t low = lows.low; low <= lows.high; low += *stride) {
+    for (int64_t high = highs.high; high >= highs.low; high -= *stride) {
+      const double sum = error.Of(low, high);
+      if (sum < least) {
+        least = sum;
+        best = {low, high};
+      }
+    }
+  }
+  return best;
+}
+
+// The edges with the least error. Ends stay on their own side of zero.
+EdgeRange LeastError(const ValueHistogram& histogram) {
+  const ErrorOfRanges error(histogram);
+  const int64_t size = histogram.counts().size();
+  // The edge at zero, or the end nearest to it.
+  const int64_t zero =
+      std::clamp<int64_t>(-int64_t{histogram.first_bucket()}, 0, size);
+  EdgeRange lows{0, zero}, highs{zero, size};
+  while (true) {
+    int64_t stride;
+    const EdgeRange best = BestOf(error, lows, highs, &stride);
+    if (stride == 1) return best;
+    lows = {std::max(lows.low, best.low - stride),
+            std::min(lows.high, best.low + stride)};
+    highs = {std::max(highs.low, best.high - stride),
+             std::min(highs.high, best.high + stride)};
+  }
+}
+
+// The m, in buckets, of the range from -m to m with the least error.
+int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
+  const ErrorOfRanges error(histogram);
+  const int64_t first = histogram.first_bucket();
+  const int64_t end = first + histogram.counts().size();
+  const int64_t most = std::max(std::abs(first), std::abs(end));
+  int64_t best = most;
+  double least = error.OfMagnitude(most);
+  for (int64_t buckets = most - 1; buckets > 0; --buckets) {
+    const double sum = error.OfMagnitude(buckets);
+    if (sum < least) {
+      least = sum;
+      best = buckets;
+    }
+  }
+  return best;
+}
+
+// The bucket edges outside of which at most the share `outside` of all values
+// lie on either side.
+EdgeRange AtPercentile(const ValueHistogram& histogram, double outside) {
+  const std::vector<int64_t>& counts = histogram.counts();
+  const double allowed = outside * histogram.total();
+  EdgeRange range{0, static_cast<int64_t>(counts.size())};
+  for (double left_out = 0; range.low < range.high; ++range.low) {
+    left_out += counts[range.low];
+    if (left_out > allowed || histogram.Edge(range.low + 1) > 0) break;
+  }
+  for (double left_out = 0; range.high > range.low; --range.high) {
+    left_out += counts[range.high - 1];
+    if (left_out > allowed || histogram.Edge(range.high - 1) < 0) break;
+  }
+  return range;
+}
+
+// Edges reach beyond the values; a range need not.
+RangeChoice WithinObserved(const RangeEntry& entry, const EdgeRange& edges) {
+  const ValueHistogram& histogram = *entry.histogram;
+  const float low = *std::min_element(entry.mins.begin(), entry.mins.end());
+  const float high = *std::max_element(entry.maxs.begin(), entry.maxs.end());
+  double min = 0, max = 0;
+  if (!histogram.counts().empty()) {
+    min = histogram.Edge(edges.low);
+    max = histogram.Edge(edges.high);
+  }
+  RangeChoice choice;
+  choice.min = static_cast<float>(std::min(0.0, std::max<double>(low, min)));
+  choice.max = static_cast<float>(std::max(0.0, std::min<double>(high, max)));
+  return choice;
+}
+
+}  // namespace
+
+float RangeChoice::Width() const {
+  return std::max(0.0f, max.value_or(0)) - std::min(0.0f, min.value_or(0));
+}
+
+absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name) {
+  for (RangeMethod method :
+       {RangeMethod::kMinMax, RangeMethod::kPercentile, RangeMethod::kMse}) {
+    if (RangeMethodName(method) == name) return method;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the method is minmax, percentile or mse, not \"", name, "\""));
+}
+
+std::string_view RangeMethodName(RangeMethod method) {
+  switch (method) {
+    case RangeMethod::kMinMax:
+      return "minmax";
+    case RangeMethod::kPercentile:
+      return "percentile";
+    case RangeMethod::kMse:
+      return "mse";
+  }
+  return "";
+}
+
+RangeChoice ChooseRange(const RangeEntry& entry,
+                        const Percentiles& percentiles) {
+  RangeChoice choice;
+  if (!entry.mins.empty()) {
+    choice.min = LowerPercentile(entry.mins, percentiles.min);
+  }
+  if (!entry.maxs.empty()) {
+    choice.max = UpperPercentile(entry.maxs, percentiles.max);
+  }
+  return choice;
+}
+
+absl::Status CheckValuePercentile(double percentile) {
+  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the percentile of the values is above 50 and at most 100, not %g",
+      percentile));
+}
+
+absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
+                                          const RangeEntry& entry) {
+  if (options.method == RangeMethod::kMinMax) {
+    return ChooseRange(entry, options.percentiles);
+  }
+  if (!entry.histogram.has_value()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "method=", RangeMethodName(options.method),
+        " needs the values' histogram, which neither a log nor a calibration "
+        "of range nodes has: run requant calibrate on the float graph"));
+  }
+  if (entry.mins.empty() || entry.maxs.empty()) return RangeChoice();
+  if (options.method == RangeMethod::kMse) {
+    return WithinObserved(entry, LeastError(*entry.histogram));
+  }
+  const absl::Status valid = CheckValuePercentile(options.value_percentile);
+  if (!valid.ok()) return valid;
+  return WithinObserved(
+      entry,
+      AtPercentile(*entry.histogram, (100 - options.value_percentile) / 100));
+}
+
+absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
+                                        const RangeEntry& entry) {
+  RangeChoiceOptions whole = options;
+  const bool least_error = options.method == RangeMethod::kMse &&
+                           entry.histogram.has_value() &&
+                           !entry.histogram->counts().empty();
+  if (least_error) {
+    whole.method = RangeMethod::kMinMax;
+    whole.percentiles = {0, 0};
+  }
+  const absl::StatusOr<RangeChoice> choice = ChooseRangeBy(whole, entry);
+  if (!choice.ok()) return choice.status();
+  const float magnitude = std::max(std::fabs(choice->min.value_or(0)),
+                                   std::fabs(choice->max.value_or(0)));
+  if (!least_error) return magnitude;
+  const ValueHistogram& histogram = *entry.histogram;
+  return static_cast<float>(std::min<double>(
+      magnitude, LeastErrorMagnitude(histogram) * histogram.width()));
+}
+
+double MeanSquaredError(const ValueHistogram& histogram, double min,
+                        double max) {
+  const ErrorOfRanges error(histogram);
+  const int64_t size = histogram.counts().size();
+  const auto edge = [&](double value) {
+    const double number =
+        std::round(value / histogram.width()) - histogram.first_bucket();
+    return static_cast<int64_t>(
+        std::clamp(number, 0.0, static_cast<double>(size)));
+  };
+  return error.Mean(error.Of(edge(min), edge(max), min, max));
+}
+
+}  // namespace requant

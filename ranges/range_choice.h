@@ -1,0 +1,77 @@
+#ifndef REQUANT_RANGES_RANGE_CHOICE_H_
+#define REQUANT_RANGES_RANGE_CHOICE_H_
+
+// From what was observed to the range that is frozen into a graph.
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ranges/range_table.h"
+
+namespace requant {
+
+struct Percentiles {
+  float min = 5;
+  float max = 5;
+};
+
+// What the freeze transforms take for an entry; unset where it has no values.
+struct RangeChoice {
+  std::optional<float> min;
+  std::optional<float> max;
+
+  // From zero or the min, to zero or the max: a quantized range includes zero.
+  float Width() const;
+};
+
+enum class RangeMethod {
+  // The batches' minima and maxima, at the percentiles of the batches.
+  kMinMax,
+  // The values, at a percentile of them.
+  kPercentile,
+  // The range for which eight bits lose least: the mean of the squared error,
+  // of rounding inside and of clipping outside, is smallest.
+  kMse,
+};
+
+// "minmax", "percentile" or "mse"; else an error that lists them.
+absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name);
+std::string_view RangeMethodName(RangeMethod method);
+
+struct RangeChoiceOptions {
+  RangeMethod method = RangeMethod::kMinMax;
+  // Of kMinMax.
+  Percentiles percentiles;
+  // Of kPercentile: the share of all values, in percent, that lie below the max
+  // at least; so many lie above the min.
+  double value_percentile = 99.99;
+};
+
+// Fails when `percentile` is no value_percentile, whatever the method.
+absl::Status CheckValuePercentile(double percentile);
+
+// The choice of kMinMax.
+RangeChoice ChooseRange(const RangeEntry& entry,
+                        const Percentiles& percentiles);
+
+// Methods other than kMinMax need the entry's histogram, and their range
+// includes zero. kMse leaves the lower end at zero when no value is below it.
+absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
+                                          const RangeEntry& entry);
+
+// The same for ranges from -m to m, in which eight bits give 127 levels on
+// either side of zero; returns m, which is 0 if only zeros or nothing was
+// observed. kMse looks for the m with which those lose least.
+absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
+                                        const RangeEntry& entry);
+
+// The mean of the squared error of values quantized to 256 levels from `min` to
+// `max`, as kMse computes it from the histogram.
+double MeanSquaredError(const ValueHistogram& histogram, double min,
+                        double max);
+
+}  // namespace requant
+
+#endif  // REQUANT_RANGES_RANGE_CHOICE_H_

@@ -1,0 +1,303 @@
+#include "ranges/range_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/testing/fuzz_rounds.h"
+#include "ranges/range_table.h"
+#include "ranges/value_histogram.h"
+
+namespace requant::range_choice_test {
+namespace {
+
+RangeEntry EntryOf(const std::vector<float>& values) {
+  RangeEntry entry;
+  const auto [min, max] = std::minmax_element(values.begin(), values.end());
+  entry.AddRange(*min, *max, {"x", 1});
+  entry.histogram.emplace();
+  entry.histogram->Add(values);
+  return entry;
+}
+
+RangeChoice Choose(RangeMethod method, const std::vector<float>& values,
+                   double value_percentile = 99.99) {
+  RangeChoiceOptions options;
+  options.method = method;
+  options.value_percentile = value_percentile;
+  const auto choice = ChooseRangeBy(options, EntryOf(values));
+  EXPECT_TRUE(choice.ok()) << choice.status();
+  return choice.ok() ? *choice : RangeChoice();
+}
+
+// What eight bits make of the values, measured.
+double MeasuredError(const std::vector<float>& values, double min, double max) {
+  const double step = (max - min) / 255;
+  double sum = 0;
+  for (double value : values) {
+    const double code =
+        std::clamp(std::nearbyint((value - min) / step), 0.0, 255.0);
+    sum += std::pow(min + code * step - value, 2);
+  }
+  return sum / values.size();
+}
+
+std::vector<float> Normal(int count, float outlier, int outliers) {
+  std::mt19937 random(3);
+  std::normal_distribution<float> normal(0, 1);
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(random);
+  for (int i = 0; i < outliers; ++i) values[i] = outlier;
+  return values;
+}
+
+std::vector<float> Relu(std::vector<float> values) {
+  for (float& value : values) value = std::max(value, 0.0f);
+  return values;
+}
+
+TEST(ChooseRange, LeavesOutASideWithoutValues) {
+  RangeEntry entry;
+  entry.AddMin(-2, {"log", 1});
+  const RangeChoice choice = ChooseRange(entry, {});
+  EXPECT_EQ(choice.min, -2);
+  EXPECT_FALSE(choice.max.has_value());
+  EXPECT_EQ(choice.Width(), 2);
+}
+
+TEST(ChooseRange, MinMaxTakesThePercentilesOfTheBatches) {
+  RangeEntry entry;
+  for (int i = 1; i <= 100; ++i) entry.AddRange(-i, i, {"log", i});
+  const auto choice = ChooseRangeBy({}, entry);
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->min, LowerPercentile(entry.mins, 5));
+  EXPECT_EQ(choice->max, UpperPercentile(entry.maxs, 5));
+}
+
+TEST(ChooseRange, OtherMethodsNeedAHistogram) {
+  RangeEntry entry;
+  entry.AddRange(-1, 1, {"log", 1});
+  for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
+    RangeChoiceOptions options;
+    options.method = method;
+    const auto choice = ChooseRangeBy(options, entry);
+    ASSERT_FALSE(choice.ok());
+    EXPECT_NE(std::string(choice.status().message()).find("histogram"),
+              std::string::npos);
+  }
+}
+
+TEST(ChooseRangePercentile, LeavesTheShareOfValuesOutsideOnEitherSide) {
+  std::vector<float> values;
+  for (int i = -1000; i <= 1000; ++i) values.push_back(i);
+  const RangeChoice choice = Choose(RangeMethod::kPercentile, values, 99);
+  const double width = EntryOf(values).histogram->width();
+  // 20 of 2001 values lie outside: -1000 to -981 and 981 to 1000.
+  EXPECT_NEAR(*choice.min, -980, width);
+  EXPECT_NEAR(*choice.max, 981, width);
+}
+
+TEST(ChooseRangePercentile, OfAHundredIsTheWholeRange) {
+  const RangeChoice choice =
+      Choose(RangeMethod::kPercentile, {-1.3f, 0, 2.7f}, 100);
+  EXPECT_EQ(choice.min, -1.3f);
+  EXPECT_EQ(choice.max, 2.7f);
+}
+
+TEST(ChooseRangePercentile, CountsZeros) {
+  std::vector<float> values(990, 0.0f);
+  for (int i = 1; i <= 10; ++i) values.push_back(i);
+  const RangeChoice choice = Choose(RangeMethod::kPercentile, values, 99.5);
+  EXPECT_EQ(choice.min, 0);
+  EXPECT_NEAR(*choice.max, 5, 0.01);
+}
+
+TEST(ChooseRangePercentile, IncludesZero) {
+  RangeChoice choice = Choose(RangeMethod::kPercentile, {5, 6, 7}, 60);
+  EXPECT_EQ(choice.min, 0);
+  EXPECT_GT(*choice.max, 5);
+  choice = Choose(RangeMethod::kPercentile, {-5, -6, -7}, 60);
+  EXPECT_EQ(choice.max, 0);
+  EXPECT_LT(*choice.min, -5);
+}
+
+TEST(ChooseRangePercentile, RefusesAPercentileThatIsNone) {
+  for (double percentile : {50.0, 101.0, std::nan("")}) {
+    RangeChoiceOptions options;
+    options.method = RangeMethod::kPercentile;
+    options.value_percentile = percentile;
+    EXPECT_FALSE(ChooseRangeBy(options, EntryOf({1})).ok()) << percentile;
+  }
+}
+
+TEST(ChooseRangeMse, KeepsTheWholeRangeOfEvenlySpreadValues) {
+  std::vector<float> values;
+  for (int i = 0; i <= 100000; ++i) values.push_back(i * 1e-3f);
+  const RangeChoice choice = Choose(RangeMethod::kMse, values);
+  EXPECT_EQ(choice.min, 0);
+  EXPECT_NEAR(*choice.max, 100, 1);
+}
+
+// Clipping one value by nearly all of max costs max^2; rounding all of them
+// with max as the range costs half of them (max / 255)^2 / 12 each.
+TEST(ChooseRangeMse, ClipsOutliersThatAreRareEnough) {
+  RangeEntry entry = EntryOf(Relu(Normal(100000, 12, 1)));
+  const std::vector<float> more = Relu(Normal(100000, 0, 0));
+  for (int i = 0; i < 50; ++i) entry.histogram->Add(more);
+  RangeChoiceOptions options;
+  options.method = RangeMethod::kMse;
+  const auto choice = ChooseRangeBy(options, entry);
+  ASSERT_TRUE(choice.ok()) << choice.status();
+  EXPECT_EQ(choice->min, 0);
+  EXPECT_LT(*choice->max, 6);
+  EXPECT_GT(*choice->max, 3);
+}
+
+TEST(ChooseRangeMse, LosesNoMoreThanAnyOtherRange) {
+  for (const std::vector<float>& values :
+       {Relu(Normal(50000, 8, 20)), Normal(50000, -9, 5)}) {
+    const RangeChoice choice = Choose(RangeMethod::kMse, values);
+    const double chosen = MeasuredError(values, *choice.min, *choice.max);
+    const bool has_negative = *choice.min < 0;
+    for (double max = 1; max <= 10; max += 0.25) {
+      for (double min = has_negative ? -10 : 0; min <= 0; min += 0.5) {
+        EXPECT_LE(chosen, MeasuredError(values, min, max) * 1.02)
+            << min << " " << max;
+      }
+    }
+  }
+}
+
+TEST(ChooseRangeMse, FindsTheLeastErrorOfAllPairsOfEdges) {
+  const std::vector<float> values = Normal(3000, 30, 2);
+  const ValueHistogram histogram = *EntryOf(values).histogram;
+  const RangeChoice choice = Choose(RangeMethod::kMse, values);
+  double least = 1e9;
+  for (size_t low = 0; histogram.Edge(low) <= 0; low += 16) {
+    for (size_t high = histogram.counts().size();
+         histogram.Edge(high) >= 0 && high >= 16; high -= 16) {
+      least = std::min(least, MeanSquaredError(histogram, histogram.Edge(low),
+                                               histogram.Edge(high)));
+    }
+  }
+  EXPECT_LE(MeanSquaredError(histogram, *choice.min, *choice.max),
+            least * 1.0001);
+}
+
+TEST(MeanSquaredError, IsWhatQuantizationLoses) {
+  const std::vector<float> values = Normal(100000, 0, 0);
+  const ValueHistogram histogram = *EntryOf(values).histogram;
+  for (double end : {2.0, 3.0, 4.0}) {
+    EXPECT_NEAR(MeanSquaredError(histogram, -end, end) /
+                    MeasuredError(values, -end, end),
+                1, 0.02);
+  }
+}
+
+TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
+  const RangeChoice choice = Choose(RangeMethod::kMse, {0, 0});
+  EXPECT_EQ(choice.min, 0);
+  EXPECT_EQ(choice.max, 0);
+}
+
+float Magnitude(RangeMethod method, const std::vector<float>& values) {
+  RangeChoiceOptions options;
+  options.method = method;
+  const auto magnitude = ChooseMagnitudeBy(options, EntryOf(values));
+  EXPECT_TRUE(magnitude.ok()) << magnitude.status();
+  return magnitude.value_or(-1);
+}
+
+TEST(ChooseMagnitude, IsTheFartherEndOfTheRange) {
+  EXPECT_EQ(Magnitude(RangeMethod::kMinMax, {-3, 1, 2}), 3);
+  EXPECT_EQ(Magnitude(RangeMethod::kMinMax, {1, 2}), 2);
+  EXPECT_EQ(Magnitude(RangeMethod::kPercentile, {-3, 1, 4}), 4);
+}
+
+TEST(ChooseMagnitude, OfNothingIsZero) {
+  EXPECT_EQ(Magnitude(RangeMethod::kMse, {0, 0}), 0);
+  EXPECT_EQ(*ChooseMagnitudeBy({}, RangeEntry()), 0);
+}
+
+// What 127 levels on either side of zero make of the values, measured.
+double MeasuredErrorOfMagnitude(const std::vector<float>& values, double m) {
+  const double step = m / 127;
+  double sum = 0;
+  for (double value : values) {
+    const double code = std::clamp(std::nearbyint(value / step), -127.0, 127.0);
+    sum += std::pow(code * step - value, 2);
+  }
+  return sum / values.size();
+}
+
+TEST(ChooseMagnitudeMse, LosesNoMoreThanAnyOther) {
+  for (const std::vector<float>& values :
+       {Normal(20000, 0, 0), Normal(20000, -30, 3), Relu(Normal(20000, 9, 9)),
+        std::vector<float>{5, 5.5, 6}, std::vector<float>{-4000, -4001}}) {
+    const double chosen = Magnitude(RangeMethod::kMse, values);
+    const double least = MeasuredErrorOfMagnitude(values, chosen);
+    for (double other : {.3, .5, .8, .9, 1.1, 1.25, 2.0, 4.0}) {
+      EXPECT_LE(least,
+                MeasuredErrorOfMagnitude(values, chosen * other) * 1.02 + 1e-12)
+          << chosen << " times " << other;
+    }
+  }
+}
+
+TEST(ChooseMagnitude, NeedsAHistogramForMse) {
+  RangeEntry entry;
+  entry.AddRange(-1, 1, {"log", 1});
+  RangeChoiceOptions options;
+  options.method = RangeMethod::kMse;
+  EXPECT_FALSE(ChooseMagnitudeBy(options, entry).ok());
+}
+
+// Whatever a damaged file says that can still be read.
+TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
+  RangeTable table;
+  table.FindOrAdd("x") = EntryOf({4000, 4001, 0, 4005});
+  table.FindOrAdd("y") = EntryOf({-4000, 1, 2, 95});
+  const std::string whole = *SerializeRangeTable(table);
+  std::mt19937 random(5);
+  int read = 0;
+  for (int round = 0; round < FuzzRounds(2000); ++round) {
+    std::string changed = whole;
+    const int changes = 1 + random() % 3;
+    for (int i = 0; i < changes; ++i) {
+      changed[random() % changed.size()] = static_cast<char>(random());
+    }
+    const auto parsed = ParseRangeTable(changed, "f");
+    if (!parsed.ok()) continue;
+    ++read;
+    for (const auto& [key, entry] : parsed->entries()) {
+      for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
+        RangeChoiceOptions options;
+        options.method = method;
+        const auto choice = ChooseRangeBy(options, entry);
+        if (!choice.ok() || !choice->min.has_value()) continue;
+        EXPECT_LE(*choice->min, 0);
+        EXPECT_GE(*choice->max, 0);
+        EXPECT_TRUE(std::isfinite(choice->Width()));
+        const auto magnitude = ChooseMagnitudeBy(options, entry);
+        ASSERT_TRUE(magnitude.ok());
+        EXPECT_TRUE(std::isfinite(*magnitude) && *magnitude >= 0);
+      }
+    }
+  }
+  EXPECT_GT(read, 0);
+}
+
+TEST(RangeMethod, HasANameThatReadsBack) {
+  for (RangeMethod method :
+       {RangeMethod::kMinMax, RangeMethod::kPercentile, RangeMethod::kMse}) {
+    EXPECT_EQ(*ParseRangeMethod(RangeMethodName(method)), method);
+  }
+  EXPECT_FALSE(ParseRangeMethod("kl").ok());
+}
+
+}  // namespace
+}  // namespace requant::range_choice_test

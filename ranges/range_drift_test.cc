@@ -1,0 +1,92 @@
+#include "ranges/range_drift.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ranges/range_table.h"
+
+namespace requant::range_drift_test {
+namespace {
+
+// An entry of n ranges from -1 to max(i).
+RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
+  RangeEntry entry;
+  for (int i = 0; i < n; ++i) entry.AddRange(-1, max(i), {"log", i});
+  return entry;
+}
+
+TEST(FindDrift, IsSilentOnAConstantRange) {
+  EXPECT_TRUE(FindDrift(WithMaxs(100, [](int) { return 3; }), {}).empty());
+}
+
+TEST(FindDrift, IsSilentOnARangeThatIsAlwaysZero) {
+  RangeEntry entry;
+  for (int i = 0; i < 100; ++i) entry.AddRange(0, 0, {"log", i});
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+}
+
+// Batch extremes scatter by a few hundredths of the range.
+TEST(FindDrift, IsSilentOnStationaryNoise) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> noise(3, 0.1f);
+  int warned = 0;
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const int n = 8 + random() % 400;
+    warned +=
+        FindDrift(WithMaxs(n, [&](int) { return noise(random); }), {}).size();
+  }
+  EXPECT_EQ(warned, 0);
+}
+
+TEST(FindDrift, ReportsAGrowingRange) {
+  const auto drifts =
+      FindDrift(WithMaxs(40, [](int i) { return 1 + i * 0.1f; }), {});
+  ASSERT_EQ(drifts.size(), 1);
+  EXPECT_EQ(DescribeDrift(drifts[0]),
+            "max moved by 16% of the range in the last quarter of 40 values "
+            "(3.9 -> 4.8)");
+}
+
+TEST(FindDrift, ReportsAStepInTheLastQuarter) {
+  const auto drifts =
+      FindDrift(WithMaxs(40, [](int i) { return i < 32 ? 1 : 2; }), {});
+  ASSERT_EQ(drifts.size(), 1);
+  EXPECT_EQ(drifts[0].rule, Drift::Rule::kChoiceMoved);
+}
+
+TEST(FindDrift, ReportsAShrinkingRangeWhoseChoiceHolds) {
+  const auto drifts =
+      FindDrift(WithMaxs(40, [](int i) { return i < 30 ? 2 : 1; }), {});
+  ASSERT_EQ(drifts.size(), 1);
+  EXPECT_EQ(DescribeDrift(drifts[0]),
+            "max is still moving: its median in the last quarter of 40 values "
+            "is 1, 33% of the range away from the 2 before");
+}
+
+TEST(FindDrift, IgnoresOutliersThatThePercentileLeavesOut) {
+  const RangeEntry entry =
+      WithMaxs(100, [](int i) { return i == 90 ? 50 : 2; });
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+  EXPECT_FALSE(FindDrift(entry, {0, 0}).empty());
+}
+
+TEST(FindDrift, SaysNothingAboutTooFewValues) {
+  const auto growing = [](int i) { return 1.0f + i; };
+  EXPECT_TRUE(FindDrift(WithMaxs(kMinValuesForDrift - 1, growing), {}).empty());
+  EXPECT_FALSE(FindDrift(WithMaxs(kMinValuesForDrift, growing), {}).empty());
+}
+
+TEST(FindDrift, ReportsTheMinOfAnEntryWithoutMaxs) {
+  RangeEntry entry;
+  for (int i = 0; i < 40; ++i) entry.AddMin(-1 - i * 0.1f, {"log", i});
+  const auto drifts = FindDrift(entry, {});
+  ASSERT_EQ(drifts.size(), 1);
+  EXPECT_EQ(drifts[0].side, "min");
+}
+
+}  // namespace
+}  // namespace requant::range_drift_test

@@ -1,0 +1,420 @@
+#include "runtime/benchmark/benchmark.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/process/machine.h"
+#include "base/status_macros.h"
+#include "runtime/benchmark/benchmark_contender.h"
+#include "runtime/benchmark/chrome_trace.h"
+#include "runtime/benchmark/preloaded_batches.h"
+#include "runtime/benchmark/signature_inputs.h"
+#include "runtime/benchmark/stream_pool.h"
+#include "runtime/benchmark/stream_settings.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/statistics/order_statistics.h"
+#include "runtime/statistics/output_difference.h"
+#include "runtime/statistics/prediction.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace requant {
+namespace {
+
+using EventSink = std::function<void(const WorkerEvent&)>;
+
+constexpr RunLength kOneBatch = {0, 1, 0};
+constexpr int kWarmUpBatches = 20;
+constexpr double kWarmUpSeconds = 0.5;
+constexpr double kMaxWarmUpSeconds = 5;
+// A trial of one setting: a short warm-up, then the median of a few runs, of
+// which slow graphs get only one.
+constexpr RunLength kTrialWarmUp = {0.3, 3, 0.8};
+constexpr RunLength kTrialRun = {0.2, 1, 0.4};
+constexpr int kTrialRuns = 3;
+constexpr std::chrono::seconds kMaxTrial(2);
+// Fewer would make a round's figure one of chance.
+constexpr int kRoundBatchesPerStream = 3;
+constexpr size_t kFilePartBytes = 1 << 18;
+
+bool IsSame(const StreamSetting& a, const StreamSetting& b) {
+  return a.streams() == b.streams() && a.threads() == b.threads();
+}
+
+class BenchmarkRun {
+ public:
+  BenchmarkRun(const BenchmarkJob& job, const EventSink& send)
+      : job_(job),
+        send_(send),
+        cores_(ReadCoreLimits().usable()),
+        entries_(job.entry().begin(), job.entry().end()) {}
+
+  absl::StatusOr<BenchmarkResult> Run() {
+    const std::vector<StreamSetting> candidates =
+        SettingsToTry(cores_, job_.streams(), job_.threads());
+    const int64_t trials = candidates.size() == 1 ? 0
+                           : job_.tune_each()
+                               ? candidates.size() * job_.entry_size()
+                               : candidates.size();
+    runs_total_ =
+        trials + static_cast<int64_t>(job_.rounds()) * job_.entry_size();
+    REQUANT_RETURN_IF_ERROR(job_.has_synthetic() ? MakeUpInputs() : Preload());
+    REQUANT_RETURN_IF_ERROR(LoadContenders(candidates));
+    if (job_.compare_outputs()) REQUANT_RETURN_IF_ERROR(CompareOutputs());
+    REQUANT_RETURN_IF_ERROR(MeasureRounds());
+    if (job_.profile()) REQUANT_RETURN_IF_ERROR(Profile());
+    return Result();
+  }
+
+ private:
+  const std::vector<Batch>& BatchesOf(int entry) const {
+    return batches_.at(entries_[entry].dataset().SerializeAsString());
+  }
+
+  // One batch by the signature of the first model, for all of them.
+  absl::Status MakeUpInputs() {
+    const ModelSpec& model = entries_.front().model();
+    SendActivity(absl::StrCat("reading the signature of ", model.path()));
+    REQUANT_ASSIGN_OR_RETURN(const tensorflow::SignatureDef signature,
+                             ReadSignature(model));
+    REQUANT_ASSIGN_OR_RETURN(
+        SyntheticBatch made,
+        MakeSyntheticBatch(signature, model.path(), job_.synthetic(),
+                           job_.batch_size()));
+    for (BenchmarkEntry& entry : entries_) {
+      *entry.mutable_dataset() = made.dataset;
+      // Numbers beyond a vocabulary are the likeliest to fail.
+      entry.set_dataset_name(
+          absl::StrCat("the inputs made up for it (--synthetic_ids=", made.ids,
+                       ", --synthetic_length=", made.length, ")"));
+    }
+    result_.set_token_input(made.token_note);
+    for (const std::string& note : made.notes) {
+      result_.add_synthetic_input(note);
+    }
+    batches_[made.dataset.SerializeAsString()].push_back(std::move(made.batch));
+    return absl::OkStatus();
+  }
+
+  // Reads each dataset once, and as much of it as all have.
+  absl::Status Preload() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_bad_records = job_.max_bad_records();
+    options.on_bad_record = [this](const std::string& message) {
+      WorkerEvent event;
+      event.set_warning(message);
+      send_(event);
+    };
+    size_t fewest = job_.max_batches();
+    for (const BenchmarkEntry& entry : entries_) {
+      const std::string key = entry.dataset().SerializeAsString();
+      if (batches_.count(key) > 0) continue;
+      SendActivity(
+          absl::StrCat("reading the records of ", entry.dataset_name()));
+      REQUANT_ASSIGN_OR_RETURN(
+          std::vector<Batch> batches,
+          PreloadBatches(entry.dataset(), entry.dataset_name(), options,
+                         job_.max_batches(), job_.max_bytes()));
+      fewest = std::min(fewest, batches.size());
+      batches_[key] = std::move(batches);
+    }
+    for (auto& [key, batches] : batches_) batches.resize(fewest);
+    return absl::OkStatus();
+  }
+
+  // Loads every graph for the setting that suits it and warms it up. Each runs
+  // once before anything takes long, so that a bad one is known at once.
+  absl::Status LoadContenders(const std::vector<StreamSetting>& candidates) {
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BenchmarkContender> contender,
+                               Load(entry, candidates.front()));
+      REQUANT_RETURN_IF_ERROR(
+          RunEntry(entry, contender.get(), kOneBatch, "starting").status());
+      contenders_.push_back(std::move(contender));
+    }
+    batch_seconds_.resize(job_.entry_size());
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      REQUANT_RETURN_IF_ERROR(ChooseSetting(entry, candidates));
+      *result_.add_entry()->mutable_setting() = contenders_[entry]->setting();
+    }
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      REQUANT_RETURN_IF_ERROR(WarmUp(entry));
+    }
+    return absl::OkStatus();
+  }
+
+  // Puts the contender into the setting that it is measured in.
+  absl::Status ChooseSetting(int entry,
+                             const std::vector<StreamSetting>& candidates) {
+    if (candidates.size() == 1) return absl::OkStatus();
+    if (entry == 0 || job_.tune_each()) return Search(entry, candidates);
+    const StreamSetting& wanted = contenders_.front()->setting();
+    if (IsSame(wanted, contenders_[entry]->setting())) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(contenders_[entry], Load(entry, wanted));
+    return absl::OkStatus();
+  }
+
+  // Puts the contender into the fastest of the settings; it is in the first.
+  absl::Status Search(int entry, const std::vector<StreamSetting>& candidates) {
+    std::unique_ptr<BenchmarkContender> contender =
+        std::move(contenders_[entry]);
+    double best_rate = -1;
+    for (const StreamSetting& setting : candidates) {
+      if (contender == nullptr) {
+        REQUANT_ASSIGN_OR_RETURN(contender, Load(entry, setting));
+      }
+      REQUANT_ASSIGN_OR_RETURN(const double rate, Try(entry, contender.get()));
+      SettingTrial& trial = *result_.add_trial();
+      trial.set_entry(entry);
+      *trial.mutable_setting() = setting;
+      trial.set_records_per_second(rate);
+      ++runs_done_;
+      if (rate > best_rate) {
+        contenders_[entry] = std::move(contender);
+        best_rate = rate;
+      }
+      contender = nullptr;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WarmUp(int entry) {
+    BenchmarkContender& contender = *contenders_[entry];
+    const int streams = contender.setting().streams();
+    const int64_t each = (kWarmUpBatches + streams - 1) / streams;
+    return RunEntry(entry, &contender,
+                    {kWarmUpSeconds, each, kMaxWarmUpSeconds}, "warming up")
+        .status();
+  }
+
+  // Records per second, quickly.
+  absl::StatusOr<double> Try(int entry, BenchmarkContender* contender) {
+    const std::string what =
+        absl::StrCat("trying ", contender->setting().streams(), " x ",
+                     contender->setting().threads());
+    const auto start = std::chrono::steady_clock::now();
+    REQUANT_RETURN_IF_ERROR(
+        RunEntry(entry, contender, kTrialWarmUp, what).status());
+    std::vector<double> rates;
+    for (int i = 0; i < kTrialRuns; ++i) {
+      const auto elapsed = std::chrono::steady_clock::now() - start;
+      if (i > 0 && elapsed > kMaxTrial) break;
+      REQUANT_ASSIGN_OR_RETURN(const StreamTimes times,
+                               RunEntry(entry, contender, kTrialRun, what));
+      rates.push_back(times.records_per_second);
+    }
+    return Median(rates);
+  }
+
+  // Every batch goes through the first graph and each other one, so that no
+  // more than two outputs are in memory.
+  absl::Status CompareOutputs() {
+    std::vector<OutputDifference> differences(job_.entry_size());
+    const size_t batches = BatchesOf(0).size();
+    for (size_t batch = 0; batch < batches; ++batch) {
+      REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor first,
+                               OutputOf(0, batch));
+      for (int entry = 1; entry < job_.entry_size(); ++entry) {
+        REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor other,
+                                 OutputOf(entry, batch));
+        REQUANT_RETURN_IF_ERROR(
+            AddDifference(entry, first, other, &differences[entry]));
+      }
+    }
+    for (int entry = 1; entry < job_.entry_size(); ++entry) {
+      *result_.mutable_entry(entry)->mutable_difference() =
+          differences[entry].Result();
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<tensorflow::Tensor> OutputOf(int entry, int64_t batch) {
+    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
+    SendProgress("comparing outputs");
+    return contenders_[entry]->Output(batch);
+  }
+
+  absl::Status AddDifference(int entry, const tensorflow::Tensor& first,
+                             const tensorflow::Tensor& other,
+                             OutputDifference* difference) {
+    const std::string& first_path = entries_[0].model().path();
+    const std::string& path = entries_[entry].model().path();
+    if (first.shape() != other.shape()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the outputs of ", first_path, " and ", path,
+          " cannot be compared: their shapes are ", first.shape().DebugString(),
+          " and ", other.shape().DebugString()));
+    }
+    const auto values = FloatValues(first, &first_buffer_);
+    const auto other_values = FloatValues(other, &other_buffer_);
+    for (const auto* taken : {&values, &other_values}) {
+      if (taken->ok()) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("the output of ", taken == &values ? first_path : path,
+                       " cannot be compared: ", taken->status().message()));
+    }
+    const int64_t row =
+        first.dims() == 0 ? 1 : first.dim_size(first.dims() - 1);
+    difference->Add(*values, *other_values, row);
+    return absl::OkStatus();
+  }
+
+  // The order changes from round to round, so that nobody always runs after
+  // the same other graph.
+  absl::Status MeasureRounds() {
+    const int entries = job_.entry_size();
+    const int round_batches = job_.round_batches() > 0 ? job_.round_batches()
+                                                       : kRoundBatchesPerStream;
+    for (int round = 0; round < job_.rounds(); ++round) {
+      const std::string what =
+          absl::StrCat("round ", round + 1, " of ", job_.rounds());
+      for (int i = 0; i < entries; ++i) {
+        const int entry = (round + i) % entries;
+        REQUANT_ASSIGN_OR_RETURN(
+            const StreamTimes times,
+            RunEntry(entry, contenders_[entry].get(),
+                     {job_.seconds(), round_batches, 0}, what));
+        AddRound(entry, times);
+        ++runs_done_;
+      }
+    }
+    SendProgress("done");
+    return absl::OkStatus();
+  }
+
+  void AddRound(int entry, const StreamTimes& times) {
+    RoundMeasurement& round = *result_.mutable_entry(entry)->add_round();
+    round.set_records(times.records);
+    round.set_batches(static_cast<int64_t>(times.batch_seconds.size()));
+    round.set_records_per_second(times.records_per_second);
+    round.set_cpu_seconds(times.cpu_seconds);
+    if (times.waited_seconds.has_value()) {
+      round.set_waited_seconds(*times.waited_seconds);
+    }
+    std::vector<double>& all = batch_seconds_[entry];
+    all.insert(all.end(), times.batch_seconds.begin(),
+               times.batch_seconds.end());
+  }
+
+  absl::Status Profile() {
+    std::string part;
+    const auto send_part = [&] {
+      WorkerEvent event;
+      event.set_file_part(std::exchange(part, ""));
+      send_(event);
+    };
+    std::optional<ChromeTrace> trace;
+    if (job_.trace()) {
+      trace.emplace([&](std::string_view text) {
+        part.append(text);
+        if (part.size() >= kFilePartBytes) send_part();
+      });
+    }
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      const std::string& path = entries_[entry].model().path();
+      SendActivity(absl::StrCat("profiling ", path));
+      if (trace.has_value()) trace->StartGraph(path);
+      REQUANT_ASSIGN_OR_RETURN(
+          *result_.mutable_entry(entry)->mutable_profile(),
+          contenders_[entry]->Profile(trace.has_value() ? &*trace : nullptr,
+                                      [this] { SendProgress("profiling"); }));
+    }
+    if (trace.has_value()) {
+      trace->Finish();
+      send_part();
+    }
+    return absl::OkStatus();
+  }
+
+  BenchmarkResult Result() {
+    result_.set_cores(cores_);
+    const std::vector<Batch>& batches = BatchesOf(0);
+    int64_t records = 0;
+    for (const Batch& batch : batches) records += batch.size;
+    result_.set_batches(static_cast<int64_t>(batches.size()));
+    result_.set_records(records);
+    for (int entry = 0; entry < job_.entry_size(); ++entry) {
+      EntryMeasurement& measurement = *result_.mutable_entry(entry);
+      measurement.set_median_batch_seconds(Median(batch_seconds_[entry]));
+      measurement.set_p99_batch_seconds(Quantile(batch_seconds_[entry], 0.99));
+    }
+    return std::move(result_);
+  }
+
+  absl::StatusOr<std::unique_ptr<BenchmarkContender>> Load(
+      int entry, const StreamSetting& setting) {
+    SendActivity(absl::StrCat("loading ", entries_[entry].model().path()));
+    return BenchmarkContender::Load(entries_[entry], setting, BatchesOf(entry));
+  }
+
+  absl::StatusOr<StreamTimes> RunEntry(int entry, BenchmarkContender* contender,
+                                       const RunLength& length,
+                                       const std::string& what) {
+    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
+    SendProgress(what);
+    return contender->Run(length, [&] { SendProgress(what); });
+  }
+
+  // What a worker's death is blamed on.
+  void SendActivity(const std::string& activity) {
+    if (activity == activity_) return;
+    activity_ = activity;
+    WorkerEvent event;
+    event.set_activity(activity);
+    send_(event);
+  }
+
+  void SendProgress(const std::string& what) {
+    WorkerEvent event;
+    BenchmarkProgress& progress = *event.mutable_benchmark_progress();
+    progress.set_done(runs_done_);
+    progress.set_total(runs_total_);
+    progress.set_what(what);
+    send_(event);
+  }
+
+  const BenchmarkJob& job_;
+  const EventSink& send_;
+  const int cores_;
+  // The job's, with the inputs that were made up for them.
+  std::vector<BenchmarkEntry> entries_;
+  // By the serialized dataset.
+  std::map<std::string, std::vector<Batch>> batches_;
+  std::vector<std::unique_ptr<BenchmarkContender>> contenders_;
+  // Of each graph, over all rounds.
+  std::vector<std::vector<double>> batch_seconds_;
+  std::vector<float> first_buffer_;
+  std::vector<float> other_buffer_;
+  BenchmarkResult result_;
+  std::string activity_;
+  int64_t runs_done_ = 0;
+  int64_t runs_total_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job,
+                                          const EventSink& send) {
+  if (job.entry_size() == 0 || job.rounds() < 1 || job.batch_size() < 1 ||
+      job.max_batches() < 1) {
+    return absl::InvalidArgumentError(
+        "a benchmark needs a graph, a round, a batch and a record in it");
+  }
+  return BenchmarkRun(job, send).Run();
+}
+
+}  // namespace requant

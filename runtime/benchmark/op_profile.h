@@ -1,0 +1,45 @@
+#ifndef REQUANT_RUNTIME_BENCHMARK_OP_PROFILE_H_
+#define REQUANT_RUNTIME_BENCHMARK_OP_PROFILE_H_
+
+// Where the time of a graph goes, by type of operation and by node.
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/benchmark/step_events.h"
+#include "runtime/session/worker.pb.h"
+
+namespace requant {
+
+class OpProfile {
+ public:
+  // Adds what happened in one batch.
+  void Add(const std::vector<StepEvent>& events);
+
+  // Averages over the batches: all types and the `max_nodes` costliest nodes.
+  // `batch_microseconds` is left for the caller, who knows it.
+  ProfileMessage Result(int max_nodes) const;
+
+ private:
+  struct Cost {
+    int64_t calls = 0;
+    int64_t nanoseconds = 0;
+  };
+  // By operation and node; the node is empty in a type's key.
+  using Costs = std::map<std::pair<std::string, std::string>, Cost>;
+
+  // The costs as messages, the costliest first.
+  std::vector<OperationTime> Sorted(const Costs& costs) const;
+
+  int64_t batches_ = 0;
+  int64_t nanoseconds_ = 0;
+  Costs types_;
+  Costs nodes_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_BENCHMARK_OP_PROFILE_H_

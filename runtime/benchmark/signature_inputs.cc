@@ -1,0 +1,376 @@
+#include "runtime/benchmark/signature_inputs.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "graph/graph_io.h"
+#include "runtime/datasets/formats/column.h"
+#include "runtime/session/token_array.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::SignatureDef;
+using tensorflow::Tensor;
+using tensorflow::TensorInfo;
+using tensorflow::TensorShape;
+
+constexpr char kDefaultSignature[] = "serving_default";
+constexpr char kLogits[] = "logits";
+constexpr char kTokens[] = "input_ids";
+constexpr int64_t kIdsOfUnknownVocabulary = 32;
+
+// More would be no batch that anyone measures.
+constexpr int64_t kMostElements = int64_t{1} << 28;
+
+template <typename Map>
+std::vector<std::string> SortedKeys(const Map& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, unused] : map) keys.emplace_back(key);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+// "[?,64]".
+std::string ShapeText(const TensorInfo& info) {
+  std::vector<std::string> sizes;
+  for (const auto& dim : info.tensor_shape().dim()) {
+    sizes.push_back(dim.size() < 0 ? "?" : absl::StrCat(dim.size()));
+  }
+  return absl::StrCat("[", absl::StrJoin(sizes, ","), "]");
+}
+
+absl::Status InputError(const std::string& path, const std::string& input,
+                        std::string_view what) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": nothing can be made up for the input \"", input,
+                   "\": ", what, "; give records by --dataset"));
+}
+
+// Fills a tensor from numbers of 64 random bits.
+class Filler {
+ public:
+  Filler(int64_t ids, bool ones) : ids_(ids), ones_(ones) {}
+
+  // False for a type that it does not know.
+  bool Fill(Tensor* tensor) {
+    switch (tensor->dtype()) {
+      case tensorflow::DT_FLOAT:
+        return FillNumbers<float>(tensor);
+      case tensorflow::DT_DOUBLE:
+        return FillNumbers<double>(tensor);
+      case tensorflow::DT_HALF:
+        return FillNumbers<Eigen::half>(tensor);
+      case tensorflow::DT_BFLOAT16:
+        return FillNumbers<tensorflow::bfloat16>(tensor);
+      case tensorflow::DT_INT32:
+        return FillIds<int32_t>(tensor);
+      case tensorflow::DT_INT64:
+        return FillIds<int64_t>(tensor);
+      case tensorflow::DT_BOOL: {
+        auto flat = tensor->flat<bool>();
+        for (int64_t i = 0; i < flat.size(); ++i) {
+          flat(i) = ones_ || random_() % 2 == 1;
+        }
+        return true;
+      }
+      default:
+        return false;
+    }
+  }
+
+ private:
+  template <typename Number>
+  bool FillNumbers(Tensor* tensor) {
+    auto flat = tensor->flat<Number>();
+    for (int64_t i = 0; i < flat.size(); ++i) {
+      // 53 bits: what a double holds.
+      const double unit = static_cast<double>(random_() >> 11) / (1LL << 53);
+      flat(i) = static_cast<Number>(ones_ ? 1.0 : 2 * unit - 1);
+    }
+    return true;
+  }
+
+  template <typename Id>
+  bool FillIds(Tensor* tensor) {
+    auto flat = tensor->flat<Id>();
+    for (int64_t i = 0; i < flat.size(); ++i) {
+      flat(i) = ones_ ? 1 : static_cast<Id>(random_() % ids_);
+    }
+    return true;
+  }
+
+  const int64_t ids_;
+  const bool ones_;
+  std::mt19937_64 random_;
+};
+
+std::string FillText(DataType type, int64_t ids, bool ones) {
+  if (ones) return "all 1";
+  switch (type) {
+    case tensorflow::DT_BOOL:
+      return "random";
+    case tensorflow::DT_INT32:
+    case tensorflow::DT_INT64:
+      return absl::StrCat("random whole numbers from 0 to ", ids - 1);
+    default:
+      return "random numbers from -1 to 1";
+  }
+}
+
+absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
+                                           const std::string& path,
+                                           const std::string& input,
+                                           int64_t length, int64_t batch_size) {
+  if (info.tensor_shape().unknown_rank() ||
+      info.tensor_shape().dim_size() == 0) {
+    return InputError(path, input,
+                      info.tensor_shape().unknown_rank()
+                          ? "the signature gives it no shape"
+                          : "it is a scalar, without a dimension for records");
+  }
+  TensorShape shape;
+  int64_t elements = 1;
+  for (int i = 0; i < info.tensor_shape().dim_size(); ++i) {
+    int64_t size = info.tensor_shape().dim(i).size();
+    if (i == 0 && size >= 0 && size != batch_size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the input \"", input, "\" takes batches of ",
+                       size, " (its shape is ", ShapeText(info), "), not of ",
+                       batch_size, ": set --batch_size=", size));
+    }
+    if (size < 0) size = i == 0 ? batch_size : length;
+    if (size > 0 && elements > kMostElements / size) {
+      return InputError(path, input, "it would be too big");
+    }
+    elements *= size;
+    shape.AddDim(size);
+  }
+  return shape;
+}
+
+absl::StatusOr<std::string> ChooseOutput(const SignatureDef& signature,
+                                         const std::string& path,
+                                         const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  const auto& outputs = signature.outputs();
+  if (outputs.size() == 1) return std::string(outputs.begin()->first);
+  if (outputs.contains(kLogits)) return std::string(kLogits);
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": its signature has ",
+      outputs.empty() ? "no output"
+                      : absl::StrCat("the outputs ",
+                                     absl::StrJoin(SortedKeys(outputs), ", ")),
+      ": name the one to compute by --output"));
+}
+
+// How many scores the output has at each position of each text, which is the
+// size of the vocabulary; 0: the signature does not tell.
+int64_t VocabularySize(const SignatureDef& signature,
+                       const std::string& output) {
+  const auto found = signature.outputs().find(output);
+  if (found == signature.outputs().end()) return 0;
+  const auto& shape = found->second.tensor_shape();
+  return shape.dim_size() == 3 ? std::max<int64_t>(0, shape.dim(2).size()) : 0;
+}
+
+bool IsWhole(DataType type) {
+  return type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
+}
+
+bool IsMask(const std::string& input) { return absl::EndsWith(input, "mask"); }
+
+// The input that takes texts as numbers.
+absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
+                                       const std::string& path) {
+  std::vector<std::string> whole;
+  for (const std::string& input : SortedKeys(signature.inputs())) {
+    if (!IsWhole(signature.inputs().at(input).dtype()) || IsMask(input)) {
+      continue;
+    }
+    if (input == kTokens) return input;
+    whole.push_back(input);
+  }
+  if (whole.size() == 1) return whole.front();
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ": of its inputs ",
+      absl::StrJoin(SortedKeys(signature.inputs()), ", "), " none is called ",
+      kTokens,
+      " and none is the only one of whole numbers, to feed the tokens to; give "
+      "records by --dataset"));
+}
+
+// `ids` as `type`. Fails for an id below 0 or not below `vocabulary`, unless
+// that is 0.
+absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
+                                     int64_t vocabulary,
+                                     const std::string& file) {
+  const auto from = ids.flat<int64_t>();
+  Tensor tensor(type, ids.shape());
+  for (int64_t i = 0; i < from.size(); ++i) {
+    const int64_t limit = vocabulary > 0                 ? vocabulary
+                          : type == tensorflow::DT_INT32 ? int64_t{1} << 31
+                                                         : INT64_MAX;
+    if (from(i) < 0 || from(i) >= limit) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, " has ", from(i), " in row ", i / ids.dim_size(1),
+          ", and the model takes whole numbers from 0 to ", limit - 1,
+          "; name another file by --tokens, or take this one away"));
+    }
+    if (type == tensorflow::DT_INT32) {
+      tensor.flat<int32_t>()(i) = static_cast<int32_t>(from(i));
+    } else {
+      tensor.flat<int64_t>()(i) = from(i);
+    }
+  }
+  return tensor;
+}
+
+bool Fits(const TensorInfo& info, const TensorShape& shape) {
+  if (info.tensor_shape().unknown_rank()) return true;
+  if (info.tensor_shape().dim_size() != shape.dims()) return false;
+  for (int i = 0; i < shape.dims(); ++i) {
+    const int64_t size = info.tensor_shape().dim(i).size();
+    if (size >= 0 && size != shape.dim_size(i)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
+  const std::string directory = SavedModelDirectory(spec.path());
+  if (directory.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spec.path(),
+                     " is no SavedModel: it has no signature to tell what it "
+                     "takes; name a folder with a saved_model.pb in it"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(
+      const tensorflow::MetaGraphDef meta_graph,
+      ReadSavedModel(directory, std::set<std::string>(spec.tags().begin(),
+                                                      spec.tags().end())));
+  const std::string key =
+      spec.signature().empty() ? kDefaultSignature : spec.signature();
+  const auto found = meta_graph.signature_def().find(key);
+  if (found != meta_graph.signature_def().end()) return found->second;
+  const std::vector<std::string> keys = SortedKeys(meta_graph.signature_def());
+  const std::string suggestion = DidYouMean(key, keys);
+  return absl::NotFoundError(absl::StrCat(
+      spec.path(), " has no signature \"", key, "\"",
+      !suggestion.empty() ? suggestion
+      : keys.empty()      ? "; it has none at all"
+                          : absl::StrCat("; it has ", absl::StrJoin(keys, ", "),
+                                         ": choose by --signature")));
+}
+
+absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
+    const SignatureDef& signature, const std::string& path,
+    const SyntheticInputs& synthetic, int64_t batch_size) {
+  SyntheticBatch made;
+  REQUANT_ASSIGN_OR_RETURN(const std::string output,
+                           ChooseOutput(signature, path, synthetic.output()));
+  made.dataset.mutable_prediction()->set_tensor(output);
+  const int64_t vocabulary = VocabularySize(signature, output);
+  const absl::StatusOr<std::string> token_input = TokenInput(signature, path);
+  // Other whole numbers, such as those of positions, have a table of their own.
+  const auto ids_of = [&](const std::string& input) {
+    if (synthetic.ids() > 0) return int64_t{synthetic.ids()};
+    return vocabulary > 0 && token_input.ok() && input == *token_input
+               ? vocabulary
+               : kIdsOfUnknownVocabulary;
+  };
+  made.ids = ids_of(token_input.ok() ? *token_input : "");
+  made.length = synthetic.length();
+  TokenArray tokens;
+  if (!synthetic.tokens().empty()) {
+    REQUANT_RETURN_IF_ERROR(token_input.status());
+    REQUANT_ASSIGN_OR_RETURN(tokens,
+                             ReadTokenArray(synthetic.tokens(), batch_size));
+    batch_size = tokens.ids.dim_size(0);
+    made.length = tokens.ids.dim_size(1);
+  }
+  made.batch.size = batch_size;
+  // A map has no order of its own.
+  const std::map<std::string, TensorInfo> inputs(signature.inputs().begin(),
+                                                 signature.inputs().end());
+  if (inputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": its signature has no inputs to feed"));
+  }
+  for (const auto& [input, info] : inputs) {
+    InputSpec& fed = *made.dataset.add_input();
+    fed.set_feature(input);
+    fed.set_placeholder(input);
+    fed.set_dtype(DtypeName(info.dtype()));
+    if (!synthetic.tokens().empty() && input == *token_input) {
+      REQUANT_ASSIGN_OR_RETURN(
+          Tensor tensor, FittingTokens(tokens.ids, info.dtype(), vocabulary,
+                                       synthetic.tokens()));
+      made.token_note =
+          absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
+                       tensor.shape().DebugString(), ", the first of ",
+                       tokens.rows, " rows of ", synthetic.tokens());
+      made.batch.inputs.push_back(std::move(tensor));
+      continue;
+    }
+    const bool ones = IsMask(input);
+    REQUANT_ASSIGN_OR_RETURN(
+        const TensorShape shape,
+        SyntheticShape(info, path, input, made.length, batch_size));
+    if (!ParseDtype(DtypeName(info.dtype())).ok() ||
+        info.dtype() == tensorflow::DT_STRING) {
+      return InputError(path, input,
+                        absl::StrCat("it is of type ",
+                                     tensorflow::DataTypeString(info.dtype())));
+    }
+    Tensor tensor(info.dtype(), shape);
+    if (!Filler(ids_of(input), ones).Fill(&tensor)) {
+      return InputError(path, input,
+                        absl::StrCat("it is of type ",
+                                     tensorflow::DataTypeString(info.dtype())));
+    }
+    made.batch.inputs.push_back(std::move(tensor));
+    made.notes.push_back(absl::StrCat(
+        input, ": ", DtypeName(info.dtype()), " ", shape.DebugString(), ", ",
+        FillText(info.dtype(), ids_of(input), ones)));
+  }
+  return made;
+}
+
+absl::Status CheckFedShapes(const SignatureDef& signature,
+                            const std::string& path, const DatasetSpec& dataset,
+                            const Batch& batch) {
+  for (int i = 0; i < dataset.input_size(); ++i) {
+    const auto found =
+        signature.inputs().find(std::string(dataset.input(i).placeholder()));
+    if (found == signature.inputs().end()) continue;
+    const TensorShape& shape = batch.inputs[i].shape();
+    if (Fits(found->second, shape)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": its input \"", found->first, "\" has the shape ",
+        ShapeText(found->second), ", and is fed ", shape.DebugString(),
+        ": the batch size or the dataset's shape does not fit"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace requant

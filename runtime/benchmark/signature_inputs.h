@@ -1,0 +1,60 @@
+#ifndef REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+#define REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+
+// What a SavedModel's signature says of its inputs.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/session/worker.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace requant {
+
+// The signature that `spec` names, serving_default unless it does; an error
+// when the SavedModel does not have it.
+absl::StatusOr<tensorflow::SignatureDef> ReadSignature(const ModelSpec& spec);
+
+// Inputs that were made up.
+struct SyntheticBatch {
+  // Feeds them by the signature's names, and names the output.
+  DatasetSpec dataset;
+  Batch batch;
+  // For people, one for each input that was made up.
+  std::vector<std::string> notes;
+  // The same of the input that a token array feeds; "": none is.
+  std::string token_note;
+  // What was settled of the job's: how many numbers there are, and the size of
+  // open dimensions.
+  int64_t ids = 0;
+  int64_t length = 0;
+};
+
+// Fills the inputs of `signature` for `batch_size` records, always with the
+// same values: floating-point numbers from -1 to 1, whole numbers and truth
+// values at random, and ones for an input whose name ends in "mask". The first
+// dimension counts records; others that the signature leaves open get
+// `synthetic.length`. With a token array one input gets its rows instead, at
+// most `batch_size`, and open dimensions get their length. Errors, which name
+// `path`: types and shapes that cannot be made up, a batch size that the
+// signature does not take, several outputs of which none is chosen, no input
+// for the tokens, and tokens beyond the vocabulary.
+absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
+    const tensorflow::SignatureDef& signature, const std::string& path,
+    const SyntheticInputs& synthetic, int64_t batch_size);
+
+// An error, which names `path`, when an input's batch does not have the shape
+// that the signature gives for it. Inputs that are no keys of the signature are
+// not looked at.
+absl::Status CheckFedShapes(const tensorflow::SignatureDef& signature,
+                            const std::string& path, const DatasetSpec& dataset,
+                            const Batch& batch);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_

@@ -1,0 +1,250 @@
+#include "runtime/benchmark/signature_inputs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/text_format.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/datasets/testing/testing.h"
+#include "runtime/session/token_array.h"
+#include "runtime/session/worker.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+
+namespace requant::signature_inputs_test {
+namespace {
+
+using tensorflow::SignatureDef;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+SignatureDef Signature(const std::string& text) {
+  SignatureDef signature;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &signature));
+  return signature;
+}
+
+// A decoder's: ids and a mask of any number of texts, of any length.
+SignatureDef Decoder() {
+  return Signature(R"(
+    inputs { key: "input_ids" value { name: "ids:0" dtype: DT_INT32
+      tensor_shape { dim { size: -1 } dim { size: -1 } } } }
+    inputs { key: "attention_mask" value { name: "mask:0" dtype: DT_INT64
+      tensor_shape { dim { size: -1 } dim { size: -1 } } } }
+    outputs { key: "logits" value { name: "logits:0" } }
+    outputs { key: "past" value { name: "past:0" } })");
+}
+
+SyntheticInputs Settings() {
+  SyntheticInputs settings;
+  settings.set_length(5);
+  settings.set_ids(7);
+  return settings;
+}
+
+std::string ErrorOf(const SignatureDef& signature, int64_t batch_size = 8) {
+  const auto made =
+      MakeSyntheticBatch(signature, "model", Settings(), batch_size);
+  EXPECT_FALSE(made.ok());
+  return made.ok() ? "" : std::string(made.status().message());
+}
+
+TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
+  const auto made = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->batch.size, 8);
+  ASSERT_EQ(made->batch.inputs.size(), 2);
+  // By name.
+  const auto mask = made->batch.inputs[0].flat<int64_t>();
+  const auto ids = made->batch.inputs[1].flat<int32_t>();
+  EXPECT_EQ(made->batch.inputs[1].shape().DebugString(), "[8,5]");
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_EQ(mask(i), 1);
+    EXPECT_GE(ids(i), 0);
+    EXPECT_LT(ids(i), 7);
+  }
+  EXPECT_THAT(made->notes,
+              ElementsAre("attention_mask: int64 [8,5], all 1",
+                          "input_ids: int32 [8,5], random whole numbers from 0 "
+                          "to 6"));
+  EXPECT_EQ(made->dataset.input(1).placeholder(), "input_ids");
+  EXPECT_EQ(made->dataset.prediction().tensor(), "logits");
+}
+
+TEST(MakeSyntheticBatch, IsTheSameEveryTime) {
+  const auto first = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
+  const auto second = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
+  EXPECT_EQ(first->batch.inputs[1].tensor_data(),
+            second->batch.inputs[1].tensor_data());
+}
+
+// The decoder's logits say that there are six numbers.
+SignatureDef DecoderOfSix() {
+  SignatureDef signature = Decoder();
+  for (const int size : {-1, -1, 6}) {
+    (*signature.mutable_outputs())["logits"]
+        .mutable_tensor_shape()
+        ->add_dim()
+        ->set_size(size);
+  }
+  return signature;
+}
+
+// Rows of two numbers, as numpy.save writes them.
+std::string WriteTokens(const std::string& name, const std::string& type,
+                        const std::vector<int64_t>& numbers) {
+  std::string header =
+      absl::StrCat("{'descr': '", type, "', 'fortran_order': False, 'shape': (",
+                   numbers.size() / 2, ", 2), }");
+  header.resize(117, ' ');
+  std::string content =
+      absl::StrCat(std::string("\x93NUMPY\x01\x00\x76\x00", 10), header, "\n");
+  for (const int64_t number : numbers) {
+    content.append(reinterpret_cast<const char*>(&number), sizeof(number));
+  }
+  return WriteTestFile(name, content);
+}
+
+TEST(MakeSyntheticBatch, TakesTheVocabularyFromTheLogits) {
+  SyntheticInputs settings = Settings();
+  settings.clear_ids();
+  SignatureDef signature = DecoderOfSix();
+  (*signature.mutable_inputs())["position_ids"] =
+      signature.inputs().at("input_ids");
+  const auto made = MakeSyntheticBatch(signature, "model", settings, 8);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->ids, 6);
+  EXPECT_THAT(made->notes[1], EndsWith("from 0 to 5"));
+  EXPECT_THAT(made->notes[2], EndsWith("from 0 to 31"));
+  EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->ids, 32);
+}
+
+TEST(MakeSyntheticBatch, FeedsTheFirstRowsOfATokenArray) {
+  SyntheticInputs settings = Settings();
+  const std::string file = WriteTokens("ids.npy", "<i8", {0, 5, 1, 2, 3, 4});
+  settings.set_tokens(file);
+  const auto made = MakeSyntheticBatch(DecoderOfSix(), "model", settings, 2);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ(made->batch.size, 2);
+  EXPECT_EQ(made->batch.inputs[0].shape().DebugString(), "[2,2]");
+  const auto ids = made->batch.inputs[1].flat<int32_t>();
+  EXPECT_THAT(std::vector<int>(ids.data(), ids.data() + ids.size()),
+              ElementsAre(0, 5, 1, 2));
+  EXPECT_EQ(made->token_note,
+            "input_ids: int32 [2,2], the first of 3 rows of " + file);
+  EXPECT_THAT(made->notes, ElementsAre("attention_mask: int64 [2,2], all 1"));
+  // Fewer rows than a batch has are a smaller batch.
+  EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->batch.size, 3);
+}
+
+TEST(MakeSyntheticBatch, RefusesTokensBeyondTheVocabulary) {
+  SyntheticInputs settings = Settings();
+  const std::string file = WriteTokens("big.npy", "<i8", {0, 5, 1, 6});
+  settings.set_tokens(file);
+  EXPECT_EQ(MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8)
+                .status()
+                .message(),
+            file +
+                " has 6 in row 1, and the model takes whole numbers from 0 to "
+                "5; name another file by --tokens, or take this one away");
+  settings.set_tokens(WriteTokens("float.npy", "<f8", {0, 0}));
+  EXPECT_THAT(std::string(MakeSyntheticBatch(Decoder(), "model", settings, 8)
+                              .status()
+                              .message()),
+              HasSubstr("is not a token array"));
+}
+
+TEST(FindTokenArray, PrefersTheNameOfTheInputAndSkipsOtherArrays) {
+  const std::string here = testing::TempDir() + "/here";
+  std::filesystem::create_directory(here);
+  WriteTokens("here/a_float.npy", "<f8", {0, 0});
+  EXPECT_EQ(FindTokenArray(here).value(), "");
+  const std::string other = WriteTokens("here/b_ids.npy", "<i8", {1, 1});
+  EXPECT_EQ(FindTokenArray(here).value(), other);
+  const std::string named = WriteTokens("here/input_ids.npy", "<i8", {1, 1});
+  EXPECT_EQ(FindTokenArray(here).value(), named);
+  EXPECT_EQ(FindTokenArray(other).value(), other);
+  EXPECT_FALSE(FindTokenArray(here + "/none.npy").ok());
+}
+
+TEST(MakeSyntheticBatch, RefusesTypesThatItCannotMakeUp) {
+  EXPECT_EQ(ErrorOf(Signature(R"(
+              inputs { key: "text" value { dtype: DT_STRING
+                tensor_shape { dim { size: -1 } } } }
+              outputs { key: "y" })")),
+            "model: nothing can be made up for the input \"text\": it is of "
+            "type string; give records by --dataset");
+}
+
+TEST(MakeSyntheticBatch, RefusesShapesThatItDoesNotKnow) {
+  EXPECT_THAT(ErrorOf(Signature(R"(
+                inputs { key: "x" value { dtype: DT_FLOAT
+                  tensor_shape { unknown_rank: true } } }
+                outputs { key: "y" })")),
+              HasSubstr("the signature gives it no shape"));
+  EXPECT_THAT(ErrorOf(Signature(R"(
+                inputs { key: "x" value { dtype: DT_FLOAT tensor_shape {} } }
+                outputs { key: "y" })")),
+              HasSubstr("it is a scalar"));
+}
+
+TEST(MakeSyntheticBatch, SaysWhichBatchSizeFits) {
+  EXPECT_EQ(ErrorOf(Signature(R"(
+              inputs { key: "x" value { dtype: DT_FLOAT
+                tensor_shape { dim { size: 4 } dim { size: 3 } } } }
+              outputs { key: "y" })")),
+            "model: the input \"x\" takes batches of 4 (its shape is [4,3]), "
+            "not of 8: set --batch_size=4");
+}
+
+TEST(MakeSyntheticBatch, RefusesSizesBeyondReason) {
+  EXPECT_THAT(ErrorOf(Signature(R"(
+                inputs { key: "x" value { dtype: DT_FLOAT tensor_shape {
+                  dim { size: -1 } dim { size: 4000000000 }
+                  dim { size: 4000000000 } } } }
+                outputs { key: "y" })")),
+              HasSubstr("it would be too big"));
+}
+
+TEST(MakeSyntheticBatch, AsksForTheOutput) {
+  SignatureDef signature = Decoder();
+  signature.mutable_outputs()->erase("logits");
+  (*signature.mutable_outputs())["hidden"].set_name("h:0");
+  EXPECT_EQ(ErrorOf(signature),
+            "model: its signature has the outputs hidden, past: name the one "
+            "to compute by --output");
+}
+
+TEST(CheckFedShapes, NamesTheInputThatDoesNotFit) {
+  const SignatureDef signature = Signature(R"(
+    inputs { key: "x" value { dtype: DT_FLOAT
+      tensor_shape { dim { size: -1 } dim { size: 3 } } } })");
+  DatasetSpec dataset;
+  dataset.add_input()->set_placeholder("x");
+  Batch batch;
+  batch.inputs.emplace_back(tensorflow::DT_FLOAT,
+                            tensorflow::TensorShape({8, 3}));
+  EXPECT_TRUE(CheckFedShapes(signature, "model", dataset, batch).ok());
+  batch.inputs[0] =
+      tensorflow::Tensor(tensorflow::DT_FLOAT, tensorflow::TensorShape({8, 4}));
+  EXPECT_EQ(CheckFedShapes(signature, "model", dataset, batch).message(),
+            "model: its input \"x\" has the shape [?,3], and is fed [8,4]: the "
+            "batch size or the dataset's shape does not fit");
+}
+
+TEST(ReadSignature, SaysThatAGraphFileHasNone) {
+  ModelSpec spec;
+  spec.set_path("graph.pb");
+  EXPECT_THAT(ReadSignature(spec).status().message(),
+              HasSubstr("graph.pb is no SavedModel"));
+}
+
+}  // namespace
+}  // namespace requant::signature_inputs_test

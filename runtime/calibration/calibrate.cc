@@ -1,0 +1,601 @@
+#include "runtime/calibration/calibrate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
+#include "base/process/machine.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "ranges/range_table.h"
+#include "runtime/calibration/value_observer.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/session/model.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/session/worker_events.h"
+#include "runtime/statistics/prediction.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/layers/calibration_tensors.h"
+#include "transforms/layers/float_layer.h"
+#include "transforms/layers/layer_report.h"
+#include "transforms/qdq/qdq_observers.h"
+#include "transforms/qdq/qdq_sites.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using tensorflow::GraphDef;
+using tensorflow::Tensor;
+
+constexpr double kSecondsBetweenProgress = 0.1;
+
+// Of more, only the number is told.
+constexpr int64_t kBadRecordsTold = 10;
+
+std::string TensorText(const std::string& node, int output) {
+  return absl::StrCat(node, ":", output);
+}
+
+// The values that one run of the graph gave, and the records they are of.
+struct RunValues {
+  std::vector<Tensor> inputs;
+  std::vector<Tensor> fetched;
+  int64_t first_record = 0;
+  int64_t records = 0;
+};
+
+// Where a tensor's values are: the graph is not asked for what it is fed.
+struct ValueSource {
+  bool is_input = false;
+  size_t number = 0;
+
+  const Tensor& In(const RunValues& run) const {
+    return is_input ? run.inputs[number] : run.fetched[number];
+  }
+};
+
+// Weights that are fetched at once.
+constexpr size_t kWeightsPerPass = 16;
+
+// Of more, only the number is told.
+constexpr size_t kUnobservedTold = 10;
+
+// Observes one entry of the table.
+class EntryObserver {
+ public:
+  EntryObserver(CalibrationTensor tensor, std::vector<ValueSource> sources,
+                const MomentOptions& moments)
+      : tensor_(std::move(tensor)),
+        sources_(std::move(sources)),
+        values_(TensorText(tensor_.node, tensor_.output), moments) {}
+
+  const CalibrationTensor& tensor() const { return tensor_; }
+
+  // From here on its sources are fetched, one after the other.
+  void SetFirstSource(size_t number) {
+    for (ValueSource& source : sources_) source.number = number++;
+  }
+
+  // What a run holds for it.
+  int64_t Bytes(const RunValues& run) const {
+    int64_t bytes = 0;
+    for (const ValueSource& source : sources_) {
+      bytes += static_cast<int64_t>(source.In(run).TotalBytes());
+    }
+    return bytes;
+  }
+
+  absl::Status Add(const RunValues& run) {
+    std::vector<absl::Span<const float>> outputs;
+    buffers_.resize(sources_.size());
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      const auto values = FloatValues(sources_[i].In(run), &buffers_[i]);
+      if (!values.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the tensor ", TensorText(tensor_.node, tensor_.output),
+            " has no range: ", values.status().message()));
+      }
+      outputs.push_back(*values);
+    }
+    if (tensor_.kind == ObservedKind::kTensor) {
+      // Several are of one tensor in a function that is called from several
+      // places.
+      for (size_t i = 0; i < sources_.size(); ++i) {
+        const Tensor& tensor = sources_[i].In(run);
+        const int64_t channels =
+            tensor.dims() < 2 ? 0 : tensor.dim_size(tensor.dims() - 1);
+        values_.Add({outputs[i], channels, run.first_record, run.records});
+      }
+    } else {
+      AddComputedRange(run, outputs);
+    }
+    return absl::OkStatus();
+  }
+
+  RangeEntry Take() {
+    return tensor_.kind == ObservedKind::kTensor ? values_.Take()
+                                                 : std::move(ranges_);
+  }
+
+ private:
+  void AddComputedRange(const RunValues& run,
+                        const std::vector<absl::Span<const float>>& outputs) {
+    const std::string place =
+        absl::StrCat("tensor ", TensorText(tensor_.node, tensor_.output),
+                     " record ", run.first_record);
+    if (tensor_.kind == ObservedKind::kMin) {
+      ObserveMin(outputs[0], place, &ranges_);
+    } else if (tensor_.kind == ObservedKind::kMax) {
+      ObserveMax(outputs[0], place, &ranges_);
+    } else {
+      ObserveRange(outputs[0], outputs[1], place, &ranges_);
+    }
+    records_ += run.records;
+    ranges_.records = records_;
+  }
+
+  const CalibrationTensor tensor_;
+  std::vector<ValueSource> sources_;
+  std::vector<std::vector<float>> buffers_;
+  ValueObserver values_;
+  RangeEntry ranges_;
+  int64_t records_ = 0;
+};
+
+// What is observed by one run of the graph.
+struct ObservationPass {
+  // Null when all of it is fed.
+  std::unique_ptr<ModelFunction> function;
+  std::vector<EntryObserver*> observers;
+  // The values are the same in every batch.
+  bool once = false;
+};
+
+class Calibration {
+ public:
+  Calibration(const CalibrateJob& job, const EventSink& send,
+              const GraphInspector& inspect)
+      : job_(job), send_(send), inspect_(inspect) {}
+
+  absl::StatusOr<RangeTable> Run() {
+    if (job_.dataset().has_in_graph()) {
+      return absl::UnimplementedError(
+          "a calibration feeds its records, and this dataset's graph reads its "
+          "own (in_graph): declare the records as tfrecord, csv or numpy and "
+          "feed the placeholders behind the reading");
+    }
+    REQUANT_RETURN_IF_ERROR(Load());
+    REQUANT_RETURN_IF_ERROR(RunBatches());
+    return TakeTable();
+  }
+
+  const CalibrateResult& result() const { return result_; }
+
+ private:
+  absl::Status Load() {
+    SendActivity(send_, absl::StrCat("loading ", job_.model().path()));
+    std::vector<CalibrationTensor> tensors;
+    const auto inspect = [&](const Model& model,
+                             GraphDef* graph) -> absl::Status {
+      if (inspect_) REQUANT_RETURN_IF_ERROR(inspect_(model, *graph));
+      if (job_.has_qdq()) return MakeQdqPlan(model, *graph);
+      REQUANT_ASSIGN_OR_RETURN(tensors, ChooseTensors(model, graph));
+      return absl::OkStatus();
+    };
+    REQUANT_ASSIGN_OR_RETURN(model_,
+                             Model::Load(job_.model(), job_.session(), inspect,
+                                         /*extendable=*/job_.has_qdq()));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                             InputTensors(*model_, job_.dataset()));
+    if (job_.has_qdq()) return AddQdqObservers(inputs);
+    std::vector<std::string> fetches;
+    for (const CalibrationTensor& tensor : tensors) {
+      AddObserver(tensor, inputs, &fetches);
+    }
+    ObservationPass& pass = passes_.emplace_back();
+    for (const auto& observer : observers_) {
+      pass.observers.push_back(observer.get());
+    }
+    // What is fed alone needs no run.
+    if (fetches.empty()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(
+        pass.function, ModelFunction::Make(model_.get(), inputs, fetches));
+    return absl::OkStatus();
+  }
+
+  // Finds out how to observe what insert_qdq would quantize.
+  absl::Status MakeQdqPlan(const Model& model, const GraphDef& graph) {
+    QdqSiteOptions options;
+    options.ops.assign(job_.qdq().op().begin(), job_.qdq().op().end());
+    if (!job_.qdq().inputs().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(options.inputs,
+                               ParseQdqInputs(job_.qdq().inputs()));
+    }
+    std::vector<std::string> outputs;
+    if (!job_.dataset().prediction().tensor().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          std::string output,
+          model.OutputTensor(job_.dataset().prediction().tensor()));
+      outputs.push_back(std::move(output));
+    }
+    for (const auto& [key, output] : model.signature().outputs()) {
+      outputs.push_back(output.name());
+    }
+    if (outputs.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(model.path(),
+                       " has no signature that tells its outputs: name one by "
+                       "prediction { tensor: ... } in the dataset"));
+    }
+    // A map has no order of its own.
+    std::sort(outputs.begin(), outputs.end());
+    REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(graph, options, outputs));
+    TellNotObserved(model);
+    if (!qdq_.observers.empty()) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat(
+        model.path(), " has nothing to calibrate: no ",
+        job_.qdq().op().empty() ? "MatMul"
+                                : absl::StrJoin(job_.qdq().op(), ", "),
+        " whose inputs can be observed"));
+  }
+
+  void TellNotObserved(const Model& model) {
+    // A graph without signatures has the outputs that the dataset names.
+    std::string not_needed = "the outputs do not depend on it";
+    if (!model.signature().outputs().empty()) {
+      not_needed = absl::StrCat(
+          "the signature ",
+          job_.model().signature().empty() ? "serving_default"
+                                           : job_.model().signature(),
+          " does not compute it (--signature chooses another)");
+    }
+    const std::vector<NotObserved>& keys = qdq_.not_observed;
+    for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
+      const RangeKey& key = keys[i].range;
+      SendWarning(
+          send_,
+          absl::StrCat("the range of ", TensorText(key.first, key.second),
+                       " is not observed: ",
+                       keys[i].is_needed
+                           ? "it is in a loop or under a condition (While, If)"
+                           : not_needed));
+    }
+    if (keys.size() > kUnobservedTold) {
+      SendWarning(send_, absl::StrCat(keys.size(),
+                                      " ranges are not observed, of which the "
+                                      "first ",
+                                      kUnobservedTold, " are named above"));
+    }
+  }
+
+  // Makes the session able to give the tensors, and their observers.
+  absl::Status AddQdqObservers(std::vector<std::string> inputs) {
+    const absl::Status extended = model_->session().Extend(qdq_.added);
+    if (!extended.ok()) {
+      return absl::Status(
+          extended.code(),
+          absl::StrCat(model_->path(), ": its functions cannot be observed: ",
+                       extended.message()));
+    }
+    qdq_.added.Clear();
+    inputs_ = std::move(inputs);
+    for (const QdqObserver& observer : qdq_.observers) {
+      std::vector<ValueSource> sources;
+      for (size_t i = 0; i < observer.tensors.size(); ++i) {
+        // Numbered when it is known what is fetched together.
+        sources.push_back({false, i});
+      }
+      observers_.push_back(std::make_unique<EntryObserver>(
+          CalibrationTensor{ObservedKind::kTensor, observer.range.first,
+                            observer.range.second},
+          std::move(sources), MomentOptions()));
+    }
+    return absl::OkStatus();
+  }
+
+  // Shares the tensors out to passes by what they take in a run of one record.
+  // One that fits is in one pass; more passes run the graph more often, but
+  // hold no more than held_bytes each.
+  absl::Status PlanPasses(const Batch& batch) {
+    std::vector<size_t> weights, others;
+    for (size_t i = 0; i < qdq_.observers.size(); ++i) {
+      (qdq_.observers[i].is_weight ? weights : others).push_back(i);
+    }
+    for (size_t i = 0; i < weights.size(); i += kWeightsPerPass) {
+      const size_t end = std::min(i + kWeightsPerPass, weights.size());
+      REQUANT_RETURN_IF_ERROR(
+          AddPass({weights.begin() + i, weights.begin() + end}, /*once=*/true));
+    }
+    if (others.empty()) return absl::OkStatus();
+    REQUANT_RETURN_IF_ERROR(AddPass(others, /*once=*/false));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<int64_t> bytes,
+                             MeasureLastPass(batch));
+    int64_t all = 0;
+    for (const int64_t each : bytes) all += each;
+    if (all <= job_.qdq().held_bytes()) return absl::OkStatus();
+    passes_.pop_back();
+    std::vector<size_t> together;
+    int64_t held = 0;
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (!together.empty() && held + bytes[i] > job_.qdq().held_bytes()) {
+        REQUANT_RETURN_IF_ERROR(AddPass(together, /*once=*/false));
+        together.clear();
+        held = 0;
+      }
+      together.push_back(others[i]);
+      held += bytes[i];
+    }
+    return AddPass(together, /*once=*/false);
+  }
+
+  absl::Status AddPass(const std::vector<size_t>& observers, bool once) {
+    std::vector<std::string> fetches;
+    ObservationPass pass;
+    pass.once = once;
+    for (const size_t i : observers) {
+      pass.observers.push_back(observers_[i].get());
+      observers_[i]->SetFirstSource(fetches.size());
+      const std::vector<std::string>& tensors = qdq_.observers[i].tensors;
+      fetches.insert(fetches.end(), tensors.begin(), tensors.end());
+    }
+    // Weights are read without feeding anything.
+    REQUANT_ASSIGN_OR_RETURN(
+        pass.function, ModelFunction::Make(model_.get(), inputs_, fetches));
+    passes_.push_back(std::move(pass));
+    return absl::OkStatus();
+  }
+
+  // What a whole batch takes for each observer, from its first record alone
+  // where inputs can be cut.
+  absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
+    RunValues run;
+    int64_t records = 1;
+    for (const Tensor& input : batch.inputs) {
+      if (input.dims() == 0 || input.dim_size(0) != batch.size) {
+        records = batch.size;
+      }
+    }
+    for (const Tensor& input : batch.inputs) {
+      run.inputs.push_back(records == 1 ? input.Slice(0, 1) : input);
+    }
+    REQUANT_RETURN_IF_ERROR(Explained(
+        passes_.back().function->Run(run.inputs, &run.fetched), batch));
+    std::vector<int64_t> bytes;
+    for (const EntryObserver* observer : passes_.back().observers) {
+      bytes.push_back(observer->Bytes(run) * (batch.size / records));
+    }
+    return bytes;
+  }
+
+  absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
+      const Model& model, GraphDef* graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    std::vector<CalibrationTensor> tensors;
+    for (const std::string& name : job_.tensors()) {
+      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                               model.OutputTensor(name));
+      REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
+                               FindCalibrationTensor(index, tensor));
+      const auto same = [&](const CalibrationTensor& other) {
+        return other.node == found.node && other.output == found.output;
+      };
+      if (std::none_of(tensors.begin(), tensors.end(), same)) {
+        tensors.push_back(std::move(found));
+      }
+    }
+    if (!tensors.empty()) {
+      MarkLayerInputs(index, &tensors);
+      return tensors;
+    }
+    std::vector<std::string> outputs;
+    if (!job_.dataset().prediction().tensor().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          std::string output,
+          model.OutputTensor(job_.dataset().prediction().tensor()));
+      outputs.push_back(std::move(output));
+    }
+    tensors = FindCalibrationTensors(index, outputs);
+    if (tensors.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          model.path(),
+          " has nothing to calibrate: no node computes ranges, and ",
+          WhyNoLayers(*graph, FindFloatLayers(index)),
+          "; requant calibrate --tensors observes any tensor"));
+    }
+    return tensors;
+  }
+
+  void AddObserver(const CalibrationTensor& tensor,
+                   const std::vector<std::string>& inputs,
+                   std::vector<std::string>* fetches) {
+    std::vector<std::string> names = {TensorText(tensor.node, tensor.output)};
+    if (tensor.kind == ObservedKind::kRange) {
+      names.push_back(TensorText(tensor.node, 1));
+    }
+    std::vector<ValueSource> sources;
+    for (std::string& name : names) {
+      const auto input = std::find(inputs.begin(), inputs.end(), name);
+      if (input != inputs.end()) {
+        sources.push_back({true, static_cast<size_t>(input - inputs.begin())});
+      } else {
+        sources.push_back({false, fetches->size()});
+        fetches->push_back(std::move(name));
+      }
+    }
+    MomentOptions moments;
+    moments.records = tensor.layer_input ? job_.moment_records() : 0;
+    const int threads = job_.session().intra_op_threads();
+    moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
+    observers_.push_back(
+        std::make_unique<EntryObserver>(tensor, std::move(sources), moments));
+  }
+
+  absl::Status RunBatches() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_records = job_.max_records();
+    options.max_bad_records = job_.max_bad_records();
+    int64_t told = 0;
+    options.on_bad_record = [this, &told](const std::string& message) {
+      if (told++ < kBadRecordsTold) SendWarning(send_, message);
+    };
+    SendActivity(send_,
+                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(job_.dataset(), options));
+    SendActivity(send_, absl::StrCat("running ", model_->path()));
+    Batch batch;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) break;
+      total_ = source->EstimatedRecords();
+      REQUANT_RETURN_IF_ERROR(RunBatch(batch));
+      SendProgress();
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    result_.set_bad_records(source->bad_records());
+    if (told > kBadRecordsTold) {
+      SendWarning(send_,
+                  absl::StrCat(told, " bad records in all, of which the first ",
+                               kBadRecordsTold, " are named above"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunBatch(const Batch& batch) {
+    if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
+    for (const ObservationPass& pass : passes_) {
+      REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
+      // Of a big model each takes a minute: a sign of life.
+      SendProgress();
+    }
+    if (result_.records() == 0 && passes_.front().once) {
+      REQUANT_RETURN_IF_ERROR(DropPassesDone());
+    }
+    result_.set_records(result_.records() + batch.size);
+    return absl::OkStatus();
+  }
+
+  // Runs the graph while the values of the run before it are observed.
+  absl::Status RunPass(const ObservationPass& pass, const Batch& batch) {
+    auto run = std::make_shared<RunValues>();
+    run->inputs = batch.inputs;
+    run->first_record = batch.first_record;
+    run->records = batch.size;
+    if (pass.function != nullptr) {
+      REQUANT_RETURN_IF_ERROR(
+          Explained(pass.function->Run(batch.inputs, &run->fetched), batch));
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    observing_ =
+        std::async(std::launch::async,
+                   [observers = pass.observers, run]() -> absl::Status {
+                     for (EntryObserver* observer : observers) {
+                       REQUANT_RETURN_IF_ERROR(observer->Add(*run));
+                     }
+                     return absl::OkStatus();
+                   });
+    return absl::OkStatus();
+  }
+
+  absl::Status Explained(const absl::Status& status, const Batch& batch) const {
+    if (status.ok()) return status;
+    return absl::Status(
+        status.code(),
+        absl::StrCat(model_->path(), ": records ", batch.first_record, " to ",
+                     batch.first_record + batch.size - 1, ": ",
+                     status.message()));
+  }
+
+  absl::Status DropPassesDone() {
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    passes_.erase(
+        std::remove_if(passes_.begin(), passes_.end(),
+                       [](const ObservationPass& pass) { return pass.once; }),
+        passes_.end());
+    // Only weights: a pass without anything, not a plan to be made.
+    if (passes_.empty()) passes_.emplace_back();
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishObserving() {
+    return observing_.valid() ? observing_.get() : absl::OkStatus();
+  }
+
+  RangeTable TakeTable() {
+    RangeTable table;
+    for (const auto& observer : observers_) {
+      const CalibrationTensor& tensor = observer->tensor();
+      table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
+    }
+    return table;
+  }
+
+  void SendProgress() {
+    const Clock::time_point now = Clock::now();
+    if (last_progress_.has_value() &&
+        std::chrono::duration<double>(now - *last_progress_).count() <
+            kSecondsBetweenProgress) {
+      return;
+    }
+    last_progress_ = now;
+    WorkerEvent event;
+    event.mutable_calibrate_progress()->set_records(result_.records());
+    event.mutable_calibrate_progress()->set_total(total_);
+    send_(event);
+  }
+
+  const CalibrateJob& job_;
+  const EventSink& send_;
+  const GraphInspector& inspect_;
+  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<EntryObserver>> observers_;
+  // Of a calibration for insert_qdq.
+  QdqObservers qdq_;
+  std::vector<std::string> inputs_;
+  // Of one for insert_qdq: empty until the first batch is there.
+  std::vector<ObservationPass> passes_;
+  CalibrateResult result_;
+  // About how many records there are in all.
+  int64_t total_ = 0;
+  std::optional<Clock::time_point> last_progress_;
+  // Waits in its destructor: the last member, gone before what it uses.
+  std::future<absl::Status> observing_;
+};
+
+}  // namespace
+
+absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
+                                         const EventSink& send,
+                                         const GraphInspector& inspect) {
+  return Calibration(job, send, inspect).Run();
+}
+
+absl::StatusOr<CalibrateResult> Calibrate(const CalibrateJob& job,
+                                          const EventSink& send) {
+  const GraphInspector inspect_nothing;
+  Calibration calibration(job, send, inspect_nothing);
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, calibration.Run());
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           SerializeRangeTable(table));
+  SendFile(send, content);
+  return calibration.result();
+}
+
+}  // namespace requant

@@ -1,0 +1,24 @@
+#ifndef REQUANT_RUNTIME_CALIBRATION_CALIBRATION_KEY_H_
+#define REQUANT_RUNTIME_CALIBRATION_CALIBRATION_KEY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/session/worker.pb.h"
+
+namespace requant {
+
+// A digest of all that the result of a calibration depends on: the contents of
+// the model's and the dataset's files, in their order, the declaration, the
+// settings and this program's version. Paths, times and numbers of threads are
+// none of it.
+absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
+
+// The files that the records are in, in a fixed order.
+std::vector<std::string> DataFiles(const DatasetSpec& dataset);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_CALIBRATION_CALIBRATION_KEY_H_

@@ -1,0 +1,140 @@
+#include "runtime/calibration/calibration_report.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/text/printable.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_settling.h"
+#include "ranges/range_table.h"
+
+namespace requant {
+namespace {
+
+// How many names a warning lists.
+constexpr size_t kNamesShown = 3;
+
+std::string Counted(int64_t count, std::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+std::string EntryName(const RangeKey& key) {
+  return Printable(absl::StrCat(key.first, ":", key.second));
+}
+
+std::string Number(const std::optional<float>& value) {
+  return value.has_value() ? absl::StrFormat("%.6g", *value) : "-";
+}
+
+std::optional<float> Least(const std::vector<float>& values) {
+  if (values.empty()) return std::nullopt;
+  return *std::min_element(values.begin(), values.end());
+}
+
+std::optional<float> Greatest(const std::vector<float>& values) {
+  if (values.empty()) return std::nullopt;
+  return *std::max_element(values.begin(), values.end());
+}
+
+// What `observations` observations of the entry are, in records if possible.
+int64_t Amount(const RangeEntry& entry, int64_t observations,
+               int64_t batch_size) {
+  if (batch_size == 0) return observations;
+  const int64_t records = observations * batch_size;
+  return entry.records > 0 ? std::min(records, entry.records) : records;
+}
+
+absl::StatusOr<RangeChoice> Chosen(const RangeEntry& entry,
+                                   const RangeChoiceOptions& options) {
+  if (!entry.histogram.has_value()) {
+    return ChooseRange(entry, options.percentiles);
+  }
+  return ChooseRangeBy(options, entry);
+}
+
+std::string Summary(const RangeTable& table, int64_t batch_size) {
+  int64_t most = 0, all = 0, moving = 0;
+  for (const auto& [key, entry] : table.entries()) {
+    const Settling settling = FindSettling(entry);
+    most = std::max(most, Amount(entry, settling.observations, batch_size));
+    all = std::max(all, Amount(entry, entry.count, batch_size));
+    moving += settling.still_moving;
+  }
+  const std::string_view unit = batch_size == 0 ? "batch" : "record";
+  const std::string plural = batch_size == 0 ? "batches" : "records";
+  const std::string of =
+      absl::StrCat(all, " ", all == 1 ? std::string(unit) : plural);
+  std::string text = Counted(table.entries().size(), "range");
+  if (moving > 0) {
+    return absl::StrCat(text, ", of which ", moving,
+                        " still moved at the end of ", of, "\n");
+  }
+  return absl::StrCat(text, ", within 1 % of the final width after ", most,
+                      " of ", of, "\n");
+}
+
+std::string NameList(const std::vector<std::string>& names) {
+  std::string list = absl::StrJoin(
+      names.begin(), names.begin() + std::min(names.size(), kNamesShown), ", ");
+  if (names.size() > kNamesShown) {
+    absl::StrAppend(&list, " and ", names.size() - kNamesShown, " more");
+  }
+  return list;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CalibrationText(
+    const RangeTable& table, const CalibrationReportOptions& options) {
+  constexpr char kLine[] = "%12s %12s %12s %12s %9s  %s\n";
+  std::string text = absl::StrFormat(
+      "%12s %12s %25s %9s\n", "", "",
+      absl::StrCat("by ", RangeMethodName(options.choice.method)), "settled");
+  absl::StrAppendFormat(&text, kLine, "min", "max", "from", "to",
+                        options.batch_size == 0 ? "batches" : "records",
+                        "tensor");
+  for (const auto& [key, entry] : table.entries()) {
+    const absl::StatusOr<RangeChoice> choice = Chosen(entry, options.choice);
+    if (!choice.ok()) return choice.status();
+    const Settling settling = FindSettling(entry);
+    const std::string settled =
+        settling.still_moving
+            ? "moving"
+            : absl::StrCat(
+                  Amount(entry, settling.observations, options.batch_size));
+    absl::StrAppendFormat(&text, kLine, Number(Least(entry.mins)),
+                          Number(Greatest(entry.maxs)), Number(choice->min),
+                          Number(choice->max), settled, EntryName(key));
+  }
+  return text + Summary(table, options.batch_size);
+}
+
+std::vector<std::string> CalibrationWarnings(const RangeTable& table) {
+  std::vector<std::string> warnings, moving;
+  for (const auto& [key, entry] : table.entries()) {
+    if (entry.not_finite.count > 0) {
+      warnings.push_back(absl::StrCat(
+          EntryName(key), ": ", Counted(entry.not_finite.count, "value"),
+          " not finite, the first at ", entry.not_finite.first_place,
+          "; the freeze transforms refuse this range"));
+    }
+    if (FindSettling(entry).still_moving) moving.push_back(EntryName(key));
+  }
+  if (!moving.empty()) {
+    warnings.push_back(
+        absl::StrCat(Counted(moving.size(), "range"),
+                     " still moved by more than 1 % of the width at the end (",
+                     NameList(moving), "): calibrate with more records"));
+  }
+  return warnings;
+}
+
+}  // namespace requant

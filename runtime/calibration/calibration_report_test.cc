@@ -1,0 +1,95 @@
+#include "runtime/calibration/calibration_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "ranges/range_choice.h"
+#include "ranges/range_table.h"
+
+namespace requant::calibration_report_test {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
+  RangeEntry entry;
+  entry.histogram.emplace();
+  for (float max : maxs) {
+    entry.AddRange(-1, max, {});
+    entry.histogram->Add(std::vector<float>{-1, max});
+  }
+  entry.records = records;
+  return entry;
+}
+
+std::string TextOf(const RangeTable& table, int64_t batch_size,
+                   RangeMethod method = RangeMethod::kMinMax) {
+  CalibrationReportOptions options;
+  options.batch_size = batch_size;
+  options.choice.method = method;
+  const auto text = CalibrationText(table, options);
+  EXPECT_TRUE(text.ok()) << text.status();
+  return text.ok() ? *text : "";
+}
+
+TEST(CalibrationText, ShowsRangesAndWhenTheySettled) {
+  RangeTable table;
+  table.FindOrAdd("layer/Relu") = EntryOf({2, 4, 3, 1}, 35);
+  EXPECT_EQ(TextOf(table, 10),
+            "                                          by minmax   settled\n"
+            "         min          max         from           to   records  "
+            "tensor\n"
+            "          -1            4           -1            4        20  "
+            "layer/Relu:0\n"
+            "1 range, within 1 % of the final width after 20 of 35 records\n");
+}
+
+TEST(CalibrationText, CountsBatchesWhereTheirSizeIsNotKnown) {
+  RangeTable table;
+  table.FindOrAdd("x") = EntryOf({2, 4, 3, 1}, 0);
+  EXPECT_THAT(TextOf(table, 0), HasSubstr("after 2 of 4 batches"));
+}
+
+TEST(CalibrationText, SaysWhatStillMoves) {
+  RangeTable table;
+  table.FindOrAdd("x") = EntryOf({2, 4}, 20);
+  EXPECT_THAT(TextOf(table, 10),
+              AllOf(HasSubstr("moving  x:0"),
+                    HasSubstr("1 still moved at the end of 20 records")));
+}
+
+TEST(CalibrationText, ChoosesByMinMaxWhereThereIsNoHistogram) {
+  RangeTable table;
+  table.FindOrAdd("min").AddMin(-3, {});
+  EXPECT_THAT(TextOf(table, 10, RangeMethod::kMse),
+              HasSubstr("          -3            -           -3            -"));
+}
+
+TEST(CalibrationWarnings, NamesValuesThatAreNotFinite) {
+  RangeTable table;
+  table.FindOrAdd("x") = EntryOf({2, 2}, 20);
+  EXPECT_THAT(CalibrationWarnings(table), IsEmpty());
+  table.FindOrAdd("x").not_finite.Add(3, "tensor x:0 record 5");
+  EXPECT_THAT(CalibrationWarnings(table),
+              ElementsAre(AllOf(HasSubstr("3 values not finite"),
+                                HasSubstr("tensor x:0 record 5"))));
+}
+
+TEST(CalibrationWarnings, NamesRangesThatStillMove) {
+  RangeTable table;
+  for (const char* name : {"a", "b", "c", "d"}) {
+    table.FindOrAdd(name) = EntryOf({2, 4}, 20);
+  }
+  EXPECT_THAT(CalibrationWarnings(table),
+              ElementsAre(AllOf(HasSubstr("4 ranges still moved"),
+                                HasSubstr("a:0, b:0, c:0 and 1 more"))));
+}
+
+}  // namespace
+}  // namespace requant::calibration_report_test

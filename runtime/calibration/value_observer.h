@@ -1,0 +1,78 @@
+#ifndef REQUANT_RUNTIME_CALIBRATION_VALUE_OBSERVER_H_
+#define REQUANT_RUNTIME_CALIBRATION_VALUE_OBSERVER_H_
+
+// What a calibration keeps of a tensor's values, batch by batch.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "ranges/channel_moments.h"
+#include "ranges/range_table.h"
+
+namespace requant {
+
+// The values of one batch of a tensor.
+struct ObservedBatch {
+  absl::Span<const float> values;
+  // The size of the last dimension; 0: the tensor has no more than one.
+  int64_t channels = 0;
+  // Counted from 0 over all data.
+  int64_t first_record = 0;
+  int64_t records = 0;
+};
+
+struct MomentOptions {
+  // Of how many records, the first, the moments are; 0: none.
+  int64_t records = 0;
+  int threads = 1;
+};
+
+class ValueObserver {
+ public:
+  // `tensor` is for the place of values that are not finite.
+  explicit ValueObserver(std::string tensor, const MomentOptions& moments = {})
+      : tensor_(std::move(tensor)),
+        moment_records_(moments.records),
+        moments_(moments.threads) {}
+
+  // Batches come in the order of the data. One without values is none.
+  void Add(const ObservedBatch& batch);
+
+  // What was observed; nothing may be added after that.
+  RangeEntry Take();
+
+ private:
+  void FindExtremes(const ObservedBatch& batch);
+  void AddFinite(absl::Span<const float> values);
+  void AddNotFinite(const ObservedBatch& batch);
+  void MergeChannels(int64_t channels);
+  // To be called before the batch's records are counted.
+  void AddMoments(const ObservedBatch& batch);
+
+  std::string tensor_;
+  RangeEntry entry_;
+  bool has_channels_ = true;
+  int64_t moment_records_;
+  ChannelMomentsBuilder moments_;
+  // Of the last batch: extremes of every `lanes`-th value.
+  std::vector<float> lane_mins_;
+  std::vector<float> lane_maxs_;
+  bool has_nan_ = false;
+};
+
+// Observes what a Min, a Max or a RequantizationRange computed for a batch, as
+// the log of its Print node would be read: of several values the smallest is
+// the minimum, the greatest the maximum. `place` is told of values that are not
+// finite.
+void ObserveMin(absl::Span<const float> values, const std::string& place,
+                RangeEntry* entry);
+void ObserveMax(absl::Span<const float> values, const std::string& place,
+                RangeEntry* entry);
+void ObserveRange(absl::Span<const float> mins, absl::Span<const float> maxs,
+                  const std::string& place, RangeEntry* entry);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_CALIBRATION_VALUE_OBSERVER_H_

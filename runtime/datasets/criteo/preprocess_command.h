@@ -1,0 +1,15 @@
+#ifndef REQUANT_RUNTIME_DATASETS_CRITEO_PREPROCESS_COMMAND_H_
+#define REQUANT_RUNTIME_DATASETS_CRITEO_PREPROCESS_COMMAND_H_
+
+#include <string>
+#include <vector>
+
+namespace requant {
+
+// `dataset preprocess`: gets what is behind the command's name and returns the
+// exit code.
+int RunPreprocess(const std::vector<std::string>& args);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_CRITEO_PREPROCESS_COMMAND_H_

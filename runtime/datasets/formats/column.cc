@@ -1,0 +1,313 @@
+#include "runtime/datasets/formats/column.h"
+
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/charconv.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::Tensor;
+using tensorflow::tstring;
+
+struct NamedType {
+  const char* name;
+  DataType dtype;
+};
+
+constexpr NamedType kTypes[] = {
+    {"float", tensorflow::DT_FLOAT}, {"double", tensorflow::DT_DOUBLE},
+    {"half", tensorflow::DT_HALF},   {"bfloat16", tensorflow::DT_BFLOAT16},
+    {"int8", tensorflow::DT_INT8},   {"uint8", tensorflow::DT_UINT8},
+    {"int32", tensorflow::DT_INT32}, {"int64", tensorflow::DT_INT64},
+    {"bool", tensorflow::DT_BOOL},   {"string", tensorflow::DT_STRING},
+};
+
+// What people write for the names above.
+constexpr NamedType kSynonyms[] = {
+    {"float32", tensorflow::DT_FLOAT},
+    {"float64", tensorflow::DT_DOUBLE},
+    {"float16", tensorflow::DT_HALF},
+};
+
+std::vector<std::string> TypeNames() {
+  std::vector<std::string> names;
+  for (const NamedType& type : kTypes) names.push_back(type.name);
+  return names;
+}
+
+template <typename Float>
+bool ParseFloat(std::string_view text, Float* value) {
+  text = absl::StripAsciiWhitespace(text);
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
+    text.remove_prefix(1);
+  }
+  // from_chars would take hexadecimal numbers too.
+  if (text.find_first_of("xX") != std::string_view::npos) return false;
+  const char* const end = text.data() + text.size();
+  const absl::from_chars_result result =
+      absl::from_chars(text.data(), end, *value);
+  if (text.empty() || result.ptr != end) return false;
+  // A number too small for the type is read as 0, one too large is refused.
+  return result.ec == std::errc() ||
+         (result.ec == std::errc::result_out_of_range && *value < 1 &&
+          *value > -1);
+}
+
+template <typename T>
+bool ParseFloatElement(std::string_view text, void* element) {
+  return ParseFloat(text, static_cast<T*>(element));
+}
+
+// Types without a parser of their own are rounded from float.
+template <typename T>
+bool ParseSmallFloatElement(std::string_view text, void* element) {
+  float value = 0;
+  if (!ParseFloat(text, &value)) return false;
+  *static_cast<T*>(element) = static_cast<T>(value);
+  return true;
+}
+
+template <typename T>
+bool ParseIntegerElement(std::string_view text, void* element) {
+  return absl::SimpleAtoi(text, static_cast<T*>(element));
+}
+
+template <typename T>
+bool ParseSmallIntegerElement(std::string_view text, void* element) {
+  int32_t value = 0;
+  if (!absl::SimpleAtoi(text, &value)) return false;
+  *static_cast<T*>(element) = static_cast<T>(value);
+  return *static_cast<T*>(element) == value;
+}
+
+bool ParseBoolElement(std::string_view text, void* element) {
+  text = absl::StripAsciiWhitespace(text);
+  bool* const value = static_cast<bool*>(element);
+  *value = text == "1" || absl::EqualsIgnoreCase(text, "true");
+  return *value || text == "0" || absl::EqualsIgnoreCase(text, "false");
+}
+
+bool ParseStringElement(std::string_view text, void* element) {
+  static_cast<tstring*>(element)->assign(text.data(), text.size());
+  return true;
+}
+
+absl::StatusOr<Column> MakeColumn(const std::string& feature,
+                                  std::string_view dtype,
+                                  absl::Span<const int64_t> shape) {
+  Column column;
+  column.feature = feature;
+  REQUANT_ASSIGN_OR_RETURN(column.dtype, ParseDtype(dtype));
+  REQUANT_ASSIGN_OR_RETURN(column.elements, CountElements(shape));
+  REQUANT_RETURN_IF_ERROR(
+      tensorflow::TensorShape::BuildTensorShape(shape, &column.shape));
+  return column;
+}
+
+}  // namespace
+
+absl::StatusOr<DataType> ParseDtype(std::string_view name) {
+  for (const NamedType& type : kTypes) {
+    if (name == type.name) return type.dtype;
+  }
+  for (const NamedType& type : kSynonyms) {
+    if (name == type.name) return type.dtype;
+  }
+  if (name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no dtype; write one of ", absl::StrJoin(TypeNames(), ", ")));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "unknown dtype \"", name, "\"", DidYouMean(name, TypeNames()),
+      "; there are ", absl::StrJoin(TypeNames(), ", ")));
+}
+
+std::string DtypeName(DataType dtype) {
+  for (const NamedType& type : kTypes) {
+    if (type.dtype == dtype) return type.name;
+  }
+  return tensorflow::DataTypeString(dtype);
+}
+
+int64_t ElementBytes(DataType dtype) {
+  return dtype == tensorflow::DT_STRING ? sizeof(tstring)
+                                        : tensorflow::DataTypeSize(dtype);
+}
+
+absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape) {
+  int64_t elements = 1;
+  // One dimension is left for the batch.
+  if (shape.size() >= tensorflow::TensorShape::MaxDimensions()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a shape of ", shape.size(), " dimensions; TensorFlow has at most ",
+        tensorflow::TensorShape::MaxDimensions(), " with the batch's"));
+  }
+  for (const int64_t size : shape) {
+    if (size < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shape has ", size,
+                       "; every dimension is at least 1, and the batch's own "
+                       "is not part of it"));
+    }
+    if (size > kMaxElements / elements) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "a record of shape [", absl::StrJoin(shape, ", "), "] is too large"));
+    }
+    elements *= size;
+  }
+  return elements;
+}
+
+absl::Status CheckFeedShape(absl::Span<const int64_t> feed_shape,
+                            int64_t elements) {
+  const auto refuse = [&](std::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "feed_shape [", absl::StrJoin(feed_shape, ", "), "] ", why));
+  };
+  if (feed_shape.size() > tensorflow::TensorShape::MaxDimensions()) {
+    return refuse("has too many dimensions");
+  }
+  int64_t known = 1;
+  int unknown = 0;
+  for (const int64_t size : feed_shape) {
+    if (size == -1) {
+      ++unknown;
+    } else if (size < 1) {
+      return refuse(
+          absl::StrCat("has ", size, "; every dimension is -1 or at least 1"));
+    } else if (size > elements / known) {
+      return refuse(absl::StrCat("does not fit records of ", elements,
+                                 " elements: its known dimensions have more"));
+    } else {
+      known *= size;
+    }
+  }
+  if (unknown != 1) {
+    return refuse(absl::StrCat(
+        "needs exactly one -1, because the last batch may be smaller"));
+  }
+  if (elements % known != 0) {
+    return refuse(absl::StrCat("does not fit records of ", elements,
+                               " elements: ", known, " does not divide it"));
+  }
+  return absl::OkStatus();
+}
+
+ParseFunction ParserOf(DataType dtype) {
+  switch (dtype) {
+    case tensorflow::DT_FLOAT:
+      return ParseFloatElement<float>;
+    case tensorflow::DT_DOUBLE:
+      return ParseFloatElement<double>;
+    case tensorflow::DT_HALF:
+      return ParseSmallFloatElement<Eigen::half>;
+    case tensorflow::DT_BFLOAT16:
+      return ParseSmallFloatElement<tensorflow::bfloat16>;
+    case tensorflow::DT_INT8:
+      return ParseSmallIntegerElement<int8_t>;
+    case tensorflow::DT_UINT8:
+      return ParseSmallIntegerElement<uint8_t>;
+    case tensorflow::DT_INT32:
+      return ParseIntegerElement<int32_t>;
+    case tensorflow::DT_INT64:
+      return ParseIntegerElement<int64_t>;
+    case tensorflow::DT_BOOL:
+      return ParseBoolElement;
+    default:
+      return ParseStringElement;
+  }
+}
+
+absl::StatusOr<Tensor> ParseScalar(std::string_view text, DataType dtype) {
+  Tensor scalar(dtype, tensorflow::TensorShape({}));
+  if (ParserOf(dtype)(text, scalar.data())) return scalar;
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", text, "\" is no ", DtypeName(dtype)));
+}
+
+absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
+  std::vector<Column> columns;
+  for (const InputSpec& input : spec.input()) {
+    REQUANT_ASSIGN_OR_RETURN(
+        Column column,
+        MakeColumn(input.feature(), input.dtype(), input.shape()));
+    if (input.has_default_value()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          column.default_value,
+          ParseScalar(input.default_value(), column.dtype));
+    }
+    if (input.feed_shape_size() > 0) {
+      REQUANT_RETURN_IF_ERROR(
+          CheckFeedShape(input.feed_shape(), column.elements));
+    }
+    columns.push_back(std::move(column));
+  }
+  if (spec.has_label()) {
+    const LabelSpec& label = spec.label();
+    REQUANT_ASSIGN_OR_RETURN(
+        Column column,
+        MakeColumn(label.feature(), label.dtype(), label.shape()));
+    columns.push_back(std::move(column));
+  }
+  return columns;
+}
+
+absl::StatusOr<Tensor> AllocateRows(const Column& column, int64_t rows) {
+  if (rows > kMaxElements / column.elements) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(rows, " records of feature \"", column.feature, "\" with ",
+                     column.elements, " elements each are too many at once"));
+  }
+  tensorflow::TensorShape shape = column.shape;
+  shape.InsertDim(0, rows);
+  Tensor tensor(column.dtype, shape);
+  if (tensor.IsInitialized()) return tensor;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("no memory for ", rows, " records of feature \"",
+                   column.feature, "\" with ", column.elements, " elements"));
+}
+
+void* RowAddress(Tensor& rows, const Column& column, int64_t row) {
+  return static_cast<char*>(rows.data()) +
+         row * column.elements * ElementBytes(column.dtype);
+}
+
+void FillDefault(const Column& column, int64_t row, Tensor* rows) {
+  if (column.dtype == tensorflow::DT_STRING) {
+    tstring* const to = static_cast<tstring*>(RowAddress(*rows, column, row));
+    const tstring& value = column.default_value->scalar<tstring>()();
+    for (int64_t i = 0; i < column.elements; ++i) to[i] = value;
+    return;
+  }
+  char* const to = static_cast<char*>(RowAddress(*rows, column, row));
+  const int64_t size = ElementBytes(column.dtype);
+  for (int64_t i = 0; i < column.elements; ++i) {
+    std::memcpy(to + i * size, column.default_value->data(), size);
+  }
+}
+
+void CopyRows(const Column& column, const Tensor& from, int64_t from_row,
+              int64_t count, Tensor* to, int64_t to_row) {
+  const int64_t elements = count * column.elements;
+  const void* const source =
+      RowAddress(const_cast<Tensor&>(from), column, from_row);
+  void* const target = RowAddress(*to, column, to_row);
+  if (column.dtype == tensorflow::DT_STRING) {
+    const tstring* const strings = static_cast<const tstring*>(source);
+    std::copy(strings, strings + elements, static_cast<tstring*>(target));
+  } else {
+    std::memcpy(target, source, elements * ElementBytes(column.dtype));
+  }
+}
+
+}  // namespace requant

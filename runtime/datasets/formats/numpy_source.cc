@@ -1,0 +1,284 @@
+#include "runtime/datasets/formats/numpy_source.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/files/files_below.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "runtime/datasets/formats/input_file.h"
+#include "runtime/datasets/formats/npy_header.h"
+#include "runtime/datasets/formats/npy_values.h"
+#include "runtime/datasets/formats/zip_file.h"
+
+namespace requant {
+namespace {
+
+// An array being read.
+struct Array {
+  // For messages: "x.npy", or "f.npz: array \"x\"".
+  std::string name;
+  std::unique_ptr<InputFile> file;
+  NpyHeader header;
+  NpyConverter convert = nullptr;
+  int64_t row_bytes = 0;
+
+  absl::Status Refuse(const absl::Status& status) const {
+    return absl::Status(status.code(),
+                        absl::StrCat(name, ": ", status.message()));
+  }
+  absl::Status Refuse(std::string_view why) const {
+    return Refuse(absl::InvalidArgumentError(why));
+  }
+};
+
+// The arrays of one .npz file, or all .npy files; one per column.
+struct Part {
+  std::unique_ptr<ZipFile> zip;
+  std::vector<Array> arrays;
+  int64_t rows = 0;
+  // How large its files are together.
+  int64_t bytes = 0;
+};
+
+// Dimensions of 1 make no difference to the values' order.
+std::vector<int64_t> WithoutOnes(std::vector<int64_t> shape) {
+  shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
+  return shape;
+}
+
+// Checks that the array holds what the column declares.
+absl::Status Fit(const Column& column, Array* array) {
+  const std::vector<int64_t>& shape = array->header.shape;
+  if (shape.empty()) {
+    return array->Refuse("it is a single value, not an array of records");
+  }
+  const std::vector<int64_t> record(shape.begin() + 1, shape.end());
+  std::vector<int64_t> declared(column.shape.dims());
+  for (int i = 0; i < column.shape.dims(); ++i) {
+    declared[i] = column.shape.dim_size(i);
+  }
+  if (WithoutOnes(record) != WithoutOnes(declared)) {
+    return array->Refuse(absl::StrCat(
+        "its records have the shape [", absl::StrJoin(record, ", "),
+        "], and the declaration says [", absl::StrJoin(declared, ", "), "]"));
+  }
+  if (array->header.fortran_order && WithoutOnes(shape).size() > 1) {
+    return array->Refuse(
+        "it is in Fortran order; save numpy.ascontiguousarray(x)");
+  }
+  const auto convert = NpyConverterTo(array->header, column.dtype);
+  if (!convert.ok()) return array->Refuse(convert.status());
+  array->convert = *convert;
+  if (array->header.item_bytes > kMaxElements / column.elements) {
+    return array->Refuse("its records are too large");
+  }
+  array->row_bytes = array->header.item_bytes * column.elements;
+  return absl::OkStatus();
+}
+
+class RawRows : public RawChunk {
+ public:
+  RawRows(const std::vector<Column>& columns, std::shared_ptr<const Part> part,
+          int64_t rows)
+      : columns_(columns),
+        part_(std::move(part)),
+        rows_(rows),
+        bytes_(columns.size()) {}
+
+  int64_t rows() const override { return rows_; }
+  std::string* bytes(int column) { return &bytes_[column]; }
+
+  absl::StatusOr<Chunk> Decode() override {
+    Chunk chunk;
+    chunk.rows = rows_;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      REQUANT_ASSIGN_OR_RETURN(tensorflow::Tensor tensor,
+                               AllocateRows(columns_[c], rows_));
+      part_->arrays[c].convert(bytes_[c].data(),
+                               part_->arrays[c].header.item_bytes,
+                               rows_ * columns_[c].elements, tensor.data());
+      chunk.columns.push_back(std::move(tensor));
+    }
+    return chunk;
+  }
+
+ private:
+  const std::vector<Column>& columns_;
+  const std::shared_ptr<const Part> part_;
+  const int64_t rows_;
+  std::vector<std::string> bytes_;
+};
+
+class NumpyChunks : public ChunkSource {
+ public:
+  NumpyChunks(const NumpySource& numpy, std::vector<Column> columns)
+      : numpy_(numpy), columns_(std::move(columns)) {}
+
+  int parts() const { return numpy_.files().empty() ? 1 : numpy_.files_size(); }
+
+  // Opens the arrays of a part and checks them against the declaration and
+  // each other.
+  absl::StatusOr<std::shared_ptr<Part>> OpenPart(int index) const {
+    auto part = std::make_shared<Part>();
+    if (!numpy_.files().empty()) {
+      REQUANT_ASSIGN_OR_RETURN(part->zip, ZipFile::Open(numpy_.files(index)));
+      part->bytes = BytesOf(numpy_.files(index)).value_or(0);
+    }
+    for (const auto& [feature, file] : numpy_.arrays()) {
+      part->bytes += BytesOf(file).value_or(0);
+    }
+    for (const Column& column : columns_) {
+      REQUANT_ASSIGN_OR_RETURN(
+          Array array,
+          numpy_.files().empty()
+              ? OpenNpy(column)
+              : OpenEntry(column, numpy_.files(index), *part->zip));
+      const auto header = ReadNpyHeader(array.file.get());
+      if (!header.ok()) return array.Refuse(header.status());
+      array.header = *header;
+      REQUANT_RETURN_IF_ERROR(Fit(column, &array));
+      const int64_t rows = array.header.shape[0];
+      if (!part->arrays.empty() && rows != part->rows) {
+        return array.Refuse(absl::StrCat("it has ", rows, " records, and ",
+                                         part->arrays[0].name, " has ",
+                                         part->rows));
+      }
+      part->rows = rows;
+      part->arrays.push_back(std::move(array));
+    }
+    return part;
+  }
+
+  absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) override {
+    while (part_ == nullptr || row_ == part_->rows) {
+      if (part_ != nullptr) {
+        REQUANT_RETURN_IF_ERROR(CheckEnd());
+        finished_bytes_ = position();
+      }
+      if (next_part_ == parts()) return nullptr;
+      REQUANT_ASSIGN_OR_RETURN(part_, OpenPart(next_part_++));
+      row_ = 0;
+    }
+    int64_t row_bytes = 1;
+    for (const Array& array : part_->arrays) {
+      row_bytes = std::max(row_bytes, array.row_bytes);
+    }
+    const int64_t rows =
+        std::min({max_rows, part_->rows - row_,
+                  std::max<int64_t>(1, kChunkBytes / row_bytes)});
+    auto chunk = std::make_unique<RawRows>(columns_, part_, rows);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      REQUANT_RETURN_IF_ERROR(
+          ReadRows(part_->arrays[c], rows, chunk->bytes(c)));
+    }
+    row_ += rows;
+    return chunk;
+  }
+
+  int64_t position() const override {
+    if (part_ == nullptr || part_->rows == 0) return finished_bytes_;
+    return finished_bytes_ +
+           static_cast<double>(part_->bytes) * row_ / part_->rows;
+  }
+
+ private:
+  absl::StatusOr<Array> OpenNpy(const Column& column) const {
+    const auto path = numpy_.arrays().find(column.feature);
+    if (path == numpy_.arrays().end()) {
+      std::vector<std::string> names;
+      for (const auto& [name, file] : numpy_.arrays()) names.push_back(name);
+      std::sort(names.begin(), names.end());
+      return absl::InvalidArgumentError(
+          absl::StrCat("numpy has no array for feature \"", column.feature,
+                       "\"", DidYouMean(column.feature, names)));
+    }
+    Array array;
+    array.name = path->second;
+    REQUANT_ASSIGN_OR_RETURN(array.file, InputFile::Open(path->second));
+    return array;
+  }
+
+  absl::StatusOr<Array> OpenEntry(const Column& column, const std::string& path,
+                                  const ZipFile& zip) const {
+    std::vector<std::string> names;
+    for (const ZipEntry& entry : zip.entries()) {
+      const std::string_view name = absl::StripSuffix(entry.name, ".npy");
+      names.emplace_back(name);
+      if (name != column.feature) continue;
+      Array array;
+      array.name = absl::StrCat(path, ": array \"", name, "\"");
+      REQUANT_ASSIGN_OR_RETURN(array.file, zip.OpenEntry(entry));
+      return array;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " has no array \"", column.feature, "\"",
+                     DidYouMean(column.feature, names)));
+  }
+
+  absl::Status ReadRows(const Array& array, int64_t rows,
+                        std::string* bytes) const {
+    const size_t size = rows * array.row_bytes;
+    // Piece by piece, so that a shape that lies costs no memory.
+    constexpr size_t kPiece = 1 << 20;
+    while (bytes->size() < size) {
+      const size_t old_size = bytes->size();
+      const size_t piece = std::min(kPiece, size - old_size);
+      bytes->resize(old_size + piece);
+      const absl::StatusOr<size_t> got =
+          ReadFully(array.file.get(), bytes->data() + old_size, piece);
+      if (!got.ok()) return array.Refuse(got.status());
+      if (*got == piece) continue;
+      return array.Refuse(absl::DataLossError(absl::StrCat(
+          "it ends within record ", row_ + (old_size + *got) / array.row_bytes,
+          " (counting from 0) of ", part_->rows)));
+    }
+    return absl::OkStatus();
+  }
+
+  // Reading on at the end also checks the archive's checksums.
+  absl::Status CheckEnd() const {
+    for (const Array& array : part_->arrays) {
+      char byte;
+      const absl::StatusOr<size_t> got = array.file->Read(&byte, 1);
+      if (!got.ok()) return array.Refuse(got.status());
+      if (*got == 0) continue;
+      return array.Refuse(absl::DataLossError(absl::StrCat(
+          "it goes on after its last record, ", part_->rows, " in all")));
+    }
+    return absl::OkStatus();
+  }
+
+  const NumpySource numpy_;
+  const std::vector<Column> columns_;
+  int next_part_ = 0;
+  std::shared_ptr<Part> part_;
+  // The next one of part_.
+  int64_t row_ = 0;
+  // How large the parts before it are together.
+  int64_t finished_bytes_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ChunkSource>> OpenNumpy(
+    const NumpySource& numpy, std::vector<Column> columns) {
+  if (!numpy.files().empty() && !numpy.arrays().empty()) {
+    return absl::InvalidArgumentError(
+        "numpy has both files (.npz) and arrays (.npy); give one of them");
+  }
+  auto source = std::make_unique<NumpyChunks>(numpy, std::move(columns));
+  for (int i = 0; i < source->parts(); ++i) {
+    REQUANT_RETURN_IF_ERROR(source->OpenPart(i).status());
+  }
+  return source;
+}
+
+}  // namespace requant

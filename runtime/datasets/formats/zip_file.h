@@ -1,0 +1,63 @@
+#ifndef REQUANT_RUNTIME_DATASETS_FORMATS_ZIP_FILE_H_
+#define REQUANT_RUNTIME_DATASETS_FORMATS_ZIP_FILE_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/datasets/formats/input_file.h"
+
+namespace requant {
+
+struct ZipEntry {
+  std::string name;
+  int method = 0;
+  bool encrypted = false;
+  uint32_t checksum = 0;
+  uint64_t packed_bytes = 0;
+  uint64_t bytes = 0;
+  uint64_t header_offset = 0;
+};
+
+// The entries of a zip archive (with the 64-bit sizes of zip64 where needed),
+// each read as a stream, so that what it claims to unpack to costs nothing.
+class ZipFile {
+ public:
+  // Reads the archive's directory. Errors name the path.
+  static absl::StatusOr<std::unique_ptr<ZipFile>> Open(const std::string& path);
+
+  ~ZipFile();
+  ZipFile(const ZipFile&) = delete;
+  ZipFile& operator=(const ZipFile&) = delete;
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+
+  // Opens one of entries(), stored or deflated. Content that does not have the
+  // size or checksum that the directory says ends in a DataLoss error. The
+  // stream must not outlive the ZipFile; several may be read in turn.
+  absl::StatusOr<std::unique_ptr<InputFile>> OpenEntry(
+      const ZipEntry& entry) const;
+
+ private:
+  ZipFile(std::string path, int fd);
+
+  absl::Status ReadDirectory();
+  // The place of the directory, from the record at the file's end.
+  absl::Status FindDirectory(uint64_t* offset, uint64_t* size) const;
+  absl::Status ReadZip64End(uint64_t end_offset, uint64_t* offset,
+                            uint64_t* size) const;
+  absl::StatusOr<std::string> ReadAt(uint64_t offset, uint64_t size) const;
+  absl::Status Corrupt(std::string_view why) const;
+
+  const std::string path_;
+  const int fd_;
+  uint64_t file_bytes_ = 0;
+  std::vector<ZipEntry> entries_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_FORMATS_ZIP_FILE_H_

@@ -1,0 +1,49 @@
+#ifndef REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
+#define REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
+
+// Files of records for tests.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset.pb.h"
+
+namespace requant {
+
+// Writes a file of this name into the test's own folder; returns its path.
+std::string WriteTestFile(std::string_view name, std::string_view contents);
+
+// A serialized tf.train.Example from its text form, such as
+//   features { feature { key: "x" value { float_list { value: 1 } } } }
+std::string ExampleBytes(const std::string& text);
+
+// An Example whose feature "x" is the float `x` and "label" the int64 `label`.
+std::string SmallExample(float x, int label);
+
+// `data` as a record of a TFRecord file.
+std::string RecordBytes(std::string_view data);
+
+std::string Gzip(std::string_view bytes);
+
+// A declaration from its text form.
+DatasetSpec SpecFromText(const std::string& text);
+
+// What a source gives until it ends or fails.
+struct ReadResult {
+  std::vector<Batch> batches;
+  absl::Status status;
+  int64_t bad_records = 0;
+  int64_t lost_rests = 0;
+  std::vector<std::string> bad_messages;
+
+  // The values of the i-th input of all batches, as text.
+  std::vector<std::string> Values(int i) const;
+};
+ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options = {});
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_

@@ -1,0 +1,458 @@
+#include "runtime/evaluation/evaluate.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/seconds_since.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/evaluation/batch_streams.h"
+#include "runtime/evaluation/evaluated_graph.h"
+#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation/layer_pass.h"
+#include "runtime/evaluation/predictions.h"
+#include "runtime/evaluation/stored_baseline.h"
+#include "runtime/session/model.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/session/worker_events.h"
+#include "runtime/statistics/metrics.h"
+#include "runtime/statistics/paired_comparison.h"
+#include "runtime/statistics/prediction.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/layers/layer_pairs.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kSecondsBetweenProgress = 0.1;
+
+// Of more, only the number is told.
+constexpr int64_t kBadRecordsTold = 10;
+
+constexpr int64_t kHeldPredictionBytes = 1 << 18;
+
+class Evaluation {
+ public:
+  Evaluation(const EvaluateJob& job, const EventSink& send)
+      : job_(job), send_(send) {}
+
+  absl::StatusOr<EvaluateResult> Run() {
+    REQUANT_RETURN_IF_ERROR(AddGraphs());
+    REQUANT_RETURN_IF_ERROR(job_.dataset().has_in_graph() ? RunGraphsOwnData()
+                                                          : RunBatches());
+    REQUANT_RETURN_IF_ERROR(SendRestOfPredictions());
+    EvaluateResult result = Result();
+    if (layers_.has_value()) {
+      REQUANT_RETURN_IF_ERROR(RunLayers(&result));
+    }
+    return result;
+  }
+
+ private:
+  EvaluatedGraph& model() { return *graphs_.front(); }
+  // The model itself when it is alone.
+  EvaluatedGraph& baseline() { return *graphs_.back(); }
+
+  // Loads what is to run.
+  absl::Status AddGraphs() {
+    tensorflow::GraphDef model_graph;
+    const auto keep = [&](const Model&, tensorflow::GraphDef* graph) {
+      if (job_.layer_records() > 0) model_graph = *graph;
+      return absl::OkStatus();
+    };
+    const auto find_layers = [&](const Model& baseline,
+                                 tensorflow::GraphDef* graph) {
+      return job_.layer_records() > 0
+                 ? FindLayers(baseline, graph, &model_graph)
+                 : absl::OkStatus();
+    };
+    REQUANT_RETURN_IF_ERROR(AddGraph(job_.model(), keep));
+    if (job_.baseline_predictions().empty()) {
+      return job_.has_baseline() ? AddGraph(job_.baseline(), find_layers)
+                                 : absl::OkStatus();
+    }
+    REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
+                             Predictions::Read(job_.baseline_predictions()));
+    stored_.emplace(std::move(predictions), job_.baseline_predictions());
+    if (!job_.has_baseline()) return absl::OkStatus();
+    SendActivity(send_, absl::StrCat("loading ", job_.baseline().path()));
+    REQUANT_ASSIGN_OR_RETURN(
+        layers_baseline_,
+        Model::Load(job_.baseline(),
+                    SessionForStreams(job_.session(), job_.streams()),
+                    find_layers));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddGraph(const ModelSpec& spec,
+                        const Model::GraphInspector& inspect) {
+    SendActivity(send_, absl::StrCat("loading ", spec.path()));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<EvaluatedGraph> graph,
+                             EvaluatedGraph::Load(spec, job_, inspect));
+    graphs_.push_back(std::move(graph));
+    return absl::OkStatus();
+  }
+
+  absl::Status FindLayers(const Model& baseline, tensorflow::GraphDef* graph,
+                          tensorflow::GraphDef* model_graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex model_index,
+                             GraphIndex::Create(model_graph));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string output,
+        baseline.OutputTensor(job_.dataset().prediction().tensor()));
+    layers_ = FindLayerPairs(index, model_index, {output});
+    if (layers_->pairs.empty() && layers_->unmatched.empty()) {
+      SendWarning(send_, absl::StrCat(baseline.path(),
+                                      " has no layers to compare: no MatMul "
+                                      "whose weights are constants"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunLayers(EvaluateResult* result) {
+    Model& other =
+        layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
+    SendActivity(send_, absl::StrCat("running ", model().path(), " and ",
+                                     other.path(), " for their layers"));
+    return CompareLayers(job_, *layers_, &model().model(), &other, result);
+  }
+
+  absl::Status RunBatches() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_records = job_.max_records();
+    options.max_bad_records = job_.max_bad_records();
+    const int streams = std::max(1, job_.streams());
+    options.prefetch = std::max(options.prefetch, 2 * streams);
+    int64_t told = 0;
+    options.on_bad_record = [this, &told](const std::string& message) {
+      if (told++ < kBadRecordsTold) SendWarning(send_, message);
+    };
+    SendActivity(send_,
+                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(job_.dataset(), options));
+    if (streams > 1) SendRunningAll();
+    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get(), streams));
+    bad_records_ = source->bad_records();
+    lost_rests_ = source->lost_rests();
+    if (told > kBadRecordsTold) {
+      SendWarning(send_, absl::StrCat(told,
+                                      " bad records in all, of which the "
+                                      "first ",
+                                      kBadRecordsTold, " are named above"));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ScoreBatches(BatchSource* source, int streams) {
+    BatchStreams batches(
+        source, streams,
+        [this, streams](const Batch& batch, std::vector<GraphRun>* runs) {
+          return RunBatch(batch, /*tells=*/streams == 1, runs);
+        });
+    BatchRun run;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, batches.Next(&run));
+      if (!more) return absl::OkStatus();
+      total_ = run.estimated_records;
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels,
+                               LabelValues(run.batch.labels));
+      REQUANT_RETURN_IF_ERROR(
+          Score(run, run.batch.first_record, run.batch.size, labels));
+    }
+  }
+
+  // In a stream's thread.
+  absl::Status RunBatch(const Batch& batch, bool tells,
+                        std::vector<GraphRun>* runs) {
+    runs->resize(graphs_.size());
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      if (tells) SendRunning(*graphs_[i]);
+      const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
+      if (status.ok()) continue;
+      return graphs_[i]->Explained(
+          status, absl::StrCat("records ", batch.first_record, " to ",
+                               batch.first_record + batch.size - 1));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RunGraphsOwnData() {
+    for (const std::string& file : job_.dataset().in_graph().files()) {
+      if (HasEnough()) break;
+      SendActivity(send_, absl::StrCat("reading ", file));
+      running_ = nullptr;
+      for (const auto& graph : graphs_) {
+        REQUANT_RETURN_IF_ERROR(graph->StartFile(file));
+      }
+      bool more = true;
+      while (more && !HasEnough()) {
+        REQUANT_ASSIGN_OR_RETURN(more, RunOwnBatch(file));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool HasEnough() const {
+    return job_.max_records() > 0 && records_ >= job_.max_records();
+  }
+
+  // One batch of the graphs' own reading; false at the end of the file.
+  absl::StatusOr<bool> RunOwnBatch(const std::string& file) {
+    size_t ended = 0;
+    BatchRun run;
+    run.graphs.resize(graphs_.size());
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      SendRunning(*graphs_[i]);
+      const absl::Status status = graphs_[i]->Run({}, &run.graphs[i]);
+      if (absl::IsOutOfRange(status)) {
+        ++ended;
+      } else {
+        REQUANT_RETURN_IF_ERROR(
+            graphs_[i]->Explained(status, absl::StrCat("reading ", file)));
+      }
+    }
+    if (ended == graphs_.size()) return false;
+    if (ended > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("one of the two graphs reads fewer records from ", file,
+                       " than the other: they cannot be compared"));
+    }
+    REQUANT_RETURN_IF_ERROR(ScoreOwnBatch(file, &run));
+    return true;
+  }
+
+  absl::Status ScoreOwnBatch(const std::string& file, BatchRun* run) {
+    GraphRun& own = run->graphs.front();
+    GraphRun& other = run->graphs.back();
+    int64_t records = OutputRecords(own);
+    if (own_batch_size_ == 0) own_batch_size_ = records;
+    if (OutputRecords(other) != records) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " reads ", records, " records at a time from ", file,
+          " and ", baseline().path(), " ", OutputRecords(other),
+          ": they cannot be compared"));
+    }
+    if (job_.max_records() > 0 && job_.max_records() - records_ < records) {
+      records = job_.max_records() - records_;
+      for (GraphRun& graph : run->graphs) KeepFirst(records, &graph);
+    }
+    for (const GraphRun& graph : run->graphs) run->seconds += graph.seconds;
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> labels, OwnLabels(own));
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<double> baseline_labels,
+                             OwnLabels(other));
+    if (labels != baseline_labels) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " and ", baseline().path(),
+          " read different labels from ", file, " for the records from number ",
+          records_,
+          " on (counting from 0 over all files): they cannot be compared"));
+    }
+    return Score(*run, records_, records, labels);
+  }
+
+  absl::Status Score(const BatchRun& run, int64_t first_record, int64_t records,
+                     absl::Span<const double> labels) {
+    double graph_seconds = 0;
+    for (const GraphRun& graph : run.graphs) graph_seconds += graph.seconds;
+    for (size_t i = 0; i < graphs_.size(); ++i) {
+      // Where several batches run at once, their time is shared out.
+      const double share =
+          graph_seconds > 0 ? run.graphs[i].seconds / graph_seconds : 0;
+      REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
+          run.graphs[i], run.seconds * share, first_record, records, labels));
+    }
+    const int64_t positions = model().positions();
+    REQUANT_RETURN_IF_ERROR(
+        Compare(first_record * positions, records * positions, labels));
+    if (job_.send_predictions()) {
+      REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
+    }
+    records_ += records;
+    SendProgress();
+    return absl::OkStatus();
+  }
+
+  absl::Status Compare(int64_t first_record, int64_t records,
+                       absl::Span<const double> labels) {
+    if (stored_.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          const int64_t count,
+          stored_->Take(model().format(), first_record, records, labels));
+      if (count == 0) return absl::OkStatus();
+      REQUANT_RETURN_IF_ERROR(StartComparison());
+      const PredictionFormat& format = model().format();
+      return comparison_->Add(
+          first_record, stored_->values(),
+          model().values().first(count * format.values_per_record),
+          labels.first(labels.size() / records * count));
+    }
+    if (graphs_.size() == 1) return absl::OkStatus();
+    if (!comparison_.has_value()) REQUANT_RETURN_IF_ERROR(CheckSameFormat());
+    REQUANT_RETURN_IF_ERROR(StartComparison());
+    return comparison_->Add(first_record, baseline().values(), model().values(),
+                            labels);
+  }
+
+  absl::Status StartComparison() {
+    if (comparison_.has_value()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
+                             PairedComparison::Create(model().format()));
+    comparison_.emplace(std::move(comparison));
+    return absl::OkStatus();
+  }
+
+  // Once for all batches: EvaluatedGraph::Score holds each to its first format.
+  absl::Status CheckSameFormat() {
+    const PredictionFormat& format = model().format();
+    const PredictionFormat& other = baseline().format();
+    if (format.values_per_record != other.values_per_record) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          model().path(), " and ", baseline().path(),
+          " give predictions of different sizes: they cannot be compared"));
+    }
+    if (format.kind == other.kind) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the predictions of ", model().path(), " look like ",
+        PredictionSpec::Kind_Name(DeclaredKind(format.kind)), ", those of ",
+        baseline().path(), " like ",
+        PredictionSpec::Kind_Name(DeclaredKind(other.kind)),
+        ": declare what they are by prediction { kind: ... } in the dataset"));
+  }
+
+  absl::Status KeepPredictions(int64_t records,
+                               absl::Span<const double> labels) {
+    if (!encoder_.has_value()) {
+      PredictionsFormat format;
+      format.kind = DeclaredKind(model().format().kind);
+      format.values_per_record = model().format().values_per_record;
+      format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
+      encoder_.emplace(format);
+    }
+    REQUANT_RETURN_IF_ERROR(encoder_->Add(model().values(), labels));
+    if (encoder_->held_bytes() > kHeldPredictionBytes) {
+      SendFile(send_, encoder_->Take());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SendRestOfPredictions() {
+    if (!job_.send_predictions()) return absl::OkStatus();
+    if (!encoder_.has_value()) {
+      return absl::InvalidArgumentError(
+          "there were no records, so there are no predictions");
+    }
+    SendFile(send_, encoder_->Finish());
+    return absl::OkStatus();
+  }
+
+  // What a worker's death is blamed on.
+  void SendRunning(const EvaluatedGraph& graph) {
+    if (running_ == &graph) return;
+    running_ = &graph;
+    SendActivity(send_, absl::StrCat("running ", graph.path()));
+  }
+
+  // The same where one cannot tell which of them runs.
+  void SendRunningAll() {
+    std::string paths = model().path();
+    if (graphs_.size() > 1) {
+      absl::StrAppend(&paths, " and ", baseline().path());
+    }
+    SendActivity(send_, absl::StrCat("running ", paths));
+  }
+
+  void SendProgress() {
+    if (last_progress_.has_value() &&
+        SecondsSince(*last_progress_) < kSecondsBetweenProgress) {
+      return;
+    }
+    last_progress_ = Clock::now();
+    WorkerEvent event;
+    EvaluateProgress& progress = *event.mutable_evaluate_progress();
+    progress.set_records(records_);
+    progress.set_total(total_);
+    const std::optional<double> accuracy = model().accuracy();
+    if (accuracy.has_value()) progress.set_accuracy(*accuracy);
+    send_(event);
+  }
+
+  EvaluateResult Result() {
+    EvaluateResult result;
+    result.set_batch_size(job_.dataset().has_in_graph() ? own_batch_size_
+                                                        : job_.batch_size());
+    result.set_bad_records(bad_records_);
+    result.set_lost_rests(lost_rests_);
+    if (job_.dataset().prediction().each_position()) {
+      result.set_positions(model().positions());
+    }
+    if (records_ > 0) {
+      result.set_prediction_kind(DeclaredKind(model().format().kind));
+      result.set_guessed_kind(job_.dataset().prediction().kind() ==
+                              PredictionSpec::KIND_AUTO);
+    }
+    const std::optional<Metrics> scores = model().Result();
+    if (scores.has_value()) *result.mutable_scores() = ToMessage(*scores);
+    *result.mutable_timing() = ToMessage(model().timer());
+    std::optional<Metrics> baseline_scores;
+    if (stored_.has_value()) {
+      baseline_scores = stored_->Result();
+    } else if (graphs_.size() > 1) {
+      baseline_scores = baseline().Result();
+      *result.mutable_baseline_timing() = ToMessage(baseline().timer());
+    }
+    if (baseline_scores.has_value()) {
+      *result.mutable_baseline_scores() = ToMessage(*baseline_scores);
+    }
+    if (comparison_.has_value()) {
+      *result.mutable_comparison() = ToMessage(comparison_->Result());
+    }
+    return result;
+  }
+
+  const EvaluateJob& job_;
+  const EventSink& send_;
+  // The model, then the baseline if it runs.
+  std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
+  // The baseline if it ran before.
+  std::optional<StoredBaseline> stored_;
+  // Of the baseline and the model, if they are to be compared.
+  std::optional<LayerPairs> layers_;
+  // The baseline, if it runs for its layers only.
+  std::unique_ptr<Model> layers_baseline_;
+  std::optional<PairedComparison> comparison_;
+  std::optional<PredictionsEncoder> encoder_;
+  int64_t records_ = 0;
+  int64_t bad_records_ = 0;
+  int64_t lost_rests_ = 0;
+  // The first batch that the graphs read themselves.
+  int64_t own_batch_size_ = 0;
+  // About how many records there are in all.
+  int64_t total_ = 0;
+  const EvaluatedGraph* running_ = nullptr;
+  std::optional<Clock::time_point> last_progress_;
+};
+
+}  // namespace
+
+absl::StatusOr<EvaluateResult> Evaluate(const EvaluateJob& job,
+                                        const EventSink& send) {
+  return Evaluation(job, send).Run();
+}
+
+}  // namespace requant

@@ -1,0 +1,184 @@
+#include "runtime/evaluation/evaluated_graph.h"
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/seconds_since.h"
+#include "base/status_macros.h"
+#include "runtime/statistics/prediction.h"
+
+namespace requant {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using tensorflow::Tensor;
+
+}  // namespace
+
+SessionSpec SessionForStreams(SessionSpec session, int streams) {
+  if (streams <= 1) return session;
+  if (session.intra_op_threads() == 0) session.set_intra_op_threads(1);
+  // Operations run in the streams' own threads.
+  if (session.inter_op_threads() == 0) session.set_inter_op_threads(1);
+  return session;
+}
+
+absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
+    const ModelSpec& spec, const EvaluateJob& job,
+    const Model::GraphInspector& inspect) {
+  std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(job));
+  REQUANT_ASSIGN_OR_RETURN(
+      graph->model_,
+      Model::Load(spec, SessionForStreams(job.session(), job.streams()),
+                  inspect));
+  REQUANT_RETURN_IF_ERROR(graph->Connect());
+  return graph;
+}
+
+absl::Status EvaluatedGraph::Connect() {
+  const DatasetSpec& dataset = job_.dataset();
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                           InputTensors(*model_, dataset));
+  REQUANT_ASSIGN_OR_RETURN(output_name_,
+                           model_->OutputTensor(dataset.prediction().tensor()));
+  std::vector<std::string> outputs = {output_name_};
+  if (!dataset.in_graph().label_tensor().empty()) {
+    REQUANT_ASSIGN_OR_RETURN(
+        std::string labels,
+        model_->OutputTensor(dataset.in_graph().label_tensor()));
+    outputs.push_back(std::move(labels));
+  }
+  ModelFunctionOptions options;
+  options.in_caller_thread = job_.streams() > 1;
+  REQUANT_ASSIGN_OR_RETURN(
+      function_, ModelFunction::Make(model_.get(), inputs, outputs, options));
+  return absl::OkStatus();
+}
+
+absl::Status EvaluatedGraph::StartFile(const std::string& file) {
+  const InGraphSource& source = job_.dataset().in_graph();
+  std::vector<std::pair<std::string, Tensor>> feeds;
+  if (!source.file_name().empty()) {
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             model_->InputTensor(source.file_name()));
+    feeds.emplace_back(tensor, Tensor(tensorflow::tstring(file)));
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::string initializer,
+                           model_->OutputTensor(source.initializer()));
+  initializer.resize(initializer.rfind(':'));
+  return Explained(model_->session().Run(feeds, {}, {initializer}, nullptr),
+                   absl::StrCat("starting to read ", file));
+}
+
+absl::Status EvaluatedGraph::Run(const std::vector<Tensor>& inputs,
+                                 GraphRun* run) const {
+  const Clock::time_point start = Clock::now();
+  const absl::Status status = function_->Run(inputs, &run->outputs);
+  run->seconds = SecondsSince(start);
+  return status;
+}
+
+absl::Status EvaluatedGraph::Explained(const absl::Status& status,
+                                       const std::string& what) const {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path(), ": ", what, ": ", status.message()));
+}
+
+absl::Status EvaluatedGraph::SplitPositions(int64_t records) {
+  if (predictions_.dims() < 2 || predictions_.dim_size(0) != records ||
+      predictions_.dim_size(1) == 0 ||
+      (metrics_.has_value() && predictions_.dim_size(1) != positions_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path(), ": the output ", output_name_, " has shape ",
+        predictions_.shape().DebugString(), " for a batch of ", records,
+        " records: with each_position its first two dimensions must count the "
+        "records and their positions, as many in every batch"));
+  }
+  positions_ = predictions_.dim_size(1);
+  tensorflow::TensorShape shape = predictions_.shape();
+  shape.RemoveDim(1);
+  shape.set_dim(0, records * positions_);
+  Tensor split;
+  if (!split.CopyFrom(predictions_, shape)) {
+    return absl::InternalError("a prediction cannot be reshaped");
+  }
+  predictions_ = std::move(split);
+  return absl::OkStatus();
+}
+
+absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
+                                   int64_t first_record, int64_t records,
+                                   absl::Span<const double> labels) {
+  predictions_ = run.outputs[0];
+  timer_.Add(records, seconds);
+  if (job_.dataset().prediction().each_position()) {
+    REQUANT_RETURN_IF_ERROR(SplitPositions(records));
+    first_record *= positions_;
+    records *= positions_;
+  }
+  if (!metrics_.has_value()) {
+    REQUANT_ASSIGN_OR_RETURN(format_,
+                             FormatOf(job_.dataset().prediction(), output_name_,
+                                      predictions_, records));
+    REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
+                             MetricAccumulator::Create(format_));
+    metrics_.emplace(std::move(metrics));
+  }
+  if (predictions_.dims() < 1 || predictions_.dim_size(0) != records ||
+      predictions_.NumElements() != records * format_.values_per_record) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path(), ": the output ", output_name_, " has shape ",
+                     predictions_.shape().DebugString(), " for a batch of ",
+                     records, " records, unlike before"));
+  }
+  const auto values = FloatValues(predictions_, &buffer_);
+  if (!values.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path(), ": the output ", output_name_,
+                     " cannot be scored: ", values.status().message()));
+  }
+  values_ = *values;
+  if (labels.empty()) return absl::OkStatus();
+  is_scored_ = true;
+  return metrics_->Add(first_record, values_, labels);
+}
+
+std::optional<double> EvaluatedGraph::accuracy() const {
+  return metrics_.has_value() ? metrics_->accuracy() : std::nullopt;
+}
+
+std::optional<Metrics> EvaluatedGraph::Result() const {
+  if (!is_scored_) return std::nullopt;
+  return metrics_->Result();
+}
+
+void KeepFirst(int64_t records, GraphRun* run) {
+  const int64_t all = run->outputs[0].dim_size(0);
+  for (Tensor& output : run->outputs) {
+    if (output.dims() > 0 && output.dim_size(0) == all) {
+      output = output.Slice(0, records);
+    }
+  }
+  run->seconds *= static_cast<double>(records) / static_cast<double>(all);
+}
+
+int64_t OutputRecords(const GraphRun& run) {
+  return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
+}
+
+absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
+  if (run.outputs.size() < 2) return std::vector<double>();
+  return LabelValues(run.outputs[1]);
+}
+
+}  // namespace requant

@@ -1,0 +1,102 @@
+#ifndef REQUANT_RUNTIME_EVALUATION_EVALUATED_GRAPH_H_
+#define REQUANT_RUNTIME_EVALUATION_EVALUATED_GRAPH_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/evaluation/batch_streams.h"
+#include "runtime/session/model.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/statistics/batch_timer.h"
+#include "runtime/statistics/metrics.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+// The threads of a session in which `streams` batches run side by side: what is
+// left open is one per usable core for one stream, else one.
+SessionSpec SessionForStreams(SessionSpec session, int streams);
+
+// One of the graphs under evaluation. Its errors name it.
+class EvaluatedGraph {
+ public:
+  // `job` must outlive it.
+  static absl::StatusOr<std::unique_ptr<EvaluatedGraph>> Load(
+      const ModelSpec& spec, const EvaluateJob& job,
+      const Model::GraphInspector& inspect);
+
+  const std::string& path() const { return model_->path(); }
+  Model& model() { return *model_; }
+
+  // Starts the reading of `file` by a graph that reads its own data.
+  absl::Status StartFile(const std::string& file);
+
+  // Runs one batch; thread-safe. OutOfRange is the end of the data that the
+  // graph reads itself. Such errors are not explained.
+  absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
+                   GraphRun* run) const;
+
+  // An error of Run, with the graph's name.
+  absl::Status Explained(const absl::Status& status,
+                         const std::string& what) const;
+
+  // Scores the predictions of a batch, which took so many seconds, a position
+  // at a time if the dataset says so. Batches come in the order of the records.
+  absl::Status Score(const GraphRun& run, double seconds, int64_t first_record,
+                     int64_t records, absl::Span<const double> labels);
+
+  // Of the batch scored last.
+  absl::Span<const float> values() const { return values_; }
+  // How many predictions a record has that are scored by themselves; known from
+  // the first batch on.
+  int64_t positions() const { return positions_; }
+  // Known from the first batch on.
+  const PredictionFormat& format() const { return format_; }
+  const BatchTimer& timer() const { return timer_; }
+  std::optional<double> accuracy() const;
+  // Unset without labels.
+  std::optional<Metrics> Result() const;
+
+ private:
+  explicit EvaluatedGraph(const EvaluateJob& job) : job_(job) {}
+
+  // Finds the tensors that the dataset names.
+  absl::Status Connect();
+  // Makes records of positions: [records, positions, ...] becomes [records x
+  // positions, ...].
+  absl::Status SplitPositions(int64_t records);
+
+  const EvaluateJob& job_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<ModelFunction> function_;
+  std::string output_name_;
+  PredictionFormat format_;
+  std::optional<MetricAccumulator> metrics_;
+  BatchTimer timer_;
+  bool is_scored_ = false;
+  // Of the last batch; they may be values of its tensor.
+  tensorflow::Tensor predictions_;
+  int64_t positions_ = 1;
+  std::vector<float> buffer_;
+  absl::Span<const float> values_;
+};
+
+// Of a run of a graph that reads its own data:
+
+// Leaves the first `records`, for their share of its time.
+void KeepFirst(int64_t records, GraphRun* run);
+// How many records it is for, by its first dimension.
+int64_t OutputRecords(const GraphRun& run);
+// Empty when the graph has none.
+absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_EVALUATION_EVALUATED_GRAPH_H_

@@ -1,0 +1,281 @@
+#include "runtime/evaluation/evaluation_report.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "runtime/statistics/metrics.h"
+#include "runtime/statistics/paired_comparison.h"
+
+namespace requant::evaluation_report_test {
+namespace {
+
+// The two published runs of the recipe, with the durations that their
+// throughput stands for.
+EvaluationResult PublishedRun(double seconds, int64_t correct) {
+  EvaluationResult result;
+  result.graph = "int8.pb";
+  result.dataset = "eval.textproto";
+  result.records = 2000000;
+  result.batch_size = 512;
+  result.batches = 3907;
+  result.warm_up_batches = 100;
+  result.timed_records = 2000000 - 100 * 512;
+  result.timed_seconds = seconds;
+  result.metrics = Metrics();
+  result.metrics->records = 2000000;
+  result.metrics->correct = correct;
+  result.metrics->accuracy = static_cast<double>(correct) / 2000000;
+  return result;
+}
+
+Comparison SmallComparison() {
+  Comparison comparison;
+  comparison.records = 200000;
+  AccuracyDifference accuracy;
+  accuracy.baseline_correct = 151924;
+  accuracy.candidate_correct = 151892;
+  accuracy.only_baseline_correct = 62;
+  accuracy.only_candidate_correct = 30;
+  accuracy.points = -0.016;
+  accuracy.interval = {-0.0254, -0.0066};
+  comparison.accuracy = accuracy;
+  comparison.agreement = Agreement{199908, 0.99954, {0.99944, 0.99962}};
+  OutputChange change;
+  change.mean = 0.0049;
+  change.interval = Interval{0.0048, 0.005};
+  change.max = 0.0234;
+  change.max_record = 1234;
+  comparison.output_change = change;
+  comparison.class_1_change = change;
+  return comparison;
+}
+
+TEST(LogTail, IsThatOfThePublishedFloatRun) {
+  EXPECT_EQ(LogTail(PublishedRun(1948800 / 314943.875, 1550447)),
+            "--------------------------------------------------\n"
+            "Total test records           :  2000000\n"
+            "Batch size is                :  512\n"
+            "Number of batches            :  3907\n"
+            "Throughput is (records/sec)  :  314943.875\n"
+            "Inference duration (seconds) :  6.1878\n"
+            "Latency (millisecond/batch)  :  1.625686\n"
+            "Classification accuracy (%)  :  77.5223\n"
+            "No of correct predicitons    :  1550447\n"
+            "--------------------------------------------------\n");
+}
+
+// Its duration shows that trailing zeros are not written.
+TEST(LogTail, IsThatOfThePublishedInt8Run) {
+  EXPECT_EQ(LogTail(PublishedRun(1948800 / 489653.313, 1549632)),
+            "--------------------------------------------------\n"
+            "Total test records           :  2000000\n"
+            "Batch size is                :  512\n"
+            "Number of batches            :  3907\n"
+            "Throughput is (records/sec)  :  489653.313\n"
+            "Inference duration (seconds) :  3.98\n"
+            "Latency (millisecond/batch)  :  1.045638\n"
+            "Classification accuracy (%)  :  77.4816\n"
+            "No of correct predicitons    :  1549632\n"
+            "--------------------------------------------------\n");
+}
+
+TEST(LogTail, KeepsOneDecimal) {
+  EXPECT_TRUE(absl::StrContains(LogTail(PublishedRun(2, 2000000)),
+                                "(records/sec)  :  974400.0\n"
+                                "Inference duration (seconds) :  2.0\n"
+                                "Latency (millisecond/batch)  :  0.525452\n"
+                                "Classification accuracy (%)  :  100.0\n"));
+}
+
+TEST(LogTail, HasZerosWhenNothingWasTimed) {
+  EvaluationResult result;
+  EXPECT_TRUE(absl::StrContains(LogTail(result),
+                                "(records/sec)  :  0.0\n"
+                                "Inference duration (seconds) :  0.0\n"
+                                "Latency (millisecond/batch)  :  0.0\n---"));
+}
+
+TEST(EvaluationResult, TakesTheMeanLatencyWhenNoFullBatchWasTimed) {
+  EvaluationResult result;
+  result.batch_size = 512;
+  result.batches = 3;
+  result.warm_up_batches = 1;
+  result.timed_records = 8;
+  result.timed_seconds = 0.5;
+  EXPECT_EQ(result.latency(), 250);
+}
+
+TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
+  EXPECT_EQ(JudgeGate(std::nullopt, 1).verdict, std::nullopt);
+  EXPECT_EQ(JudgeGate(Comparison(), 1).verdict, std::nullopt);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 1).verdict, Verdict::kPass);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 0.001).verdict, Verdict::kFail);
+}
+
+TEST(FurtherMetrics, TellsAKindThatWasGuessed) {
+  EvaluationResult result;
+  result.prediction_kind = "SCORES";
+  EXPECT_EQ(FurtherMetrics(result), "");
+  result.guessed_kind = true;
+  EXPECT_EQ(FurtherMetrics(result),
+            "predictions read as SCORES (a guess: the dataset declares no "
+            "kind)\n");
+}
+
+TEST(FurtherMetrics, TellsOfFilesWhoseRestWasNotRead) {
+  EvaluationResult result;
+  result.bad_records = 3;
+  result.lost_rests = 2;
+  EXPECT_EQ(FurtherMetrics(result),
+            "warning: 3 records could not be read and were left out\n"
+            "warning: the rest of 2 files behind such a record was not read\n");
+}
+
+TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
+  EvaluationResult result = PublishedRun(2, 1);
+  EXPECT_EQ(FurtherMetrics(result), "");
+  result.metrics->auc = Auc{0.8125, 1e-7};
+  result.metrics->log_loss = 0.4567;
+  EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500\nlog loss 0.456700\n");
+  result.metrics->auc->max_error = 2e-6;
+  result.metrics->log_loss.reset();
+  EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500 (within 2e-06)\n");
+}
+
+TEST(FurtherMetrics, HasThePerplexityOfPositions) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.metrics->log_loss = std::log(2.0);
+  result.metrics->records = 128;
+  result.positions = 64;
+  EXPECT_EQ(FurtherMetrics(result),
+            "log loss 0.693147\nperplexity 2.0000 over 128 positions\n");
+}
+
+TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.bad_records = 1;
+  result.metrics->nan_records = 3;
+  result.metrics->infinite_records = 1;
+  result.baseline_metrics = Metrics();
+  result.baseline_metrics->improbable_records = 2;
+  EXPECT_EQ(FurtherMetrics(result),
+            "warning: the graph predicts NaN for 3 records; they count as "
+            "wrong\n"
+            "warning: the graph predicts infinite values for 1 record\n"
+            "warning: the baseline predicts values outside 0 ... 1 for 2 "
+            "records, which are no probabilities: there is no log loss; if "
+            "they are scores, declare them as SCORES\n"
+            "warning: 1 record could not be read and was left out\n");
+}
+
+TEST(ComparisonText, IsEmptyWithoutABaseline) {
+  EXPECT_EQ(ComparisonText(PublishedRun(2, 1)), "");
+}
+
+TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.baseline = "fp32.pb";
+  result.comparison = SmallComparison();
+  EXPECT_EQ(ComparisonText(result),
+            "int8.pb against fp32.pb, 200000 records:\n"
+            "  accuracy -0.016 points (95 %: -0.025 to -0.007): gains 30, "
+            "loses 62\n"
+            "  agreement 99.95 % (95 %: 99.94 % to 99.96 %)\n"
+            "  probability of class 1: mean |change| 0.0049, largest 0.0234 "
+            "(record 1234)\n");
+}
+
+TEST(ComparisonText, HasBothThroughputs) {
+  EvaluationResult result = PublishedRun(2, 1);
+  result.comparison = Comparison();
+  result.baseline_throughput = 500000;
+  EXPECT_TRUE(absl::StrContains(
+      ComparisonText(result),
+      "  throughput 974400 records/s, the baseline's 500000\n"))
+      << ComparisonText(result);
+}
+
+TEST(ComparisonText, ShowsFullAgreementOnlyWhenItIs) {
+  EvaluationResult result;
+  result.comparison = Comparison();
+  result.comparison->agreement = Agreement{199999, 0.999996, {0.99996, 1}};
+  EXPECT_TRUE(
+      absl::StrContains(ComparisonText(result),
+                        "agreement 99.9996 % (95 %: 99.996 % to 100.00 %)"))
+      << ComparisonText(result);
+}
+
+TEST(ComparisonText, WarnsOfLostValues) {
+  EvaluationResult result;
+  result.graph = "a";
+  result.baseline = "b";
+  result.comparison = Comparison();
+  result.comparison->lost_values = 2;
+  result.comparison->candidate_non_finite = {2, 0, 7};
+  EXPECT_EQ(ComparisonText(result),
+            "a against b, 0 records:\n"
+            "  warning: 2 values finite in the baseline but NaN or infinite "
+            "now; see record 7\n");
+}
+
+TEST(EvaluationJson, HasEverything) {
+  EvaluationResult result = PublishedRun(2, 1500000);
+  result.metrics->auc = Auc{0.8125, 0};
+  result.metrics->log_loss = 0.5;
+  result.baseline = "fp32.pb";
+  result.comparison = SmallComparison();
+  result.lost_rests = 1;
+  result.prediction_kind = "PROBABILITIES";
+  result.baseline_throughput = 487200;
+  result.gate = JudgeGate(result.comparison, 0.5);
+  result.unmatched_layers = {"gone"};
+  EXPECT_EQ(
+      EvaluationJson(result),
+      R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
+      R"("records": 2000000, "positions_per_record": null, )"
+      R"("bad_records": 0, "lost_rests": 1, )"
+      R"("batch_size": 512, )"
+      R"("batches": 3907, "warm_up_batches": 100, )"
+      R"("timed_records": 1948800, "timed_seconds": 2, )"
+      R"("records_per_second": 974400, )"
+      R"("milliseconds_per_batch": 0.5254515599343186, )"
+      R"("prediction_kind": "PROBABILITIES", "metrics": {)"
+      R"("records": 2000000, "correct": 1500000, "accuracy": 0.75, )"
+      R"("auc": 0.8125, "auc_max_error": 0, "log_loss": 0.5, "rmse": null, )"
+      R"("nan_records": 0, "infinite_records": 0, "improbable_records": 0}, )"
+      R"("baseline": "fp32.pb", "baseline_metrics": null, )"
+      R"("baseline_records_per_second": 487200, "comparison": {)"
+      R"("records": 200000, "accuracy": {"difference_points": -0.016, )"
+      R"("interval_95": [-0.0254, -0.0066], "baseline_correct": 151924, )"
+      R"("candidate_correct": 151892, "only_baseline_correct": 62, )"
+      R"("only_candidate_correct": 30}, "agreement": {"records": 199908, )"
+      R"("share": 0.99954, "interval_95": [0.99944, 0.99962]}, )"
+      R"("output_change": {"mean": 0.0049, "interval_95": [0.0048, 0.005], )"
+      R"("max": 0.0234, "max_record": 1234}, "squared_change": null, )"
+      R"("class_1_change": {"mean": 0.0049, "interval_95": [0.0048, 0.005], )"
+      R"("max": 0.0234, "max_record": 1234}, )"
+      R"("baseline_non_finite": {"nan": 0, "infinite": 0, )"
+      R"("first_record": null}, "candidate_non_finite": {"nan": 0, )"
+      R"("infinite": 0, "first_record": null}, "lost_values": 0}, )"
+      R"("accuracy_gate": {"max_drop_points": 0.5, "verdict": "PASS"}, )"
+      R"("layers": [], "unmatched_layers": ["gone"]})"
+      "\n");
+}
+
+TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
+  EvaluationResult result;
+  EXPECT_TRUE(absl::StrContains(
+      EvaluationJson(result),
+      R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
+      R"("baseline_records_per_second": null, "comparison": null, )"
+      R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
+  result.metrics = Metrics();
+  result.metrics->rmse = NAN;
+  EXPECT_TRUE(absl::StrContains(EvaluationJson(result), R"("rmse": null)"));
+}
+
+}  // namespace
+}  // namespace requant::evaluation_report_test

@@ -1,0 +1,88 @@
+#ifndef REQUANT_RUNTIME_EVALUATION_LAYER_COMPARISON_H_
+#define REQUANT_RUNTIME_EVALUATION_LAYER_COMPARISON_H_
+
+// A layer of a float graph against what became of it in another graph: the same
+// records' values, one after the other. Which layer loses accuracy is the first
+// thing people ask about an eight-bit graph.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/session/worker.pb.h"
+#include "runtime/statistics/paired_comparison.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/layers/layer_pairs.h"
+
+namespace requant {
+
+// What the 256 codes of a range stand for.
+struct CodeBook {
+  // By the code's byte: of qint8 that of −1 is 255.
+  std::array<float, 256> values = {};
+  // The lowest and the highest of them.
+  double low = 0;
+  double high = 0;
+  // Between neighbouring codes; 0 for a range of no width.
+  double step = 0;
+};
+
+// `type` is DT_QUINT8 or DT_QINT8, `coding` not kFloat.
+CodeBook MakeCodeBook(LayerCoding coding, tensorflow::DataType type, float min,
+                      float max);
+
+class LayerComparison {
+ public:
+  explicit LayerComparison(const LayerPair& pair) : pair_(pair) {}
+
+  // Adds what a batch of `records` records gave: the baseline's tensor, the
+  // other graph's, and for codes the two of their range. An error names the
+  // tensors that do not fit.
+  absl::Status Add(int64_t records, const tensorflow::Tensor& baseline,
+                   const tensorflow::Tensor& tensor,
+                   const tensorflow::Tensor* min,
+                   const tensorflow::Tensor* max);
+
+  // The figures of the records added. A difference that is NaN counts as
+  // infinite.
+  LayerMessage Result() const;
+
+ private:
+  absl::Status CheckShapes(const tensorflow::Tensor& baseline,
+                           const tensorflow::Tensor& tensor);
+  // Turns codes into `decoded_`.
+  absl::Status Decode(int64_t records, const tensorflow::Tensor& codes,
+                      const tensorflow::Tensor& min,
+                      const tensorflow::Tensor& max);
+  void AddDifferences(const float* baseline, const float* values);
+  void AddObserved(const float* baseline, int64_t count);
+  // Against the last batch's codes.
+  void AddClipped(int64_t records, const float* baseline, int64_t count);
+
+  const LayerPair pair_;
+  int64_t records_ = 0;
+  int64_t values_ = 0;
+  // Of the last batch.
+  int64_t rows_ = 0;
+  CodeBook code_book_;
+  std::vector<float> decoded_;
+
+  // By the last dimension.
+  std::vector<double> error_;
+  std::vector<double> squared_error_;
+  std::vector<double> squared_signal_;
+  std::vector<double> error_times_signal_;
+  double max_error_ = 0;
+  std::optional<Interval> observed_;
+  int64_t clipped_ = 0;
+  int64_t clipped_records_ = 0;
+  // Over the records.
+  double step_sum_ = 0;
+  std::optional<Interval> range_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_EVALUATION_LAYER_COMPARISON_H_

@@ -1,0 +1,20 @@
+#ifndef REQUANT_RUNTIME_EVALUATION_LAYER_PASS_H_
+#define REQUANT_RUNTIME_EVALUATION_LAYER_PASS_H_
+
+#include "absl/status/status.h"
+#include "runtime/session/model.h"
+#include "runtime/session/worker.pb.h"
+#include "transforms/layers/layer_pairs.h"
+
+namespace requant {
+
+// Compares the layers of `baseline` with those of `model` on the job's first
+// layer_records records, and puts the figures into `result`: a run of its own,
+// since fetching what is inside a graph makes it slower.
+absl::Status CompareLayers(const EvaluateJob& job, const LayerPairs& layers,
+                           Model* model, Model* baseline,
+                           EvaluateResult* result);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_EVALUATION_LAYER_PASS_H_

@@ -1,0 +1,194 @@
+#include "runtime/evaluation/predictions.h"
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/crc/crc32c.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/files/file.h"
+#include "base/status_macros.h"
+
+namespace requant {
+namespace {
+
+// Numbers are little-endian, as the machines have them that this runs on.
+constexpr std::string_view kMagic = "RQPRED1\n";
+
+struct Header {
+  int64_t kind = 0;
+  int64_t values_per_record = 0;
+  int64_t labels_per_record = 0;
+};
+
+struct Trailer {
+  int64_t records = 0;
+  // CRC-32C of everything before.
+  uint64_t checksum = 0;
+};
+
+constexpr size_t kStartBytes = kMagic.size() + sizeof(Header);
+constexpr size_t kLeastBytes = kStartBytes + sizeof(Trailer);
+
+// More would be no prediction; sizes of records cannot overflow.
+constexpr int64_t kMostPerRecord = 1 << 28;
+
+size_t RecordBytes(const PredictionsFormat& format) {
+  return sizeof(float) * format.values_per_record +
+         sizeof(double) * format.labels_per_record;
+}
+
+template <typename Value>
+void AppendRaw(const Value* values, size_t count, std::string* out) {
+  out->append(reinterpret_cast<const char*>(values), count * sizeof(Value));
+}
+
+template <typename Value>
+Value RawAt(std::string_view bytes, size_t position) {
+  Value value;
+  std::memcpy(&value, bytes.data() + position, sizeof(Value));
+  return value;
+}
+
+uint32_t ExtendChecksum(uint32_t checksum, std::string_view bytes) {
+  return static_cast<uint32_t>(
+      absl::ExtendCrc32c(absl::crc32c_t{checksum}, bytes));
+}
+
+absl::Status Damaged(const std::string& name, std::string_view what) {
+  return absl::DataLossError(
+      absl::StrCat(name, " is no whole file of predictions: ", what,
+                   "; make it again with --predictions_out"));
+}
+
+absl::StatusOr<PredictionsFormat> ParseHeader(std::string_view content,
+                                              const std::string& name) {
+  const Header header = RawAt<Header>(content, kMagic.size());
+  if (header.kind <= PredictionSpec::KIND_AUTO ||
+      header.kind > PredictionSpec::Kind_MAX ||
+      !PredictionSpec::Kind_IsValid(static_cast<int>(header.kind))) {
+    return Damaged(name, absl::StrCat("its predictions are of an unknown kind ",
+                                      header.kind));
+  }
+  if (header.values_per_record < 1 ||
+      header.values_per_record > kMostPerRecord ||
+      header.labels_per_record < 0 ||
+      header.labels_per_record > kMostPerRecord) {
+    return Damaged(name, absl::StrCat("it claims ", header.values_per_record,
+                                      " values and ", header.labels_per_record,
+                                      " labels per record"));
+  }
+  PredictionsFormat format;
+  format.kind = static_cast<PredictionSpec::Kind>(header.kind);
+  format.values_per_record = header.values_per_record;
+  format.labels_per_record = header.labels_per_record;
+  return format;
+}
+
+}  // namespace
+
+PredictionsEncoder::PredictionsEncoder(const PredictionsFormat& format)
+    : format_(format), bytes_(kMagic) {
+  const Header header = {format.kind, format.values_per_record,
+                         format.labels_per_record};
+  AppendRaw(&header, 1, &bytes_);
+}
+
+absl::Status PredictionsEncoder::Add(absl::Span<const float> values,
+                                     absl::Span<const double> labels) {
+  const int64_t per_record = format_.values_per_record;
+  const int64_t labels_per_record = format_.labels_per_record;
+  const int64_t records = static_cast<int64_t>(values.size()) / per_record;
+  if (static_cast<int64_t>(values.size()) != records * per_record ||
+      static_cast<int64_t>(labels.size()) != records * labels_per_record) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        values.size(), " values and ", labels.size(),
+        " labels are not those of records with ", per_record, " values and ",
+        labels_per_record, labels_per_record == 1 ? " label" : " labels"));
+  }
+  bytes_.reserve(bytes_.size() + records * RecordBytes(format_));
+  for (int64_t record = 0; record < records; ++record) {
+    AppendRaw(labels.data() + record * labels_per_record, labels_per_record,
+              &bytes_);
+    AppendRaw(values.data() + record * per_record, per_record, &bytes_);
+  }
+  records_ += records;
+  return absl::OkStatus();
+}
+
+std::string PredictionsEncoder::Take() {
+  checksum_ = ExtendChecksum(checksum_, bytes_);
+  return std::exchange(bytes_, std::string());
+}
+
+std::string PredictionsEncoder::Finish() {
+  std::string rest = Take();
+  Trailer trailer;
+  trailer.records = records_;
+  trailer.checksum = checksum_;
+  AppendRaw(&trailer, 1, &rest);
+  return rest;
+}
+
+absl::StatusOr<Predictions> Predictions::Parse(std::string content,
+                                               const std::string& name) {
+  if (!absl::StartsWith(content, kMagic)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name,
+        " is no file of predictions; requant evaluate writes one with "
+        "--predictions_out"));
+  }
+  if (content.size() < kLeastBytes) return Damaged(name, "it was cut");
+  Predictions predictions;
+  REQUANT_ASSIGN_OR_RETURN(predictions.format_, ParseHeader(content, name));
+  const size_t end = content.size() - sizeof(Trailer);
+  const Trailer trailer = RawAt<Trailer>(content, end);
+  const size_t record_bytes = RecordBytes(predictions.format_);
+  if (trailer.records < 0 || (end - kStartBytes) % record_bytes != 0 ||
+      static_cast<uint64_t>(trailer.records) !=
+          (end - kStartBytes) / record_bytes) {
+    return Damaged(name, "its length is not that of its records");
+  }
+  if (ExtendChecksum(0, std::string_view(content).substr(0, end)) !=
+      trailer.checksum) {
+    return Damaged(name, "its checksum is not that of its content");
+  }
+  predictions.records_ = trailer.records;
+  predictions.content_ = std::move(content);
+  return predictions;
+}
+
+absl::StatusOr<Predictions> Predictions::Read(const std::string& path) {
+  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
+  REQUANT_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
+  return Parse(std::move(content), path);
+}
+
+void Predictions::Get(int64_t first, int64_t count, std::vector<float>* values,
+                      std::vector<double>* labels) const {
+  const size_t value_bytes = sizeof(float) * format_.values_per_record;
+  const size_t label_bytes = sizeof(double) * format_.labels_per_record;
+  values->resize(count * format_.values_per_record);
+  labels->resize(count * format_.labels_per_record);
+  const char* from =
+      content_.data() + kStartBytes + first * RecordBytes(format_);
+  char* to_labels = reinterpret_cast<char*>(labels->data());
+  char* to_values = reinterpret_cast<char*>(values->data());
+  for (int64_t record = 0; record < count; ++record) {
+    if (label_bytes > 0) {
+      std::memcpy(to_labels + record * label_bytes, from, label_bytes);
+    }
+    std::memcpy(to_values + record * value_bytes, from + label_bytes,
+                value_bytes);
+    from += label_bytes + value_bytes;
+  }
+}
+
+}  // namespace requant

@@ -1,0 +1,83 @@
+#ifndef REQUANT_RUNTIME_EVALUATION_PREDICTIONS_H_
+#define REQUANT_RUNTIME_EVALUATION_PREDICTIONS_H_
+
+// A file of one graph's predictions, record by record, so that other graphs can
+// be compared with it without running it again. A header (what the predictions
+// are, how many values and labels a record has), then the labels and the values
+// of every record, then the number of records and a checksum, by which a file
+// that was cut or damaged is known.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/datasets/dataset.pb.h"
+
+namespace requant {
+
+struct PredictionsFormat {
+  // Never KIND_AUTO.
+  PredictionSpec::Kind kind = PredictionSpec::PROBABILITIES;
+  // At least 1.
+  int64_t values_per_record = 0;
+  // 0 for data without labels.
+  int64_t labels_per_record = 0;
+};
+
+// Makes such a file part by part.
+class PredictionsEncoder {
+ public:
+  explicit PredictionsEncoder(const PredictionsFormat& format);
+
+  // Adds records: `values` and `labels` hold those of one record after those of
+  // another, as many as the format says. After an error nothing of them is
+  // there.
+  absl::Status Add(absl::Span<const float> values,
+                   absl::Span<const double> labels);
+
+  // The bytes that have come since the last time.
+  std::string Take();
+  // The rest of the file. Nothing may be called after that.
+  std::string Finish();
+
+  // How many bytes Take would give.
+  int64_t held_bytes() const { return static_cast<int64_t>(bytes_.size()); }
+
+ private:
+  const PredictionsFormat format_;
+  int64_t records_ = 0;
+  uint32_t checksum_ = 0;
+  std::string bytes_;
+};
+
+// The predictions of such a file, in memory.
+class Predictions {
+ public:
+  // Anything may be in `content`; errors name `name`, the file.
+  static absl::StatusOr<Predictions> Parse(std::string content,
+                                           const std::string& name);
+  static absl::StatusOr<Predictions> Read(const std::string& path);
+
+  const PredictionsFormat& format() const { return format_; }
+  int64_t records() const { return records_; }
+
+  // Those of `count` records from `first` on, counted from 0, all of which
+  // there must be. What was in the vectors is lost.
+  void Get(int64_t first, int64_t count, std::vector<float>* values,
+           std::vector<double>* labels) const;
+
+ private:
+  Predictions() = default;
+
+  PredictionsFormat format_;
+  int64_t records_ = 0;
+  std::string content_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_EVALUATION_PREDICTIONS_H_

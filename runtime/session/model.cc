@@ -1,0 +1,294 @@
+#include "runtime/session/model.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/process/machine.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "graph/freeze/checkpoint_files.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_references.h"
+#include "graph/tensorflow_library.h"
+#include "runtime/datasets/formats/column.h"
+#include "tensorflow/cc/saved_model/loader.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/rewriter_config.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::MetaGraphDef;
+using tensorflow::NodeDef;
+using tensorflow::SessionOptions;
+using tensorflow::Tensor;
+
+constexpr std::string_view kImportPrefix = "import/";
+
+SessionOptions OptionsFor(const SessionSpec& spec) {
+  SessionOptions options;
+  options.config.set_intra_op_parallelism_threads(
+      spec.intra_op_threads() > 0 ? spec.intra_op_threads()
+                                  : ReadCoreLimits().usable());
+  options.config.set_inter_op_parallelism_threads(spec.inter_op_threads());
+  // Sessions with other numbers of threads may live in this process.
+  options.config.set_use_per_session_threads(true);
+  // It rewrites control flow only, and on its way writes quantized weights as
+  // text and reads them again: half a second for a graph of 2 MB.
+  options.config.mutable_graph_options()
+      ->mutable_rewrite_options()
+      ->set_disable_tfg_optimizer(true);
+  return options;
+}
+
+// The node of tensor "node:1".
+bool IsVariable(const NodeDef& node) {
+  return node.op() == "VarHandleOp" || node.op() == "VariableV2" ||
+         node.op() == "Variable";
+}
+
+// "2 variables, the first is \"w\""; "" when there are none.
+std::string VariablesOf(const GraphDef& graph) {
+  const auto& nodes = graph.node();
+  const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
+  if (first == nodes.end()) return "";
+  const int64_t count = std::count_if(first, nodes.end(), IsVariable);
+  return absl::StrCat(count, count == 1 ? " variable" : " variables",
+                      ", the first is \"", first->name(), "\"");
+}
+
+bool IsPlaceholder(const NodeDef& node) {
+  return absl::StartsWith(node.op(), "Placeholder");
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
+                                                   const SessionSpec& session) {
+  return Load(spec, session,
+              [](const Model&, GraphDef*) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Load(
+    const ModelSpec& spec, const SessionSpec& session,
+    const GraphInspector& inspect, bool extendable) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  std::unique_ptr<Model> model(new Model);
+  model->path_ = spec.path();
+  SessionOptions options = OptionsFor(session);
+  options.config.mutable_experimental()->set_disable_optimize_for_static_graph(
+      extendable);
+  const std::string directory = SavedModelDirectory(spec.path());
+  if (!directory.empty()) {
+    REQUANT_RETURN_IF_ERROR(
+        model->LoadSavedModelDirectory(spec, directory, options, inspect));
+  } else {
+    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options, inspect));
+  }
+  return model;
+}
+
+Model::~Model() {
+  if (session_ != nullptr) (void)session_->Close();
+}
+
+absl::Status Model::LoadGraph(const SessionOptions& options,
+                              const GraphInspector& inspect) {
+  REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
+  IndexNodes(graph);
+  if (const std::string variables = VariablesOf(graph); !variables.empty()) {
+    no_values_ = absl::StrCat(path_, " has ", variables,
+                              ", and a graph file holds no values for them: "
+                              "freeze it first (requant freeze)");
+  }
+  REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
+  session_.reset(tensorflow::NewSession(options));
+  if (session_ == nullptr) {
+    return absl::InternalError("TensorFlow gives no session");
+  }
+  const absl::Status created = session_->Create(std::move(graph));
+  if (created.ok()) return created;
+  return absl::Status(created.code(),
+                      absl::StrCat(path_, ": TensorFlow refuses the graph: ",
+                                   created.message()));
+}
+
+absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
+                                            const std::string& directory,
+                                            const SessionOptions& options,
+                                            const GraphInspector& inspect) {
+  const std::set<std::string> wanted(spec.tags().begin(), spec.tags().end());
+  REQUANT_ASSIGN_OR_RETURN(MetaGraphDef meta_graph,
+                           ReadSavedModel(directory, wanted));
+  IndexNodes(meta_graph.graph_def());
+  const std::string checkpoint =
+      absl::StrCat(directory, "/variables/variables");
+  REQUANT_RETURN_IF_ERROR(CheckCheckpointFiles(checkpoint));
+  const std::string variables = VariablesOf(meta_graph.graph_def());
+  if (!variables.empty() &&
+      access((checkpoint + ".index").c_str(), F_OK) != 0) {
+    no_values_ = absl::StrCat(path_, " has ", variables,
+                              ", but their values are missing: there is no ",
+                              checkpoint, ".index");
+  }
+  const std::string key =
+      spec.signature().empty() ? "serving_default" : spec.signature();
+  const auto signature = meta_graph.signature_def().find(key);
+  if (signature != meta_graph.signature_def().end()) {
+    signature_ = signature->second;
+  } else if (!spec.signature().empty()) {
+    return CheckSignature(meta_graph, key, path_);
+  }
+  REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
+  const auto& tags = meta_graph.meta_info_def().tags();
+  tensorflow::SavedModelBundle bundle;
+  const absl::Status loaded = tensorflow::LoadSavedModel(
+      options, tensorflow::RunOptions(), directory,
+      std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
+  if (!loaded.ok()) {
+    REQUANT_RETURN_IF_ERROR(WithoutValues(loaded));
+    return absl::Status(loaded.code(),
+                        absl::StrCat(path_,
+                                     ": TensorFlow cannot load the "
+                                     "SavedModel: ",
+                                     loaded.message()));
+  }
+  session_ = std::move(bundle.session);
+  return absl::OkStatus();
+}
+
+absl::Status Model::WithoutValues(const absl::Status& failure) const {
+  if (!absl::IsFailedPrecondition(failure) || no_values_.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(no_values_);
+}
+
+void Model::IndexNodes(const GraphDef& graph) {
+  nodes_.reserve(graph.node_size());
+  for (const NodeDef& node : graph.node()) {
+    DataType type = tensorflow::DT_INVALID;
+    const auto dtype = node.attr().find("dtype");
+    if (IsPlaceholder(node) && dtype != node.attr().end()) {
+      type = dtype->second.type();
+    }
+    nodes_[node.name()] = type;
+  }
+}
+
+absl::StatusOr<std::string> Model::InputTensor(const std::string& name) const {
+  const auto input = signature_.inputs().find(name);
+  if (input != signature_.inputs().end()) return input->second.name();
+  return ExistingTensor(name, /*is_input=*/true);
+}
+
+absl::StatusOr<std::string> Model::OutputTensor(const std::string& name) const {
+  const auto output = signature_.outputs().find(name);
+  if (output != signature_.outputs().end()) return output->second.name();
+  return ExistingTensor(name, /*is_input=*/false);
+}
+
+absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
+                                                  bool is_input) const {
+  const std::string tensor =
+      absl::StrContains(name, ':') ? name : absl::StrCat(name, ":0");
+  for (const std::string& candidate :
+       {tensor, absl::StrCat(kImportPrefix, tensor),
+        std::string(absl::StripPrefix(tensor, kImportPrefix))}) {
+    if (nodes_.contains(NodeOf(candidate))) return candidate;
+  }
+  std::vector<std::string> known;
+  for (const auto& [node, type] : nodes_) {
+    if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
+  }
+  // Of names that are as near, the first is suggested.
+  std::sort(known.begin(), known.end());
+  return absl::NotFoundError(
+      absl::StrCat(path_, " has no ", is_input ? "placeholder" : "node", " \"",
+                   NodeOf(tensor), "\"", DidYouMean(name, known),
+                   "; requant summarize lists its inputs and outputs"));
+}
+
+absl::Status Model::CheckInputType(const std::string& tensor,
+                                   DataType type) const {
+  const auto node = nodes_.find(NodeOf(tensor));
+  if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
+      node->second == type) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the placeholder ", tensor, " of ", path_, " takes ",
+      tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
+      tensorflow::DataTypeString(type), ": change its dtype there"));
+}
+
+absl::StatusOr<std::vector<std::string>> InputTensors(
+    const Model& model, const DatasetSpec& dataset) {
+  std::vector<std::string> tensors;
+  for (const InputSpec& input : dataset.input()) {
+    REQUANT_ASSIGN_OR_RETURN(std::string tensor,
+                             model.InputTensor(input.placeholder()));
+    REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(input.dtype()));
+    REQUANT_RETURN_IF_ERROR(model.CheckInputType(tensor, type));
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
+    Model* model, const std::vector<std::string>& input_tensors,
+    const std::vector<std::string>& output_tensors,
+    const ModelFunctionOptions& options) {
+  tensorflow::CallableOptions callable;
+  for (const std::string& input : input_tensors) callable.add_feed(input);
+  for (const std::string& output : output_tensors) callable.add_fetch(output);
+  if (options.in_caller_thread) {
+    callable.mutable_run_options()->set_inter_op_thread_pool(-1);
+  }
+  if (options.trace) {
+    callable.mutable_run_options()->set_trace_level(
+        tensorflow::RunOptions::FULL_TRACE);
+  }
+  tensorflow::Session::CallableHandle handle;
+  const absl::Status made = model->session().MakeCallable(callable, &handle);
+  if (!made.ok()) {
+    return absl::Status(made.code(),
+                        absl::StrCat(model->path(), ": ", made.message()));
+  }
+  return std::unique_ptr<ModelFunction>(new ModelFunction(model, handle));
+}
+
+ModelFunction::~ModelFunction() {
+  (void)model_->session().ReleaseCallable(handle_);
+}
+
+absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
+                                std::vector<Tensor>* outputs,
+                                tensorflow::RunMetadata* metadata) {
+  const absl::Status status =
+      model_->session().RunCallable(handle_, inputs, outputs, metadata);
+  REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
+  return status;
+}
+
+}  // namespace requant

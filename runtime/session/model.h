@@ -1,0 +1,126 @@
+#ifndef REQUANT_RUNTIME_SESSION_MODEL_H_
+#define REQUANT_RUNTIME_SESSION_MODEL_H_
+
+// A graph in a session, ready to run. Only worker processes make one: a user's
+// graph can crash or stall TensorFlow.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/session/worker.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/protobuf/config.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/public/session.h"
+
+namespace requant {
+
+class Model {
+ public:
+  // Reads the graph (or loads the SavedModel with its variables) into a session
+  // of its own. Opens TensorFlow's library.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(
+      const ModelSpec& spec, const SessionSpec& session);
+
+  // The same for who also has to look at the graph, before it goes into the
+  // session: names are known by then. An error ends the loading.
+  using GraphInspector =
+      std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
+  // With `extendable` nodes can be added to the session's graph, which costs a
+  // copy of it.
+  static absl::StatusOr<std::unique_ptr<Model>> Load(
+      const ModelSpec& spec, const SessionSpec& session,
+      const GraphInspector& inspect, bool extendable = false);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  // As given in the ModelSpec.
+  const std::string& path() const { return path_; }
+  // Of a SavedModel; empty when there is none.
+  const tensorflow::SignatureDef& signature() const { return signature_; }
+  tensorflow::Session& session() { return *session_; }
+
+  // The tensors ("name:0") that these names mean: a key of the SavedModel's
+  // signature, the name of a node or tensor, or that name with the prefix
+  // "import/" added or taken away, as the recipe's fourth step adds it.
+  absl::StatusOr<std::string> InputTensor(const std::string& name) const;
+  absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
+
+  // An error unless `tensor`, where it is a placeholder, takes `type`.
+  absl::Status CheckInputType(const std::string& tensor,
+                              tensorflow::DataType type) const;
+
+  // The error to tell instead of `failure`, a run's, if that is due to
+  // variables without values; else OK.
+  absl::Status WithoutValues(const absl::Status& failure) const;
+
+ private:
+  Model() = default;
+
+  absl::Status LoadGraph(const tensorflow::SessionOptions& options,
+                         const GraphInspector& inspect);
+  absl::Status LoadSavedModelDirectory(
+      const ModelSpec& spec, const std::string& directory,
+      const tensorflow::SessionOptions& options, const GraphInspector& inspect);
+  void IndexNodes(const tensorflow::GraphDef& graph);
+  absl::StatusOr<std::string> ExistingTensor(const std::string& name,
+                                             bool is_input) const;
+
+  std::string path_;
+  // What to say of variables whose values are in no file; "": there are none.
+  std::string no_values_;
+  std::unique_ptr<tensorflow::Session> session_;
+  tensorflow::SignatureDef signature_;
+  // Every node, with the type of those that are placeholders.
+  absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
+};
+
+// The tensors of `model` that the dataset's inputs feed, in their order. An
+// error names the input that does not fit.
+absl::StatusOr<std::vector<std::string>> InputTensors(
+    const Model& model, const DatasetSpec& dataset);
+
+struct ModelFunctionOptions {
+  // Operations run one by one in the thread that calls; they may still share
+  // out their own work.
+  bool in_caller_thread = false;
+  // Every run records when each operation ran (RunMetadata::step_stats).
+  bool trace = false;
+};
+
+// Runs fixed outputs on fixed inputs, without looking names up in every run.
+// Thread-safe once made.
+class ModelFunction {
+ public:
+  static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
+      Model* model, const std::vector<std::string>& input_tensors,
+      const std::vector<std::string>& output_tensors,
+      const ModelFunctionOptions& options = {});
+  ~ModelFunction();
+  ModelFunction(const ModelFunction&) = delete;
+  ModelFunction& operator=(const ModelFunction&) = delete;
+
+  absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
+                   std::vector<tensorflow::Tensor>* outputs,
+                   tensorflow::RunMetadata* metadata = nullptr);
+
+ private:
+  ModelFunction(Model* model, tensorflow::Session::CallableHandle handle)
+      : model_(model), handle_(handle) {}
+
+  Model* const model_;
+  const tensorflow::Session::CallableHandle handle_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_SESSION_MODEL_H_

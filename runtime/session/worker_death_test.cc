@@ -1,0 +1,89 @@
+#include "runtime/session/worker_death.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <string>
+
+namespace requant::worker_death_test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+WorkerDeath DeathBy(int signal) {
+  WorkerDeath death;
+  death.result.signal = signal;
+  death.activity = "running model.pb";
+  death.log_path = "worker.log";
+  return death;
+}
+
+TEST(ExplainDeath, NamesTheInstructionSetThatTheCpuOnlyClaims) {
+  CpuFeatures cpu;
+  cpu.avx512 = cpu.avx512_vnni = {true, true};
+  cpu.amx_int8 = {true, false};
+  EXPECT_EQ(ExplainDeath(DeathBy(SIGILL), [&] { return cpu; }),
+            "running model.pb failed: the worker process was ended by SIGILL "
+            "(an instruction this CPU does not run): this CPU advertises AMX "
+            "and does not run it; ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI keeps "
+            "oneDNN away from it; its log: worker.log");
+}
+
+TEST(ExplainDeath, BlamesTheGraphWhereTheCpuDoesWhatItClaims) {
+  CpuFeatures cpu;
+  cpu.avx2 = {true, true};
+  EXPECT_THAT(ExplainDeath(DeathBy(SIGILL), [&] { return cpu; }),
+              HasSubstr("an operation was compiled for another CPU"));
+}
+
+TEST(ExplainDeath, TellsHowMuchMemoryAKilledWorkerHeld) {
+  WorkerDeath death = DeathBy(SIGKILL);
+  death.result.peak_memory_bytes = 7'200'000'000;
+  EXPECT_THAT(ExplainDeath(death),
+              AllOf(HasSubstr("SIGKILL (often: out of memory)"),
+                    HasSubstr("it held 7200 MB at most")));
+}
+
+TEST(ExplainDeath, NamesTheFlagOfTheLimitThatWasHit) {
+  WorkerDeath death = DeathBy(SIGKILL);
+  death.options.memory_bytes = 2'000'000'000;
+  death.result.over_memory = true;
+  EXPECT_THAT(ExplainDeath(death),
+              AllOf(HasSubstr("used more than 2.0 GB of memory "
+                              "(--memory_limit sets the limit)"),
+                    Not(HasSubstr("it held"))));
+  death.result.over_memory = false;
+  death.result.stalled = true;
+  death.options.stall_seconds = 5;
+  EXPECT_THAT(ExplainDeath(death),
+              HasSubstr("after 5 s without progress (--stall_timeout"));
+}
+
+TEST(ExplainDeath, KnowsThatAWorkerWasRefusedMemory) {
+  WorkerDeath death = DeathBy(SIGABRT);
+  death.log_tail =
+      "terminate called after throwing an instance of 'std::bad_alloc'\n";
+  death.options.memory_bytes = 2'000'000'000;
+  EXPECT_THAT(ExplainDeath(death),
+              AllOf(HasSubstr("used more than 2.0 GB of memory"),
+                    Not(HasSubstr("last words"))));
+  death.options.memory_bytes = 0;
+  EXPECT_THAT(ExplainDeath(death), HasSubstr("std::bad_alloc"));
+}
+
+TEST(LastWords, PrefersAFailedCheckToTheLinesBehindIt) {
+  EXPECT_EQ(LastWords("hello\nF0 x.cc:1] Check failed: a == b\n*** trace\n"),
+            "Check failed: a == b");
+}
+
+TEST(LastWords, TakesTheLastLineThatMeansSomething) {
+  EXPECT_EQ(LastWords("first\nsecond  \nI0 oneDNN custom operations are on.\n"),
+            "second");
+  EXPECT_EQ(LastWords(""), "");
+}
+
+}  // namespace
+}  // namespace requant::worker_death_test

@@ -1,0 +1,311 @@
+#include "runtime/statistics/metrics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "runtime/statistics/auc.h"
+
+namespace requant {
+namespace {
+
+// Rounding of a softmax in float stays below this.
+constexpr double kProbabilityTolerance = 1e-4;
+
+// How far a probability is kept from 0 and 1 in log loss.
+constexpr double kLeastProbability = 1e-15;
+
+// Softmax's logarithm at `label`, without overflow for any finite scores.
+double LogSoftmax(absl::Span<const float> scores, int64_t label) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  const double score = scores[label];
+  // Infinite scores: those that are +inf share the probability.
+  if (score == largest && std::isinf(largest)) {
+    return -std::log(static_cast<double>(
+        std::count(scores.begin(), scores.end(), scores[label])));
+  }
+  double sum = 0;
+  for (const float other : scores) {
+    // inf - inf would be NaN.
+    sum += other == largest ? 1.0 : std::exp(other - largest);
+  }
+  return score - largest - std::log(sum);
+}
+
+double LogLoss(const PredictionFormat& format, absl::Span<const float> values,
+               int64_t label) {
+  if (format.kind == PredictionKind::kScores) {
+    return std::clamp(-LogSoftmax(values, label),
+                      -std::log1p(-kLeastProbability),
+                      -std::log(kLeastProbability));
+  }
+  double probability =
+      format.kind == PredictionKind::kProbability ? values[0] : values[label];
+  if (format.kind == PredictionKind::kProbability && label == 0) {
+    probability = 1.0 - probability;
+  }
+  return -std::log(
+      std::clamp(probability, kLeastProbability, 1.0 - kLeastProbability));
+}
+
+// What records are ranked by for AUC: anything that grows with the probability
+// of class 1.
+float RankingScore(const PredictionFormat& format,
+                   absl::Span<const float> values) {
+  if (format.kind == PredictionKind::kProbability) return values[0];
+  if (format.kind == PredictionKind::kProbabilities) return values[1];
+  if (values[0] == values[1]) return 0;  // also when both are infinite
+  return values[1] - values[0];
+}
+
+absl::Status CheckSizes(const PredictionFormat& format,
+                        absl::Span<const float> predictions,
+                        absl::Span<const double> labels) {
+  const int64_t labels_per_record =
+      format.kind == PredictionKind::kValue ? format.values_per_record : 1;
+  const int64_t records =
+      static_cast<int64_t>(predictions.size()) / format.values_per_record;
+  if (records * format.values_per_record !=
+      static_cast<int64_t>(predictions.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a batch of ", predictions.size(),
+                     " predicted values cannot be divided into records of ",
+                     format.values_per_record));
+  }
+  if (records * labels_per_record != static_cast<int64_t>(labels.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a batch has predictions for ", records, " records but ", labels.size(),
+        " labels; expected ", labels_per_record,
+        labels_per_record == 1 ? " label" : " labels", " per record"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckNumberLabels(int64_t labels_per_record, int64_t first_record,
+                               absl::Span<const double> labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (std::isfinite(labels[i])) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the label of record ",
+                     first_record + static_cast<int64_t>(i) / labels_per_record,
+                     " (counting from 0 over all files) is ", labels[i],
+                     ", not a finite number"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t PredictionFormat::classes() const {
+  switch (kind) {
+    case PredictionKind::kProbabilities:
+    case PredictionKind::kScores:
+      return values_per_record;
+    case PredictionKind::kProbability:
+      return 2;
+    case PredictionKind::kValue:
+      break;
+  }
+  return 0;
+}
+
+absl::Status CheckFormat(const PredictionFormat& format) {
+  if (format.values_per_record < 1) {
+    return absl::InvalidArgumentError("a prediction has no values");
+  }
+  switch (format.kind) {
+    case PredictionKind::kProbabilities:
+    case PredictionKind::kScores:
+      if (format.values_per_record == 1) {
+        return absl::InvalidArgumentError(
+            "the prediction has one value per record, but was declared to have "
+            "one per class; declare it as PROBABILITY or VALUE");
+      }
+      break;
+    case PredictionKind::kProbability:
+      if (format.values_per_record != 1) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the prediction has ", format.values_per_record,
+            " values per record, but was declared as the one probability of "
+            "class 1; declare it as PROBABILITIES or SCORES"));
+      }
+      if (!std::isfinite(format.threshold)) {
+        return absl::InvalidArgumentError("the threshold is not a number");
+      }
+      break;
+    case PredictionKind::kValue:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+int64_t PredictedClass(const PredictionFormat& format,
+                       absl::Span<const float> values) {
+  if (format.kind == PredictionKind::kValue) return kNoClass;
+  if (format.kind == PredictionKind::kProbability) {
+    if (std::isnan(values[0])) return kNoClass;
+    return values[0] >= format.threshold ? 1 : 0;
+  }
+  int64_t best = 0;
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+    if (std::isnan(values[i])) return kNoClass;
+    if (values[i] > values[best]) best = i;
+  }
+  return best;
+}
+
+double ClassOneProbability(const PredictionFormat& format,
+                           absl::Span<const float> values) {
+  if (format.kind == PredictionKind::kProbability) return values[0];
+  if (format.kind == PredictionKind::kProbabilities) return values[1];
+  const double difference =
+      values[0] == values[1] ? 0.0 : static_cast<double>(values[1]) - values[0];
+  return 1.0 / (1.0 + std::exp(-difference));
+}
+
+absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
+                              absl::Span<const double> labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const double label = labels[i];
+    if (label >= 0 && label < static_cast<double>(classes) &&
+        label == std::floor(label)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the label of record ", first_record + static_cast<int64_t>(i),
+        " (counting from 0 over all files) is ", label, "; the prediction has ",
+        classes, " classes, so labels must be whole numbers from 0 to ",
+        classes - 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<MetricAccumulator> MetricAccumulator::Create(
+    const PredictionFormat& format) {
+  REQUANT_RETURN_IF_ERROR(CheckFormat(format));
+  return MetricAccumulator(format);
+}
+
+absl::Status MetricAccumulator::Add(int64_t first_record,
+                                    absl::Span<const float> predictions,
+                                    absl::Span<const double> labels) {
+  REQUANT_RETURN_IF_ERROR(CheckSizes(format_, predictions, labels));
+  const bool is_value = format_.kind == PredictionKind::kValue;
+  if (is_value) {
+    REQUANT_RETURN_IF_ERROR(
+        CheckNumberLabels(format_.values_per_record, first_record, labels));
+  } else {
+    REQUANT_RETURN_IF_ERROR(
+        CheckClassLabels(format_.classes(), first_record, labels));
+  }
+  const size_t width = format_.values_per_record;
+  for (size_t begin = 0; begin < predictions.size(); begin += width) {
+    const absl::Span<const float> values = predictions.subspan(begin, width);
+    if (is_value) {
+      AddNumber(values, labels.subspan(begin, width));
+    } else {
+      AddClassified(values, static_cast<int64_t>(labels[begin / width]));
+    }
+  }
+  return absl::OkStatus();
+}
+
+bool MetricAccumulator::CountUnusual(absl::Span<const float> values) {
+  const bool promised_probabilities =
+      format_.kind == PredictionKind::kProbabilities ||
+      format_.kind == PredictionKind::kProbability;
+  bool nan = false;
+  bool infinite = false;
+  bool improbable = false;
+  for (const float value : values) {
+    if (std::isnan(value)) {
+      nan = true;
+    } else if (std::isinf(value)) {
+      infinite = improbable = true;
+    } else if (value < -kProbabilityTolerance ||
+               value > 1 + kProbabilityTolerance) {
+      improbable = true;
+    }
+  }
+  nan_records_ += nan;
+  infinite_records_ += infinite;
+  improbable_records_ += promised_probabilities && improbable;
+  return !nan;
+}
+
+void MetricAccumulator::AddClassified(absl::Span<const float> values,
+                                      int64_t label) {
+  ++records_;
+  const bool is_number = CountUnusual(values);
+  correct_ += PredictedClass(format_, values) == label;
+  if (format_.binary()) {
+    auc_.Add(is_number ? RankingScore(format_, values) : NAN, label == 1);
+  }
+  log_loss_.Add(is_number ? LogLoss(format_, values, label)
+                          : -std::log(kLeastProbability));
+}
+
+void MetricAccumulator::AddNumber(absl::Span<const float> values,
+                                  absl::Span<const double> labels) {
+  ++records_;
+  CountUnusual(values);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double error = values[i] - labels[i];
+    squared_error_.Add(error * error);
+  }
+}
+
+absl::Status MetricAccumulator::Merge(const MetricAccumulator& other) {
+  if (format_.kind != other.format_.kind ||
+      format_.values_per_record != other.format_.values_per_record ||
+      format_.threshold != other.format_.threshold) {
+    return absl::InvalidArgumentError(
+        "metrics of predictions of different formats cannot be merged");
+  }
+  records_ += other.records_;
+  correct_ += other.correct_;
+  nan_records_ += other.nan_records_;
+  infinite_records_ += other.infinite_records_;
+  improbable_records_ += other.improbable_records_;
+  auc_.Merge(other.auc_);
+  log_loss_.Merge(other.log_loss_);
+  squared_error_.Merge(other.squared_error_);
+  return absl::OkStatus();
+}
+
+std::optional<double> MetricAccumulator::accuracy() const {
+  if (records_ == 0 || format_.kind == PredictionKind::kValue) {
+    return std::nullopt;
+  }
+  return static_cast<double>(correct_) / static_cast<double>(records_);
+}
+
+Metrics MetricAccumulator::Result() const {
+  Metrics metrics;
+  metrics.records = records_;
+  metrics.nan_records = nan_records_;
+  metrics.infinite_records = infinite_records_;
+  metrics.improbable_records = improbable_records_;
+  const bool is_value = format_.kind == PredictionKind::kValue;
+  if (!is_value) metrics.correct = correct_;
+  if (records_ == 0) return metrics;
+  const double records = static_cast<double>(records_);
+  if (is_value) {
+    metrics.rmse =
+        std::sqrt(squared_error_.value() /
+                  (records * static_cast<double>(format_.values_per_record)));
+    return metrics;
+  }
+  metrics.accuracy = accuracy();
+  metrics.auc = auc_.Result();
+  if (improbable_records_ == 0) metrics.log_loss = log_loss_.value() / records;
+  return metrics;
+}
+
+}  // namespace requant

@@ -1,0 +1,137 @@
+#ifndef REQUANT_RUNTIME_STATISTICS_METRICS_H_
+#define REQUANT_RUNTIME_STATISTICS_METRICS_H_
+
+// How well predictions fit their labels. Everything is streaming: memory does
+// not grow with the number of records.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/statistics/auc.h"
+#include "runtime/statistics/stable_sum.h"
+
+namespace requant {
+
+enum class PredictionKind {
+  // One probability per class.
+  kProbabilities,
+  // One score per class, before softmax.
+  kScores,
+  // The probability of class 1 alone.
+  kProbability,
+  // Numbers to compare with the labels, as many as those.
+  kValue,
+};
+
+struct PredictionFormat {
+  PredictionKind kind = PredictionKind::kProbabilities;
+  // For kProbabilities and kScores the number of classes.
+  int64_t values_per_record = 2;
+  // For kProbability: class 1 from here on.
+  double threshold = 0.5;
+
+  // How many classes there are; 0 for kValue.
+  int64_t classes() const;
+  // Two classes, as AUC and the probability of class 1 need.
+  bool binary() const { return classes() == 2; }
+};
+
+// Refuses formats that mean nothing, such as kScores of one class.
+absl::Status CheckFormat(const PredictionFormat& format);
+
+// What PredictedClass says of a prediction that is no answer. It is no label
+// and agrees with nothing.
+constexpr int64_t kNoClass = -1;
+
+// The class that one record's values stand for: the first of the largest, or,
+// for kProbability, whether the value is at least the threshold. kNoClass when
+// a value is NaN, and for kValue.
+int64_t PredictedClass(const PredictionFormat& format,
+                       absl::Span<const float> values);
+
+// The probability of class 1 as one record's values have it, by softmax for
+// kScores. Only for binary formats.
+double ClassOneProbability(const PredictionFormat& format,
+                           absl::Span<const float> values);
+
+// Labels are given as doubles, which hold class numbers of every integer type
+// exactly. A label that is not one of 0 … classes − 1 is an error that names
+// its record; `first_record` is the number of the first one.
+absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
+                              absl::Span<const double> labels);
+
+struct Metrics {
+  int64_t records = 0;
+
+  // Unset for kValue.
+  std::optional<int64_t> correct;
+  // Of 1; unset without records.
+  std::optional<double> accuracy;
+  // For two classes that both occurred.
+  std::optional<Auc> auc;
+  // In nats, the natural logarithm's unit. Unset without records, for kValue,
+  // and when probabilities were not between 0 and 1.
+  std::optional<double> log_loss;
+  // For kValue; NaN when a prediction was.
+  std::optional<double> rmse;
+
+  // Records with at least one such value.
+  int64_t nan_records = 0;
+  int64_t infinite_records = 0;
+  // Records with a value that is no probability (off by over 1e-4, or infinite)
+  // where one was promised.
+  int64_t improbable_records = 0;
+};
+
+// NaN predictions are as wrong as can be in every figure: not correct, on the
+// wrong side of all others for AUC, of probability 0 for log loss.
+//
+// Log loss takes probabilities as at least 1e-15 and at most 1 − 1e-15, so that
+// one confident mistake does not make it infinite.
+class MetricAccumulator {
+ public:
+  static absl::StatusOr<MetricAccumulator> Create(
+      const PredictionFormat& format);
+
+  // Takes records from `first_record` on: `predictions` holds
+  // values_per_record values of each, `labels` one label of each (for kValue
+  // values_per_record labels). After an error nothing of them counts.
+  absl::Status Add(int64_t first_record, absl::Span<const float> predictions,
+                   absl::Span<const double> labels);
+
+  // As if the records of `other`, of the same format, had been added here.
+  absl::Status Merge(const MetricAccumulator& other);
+
+  Metrics Result() const;
+
+  // As Result has it, at once: AUC takes its time.
+  std::optional<double> accuracy() const;
+
+ private:
+  explicit MetricAccumulator(const PredictionFormat& format)
+      : format_(format) {}
+
+  void AddClassified(absl::Span<const float> values, int64_t label);
+  void AddNumber(absl::Span<const float> values,
+                 absl::Span<const double> labels);
+  // Whether no value is NaN.
+  bool CountUnusual(absl::Span<const float> values);
+
+  PredictionFormat format_;
+  int64_t records_ = 0;
+  int64_t correct_ = 0;
+  int64_t nan_records_ = 0;
+  int64_t infinite_records_ = 0;
+  int64_t improbable_records_ = 0;
+  AucAccumulator auc_;
+  StableSum log_loss_;
+  StableSum squared_error_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_STATISTICS_METRICS_H_

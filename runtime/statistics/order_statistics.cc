@@ -1,0 +1,55 @@
+#include "runtime/statistics/order_statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "runtime/statistics/paired_comparison.h"
+
+namespace requant {
+
+double Quantile(std::vector<double> values, double q) {
+  const double position = q * static_cast<double>(values.size() - 1);
+  const size_t below = static_cast<size_t>(position);
+  std::nth_element(values.begin(), values.begin() + below, values.end());
+  const double low = values[below];
+  if (below + 1 == values.size()) return low;
+  const double high =
+      *std::min_element(values.begin() + below + 1, values.end());
+  return low + (position - static_cast<double>(below)) * (high - low);
+}
+
+double Median(std::vector<double> values) {
+  return Quantile(std::move(values), 0.5);
+}
+
+double RelativeSpread(const std::vector<double>& values) {
+  const double median = Median(values);
+  if (median == 0) return 0;
+  return (Quantile(values, 0.75) - Quantile(values, 0.25)) / std::abs(median);
+}
+
+std::optional<Interval> MedianInterval(std::vector<double> values) {
+  // How many of n values lie below the median is binomial (n, 1/2): the k-th
+  // values from both ends miss it when fewer than k lie on one side of it.
+  constexpr double kMaxTail = 0.025;
+  const double n = static_cast<double>(values.size());
+  const auto probability = [n](double below) {
+    return std::exp(std::lgamma(n + 1) - std::lgamma(below + 1) -
+                    std::lgamma(n - below + 1) - n * std::log(2));
+  };
+  double tail = probability(0);
+  size_t k = 0;
+  while (tail <= kMaxTail) {
+    ++k;
+    tail += probability(static_cast<double>(k));
+  }
+  if (k == 0) return std::nullopt;
+  std::sort(values.begin(), values.end());
+  return Interval{values[k - 1], values[values.size() - k]};
+}
+
+}  // namespace requant

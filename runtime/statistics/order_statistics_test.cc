@@ -1,0 +1,100 @@
+#include "runtime/statistics/order_statistics.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace requant::order_statistics_test {
+namespace {
+
+std::vector<double> RandomValues(int n, std::mt19937* random) {
+  std::vector<double> values(n);
+  // Few different ones, so that there are ties.
+  for (double& value : values) value = static_cast<double>((*random)() % 20);
+  return values;
+}
+
+// By the definition, on sorted values.
+double SlowQuantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double position = q * (values.size() - 1);
+  const double low = values[std::floor(position)];
+  const double high = values[std::ceil(position)];
+  return low + (position - std::floor(position)) * (high - low);
+}
+
+TEST(Quantile, EqualsThatOfSortedValues) {
+  std::mt19937 random(1);
+  for (int n = 1; n < 30; ++n) {
+    const std::vector<double> values = RandomValues(n, &random);
+    for (double q : {0.0, 0.01, 0.25, 0.5, 0.75, 0.99, 1.0}) {
+      EXPECT_DOUBLE_EQ(Quantile(values, q), SlowQuantile(values, q))
+          << n << " values, q = " << q;
+    }
+  }
+}
+
+TEST(Median, LiesBetweenTheTwoMiddleValues) {
+  EXPECT_EQ(Median({7}), 7);
+  EXPECT_EQ(Median({9, 1, 2}), 2);
+  EXPECT_EQ(Median({9, 1, 2, 4}), 3);
+}
+
+TEST(RelativeSpread, IsTheDistanceOfTheQuartilesOverTheMedian) {
+  EXPECT_DOUBLE_EQ(RelativeSpread({10, 11, 8, 9, 1000}), 0.2);
+  EXPECT_EQ(RelativeSpread({5}), 0);
+  EXPECT_EQ(RelativeSpread({-1, 0, 1}), 0);
+}
+
+// How probable it is that of n values fewer than k are below the median, or
+// fewer than k above it, counted over all 2^n cases.
+double MissProbability(int n, int k) {
+  int misses = 0;
+  for (int which = 0; which < (1 << n); ++which) {
+    const int below = __builtin_popcount(which);
+    if (below < k || n - below < k) ++misses;
+  }
+  return static_cast<double>(misses) / (1 << n);
+}
+
+TEST(MedianInterval, IsTheNarrowestThatMissesInFivePercentAtMost) {
+  std::mt19937 random(2);
+  for (int n = 1; n <= 16; ++n) {
+    int k = 0;
+    while (2 * (k + 1) <= n && MissProbability(n, k + 1) <= 0.05) ++k;
+    std::vector<double> values = RandomValues(n, &random);
+    const std::optional<Interval> interval = MedianInterval(values);
+    ASSERT_EQ(interval.has_value(), k > 0) << n;
+    if (k == 0) continue;
+    std::sort(values.begin(), values.end());
+    EXPECT_EQ(interval->low, values[k - 1]) << n;
+    EXPECT_EQ(interval->high, values[n - k]) << n;
+  }
+}
+
+TEST(MedianInterval, OfFiveValuesIsUnknown) {
+  EXPECT_FALSE(MedianInterval({1, 2, 3, 4, 5}).has_value());
+  EXPECT_FALSE(MedianInterval({}).has_value());
+}
+
+TEST(MedianInterval, CoversTheMedianOfASkewedDistribution) {
+  std::mt19937 random(3);
+  std::exponential_distribution<double> distribution(1);
+  int covered = 0;
+  constexpr int kTrials = 4000;
+  for (int trial = 0; trial < kTrials; ++trial) {
+    std::vector<double> values(9);
+    for (double& value : values) value = distribution(random);
+    const Interval interval = MedianInterval(values).value();
+    if (interval.low <= std::log(2) && std::log(2) <= interval.high) ++covered;
+  }
+  // 96.1 % are expected, with a standard deviation of 0.3 %.
+  EXPECT_NEAR(static_cast<double>(covered) / kTrials, 0.961, 0.015);
+}
+
+}  // namespace
+}  // namespace requant::order_statistics_test

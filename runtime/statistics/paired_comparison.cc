@@ -1,0 +1,279 @@
+#include "runtime/statistics/paired_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "base/status_macros.h"
+#include "runtime/statistics/metrics.h"
+
+namespace requant {
+namespace {
+
+// The normal distribution's 97.5 % quantile.
+constexpr double kQuantile = 1.959963984540054;
+
+// Fewer records than this say too little of a mean's spread.
+constexpr int64_t kMinRecordsForSpread = 30;
+
+void CountNonFinite(int64_t record, absl::Span<const float> values,
+                    NonFiniteValues* counts) {
+  for (const float value : values) {
+    if (std::isfinite(value)) continue;
+    ++(std::isnan(value) ? counts->nan : counts->infinite);
+    if (!counts->first_record.has_value()) counts->first_record = record;
+  }
+}
+
+double ClassOneChange(const PredictionFormat& format,
+                      absl::Span<const float> baseline,
+                      absl::Span<const float> candidate) {
+  return std::abs(ClassOneProbability(format, candidate) -
+                  ClassOneProbability(format, baseline));
+}
+
+Verdict JudgeMean(const Comparison& comparison,
+                  const std::optional<OutputChange>& change, double limit) {
+  if (comparison.lost_values > 0) return Verdict::kFail;
+  if (!change.has_value() || !change->interval.has_value()) {
+    return Verdict::kInconclusive;
+  }
+  return JudgeAtMost(*change->interval, limit);
+}
+
+}  // namespace
+
+Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
+                                  int64_t only_baseline) {
+  const double trials = static_cast<double>(records) + 2;
+  const double up = (static_cast<double>(only_candidate) + 1) / trials;
+  const double down = (static_cast<double>(only_baseline) + 1) / trials;
+  const double difference = up - down;
+  const double variance =
+      std::max(0.0, up + down - difference * difference) / trials;
+  const double half_width = kQuantile * std::sqrt(variance);
+  return {std::max(-1.0, difference - half_width),
+          std::min(1.0, difference + half_width)};
+}
+
+Interval ShareInterval(int64_t successes, int64_t trials) {
+  const double n = static_cast<double>(trials);
+  const double share = static_cast<double>(successes) / n;
+  const double squared = kQuantile * kQuantile;
+  const double center = (share + squared / (2 * n)) / (1 + squared / n);
+  const double half_width =
+      kQuantile * std::sqrt(share * (1 - share) / n + squared / (4 * n * n)) /
+      (1 + squared / n);
+  // Rounding must not put a share of all or none outside of its interval.
+  return {successes == 0 ? 0.0 : center - half_width,
+          successes == trials ? 1.0 : center + half_width};
+}
+
+std::string_view VerdictName(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return "PASS";
+    case Verdict::kFail:
+      return "FAIL";
+    case Verdict::kInconclusive:
+      break;
+  }
+  return "INCONCLUSIVE";
+}
+
+Verdict JudgeAtLeast(const Interval& interval, double limit) {
+  if (interval.low >= limit) return Verdict::kPass;
+  if (interval.high < limit) return Verdict::kFail;
+  return Verdict::kInconclusive;
+}
+
+Verdict JudgeAtMost(const Interval& interval, double limit) {
+  return JudgeAtLeast({-interval.high, -interval.low}, -limit);
+}
+
+Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop) {
+  if (!comparison.accuracy.has_value()) return Verdict::kInconclusive;
+  return JudgeAtLeast(comparison.accuracy->interval, -max_drop);
+}
+
+Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
+  if (!comparison.agreement.has_value()) return Verdict::kInconclusive;
+  return JudgeAtLeast(comparison.agreement->interval, min_share);
+}
+
+const std::optional<OutputChange>& JudgedChange(const Comparison& comparison) {
+  return comparison.class_1_change.has_value() ? comparison.class_1_change
+                                               : comparison.output_change;
+}
+
+Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
+  return JudgeMean(comparison, JudgedChange(comparison), max_mean);
+}
+
+Verdict JudgeMse(const Comparison& comparison, double max_mse) {
+  return JudgeMean(comparison, comparison.squared_change, max_mse);
+}
+
+void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,
+                                              double max) {
+  if (records_ == 0 || max > max_) {
+    max_ = max;
+    max_record_ = record;
+  }
+  ++records_;
+  sum_.Add(mean);
+  const double distance = mean - running_mean_;
+  running_mean_ += distance / static_cast<double>(records_);
+  squared_distance_.Add(distance * (mean - running_mean_));
+}
+
+std::optional<OutputChange> PairedComparison::ChangeAccumulator::Result()
+    const {
+  if (records_ == 0) return std::nullopt;
+  OutputChange change;
+  const double records = static_cast<double>(records_);
+  change.mean = sum_.value() / records;
+  change.max = max_;
+  change.max_record = max_record_;
+  if (records_ >= kMinRecordsForSpread) {
+    const double half_width = kQuantile * std::sqrt(squared_distance_.value() /
+                                                    (records - 1) / records);
+    change.interval = Interval{std::max(0.0, change.mean - half_width),
+                               change.mean + half_width};
+  }
+  return change;
+}
+
+absl::StatusOr<PairedComparison> PairedComparison::Create(
+    const PredictionFormat& format) {
+  REQUANT_RETURN_IF_ERROR(CheckFormat(format));
+  return PairedComparison(format);
+}
+
+absl::Status PairedComparison::Add(int64_t first_record,
+                                   absl::Span<const float> baseline,
+                                   absl::Span<const float> candidate,
+                                   absl::Span<const double> labels) {
+  const size_t width = format_.values_per_record;
+  const size_t records = baseline.size() / width;
+  if (baseline.size() != candidate.size() ||
+      records * width != baseline.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "from record ", first_record, " on the baseline predicts ",
+        baseline.size(), " values and the candidate ", candidate.size(),
+        "; both must predict ", width, " per record"));
+  }
+  const bool has_classes = format_.kind != PredictionKind::kValue;
+  const bool has_labels = has_classes && !labels.empty();
+  if (has_labels) {
+    if (labels.size() != records) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("from record ", first_record, " on there are ", records,
+                       " predictions but ", labels.size(), " labels"));
+    }
+    REQUANT_RETURN_IF_ERROR(
+        CheckClassLabels(format_.classes(), first_record, labels));
+  }
+  for (size_t i = 0; i < records; ++i) {
+    const absl::Span<const float> old_values =
+        baseline.subspan(i * width, width);
+    const absl::Span<const float> new_values =
+        candidate.subspan(i * width, width);
+    ++records_;
+    if (has_classes) {
+      AddClasses(old_values, new_values,
+                 has_labels ? std::optional<double>(labels[i]) : std::nullopt);
+    }
+    AddChange(first_record + static_cast<int64_t>(i), old_values, new_values);
+  }
+  return absl::OkStatus();
+}
+
+void PairedComparison::AddClasses(absl::Span<const float> baseline,
+                                  absl::Span<const float> candidate,
+                                  std::optional<double> label) {
+  const int64_t old_class = PredictedClass(format_, baseline);
+  const int64_t new_class = PredictedClass(format_, candidate);
+  agreeing_records_ += old_class == new_class && old_class != kNoClass;
+  if (!label.has_value()) return;
+  ++labelled_records_;
+  const bool old_correct = old_class == *label;
+  const bool new_correct = new_class == *label;
+  both_correct_ += old_correct && new_correct;
+  only_baseline_correct_ += old_correct && !new_correct;
+  only_candidate_correct_ += new_correct && !old_correct;
+}
+
+void PairedComparison::AddChange(int64_t record,
+                                 absl::Span<const float> baseline,
+                                 absl::Span<const float> candidate) {
+  CountNonFinite(record, baseline, &baseline_non_finite_);
+  CountNonFinite(record, candidate, &candidate_non_finite_);
+  int64_t compared = 0;
+  double sum = 0;
+  double sum_of_squares = 0;
+  double max = 0;
+  for (size_t i = 0; i < baseline.size(); ++i) {
+    if (!std::isfinite(baseline[i])) continue;
+    if (!std::isfinite(candidate[i])) {
+      ++lost_values_;
+      continue;
+    }
+    const double change =
+        std::abs(static_cast<double>(candidate[i]) - baseline[i]);
+    ++compared;
+    sum += change;
+    sum_of_squares += change * change;
+    max = std::max(max, change);
+  }
+  if (compared > 0) {
+    const double count = static_cast<double>(compared);
+    output_change_.Add(record, sum / count, max);
+    squared_change_.Add(record, sum_of_squares / count, max * max);
+  }
+  if (format_.binary() && compared == format_.values_per_record) {
+    const double change = ClassOneChange(format_, baseline, candidate);
+    class_1_change_.Add(record, change, change);
+  }
+}
+
+Comparison PairedComparison::Result() const {
+  Comparison comparison;
+  comparison.records = records_;
+  comparison.output_change = output_change_.Result();
+  comparison.squared_change = squared_change_.Result();
+  comparison.class_1_change = class_1_change_.Result();
+  comparison.baseline_non_finite = baseline_non_finite_;
+  comparison.candidate_non_finite = candidate_non_finite_;
+  comparison.lost_values = lost_values_;
+  if (format_.kind == PredictionKind::kValue || records_ == 0) {
+    return comparison;
+  }
+  comparison.agreement = Agreement{
+      agreeing_records_,
+      static_cast<double>(agreeing_records_) / static_cast<double>(records_),
+      ShareInterval(agreeing_records_, records_)};
+  if (labelled_records_ == 0) return comparison;
+  AccuracyDifference accuracy;
+  accuracy.baseline_correct = both_correct_ + only_baseline_correct_;
+  accuracy.candidate_correct = both_correct_ + only_candidate_correct_;
+  accuracy.only_baseline_correct = only_baseline_correct_;
+  accuracy.only_candidate_correct = only_candidate_correct_;
+  accuracy.points =
+      100.0 *
+      static_cast<double>(only_candidate_correct_ - only_baseline_correct_) /
+      static_cast<double>(labelled_records_);
+  const Interval interval = PairedDifferenceInterval(
+      labelled_records_, only_candidate_correct_, only_baseline_correct_);
+  accuracy.interval = {100 * interval.low, 100 * interval.high};
+  comparison.accuracy = accuracy;
+  return comparison;
+}
+
+}  // namespace requant

@@ -1,0 +1,303 @@
+#include "runtime/statistics/paired_comparison.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "runtime/statistics/metrics.h"
+
+namespace requant::paired_comparison_test {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr PredictionFormat kProbability = {PredictionKind::kProbability, 1,
+                                           0.5};
+constexpr PredictionFormat kTwoProbabilities = {PredictionKind::kProbabilities,
+                                                2, 0.5};
+constexpr PredictionFormat kTwoScores = {PredictionKind::kScores, 2, 0.5};
+constexpr PredictionFormat kThreeScores = {PredictionKind::kScores, 3, 0.5};
+constexpr PredictionFormat kValue = {PredictionKind::kValue, 1, 0.5};
+
+Comparison Compare(const PredictionFormat& format,
+                   const std::vector<float>& baseline,
+                   const std::vector<float>& candidate,
+                   const std::vector<double>& labels,
+                   int64_t first_record = 0) {
+  PairedComparison comparison = PairedComparison::Create(format).value();
+  const absl::Status status =
+      comparison.Add(first_record, baseline, candidate, labels);
+  EXPECT_TRUE(status.ok()) << status;
+  return comparison.Result();
+}
+
+void ExpectInterval(const Interval& interval, double low, double high) {
+  EXPECT_NEAR(interval.low, low, 1e-9);
+  EXPECT_NEAR(interval.high, high, 1e-9);
+}
+
+// Two tables of the literature on paired proportions (airway reaction before
+// and after transplantation, Bentur et al. 2009; response before and after
+// consolidation, Cavo et al. 2012); limits computed apart, in Python.
+TEST(PairedDifferenceInterval, IsThatOfPublishedTables) {
+  ExpectInterval(PairedDifferenceInterval(21, 1, 7), -0.508359307,
+                 -0.013379824);
+  ExpectInterval(PairedDifferenceInterval(161, 6, 16), -0.119498811,
+                 -0.003200575);
+}
+
+TEST(PairedDifferenceInterval, HasAWidthWhenNoPairDiffers) {
+  ExpectInterval(PairedDifferenceInterval(1, 0, 0), -0.923935883, 0.923935883);
+  ExpectInterval(PairedDifferenceInterval(100, 0, 0), -0.027174585,
+                 0.027174585);
+  ExpectInterval(PairedDifferenceInterval(200000, 0, 0), -0.000013859,
+                 0.000013859);
+  ExpectInterval(PairedDifferenceInterval(0, 0, 0), -1, 1);
+}
+
+TEST(PairedDifferenceInterval, StaysBetweenMinusOneAndOne) {
+  ExpectInterval(PairedDifferenceInterval(10, 10, 0), 0.520579558, 1);
+  ExpectInterval(PairedDifferenceInterval(10, 0, 10), -1, -0.520579558);
+}
+
+TEST(PairedDifferenceInterval, ContainsTheObservedDifference) {
+  for (int n = 1; n <= 40; ++n) {
+    for (int up = 0; up <= n; ++up) {
+      for (int down = 0; up + down <= n; ++down) {
+        const Interval interval = PairedDifferenceInterval(n, up, down);
+        const double observed = static_cast<double>(up - down) / n;
+        EXPECT_LE(interval.low, observed) << n << " " << up << " " << down;
+        EXPECT_GE(interval.high, observed) << n << " " << up << " " << down;
+      }
+    }
+  }
+}
+
+struct Chances {
+  int records;
+  double only_candidate;
+  double only_baseline;
+};
+
+class CoverageTest : public testing::TestWithParam<Chances> {};
+
+TEST_P(CoverageTest, IsAtLeast94Percent) {
+  constexpr int kDraws = 20000;
+  const Chances& chances = GetParam();
+  std::mt19937_64 random(17);
+  std::binomial_distribution<int> up(chances.records, chances.only_candidate);
+  int covered = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    const int gained = up(random);
+    std::binomial_distribution<int> down(
+        chances.records - gained,
+        chances.only_baseline / (1 - chances.only_candidate));
+    const Interval interval =
+        PairedDifferenceInterval(chances.records, gained, down(random));
+    const double truth = chances.only_candidate - chances.only_baseline;
+    covered += interval.low <= truth && truth <= interval.high;
+  }
+  EXPECT_GE(covered, 0.94 * kDraws);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    PairedDifferenceInterval, CoverageTest,
+    testing::Values(
+        // Few records.
+        Chances{20, 0.1, 0.1}, Chances{50, 0.02, 0.1}, Chances{50, 0.3, 0.2},
+        // Hardly any differing pair.
+        Chances{1000, 0.0005, 0.0005}, Chances{10000, 0.0001, 0.0003},
+        // Changes that go one way.
+        Chances{10000, 0, 0.001}, Chances{200000, 0, 0.0001},
+        // As the recipe's int8 model against fp32.
+        Chances{200000, 0.0039, 0.0041}));
+
+// Expected values by SciPy's binomtest(...).proportion_ci(method="wilson").
+TEST(ShareInterval, IsWilsons) {
+  ExpectInterval(ShareInterval(81, 263), 0.255288520, 0.366209577);
+  ExpectInterval(ShareInterval(198420, 200000), 0.991702443, 0.992478653);
+  ExpectInterval(ShareInterval(0, 10), 0, 0.277532800);
+  ExpectInterval(ShareInterval(10, 10), 0.722467200, 1);
+}
+
+TEST(Judge, PassesOnlyWhenTheWholeIntervalIsInside) {
+  EXPECT_EQ(JudgeAtLeast({-0.4, 0.1}, -0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtLeast({-0.5, 0.1}, -0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtLeast({-0.6, 0.1}, -0.5), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtLeast({-0.9, -0.5}, -0.5), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtLeast({-0.9, -0.6}, -0.5), Verdict::kFail);
+  EXPECT_EQ(JudgeAtMost({0.1, 0.5}, 0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtMost({0.5, 0.9}, 0.5), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtMost({0.6, 0.9}, 0.5), Verdict::kFail);
+}
+
+TEST(Judge, IsInconclusiveOfAFigureThatIsMissing) {
+  const Comparison nothing;
+  EXPECT_EQ(JudgeAccuracyDrop(nothing, 0.5), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAgreement(nothing, 0.9), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMeanOutputChange(nothing, 0.1), Verdict::kInconclusive);
+  // NaN bounds are inside no limit and beyond none.
+  EXPECT_EQ(JudgeAtLeast({NAN, NAN}, 0), Verdict::kInconclusive);
+}
+
+TEST(PairedComparison, TakesTheDifferenceFromTheDifferingPairs) {
+  // Right: both, only the baseline, only the baseline, only the candidate,
+  // neither.
+  const Comparison comparison =
+      Compare(kProbability, {0.9f, 0.9f, 0.1f, 0.1f, 0.9f},
+              {0.8f, 0.1f, 0.9f, 0.9f, 0.8f}, {1, 1, 0, 1, 0});
+  const AccuracyDifference& accuracy = comparison.accuracy.value();
+  EXPECT_EQ(accuracy.baseline_correct, 3);
+  EXPECT_EQ(accuracy.candidate_correct, 2);
+  EXPECT_EQ(accuracy.only_baseline_correct, 2);
+  EXPECT_EQ(accuracy.only_candidate_correct, 1);
+  EXPECT_DOUBLE_EQ(accuracy.points, -20);
+  const Interval interval = PairedDifferenceInterval(5, 1, 2);
+  EXPECT_DOUBLE_EQ(accuracy.interval.low, 100 * interval.low);
+  EXPECT_DOUBLE_EQ(accuracy.interval.high, 100 * interval.high);
+}
+
+TEST(PairedComparison, CountsAgreementByPredictedClass) {
+  const Comparison comparison = Compare(
+      kTwoProbabilities, {0.9f, 0.1f, 0.4f, 0.6f, 0.4f, 0.6f, NAN, 0.5f},
+      {0.6f, 0.4f, 0.1f, 0.9f, 0.6f, 0.4f, NAN, 0.5f}, {});
+  EXPECT_EQ(comparison.agreement->records, 2);
+  EXPECT_EQ(comparison.agreement->share, 0.5);
+  EXPECT_FALSE(comparison.accuracy.has_value());
+}
+
+TEST(PairedComparison, MeasuresTheChangeOfAllValues) {
+  const Comparison comparison =
+      Compare(kThreeScores, {0, 0, 0, 1, 1, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
+  EXPECT_DOUBLE_EQ(comparison.output_change->mean, 1.5);
+  EXPECT_EQ(comparison.output_change->max, 6);
+  EXPECT_EQ(comparison.output_change->max_record, 101);
+  EXPECT_FALSE(comparison.class_1_change.has_value());
+}
+
+TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
+  const Comparison comparison =
+      Compare(kThreeScores, {0, 0, 0, 1, NAN, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
+  // 5 thirds, and, without the value that is NaN, 36 halves.
+  EXPECT_DOUBLE_EQ(comparison.squared_change->mean, (5 / 3.0 + 18) / 2);
+  EXPECT_EQ(comparison.squared_change->max, 36);
+}
+
+TEST(JudgeMse, PassesEqualOutputsAtZero) {
+  const std::vector<float> values(60, 0.5f);
+  const Comparison same = Compare(kTwoScores, values, values, {});
+  EXPECT_EQ(JudgeMse(same, 0), Verdict::kPass);
+  std::vector<float> other = values;
+  for (float& value : other) value += 0.25f;
+  EXPECT_EQ(JudgeMse(Compare(kTwoScores, values, other, {}), 0.06),
+            Verdict::kFail);
+  other[0] = NAN;
+  EXPECT_EQ(JudgeMse(Compare(kTwoScores, values, other, {}), 1),
+            Verdict::kFail);
+}
+
+TEST(PairedComparison, NamesTheFirstRecordOfTheLargestChange) {
+  EXPECT_EQ(Compare(kValue, {0, 0, 0}, {0.5f, 1, 1}, {}, 40)
+                .output_change->max_record,
+            41);
+  EXPECT_EQ(Compare(kValue, {0, 0}, {0, 0}, {}, 40).output_change->max_record,
+            40);
+}
+
+TEST(PairedComparison, MeasuresScoresAsProbabilitiesToo) {
+  const Comparison comparison = Compare(kTwoScores, {0, 0}, {-1, 1}, {});
+  EXPECT_EQ(comparison.output_change->mean, 1);
+  EXPECT_DOUBLE_EQ(comparison.class_1_change->mean,
+                   1 / (1 + std::exp(-2.0)) - 0.5);
+}
+
+// Expected values by NumPy.
+TEST(PairedComparison, GivesTheMeanChangeAnInterval) {
+  std::vector<float> baseline(40, 0);
+  std::vector<float> candidate;
+  for (int i = 0; i < 40; ++i) {
+    candidate.push_back(0.01f * static_cast<float>(i % 2 == 0 ? i : -i));
+  }
+  const Comparison comparison = Compare(kValue, baseline, candidate, {});
+  EXPECT_NEAR(comparison.output_change->mean, 0.195, 1e-7);
+  EXPECT_NEAR(comparison.output_change->interval->low, 0.158771580, 1e-7);
+  EXPECT_NEAR(comparison.output_change->interval->high, 0.231228420, 1e-7);
+}
+
+TEST(PairedComparison, KnowsNoSpreadOfFewRecords) {
+  const std::vector<float> values(29, 0.5f);
+  const Comparison comparison = Compare(kProbability, values, values, {});
+  EXPECT_FALSE(comparison.output_change->interval.has_value());
+  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.01), Verdict::kInconclusive);
+}
+
+TEST(PairedComparison, CountsWhatIsNotFiniteApart) {
+  const Comparison comparison =
+      Compare(kValue, {1, NAN, 1, kInfinity, 1},
+              {1.5f, NAN, -kInfinity, kInfinity, NAN}, {}, 10);
+  EXPECT_EQ(comparison.baseline_non_finite.nan, 1);
+  EXPECT_EQ(comparison.baseline_non_finite.infinite, 1);
+  EXPECT_EQ(comparison.baseline_non_finite.first_record, 11);
+  EXPECT_EQ(comparison.candidate_non_finite.nan, 2);
+  EXPECT_EQ(comparison.candidate_non_finite.infinite, 2);
+  EXPECT_EQ(comparison.lost_values, 2);
+  EXPECT_EQ(comparison.output_change->mean, 0.5);
+  EXPECT_EQ(JudgeMeanOutputChange(comparison, 100), Verdict::kFail);
+}
+
+TEST(PairedComparison, HasNoChangeWithoutFiniteValues) {
+  EXPECT_FALSE(Compare(kValue, {NAN}, {1}, {}).output_change.has_value());
+}
+
+TEST(PairedComparison, JudgesByTheIntervals) {
+  // 10000 records, of which the candidate loses 100 and gains 20.
+  std::vector<float> baseline;
+  std::vector<float> candidate;
+  for (int i = 0; i < 10000; ++i) {
+    baseline.push_back(i < 20 ? 0.25f : 0.75f);
+    candidate.push_back(i >= 9900 ? 0.25f : 0.75f);
+  }
+  const Comparison comparison =
+      Compare(kProbability, baseline, candidate, std::vector<double>(10000, 1));
+  EXPECT_DOUBLE_EQ(comparison.accuracy->points, -0.8);
+  EXPECT_EQ(JudgeAccuracyDrop(comparison, 1.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.8), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.5), Verdict::kFail);
+  EXPECT_EQ(JudgeAgreement(comparison, 0.98), Verdict::kPass);
+  EXPECT_EQ(JudgeAgreement(comparison, 0.988), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAgreement(comparison, 0.995), Verdict::kFail);
+  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.01), Verdict::kPass);
+  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.006), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.004), Verdict::kFail);
+}
+
+TEST(PairedComparison, GoesOnOverBatches) {
+  PairedComparison comparison = PairedComparison::Create(kProbability).value();
+  ASSERT_TRUE(comparison.Add(0, {0.9f}, {0.8f}, {1}).ok());
+  ASSERT_TRUE(comparison.Add(1, {0.9f}, {0.3f}, {1}).ok());
+  const Comparison result = comparison.Result();
+  EXPECT_EQ(result.records, 2);
+  EXPECT_EQ(result.accuracy->points, -50);
+  EXPECT_EQ(result.output_change->max_record, 1);
+}
+
+TEST(PairedComparison, RefusesPredictionsThatAreNoPairs) {
+  PairedComparison comparison =
+      PairedComparison::Create(kTwoProbabilities).value();
+  EXPECT_EQ(comparison.Add(512, {0, 1}, {0, 1, 0, 1}, {1}).message(),
+            "from record 512 on the baseline predicts 2 values and the "
+            "candidate 4; both must predict 2 per record");
+  EXPECT_FALSE(comparison.Add(0, {1}, {1}, {1}).ok());
+  EXPECT_EQ(comparison.Add(512, {0, 1}, {0, 1}, {1, 0}).message(),
+            "from record 512 on there are 1 predictions but 2 labels");
+  EXPECT_FALSE(comparison.Add(0, {0, 1}, {0, 1}, {2}).ok());
+  EXPECT_EQ(comparison.Result().records, 0);
+}
+
+}  // namespace
+}  // namespace requant::paired_comparison_test

@@ -1,0 +1,184 @@
+#include "runtime/statistics/prediction.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "runtime/statistics/metrics.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+template <typename From, typename To>
+void Append(const Tensor& tensor, std::vector<To>* values) {
+  const auto flat = tensor.flat<From>();
+  values->reserve(flat.size());
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    values->push_back(static_cast<To>(flat(i)));
+  }
+}
+
+// How far the sum of probabilities in low precision may be from 1.
+constexpr double kSumTolerance = 1e-2;
+
+bool IsFinite(absl::Span<const float> values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](float value) { return std::isfinite(value); });
+}
+
+// Whether each record's values are probabilities that sum to 1. Records with a
+// NaN or infinite value say nothing about that: they are a damaged graph's.
+bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
+  std::vector<float> buffer;
+  const auto values = FloatValues(prediction, &buffer);
+  if (!values.ok()) return false;
+  for (size_t i = 0; i < values->size(); i += values_per_record) {
+    const auto record = values->subspan(i, values_per_record);
+    if (!IsFinite(record)) continue;
+    double sum = 0;
+    for (const float value : record) {
+      if (!(value >= 0 && value <= 1)) return false;
+      sum += value;
+    }
+    if (std::abs(sum - 1) > kSumTolerance) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<PredictionKind> KindOf(const PredictionSpec& spec,
+                                      const Tensor& prediction,
+                                      int64_t values_per_record) {
+  switch (spec.kind()) {
+    case PredictionSpec::KIND_AUTO:
+      if (values_per_record == 1) return PredictionKind::kProbability;
+      return AreProbabilities(prediction, values_per_record)
+                 ? PredictionKind::kProbabilities
+                 : PredictionKind::kScores;
+    case PredictionSpec::PROBABILITIES:
+      return PredictionKind::kProbabilities;
+    case PredictionSpec::SCORES:
+      return PredictionKind::kScores;
+    case PredictionSpec::PROBABILITY:
+      return PredictionKind::kProbability;
+    case PredictionSpec::VALUE:
+      return PredictionKind::kValue;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("a prediction of unknown kind ", spec.kind()));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
+                                          const std::string& tensor_name,
+                                          const Tensor& prediction,
+                                          int64_t records) {
+  if (prediction.dims() < 1 || prediction.dim_size(0) != records) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the output ", tensor_name, " has shape ",
+        prediction.shape().DebugString(), " for a batch of ", records,
+        " records: its first dimension must count the records"));
+  }
+  PredictionFormat format;
+  format.values_per_record =
+      records == 0 ? 0 : prediction.NumElements() / records;
+  const auto kind = KindOf(spec, prediction, format.values_per_record);
+  if (!kind.ok()) return kind.status();
+  format.kind = *kind;
+  if (spec.threshold() != 0) format.threshold = spec.threshold();
+  const absl::Status checked = CheckFormat(format);
+  if (!checked.ok()) {
+    return absl::Status(checked.code(),
+                        absl::StrCat("the output ", tensor_name, " of shape ",
+                                     prediction.shape().DebugString(), ": ",
+                                     checked.message()));
+  }
+  return format;
+}
+
+PredictionSpec::Kind DeclaredKind(PredictionKind kind) {
+  switch (kind) {
+    case PredictionKind::kProbabilities:
+      return PredictionSpec::PROBABILITIES;
+    case PredictionKind::kScores:
+      return PredictionSpec::SCORES;
+    case PredictionKind::kProbability:
+      return PredictionSpec::PROBABILITY;
+    case PredictionKind::kValue:
+      return PredictionSpec::VALUE;
+  }
+  return PredictionSpec::KIND_AUTO;
+}
+
+absl::StatusOr<absl::Span<const float>> FloatValues(
+    const Tensor& tensor, std::vector<float>* buffer) {
+  buffer->clear();
+  switch (tensor.dtype()) {
+    case tensorflow::DT_FLOAT: {
+      const auto flat = tensor.flat<float>();
+      return absl::MakeConstSpan(flat.data(), flat.size());
+    }
+    case tensorflow::DT_DOUBLE:
+      Append<double>(tensor, buffer);
+      break;
+    case tensorflow::DT_HALF:
+      Append<Eigen::half>(tensor, buffer);
+      break;
+    case tensorflow::DT_BFLOAT16:
+      Append<tensorflow::bfloat16>(tensor, buffer);
+      break;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it is of type ", tensorflow::DataTypeString(tensor.dtype()),
+          ", not of a floating-point type"));
+  }
+  return absl::MakeConstSpan(*buffer);
+}
+
+absl::StatusOr<std::vector<double>> LabelValues(const Tensor& labels) {
+  std::vector<double> values;
+  switch (labels.dtype()) {
+    case tensorflow::DT_INT64:
+      Append<int64_t>(labels, &values);
+      break;
+    case tensorflow::DT_INT32:
+      Append<int32_t>(labels, &values);
+      break;
+    case tensorflow::DT_INT8:
+      Append<int8_t>(labels, &values);
+      break;
+    case tensorflow::DT_UINT8:
+      Append<uint8_t>(labels, &values);
+      break;
+    case tensorflow::DT_BOOL:
+      Append<bool>(labels, &values);
+      break;
+    case tensorflow::DT_DOUBLE:
+      Append<double>(labels, &values);
+      break;
+    default: {
+      std::vector<float> buffer;
+      const auto floats = FloatValues(labels, &buffer);
+      if (!floats.ok()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "labels of type ", tensorflow::DataTypeString(labels.dtype()),
+            " are no numbers"));
+      }
+      values.assign(floats->begin(), floats->end());
+    }
+  }
+  return values;
+}
+
+}  // namespace requant

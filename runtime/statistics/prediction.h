@@ -1,0 +1,41 @@
+#ifndef REQUANT_RUNTIME_STATISTICS_PREDICTION_H_
+#define REQUANT_RUNTIME_STATISTICS_PREDICTION_H_
+
+// Between a graph's tensors and the numbers that metrics take.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/statistics/metrics.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+// How to read a prediction tensor of `records` records, by what the dataset
+// declares and by the tensor's shape, or by its values where the dataset leaves
+// that open (PredictionSpec::KIND_AUTO). The error names `tensor_name`.
+absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
+                                          const std::string& tensor_name,
+                                          const tensorflow::Tensor& prediction,
+                                          int64_t records);
+
+// How a dataset declares this kind.
+PredictionSpec::Kind DeclaredKind(PredictionKind kind);
+
+// The values of a tensor of any floating-point type. `buffer` holds them when
+// they had to be converted.
+absl::StatusOr<absl::Span<const float>> FloatValues(
+    const tensorflow::Tensor& tensor, std::vector<float>* buffer);
+
+// The values of a tensor of any numeric type.
+absl::StatusOr<std::vector<double>> LabelValues(
+    const tensorflow::Tensor& labels);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_STATISTICS_PREDICTION_H_

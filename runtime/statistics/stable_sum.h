@@ -1,0 +1,39 @@
+#ifndef REQUANT_RUNTIME_STATISTICS_STABLE_SUM_H_
+#define REQUANT_RUNTIME_STATISTICS_STABLE_SUM_H_
+
+#include <cmath>
+
+namespace requant {
+
+// A sum whose rounding error does not grow with the number of terms
+// (Neumaier's compensated summation): a mean over billions of records is as
+// good as one over ten. An infinite or NaN term makes the sum what plain
+// addition would.
+class StableSum {
+ public:
+  void Add(double term) {
+    const double sum = sum_ + term;
+    // What the addition lost, from the smaller operand.
+    if (std::abs(sum_) >= std::abs(term)) {
+      lost_ += (sum_ - sum) + term;
+    } else {
+      lost_ += (term - sum) + sum_;
+    }
+    sum_ = sum;
+  }
+
+  void Merge(const StableSum& other) {
+    Add(other.sum_);
+    lost_ += other.lost_;
+  }
+
+  double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
+
+ private:
+  double sum_ = 0;
+  double lost_ = 0;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_STATISTICS_STABLE_SUM_H_

@@ -1,0 +1,362 @@
+// fuse_feature_columns on genuine estimator graphs: the simplified and the
+// fused graph give what the original gives.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/freeze/freeze.h"
+#include "graph/graph_io.h"
+#include "graph/testing/testing.h"
+#include "runtime/datasets/criteo/criteo_format.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::feature_columns_test {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+
+constexpr char kOutput[] = "head/predictions/probabilities";
+constexpr int kRecords = 300;
+
+Tensor Strings(const std::vector<std::string>& values) {
+  Tensor tensor(tensorflow::DT_STRING,
+                TensorShape({static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(),
+            tensor.flat<tensorflow::tstring>().data());
+  return tensor;
+}
+
+template <typename T>
+Tensor Numbers(const std::vector<int64_t>& shape,
+               const std::vector<T>& values) {
+  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, TensorShape(shape));
+  std::copy(values.begin(), values.end(), tensor.flat<T>().data());
+  return tensor;
+}
+
+std::vector<float> Probabilities(const GraphDef& graph, const Feeds& feeds) {
+  const auto result = RunGraph(graph, feeds, {kOutput});
+  if (!result.ok()) {
+    ADD_FAILURE() << result.status();
+    return {};
+  }
+  const auto flat = (*result)[0].flat<float>();
+  return {flat.data(), flat.data() + flat.size()};
+}
+
+// The greatest difference; infinite when they are not comparable.
+double Difference(const std::vector<float>& a, const std::vector<float>& b) {
+  if (a.size() != b.size() || a.empty()) return INFINITY;
+  double greatest = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    greatest = std::max<double>(greatest, std::abs(a[i] - b[i]));
+  }
+  return greatest;
+}
+
+GraphDef Transformed(const std::string& transform, const GraphDef& graph) {
+  const TransformRun run = RunTransform(transform, graph, {}, {kOutput});
+  EXPECT_TRUE(run.status.ok()) << run.status;
+  return run.graph;
+}
+
+// As the recipe's third step leaves it.
+GraphDef WithoutIdentities(const GraphDef& graph) {
+  return Transformed("remove_nodes(op=Identity, op=CheckNumerics)", graph);
+}
+
+// The Wide & Deep model that Requant carries.
+class EmbeddedModel : public testing::Test {
+ protected:
+  void SetUp() override {
+    FreezeOptions options;
+    options.files.saved_model = "workflows/wide_deep/model";
+    options.files.tags = {"serve"};
+    options.outputs = {kOutput};
+    auto frozen = Freeze(options);
+    ASSERT_TRUE(frozen.ok()) << frozen.status();
+    raw_ = std::move(frozen->graph);
+    auto ranges = ReadRanges("workflows/wide_deep/ranges.json");
+    ASSERT_TRUE(ranges.ok()) << ranges.status();
+    ranges_ = *ranges;
+    MakeRecords();
+  }
+
+  void MakeRecords() {
+    std::mt19937 random(7);
+    std::uniform_int_distribution<int> number(-2, 5000);
+    std::uniform_int_distribution<int> word(0, 999999);
+    for (int column = 0; column < kNumericColumns; ++column) {
+      for (int i = 0; i < kRecords; ++i) {
+        numbers_[column].push_back(number(random));
+      }
+    }
+    for (int column = 0; column < kCategoricalColumns; ++column) {
+      for (int i = 0; i < kRecords; ++i) {
+        const int value = word(random);
+        words_[column].push_back(value % 10 == 0
+                                     ? std::string(kMissingCategorical)
+                                     : absl::StrCat("w", value));
+      }
+    }
+  }
+
+  static std::string Placeholder(int number) {
+    return number == 0 ? "Placeholder" : absl::StrCat("Placeholder_", number);
+  }
+
+  Feeds RawFeeds() const {
+    Feeds feeds;
+    for (int column = 0; column < kNumericColumns; ++column) {
+      feeds.emplace_back(Placeholder(column),
+                         Numbers<float>({kRecords}, numbers_[column]));
+    }
+    for (int column = 0; column < kCategoricalColumns; ++column) {
+      feeds.emplace_back(Placeholder(kNumericColumns + column),
+                         Strings(words_[column]));
+    }
+    return feeds;
+  }
+
+  // As preprocessed records have them: in their order.
+  Feeds PreprocessedFeeds() const {
+    std::vector<float> numbers;
+    std::vector<int64_t> pairs;
+    for (int i = 0; i < kRecords; ++i) {
+      for (int column : kNumericOrder) {
+        numbers.push_back(Normalize(numbers_[column][i], ranges_, column));
+      }
+      for (int k = 0; k < kCategoricalColumns; ++k) {
+        pairs.push_back(k);
+        pairs.push_back(
+            HashBucket(words_[kCategoricalOrder[k]][i], kDefaultBuckets));
+      }
+    }
+    return {{"new_numeric_placeholder",
+             Numbers<float>({kRecords, kNumericColumns}, numbers)},
+            {"new_categorical_placeholder",
+             Numbers<int64_t>({kRecords * kCategoricalColumns, 2}, pairs)}};
+  }
+
+  GraphDef raw_;
+  NumericRanges ranges_;
+  std::array<std::vector<float>, kNumericColumns> numbers_;
+  std::array<std::vector<std::string>, kCategoricalColumns> words_;
+};
+
+TEST_F(EmbeddedModel, GivesTheSameFromPreprocessedRecords) {
+  const std::vector<float> expected = Probabilities(raw_, RawFeeds());
+  for (const GraphDef& graph : {raw_, WithoutIdentities(raw_)}) {
+    const GraphDef fused = Transformed("fuse_feature_columns", graph);
+    EXPECT_LE(Difference(Probabilities(fused, PreprocessedFeeds()), expected),
+              1e-6);
+  }
+}
+
+TEST_F(EmbeddedModel, IsFusedIntoTwoGathers) {
+  const TransformRun run =
+      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
+  EXPECT_THAT(run.warnings, IsEmpty());
+  EXPECT_THAT(run.notes, Contains(HasSubstr("stacks 26 tables of [1000,32]")));
+  EXPECT_THAT(run.notes, Contains(HasSubstr("stacks 26 tables of [1000,1]")));
+  // C10 and I10 come first and second.
+  EXPECT_THAT(run.notes,
+              Contains(HasSubstr("categorical column 0: \"Placeholder_22\"")));
+  EXPECT_THAT(run.notes,
+              Contains(HasSubstr("numeric column 1: \"Placeholder_9\"")));
+  std::vector<std::string> placeholders;
+  for (const auto& node : run.graph.node()) {
+    if (node.op() == "Placeholder") placeholders.push_back(node.name());
+  }
+  EXPECT_THAT(placeholders,
+              testing::UnorderedElementsAre("new_numeric_placeholder",
+                                            "new_categorical_placeholder"));
+}
+
+TEST_F(EmbeddedModel, NormalisesAsItsRangesSay) {
+  const TransformRun run =
+      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
+  for (int column = 0; column < kNumericColumns; ++column) {
+    EXPECT_THAT(run.notes,
+                Contains(HasSubstr(absl::StrCat(
+                    "\"", Placeholder(column), "\", (x - ", ranges_.min[column],
+                    ") / ", ranges_.range[column]))));
+  }
+}
+
+TEST_F(EmbeddedModel, GivesTheSameSimplifiedEvenForEmptyStrings) {
+  for (auto& column : words_) {
+    for (size_t i = 0; i < column.size(); i += 3) column[i] = "";
+  }
+  const std::vector<float> expected = Probabilities(raw_, RawFeeds());
+  for (const GraphDef& graph : {raw_, WithoutIdentities(raw_)}) {
+    const GraphDef simple =
+        Transformed("fuse_feature_columns(fuse=false)", graph);
+    EXPECT_LT(simple.node_size(), 600);
+    EXPECT_LE(Difference(Probabilities(simple, RawFeeds()), expected), 1e-6);
+  }
+}
+
+// A small estimator with columns of many kinds.
+class ManyColumns : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto graph = ReadGraph("transforms/testdata/columns.pb.gz");
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    raw_ = *std::move(graph);
+  }
+
+  static Feeds RawFeeds(bool with_missing) {
+    const auto pick = [&](std::vector<std::string> words, int step) {
+      if (with_missing) words.push_back("");
+      std::vector<std::string> picked;
+      for (int i = 0; i < kRecords; ++i) {
+        picked.push_back(words[i * step % words.size()]);
+      }
+      return Strings(picked);
+    };
+    std::vector<int64_t> identity, with_default;
+    std::vector<float> age, income;
+    for (int i = 0; i < kRecords; ++i) {
+      identity.push_back(with_missing && i % 5 == 0 ? -1 : i % 6);
+      with_default.push_back(with_missing ? i % 12 - 3 : i % 6);
+      age.push_back(i % 11 * 0.5f);
+      income.push_back(i % 7);
+    }
+    return {
+        {"in_hashed", pick({"a", "b", "c", "d"}, 1)},
+        {"in_hashed_too", pick({"e", "f", "g"}, 5)},
+        {"in_home", pick({"h", "i", "j", "k"}, 3)},
+        {"in_work", pick({"l", "m", "h"}, 7)},
+        {"in_words", with_missing ? pick({"red", "green", "blue", "mauve"}, 1)
+                                  : pick({"red", "green", "blue"}, 1)},
+        {"in_words_oov", pick({"cat", "dog", "cow", "pig", "ant"}, 1)},
+        {"in_identity", Numbers<int64_t>({kRecords}, identity)},
+        {"in_identity_default", Numbers<int64_t>({kRecords}, with_default)},
+        {"in_age", Numbers<float>({kRecords}, age)},
+        {"in_income", Numbers<float>({kRecords}, income)}};
+  }
+
+  // What the graph itself makes of the crossed features.
+  std::vector<int64_t> Crossed(const Feeds& feeds) const {
+    const auto result = RunGraph(raw_, feeds,
+                                 {"linear/linear_model/linear_model/"
+                                  "linear_model/hashed_X_hashed_too/"
+                                  "SparseCross:1"});
+    if (!result.ok()) return {};
+    const auto flat = (*result)[0].flat<int64_t>();
+    return {flat.data(), flat.data() + flat.size()};
+  }
+
+  GraphDef raw_;
+};
+
+TEST_F(ManyColumns, AreSimplifiedExactly) {
+  const GraphDef simple = Transformed("fuse_feature_columns(fuse=false)", raw_);
+  for (bool with_missing : {false, true}) {
+    const Feeds feeds = RawFeeds(with_missing);
+    EXPECT_LE(
+        Difference(Probabilities(simple, feeds), Probabilities(raw_, feeds)),
+        1e-6)
+        << with_missing;
+  }
+}
+
+TEST_F(ManyColumns, AreFoundByWhatTheyCompute) {
+  const TransformRun run =
+      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
+  for (const char* text :
+       {"\"in_hashed\", StringToHashBucketFast into 10 buckets",
+        "\"in_words\", position in a vocabulary, ",
+        "\"in_words_oov\", position in a vocabulary or StringToHashBucketFast "
+        "into 3 buckets",
+        "\"in_identity\", the number itself, ",
+        "\"in_identity_default\", the number itself or a default",
+        "\"in_home\", StringToHashBucketFast into 9 buckets",
+        "\"in_work\", StringToHashBucketFast into 9 buckets",
+        "\"in_age\", cut into 4 buckets",
+        "\"in_hashed\" and \"in_hashed_too\", SparseCross into 12 buckets",
+        "\"in_income\", (x - 3) / 7", "\"in_age\", x"}) {
+    EXPECT_THAT(run.notes, Contains(HasSubstr(text)));
+  }
+}
+
+// Pairs for the columns in the order in which the fused graph reports them.
+TEST_F(ManyColumns, GiveTheSameFused) {
+  const Feeds raw_feeds = RawFeeds(/*with_missing=*/false);
+  const auto values = [&](const std::string& name) {
+    const auto found = std::find_if(
+        raw_feeds.begin(), raw_feeds.end(),
+        [&](const auto& feed) { return feed.first == "in_" + name; });
+    return found->second;
+  };
+  const auto text = [&](const std::string& name, int i) {
+    return std::string(values(name).flat<tensorflow::tstring>()(i));
+  };
+  const auto position = [&](const std::vector<std::string>& words,
+                            const std::string& word) {
+    return std::find(words.begin(), words.end(), word) - words.begin();
+  };
+  const std::vector<int64_t> crossed = Crossed(raw_feeds);
+  ASSERT_EQ(crossed.size(), kRecords);
+  std::vector<int64_t> pairs;
+  std::vector<float> numbers;
+  for (int i = 0; i < kRecords; ++i) {
+    const std::string pet = text("words_oov", i);
+    const int64_t known = position({"cat", "dog"}, pet);
+    const float age = values("age").flat<float>()(i);
+    const std::vector<int64_t> ids = {
+        (age >= 1) + (age >= 2.5) + (age >= 4),
+        crossed[i],
+        HashBucket(text("hashed", i), 10),
+        HashBucket(text("hashed_too", i), 7),
+        HashBucket(text("home", i), 9),
+        values("identity").flat<int64_t>()(i),
+        position({"red", "green", "blue"}, text("words", i)),
+        known < 2 ? known : 2 + HashBucket(pet, 3),
+        HashBucket(text("work", i), 9),
+        values("identity_default").flat<int64_t>()(i)};
+    for (size_t column = 0; column < ids.size(); ++column) {
+      pairs.push_back(column);
+      pairs.push_back(ids[column]);
+    }
+    numbers.push_back(values("age").flat<float>()(i));
+    numbers.push_back((values("income").flat<float>()(i) - 3) / 7);
+  }
+  const TransformRun run =
+      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  // Columns of other kinds still read the raw placeholders.
+  Feeds feeds;
+  for (const auto& feed : raw_feeds) {
+    if (HasNode(run.graph, feed.first)) feeds.push_back(feed);
+  }
+  feeds.emplace_back("new_categorical_placeholder",
+                     Numbers<int64_t>({kRecords * 10, 2}, pairs));
+  feeds.emplace_back("new_numeric_placeholder",
+                     Numbers<float>({kRecords, 2}, numbers));
+  EXPECT_LE(Difference(Probabilities(run.graph, feeds),
+                       Probabilities(raw_, raw_feeds)),
+            1e-6);
+}
+
+}  // namespace
+}  // namespace requant::feature_columns_test

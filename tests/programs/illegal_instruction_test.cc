@@ -1,0 +1,133 @@
+// A machine on which TensorFlow dies of SIGILL unless oneDNN is kept away from
+// something: programs find that out, go on, and remember it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/process/cpu.h"
+#include "graph/tensorflow_library.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/program.h"
+#include "graph/testing/testing.h"
+#include "tests/support/mixed_records.h"
+
+namespace requant::illegal_instruction_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class IllegalInstruction : public testing::Test {
+ protected:
+  // As a user without a cap, who has a cache folder.
+  ProgramRun Run(const std::string& program,
+                 const std::vector<std::string>& arguments,
+                 const std::string& users_cap = "") {
+    return RunProgram(program, arguments,
+                      {"XDG_CACHE_HOME=" + folder_.Path("cache"),
+                       "DNNL_MAX_CPU_ISA=", "ONEDNN_MAX_CPU_ISA=" + users_cap,
+                       "LD_LIBRARY_PATH=" + TensorFlowLibraryFolder().value()});
+  }
+
+  // The cap that the machine needs.
+  const std::string cap_ = LowerIsaCap(ProbeCpu(), OneDnnIsaCap(ProbeCpu()));
+  const std::string warning_ = absl::StrCat(
+      "warning: TensorFlow died of an instruction that this CPU does not run "
+      "(SIGILL); trying again with ONEDNN_MAX_CPU_ISA=",
+      cap_, ", which is kept for this machine if it helps\n");
+  TestFolder folder_;
+};
+
+class InATransform : public IllegalInstruction {
+ protected:
+  ProgramRun Transform(const std::string& users_cap = "") {
+    const std::string graph =
+        folder_.WriteText("g.pbtxt", GraphFromText(Placeholder("x")));
+    return Run(kTransformGraph,
+               {"--in_graph=" + graph, "--out_graph=" + folder_.Path("out.pb"),
+                "--plugins=tests/plugins/odd_plugin.so",
+                absl::StrCat("--transforms=die_without_cap(cap=\"", cap_,
+                             "\", path=\"", folder_.Path("out.pb"), "\")")},
+               users_cap);
+  }
+};
+
+TEST_F(InATransform, IsTriedAgainAndRemembered) {
+  for (const bool first : {true, false}) {
+    const ProgramRun run = Transform();
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    // Nothing comes twice, and nothing half-written stays.
+    EXPECT_EQ(run.error,
+              first ? absl::StrCat("speaks\ntransform_graph: ", warning_)
+                    : "speaks\n");
+    EXPECT_EQ(run.out.find("prints\n"), run.out.rfind("prints\n")) << run.out;
+    EXPECT_THAT(run.out, HasSubstr("prints\n"));
+    EXPECT_THAT(folder_.Names(),
+                testing::ElementsAre("cache", "g.pbtxt", "out.pb"));
+  }
+}
+
+TEST_F(InATransform, IsNotTriedAgainUnderTheUsersOwnCap) {
+  const ProgramRun run = Transform("AVX");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("was ended by SIGILL"),
+                               Not(HasSubstr("trying again"))));
+}
+
+class InAWorker : public IllegalInstruction {
+ protected:
+  // A program whose worker reports a note and a part of the graph, and dies.
+  InAWorker() {
+    fs::create_directory(folder_.Path("bin"));
+    fs::copy_file(fs::canonical("runtime/quantize_model"),
+                  folder_.Path("bin/quantize_model"));
+    folder_.Write(
+        "bin/worker",
+        absl::StrCat("#!/bin/sh\necho started >&2\nif test \"$ONEDNN_MAX_CPU_"
+                     "ISA\" != ",
+                     cap_,
+                     "; then echo UgVzdGFsZQ== >&3; echo OgVzdGFsZQ== >&3; "
+                     "kill -ILL $$; fi\nexec '",
+                     fs::canonical("runtime/worker").string(), "'\n"));
+    fs::permissions(folder_.Path("bin/worker"), fs::perms::owner_all);
+    EXPECT_TRUE(WriteMixedRecords(folder_.Path("train.npz"),
+                                  MixedSplit::kCalibration, 500)
+                    .ok());
+  }
+
+  ProgramRun Quantize(const std::string& program, const std::string& output) {
+    return Run(program,
+               {"--graph=tests/data/mixed_layers/frozen.pb", "--target=any",
+                "--dataset=tests/data/mixed_layers/dataset.textproto",
+                "--data=" + folder_.Path("train.npz"),
+                "--output=" + folder_.Path(output),
+                "--log_file=" + folder_.Path("log")});
+  }
+};
+
+TEST_F(InAWorker, IsTriedAgainAndRemembered) {
+  const ProgramRun whole = Quantize("runtime/quantize_model", "whole.pb");
+  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  for (const bool first : {true, false}) {
+    const ProgramRun run =
+        Quantize(folder_.Path("bin/quantize_model"), "again.pb");
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), first);
+    EXPECT_THAT(run.error, testing::EndsWith(first ? warning_ : ""));
+    EXPECT_THAT(run.out, Not(HasSubstr("stale")));
+    EXPECT_TRUE(folder_.Read("again.pb") == folder_.Read("whole.pb"));
+    const std::string log = folder_.Read("log");
+    EXPECT_EQ(log.find("started"), log.rfind("started")) << log;
+  }
+}
+
+}  // namespace
+}  // namespace requant::illegal_instruction_test

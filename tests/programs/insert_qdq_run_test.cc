@@ -1,0 +1,283 @@
+// Graphs after insert_qdq, run: what they compute differs from the float graph
+// by the rounding of the pairs and by nothing else.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/testing.h"
+#include "ranges/range_table.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::insert_qdq_run_test {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::Tensor;
+using testing::Each;
+using testing::Le;
+
+constexpr int kRows = 16;
+constexpr int kInner = 24;
+constexpr int kColumns = 8;
+
+// Values between -magnitude and magnitude, the first of which is the latter.
+std::vector<float> Random(int count, float magnitude, int seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values = {magnitude};
+  while (static_cast<int>(values.size()) < count) {
+    values.push_back((random() / 0x1p31f - 1) * magnitude);
+  }
+  return values;
+}
+
+std::vector<float> UnitMatrix(int size) {
+  std::vector<float> values(size * size);
+  for (int i = 0; i < size; ++i) values[i * size + i] = 1;
+  return values;
+}
+
+std::string MatMul(const std::string& name, const std::string& a,
+                   const std::string& b) {
+  return Node(name, "MatMul", {a, b}, {kFloat});
+}
+
+// x · w, where w is a variable that a function is handed, as are the weights
+// of a SavedModel. The function reshapes x before, as Tensordot does.
+struct Projection {
+  int rows = kRows;
+  int inner = kInner;
+  int columns = kColumns;
+  std::vector<float> x;
+  std::vector<float> w;
+
+  GraphDef Graph() const {
+    const std::string shape = absl::StrCat("shape { dim { size: ", inner,
+                                           " } dim { size: ", columns, " } }");
+    const AttributeText type = {"dtype", "type: DT_FLOAT"};
+    return GraphFromText(absl::StrCat(
+        Placeholder("x", {rows, inner}),
+        FloatConst("initial", {inner, columns}, w),
+        Node("v", "VarHandleOp", {},
+             {type, {"shape", shape}, {"shared_name", "s: 'v'"}}),
+        Node("assign", "AssignVariableOp", {"v", "initial"}, {type}),
+        Call("y", "project", {"x", "v", "^assign"}, "DT_FLOAT, DT_RESOURCE"),
+        Library({Function(
+            "project", {"x", "v:DT_RESOURCE"}, {{"y", "dot:product:0"}},
+            absl::StrCat(
+                IntConst("shape", {2}, {rows, inner}),
+                Node("reshape", "Reshape", {"x", "shape:output:0"}, {kFloat}),
+                Node("read", "ReadVariableOp", {"v"}, {type}),
+                MatMul("dot", "reshape:output:0", "read:value:0")))})));
+  }
+
+  // As a calibration finds them.
+  std::string RangesFile() const {
+    RangeTable table;
+    const auto add = [&](const char* node, const std::vector<float>& values) {
+      const auto [min, max] = std::minmax_element(values.begin(), values.end());
+      table.FindOrAdd(node).AddRange(*min, *max, {"test", 1});
+    };
+    add("project::reshape", x);
+    add("project::read", w);
+    const std::string path = testing::TempDir() + "ranges.pb";
+    EXPECT_TRUE(WriteRangeTable(table, path).ok());
+    return path;
+  }
+
+  std::vector<float> Run(const GraphDef& graph) const {
+    Tensor fed(tensorflow::DT_FLOAT, {rows, inner});
+    std::copy(x.begin(), x.end(), fed.flat<float>().data());
+    const auto outputs = RunGraph(graph, {{"x", fed}}, {"y"});
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    if (!outputs.ok()) return {};
+    const auto flat = outputs->front().flat<float>();
+    return std::vector<float>(flat.data(), flat.data() + flat.size());
+  }
+
+  std::vector<float> RunQuantized(const std::string& parameters = "") const {
+    const TransformRun run =
+        RunTransform(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
+                                  RangesFile(), "\"", parameters, ")"),
+                     Graph());
+    EXPECT_TRUE(run.status.ok()) << run.status;
+    return Run(run.graph);
+  }
+};
+
+// |a - b| / step
+std::vector<float> StepsBetween(const std::vector<float>& a,
+                                const std::vector<float>& b, float step) {
+  EXPECT_EQ(a.size(), b.size());
+  std::vector<float> steps;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    steps.push_back(std::fabs(a[i] - b[i]) / step);
+  }
+  return steps;
+}
+
+// Small ranges are those that QuantizeV2 would widen if it were let.
+class OfMagnitude : public testing::TestWithParam<float> {};
+
+INSTANTIATE_TEST_SUITE_P(InsertQdq, OfMagnitude,
+                         testing::Values(1e-20f, 1e-3f, 1.0f, 37.5f, 1e20f));
+
+// One is a level, so that a unit matrix keeps what it is multiplied by.
+TEST_P(OfMagnitude, RoundsActivationsToHalfAStep) {
+  Projection projection;
+  projection.columns = kInner;
+  projection.x = Random(kRows * kInner, GetParam(), 1);
+  projection.w = UnitMatrix(kInner);
+  EXPECT_THAT(
+      StepsBetween(projection.RunQuantized(), projection.x, GetParam() / 127),
+      Each(Le(.5005)));
+}
+
+TEST_P(OfMagnitude, RoundsWeightsToHalfAStep) {
+  Projection projection;
+  projection.rows = kInner;
+  projection.x = UnitMatrix(kInner);
+  projection.w = Random(kInner * kColumns, GetParam(), 2);
+  EXPECT_THAT(
+      StepsBetween(projection.RunQuantized(), projection.w, GetParam() / 127),
+      Each(Le(.5005)));
+}
+
+TEST(InsertQdqRun, GivesSumsOfRoundedProducts) {
+  Projection projection;
+  projection.x = Random(kRows * kInner, 3, 3);
+  projection.w = Random(kInner * kColumns, .5, 4);
+  const std::vector<float> exact = projection.Run(projection.Graph());
+  const std::vector<float> rounded = projection.RunQuantized();
+  // Each of kInner products is of two values, both half a step wrong at most.
+  const float most = kInner * (3.0f / 254 * .5f + .5f / 254 * 3.1f);
+  EXPECT_THAT(StepsBetween(rounded, exact, 1), Each(Le(most)));
+  EXPECT_NE(rounded, exact);
+}
+
+// Its rounding is not the best, which is why it is not the default.
+TEST(InsertQdqRun, OfQuint8IsWithinAStep) {
+  Projection projection;
+  projection.columns = kInner;
+  projection.x = Random(kRows * kInner, 1, 5);
+  for (float& value : projection.x) value = value * 2 + .7f;
+  projection.w = UnitMatrix(kInner);
+  const auto [min, max] =
+      std::minmax_element(projection.x.begin(), projection.x.end());
+  EXPECT_THAT(
+      StepsBetween(projection.RunQuantized(", type=quint8, inputs=activations"),
+                   projection.x, (*max - *min) / 255),
+      Each(Le(1.01)));
+}
+
+TEST(InsertQdqRun, ClipsWhatIsOutsideAFixedRange) {
+  Projection projection;
+  projection.columns = kInner;
+  projection.x = Random(kRows * kInner, 4, 6);
+  projection.w = UnitMatrix(kInner);
+  const TransformRun run = RunTransform("insert_qdq", projection.Graph());
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  std::vector<float> clipped = projection.x;
+  for (float& value : clipped) value = std::clamp(value, -1.0f, 1.0f);
+  EXPECT_THAT(StepsBetween(projection.Run(run.graph), clipped, 1.0f / 127),
+              Each(Le(.5005)));
+}
+
+// Three rounds of x = x · w in a loop of Enter and Exit nodes, where w is a
+// loop invariant, and the constants of a pair have to be in the loop too.
+TEST(InsertQdqRun, WorksInALoopOfNodes) {
+  const AttributeText frame = {"frame_name", "s: 'loop'"};
+  const AttributeText integer = {"T", "type: DT_INT32"};
+  const GraphDef graph = GraphFromText(absl::StrCat(
+      Placeholder("x", {2, 2}), FloatConst("w", {2, 2}, {0, 1, 1, 0}),
+      IntConst("zero", {}, {0}),
+      Node("i/enter", "Enter", {"zero"}, {integer, frame}),
+      Node("x/enter", "Enter", {"x"}, {kFloat, frame}),
+      Node("w/enter", "Enter", {"w"},
+           {kFloat, frame, {"is_constant", "b: true"}}),
+      Node("i/merge", "Merge", {"i/enter", "i/next"}, {integer, {"N", "i: 2"}}),
+      Node("x/merge", "Merge", {"x/enter", "x/next"}, {kFloat, {"N", "i: 2"}}),
+      Node(
+          "rounds", "Const", {"^i/merge"},
+          {{"dtype", "type: DT_INT32"},
+           {"value", "tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 }"}}),
+      Node("less", "Less", {"i/merge", "rounds"}, {integer}),
+      Node("go_on", "LoopCond", {"less"}),
+      Node("i/switch", "Switch", {"i/merge", "go_on"}, {integer}),
+      Node("x/switch", "Switch", {"x/merge", "go_on"}, {kFloat}),
+      Node(
+          "one", "Const", {"^i/switch"},
+          {{"dtype", "type: DT_INT32"},
+           {"value", "tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 }"}}),
+      Node("i/add", "AddV2", {"i/switch:1", "one"}, {integer}),
+      Node("i/next", "NextIteration", {"i/add"}, {integer}),
+      MatMul("dot", "x/switch:1", "w/enter"),
+      Node("x/next", "NextIteration", {"dot"}, {kFloat}),
+      Node("y", "Exit", {"x/switch"}, {kFloat})));
+  const TransformRun run = RunTransform("insert_qdq", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  Tensor x(tensorflow::DT_FLOAT, {2, 2});
+  x.flat<float>()(0) = 1;
+  x.flat<float>()(1) = .3f;
+  x.flat<float>()(2) = 5;
+  x.flat<float>()(3) = 0;
+  const auto outputs = RunGraph(run.graph, {{"x", x}}, {"y"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto y = outputs->front().flat<float>();
+  // w exchanges columns, three times.
+  EXPECT_NEAR(y(0), .3f, .5 / 127);
+  EXPECT_EQ(y(1), 1);
+  EXPECT_EQ(y(2), 0);
+  EXPECT_EQ(y(3), 1);
+}
+
+// The same as a While of functions.
+TEST(InsertQdqRun, WorksInALoopOfFunctions) {
+  const std::string types = "list { type: [DT_FLOAT, DT_FLOAT] }";
+  const GraphDef graph = GraphFromText(absl::StrCat(
+      Placeholder("x", {2, 2}), FloatConst("w", {2, 2}, {0, .5, .5, 0}),
+      Node("y", "While", {"x", "w"},
+           {{"T", types},
+            {"body", "func { name: \"body\" }"},
+            {"cond", "func { name: \"cond\" }"}}),
+      Library(
+          {Function("body", {"a", "b"}, {{"y", "m:product:0"}, {"z", "b"}},
+                    MatMul("m", "a", "b")),
+           // As long as an element is above .2.
+           Function(
+               "cond", {"a", "b"}, {{"y", "max:output:0"}},
+               absl::StrCat(
+                   IntConst("axes", {2}, {0, 1}), FloatConst("limit", {}, {.2}),
+                   Node("over", "Sub", {"a", "limit:output:0"}, {kFloat}),
+                   Node("relu", "Relu", {"over:z:0"}, {kFloat}),
+                   Node("max", "Max", {"relu:activations:0", "axes:output:0"},
+                        {kFloat})))})));
+  const TransformRun run = RunTransform("insert_qdq", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  Tensor x(tensorflow::DT_FLOAT, {2, 2});
+  x.flat<float>()(0) = 1;
+  x.flat<float>()(1) = .5f;
+  x.flat<float>()(2) = -.25f;
+  x.flat<float>()(3) = 0;
+  const auto outputs = RunGraph(run.graph, {{"x", x}}, {"y"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto y = outputs->front().flat<float>();
+  // Three halvings, three exchanges of columns.
+  EXPECT_NEAR(y(0), .5 / 8, .01);
+  EXPECT_NEAR(y(1), 1. / 8, .01);
+  EXPECT_NEAR(y(2), 0, .01);
+  EXPECT_NEAR(y(3), -.25 / 8, .01);
+}
+
+}  // namespace
+}  // namespace requant::insert_qdq_run_test

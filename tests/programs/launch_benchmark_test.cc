@@ -1,0 +1,106 @@
+// launch_benchmark outside the container, as the published recipe calls it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "graph/testing/program.h"
+#include "tests/support/recipe.h"
+
+namespace requant::launch_benchmark_test {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kLaunchBenchmark[] = "workflows/launch_benchmark";
+constexpr int kRecords = 2000;
+
+class LaunchBenchmarkTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    recipe_ = new WideDeepRecipe(kRecords, kRecords);
+    recipe_->MakeFloatGraph();
+  }
+  static void TearDownTestSuite() { delete recipe_; }
+
+  static std::vector<std::string> PublishedFlags(const std::string& graph,
+                                                 const std::string& precision) {
+    return {"--in-graph",
+            recipe_->folder.Path(graph),
+            "--model-name",
+            "wide_deep_large_ds",
+            "--framework",
+            "tensorflow",
+            "--precision",
+            precision,
+            "--mode",
+            "inference",
+            "--accuracy-only",
+            "--batch-size=1000",
+            "--socket-id",
+            "0",
+            "--data-location",
+            recipe_->folder.Path("dataset_preprocessed_eval.tfrecords"),
+            "--docker-image",
+            "docker.io/intelaipg/intel-optimized-tensorflow:latest"};
+  }
+
+  static WideDeepRecipe* recipe_;
+};
+
+WideDeepRecipe* LaunchBenchmarkTest::recipe_ = nullptr;
+
+TEST_F(LaunchBenchmarkTest, EndsAsThePublishedLogDoes) {
+  const ProgramRun run =
+      RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "fp32"));
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("\nTotal test records           :  2000\n"
+                                 "Batch size is                :  1000\n"
+                                 "Number of batches            :  2\n"));
+  EXPECT_THAT(run.out, HasSubstr("\nClassification accuracy (%)  :  "));
+  EXPECT_THAT(run.out, EndsWith(std::string(50, '-') + "\n"));
+  EXPECT_THAT(run.error, HasSubstr("--docker-image docker.io/intelaipg/intel-"
+                                   "optimized-tensorflow:latest is ignored"));
+  EXPECT_THAT(run.error, Not(HasSubstr("--precision")));
+}
+
+TEST_F(LaunchBenchmarkTest, SaysThatTheGraphIsOfAnotherPrecision) {
+  const ProgramRun run =
+      RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "int8"));
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.error, HasSubstr("--precision int8 is ignored"));
+}
+
+// Steps 7 to 9 store the output in a file that the freezing transforms read.
+TEST_F(LaunchBenchmarkTest, LetsPrintOperationsWriteToStderr) {
+  recipe_->MakeDynamicGraph();
+  recipe_->Transform(kDynamicGraph, "logged.pb",
+                     "insert_logging(op=RequantizationRange, show_name=true, "
+                     "message=\"__requant_min_max:\")");
+  const ProgramRun run =
+      RunProgram(kLaunchBenchmark, PublishedFlags("logged.pb", "int8"));
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.error, HasSubstr("__print__;__requant_min_max:["));
+}
+
+TEST_F(LaunchBenchmarkTest, NamesTheFileThatIsMissing) {
+  const ProgramRun run =
+      RunProgram(kLaunchBenchmark, PublishedFlags("none.pb", "fp32"));
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("none.pb"));
+}
+
+TEST_F(LaunchBenchmarkTest, RefusesAnotherModel) {
+  const ProgramRun run = RunProgram(
+      kLaunchBenchmark,
+      {"--in-graph=a.pb", "--data-location=b", "--model-name=resnet50"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error, HasSubstr("--model-name \"resnet50\""));
+}
+
+}  // namespace
+}  // namespace requant::launch_benchmark_test

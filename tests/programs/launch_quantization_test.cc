@@ -1,0 +1,524 @@
+// launch_quantization with a stand-in for Docker and Podman that records what
+// it is told (data/fake_engine.sh). A real engine runs in the image's own test.
+
+#include <elf.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <pty.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/files/file.h"
+#include "base/sanitized.h"
+#include "graph/testing/program.h"
+#include "tests/support/processes.h"
+
+namespace requant::launch_quantization_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsSupersetOf;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+constexpr char kLauncher[] = "launch/launch_quantization";
+
+[[noreturn]] void Exec(Words line) {
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execv(argv[0], argv.data());
+  _exit(127);
+}
+
+class LaunchQuantizationTest : public testing::Test {
+ protected:
+  LaunchQuantizationTest() {
+    for (const char* name : {"bin", "containers", "model"}) {
+      fs::create_directories(folder_.Path(name));
+    }
+    Install("docker");
+  }
+
+  void Install(const std::string& engine) const {
+    fs::create_symlink(fs::absolute("tests/data/fake_engine.sh"),
+                       folder_.Path("bin/" + engine));
+  }
+
+  // No engine but the fake one is on PATH.
+  Words Variables() const {
+    return {"PATH=" + folder_.Path("bin"), "FAKE_ENGINE=" + folder_.Path(""),
+            "SUDO_UID=", "DOCKER_HOST="};
+  }
+
+  ProgramRun Launch(const Words& arguments) const {
+    return RunProgram(kLauncher, arguments, Variables());
+  }
+
+  // With the model directory, and the container's work as a shell script.
+  ProgramRun LaunchModel(const Words& more, const std::string& work) const {
+    folder_.Write("run", work);
+    Words arguments = {"-p", folder_.Path("model")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Launch(arguments);
+  }
+
+  bool Exists(const std::string& name) const {
+    return fs::exists(folder_.Path(name));
+  }
+
+  // What the engine was told to run, from the word "run" on.
+  Words RunArguments() const {
+    Words words = absl::StrSplit(folder_.Read("run_argv"), '\0');
+    if (!words.empty()) words.pop_back();
+    return words;
+  }
+
+  size_t CountContainers() const {
+    return std::distance(fs::directory_iterator(folder_.Path("containers")),
+                         fs::directory_iterator());
+  }
+
+  // Starts a session whose container runs until it is stopped.
+  pid_t StartSession(const Words& more = {}) const {
+    Words arguments = {"-p", folder_.Path("model")};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const pid_t pid = fork();
+    if (pid == 0) {
+      for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+      Exec(CommandLine(kLauncher, arguments, Variables()));
+    }
+    while (!Exists("running") && IsAlive(pid)) std::this_thread::yield();
+    EXPECT_EQ(CountContainers(), 1);
+    return pid;
+  }
+
+  pid_t Client() const {
+    int pid = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(folder_.Read("client"), &pid));
+    return pid;
+  }
+
+  void WaitUntilNoContainerIsLeft() const {
+    while (CountContainers() > 0) std::this_thread::yield();
+  }
+
+  const TestFolder folder_;
+};
+
+// Fails, says `reason` in one line, and starts nothing.
+testing::Matcher<ProgramRun> FailsWith(int code, const std::string& reason) {
+  return AllOf(
+      testing::Field(&ProgramRun::exit_code, code),
+      testing::Field(&ProgramRun::out, ""),
+      testing::Field(
+          &ProgramRun::error,
+          AllOf(testing::StartsWith("launch_quantization: "), HasSubstr(reason),
+                testing::ResultOf(
+                    [](const std::string& text) {
+                      return std::count(text.begin(), text.end(), '\n');
+                    },
+                    1))));
+}
+
+TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
+  const std::string model = folder_.Path("my \"best\",\n$HOME `model`: it's;*");
+  fs::create_directories(model);
+  folder_.Write("run", "exit 0");
+  const ProgramRun run =
+      Launch({"--docker-image", "quantization:latest",
+              "--pre-trained-model-dir", model, "--name", "session", "--volume",
+              folder_.Path("model") + ":/data:ro", "--env", "A=x y,B=$(z)",
+              "--", "requant", "run", "a b", "", "'\"$x\n"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  Words words = RunArguments();
+  ASSERT_GT(words.size(), 5);
+  EXPECT_THAT(words[5], testing::StartsWith(
+                            "--label=requant.session=launch_quantization-"));
+  words.erase(words.begin() + 5);
+  std::string quoted = fs::canonical(model);
+  for (size_t at = 0; (at = quoted.find('"', at)) != std::string::npos;) {
+    quoted.insert(at, "\"");
+    at += 2;
+  }
+  const std::string ids = absl::StrCat("--user=", getuid(), ":", getgid());
+  EXPECT_THAT(
+      words,
+      ElementsAre(
+          "run", "--rm", "--init", "--pull=never", "--name=session",
+          "--interactive", "--network=none", "--hostname=quantization", ids,
+          "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges",
+          "--memory=6400000000", "--cpus=4", "--pids-limit=4096", "--mount",
+          "type=bind,\"source=" + quoted + "\",target=/workspace/quantization",
+          "--mount",
+          "type=bind,source=" + fs::canonical(folder_.Path("model")).string() +
+              ",target=/data,readonly",
+          "--tmpfs",
+          "/workspace/tensorflow:rw,exec,nosuid,nodev,mode=1777,size="
+          "4294967296",
+          "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777,size=4294967296",
+          "--workdir=/workspace/tensorflow", "--env", "HOME=/tmp", "--env",
+          "A=x y", "--env", "B=$(z)", "quantization:latest", "requant", "run",
+          "a b", "", "'\"$x\n"));
+}
+
+TEST_F(LaunchQuantizationTest, PassesOutputAndExitCodeThrough) {
+  const ProgramRun run =
+      LaunchModel({"--", "x"}, "echo result; echo progress >&2; exit 7");
+  EXPECT_EQ(run.exit_code, 7);
+  EXPECT_EQ(run.out, "result\n");
+  EXPECT_EQ(run.error, "progress\n");
+  EXPECT_THAT(RunArguments(), Not(Contains("--tty")));
+  EXPECT_EQ(CountContainers(), 0);
+}
+
+TEST_F(LaunchQuantizationTest, RunsTheSelfTestWithoutAModel) {
+  folder_.Write("run", "exit 3");
+  EXPECT_EQ(Launch({"--test"}).exit_code, 3);
+  EXPECT_EQ(RunArguments().back(), "requant-self-test");
+  EXPECT_THAT(RunArguments(), Not(Contains("--mount")));
+}
+
+TEST_F(LaunchQuantizationTest, ShowsEachRelaxation) {
+  const ProgramRun run =
+      LaunchModel({"--network=host", "--privileged", "--user=root",
+                   "--writable-root", "--", "x"},
+                  "exit 0");
+  EXPECT_THAT(run.error, AllOf(HasSubstr("relaxed: --network=host"),
+                               HasSubstr("relaxed: --privileged"),
+                               HasSubstr("relaxed: --user=root"),
+                               HasSubstr("relaxed: --writable-root")));
+  EXPECT_THAT(
+      RunArguments(),
+      AllOf(IsSupersetOf({"--network=host", "--privileged", "--user=root"}),
+            Not(Contains("--read-only"))));
+}
+
+TEST_F(LaunchQuantizationTest, RefusesWrongCommandLines) {
+  EXPECT_THAT(Launch({}), FailsWith(2, "--pre-trained-model-dir is missing"));
+  EXPECT_THAT(Launch({"--pretrained=x"}), FailsWith(2, "unknown flag"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--memory=lots"}),
+              FailsWith(2, "--memory takes a size"));
+  EXPECT_FALSE(Exists("calls"));
+}
+
+TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
+  fs::create_symlink("b", folder_.Path("a"));
+  fs::create_symlink("a", folder_.Path("b"));
+  folder_.Write("file", "x");
+  fs::create_directories(folder_.Path("locked"));
+  fs::permissions(folder_.Path("locked"), fs::perms::none);
+  fs::create_directories(folder_.Path("line\r\nbreak"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("none")}),
+              FailsWith(1, "does not exist"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("a")}),
+              FailsWith(1, "lead in a circle"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("file")}),
+              FailsWith(1, "is not a directory"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("locked")}),
+              FailsWith(1, "cannot be read by user"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("line\r\nbreak")}),
+              FailsWith(1, "carriage return"));
+  EXPECT_THAT(Launch({"-p", "/"}), FailsWith(1, "this whole machine"));
+  const std::string model = folder_.Path("model");
+  EXPECT_THAT(Launch({"-p", model, "--volume=" + folder_.Path("x") + ":/x"}),
+              FailsWith(1, "does not exist"));
+  EXPECT_THAT(
+      Launch({"-p", model, "--volume=" + model + ":/workspace/quantization/"}),
+      FailsWith(1, "/workspace/quantization, which is taken"));
+  EXPECT_FALSE(Exists("calls"));
+}
+
+TEST_F(LaunchQuantizationTest, RefusesAFullDisk) {
+  const std::string disk = folder_.Path("model");
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k,mode=777") != 0) {
+    GTEST_SKIP() << "may not mount a small disk";
+  }
+  EXPECT_THAT(Launch({"-p", disk}), FailsWith(1, "is full"));
+  umount2(disk.c_str(), MNT_DETACH);
+}
+
+TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
+  fs::permissions(folder_.Path("model"),
+                  fs::perms::owner_read | fs::perms::owner_exec);
+  const ProgramRun run = LaunchModel({"--", "x"}, "exit 0");
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.error, HasSubstr("warning: "));
+  EXPECT_THAT(run.error, HasSubstr("results cannot be written"));
+}
+
+TEST_F(LaunchQuantizationTest, SaysWhatIsWrongWithTheEngine) {
+  const Words arguments = {"-p", folder_.Path("model"), "--", "x"};
+  folder_.Write("docker.info_error",
+                "Cannot connect to the Docker daemon at unix:///x. Is the "
+                "docker daemon running?\n");
+  EXPECT_THAT(Launch(arguments), FailsWith(1, "Docker is not running: start"));
+  folder_.Write("docker.info_error",
+                "permission denied while trying to connect to the Docker "
+                "daemon socket at unix:///var/run/docker.sock\n");
+  EXPECT_THAT(Launch(arguments), FailsWith(1, "no permission to use Docker"));
+  folder_.Write("docker.info_error", "first line\nsomething else\n");
+  EXPECT_THAT(Launch(arguments),
+              FailsWith(1, "Docker does not work here: something else"));
+  fs::remove(folder_.Path("bin/docker"));
+  EXPECT_THAT(Launch(arguments), FailsWith(1, "neither docker nor podman"));
+  EXPECT_FALSE(Exists("run_argv"));
+}
+
+TEST_F(LaunchQuantizationTest, OffersToBuildAMissingImage) {
+  folder_.Write("docker.image_error", "Error: No such image: other:1\n");
+  EXPECT_THAT(Launch({"-i", "other:1", "-p", folder_.Path("model")}),
+              FailsWith(1,
+                        "Docker has no image other:1: build it with "
+                        "docker/build"));
+  EXPECT_FALSE(Exists("run_argv"));
+}
+
+TEST_F(LaunchQuantizationTest, RefusesMoreCpusThanThereAre) {
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--cpus=4.5"}),
+              FailsWith(1, "more than the 4 that Docker has"));
+}
+
+TEST_F(LaunchQuantizationTest, RefusesANameThatIsTaken) {
+  folder_.Write("containers/session", "of somebody else\n");
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--name=session"}),
+              FailsWith(1, "a container named session already (running)"));
+  EXPECT_FALSE(Exists("run_argv"));
+}
+
+// When the name is taken only after it was looked up.
+TEST_F(LaunchQuantizationTest, LeavesTheContainersOfOthersAlone) {
+  folder_.Write("run_error", "Conflict. The name is already in use.\n");
+  const ProgramRun run = Launch({"-p", folder_.Path("model"), "--", "x"});
+  EXPECT_EQ(run.exit_code, 125);
+  EXPECT_THAT(run.error, AllOf(HasSubstr("Conflict."),
+                               HasSubstr("Docker did not start the container "
+                                         "(exit code 125)")));
+  EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("rm --force")));
+}
+
+TEST_F(LaunchQuantizationTest, FallsBackToPodman) {
+  Install("podman");
+  folder_.Write("docker.info_error", "Cannot connect to the Docker daemon\n");
+  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
+  EXPECT_THAT(folder_.Read("calls"), HasSubstr("podman run"));
+  EXPECT_THAT(RunArguments(), Contains("--userns=keep-id"));
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--engine=docker"}),
+              FailsWith(1, "Docker is not running"));
+}
+
+TEST_F(LaunchQuantizationTest, TakesTheEngineThatHasTheImage) {
+  Install("podman");
+  folder_.Write("docker.image_error", "Error: No such image\n");
+  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
+  EXPECT_THAT(folder_.Read("calls"), HasSubstr("podman run"));
+  folder_.Write("podman.image_error", "Error: image not known\n");
+  EXPECT_THAT(Launch({"-p", folder_.Path("model")}),
+              FailsWith(1, "Docker has no image"));
+}
+
+TEST_F(LaunchQuantizationTest, MapsTheCallerInRootlessDocker) {
+  folder_.Write("docker.info", "28.2.2|4|8000000000|[name=rootless]\n");
+  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
+  EXPECT_THAT(RunArguments(), Contains("--user=0:0"));
+}
+
+// What it prints does in a shell what it would have done.
+TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
+  const Words arguments = {
+      "-p", folder_.Path("model"), "--env", "A=it's $x", "--", "sh",
+      "-c", "echo \"$HOME\""};
+  Words dry = arguments;
+  dry.insert(dry.begin(), {"--dry-run", "--name=session"});
+  const ProgramRun run = Launch(dry);
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_FALSE(Exists("run_argv"));
+  folder_.Write("run", "exit 5");
+  EXPECT_EQ(RunProgram("/bin/sh", {"-c", run.out}, Variables()).exit_code, 5);
+  EXPECT_THAT(RunArguments(), IsSupersetOf({"--name=session", "A=it's $x", "sh",
+                                            "-c", "echo \"$HOME\""}));
+}
+
+TEST_F(LaunchQuantizationTest, DryRunNeedsNoEngine) {
+  fs::remove(folder_.Path("bin/docker"));
+  const ProgramRun run = Launch({"--dry-run", "-p", folder_.Path("model")});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.error, HasSubstr("warning: neither docker nor podman"));
+  EXPECT_THAT(run.out, testing::StartsWith("docker run --rm"));
+}
+
+TEST_F(LaunchQuantizationTest, PassesSignalsOnOnce) {
+  const std::vector<std::pair<int, std::string>> signals = {
+      {SIGTERM, "TERM\n"}, {SIGINT, "INT\n"}, {SIGHUP, "HUP\n"}};
+  for (const auto& [number, recorded] : signals) {
+    for (const char* name : {"running", "signals"}) {
+      fs::remove(folder_.Path(name));
+    }
+    const pid_t launcher = StartSession();
+    kill(launcher, number);
+    EXPECT_EQ(WaitForExitCode(launcher), 128 + number);
+    EXPECT_EQ(folder_.Read("signals"), recorded);
+    EXPECT_EQ(CountContainers(), 0);
+  }
+}
+
+TEST_F(LaunchQuantizationTest, RemovesAContainerThatIgnoresSigterm) {
+  folder_.Write("ignore", "");
+  const pid_t launcher = StartSession({"--stop-timeout=0"});
+  kill(launcher, SIGTERM);
+  EXPECT_EQ(WaitForExitCode(launcher), 137);
+  EXPECT_THAT(folder_.Read("calls"), HasSubstr("rm --force"));
+  EXPECT_EQ(CountContainers(), 0);
+}
+
+// One interrupt is the container's business, impatience is an order.
+TEST_F(LaunchQuantizationTest, RemovesAContainerThatIgnoresManyInterrupts) {
+  folder_.Write("ignore", "");
+  const pid_t launcher = StartSession();
+  kill(launcher, SIGINT);
+  while (!Exists("signals")) std::this_thread::yield();
+  EXPECT_EQ(CountContainers(), 1);
+  while (IsAlive(launcher)) {
+    kill(launcher, SIGINT);
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(WaitForExitCode(launcher), 137);
+  EXPECT_EQ(CountContainers(), 0);
+}
+
+TEST_F(LaunchQuantizationTest, KilledItLeavesNoContainer) {
+  folder_.Write("ignore", "");
+  const pid_t launcher = StartSession();
+  const pid_t client = Client();
+  kill(launcher, SIGKILL);
+  EXPECT_EQ(WaitForExitCode(launcher), -1);
+  WaitUntilNoContainerIsLeft();
+  EXPECT_THAT(folder_.Read("calls"), HasSubstr("rm --force"));
+  while (IsAlive(client)) std::this_thread::yield();
+}
+
+TEST_F(LaunchQuantizationTest, AKilledClientLeavesNoContainer) {
+  const pid_t launcher = StartSession();
+  kill(Client(), SIGKILL);
+  EXPECT_EQ(WaitForExitCode(launcher), 137);
+  EXPECT_EQ(CountContainers(), 0);
+}
+
+TEST_F(LaunchQuantizationTest, StaysDeafToWhatNohupIgnores) {
+  const pid_t nohup = fork();
+  if (nohup == 0) {
+    signal(SIGHUP, SIG_IGN);
+    Exec(CommandLine(kLauncher, {"-p", folder_.Path("model")}, Variables()));
+  }
+  while (!Exists("running") && IsAlive(nohup)) std::this_thread::yield();
+  kill(nohup, SIGHUP);
+  kill(nohup, SIGTERM);
+  EXPECT_EQ(WaitForExitCode(nohup), 128 + SIGTERM);
+  EXPECT_EQ(folder_.Read("signals"), "TERM\n");
+}
+
+TEST_F(LaunchQuantizationTest, GivesTheContainerATerminalWhenItHasOne) {
+  folder_.Write("run", "echo from the container; exit 4");
+  int terminal = -1;
+  const pid_t launcher = forkpty(&terminal, nullptr, nullptr, nullptr);
+  ASSERT_GE(launcher, 0);
+  if (launcher == 0) {
+    Exec(CommandLine(kLauncher, {"-p", folder_.Path("model")}, Variables()));
+  }
+  std::string shown;
+  char buffer[4096];
+  for (ssize_t n; (n = read(terminal, buffer, sizeof(buffer))) > 0;) {
+    shown.append(buffer, n);
+  }
+  EXPECT_EQ(WaitForExitCode(launcher), 4);
+  close(terminal);
+  EXPECT_THAT(shown, HasSubstr("from the container"));
+  EXPECT_THAT(RunArguments(), IsSupersetOf({"--interactive", "--tty"}));
+}
+
+TEST_F(LaunchQuantizationTest, ExplainsTheEnginesExitCodes) {
+  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 127").error,
+              HasSubstr("tool was not found in the container"));
+  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 126").error,
+              HasSubstr("could not be started"));
+  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 137").error,
+              HasSubstr("raise --memory"));
+  // A person's shell ends with the code of its last command.
+  EXPECT_EQ(LaunchModel({}, "exit 127").error, "");
+}
+
+TEST_F(LaunchQuantizationTest, PassesTheNameOfAVariableAndNotItsValue) {
+  Words variables = Variables();
+  variables.push_back("TOKEN=secret");
+  folder_.Write("run", "exit 0");
+  EXPECT_EQ(RunProgram(kLauncher,
+                       {"-p", folder_.Path("model"), "--env=TOKEN", "--", "x"},
+                       variables)
+                .exit_code,
+            0);
+  EXPECT_THAT(RunArguments(), Contains("TOKEN"));
+  EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("secret")));
+}
+
+TEST_F(LaunchQuantizationTest, ThePythonScriptDoesTheSame) {
+  folder_.Write("run", "exit 9");
+  const ProgramRun run = RunProgram(
+      "/usr/bin/python3",
+      {"launch/launch_quantization.py", "--docker-image", "quantization:latest",
+       "--pre-trained-model-dir", folder_.Path("model"), "--", "a b"},
+      Variables());
+  EXPECT_EQ(run.exit_code, 9) << run.error;
+  EXPECT_EQ(RunArguments().back(), "a b");
+}
+
+TEST_F(LaunchQuantizationTest, ThePythonScriptSaysThatThereIsNoProgram) {
+  fs::create_directories(folder_.Path("alone"));
+  fs::copy_file("launch/launch_quantization.py", folder_.Path("alone/l.py"));
+  const ProgramRun run =
+      RunProgram("/usr/bin/python3", {folder_.Path("alone/l.py")}, Variables());
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("build it (bazel build"));
+}
+
+// It runs on machines that have an engine and nothing else.
+TEST(LaunchQuantization, IsStaticAndLinksNoTensorFlow) {
+  if (kSanitized) {
+    GTEST_SKIP() << "sanitizers do not work in a static program";
+  }
+  const auto content = ReadFile(kLauncher);
+  ASSERT_TRUE(content.ok()) << content.status();
+  const std::string& program = *content;
+  Elf64_Ehdr header;
+  ASSERT_GE(program.size(), sizeof(header));
+  std::memcpy(&header, program.data(), sizeof(header));
+  ASSERT_EQ(std::memcmp(header.e_ident, ELFMAG, SELFMAG), 0);
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr segment;
+    std::memcpy(&segment,
+                program.data() + header.e_phoff + i * header.e_phentsize,
+                sizeof(segment));
+    EXPECT_NE(segment.p_type, PT_INTERP) << "it needs a dynamic loader";
+  }
+  EXPECT_FALSE(absl::StrContains(program, "libtensorflow"));
+  EXPECT_FALSE(absl::StrContains(program, "N10tensorflow"));
+}
+
+}  // namespace
+}  // namespace requant::launch_quantization_test

@@ -1,0 +1,225 @@
+// Transforms from shared libraries, good and bad ones.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/program.h"
+#include "graph/testing/testing.h"
+
+namespace requant::plugins_test {
+namespace {
+
+using tensorflow::GraphDef;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+constexpr char kBareTransformGraph[] = "transforms/transform_graph_bare";
+constexpr char kExample[] = "transforms/example_plugin.so";
+constexpr char kQuantization[] = "transforms/quantization_transforms.so";
+
+GraphDef Small() {
+  return GraphFromText(
+      absl::StrCat(Placeholder("x"), Node("y", "Relu", {"x"}, {kFloat})));
+}
+
+class Plugins : public testing::Test, public TransformGraphRunner {
+ protected:
+  // Refused with one sentence, and nothing written.
+  void ExpectRefused(const std::string& plugin, const std::string& message,
+                     const std::string& transforms = "remove_device") {
+    const auto run = Transform(transforms, Small(), {"--plugins=" + plugin});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.error, MatchesRegex("transform_graph: [^\n]*\n"));
+    EXPECT_THAT(run.error,
+                HasSubstr(absl::StrReplaceAll(message, {{"PLUGIN", plugin}})));
+    EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
+  }
+};
+
+TEST_F(Plugins, TheExampleRuns) {
+  const auto run =
+      Transform("prefix_names(prefix=\"tower/\")", Small(),
+                {absl::StrCat("--plugins=", kExample), "--inputs=x"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run.out,
+              HasSubstr("prefix_names: puts \"tower/\" before 1 name\n"));
+  const GraphDef graph = folder.ReadGraphFile("out.pb");
+  EXPECT_THAT(NodeNamed(graph, "tower/y").input(), ElementsAre("x"));
+}
+
+TEST_F(Plugins, ParametersAreCheckedAsThoseOfOthers) {
+  const auto run = Transform("prefix_names(prefx=a)", Small(),
+                             {absl::StrCat("--plugins=", kExample)});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error, HasSubstr("did you mean \"prefix\"?"));
+}
+
+TEST_F(Plugins, AreListedAndDescribed) {
+  const std::string plugins = absl::StrCat("--plugins=", kExample);
+  EXPECT_THAT(RunProgram(kTransformGraph, {plugins, "--list_transforms"}).out,
+              HasSubstr("\nprefix_names  "));
+  EXPECT_THAT(
+      RunProgram(kTransformGraph, {plugins, "--describe=prefix_names"}).out,
+      HasSubstr(absl::StrCat("prefix_names (", kExample, "): ")));
+}
+
+TEST_F(Plugins, SeveralAtOnce) {
+  const auto run = Transform(
+      "prefix_names(prefix=a) throw_int", Small(),
+      {absl::StrCat("--plugins=", kExample, ",tests/plugins/odd_plugin.so"),
+       "--stop_after=1"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
+}
+
+TEST_F(Plugins, ANameWithoutASlashIsAFileHere) {
+  std::filesystem::copy_file(kExample, folder.Path("example.so"));
+  folder.WriteText("g.pbtxt", Small());
+  const auto run = RunProgram(
+      "/bin/sh",
+      {"-c", absl::StrCat("cd ", folder.Path("."), " && ",
+                          std::filesystem::absolute(kTransformGraph).string(),
+                          " --in_graph=g.pbtxt --out_graph=out.pb "
+                          "--plugins=example.so "
+                          "'--transforms=prefix_names(prefix=a)'")});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
+}
+
+TEST_F(Plugins, AMissingFileIsRefused) {
+  ExpectRefused("/no/plugin.so",
+                "the plugin PLUGIN does not exist or is not readable");
+}
+
+TEST_F(Plugins, ATextFileIsRefused) {
+  ExpectRefused(std::filesystem::absolute("tests/data/calibration_log.txt"),
+                "the plugin PLUGIN cannot be loaded: ");
+}
+
+TEST_F(Plugins, AnotherSharedLibraryIsRefused) {
+  ExpectRefused("tests/plugins/not_a_plugin.so",
+                "PLUGIN is not a Requant plugin: it has no symbol "
+                "requant_plugin_description; build it against "
+                "transforms/transform.h");
+}
+
+TEST_F(Plugins, AnotherAbiVersionIsRefused) {
+  ExpectRefused("tests/plugins/other_abi_plugin.so",
+                "the plugin PLUGIN was built for plugin interface 999, this "
+                "program has 1; build it again");
+}
+
+TEST_F(Plugins, EachIsCheckedByItsOwnDescription) {
+  ExpectRefused(absl::StrCat(kExample, ",tests/plugins/other_abi_plugin.so"),
+                "the plugin tests/plugins/other_abi_plugin.so was built for "
+                "plugin interface 999");
+}
+
+TEST_F(Plugins, OneWithoutTransformsIsRefused) {
+  ExpectRefused("tests/plugins/empty_plugin.so",
+                "the plugin PLUGIN registers no transform");
+}
+
+TEST_F(Plugins, ANameThatCannotBeCalledIsRefused) {
+  ExpectRefused("tests/plugins/odd_name_plugin.so",
+                "the plugin PLUGIN registers the name \"do nothing\", which "
+                "cannot be called");
+}
+
+TEST_F(Plugins, OneThatThrowsAsItIsLoadedIsRefused) {
+  ExpectRefused("tests/plugins/throwing_at_load_plugin.so",
+                "loading the plugin PLUGIN was ended by SIGABRT");
+}
+
+TEST_F(Plugins, OneThatAbortsAsItIsLoadedIsRefused) {
+  ExpectRefused("tests/plugins/aborting_at_load_plugin.so",
+                "loading the plugin PLUGIN was ended by SIGABRT");
+}
+
+TEST_F(Plugins, AnExceptionIsAFailureOfTheTransform) {
+  ExpectRefused("tests/plugins/odd_plugin.so",
+                "throw_exception: the plugin PLUGIN threw \"no such luck\"",
+                "throw_exception");
+  ExpectRefused("tests/plugins/odd_plugin.so",
+                "throw_int: the plugin PLUGIN threw an exception", "throw_int");
+}
+
+TEST_F(Plugins, ATakenNameIsRefused) {
+  ExpectRefused("tests/plugins/taken_name_plugin.so",
+                "the plugin PLUGIN registers \"remove_device\", which "
+                "TensorFlow already has; rename it or pass --allow_override");
+  ExpectRefused(absl::StrCat(kExample, ",", kExample),
+                absl::StrCat("registers \"prefix_names\", which ", kExample,
+                             " already has"));
+}
+
+TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
+  const std::vector<std::string> flags = {
+      "--plugins=tests/plugins/taken_name_plugin.so", "--allow_override"};
+  const auto run = Transform("remove_device", Small(), flags);
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.error,
+            "transform_graph: note: \"remove_device\" of TensorFlow is "
+            "replaced by tests/plugins/taken_name_plugin.so\n");
+  EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "/device:CPU:7");
+  // TensorFlow's stays within reach.
+  EXPECT_EQ(
+      Transform("remove_device stock:remove_device", Small(), flags).exit_code,
+      0);
+  EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "");
+}
+
+// Our transforms, linked into the program and from a plugin
+// in a program that has none of them, give the same bytes.
+TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
+  const std::string log =
+      std::filesystem::absolute("tests/data/calibration_log.txt");
+  const auto graph = [&] {
+    folder.Write("in.pbtxt", "");
+    std::filesystem::copy_file(
+        "tests/data/dynamic_classifier.pbtxt", folder.Path("in.pbtxt"),
+        std::filesystem::copy_options::overwrite_existing);
+    return folder.ReadGraphFile("in.pbtxt");
+  }();
+  const std::string freeze = absl::StrReplaceAll(
+      "freeze_requantization_ranges(min_max_log_file=\"LOG\") "
+      "freeze_min(min_max_log_file=\"LOG\") "
+      "freeze_max(min_max_log_file=\"LOG\") ",
+      {{"LOG", log}});
+  for (const std::string& transforms :
+       {std::string("insert_logging(op=Min, op=RequantizationRange)"), freeze,
+        freeze + "fuse_quantized_matmul_and_requantize"}) {
+    const auto linked = Transform(transforms, graph);
+    EXPECT_EQ(linked.exit_code, 0) << linked.error;
+    const std::string expected = folder.Read("out.pb");
+    const auto plugged = Transform(
+        transforms, graph,
+        {absl::StrCat("--plugins=", kQuantization), "--allow_override"},
+        kBareTransformGraph);
+    EXPECT_EQ(plugged.exit_code, 0) << plugged.error;
+    EXPECT_EQ(plugged.out, linked.out);
+    EXPECT_EQ(folder.Read("out.pb"), expected);
+  }
+}
+
+TEST_F(Plugins, TheBareProgramHasNoneOfTheQuantizationTransforms) {
+  for (const char* name :
+       {"freeze_min", "freeze_max", "fuse_quantized_matmul_and_requantize"}) {
+    EXPECT_EQ(Transform(name, Small(), {}, kBareTransformGraph).exit_code, 2);
+  }
+  EXPECT_THAT(
+      RunProgram(kBareTransformGraph, {"--describe=insert_logging"}).out,
+      testing::StartsWith("insert_logging (TensorFlow)"));
+}
+
+}  // namespace
+}  // namespace requant::plugins_test

@@ -1,0 +1,187 @@
+// quantize_graph as the published recipe's sixth step calls it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/program.h"
+#include "graph/testing/testing.h"
+
+namespace requant::quantize_graph_test {
+namespace {
+
+using tensorflow::GraphDef;
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kProgram[] = "transforms/quantize_graph";
+
+// x -> hidden/Relu -> logits -> y, and a node that y does not need.
+std::string Classifier() {
+  return absl::StrCat(
+      Placeholder("x", {-1, 2}), FloatConst("hidden/w", {2, 2}, {1, 2, -3, 4}),
+      Node("hidden/MatMul", "MatMul", {"x", "hidden/w"}, {kFloat}),
+      Node("hidden/Relu", "Relu", {"hidden/MatMul"}, {kFloat}),
+      FloatConst("logits/w", {2, 2}, {1, 2, -3, 4}),
+      Node("logits", "MatMul", {"hidden/Relu", "logits/w"}, {kFloat}),
+      Node("y", "Softmax", {"logits"}, {kFloat}),
+      Node("unneeded", "Neg", {"x"}, {kFloat}));
+}
+
+class QuantizeGraphProgram : public testing::Test {
+ protected:
+  ProgramRun Quantize(const std::vector<std::string>& more = {},
+                      const std::string& outputs = "y") {
+    std::vector<std::string> arguments = {
+        "--input", folder_.Write("in.pbtxt", Classifier()), "--output",
+        folder_.Path("out.pb")};
+    if (!outputs.empty()) {
+      arguments.insert(arguments.end(), {"--output_node_names", outputs});
+    }
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram(kProgram, arguments);
+  }
+
+  TestFolder folder_;
+};
+
+TEST_F(QuantizeGraphProgram, TakesTheRecipesFlags) {
+  const ProgramRun run =
+      Quantize({"--mode=eightbit", "--intel_cpu_eightbitize=True",
+                "--model_name=wide_deep_large_ds"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run.out, AllOf(HasSubstr("quantizes 2 of 2 MatMuls"),
+                             HasSubstr("--model_name=wide_deep_large_ds makes "
+                                       "no difference")));
+  const auto graph = folder_.ReadGraphFile("out.pb");
+  EXPECT_TRUE(HasNode(graph, "hidden/MatMul_eightbit_requantize"));
+  EXPECT_FALSE(HasNode(graph, "unneeded"));
+}
+
+TEST_F(QuantizeGraphProgram, TakesValuesAfterASpace) {
+  const ProgramRun run = Quantize(
+      {"--mode", "eightbit", "--intel_cpu_eightbitize", "1", "--per_channel",
+       "false", "--target", "vnni", "--excluded_nodes", "logits"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("for the target \"vnni\""));
+  EXPECT_EQ(NodeNamed(folder_.ReadGraphFile("out.pb"), "logits").op(),
+            "MatMul");
+}
+
+TEST_F(QuantizeGraphProgram, TakesTheOriginalsOtherFlags) {
+  ASSERT_EQ(Quantize().exit_code, 0);
+  const GraphDef graph = folder_.ReadGraphFile("out.pb");
+  const ProgramRun run =
+      Quantize({"--input_binary", "--output_binary=False", "--print_nodes",
+                "--bitdepth", "8", "--test_input_dims=1,2",
+                "--strip_redundant_quantization", "--logtostderr"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("MatMul:hidden/MatMul\n"),
+                             Not(HasSubstr("unneeded"))));
+  EXPECT_THAT(folder_.Read("out.pb"), HasSubstr("op: \"Requantize\""));
+  EXPECT_EQ(folder_.ReadGraphFile("out.pb").DebugString(), graph.DebugString());
+}
+
+TEST_F(QuantizeGraphProgram, FailsWhenNothingIsQuantized) {
+  const std::string convolution = absl::StrCat(
+      Placeholder("x", {-1, 4, 4, 1}), FloatConst("w", {1, 1, 1, 1}, {2}),
+      Node("y", "Conv2D", {"x", "w"},
+           {kFloat,
+            {"padding", "s: 'SAME'"},
+            {"strides", "list { i: 1 i: 1 i: 1 i: 1 }"}}));
+  const std::string unfrozen = absl::StrCat(
+      Placeholder("x", {-1, 2}),
+      Node("w", "VariableV2", {},
+           {{"dtype", "type: DT_FLOAT"},
+            {"shape", "shape { dim { size: 2 } dim { size: 2 } }"}}),
+      Node("y", "MatMul", {"x", "w"}, {kFloat}));
+  for (const auto& [graph, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {convolution, "other layers stay float: 1 Conv2D"},
+           {unfrozen, "requant freeze"}}) {
+    const ProgramRun run = RunProgram(
+        kProgram, {"--input", folder_.Write("in.pbtxt", graph), "--output",
+                   folder_.Path("out.pb"), "--output_node_names=y"});
+    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run.error,
+                AllOf(HasSubstr("in.pbtxt: there is nothing to quantize: no "
+                                "MatMul has constant float weights"),
+                      HasSubstr(message), HasSubstr("nothing was written")));
+    EXPECT_EQ(absl::StrContains(run.error, "freeze"), graph == unfrozen);
+    EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});
+  }
+  const ProgramRun excluded = Quantize({"--excluded_ops=MatMul"});
+  EXPECT_EQ(excluded.exit_code, 1);
+  EXPECT_THAT(excluded.error, HasSubstr("\"hidden/MatMul\" stays float: "));
+}
+
+// Each of the original's modes is refused with the command that does it.
+TEST_F(QuantizeGraphProgram, NamesTheTransformForAnotherMode) {
+  for (const auto& [mode, transforms] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"weights", "quantize_weights"},
+           {"weights_rounded", "round_weights"},
+           {"round", "round_weights"},
+           {"quantize",
+            "'add_default_attributes quantize_weights quantize_nodes'"}}) {
+    const ProgramRun run = Quantize({"--mode=" + mode});
+    EXPECT_EQ(run.exit_code, 2);
+    const size_t start = run.error.find("requant transform ");
+    const size_t end = run.error.find("; see ");
+    ASSERT_TRUE(start < end && end < run.error.size()) << run.error;
+    const std::string command = run.error.substr(start, end - start);
+    EXPECT_THAT(command, EndsWith(" --transforms=" + transforms));
+    const ProgramRun followed = RunProgram(
+        "/bin/sh", {"-c", absl::StrCat("requant() { shift; ", kTransformGraph,
+                                       " \"$@\"; }; ", command)});
+    EXPECT_EQ(followed.exit_code, 0) << command << followed.error;
+  }
+}
+
+TEST_F(QuantizeGraphProgram, SaysWhatIsNotSupported) {
+  for (const auto& [flag, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"--mode=sixteenbit", "only --mode=eightbit; see"},
+           {"--bitdepth=16", "--bitdepth=16 is not supported"},
+           {"--strip_redundant_quantization=False", "is not supported"},
+           {"--quantized_input", "unknown flag --quantized_input"},
+           {"--intel_cpu_eightbitize=False", "oneDNN only"},
+           {"--intel_cpu_eightbitize=maybe", "True or False"},
+           {"--per_channel=perhaps", "True or False"},
+           {"--target=i386", "no target \"i386\""}}) {
+    const ProgramRun run = Quantize({flag});
+    EXPECT_EQ(run.exit_code, 2) << flag;
+    EXPECT_THAT(run.error, HasSubstr(message));
+  }
+  const ProgramRun outputs = Quantize({}, "");
+  EXPECT_EQ(outputs.exit_code, 2);
+  EXPECT_THAT(outputs.error, HasSubstr("--output_node_names is missing"));
+}
+
+TEST_F(QuantizeGraphProgram, WritesNothingWhenItFails) {
+  const ProgramRun absent = Quantize({}, "logit");
+  EXPECT_EQ(absent.exit_code, 1);
+  EXPECT_THAT(absent.error, HasSubstr("did you mean \"logits\"?"));
+  EXPECT_EQ(Quantize({"--per_channel=True"}).exit_code, 1);
+  EXPECT_EQ(Quantize({"--excluded_nodes=none"}).exit_code, 1);
+  EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});
+}
+
+TEST_F(QuantizeGraphProgram, WritesTheSameBytesEveryTime) {
+  ASSERT_EQ(Quantize().exit_code, 0);
+  const std::string first = folder_.Read("out.pb");
+  ASSERT_EQ(Quantize().exit_code, 0);
+  EXPECT_EQ(folder_.Read("out.pb"), first);
+}
+
+}  // namespace
+}  // namespace requant::quantize_graph_test

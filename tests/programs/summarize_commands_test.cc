@@ -1,0 +1,98 @@
+// Every command line that requant summarize proposes works as it stands.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/program.h"
+
+namespace requant::summarize_commands_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRequant[] = "workflows/requant";
+
+class SummarizeCommands : public testing::Test {
+ protected:
+  // Runs what is proposed for the model at `path`, one after the other; how
+  // many there were.
+  int Follow(const std::string& path) {
+    const ProgramRun summary =
+        RunProgram(kRequant, {"summarize", "--in_graph=" + path});
+    EXPECT_EQ(summary.exit_code, 0) << summary.error;
+    report_ = summary.out;
+    int commands = 0;
+    for (std::string_view line : absl::StrSplit(summary.out, '\n')) {
+      EXPECT_FALSE(absl::StartsWith(line, "bazel")) << line;
+      if (!absl::StartsWith(line, "requant ")) continue;
+      ++commands;
+      const ProgramRun run = RunProgram(
+          "/bin/sh",
+          {"-c", absl::StrCat("requant() { ", kRequant, " \"$@\"; }; ", line)});
+      EXPECT_EQ(run.exit_code, 0) << line << "\n" << run.error;
+    }
+    return commands;
+  }
+
+  TestFolder folder_;
+  std::string report_;
+};
+
+TEST_F(SummarizeCommands, OfSavedModelsWork) {
+  int number = 0;
+  for (const auto& [model, commands] : std::vector<std::pair<std::string, int>>{
+           {"graph/testdata/functions", 2},
+           {"graph/testdata/partitioned_variables", 2},
+           {"graph/testdata/ref_variables", 2},
+           {"graph/testdata/resource_variables", 2},
+           {"graph/testdata/vocabulary_v1", 2},
+           {"graph/testdata/vocabulary_v2", 2},
+           {"workflows/gptj_tiny/saved_model/1", 2},
+           {"workflows/wide_deep/model", 2}}) {
+    const std::string copy = folder_.Path(absl::StrCat("a model ", number++));
+    fs::copy(model, copy, fs::copy_options::recursive);
+    EXPECT_EQ(Follow(copy), commands) << model << "\n" << report_;
+  }
+}
+
+TEST_F(SummarizeCommands, OfGraphsWork) {
+  const std::string convolution = absl::StrCat(
+      Placeholder("image", {-1, 4, 4, 1}), FloatConst("w", {1, 1, 1, 1}, {2}),
+      Node("conv", "Conv2D", {"image", "w"},
+           {kFloat,
+            {"padding", "s: 'SAME'"},
+            {"strides", "list { i: 1 i: 1 i: 1 i: 1 }"}}),
+      Node("same", "Identity", {"conv"}, {kFloat}),
+      Node("probabilities", "Softmax", {"same"}, {kFloat}));
+  const std::string training = absl::StrCat(
+      Placeholder("x", {-1, 2}),
+      Node("w", "VariableV2", {},
+           {{"dtype", "type: DT_FLOAT"},
+            {"shape", "shape { dim { size: 2 } dim { size: 2 } }"}}),
+      Node("logits", "MatMul", {"x", "w"}, {kFloat}));
+  for (const auto& [graph, commands] : std::vector<std::pair<std::string, int>>{
+           {convolution, 1},
+           {training, 0},
+           {FloatConst("lonely", {1}, {1}), 0},
+           {Placeholder("x"), 0},
+           {absl::StrCat(Placeholder("a"), Node("b", "Relu", {"a"}, {kFloat}),
+                         Node("c", "Neg", {"a"}, {kFloat})),
+            1}}) {
+    EXPECT_EQ(Follow(folder_.Write("graph.pbtxt", graph)), commands) << report_;
+    EXPECT_EQ(absl::StrContains(report_, "freeze"), graph == training);
+  }
+  folder_.Write("frozen.pb", folder_.Read("graph_optimized.pb"));
+  EXPECT_EQ(Follow(folder_.Path("frozen.pb")), 1);
+}
+
+}  // namespace
+}  // namespace requant::summarize_commands_test

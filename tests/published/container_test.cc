@@ -1,0 +1,483 @@
+// The image and its sessions as people use them, on a real engine: the
+// published recipe word for word, the same results as outside, and nothing in
+// the image, or left on the machine, that should not be there.
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/files/file.h"
+#include "base/text/requant_version.h"
+#include "graph/testing/program.h"
+#include "re2/re2.h"
+#include "tests/support/container_engine.h"
+#include "tests/support/pasted.h"
+#include "tests/support/workflow_runs.h"
+
+namespace requant::container_test {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+constexpr char kImage[] = "requant-test:latest";
+// Some user that is not root and that neither this machine nor the image knows,
+// and the group that may use the engine.
+constexpr int kUser = 12345;
+constexpr int kEngineGroup = 12346;
+constexpr int64_t kLargestImage = 800 * 1000 * 1000;
+// The same in every run, so that the layer is found again.
+constexpr int kCachePort = 47917;
+
+// The project's folder, which is an image's build context; tests see links.
+fs::path ProjectFolder() {
+  return fs::canonical("docker/Dockerfile").parent_path().parent_path();
+}
+
+std::string Join(const std::vector<std::string>& words) {
+  return absl::StrJoin(words, " ");
+}
+
+// The lines of `text` that have a match of `pattern`.
+std::string MatchingLines(const std::string& text, const std::string& pattern) {
+  std::string lines;
+  const RE2 regex(pattern);
+  EXPECT_TRUE(regex.ok()) << regex.error();
+  for (const std::string_view line : absl::StrSplit(text, '\n')) {
+    if (RE2::PartialMatch(line, regex)) absl::StrAppend(&lines, line, "\n");
+  }
+  return lines;
+}
+
+class ContainerTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    engine_ = ContainerEngine::Start(&why_not_).release();
+    if (engine_ == nullptr) {
+      std::cerr << "\n*** THE IMAGE AND ITS SESSIONS ARE NOT TESTED ***\n"
+                << why_not_ << "\n";
+      return;
+    }
+    BuildImage();
+    if (!built_) return;
+    folder_ = new UserFolder(kUser);
+    TakeLauncher();
+  }
+
+  static void TearDownTestSuite() {
+    delete folder_;
+    if (engine_ != nullptr) {
+      // What this run's image replaced.
+      engine_->Docker({"image", "prune", "--force"});
+      engine_->Docker({"builder", "prune", "--force", "--keep-storage=8GB"});
+    }
+    delete engine_;
+  }
+
+  void SetUp() override {
+    if (engine_ == nullptr) GTEST_SKIP() << why_not_;
+    ASSERT_TRUE(built_) << "there is no image to test";
+  }
+
+  // An ordinary user's session.
+  static std::vector<std::string> Session(
+      const std::vector<std::string>& arguments) {
+    std::vector<std::string> line = {absl::StrCat("--reuid=", kUser),
+                                     absl::StrCat("--regid=", kUser),
+                                     absl::StrCat("--groups=", kEngineGroup),
+                                     folder_->Path("launch_quantization"),
+                                     "--docker-image",
+                                     kImage};
+    line.insert(line.end(), arguments.begin(), arguments.end());
+    return line;
+  }
+  static ProgramRun RunSession(const std::vector<std::string>& arguments) {
+    return RunProgram("setpriv", Session(arguments), engine_->Variables());
+  }
+
+  // A session of a shell that reads `commands` from its stdin.
+  static ProgramRun PasteIntoSession(const UserFolder& model,
+                                     const std::string& commands) {
+    const std::string file = folder_->Path("commands");
+    EXPECT_TRUE(WriteFileAtomically(file, commands).ok());
+    std::vector<std::string> line = {"-c", R"(exec setpriv "${@:2}" <"$1")",
+                                     "bash", file};
+    for (const std::string& word : Session({"-p", model.path()})) {
+      line.push_back(word);
+    }
+    return RunProgram("bash", line, engine_->Variables());
+  }
+
+  // A command in a container without the launcher.
+  static ProgramRun RunInImage(const std::vector<std::string>& command,
+                               const std::vector<std::string>& options = {}) {
+    std::vector<std::string> line = {"run", "--rm", "--network=none"};
+    line.insert(line.end(), options.begin(), options.end());
+    line.push_back(kImage);
+    line.insert(line.end(), command.begin(), command.end());
+    return engine_->Docker(line);
+  }
+
+  static std::string Inspect(const std::string& format) {
+    return engine_->Docker({"image", "inspect", "--format", format, kImage})
+        .out;
+  }
+
+  static ContainerEngine* engine_;
+  static std::string why_not_;
+  static bool built_;
+  // The user's, with the launcher in it.
+  static UserFolder* folder_;
+
+ private:
+  static void BuildImage() {
+    std::vector<std::string> arguments = {"--tag", kImage, "--network=host"};
+    std::unique_ptr<BackgroundProgram> cache;
+    const char* folder = std::getenv("REQUANT_BAZEL_CACHE");
+    if (folder != nullptr) {
+      cache = std::make_unique<BackgroundProgram>(std::vector<std::string>{
+          "tests/support/bazel_cache", folder, absl::StrCat(kCachePort)});
+      const std::string url = cache->WaitUntilReady();
+      if (!url.empty()) {
+        arguments.push_back(
+            absl::StrCat("--build-arg=BAZEL_FLAGS=--remote_cache=", url,
+                         " --remote_upload_local_results=false"));
+      }
+    }
+    const ProgramRun run = RunProgram(ProjectFolder() / "docker/build",
+                                      arguments, engine_->Variables());
+    built_ = run.exit_code == 0;
+    ASSERT_TRUE(built_) << run.out << run.error;
+    std::cout << MatchingLines(run.error, "^docker/build: ");
+  }
+
+  // As one gets it who has only the image.
+  static void TakeLauncher() {
+    const std::string path = folder_->Path("launch_quantization");
+    std::vector<std::string> line = {
+        "-c", R"(docker run --rm --network=none "$1" launcher >"$2")", "sh",
+        kImage, path};
+    const ProgramRun run = RunProgram("sh", line, engine_->Variables());
+    ASSERT_EQ(run.exit_code, 0) << run.error;
+    fs::permissions(path, fs::perms(0755));
+  }
+};
+
+ContainerEngine* ContainerTest::engine_ = nullptr;
+std::string ContainerTest::why_not_;
+bool ContainerTest::built_ = false;
+UserFolder* ContainerTest::folder_ = nullptr;
+
+TEST_F(ContainerTest, ImageIsSmallAndSaysWhatItIs) {
+  int64_t size = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(Inspect("{{.Size}}"), &size));
+  std::cout << "The image has " << size / 1000000 << " MB.\n";
+  EXPECT_LE(size, kLargestImage);
+  const auto label = [](const std::string& name) {
+    return Inspect(absl::StrCat("{{index .Config.Labels \"org.opencontainers.",
+                                "image.", name, "\"}}"));
+  };
+  EXPECT_EQ(label("version"), absl::StrCat(kRequantVersion, "\n"));
+  EXPECT_NE(label("source"), "\n");
+  EXPECT_NE(label("licenses"), "\n");
+  EXPECT_EQ(Inspect("{{.Config.User}}"), "requant\n");
+  EXPECT_THAT(Inspect("{{.Config.Healthcheck.Test}}"), HasSubstr("requant"));
+}
+
+TEST_F(ContainerTest, ImageHasNoLeftovers) {
+  // Without the entrypoint, which fills scratch.
+  const ProgramRun files =
+      RunInImage({"/", "-xdev", "(", "-path", "/proc", "-o", "-path", "/sys",
+                  ")", "-prune", "-o", "-printf", "%M %p\n"},
+                 {"--user=root", "--entrypoint=/usr/bin/find"});
+  ASSERT_THAT(files.out, HasSubstr("/opt/requant/bin/requant\n"));
+  const std::vector<std::string> unwanted = {
+      // Compilers and interpreters; python is ours.
+      R"(/(gcc|g\+\+|cc|c\+\+|cpp|cc1|cc1plus|as|ld|clang|make|bazel|java|pip3?)(-[0-9.]+)?$)",
+      R"(/(python3\.[0-9]+|dist-packages|site-packages)(/|$))",
+      R"(\.(h|hpp|cc|o|a|pyc|whl|deb)$)",
+      // Certificates, keys and proxies.
+      R"(\.(crt|pem|key)$)", R"(/ca-certificates)", R"(apt\.conf.*proxy)",
+      // Caches, logs, sources, and files that remember passwords.
+      R"(/var/cache/apt/.)", R"(/var/lib/apt/lists/.)", R"(/var/log/.)",
+      R"(/\.(cache|git|requant|bazelrc|netrc|docker)(/|$))", R"(^\S+ /requant)",
+      R"(^\S+ /tmp/.)", R"(^\S+ /root/.*(history|\.ssh))",
+      // Programs that run as somebody else.
+      R"(^-\S*s\S* )"};
+  for (const std::string& pattern : unwanted) {
+    EXPECT_EQ(MatchingLines(files.out, pattern), "") << pattern;
+  }
+  const std::string made =
+      absl::StrCat(Inspect("{{json .Config}}"),
+                   engine_
+                       ->Docker({"history", "--no-trunc", "--format",
+                                 "{{.CreatedBy}}", kImage})
+                       .out);
+  EXPECT_EQ(MatchingLines(made, "(?i)_proxy=|password|BEGIN CERT|secret"), "");
+}
+
+// Not under another name either.
+TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
+  std::string lines;
+  for (const char* folder : {"/usr/local/share/ca-certificates"}) {
+    std::error_code none;
+    for (const auto& entry : fs::directory_iterator(folder, none)) {
+      const auto content = ReadFile(entry.path());
+      if (!content.ok()) continue;
+      const std::vector<std::string> parts = absl::StrSplit(*content, '\n');
+      // The first lines are alike in many certificates.
+      if (parts.size() > 8) absl::StrAppend(&lines, parts[5], "\n");
+    }
+  }
+  if (lines.empty()) GTEST_SKIP() << "this machine trusts no others";
+  const std::string patterns = folder_->Path("patterns");
+  ASSERT_TRUE(WriteFileAtomically(patterns, lines).ok());
+  const std::string script =
+      R"(id=$(docker create --network=none "$1" true) || exit 9
+         docker export "$id" | grep --text --count --fixed-strings --file="$2"
+         docker rm "$id" >/dev/null)";
+  const ProgramRun run = RunProgram(
+      "sh", {"-c", script, "sh", kImage, patterns}, engine_->Variables());
+  EXPECT_EQ(run.out, "0\n") << run.error;
+}
+
+TEST_F(ContainerTest, LauncherFromTheImageIsAStaticProgram) {
+  const std::string launcher = folder_->Path("launch_quantization");
+  EXPECT_THAT(
+      RunProgram("ldd", {launcher}).out + RunProgram("ldd", {launcher}).error,
+      AnyOf(HasSubstr("statically linked"),
+            HasSubstr("not a dynamic executable")));
+  const ProgramRun run = RunProgram(launcher, {"--version"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+}
+
+TEST_F(ContainerTest, ImageRunsWithoutTheLauncher) {
+  ProgramRun run = RunInImage({"requant", "--version"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+  // Nothing can be written here, and nothing has to be.
+  run = RunInImage({"bazel-bin/tensorflow/tools/graph_transforms/"
+                    "summarize_graph",
+                    "--in_graph=/opt/requant/workflows/wide_deep/model"},
+                   {"--read-only"});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("head/predictions/probabilities"));
+  run = RunInImage({"no_such_program"});
+  EXPECT_EQ(run.exit_code, 127);
+  EXPECT_THAT(run.error, HasSubstr("no program no_such_program"));
+  run = RunInImage({"python", "train.py"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_THAT(run.error, HasSubstr("freeze_graph.py"));
+}
+
+TEST_F(ContainerTest, SelfTestPassesInASession) {
+  const ProgramRun run = RunSession({"--test"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.error;
+  EXPECT_THAT(run.out, HasSubstr("The image works here."));
+}
+
+// The terminal is script's.
+TEST_F(ContainerTest, ShellGreetsAndCompletes) {
+  const UserFolder model(kUser);
+  const std::string session =
+      absl::StrCat("setpriv ", Join(Session({"-p", model.path()})));
+  const ProgramRun run = RunProgram(
+      "sh",
+      {"-c",
+       R"(printf 'pwd; requant summ\t--help | head -n 1; complete -p requant; exit 7\n' |
+          script --quiet --return --command "$1" /dev/null)",
+       "sh", session},
+      engine_->Variables());
+  EXPECT_EQ(run.exit_code, 7) << run.out << run.error;
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("your model directory"), HasSubstr("requant run"),
+                    HasSubstr("requant help")));
+  EXPECT_THAT(run.out, HasSubstr("\r/workspace/tensorflow\r\n"));
+  EXPECT_THAT(run.out, HasSubstr("requant summarize"));
+  EXPECT_THAT(run.out, HasSubstr("-F _requant requant"));
+}
+
+void ExpectOwnedByUser(const std::string& folder) {
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    struct stat info;
+    ASSERT_EQ(lstat(entry.path().c_str(), &info), 0) << entry.path();
+    EXPECT_EQ(info.st_uid, kUser) << entry.path();
+    EXPECT_EQ(info.st_gid, kUser) << entry.path();
+  }
+}
+
+TEST_F(ContainerTest, RunsThePublishedRecipeWordForWord) {
+  const UserFolder files(kUser);
+  MakeRecipeFiles(files.path());
+  files.GiveToUser();
+  const ProgramRun run =
+      PasteIntoSession(files, PastedCommands(kRecipeCommands, "container"));
+  ExpectRecipeDone(run, files.path());
+  ExpectOwnedByUser(files.path());
+}
+
+TEST_F(ContainerTest, RunsTheGptjDocumentWordForWord) {
+  const UserFolder files(kUser);
+  MakeGptjFiles(files.path());
+  files.GiveToUser();
+  const ProgramRun run = PasteIntoSession(
+      files, absl::StrCat("set -e\ncd /workspace/quantization\n",
+                          PastedCommands(kGptjCommands, "container")));
+  ExpectGptjDone(run, files.path());
+  ExpectOwnedByUser(files.path());
+}
+
+// The published launch command outside, and the lines below it in the session
+// that it opens.
+TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
+  const UserFolder files(kUser);
+  const std::string commands = absl::StrReplaceAll(
+      ReadFile(kRecipeCommands).value(),
+      {{"quantization:latest", kImage},
+       {"/home/<user>/<pre_trained_model_dir>", files.path()}});
+  const size_t begin = commands.find("      python launch_quantization.py");
+  ASSERT_NE(begin, std::string::npos);
+  const size_t end = commands.find("\n\n", begin);
+  const std::string file = folder_->Path("commands");
+  ASSERT_TRUE(WriteFileAtomically(
+                  file, absl::StrCat(commands.substr(begin, end - begin),
+                                     "\n\npwd\ncd /tmp\n"
+                                     "$ bazel-bin/tensorflow/tools/"
+                                     "graph_transforms/transform_graph "
+                                     "--list_transforms\n"))
+                  .ok());
+  std::vector<std::string> variables = engine_->Variables();
+  variables.push_back("REQUANT_HOME=" + fs::current_path().string());
+  const ProgramRun run = RunProgram("bash",
+                                    {"-c", R"(exec "$1" shell <"$2")", "bash",
+                                     fs::absolute("workflows/requant"), file},
+                                    variables);
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, AllOf(HasSubstr("/workspace/tensorflow\n"),
+                             HasSubstr("insert_qdq")));
+}
+
+// The lines of results.csv that say how a stage was judged.
+std::string Verdicts(const std::string& folder) {
+  const auto results = ReadFile(absl::StrCat(folder, "/results.json"));
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results.ok() ? MatchingLines(*results, "\"verdict\"") : "";
+}
+
+TEST_F(ContainerTest, GivesTheSameAsOutside) {
+  const UserFolder model(kUser);
+  const ProgramRun inside =
+      RunSession({"--pre-trained-model-dir", model.path(), "--", "requant",
+                  "run", "wide_deep", "--set", "eval_records=4000", "--set",
+                  "calibration_records=4096", "--work_dir=/tmp/work",
+                  "--out=/workspace/quantization/run"});
+  const TestFolder folder;
+  const ProgramRun outside = RunSmall(folder.Path("work"), folder.Path("run"));
+  EXPECT_EQ(inside.exit_code, outside.exit_code) << inside.out << inside.error;
+  const auto expected = GraphsAndRanges(folder.Path("run"));
+  const auto found = GraphsAndRanges(model.Path("run"));
+  EXPECT_GT(expected.size(), 10);
+  ASSERT_EQ(found.size(), expected.size());
+  for (const auto& [name, content] : expected) {
+    ASSERT_EQ(found.count(name), 1) << name;
+    EXPECT_TRUE(found.at(name) == content) << name << " differs";
+  }
+  EXPECT_THAT(Verdicts(folder.Path("run")), Not(IsEmpty()));
+  EXPECT_EQ(Verdicts(model.Path("run")), Verdicts(folder.Path("run")));
+  ExpectOwnedByUser(model.path());
+}
+
+TEST_F(ContainerTest, PassesTheExitCodeThrough) {
+  const UserFolder model(kUser);
+  EXPECT_EQ(
+      RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}).exit_code,
+      3);
+}
+
+// A session that runs until it gets a signal.
+class EndlessSession {
+ public:
+  explicit EndlessSession(std::vector<std::string> line) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    std::vector<char*> argv;
+    for (std::string& word : line) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      execvp(argv[0], argv.data());
+      _exit(127);
+    }
+    close(ends[1]);
+    out_ = ends[0];
+  }
+  ~EndlessSession() { close(out_); }
+
+  // Waits until the container says something.
+  bool WaitUntilItRuns() const {
+    char byte;
+    return read(out_, &byte, 1) == 1;
+  }
+  // Sends the signal and waits for the end.
+  void End(int signal) const {
+    kill(pid_, signal);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+  }
+
+ private:
+  pid_t pid_ = 0;
+  int out_ = -1;
+};
+
+TEST_F(ContainerTest, LeavesNoContainerBehind) {
+  const UserFolder model(kUser);
+  EXPECT_EQ(engine_->Containers(), "");
+  for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
+    std::vector<std::string> line = {"/usr/bin/env"};
+    for (const std::string& variable : engine_->Variables()) {
+      line.push_back(variable);
+    }
+    line.push_back("setpriv");
+    for (const std::string& word :
+         Session({"-p", model.path(), "--", "bash", "-c",
+                  "echo runs; exec sleep infinity"})) {
+      line.push_back(word);
+    }
+    const EndlessSession session(line);
+    ASSERT_TRUE(session.WaitUntilItRuns()) << signal;
+    EXPECT_THAT(engine_->Containers(), Not(IsEmpty()));
+    session.End(signal);
+    // A launcher that was killed has somebody who cleans up after it; the
+    // test's own time limit ends what never comes.
+    while (signal == SIGKILL && !engine_->Containers().empty()) {
+    }
+    EXPECT_EQ(engine_->Containers(), "") << signal;
+  }
+}
+
+}  // namespace
+}  // namespace requant::container_test

@@ -1,0 +1,23 @@
+#ifndef REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_
+#define REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_
+
+// What no graph of ours may hold: op combinations for which TensorFlow's int8
+// kernels are wrong, abort or saturate (tests/kernels).
+
+#include <string>
+#include <vector>
+
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+// One sentence for each such combination in `graph`.
+std::vector<std::string> WrongCombinations(const tensorflow::GraphDef& graph);
+
+// One for each pair of weights whose products may overflow the 16 bits that
+// CPUs without VNNI sum them in: 255·(128 + 1) is beyond.
+std::vector<std::string> OverflowingPairs(const tensorflow::GraphDef& graph);
+
+}  // namespace requant
+
+#endif  // REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_

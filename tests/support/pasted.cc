@@ -1,0 +1,212 @@
+#include "tests/support/pasted.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/files/file.h"
+#include "graph/graph_io.h"
+#include "re2/re2.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tests/support/recipe.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+using tensorflow::FunctionDef;
+using tensorflow::NodeDef;
+using testing::ContainsRegex;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+
+constexpr int kTrainingRecords = 20000;
+constexpr int kEvaluationRecords = 10000;
+
+void Must(const std::string& program,
+          const std::vector<std::string>& arguments) {
+  const ProgramRun run = RunProgram(program, arguments);
+  EXPECT_EQ(run.exit_code, 0) << program << ": " << run.error;
+}
+
+void DrawRecords(const std::string& folder, const std::string& split,
+                 int rows) {
+  Must("runtime/datasets/dataset",
+       {"synthesize", absl::StrCat("--split=", split),
+        absl::StrCat("--rows=", rows), "--format=preprocessed",
+        "--ranges=workflows/wide_deep/ranges.json",
+        absl::StrCat("--out=", folder, "/dataset_preprocessed_", split,
+                     ".tfrecords")});
+}
+
+// The accuracy in the log's tail behind the line that names the graph.
+double AccuracyOf(const std::string& graph, const std::string& log) {
+  const size_t start = log.find(absl::StrCat("Evaluating ", graph, "\n"));
+  double accuracy = -1;
+  if (start == std::string::npos) return accuracy;
+  RE2::PartialMatch(log.substr(start),
+                    "Classification accuracy \\(%\\)  :  ([0-9.]+)\n",
+                    &accuracy);
+  return accuracy;
+}
+
+// What stands behind `key` at the beginning of a line.
+std::string ValueOf(std::string_view key, std::string_view block) {
+  for (std::string_view line : absl::StrSplit(block, '\n')) {
+    if (absl::ConsumePrefix(&line, key)) return std::string(line);
+  }
+  ADD_FAILURE() << "no " << key << " in " << block;
+  return "";
+}
+
+// Expects pairs as the document lists them: before the activations of MatMuls,
+// by these names; weights are read as they were. Returns how many there are.
+int ExpectPublishedPairs(const FunctionDef& function) {
+  std::map<std::string, NodeDef> nodes;
+  for (const NodeDef& node : function.node_def()) nodes[node.name()] = node;
+  int pairs = 0, quantized = 0;
+  for (const auto& [name, node] : nodes) {
+    quantized += node.op() == "QuantizeV2";
+    if (node.op() != "MatMul") continue;
+    ++pairs;
+    EXPECT_THAT(node.input(), ElementsAre(name + "_dequantize:output:0",
+                                          EndsWith("/ReadVariableOp:value:0")));
+    const std::string quantize(
+        absl::StripSuffix(nodes[name + "_dequantize"].input(0), ":output:0"));
+    EXPECT_THAT(nodes[name + "_dequantize"].input(),
+                ElementsAre(quantize + ":output:0", quantize + ":output_min:0",
+                            quantize + ":output_max:0"));
+    const std::string input(
+        absl::StripPrefix(quantize, name + "_eightbit_quantize_"));
+    EXPECT_THAT(
+        nodes[quantize].input(),
+        ElementsAre(input + ":output:0",
+                    absl::StrCat(name, "_eightbit_min_", input, ":output:0"),
+                    absl::StrCat(name, "_eightbit_max_", input, ":output:0")));
+  }
+  EXPECT_EQ(quantized, pairs);
+  return pairs;
+}
+
+}  // namespace
+
+std::string PastedCommands(const std::string& document,
+                           const std::string& where,
+                           const std::string& folder) {
+  std::string text = ReadFile(document).value();
+  if (document == kGptjCommands) return text;
+  const std::string list = ReadFile("tests/pasted/substitutions.txt").value();
+  const std::vector<std::string> blocks = absl::StrSplit(list, "\n\n");
+  for (size_t i = 1; i < blocks.size(); ++i) {
+    const std::string in = ValueOf("in: ", blocks[i]);
+    EXPECT_FALSE(ValueOf("because: ", blocks[i]).empty());
+    if (in != "both" && in != where) continue;
+    const RE2 pattern(ValueOf("replace: ", blocks[i]));
+    std::string by = ValueOf("by:", blocks[i]);
+    if (absl::StartsWith(by, " ")) by.erase(0, 1);
+    EXPECT_GT(RE2::GlobalReplace(&text, pattern, by), 0) << pattern.pattern();
+  }
+  return absl::StrReplaceAll(text, {{"@FOLDER@", folder}});
+}
+
+void MakeRecipeFiles(const std::string& folder) {
+  Must("sh", {"-c", R"(gzip -dc "$1" >"$2")", "sh",
+              "workflows/wide_deep/graph.pbtxt.gz", folder + "/graph.pbtxt"});
+  Must("cp", {"-rL", "workflows/wide_deep/model", folder + "/saved_model"});
+  DrawRecords(folder, "train", kTrainingRecords);
+  DrawRecords(folder, "eval", kEvaluationRecords);
+}
+
+void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
+  const double float_accuracy = AccuracyOf(kFloatGraph, run.out);
+  std::cout << kFloatGraph << ": " << float_accuracy << " %\n";
+  // The model reaches 78.455 % on 200,000 records.
+  EXPECT_NEAR(float_accuracy, 78.4, 1.5);
+  for (const char* graph : kInt8Stages) {
+    const double accuracy = AccuracyOf(graph, run.out);
+    std::cout << graph << ": " << accuracy << " %\n";
+    // The recipe's limit.
+    EXPECT_GE(accuracy, float_accuracy - 0.5) << graph;
+    EXPECT_LE(accuracy, 100) << graph;
+  }
+  // As the recipe shows it.
+  EXPECT_THAT(run.out,
+              ContainsRegex("-{50}\n"
+                            "Total test records           :  10000\n"
+                            "Batch size is                :  1000\n"
+                            "Number of batches            :  10\n"
+                            "Throughput is \\(records/sec\\)  :  [0-9.]+\n"
+                            "Inference duration \\(seconds\\) :  [0-9.]+\n"
+                            "Latency \\(millisecond/batch\\)  :  [0-9.]+\n"
+                            "Classification accuracy \\(%\\)  :  [0-9.]+\n"
+                            "No of correct predicitons    :  [0-9]+\n"
+                            "-{50}\n$"));
+  EXPECT_THAT(run.error, HasSubstr("--docker-image docker.io/intelaipg/intel-"
+                                   "optimized-tensorflow:latest is ignored"));
+  for (const char* log : {kRangesLog, kMinLog, kMaxLog}) {
+    EXPECT_THAT(*ReadFile(absl::StrCat(folder, "/", log)),
+                HasSubstr("__print__;__"));
+  }
+}
+
+void MakeGptjFiles(const std::string& folder) {
+  fs::create_directories(folder + "/gpt-j-6B");
+  Must("cp", {"-rL", "workflows/gptj_tiny/saved_model", folder + "/gpt-j-6B/"});
+}
+
+void ExpectGptjDone(const ProgramRun& run, const std::string& folder) {
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
+  const std::string model_lines =
+      "-{57}\n"
+      "The infrence results of (original|converted) gpt-j with TF2.x API\n"
+      "Batch size = 8\n"
+      "Latency: [0-9]+\\.[0-9]{3} ms\n"
+      "Throughput: [0-9]+\\.[0-9]{3} images/sec\n";
+  const std::string mse = "-{57}\nMSE of the output logits between two models ";
+  const RE2 tails(absl::StrCat("(?s)", model_lines, model_lines, mse,
+                               "= 0\\.0\n.*", model_lines, model_lines, mse,
+                               "= ([0-9.]+)\n"));
+  std::string words[4];
+  double error = 0;
+  ASSERT_TRUE(RE2::PartialMatch(run.out, tails, &words[0], &words[1], &words[2],
+                                &words[3], &error))
+      << run.out;
+  EXPECT_EQ(words[0] + words[1] + words[2] + words[3],
+            "originalconvertedoriginalconverted");
+  EXPECT_GT(error, 0);
+  EXPECT_THAT(run.out, HasSubstr("made up input_ids: int32 [8,"));
+  for (const char* name :
+       {"gpt-j-6B/saved_model.pb", "converted_gpt-j-6B/saved_model.pb",
+        "converted_gpt-j-6B/variables/variables.index",
+        "extracted_graph_def.pb", "output/benchmark.txt",
+        "output/benchmark.json"}) {
+    EXPECT_TRUE(fs::exists(absl::StrCat(folder, "/", name))) << name;
+  }
+  const std::string text =
+      ReadFile(absl::StrCat(folder, "/converted_graph_def.pbtxt")).value();
+  EXPECT_THAT(text, HasSubstr("node_def {"));
+  const auto dumped = ReadGraph(folder + "/dumped_graph.pb");
+  ASSERT_TRUE(dumped.ok()) << dumped.status();
+  int pairs = 0;
+  for (const auto& function : dumped->library().function()) {
+    pairs += ExpectPublishedPairs(function);
+  }
+  EXPECT_GT(pairs, 0);
+}
+
+}  // namespace requant

@@ -1,0 +1,135 @@
+#ifndef REQUANT_TESTS_SUPPORT_RECIPE_H_
+#define REQUANT_TESTS_SUPPORT_RECIPE_H_
+
+// For tests: the Wide & Deep recipe as people run it, command by command, on
+// the models that the repository carries.
+
+#include <string>
+#include <vector>
+
+#include "graph/testing/program.h"
+
+namespace requant {
+
+// Files of the published run, by the step that makes them.
+inline constexpr char kTrimmedGraph[] = "wide_deep_fp32_graph.pb";
+inline constexpr char kFloatGraph[] = "optimized_wide_deep_fp32_graph.pb";
+inline constexpr char kDynamicGraph[] = "int8_dynamic_range_wide_deep_graph.pb";
+inline constexpr char kRangesGraph[] = "freezed_range_int8_wide_deep.pb";
+inline constexpr char kMinGraph[] = "freezed_range_int8_wide_deep_freezemin.pb";
+inline constexpr char kMinMaxGraph[] =
+    "freezed_range_int8_wide_deep_minmaxfreeze.pb";
+inline constexpr char kFinalGraph[] = "final_int8_wide_deep.pb";
+// Those of steps 6 to 10, each of which is evaluated.
+inline constexpr const char* kInt8Stages[] = {
+    kDynamicGraph, kRangesGraph, kMinGraph, kMinMaxGraph, kFinalGraph};
+
+inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
+inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
+inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
+
+// Of the fast way: the calibrated ranges, and the graph before and after its
+// embeddings are quantized.
+inline constexpr char kRangeTable[] = "calibrated.ranges";
+inline constexpr char kStaticGraph[] = "static_int8.pb";
+inline constexpr char kFastGraph[] = "fast_int8.pb";
+
+// What evaluate_graph says of a graph against the float one.
+struct Verdict {
+  // Of the accuracy gate at the recipe's half a point.
+  std::string gate;
+  double accuracy = 0;
+  // The lower end of the accuracy change's 95 % interval, in points.
+  double least_accuracy_change = -100;
+  double agreement = 0;
+  double mean_output_change = 1;
+  // The largest error (root mean square) of a layer and the largest mean
+  // difference of a channel, in steps of the layer's codes; huge when a
+  // layer of the float graph is not found.
+  double layer_error = 1e9;
+  double layer_shift = 1e9;
+};
+
+// A model on its way through the recipe, in a folder of its own. A command
+// that fails fails the test.
+class Recipe {
+ public:
+  virtual ~Recipe() = default;
+
+  // Steps 6 to 10 on kFloatGraph, as published.
+  void MakeDynamicGraph();
+  void FreezeAsPublished();
+  void Fuse();
+  // One calibration of kFloatGraph, then quantize_static and
+  // quantize_embeddings.
+  void QuantizeFast();
+
+  // transform_graph; returns what it prints.
+  std::string Transform(const std::string& in, const std::string& out,
+                        const std::string& transforms,
+                        const std::vector<std::string>& more = {});
+  // evaluate_graph of `graph` on the first `records` of the evaluation records
+  // against kFloatGraph, with the gate, as JSON; ends as it may.
+  ProgramRun RunEvaluation(const std::string& graph, int records,
+                           const std::vector<std::string>& variables = {});
+  // What it says, after success.
+  Verdict Evaluate(const std::string& graph, int records,
+                   const std::vector<std::string>& variables = {});
+
+  // The name of the node that predicts.
+  const std::string output;
+  TestFolder folder;
+
+ protected:
+  // `dataset` declares the records that `calibration` and `evaluation`, files
+  // of the folder, hold.
+  Recipe(const std::string& output_name, const std::string& dataset)
+      : output(output_name), dataset_(dataset) {}
+
+  ProgramRun MustRun(const std::string& program,
+                     const std::vector<std::string>& arguments);
+
+  std::string calibration_;
+  std::string evaluation_;
+
+ private:
+  // Lets `in`'s nodes of `op` log to `log` as the calibration records run.
+  void Log(const std::string& in, const std::string& logged,
+           const std::string& op, const std::string& message,
+           const std::string& log);
+
+  const std::string dataset_;
+};
+
+// The embedded model. Its embeddings are negative as often as not.
+class WideDeepRecipe : public Recipe {
+ public:
+  WideDeepRecipe(int calibration_records, int evaluation_records);
+
+  // Steps 1 to 5; the first and the last return what they print.
+  ProgramRun Summarize();
+  void Freeze();
+  void Trim();
+  void FuseColumns();
+  std::string EvaluateFloatGraph();
+
+  void MakeFloatGraph() {
+    Freeze();
+    Trim();
+    FuseColumns();
+  }
+};
+
+// tests/data/mixed_layers.
+class MixedLayersRecipe : public Recipe {
+ public:
+  MixedLayersRecipe(int calibration_records, int evaluation_records);
+
+  // For who enters the recipe at step 6 with a frozen graph, and at step 3.
+  void TakeFrozenGraph();
+  void Trim();
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_TESTS_SUPPORT_RECIPE_H_

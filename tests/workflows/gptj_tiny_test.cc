@@ -1,0 +1,334 @@
+// The tiny GPT-J, a model that keeps its variables: the shipped workflow, and
+// what calibration and benchmark make of it.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/files/file.h"
+#include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/json_util.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
+#include "graph/testing/program.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/statistics/prediction.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace requant::gptj_tiny_test {
+namespace {
+
+namespace fs = std::filesystem;
+using google::protobuf::Struct;
+using google::protobuf::Value;
+using tensorflow::FunctionDef;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::MatchesRegex;
+
+constexpr char kRequant[] = "workflows/requant";
+constexpr char kModel[] = "workflows/gptj_tiny/saved_model/1";
+constexpr char kEval[] = "workflows/gptj_tiny/eval.textproto";
+constexpr char kCalibration[] = "workflows/gptj_tiny/calibration.textproto";
+
+Struct ParseJson(const std::string& text) {
+  Struct json;
+  const auto status = google::protobuf::util::JsonStringToMessage(text, &json);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return json;
+}
+
+// All tests share one run, which finds no Python.
+class GptjTiny : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TestFolder;
+    const ProgramRun run = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
+    ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
+    const Struct results =
+        ParseJson(ReadFile(folder_->Path("out/results.json")).value());
+    for (const Value& stage :
+         results.fields().at("stages").list_value().values()) {
+      const Struct& fields = stage.struct_value();
+      (*stages_)[fields.fields().at("name").string_value()] = fields;
+    }
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static ProgramRun Requant(const std::vector<std::string>& arguments) {
+    return RunProgram(kRequant, arguments, {"PATH=/nowhere"});
+  }
+  static std::string WorkDir() { return "--work_dir=" + folder_->Path("work"); }
+  static std::string Out() { return "--out=" + folder_->Path("out"); }
+  static std::string OutPath(const std::string& name) {
+    return folder_->Path("out/" + name);
+  }
+
+  // A stage's comparison with the original.
+  static const Struct& Comparison(const std::string& stage) {
+    return stages_->at(stage)
+        .fields()
+        .at("verification")
+        .struct_value()
+        .fields()
+        .at("comparison")
+        .struct_value();
+  }
+  static double Figure(const std::string& stage, const std::string& what,
+                       const std::string& figure) {
+    return Comparison(stage)
+        .fields()
+        .at(what)
+        .struct_value()
+        .fields()
+        .at(figure)
+        .number_value();
+  }
+  static double Mse(const std::string& stage) {
+    return Figure(stage, "squared_change", "mean");
+  }
+
+  static TestFolder* folder_;
+  static std::map<std::string, Struct>* stages_;
+};
+
+TestFolder* GptjTiny::folder_ = nullptr;
+std::map<std::string, Struct>* GptjTiny::stages_ =
+    new std::map<std::string, Struct>;
+
+// exp of the entropy of the characters that are to be predicted: no model that
+// knows only how frequent each is can do better on them.
+double UnigramPerplexity() {
+  auto source =
+      OpenBatchSource(ReadDatasetSpec(kEval, {}).value(), BatchOptions());
+  std::map<double, double> counts;
+  double all = 0;
+  Batch batch;
+  while ((*source)->Next(&batch).value()) {
+    const std::vector<double> labels = LabelValues(batch.labels).value();
+    for (const double label : labels) {
+      ++counts[label];
+      ++all;
+    }
+  }
+  double entropy = 0;
+  for (const auto& [label, count] : counts) {
+    entropy -= count / all * std::log(count / all);
+  }
+  return std::exp(entropy);
+}
+
+TEST_F(GptjTiny, PredictsMoreThanFrequenciesDo) {
+  const ProgramRun run = RunProgram(
+      "runtime/evaluate_graph",
+      {absl::StrCat("--graph=", kModel), absl::StrCat("--dataset=", kEval),
+       "--batch_size=64", "--format=json"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const Struct json = ParseJson(run.out);
+  const Struct& metrics = json.fields().at("metrics").struct_value();
+  EXPECT_EQ(json.fields().at("positions_per_record").number_value(), 64);
+  EXPECT_EQ(metrics.fields().at("records").number_value(), 512 * 64);
+  const double perplexity =
+      std::exp(metrics.fields().at("log_loss").number_value());
+  EXPECT_LE(perplexity, UnigramPerplexity() / 2);
+  EXPECT_GT(perplexity, 1);
+}
+
+TEST_F(GptjTiny, ComesBackAsItWas) {
+  EXPECT_EQ(Mse("round_trip"), 0);
+  EXPECT_EQ(Figure("round_trip", "agreement", "share"), 1);
+  const std::string model(kModel);
+  for (const std::string file :
+       {"saved_model.pb", "variables/variables.index",
+        "variables/variables.data-00000-of-00001", "fingerprint.pb"}) {
+    EXPECT_EQ(ReadFile(OutPath("round_trip_gptj_tiny/" + file)).value(),
+              ReadFile(absl::StrCat(model, "/", file)).value())
+        << file;
+  }
+}
+
+TEST_F(GptjTiny, LosesLittleWithCalibratedRanges) {
+  // The published ranges must do harm, or the share says nothing.
+  EXPECT_GT(Mse("fixed"), 0.1);
+  EXPECT_LE(Mse("calibrated"), 0.01 * Mse("fixed"));
+  EXPECT_GE(Figure("calibrated", "agreement", "share"), 0.98);
+  EXPECT_LT(Figure("fixed", "agreement", "share"),
+            Figure("calibrated", "agreement", "share"));
+}
+
+// In the published dump one layer's QuantizeV2 takes another's constants.
+TEST_F(GptjTiny, HasConstantsForEachTensorInItsFunctions) {
+  const GraphDef graph = ReadGraph(OutPath("converted_graph_def.pb")).value();
+  int pairs = 0;
+  std::set<std::string> values;
+  for (const FunctionDef& function : graph.library().function()) {
+    std::map<std::string, const NodeDef*> nodes;
+    for (const NodeDef& node : function.node_def()) nodes[node.name()] = &node;
+    std::set<std::string> ranges;
+    for (const auto& [name, node] : nodes) {
+      if (node->op() != "QuantizeV2") continue;
+      ++pairs;
+      const std::string layer =
+          name.substr(0, name.find("_eightbit_quantize_"));
+      for (const int input : {1, 2}) {
+        const std::string range(
+            node->input(input).substr(0, node->input(input).find(':')));
+        EXPECT_TRUE(absl::StartsWith(
+            range, absl::StrCat(layer, input == 1 ? "_eightbit_min_"
+                                                  : "_eightbit_max_")))
+            << name << " takes " << range;
+        ASSERT_EQ(nodes.count(range), 1) << range;
+        EXPECT_EQ(nodes[range]->op(), "Const");
+        EXPECT_TRUE(ranges.insert(range).second) << range << " is shared";
+        values.insert(nodes[range]->attr().at("value").SerializeAsString());
+      }
+    }
+  }
+  // Three layers of six projections and the head, activations and weights, but
+  // those that several projections read have one pair for all.
+  EXPECT_GE(pairs, 2 * 3 * 4);
+  EXPECT_GT(static_cast<int>(values.size()), pairs);
+}
+
+TEST_F(GptjTiny, IsDoneOnce) {
+  const ProgramRun plan = Requant({"plan", "gptj_tiny_qdq", WorkDir()});
+  EXPECT_THAT(plan.out, HasSubstr(" 0 would run"));
+  const ProgramRun again = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
+  EXPECT_EQ(again.exit_code, 0) << again.error;
+}
+
+TEST_F(GptjTiny, IsVerifiedFileByFile) {
+  EXPECT_EQ(Requant({"verify", folder_->Path("out")}).exit_code, 0);
+  const TestFolder other;
+  fs::copy(folder_->Path("out"), other.Path("out"),
+           fs::copy_options::recursive);
+  fs::remove(other.Path("out/converted_gptj_tiny/variables/variables.index"));
+  const ProgramRun run = Requant({"verify", other.Path("out")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("changed     output  converted_gptj_tiny"));
+}
+
+TEST_F(GptjTiny, HasThePublishedLinesInTheRunsFolder) {
+  EXPECT_THAT(ReadFile(OutPath("speed.txt")).value(),
+              AllOf(HasSubstr("The infrence results of original gpt-j with "
+                              "TF2.x API\nBatch size = 8\nLatency: "),
+                    HasSubstr("The infrence results of converted gpt-j with "
+                              "TF2.x API\nBatch size = 8\nLatency: "),
+                    HasSubstr("MSE of the output logits between two models = "),
+                    HasSubstr("Top-1 agreement = ")));
+}
+
+TEST_F(GptjTiny, IsMadeAgainWhenAFileOfTheStoreChanges) {
+  for (const auto& entry :
+       fs::recursive_directory_iterator(folder_->Path("work/cache"))) {
+    if (entry.path().filename() == "fingerprint.pb") fs::remove(entry.path());
+  }
+  const ProgramRun run = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
+  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_TRUE(fs::exists(OutPath("converted_gptj_tiny/fingerprint.pb")));
+}
+
+// On inputs that are made up, from the signature alone.
+TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
+  const std::string model = absl::StrCat("--saved_model=", kModel);
+  const ProgramRun run =
+      RunProgram("runtime/benchmark_graph",
+                 {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      run.out,
+      MatchesRegex(
+          "-{57}\nThe infrence results of original gpt-j with TF2.x API\n"
+          "Batch size = 8\nLatency: [0-9.]+ ms\nThroughput: [0-9.]+ "
+          "images/sec\n-{57}\nThe infrence results of converted gpt-j with "
+          "TF2.x API\nBatch size = 8\nLatency: [0-9.]+ ms\nThroughput: "
+          "[0-9.]+ images/sec\n-{57}\nMSE of the output logits between two "
+          "models = 0\\.0\nCosine similarity of the output logits = 1\\.0\n"
+          "Top-1 agreement = 100\\.0000 % \\(256 of 256 rows of the output\\)\n"
+          "(.|\n)*"));
+}
+
+TEST(GptjTinyBenchmark, SaysWhatIsWrong) {
+  const std::string model = absl::StrCat("--saved_model=", kModel);
+  const auto error = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments = {model};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunProgram("runtime/benchmark_graph", arguments);
+  };
+  const ProgramRun signature = error({"--signature=serving_defualt"});
+  EXPECT_EQ(signature.exit_code, 1);
+  EXPECT_THAT(signature.error,
+              HasSubstr("has no signature \"serving_defualt\" (did you mean "
+                        "\"serving_default\"?)"));
+  const ProgramRun output = error({"--output=logit"});
+  EXPECT_EQ(output.exit_code, 1);
+  EXPECT_THAT(output.error, HasSubstr("\"logit\""));
+  const ProgramRun vocabulary = error({"--synthetic_ids=500"});
+  EXPECT_EQ(vocabulary.exit_code, 1);
+  EXPECT_THAT(vocabulary.error,
+              AllOf(HasSubstr("made up for it (--synthetic_ids=500"),
+                    HasSubstr("is not in [0, 43)")));
+  const ProgramRun both = error({"--graph=x.pb"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.error,
+              HasSubstr("--graph and --saved_model exclude each other"));
+  const ProgramRun ids = error({"--synthetic_ids=0"});
+  EXPECT_EQ(ids.exit_code, 2);
+  EXPECT_THAT(ids.error, HasSubstr("--synthetic_ids must be 1 to"));
+}
+
+TEST(GptjTinyCalibration, FindsTensorsOfFunctions) {
+  const TestFolder folder;
+  const ProgramRun run =
+      RunProgram("runtime/calibrate_graph",
+                 {absl::StrCat("--graph=", kModel), "--qdq_ops=MatMul",
+                  absl::StrCat("--dataset=", kCalibration), "--max_records=16",
+                  "--output=" + folder.Path("tiny.ranges")});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run.out, HasSubstr("::"));
+  EXPECT_THAT(run.error, testing::Not(HasSubstr("not observed")));
+}
+
+TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
+  const TestFolder folder;
+  const auto calibrate = [&](const std::string& held) {
+    const std::string output = folder.Path("tiny.ranges." + held);
+    const ProgramRun run = RunProgram(
+        "runtime/calibrate_graph",
+        {absl::StrCat("--graph=", kModel), "--qdq_ops=MatMul,BatchMatMulV2",
+         absl::StrCat("--dataset=", kCalibration), "--max_records=32",
+         "--batch_size=16", "--held_mb=" + held, "--output=" + output});
+    EXPECT_EQ(run.exit_code, 0) << run.error;
+    return ReadFile(output).value();
+  };
+  // All tensors of a batch together have 12 MB.
+  EXPECT_EQ(calibrate("512"), calibrate("1"));
+}
+
+TEST(GptjTinyCalibration, NamesOpsThatItCannotObserve) {
+  const TestFolder folder;
+  const ProgramRun run =
+      RunProgram("runtime/calibrate_graph",
+                 {absl::StrCat("--graph=", kModel), "--qdq_ops=Matmul",
+                  absl::StrCat("--dataset=", kCalibration),
+                  "--output=" + folder.Path("tiny.ranges")});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.error, HasSubstr("did you mean \"MatMul\"?"));
+}
+
+}  // namespace
+}  // namespace requant::gptj_tiny_test

@@ -1,0 +1,378 @@
+// report.html as a browser shows it: that it is drawn, that it says what
+// results.json says, on wide and narrow screens, bright and dark.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "google/protobuf/struct.pb.h"
+#include "graph/testing/program.h"
+#include "re2/re2.h"
+#include "tests/support/browser.h"
+#include "workflows/report/run_files.h"
+#include "workflows/run/run_record.pb.h"
+#include "workflows/testing/example_runs.h"
+#include "workflows/testing/json_value.h"
+
+namespace requant::report_test {
+namespace {
+
+using google::protobuf::Value;
+using testing::IsEmpty;
+
+constexpr int kDesktop = 1280;
+constexpr int kPhone = 390;
+
+// A page with reports in frames, which looks at each of them and leaves what it
+// found as JSON. Frames may be as narrow as a phone, which windows may not.
+constexpr char kProbe[] = R"(<!DOCTYPE html><html><body style="margin:0">
+<!--FRAMES--><script type="application/json" id="probe"></script><script>
+function look(frame) {
+  const page = frame.contentDocument, root = page.documentElement;
+  const all = (what) => [...page.querySelectorAll(what)];
+  for (const details of all('details')) details.open = true;
+  const beyond = (element) => element.getBoundingClientRect().right > root.clientWidth + 1;
+  const drawn = (canvas) => canvas.width > 0 && canvas.height > 0 &&
+    canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v);
+  const figures = (rows, key) => all(rows).flatMap((row) => [...row.querySelectorAll('[data-figure]')].map((cell) => {
+    const number = cell.querySelector('data');
+    return {row: row.dataset[key], figure: cell.dataset.figure, text: cell.textContent, value: number && number.value};
+  }));
+  return {
+    marks: {...root.dataset},
+    hacked: 'hacked' in frame.contentWindow,
+    canvases: all('canvas').length,
+    blank: all('canvas').filter((canvas) => !drawn(canvas)).length,
+    overflow: root.scrollWidth > root.clientWidth,
+    beyond: all('canvas, h1, h2, p, section, .tile, .scroll, pre').filter(beyond).map((e) => e.tagName + '.' + e.className),
+    background: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
+    title: page.querySelector('h1').textContent,
+    outcome: page.getElementById('verdict').dataset.outcome,
+    scripts: page.scripts.length,
+    foreign: all('img, iframe, object, embed, [src], [onerror], [onclick], a:not([href^="#"])').length,
+    unnamed: all('canvas:not([aria-label]), table:not(:has(caption))').length,
+    stages: figures('#stage-table tbody tr', 'stage'),
+    layers: figures('#layers tbody tr', 'layer'),
+    commands: all('#reproduce pre').map((pre) => pre.textContent),
+  };
+}
+window.onload = () => {
+  const seen = {};
+  for (const frame of document.querySelectorAll('iframe')) seen[frame.id] = look(frame);
+  document.getElementById('probe').textContent = JSON.stringify(seen).replace(/</g, '\\u003c');
+};
+</script></body></html>)";
+
+// Names of any length, texts that look like markup.
+RunRecord HostileRun() {
+  RunRecord record = RefusedRun();
+  AppendToEveryText(
+      "</script><script>window.hacked = 1</script><img src=x "
+      "onerror=window.hacked=1>'\"&\xe2\x80\xa8" +
+          std::string(300, 'W'),
+      &record);
+  return record;
+}
+
+// A run whose verified stages are judged by their squared errors too.
+RunRecord SquaredRun() {
+  RunRecord record = PassedRun();
+  for (StageRecord& stage : *record.mutable_stage()) {
+    if (stage.verification().gate_size() == 0) continue;
+    stage.mutable_verification()->mutable_gate(0)->set_name("max_mse");
+    stage.mutable_verification()
+        ->mutable_result()
+        ->mutable_comparison()
+        ->mutable_squared_change()
+        ->set_mean(0.0046);
+  }
+  return record;
+}
+
+struct Frame {
+  std::string name;
+  RunRecord record;
+  int width = kDesktop;
+};
+
+// All reports are looked at in two pages: a browser takes seconds to start.
+class Report : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    browser_ = new absl::Status(CheckBrowser());
+    if (!browser_->ok()) return;
+    folder_ = new TestFolder;
+    bright_ = new Value(Look({{"passed", PassedRun()},
+                              {"refused", RefusedRun()},
+                              {"interrupted", InterruptedRun()},
+                              {"one", OneStageRun()},
+                              {"empty", RunRecord()},
+                              {"squared", SquaredRun()},
+                              {"hostile", HostileRun()},
+                              {"phone", PassedRun(), kPhone},
+                              {"phone_refused", RefusedRun(), kPhone},
+                              {"phone_hostile", HostileRun(), kPhone}},
+                             /*dark=*/false));
+    dark_ = new Value(Look({{"dark", PassedRun(), kPhone}}, /*dark=*/true));
+  }
+
+  static void TearDownTestSuite() {
+    delete folder_;
+    folder_ = nullptr;
+  }
+
+  void SetUp() override {
+    if (!browser_->ok()) GTEST_SKIP() << browser_->message();
+  }
+
+  // What was found in the report of this name.
+  static const Value& Seen(const std::string& name) {
+    return At(name == "dark" ? *dark_ : *bright_, name);
+  }
+
+  static Value Results(const std::string& name) {
+    return ParseJson(folder_->Read(absl::StrCat(name, "/results.json")));
+  }
+
+  static void ExpectDrawn(const Value& seen) {
+    EXPECT_EQ(At(seen, "marks/ready").string_value(), "true");
+    EXPECT_EQ(At(seen, "marks").struct_value().fields().count("error"), 0);
+    EXPECT_EQ(At(seen, "marks/charts").string_value(),
+              absl::StrCat(At(seen, "canvases").number_value()));
+    EXPECT_EQ(At(seen, "blank").number_value(), 0);
+    EXPECT_EQ(At(seen, "unnamed").number_value(), 0);
+  }
+
+  static void ExpectNothingBeyondTheEdge(const Value& seen) {
+    EXPECT_FALSE(At(seen, "overflow").bool_value());
+    EXPECT_EQ(At(seen, "marks/overflow").string_value(), "false");
+    EXPECT_THAT(At(seen, "beyond").list_value().values(), IsEmpty())
+        << At(seen, "beyond").DebugString();
+  }
+
+  static std::vector<std::string>* console_;
+
+ private:
+  static Value Look(const std::vector<Frame>& frames, bool dark) {
+    std::string elements;
+    for (const Frame& frame : frames) {
+      std::filesystem::create_directories(folder_->Path(frame.name));
+      EXPECT_TRUE(WriteRunFiles(frame.record, folder_->Path(frame.name)).ok());
+      absl::StrAppend(&elements, "<iframe id=", frame.name, " src=", frame.name,
+                      "/report.html style='border:0;height:800px;width:",
+                      frame.width, "px'></iframe>");
+    }
+    RenderOptions options;
+    options.dark = dark;
+    const auto page =
+        Render(folder_->Write(
+                   "probe.html",
+                   absl::StrReplaceAll(kProbe, {{"<!--FRAMES-->", elements}})),
+               options);
+    EXPECT_TRUE(page.ok()) << page.status();
+    if (!page.ok()) return Value();
+    console_->insert(console_->end(), page->console.begin(),
+                     page->console.end());
+    std::string json;
+    EXPECT_TRUE(
+        RE2::PartialMatch(page->dom, "(?s)id=\"probe\">(.*?)</script>", &json));
+    return ParseJson(json);
+  }
+
+  static absl::Status* browser_;
+  static TestFolder* folder_;
+  static Value* bright_;
+  static Value* dark_;
+};
+
+absl::Status* Report::browser_ = nullptr;
+TestFolder* Report::folder_ = nullptr;
+Value* Report::bright_ = nullptr;
+Value* Report::dark_ = nullptr;
+std::vector<std::string>* Report::console_ = new std::vector<std::string>;
+
+// Numbers of the page by row and figure; without those that it has as a dash.
+std::map<std::pair<std::string, std::string>, double> Numbers(
+    const Value& figures) {
+  std::map<std::pair<std::string, std::string>, double> numbers;
+  for (const Value& figure : figures.list_value().values()) {
+    if (!At(figure, "value").has_string_value()) continue;
+    double number = 0;
+    EXPECT_TRUE(absl::SimpleAtod(At(figure, "value").string_value(), &number));
+    numbers[{At(figure, "row").string_value(),
+             At(figure, "figure").string_value()}] = number;
+  }
+  return numbers;
+}
+
+TEST_F(Report, IsDrawn) {
+  const Value& seen = Seen("passed");
+  ExpectDrawn(seen);
+  EXPECT_EQ(At(seen, "canvases").number_value(), 12);
+  EXPECT_EQ(At(seen, "title").string_value(), "Passed");
+  ExpectNothingBeyondTheEdge(seen);
+}
+
+TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
+  const Value& seen = Seen("passed");
+  const Value results = Results("passed");
+  auto shown = Numbers(At(seen, "stages"));
+  int known = 0;
+  for (const Value& stage : At(results, "stages").list_value().values()) {
+    const std::string name = At(stage, "name").string_value();
+    for (const char* figure :
+         {"seconds", "accuracy", "difference_points", "agreement",
+          "mean_output_change", "records_per_second", "nodes", "bytes"}) {
+      const Value& value = At(stage, absl::StrCat("figures/", figure));
+      const auto number = shown.find({name, figure});
+      ASSERT_EQ(number != shown.end(), value.has_number_value())
+          << name << " " << figure;
+      if (number == shown.end()) continue;
+      EXPECT_EQ(number->second, value.number_value()) << name << " " << figure;
+      ++known;
+    }
+  }
+  EXPECT_EQ(known, shown.size());
+  EXPECT_GT(known, 50);
+}
+
+TEST_F(Report, ShowsSquaredErrorsWhereAGateJudgesThem) {
+  const Value& seen = Seen("squared");
+  ExpectDrawn(seen);
+  ExpectNothingBeyondTheEdge(seen);
+  const auto shown = Numbers(At(seen, "stages"));
+  ASSERT_EQ(shown.count({"fuse", "mse"}), 1);
+  EXPECT_EQ(shown.at({"fuse", "mse"}), 0.0046);
+  EXPECT_EQ(Numbers(At(Seen("passed"), "stages")).count({"fuse", "mse"}), 0);
+}
+
+TEST_F(Report, NumbersAreRoundedNotCut) {
+  const Value& seen = Seen("passed");
+  std::map<std::string, std::string> texts;
+  for (const Value& figure : At(seen, "stages").list_value().values()) {
+    if (At(figure, "row").string_value() != "fuse") continue;
+    texts[At(figure, "figure").string_value()] =
+        At(figure, "text").string_value();
+  }
+  EXPECT_EQ(texts["accuracy"], "75.946\u00a0%");
+  EXPECT_EQ(texts["difference_points"].substr(0, 8), "−0.016");
+  EXPECT_EQ(texts["bytes"], "4.97\u00a0MB");
+  EXPECT_EQ(texts["verdict"], "pass");
+}
+
+TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
+  const Value& seen = Seen("passed");
+  const auto shown = Numbers(At(seen, "layers"));
+  const Value results = Results("passed");
+  const Value& layers = At(results, "stages/11/verification/layers");
+  ASSERT_EQ(layers.list_value().values_size(), 4);
+  for (const Value& layer : layers.list_value().values()) {
+    const std::string name = At(layer, "name").string_value();
+    for (const char* figure :
+         {"signal_to_noise_db", "clipped_share", "clipped_records", "gain"}) {
+      const auto number = shown.find({name, figure});
+      ASSERT_NE(number, shown.end()) << name;
+      EXPECT_EQ(number->second, At(layer, figure).number_value());
+    }
+  }
+}
+
+TEST_F(Report, WorstLayersAreFirst) {
+  const Value& seen = Seen("passed");
+  double last = 0;
+  for (const Value& figure : At(seen, "layers").list_value().values()) {
+    if (At(figure, "figure").string_value() != "signal_to_noise_db") continue;
+    double decibels = 0;
+    ASSERT_TRUE(
+        absl::SimpleAtod(At(figure, "value").string_value(), &decibels));
+    EXPECT_GE(decibels, last);
+    last = decibels;
+  }
+  EXPECT_GT(last, 0);
+}
+
+TEST_F(Report, HasEveryCommand) {
+  const RunRecord record = PassedRun();
+  const Value& seen = Seen("passed");
+  ASSERT_EQ(At(seen, "commands").list_value().values_size(), 2);
+  EXPECT_EQ(At(seen, "commands/0").string_value(), record.command());
+  const std::string& all = At(seen, "commands/1").string_value();
+  for (const StageRecord& stage : record.stage()) {
+    for (const std::string& command : stage.work().command()) {
+      EXPECT_THAT(all, testing::HasSubstr(absl::StrCat(command, "\n")));
+    }
+  }
+}
+
+TEST_F(Report, CommandsAreBehindThoseWhoseFilesTheyRead) {
+  const std::string& all = At(Seen("passed"), "commands/1").string_value();
+  EXPECT_LT(all.find("# summarize\n"), all.find("# raw/baseline\n"));
+  EXPECT_LT(all.find("# raw/baseline\n"), all.find("# freeze\n"));
+  EXPECT_LT(all.find("# freeze\n"), all.find("# freeze/verify\n"));
+}
+
+TEST_F(Report, OfAFailedGateSaysWhichStage) {
+  const Value& seen = Seen("refused");
+  ExpectDrawn(seen);
+  EXPECT_EQ(At(seen, "title").string_value(), "Stopped at “fuse”");
+  EXPECT_EQ(At(seen, "outcome").string_value(), "gate_failed");
+}
+
+TEST_F(Report, OfAnInterruptedRunSaysWhere) {
+  const Value& seen = Seen("interrupted");
+  ExpectDrawn(seen);
+  EXPECT_EQ(At(seen, "title").string_value(), "Interrupted at “freeze_min”");
+}
+
+TEST_F(Report, OfOneStageHasNoChartsWithoutNumbers) {
+  const Value& seen = Seen("one");
+  ExpectDrawn(seen);
+  EXPECT_EQ(At(seen, "canvases").number_value(), 1);
+  EXPECT_EQ(At(seen, "title").string_value(), "Failed at “freeze”");
+}
+
+TEST_F(Report, OfNothingIsAPageStill) {
+  const Value& seen = Seen("empty");
+  ExpectDrawn(seen);
+  EXPECT_EQ(At(seen, "title").string_value(), "Not finished");
+}
+
+TEST_F(Report, FitsAPhone) {
+  for (const char* name : {"phone", "phone_refused"}) {
+    ExpectDrawn(Seen(name));
+    ExpectNothingBeyondTheEdge(Seen(name));
+  }
+}
+
+TEST_F(Report, FollowsTheDarkMode) {
+  EXPECT_EQ(At(Seen("phone"), "background").string_value(),
+            "rgb(246, 247, 249)");
+  EXPECT_EQ(At(Seen("dark"), "background").string_value(), "rgb(17, 21, 28)");
+  ExpectDrawn(Seen("dark"));
+  ExpectNothingBeyondTheEdge(Seen("dark"));
+}
+
+TEST_F(Report, ShowsTextsAsTexts) {
+  for (const char* name : {"hostile", "phone_hostile"}) {
+    const Value& seen = Seen(name);
+    ExpectDrawn(seen);
+    EXPECT_FALSE(At(seen, "hacked").bool_value());
+    EXPECT_EQ(At(seen, "scripts").number_value(), 3);
+    EXPECT_EQ(At(seen, "foreign").number_value(), 0);
+    ExpectNothingBeyondTheEdge(seen);
+  }
+}
+
+TEST_F(Report, LeavesTheConsoleEmpty) { EXPECT_THAT(*console_, IsEmpty()); }
+
+}  // namespace
+}  // namespace requant::report_test

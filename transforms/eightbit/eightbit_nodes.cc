@@ -1,0 +1,114 @@
+#include "transforms/eightbit/eightbit_nodes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::NodeDef;
+
+// A bias may take this much of a qint32; the rest is for the products.
+constexpr double kLargestBiasCode = 1 << 29;
+
+void BecomeDequantize(const std::string& codes, GraphIndex* index,
+                      NodeDef* node) {
+  index->SetInputs(
+      node, {codes, FormatTensorName(codes, 1), FormatTensorName(codes, 2)});
+  node->set_op("Dequantize");
+  node->clear_attr();
+  SetTypes({{"T", tensorflow::DT_QUINT8}, {"dtype", tensorflow::DT_FLOAT}},
+           node);
+  (*node->mutable_attr())["mode"].set_s("MIN_FIRST");
+}
+
+}  // namespace
+
+std::string EightbitPrefix(const FloatLayer& layer) {
+  return absl::StrCat(layer.matmul->name(), "_eightbit");
+}
+
+std::string TensorAsPartOfName(const std::string& tensor) {
+  const TensorName name = ParseTensorName(tensor);
+  return absl::StrReplaceAll(FormatTensorName(name.node, name.port),
+                             {{":", "__port__"}});
+}
+
+std::vector<std::string> LayerControlInputs(const FloatLayer& layer) {
+  std::vector<std::string> inputs;
+  for (const NodeDef* node : {layer.matmul, layer.bias_add, layer.activation}) {
+    if (node == nullptr) continue;
+    for (const std::string& input : node->input()) {
+      if (absl::StartsWith(input, "^") &&
+          !absl::c_linear_search(inputs, input)) {
+        inputs.push_back(input);
+      }
+    }
+  }
+  return inputs;
+}
+
+double LargestMagnitude(const tensorflow::Tensor& values) {
+  double largest = 0;
+  const auto flat = values.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    largest = std::max<double>(largest, std::fabs(flat(i)));
+  }
+  return largest;
+}
+
+double LeastInputRange(double largest_bias, double weight_range) {
+  return largest_bias * 255 * 127 / (kLargestBiasCode * weight_range);
+}
+
+void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
+                       GraphBuilder* builder) {
+  for (const FloatLayer& layer : layers) {
+    const std::string& last = layer.last()->name();
+    if (!builder->index().HasUses(last)) builder->AddOutput(last);
+  }
+}
+
+absl::Status RemoveFloatLayers(
+    const std::vector<FloatLayer>& layers,
+    const std::function<std::string(const FloatLayer&)>& codes_of,
+    GraphBuilder* builder) {
+  GraphIndex& index = builder->index();
+  for (const FloatLayer& layer : layers) {
+    if (layer.activation != nullptr) index.SetInputs(layer.activation, {});
+    // From the last to the first, so that each one's reader is gone.
+    for (const NodeDef* node : {layer.bias_add, layer.matmul}) {
+      if (node == nullptr || node == layer.last()) continue;
+      REQUANT_RETURN_IF_ERROR(builder->RemoveUnread(std::string(node->name())));
+    }
+  }
+  // Now only float readers of the layers' last nodes are left.
+  for (const FloatLayer& layer : layers) {
+    if (layer.activation == nullptr) continue;
+    const std::string name = layer.activation->name();
+    if (index.HasUses(name) || builder->IsOutput(name)) {
+      BecomeDequantize(codes_of(layer), &index, layer.activation);
+    } else {
+      REQUANT_RETURN_IF_ERROR(index.Remove(name));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace requant

@@ -1,0 +1,52 @@
+#ifndef REQUANT_TRANSFORMS_EIGHTBIT_EIGHTBIT_NODES_H_
+#define REQUANT_TRANSFORMS_EIGHTBIT_EIGHTBIT_NODES_H_
+
+// Names and nodes that the eight-bit forms of a layer have in common, with
+// ranges found as the graph runs (eightbit_layers.h) and with constant ones
+// (static_layers.h).
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/layers/float_layer.h"
+#include "transforms/layers/graph_builder.h"
+
+namespace requant {
+
+// What the names of a layer's new nodes start with.
+std::string EightbitPrefix(const FloatLayer& layer);
+
+// A tensor's name as part of a node's, as the original writes it.
+std::string TensorAsPartOfName(const std::string& tensor);
+
+// Control inputs of the layer's nodes, which still order the new ones.
+std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
+
+// The largest absolute value of a float tensor; 0 if it is empty.
+double LargestMagnitude(const tensorflow::Tensor& values);
+
+// The smallest width of a layer's input range with which its float bias, whose
+// largest magnitude is given, is a qint32 with room for the products;
+// `weight_range` is that of 127 codes.
+double LeastInputRange(double largest_bias, double weight_range);
+
+// What nothing reads is an output, whether it is named as one or not.
+void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
+                       GraphBuilder* builder);
+
+// Removes the float nodes of layers whose eight-bit forms are in place. Where
+// the output of a layer with an activation still has float readers, its last
+// node becomes the Dequantize of `codes_of` it: the name of a node that gives
+// quint8, min and max.
+absl::Status RemoveFloatLayers(
+    const std::vector<FloatLayer>& layers,
+    const std::function<std::string(const FloatLayer&)>& codes_of,
+    GraphBuilder* builder);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_EIGHTBIT_EIGHTBIT_NODES_H_

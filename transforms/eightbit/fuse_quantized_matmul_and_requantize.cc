@@ -1,0 +1,430 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/layers/quantized_bias.h"
+#include "transforms/layers/quantized_layer.h"
+#include "transforms/transform.h"
+
+// A layer with Relu becomes one QuantizedMatMulWithBiasAndReluAndRequantize,
+// under the Requantize's name. Without Relu that kernel, and …AndRequantize
+// too, would clip negative outputs to 0; so it becomes …AndDequantize, whose
+// float output replaces the Dequantize behind it and is quantized again for
+// whoever reads the quint8. An …AndDequantize that is there already only gets
+// another bias: it is always qint32 (quantized_bias.h says why).
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+// Fuses layers one by one.
+class Fuser {
+ public:
+  Fuser(TransformContext* context, GraphIndex* index)
+      : context_(context),
+        index_(index),
+        compat_(context->parameters.Bool("compat")) {}
+
+  absl::Status Fuse(QuantizedLayer layer) {
+    if (!compat_) MakeWeightRangeSymmetric(&layer);
+    REQUANT_RETURN_IF_ERROR(RemoveInputLimits(layer));
+    if (layer.requantize == nullptr) return QuantizeBiasOnly(layer);
+    return layer.relu ? FuseRelu(layer) : FuseFloat(layer);
+  }
+
+  const std::vector<std::string>& fused() const { return fused_; }
+
+ private:
+  // Of a layer that stays as it is otherwise: one that is fused already, or one
+  // without Relu, which the original does not fuse.
+  absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
+    REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
+    std::vector<std::string> inputs(layer.matmul->input().begin(),
+                                    layer.matmul->input().end());
+    const std::vector<std::string> old_inputs = inputs;
+    inputs[kBias] = std::move(bias);
+    inputs[kMinA] = layer.min_a;
+    inputs[kMaxA] = layer.max_a;
+    index_->SetInputs(layer.matmul, std::move(inputs));
+    auto& attributes = *layer.matmul->mutable_attr();
+    attributes["Tbias"].set_type(BiasType(layer));
+    if (!layer.scaled) attributes["input_quant_mode"].set_s("MIN_FIRST");
+    fused_.push_back(layer.matmul->name());
+    return RemoveUnread(old_inputs);
+  }
+
+  absl::StatusOr<std::string> AddConst(const std::string& name,
+                                       const Tensor& value) {
+    const std::string free = index_->FreeName(name);
+    REQUANT_RETURN_IF_ERROR(index_->Add(MakeConst(free, value)).status());
+    return free;
+  }
+
+  DataType BiasType(const QuantizedLayer& layer) const {
+    return compat_ && layer.source == LayerSource::kOther
+               ? layer.bias.dtype()
+               : tensorflow::DT_QINT32;
+  }
+
+  // The input that takes the place of the layer's bias.
+  absl::StatusOr<std::string> AddBias(const QuantizedLayer& layer) {
+    if (BiasType(layer) == layer.bias.dtype()) {
+      return layer.matmul->input(kBias);
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        const Tensor bias, compat_ ? CompatBias(layer) : QuantizedBias(layer));
+    return AddConst(layer.matmul->name() + "/bias_qint32", bias);
+  }
+
+  static bool IsLimit(const NodeDef* node) {
+    return node != nullptr &&
+           (node->op() == "Minimum" || node->op() == "Maximum");
+  }
+
+  // The tensor with the constant that `reader` reads at `input`: the frozen one
+  // when the limits that quantize_eightbit puts on it leave it as it is, or
+  // else a new constant `name`.
+  absl::StatusOr<std::string> WithoutLimits(const NodeDef& reader, int input,
+                                            const std::string& name) {
+    const std::optional<float> value = ConstantInput(*index_, reader, input);
+    const NodeDef* node = &reader;
+    while (value && IsLimit(index_->Producer(*node, input)) &&
+           ConstantInput(*index_, *node, input) == value) {
+      node = index_->Producer(*node, input);
+      input = 0;
+    }
+    if (!value || ConstantInput(*index_, *node, input) == value) {
+      return node->input(input);
+    }
+    return AddConst(name, Tensor(*value));
+  }
+
+  // Makes the range of the QuantizeV2 that feeds the layer a constant.
+  absl::Status RemoveInputLimits(const QuantizedLayer& layer) {
+    constexpr int kMax = 2;
+    NodeDef* quantize = index_->Producer(*layer.matmul, kA);
+    if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
+        !IsLimit(index_->Producer(*quantize, kMax))) {
+      return absl::OkStatus();
+    }
+    std::vector<std::string> inputs(quantize->input().begin(),
+                                    quantize->input().end());
+    const std::vector<std::string> old_inputs = inputs;
+    REQUANT_ASSIGN_OR_RETURN(
+        inputs[kMax],
+        WithoutLimits(*quantize, kMax, quantize->name() + "/input_max"));
+    index_->SetInputs(quantize, std::move(inputs));
+    return RemoveUnread({old_inputs[kMax]});
+  }
+
+  // Inputs of the fused node: those of the matmul with the bias replaced and
+  // the weight range as `layer` has it, then the output range.
+  absl::StatusOr<std::vector<std::string>> FusedInputs(
+      const QuantizedLayer& layer) {
+    std::vector<std::string> inputs(layer.matmul->input().begin(),
+                                    layer.matmul->input().begin() + kInputs);
+    const std::string& base = layer.matmul->name();
+    REQUANT_ASSIGN_OR_RETURN(inputs[kBias], AddBias(layer));
+    inputs[kMinA] = layer.min_a;
+    inputs[kMaxA] = layer.max_a;
+    if (ConstantInput(*index_, *layer.matmul, kMinW) != layer.weight_min) {
+      REQUANT_ASSIGN_OR_RETURN(
+          inputs[kMinW],
+          AddConst(base + "/weight_min", Tensor(layer.weight_min)));
+    }
+    inputs.push_back(layer.requantize->input(kOutMin));
+    inputs.push_back(layer.requantize->input(kOutMax));
+    REQUANT_ASSIGN_OR_RETURN(
+        inputs.back(), WithoutLimits(*layer.requantize, kOutMax,
+                                     layer.requantize->name() + "/output_max"));
+    // The kernel's code 0 means 0 whatever minimum it is told, and the next
+    // layer must be told the same.
+    if (layer.relu && !compat_ && layer.output.min != 0) {
+      REQUANT_ASSIGN_OR_RETURN(
+          inputs[kInputs],
+          AddConst(layer.requantize->name() + "/output_min", Tensor(0.0f)));
+    }
+    return inputs;
+  }
+
+  // Turns `node` into a fused op, under the name it has.
+  void Become(NodeDef* node, const std::string& op, DataType output,
+              const QuantizedLayer& layer, std::vector<std::string> inputs) {
+    // Control inputs of all old nodes still order the new one.
+    for (const NodeDef* old : {layer.matmul, layer.requantize, node}) {
+      for (const std::string& input : old->input()) {
+        if (absl::StartsWith(input, "^") &&
+            std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
+          inputs.push_back(input);
+        }
+      }
+    }
+    const std::string device = layer.matmul->device();
+    index_->SetInputs(node, std::move(inputs));
+    node->set_op(op);
+    node->set_device(device);
+    auto& attributes = *node->mutable_attr();
+    attributes.clear();
+    attributes["T1"].set_type(tensorflow::DT_QUINT8);
+    attributes["T2"].set_type(tensorflow::DT_QINT8);
+    attributes["Tbias"].set_type(BiasType(layer));
+    attributes["Toutput"].set_type(output);
+    if (!compat_ || layer.scaled) {
+      attributes["input_quant_mode"].set_s(layer.scaled ? "SCALED"
+                                                        : "MIN_FIRST");
+    }
+    fused_.push_back(node->name());
+  }
+
+  absl::Status FuseRelu(const QuantizedLayer& layer) {
+    REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                             FusedInputs(layer));
+    const std::vector<std::string> old_inputs(layer.requantize->input().begin(),
+                                              layer.requantize->input().end());
+    Become(layer.requantize, kFusedRelu, tensorflow::DT_QUINT8, layer,
+           std::move(inputs));
+    return RemoveUnread(old_inputs);
+  }
+
+  bool IsOutput(const NodeDef& node) const {
+    if (context_->outputs.empty()) return !index_->HasUses(node.name());
+    return std::any_of(context_->outputs.begin(), context_->outputs.end(),
+                       [&](const std::string& output) {
+                         return ParseTensorName(output).node == node.name();
+                       });
+  }
+
+  // Whether `node` dequantizes to float over the range of `requantize`.
+  static bool IsDequantizeOf(const NodeDef& requantize, const NodeDef& node) {
+    const auto type = node.attr().find("dtype");
+    return node.op() == "Dequantize" && node.input_size() >= 3 &&
+           node.input(1) == FormatTensorName(requantize.name(), 1) &&
+           node.input(2) == FormatTensorName(requantize.name(), 2) &&
+           (type == node.attr().end() ||
+            type->second.type() == tensorflow::DT_FLOAT);
+  }
+
+  // The nodes that only turn the layer's quint8 output into float.
+  std::vector<NodeDef*> Dequantizers(const NodeDef& requantize) const {
+    std::vector<NodeDef*> found;
+    for (const Use& use : index_->Uses(requantize.name())) {
+      if (use.input == 0 && use.port == 0 &&
+          IsDequantizeOf(requantize, *use.node)) {
+        found.push_back(use.node);
+      }
+    }
+    std::sort(found.begin(), found.end(),
+              [](NodeDef* a, NodeDef* b) { return a->name() < b->name(); });
+    return found;
+  }
+
+  absl::Status FuseFloat(const QuantizedLayer& layer) {
+    REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                             FusedInputs(layer));
+    NodeDef* requantize = layer.requantize;
+    const std::vector<std::string> old_inputs(requantize->input().begin(),
+                                              requantize->input().end());
+    const bool is_output = IsOutput(*requantize);
+    const std::vector<NodeDef*> dequantizers = Dequantizers(*requantize);
+    NodeDef* fused;
+    if (dequantizers.empty()) {
+      NodeDef node;
+      node.set_name(index_->FreeName(requantize->name() + "/dequantized"));
+      REQUANT_ASSIGN_OR_RETURN(fused, index_->Add(std::move(node)));
+    } else {
+      fused = dequantizers.front();
+    }
+    Become(fused, kFusedFloat, tensorflow::DT_FLOAT, layer, std::move(inputs));
+    for (NodeDef* other : dequantizers) {
+      if (other != fused) {
+        REQUANT_RETURN_IF_ERROR(ReplaceDequantizer(other, *fused));
+      }
+    }
+    if (index_->HasUses(requantize->name()) || is_output) {
+      QuantizeAgain(requantize, *fused);
+    } else {
+      REQUANT_RETURN_IF_ERROR(RemoveUnread(requantize));
+    }
+    return RemoveUnread(old_inputs);
+  }
+
+  absl::Status ReplaceDequantizer(NodeDef* dequantizer, const NodeDef& fused) {
+    if (IsOutput(*dequantizer)) {
+      index_->SetInputs(dequantizer, {fused.name()});
+      dequantizer->set_op("Identity");
+      dequantizer->clear_attr();
+      (*dequantizer->mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
+      return absl::OkStatus();
+    }
+    index_->RedirectUses({dequantizer->name(), 0}, {fused.name(), 0});
+    index_->RedirectUses({dequantizer->name(), kControlPort},
+                         {fused.name(), kControlPort});
+    return index_->Remove(std::string(dequantizer->name()));
+  }
+
+  // Turns the Requantize into a QuantizeV2 of the float output; both have the
+  // outputs quint8, min, max.
+  void QuantizeAgain(NodeDef* requantize, const NodeDef& fused) {
+    index_->SetInputs(requantize, {fused.name(), requantize->input(kOutMin),
+                                   requantize->input(kOutMax)});
+    requantize->set_op("QuantizeV2");
+    auto& attributes = *requantize->mutable_attr();
+    attributes.clear();
+    attributes["T"].set_type(tensorflow::DT_QUINT8);
+    attributes["mode"].set_s("MIN_FIRST");
+    // A Requantize takes its range as it is, however narrow.
+    attributes["ensure_minimum_range"].set_f(0);
+  }
+
+  // Ops that may go when nothing reads them any more: a layer's matmul, its
+  // constants and what computed its range and bias.
+  static bool MayBeRemoved(const std::string& op) {
+    static const auto* ops = new absl::flat_hash_set<std::string>{
+        "AddV2", "Const", "Maximum",        "Minimum",
+        "Mul",   "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
+    return ops->contains(op);
+  }
+
+  // Removes the producers of `tensors` that nothing reads any more, and then
+  // what only they read.
+  absl::Status RemoveUnread(const std::vector<std::string>& tensors) {
+    for (const std::string& tensor : tensors) {
+      NodeDef* node = index_->Find(ParseTensorName(tensor).node);
+      if (node != nullptr && MayBeRemoved(node->op())) {
+        REQUANT_RETURN_IF_ERROR(RemoveUnread(node));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status RemoveUnread(NodeDef* node) {
+    if (index_->HasUses(node->name()) || IsNamedOutput(*node)) {
+      return absl::OkStatus();
+    }
+    const std::vector<std::string> inputs(node->input().begin(),
+                                          node->input().end());
+    REQUANT_RETURN_IF_ERROR(index_->Remove(std::string(node->name())));
+    return RemoveUnread(inputs);
+  }
+
+  bool IsNamedOutput(const NodeDef& node) const {
+    return !context_->outputs.empty() && IsOutput(node);
+  }
+
+  TransformContext* context_;
+  GraphIndex* index_;
+  const bool compat_;
+  std::vector<std::string> fused_;
+};
+
+// Requantize nodes that complete a layer. In compat mode only those with Relu,
+// as in the original.
+std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
+                                                      GraphDef* graph,
+                                                      bool compat) {
+  std::vector<std::pair<NodeDef*, NodeDef*>> layers;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.op() != "Requantize" || node.input_size() < kOutMax + 1) continue;
+    NodeDef* matmul = index.Producer(node, kAccumulator);
+    if (matmul == nullptr || matmul->input_size() < kInputs) continue;
+    if (matmul->op() == kQuantizedMatMulRelu ||
+        (matmul->op() == kQuantizedMatMul && !compat)) {
+      layers.emplace_back(matmul, &node);
+    }
+  }
+  return layers;
+}
+
+bool HasFloatBias(const NodeDef& node) {
+  const auto type = node.attr().find("Tbias");
+  return type != node.attr().end() &&
+         type->second.type() == tensorflow::DT_FLOAT;
+}
+
+// Matmuls that get another bias and stay as they are otherwise: those that are
+// fused with a Dequantize already, and in compat mode those without Relu.
+absl::StatusOr<std::vector<QuantizedLayer>> LayersForBiasOnly(
+    const GraphIndex& index, GraphDef* graph, bool compat) {
+  std::vector<QuantizedLayer> layers;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.input_size() < kInputs) continue;
+    const bool of_the_original = compat && node.op() == kQuantizedMatMul &&
+                                 SourceOf(index, node) != LayerSource::kOther;
+    if (!of_the_original && !(node.op() == kFusedFloat && HasFloatBias(node))) {
+      continue;
+    }
+    REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
+                             ReadMatMul(index, &node, compat));
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
+                                              GraphDef* graph) {
+  const bool compat = context.parameters.Bool("compat");
+  REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
+  // All layers are read before the first is changed: a layer's input range
+  // comes from the layer before it.
+  std::vector<QuantizedLayer> layers;
+  for (auto [matmul, requantize] : FindLayers(index, graph, compat)) {
+    REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
+                             ReadLayer(index, matmul, requantize, compat));
+    layers.push_back(std::move(layer));
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::vector<QuantizedLayer> bias_only,
+                           LayersForBiasOnly(index, graph, compat));
+  for (QuantizedLayer& layer : bias_only) layers.push_back(std::move(layer));
+  Fuser fuser(&context, &index);
+  for (QuantizedLayer& layer : layers) {
+    REQUANT_RETURN_IF_ERROR(fuser.Fuse(std::move(layer)));
+  }
+  index.Commit();
+  context.notes.push_back(
+      layers.empty() ? "no layer to fuse"
+                     : absl::StrCat("fuses ", layers.size(), " layer",
+                                    layers.size() == 1 ? "" : "s", ": ",
+                                    absl::StrJoin(fuser.fused(), ", ")));
+  return absl::OkStatus();
+}
+
+REQUANT_REGISTER_TRANSFORM(
+    FuseQuantizedMatMulAndRequantize,
+    {"fuse_quantized_matmul_and_requantize",
+     "Fuses each quantized matmul with the Requantize behind it into one op.",
+     "A layer with Relu becomes QuantizedMatMulWithBiasAndReluAndRequantize; "
+     "one without becomes QuantizedMatMulWithBiasAndDequantize, because the "
+     "requantizing kernel would clip its negative outputs. Biases become "
+     "qint32 "
+     "at the kernel's own scale, with the zero point of inputs that can be "
+     "negative folded in. Ranges that are not constant are an error. Running "
+     "it "
+     "again changes nothing.",
+     {{"compat", ParameterType::kBool,
+       "Compute biases exactly as the original did, mistakes included, and "
+       "do not fuse layers without Relu.",
+       "false"}},
+     "freeze_requantization_ranges, freeze_min and freeze_max"});
+
+}  // namespace
+}  // namespace requant

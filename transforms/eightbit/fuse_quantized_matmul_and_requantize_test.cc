@@ -1,0 +1,711 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/process/cpu.h"
+#include "base/process/tensorflow_child.h"
+#include "graph/const_node.h"
+#include "graph/graph_io.h"
+#include "graph/testing/testing.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::fuse_quantized_matmul_and_requantize_test {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
+constexpr char kFuseCompat[] =
+    "fuse_quantized_matmul_and_requantize(compat=true)";
+
+struct LayerSpec {
+  std::string name;
+  int inputs;
+  int outputs;
+  bool relu = true;
+};
+
+// A chain of quantized layers as freeze_max leaves it: x -> QuantizeV2 ->
+// layers
+// -> Requantize -> Dequantize "y", every range constant.
+class NetBuilder {
+ public:
+  // Weight codes reach up to `levels`.
+  NetBuilder(int levels, float input_min, float input_max)
+      : levels_(levels), input_min_(input_min), input_max_(input_max) {
+    Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
+    Scalar("x_min/frozen_min_only", input_min);
+    Scalar("x_max/frozen_max_only", input_max);
+    NodeDef* quantize =
+        Node("q", "QuantizeV2",
+             {"x", "x_min/frozen_min_only", "x_max/frozen_max_only"},
+             {{"T", tensorflow::DT_QUINT8}});
+    (*quantize->mutable_attr())["mode"].set_s("MIN_FIRST");
+    last_ = "q";
+  }
+
+  void Layer(const LayerSpec& spec, float output_min, float output_max) {
+    std::normal_distribution<float> weight(0, 1 / std::sqrt(spec.inputs));
+    Tensor weights(tensorflow::DT_QINT8, {spec.inputs, spec.outputs});
+    const float top = 4 / std::sqrt(static_cast<float>(spec.inputs));
+    for (int64_t i = 0; i < weights.NumElements(); ++i) {
+      const float code = std::rint(weight(random_) * levels_ / top);
+      weights.flat<tensorflow::qint8>()(i) =
+          static_cast<int8_t>(std::clamp<float>(code, -levels_, levels_));
+    }
+    Tensor bias(tensorflow::DT_FLOAT, {spec.outputs});
+    std::normal_distribution<float> bias_value(0, 0.5f);
+    for (int i = 0; i < spec.outputs; ++i) {
+      bias.flat<float>()(i) = bias_value(random_);
+    }
+    Add(MakeConst(spec.name + "/weights", weights));
+    Add(MakeConst(spec.name + "/bias", bias));
+    // The kernels take max/127 as one step of the weights.
+    Scalar(spec.name + "/weight_min", -top * 127 / levels_);
+    Scalar(spec.name + "/weight_max", top * 127 / levels_);
+    Scalar(spec.name + "/range/frozen_min", output_min);
+    Scalar(spec.name + "/range/frozen_max", output_max);
+    Node(spec.name + "/matmul",
+         spec.relu ? "QuantizedMatMulWithBiasAndRelu"
+                   : "QuantizedMatMulWithBias",
+         {last_, spec.name + "/weights", spec.name + "/bias", last_ + ":1",
+          last_ + ":2", spec.name + "/weight_min", spec.name + "/weight_max"},
+         {{"T1", tensorflow::DT_QUINT8},
+          {"T2", tensorflow::DT_QINT8},
+          {"Toutput", tensorflow::DT_QINT32}});
+    if (!spec.relu) {
+      (*graph.mutable_node()->rbegin()->mutable_attr())["Tbias"].set_type(
+          tensorflow::DT_FLOAT);
+    }
+    const std::string matmul = spec.name + "/matmul";
+    Node(spec.name, "Requantize",
+         {matmul, matmul + ":1", matmul + ":2", spec.name + "/range/frozen_min",
+          spec.name + "/range/frozen_max"},
+         {{"Tinput", tensorflow::DT_QINT32},
+          {"out_type", tensorflow::DT_QUINT8}});
+    last_ = spec.name;
+  }
+
+  void Finish() {
+    NodeDef* node = Node("y", "Dequantize", {last_, last_ + ":1", last_ + ":2"},
+                         {{"T", tensorflow::DT_QUINT8}});
+    (*node->mutable_attr())["mode"].set_s("MIN_FIRST");
+  }
+
+  Tensor Input(int rows, int columns) {
+    Tensor x(tensorflow::DT_FLOAT, {rows, columns});
+    std::uniform_real_distribution<float> value(input_min_, input_max_);
+    for (int64_t i = 0; i < x.NumElements(); ++i) {
+      x.flat<float>()(i) = value(random_);
+    }
+    return x;
+  }
+
+  GraphDef graph;
+
+ private:
+  NodeDef* Add(NodeDef node) {
+    *graph.add_node() = std::move(node);
+    return graph.mutable_node(graph.node_size() - 1);
+  }
+  void Scalar(const std::string& name, float value) {
+    Add(MakeScalarConst(name, value));
+  }
+  NodeDef* Node(const std::string& name, const std::string& op,
+                const std::vector<std::string>& inputs,
+                const std::vector<std::pair<std::string, DataType>>& types) {
+    NodeDef node;
+    node.set_name(name);
+    node.set_op(op);
+    for (const std::string& input : inputs) node.add_input(input);
+    for (const auto& [attribute, type] : types) {
+      (*node.mutable_attr())[attribute].set_type(type);
+    }
+    return Add(std::move(node));
+  }
+
+  std::mt19937 random_{20261116};
+  const int levels_;
+  const float input_min_;
+  const float input_max_;
+  std::string last_;
+};
+
+// One small Relu layer behind a QuantizeV2.
+GraphDef OneLayer(float input_min = -1, float input_max = 3) {
+  NetBuilder net(63, input_min, input_max);
+  net.Layer({"layer", 8, 4}, 0, 5);
+  net.Finish();
+  return net.graph;
+}
+
+Tensor ConstNamed(const GraphDef& graph, const std::string& name) {
+  const auto value = ConstValue(NodeNamed(graph, name));
+  EXPECT_TRUE(value.ok()) << value.status();
+  return value.ok() ? *value : Tensor();
+}
+
+float ScalarNamed(const GraphDef& graph, const std::string& name) {
+  return ConstNamed(graph, name).flat<float>()(0);
+}
+
+std::string Error(const GraphDef& graph) {
+  const auto run = RunTransform(kFuse, graph);
+  EXPECT_FALSE(run.status.ok());
+  return std::string(run.status.message());
+}
+
+NodeDef* Mutable(GraphDef* graph, const std::string& name) {
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.name() == name) return &node;
+  }
+  ADD_FAILURE() << name;
+  return nullptr;
+}
+
+// The layer's exact outputs for given input codes, before requantization.
+std::vector<double> ExactOutputs(const GraphDef& graph, const LayerSpec& spec,
+                                 const Tensor& codes, double step,
+                                 double offset) {
+  const Tensor weights = ConstNamed(graph, spec.name + "/weights");
+  const Tensor bias = ConstNamed(graph, spec.name + "/bias");
+  const double weight_step =
+      ScalarNamed(graph, spec.name + "/weight_max") / 127.0;
+  const auto w = weights.matrix<tensorflow::qint8>();
+  const auto a = codes.matrix<tensorflow::quint8>();
+  const int64_t rows = a.dimension(0);
+  std::vector<double> outputs(rows * spec.outputs);
+  for (int64_t r = 0; r < rows; ++r) {
+    std::vector<double> row(spec.outputs, 0);
+    for (int k = 0; k < spec.inputs; ++k) {
+      const double x = a(r, k).value * step + offset;
+      for (int j = 0; j < spec.outputs; ++j) row[j] += x * w(k, j).value;
+    }
+    for (int j = 0; j < spec.outputs; ++j) {
+      const double value = row[j] * weight_step + bias.flat<float>()(j);
+      outputs[r * spec.outputs + j] = spec.relu ? std::max(value, 0.0) : value;
+    }
+  }
+  return outputs;
+}
+
+// How far the codes are from the exact outputs, in quantization steps.
+double WorstError(const std::vector<double>& exact, const Tensor& codes,
+                  double step) {
+  double worst = 0;
+  const auto got = codes.flat<tensorflow::quint8>();
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double want = std::clamp(exact[i] / step, 0.0, 255.0);
+    worst = std::max(worst, std::fabs(want - got(i).value));
+  }
+  return worst;
+}
+
+class FusedChain : public testing::TestWithParam<int> {};
+
+// Real sizes, a negative input minimum and real-sized biases: every output of
+// every layer is within one quantization step of a float reference.
+TEST_P(FusedChain, IsWithinOneStepOfAFloatReference) {
+  const int levels = GetParam();
+  if (levels > 63 &&
+      QuantizationTarget(ProbeCpu(), CachedOneDnnIsaCap()) != "vnni") {
+    // Without VNNI the kernels' int16 pair sums saturate at eight bits.
+    GTEST_SKIP() << "this CPU is not exact with 8-bit weights";
+  }
+  constexpr float kMin = -1.3f, kMax = 2.9f;
+  const std::vector<LayerSpec> specs = {
+      {"l1", 845, 1024}, {"l2", 1024, 512}, {"l3", 512, 256}};
+  const std::vector<float> tops = {7, 9, 9};
+  NetBuilder net(levels, kMin, kMax);
+  for (int i = 0; i < 3; ++i) net.Layer(specs[i], 0, tops[i]);
+  net.Layer({"logits", 256, 2, /*relu=*/false}, -8, 8);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_THAT(run.notes, ElementsAre("fuses 4 layers: l1, l2, l3, y"));
+  const auto outputs = RunGraph(run.graph, {{"x", net.Input(64, 845)}},
+                                {"q", "l1", "l2", "l3", "y"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  double step = (kMax - kMin) / 255.0, offset = kMin;
+  for (int i = 0; i < 3; ++i) {
+    const auto exact =
+        ExactOutputs(net.graph, specs[i], (*outputs)[i], step, offset);
+    step = tops[i] / 255.0;
+    offset = 0;
+    EXPECT_LT(WorstError(exact, (*outputs)[i + 1], step), 0.51) << i;
+  }
+  const auto logits = ExactOutputs(net.graph, {"logits", 256, 2, false},
+                                   (*outputs)[3], step, 0);
+  for (int i = 0; i < 128; ++i) {
+    EXPECT_NEAR((*outputs)[4].flat<float>()(i), logits[i], 1e-3);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(WeightLevels, FusedChain, testing::Values(63, 127));
+
+TEST(Fuse, GivesTheSameCodesAsTheUnfusedGraph) {
+  // Unfused, the kernels are right only for inputs without negative values.
+  NetBuilder net(63, 0, 3);
+  net.Layer({"l1", 32, 16}, 0, 5);
+  net.Layer({"l2", 16, 8}, 0, 4);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const Tensor x = net.Input(50, 32);
+  const auto before = RunGraph(net.graph, {{"x", x}}, {"l1", "y"});
+  const auto after = RunGraph(run.graph, {{"x", x}}, {"l1", "y"});
+  ASSERT_TRUE(before.ok()) << before.status();
+  ASSERT_TRUE(after.ok()) << after.status();
+  const auto want = (*before)[0].flat<tensorflow::quint8>();
+  const auto got = (*after)[0].flat<tensorflow::quint8>();
+  for (int64_t i = 0; i < want.size(); ++i) {
+    EXPECT_LE(std::abs(want(i).value - got(i).value), 1) << i;
+  }
+}
+
+TEST(Fuse, KeepsTheRequantizesNameAndDropsWhatIsUnread) {
+  const auto run = RunTransform(kFuse, OneLayer());
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& fused = NodeNamed(run.graph, "layer");
+  EXPECT_EQ(fused.op(), "QuantizedMatMulWithBiasAndReluAndRequantize");
+  EXPECT_THAT(fused.input(),
+              ElementsAre("q", "layer/weights", "layer/matmul/bias_qint32",
+                          "q:1", "q:2", "layer/weight_min", "layer/weight_max",
+                          "layer/range/frozen_min", "layer/range/frozen_max"));
+  EXPECT_EQ(fused.attr().at("T1").type(), tensorflow::DT_QUINT8);
+  EXPECT_EQ(fused.attr().at("T2").type(), tensorflow::DT_QINT8);
+  EXPECT_EQ(fused.attr().at("Tbias").type(), tensorflow::DT_QINT32);
+  EXPECT_EQ(fused.attr().at("Toutput").type(), tensorflow::DT_QUINT8);
+  EXPECT_FALSE(HasNode(run.graph, "layer/matmul"));
+  EXPECT_FALSE(HasNode(run.graph, "layer/bias"));
+}
+
+TEST(Fuse, RunningItAgainChangesNothing) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"l1", 8, 8}, 0, 5);
+  net.Layer({"inner", 8, 8, /*relu=*/false}, -4, 4);
+  net.Layer({"l3", 8, 8}, 0, 5);
+  net.Layer({"logits", 8, 2, /*relu=*/false}, -4, 4);
+  net.Finish();
+  const auto once = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(once.status.ok()) << once.status;
+  const auto twice = RunTransform(kFuse, once.graph);
+  ASSERT_TRUE(twice.status.ok()) << twice.status;
+  EXPECT_THAT(twice.notes, ElementsAre("no layer to fuse"));
+  EXPECT_EQ(SerializeGraph(once.graph).value(),
+            SerializeGraph(twice.graph).value());
+}
+
+TEST(Fuse, RoundsTheBiasAtTheKernelsScaleWithTheZeroPointFoldedIn) {
+  const GraphDef graph = OneLayer(-1, 3);
+  const auto run = RunTransform(kFuse, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const Tensor weights = ConstNamed(graph, "layer/weights");
+  const Tensor bias = ConstNamed(graph, "layer/bias");
+  const Tensor fused = ConstNamed(run.graph, "layer/matmul/bias_qint32");
+  const double wm = ScalarNamed(graph, "layer/weight_max");
+  const double scale = 255.0 * 127.0 / (4.0 * wm);
+  for (int j = 0; j < 4; ++j) {
+    int sum = 0;
+    for (int k = 0; k < 8; ++k) {
+      sum += weights.matrix<tensorflow::qint8>()(k, j).value;
+    }
+    EXPECT_EQ(fused.flat<tensorflow::qint32>()(j).value,
+              std::rint(bias.flat<float>()(j) * scale + sum * 255.0 * -1 / 4));
+  }
+}
+
+// The original: max(|min|, |max|) in place of max − min, and truncation.
+TEST(Fuse, CompatReproducesTheOriginalsBiases) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"l1", 8, 4}, 0.25f, 5);
+  net.Layer({"l2", 4, 4}, 0, 4);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -4, 4);
+  net.Finish();
+  const auto run = RunTransform(kFuseCompat, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const float w1 = ScalarNamed(net.graph, "l1/weight_max");
+  const float scale1 = 255.0f * 127.0f / (3.0f * w1);
+  const float scale2 =
+      255.0f * 127.0f / (5.0f * ScalarNamed(net.graph, "l2/weight_max"));
+  const Tensor weights = ConstNamed(net.graph, "l1/weights");
+  for (int j = 0; j < 4; ++j) {
+    int sum = 0;
+    for (int k = 0; k < 8; ++k) {
+      sum += weights.matrix<tensorflow::qint8>()(k, j).value;
+    }
+    EXPECT_EQ(ConstNamed(run.graph, "l1/matmul/bias_qint32")
+                  .flat<tensorflow::qint32>()(j)
+                  .value,
+              static_cast<int>(
+                  ConstNamed(net.graph, "l1/bias").flat<float>()(j) * scale1 +
+                  255.0f * -1.0f / 4.0f * sum));
+    EXPECT_EQ(ConstNamed(run.graph, "l2/matmul/bias_qint32")
+                  .flat<tensorflow::qint32>()(j)
+                  .value,
+              static_cast<int>(
+                  ConstNamed(net.graph, "l2/bias").flat<float>()(j) * scale2));
+  }
+  // The original kept the frozen minimum and never fused the logits.
+  EXPECT_EQ(NodeNamed(run.graph, "l1").input(7), "l1/range/frozen_min");
+  EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "Requantize");
+}
+
+// The original did not fuse it, but gave it a truncated bias all the same.
+TEST(Fuse, CompatQuantizesTheBiasOfALayerWithoutRelu) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"l1", 8, 4}, 0, 5);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -4, 4);
+  net.Finish();
+  const auto run = RunTransform(kFuseCompat, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& logits = NodeNamed(run.graph, "logits/matmul");
+  EXPECT_EQ(logits.op(), "QuantizedMatMulWithBias");
+  EXPECT_EQ(logits.attr().at("Tbias").type(), tensorflow::DT_QINT32);
+  const float scale =
+      255.0f * 127.0f / (5.0f * ScalarNamed(net.graph, "logits/weight_max"));
+  for (int j = 0; j < 2; ++j) {
+    EXPECT_EQ(
+        ConstNamed(run.graph, logits.input(2))
+            .flat<tensorflow::qint32>()(j)
+            .value,
+        static_cast<int>(ConstNamed(net.graph, "logits/bias").flat<float>()(j) *
+                         scale));
+  }
+  const auto outputs = RunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+}
+
+// Nor did it look at what QuantizeV2 makes of the range it is asked for.
+TEST(Fuse, CompatTakesTheRequestedRangeOfAQuantize) {
+  NetBuilder net(63, 1, 3);
+  net.Layer({"layer", 8, 4}, 0, 5);
+  net.Finish();
+  const auto run = RunTransform(kFuseCompat, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const float scale =
+      255.0f * 127.0f / (3.0f * ScalarNamed(net.graph, "layer/weight_max"));
+  int sum = 0;
+  for (int k = 0; k < 8; ++k) {
+    sum += ConstNamed(net.graph, "layer/weights")
+               .matrix<tensorflow::qint8>()(k, 0)
+               .value;
+  }
+  EXPECT_EQ(ConstNamed(run.graph, "layer/matmul/bias_qint32")
+                .flat<tensorflow::qint32>()(0)
+                .value,
+            static_cast<int>(
+                ConstNamed(net.graph, "layer/bias").flat<float>()(0) * scale +
+                255.0f * 1.0f / 2.0f * sum));
+}
+
+TEST(Fuse, CompatKeepsTheBiasOfALayerFedByNeitherQuantizeNorFusedLayer) {
+  GraphDef graph = OneLayer();
+  NodeDef* other = graph.add_node();
+  other->set_name("reshaped");
+  other->set_op("Identity");
+  other->add_input("q");
+  (*other->mutable_attr())["T"].set_type(tensorflow::DT_QUINT8);
+  Mutable(&graph, "layer/matmul")->set_input(0, "reshaped");
+  const auto run = RunTransform(kFuseCompat, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& layer = NodeNamed(run.graph, "layer");
+  EXPECT_EQ(layer.input(2), "layer/bias");
+  EXPECT_EQ(layer.attr().at("Tbias").type(), tensorflow::DT_FLOAT);
+}
+
+TEST(Fuse, ALayerWithoutReluBecomesFloatAndKeepsItsSign) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 16, 3, /*relu=*/false}, -3, 3);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y").op(),
+            "QuantizedMatMulWithBiasAndDequantize");
+  EXPECT_FALSE(HasNode(run.graph, "logits"));
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "y"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact = ExactOutputs(net.graph, {"logits", 16, 3, false},
+                                  (*outputs)[0], 2 / 255.0, -1);
+  EXPECT_LT(*std::min_element(exact.begin(), exact.end()), -0.1);
+  for (size_t i = 0; i < exact.size(); ++i) {
+    EXPECT_NEAR((*outputs)[1].flat<float>()(i), exact[i], 1e-4);
+  }
+}
+
+TEST(Fuse, AnInnerLayerWithoutReluIsQuantizedAgainWithItsSign) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"inner", 16, 8, /*relu=*/false}, -3, 3);
+  net.Layer({"last", 8, 4}, 0, 5);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "inner").op(), "QuantizeV2");
+  EXPECT_EQ(NodeNamed(run.graph, "inner/dequantized").op(),
+            "QuantizedMatMulWithBiasAndDequantize");
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "inner", "last"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  auto exact = ExactOutputs(net.graph, {"inner", 16, 8, false}, (*outputs)[0],
+                            2 / 255.0, -1);
+  for (double& value : exact) value += 3;
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 6 / 255.0), 0.51);
+  exact = ExactOutputs(net.graph, {"last", 8, 4}, (*outputs)[1], 6 / 255.0, -3);
+  EXPECT_LT(WorstError(exact, (*outputs)[2], 5 / 255.0), 0.51);
+}
+
+// QuantizeV2 would widen a range below .01 on its own, and the next layer's
+// bias would not fit it.
+TEST(Fuse, ANarrowInnerRangeStaysAsItIs) {
+  NetBuilder net(63, -0.01f, 0.01f);
+  net.Layer({"inner", 16, 8, /*relu=*/false}, -0.002f, 0.003f);
+  net.Layer({"last", 8, 4}, 0, 2);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto outputs = RunGraph(run.graph, {{"x", net.Input(40, 16)}},
+                                {"inner", "inner:2", "last"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_FLOAT_EQ((*outputs)[1].flat<float>()(0), 0.003f);
+  const auto exact = ExactOutputs(net.graph, {"last", 8, 4}, (*outputs)[0],
+                                  0.005 / 255, -0.002);
+  EXPECT_LT(WorstError(exact, (*outputs)[2], 2 / 255.0), 0.51);
+}
+
+TEST(Fuse, ALastRequantizeWithoutReluKeepsItsName) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "QuantizeV2");
+}
+
+// On a quint8, SCALED means [0, max(|min|, |max|)].
+TEST(Fuse, TakesTheRangeOfAScaledQuantize) {
+  NetBuilder net(63, -2, 3);
+  net.Layer({"layer", 16, 8}, 0, 5);
+  net.Finish();
+  (*Mutable(&net.graph, "q")->mutable_attr())["mode"].set_s("SCALED");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact =
+      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 3 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+}
+
+TEST(Fuse, LeavesADequantizeOverAnotherRangeAlone) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  net.Finish();
+  *net.graph.add_node() = MakeScalarConst("six", 6);
+  Mutable(&net.graph, "y")->set_input(2, "six");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y").op(), "Dequantize");
+}
+
+TEST(Fuse, AFrozenMinimumAboveZeroBehindReluBecomesZero) {
+  NetBuilder net(63, 0, 3);
+  net.Layer({"l1", 16, 8}, 0.5f, 5);
+  net.Layer({"l2", 8, 4}, 0, 5);
+  net.Finish();
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ScalarNamed(run.graph, NodeNamed(run.graph, "l1").input(7)), 0);
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"l1", "l2"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact =
+      ExactOutputs(net.graph, {"l2", 8, 4}, (*outputs)[0], 5 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+}
+
+// QuantizeV2 without narrow_range writes −128s…127s for weights of step s.
+TEST(Fuse, RepairsAWeightRangeThatIsNotSymmetric) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"layer", 16, 8}, 0, 5);
+  net.Finish();
+  GraphDef skewed = net.graph;
+  const float top = ScalarNamed(net.graph, "layer/weight_max");
+  *Mutable(&skewed, "layer/weight_min") =
+      MakeScalarConst("layer/weight_min", -top * 128 / 127);
+  const auto run = RunTransform(kFuse, skewed);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(ScalarNamed(run.graph, NodeNamed(run.graph, "layer").input(5)),
+            -top);
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact =
+      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 4 / 255.0, -1);
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+}
+
+// The dynamic graphs of our own quantizer feed the op as SCALED with min 0.
+TEST(Fuse, TakesAScaledInputWithConstantRange) {
+  NetBuilder net(63, 0, 3);
+  net.Layer({"layer", 16, 8}, 0, 5);
+  net.Finish();
+  NodeDef* matmul = Mutable(&net.graph, "layer/matmul");
+  (*matmul->mutable_attr())["input_quant_mode"].set_s("SCALED");
+  *net.graph.add_node() = MakeScalarConst("zero", 0);
+  *net.graph.add_node() = MakeScalarConst("three", 3);
+  matmul = Mutable(&net.graph, "layer/matmul");
+  matmul->set_input(3, "zero");
+  matmul->set_input(4, "three");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "layer").attr().at("input_quant_mode").s(),
+            "SCALED");
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto exact =
+      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 3 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+}
+
+TEST(Fuse, AGraphWithoutQuantizedLayersStaysAsItIs) {
+  const GraphDef graph = GraphFromText(R"pb(
+    node { name: "a" op: "NoOp" }
+    node { name: "r" op: "Requantize" }
+  )pb");
+  const auto run = RunTransform(kFuse, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
+}
+
+TEST(Fuse, RefusesAnOutputRangeThatIsNotConstant) {
+  GraphDef graph = OneLayer();
+  NodeDef* range = Mutable(&graph, "layer/range/frozen_min");
+  range->set_op("RequantizationRange");
+  EXPECT_THAT(Error(graph),
+              HasSubstr("the output range of \"layer\" is not constant; run "
+                        "freeze_requantization_ranges first"));
+}
+
+TEST(Fuse, RefusesAnInputRangeThatIsNotConstant) {
+  GraphDef graph = OneLayer();
+  NodeDef* min = Mutable(&graph, "x_min/frozen_min_only");
+  min->set_op("Min");
+  EXPECT_THAT(Error(graph), HasSubstr("run freeze_min and freeze_max first"));
+}
+
+TEST(Fuse, RefusesWeightsThatAreNotConstant) {
+  GraphDef graph = OneLayer();
+  Mutable(&graph, "layer/weights")->set_op("Placeholder");
+  EXPECT_THAT(Error(graph), HasSubstr("the weights of \"layer/matmul\""));
+}
+
+TEST(Fuse, RefusesTransposedWeights) {
+  GraphDef graph = OneLayer();
+  (*Mutable(&graph, "layer/matmul")->mutable_attr())["transpose_b"].set_b(true);
+  EXPECT_THAT(Error(graph), HasSubstr("transposed"));
+}
+
+TEST(Fuse, RefusesABiasOfTheWrongLength) {
+  GraphDef graph = OneLayer();
+  *Mutable(&graph, "layer/bias") =
+      MakeConst("layer/bias", Tensor(tensorflow::DT_FLOAT, {3}));
+  EXPECT_THAT(Error(graph), HasSubstr("the bias of \"layer/matmul\""));
+}
+
+TEST(Fuse, RefusesAnEmptyRange) {
+  GraphDef graph = OneLayer();
+  *Mutable(&graph, "layer/range/frozen_max") =
+      MakeScalarConst("layer/range/frozen_max", 0);
+  EXPECT_THAT(Error(graph), testing::AllOf(HasSubstr("has an empty range"),
+                                           HasSubstr("excluded_nodes")));
+}
+
+TEST(Fuse, RefusesOutputsThatAreNotQuint8) {
+  GraphDef graph = OneLayer();
+  (*Mutable(&graph, "layer")->mutable_attr())["out_type"].set_type(
+      tensorflow::DT_QINT8);
+  EXPECT_THAT(Error(graph), HasSubstr("\"layer\" has out_type = qint8"));
+}
+
+TEST(Fuse, RefusesABiasThatIsNoInt32AtTheLayersScale) {
+  for (const float value : {1e9f, std::nanf("")}) {
+    GraphDef graph = OneLayer();
+    Tensor bias(tensorflow::DT_FLOAT, {4});
+    bias.flat<float>().setConstant(value);
+    *Mutable(&graph, "layer/bias") = MakeConst("layer/bias", bias);
+    EXPECT_THAT(Error(graph), HasSubstr("bias 0 of \"layer/matmul\""));
+  }
+}
+
+TEST(Fuse, RefusesAReluLayerWhoseOutputIsNeverPositive) {
+  NetBuilder net(63, -1, 3);
+  net.Layer({"layer", 8, 4}, -2, -1);
+  EXPECT_THAT(Error(net.graph), HasSubstr("empty range"));
+}
+
+TEST(Fuse, KeepsAMatMulThatSomethingElseReads) {
+  GraphDef graph = OneLayer();
+  NodeDef* other = graph.add_node();
+  other->set_name("other");
+  other->set_op("Identity");
+  other->add_input("layer/matmul");
+  (*other->mutable_attr())["T"].set_type(tensorflow::DT_QINT32);
+  const auto run = RunTransform(kFuse, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_TRUE(HasNode(run.graph, "layer/matmul"));
+  EXPECT_EQ(NodeNamed(run.graph, "layer").op(),
+            "QuantizedMatMulWithBiasAndReluAndRequantize");
+}
+
+TEST(Fuse, KeepsControlInputs) {
+  GraphDef graph = OneLayer();
+  Mutable(&graph, "layer/matmul")->add_input("^x");
+  const auto run = RunTransform(kFuse, graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "layer").input(9), "^x");
+}
+
+TEST(Fuse, KeepsControlInputsOfADequantize) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  net.Finish();
+  Mutable(&net.graph, "y")->add_input("^x");
+  const auto run = RunTransform(kFuse, net.graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y").input(9), "^x");
+}
+
+TEST(Fuse, EveryDequantizeThatIsAnOutputKeepsItsName) {
+  NetBuilder net(63, -1, 1);
+  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
+  net.Finish();
+  *net.graph.add_node() = NodeNamed(net.graph, "y");
+  net.graph.mutable_node(net.graph.node_size() - 1)->set_name("y2");
+  const auto run = RunTransform(kFuse, net.graph, {"x"}, {"y", "y2"});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "y2").op(), "Identity");
+  const auto outputs =
+      RunGraph(run.graph, {{"x", net.Input(5, 4)}}, {"y", "y2"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].flat<float>()(3), (*outputs)[1].flat<float>()(3));
+}
+
+}  // namespace
+}  // namespace requant::fuse_quantized_matmul_and_requantize_test

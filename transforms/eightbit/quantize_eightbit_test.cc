@@ -1,0 +1,617 @@
+#include "transforms/eightbit/quantize_eightbit.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "graph/const_node.h"
+#include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
+#include "graph/testing/graph_text.h"
+#include "graph/testing/testing.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/public/session.h"
+#include "transforms/layers/float_layer.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::quantize_eightbit_test {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kQuantize[] = "quantize_eightbit";
+constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
+
+std::vector<float> Random(int count, float spread, int seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> value(0, spread);
+  std::vector<float> values(count);
+  for (float& v : values) v = value(random);
+  return values;
+}
+
+// Weights <name>/w of the size inputs x outputs.
+std::string Weights(const std::string& name, int inputs, int outputs) {
+  return FloatConst(
+      name + "/w", {inputs, outputs},
+      Random(inputs * outputs, 1 / std::sqrt(inputs), inputs * 100 + outputs));
+}
+
+// <name>/MatMul of `input`, <name>/BiasAdd and <name>/<activation>, the last of
+// which gives the layer's output.
+std::string Layer(const std::string& name, const std::string& input, int inputs,
+                  int outputs, const std::string& activation = "") {
+  std::string text = absl::StrCat(
+      Weights(name, inputs, outputs),
+      FloatConst(name + "/b", {outputs}, Random(outputs, 0.3f, outputs)),
+      Node(name + "/MatMul", "MatMul", {input, name + "/w"}, {kFloat}),
+      Node(name + "/BiasAdd", "BiasAdd", {name + "/MatMul", name + "/b"},
+           {kFloat}));
+  if (activation.empty()) return text;
+  return absl::StrCat(text, Node(absl::StrCat(name, "/", activation),
+                                 activation, {name + "/BiasAdd"}, {kFloat}));
+}
+
+std::string Input() { return Placeholder("x", {-1, 8}); }
+
+// Values of both signs.
+Tensor InputValues(int rows = 50, int columns = 8) {
+  Tensor x(tensorflow::DT_FLOAT, {rows, columns});
+  const auto values = Random(rows * columns, 1, 7);
+  std::copy(values.begin(), values.end(), x.flat<float>().data());
+  return x;
+}
+
+TransformRun Quantize(const std::string& text,
+                      const std::vector<std::string>& outputs,
+                      const std::string& parameters = "") {
+  TransformRun run =
+      RunTransform(kQuantize + parameters, GraphFromText(text), {"x"}, outputs);
+  EXPECT_TRUE(run.status.ok()) << run.status;
+  return run;
+}
+
+std::string Error(const std::string& text, const std::string& parameters) {
+  const auto run =
+      RunTransform(kQuantize + parameters, GraphFromText(text), {"x"}, {});
+  EXPECT_FALSE(run.status.ok());
+  return std::string(run.status.message());
+}
+
+std::vector<Tensor> MustRun(const GraphDef& graph,
+                            const std::vector<std::string>& fetches,
+                            const Tensor& x = InputValues()) {
+  auto outputs = RunGraph(graph, {{"x", x}}, fetches);
+  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  return outputs.ok() ? *outputs
+                      : std::vector<Tensor>(fetches.size(), Tensor(0.f));
+}
+
+// The largest difference of two float tensors over the first one's largest
+// value.
+float Difference(const Tensor& want, const Tensor& got) {
+  EXPECT_EQ(want.shape(), got.shape());
+  if (want.shape() != got.shape()) return INFINITY;
+  float difference = 0, largest = 0;
+  for (int64_t i = 0; i < want.NumElements(); ++i) {
+    const float w = want.flat<float>()(i), g = got.flat<float>()(i);
+    if (std::isnan(g)) return INFINITY;
+    difference = std::max(difference, std::fabs(w - g));
+    largest = std::max(largest, std::fabs(w));
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+// That `graph` computes what `text` does, up to the error of eight bits.
+void ExpectSameOutputs(const std::string& text, const GraphDef& graph,
+                       const std::vector<std::string>& outputs,
+                       float tolerance = 0.03f) {
+  const auto want = MustRun(GraphFromText(text), outputs);
+  const auto got = MustRun(graph, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_LT(Difference(want[i], got[i]), tolerance) << outputs[i];
+  }
+}
+
+std::vector<std::string> NodesOf(const GraphDef& graph, const std::string& op) {
+  std::vector<std::string> names;
+  for (const NodeDef& node : graph.node()) {
+    if (node.op() == op) names.push_back(node.name());
+  }
+  return names;
+}
+
+// The graph with the ranges that it computes for the inputs as constants.
+GraphDef Freeze(const GraphDef& graph) {
+  GraphDef frozen = graph;
+  const auto freeze = [&](const std::string& op, const std::string& transform,
+                          const std::string& kind, int values) {
+    std::string lines;
+    for (const std::string& name : NodesOf(graph, op)) {
+      std::vector<std::string> fetches = {name};
+      if (values == 2) fetches.push_back(name + ":1");
+      absl::StrAppend(&lines, ";", name, "__print__;__", kind, ":");
+      for (const Tensor& value : MustRun(graph, fetches)) {
+        absl::StrAppend(&lines, "[", value.flat<float>()(0), "]");
+      }
+      absl::StrAppend(&lines, "\n");
+    }
+    if (lines.empty()) return;
+    const auto run = RunTransform(
+        absl::StrCat(transform, "(min_max_log_file=\"",
+                     WriteTestFile(transform + ".txt", lines), "\")"),
+        frozen);
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    frozen = run.graph;
+  };
+  freeze("RequantizationRange", "freeze_requantization_ranges",
+         "requant_min_max", 2);
+  freeze("Min", "freeze_min", "min", 1);
+  freeze("Max", "freeze_max", "max", 1);
+  return frozen;
+}
+
+TEST(QuantizeEightbit, NamesNodesAsTheOriginalDid) {
+  const auto run =
+      Quantize(absl::StrCat(Input(), Node("in/scaled", "Neg", {"x"}, {kFloat}),
+                            Layer("l", "in/scaled", 8, 4, "Relu")),
+               {"l/Relu"});
+  const std::string m = "l/MatMul_eightbit_";
+  for (const auto& [name, op] :
+       std::vector<std::pair<std::string, std::string>>{
+           {m + "reshape_dims", "Const"},
+           {m + "reduction_dims", "Const"},
+           {m + "reshape_in/scaled", "Reshape"},
+           {m + "min_in/scaled", "Min"},
+           {m + "max_in/scaled", "Max"},
+           {m + "quantize_in/scaled", "QuantizeV2"},
+           {m + "quantized_mat_mul", "QuantizedMatMulWithBiasAndRelu"},
+           {m + "requant_range", "RequantizationRange"},
+           {m + "requantize", "Requantize"},
+           {"l/w_qint8_const", "Const"},
+           {"l/w_min", "Const"},
+           {"l/w_max", "Const"},
+           {"l/Relu", "Dequantize"}}) {
+    EXPECT_EQ(NodeNamed(run.graph, name).op(), op) << name;
+  }
+  for (const char* old : {"l/MatMul", "l/BiasAdd", "l/w"}) {
+    EXPECT_FALSE(HasNode(run.graph, old)) << old;
+  }
+}
+
+TEST(QuantizeEightbit, AnotherOutputsPortIsPartOfTheName) {
+  const auto run = Quantize(absl::StrCat(Input(), IntConst("axis", {}, {1}),
+                                         Node("s", "Split", {"axis", "x"},
+                                              {kFloat, {"num_split", "i: 2"}}),
+                                         Layer("l", "s:1", 4, 4)),
+                            {"l/BiasAdd"});
+  EXPECT_TRUE(HasNode(run.graph, "l/MatMul_eightbit_quantize_s__port__1"));
+}
+
+TEST(QuantizeEightbit, RangeNodesNameTheFloatTensor) {
+  const auto run = Quantize(
+      absl::StrCat(Input(), Layer("l", "x", 8, 4, "Relu")), {"l/Relu"});
+  const auto range_of = [&](const std::string& name) {
+    return NodeNamed(run.graph, name).attr().at(kRangeOfAttribute).s();
+  };
+  EXPECT_EQ(range_of("l/MatMul_eightbit_min_x"), "x:0");
+  EXPECT_EQ(range_of("l/MatMul_eightbit_max_x"), "x:0");
+  EXPECT_EQ(range_of("l/MatMul_eightbit_requant_range"), "l/Relu:0");
+}
+
+TEST(QuantizeEightbit, IsRightForNegativeInputs) {
+  for (const std::string activation : {"", "Relu", "Relu6"}) {
+    const std::string text =
+        absl::StrCat(Input(), Layer("l", "x", 8, 6, activation));
+    const std::string output =
+        activation.empty() ? "l/BiasAdd" : "l/" + activation;
+    ExpectSameOutputs(text, Quantize(text, {output}).graph, {output});
+  }
+}
+
+// The kernels may keep a bias from one run to the next.
+TEST(QuantizeEightbit, FollowsTheRangeOfEveryRun) {
+  const std::string text = absl::StrCat(Input(), Layer("l", "x", 8, 6, "Relu"));
+  const GraphDef graph = Quantize(text, {"l/Relu"}).graph;
+  ASSERT_TRUE(LoadTensorFlow().ok());
+  std::unique_ptr<tensorflow::Session> session(
+      tensorflow::NewSession(tensorflow::SessionOptions()));
+  ASSERT_TRUE(session->Create(graph).ok());
+  for (const float shift : {0.0f, -2.0f, 3.0f}) {
+    Tensor x = InputValues();
+    x.flat<float>() = x.flat<float>() + shift;
+    std::vector<Tensor> outputs;
+    ASSERT_TRUE(session->Run({{"x", x}}, {"l/Relu"}, {}, &outputs).ok());
+    const auto want = MustRun(GraphFromText(text), {"l/Relu"}, x);
+    EXPECT_LT(Difference(want[0], outputs[0]), 0.03f) << shift;
+  }
+}
+
+TEST(QuantizeEightbit, ReluLayersHandQuint8On) {
+  const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
+                                        Layer("b", "a/Relu", 6, 4, "Relu"));
+  const auto run = Quantize(text, {"b/Relu"});
+  EXPECT_EQ(
+      NodeNamed(run.graph, "b/MatMul_eightbit_quantized_mat_mul").input(0),
+      "a/MatMul_eightbit_requantize");
+  EXPECT_FALSE(HasNode(run.graph, "a/Relu"));
+  EXPECT_THAT(NodesOf(run.graph, "QuantizeV2"),
+              ElementsAre("a/MatMul_eightbit_quantize_x"));
+  ExpectSameOutputs(text, run.graph, {"b/Relu"});
+}
+
+TEST(QuantizeEightbit, FloatReadersOfAReluLayerGetADequantize) {
+  const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
+                                        Layer("b", "a/Relu", 6, 4, "Relu"),
+                                        Node("y", "Neg", {"a/Relu"}, {kFloat}));
+  const auto run = Quantize(text, {"b/Relu", "y"});
+  EXPECT_EQ(NodeNamed(run.graph, "a/Relu").op(), "Dequantize");
+  EXPECT_EQ(NodeNamed(run.graph, "y").input(0), "a/Relu");
+  ExpectSameOutputs(text, run.graph, {"b/Relu", "y"});
+}
+
+TEST(QuantizeEightbit, ALayerWithoutReluGivesFloat) {
+  const std::string text = absl::StrCat(Input(), Layer("l", "x", 8, 6));
+  const auto run = Quantize(text, {"l/BiasAdd"});
+  EXPECT_EQ(NodeNamed(run.graph, "l/BiasAdd").op(),
+            "QuantizedMatMulWithBiasAndDequantize");
+  EXPECT_THAT(NodesOf(run.graph, "RequantizationRange"), IsEmpty());
+}
+
+TEST(QuantizeEightbit, ALayerWithoutReluIsQuantizedAgainForTheNext) {
+  const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6),
+                                        Layer("b", "a/BiasAdd", 6, 4));
+  const auto run = Quantize(text, {"b/BiasAdd"});
+  EXPECT_EQ(
+      NodeNamed(run.graph, "b/MatMul_eightbit_quantize_a/BiasAdd").input(0),
+      "a/BiasAdd");
+  ExpectSameOutputs(text, run.graph, {"b/BiasAdd"});
+}
+
+TEST(QuantizeEightbit, LayersMayStandInAnyOrder) {
+  const std::string text = absl::StrCat(Layer("b", "a/Relu", 6, 4, "Relu"),
+                                        Layer("a", "x", 8, 6, "Relu"), Input());
+  ExpectSameOutputs(text, Quantize(text, {"b/Relu"}).graph, {"b/Relu"});
+}
+
+TEST(QuantizeEightbit, ATensorIsQuantizedOnce) {
+  const std::string text =
+      absl::StrCat(Input(), Layer("a", "x", 8, 6), Layer("b", "x", 8, 4));
+  const auto run = Quantize(text, {"a/BiasAdd", "b/BiasAdd"});
+  EXPECT_THAT(NodesOf(run.graph, "QuantizeV2"),
+              ElementsAre("a/MatMul_eightbit_quantize_x"));
+  ExpectSameOutputs(text, run.graph, {"a/BiasAdd", "b/BiasAdd"});
+}
+
+TEST(QuantizeEightbit, SharedWeightsBecomeOneConstant) {
+  const std::string text = absl::StrCat(
+      Input(), Weights("s", 8, 8), Node("a", "MatMul", {"x", "s/w"}, {kFloat}),
+      Node("b", "MatMul", {"a", "s/w"}, {kFloat, {"transpose_b", "b: true"}}),
+      Node("c", "MatMul", {"b", "s/w"}, {kFloat}));
+  const auto run = Quantize(text, {"c"});
+  EXPECT_TRUE(HasNode(run.graph, "s/w_qint8_const"));
+  EXPECT_EQ(NodeNamed(run.graph, "a").input(1),
+            NodeNamed(run.graph, "c").input(1));
+  // Transposed, they are another constant.
+  EXPECT_EQ(NodeNamed(run.graph, "b").input(1), "s/w_qint8_const_1");
+  EXPECT_FALSE(HasNode(run.graph, "s/w"));
+  ExpectSameOutputs(text, run.graph, {"c"}, 0.05f);
+}
+
+TEST(QuantizeEightbit, Relu6EndsAtSix) {
+  const std::string text =
+      absl::StrCat(Input(), FloatConst("w", {8, 2}, std::vector<float>(16, 3)),
+                   Node("m", "MatMul", {"x", "w"}, {kFloat}),
+                   Node("r", "Relu6", {"m"}, {kFloat}));
+  const auto run = Quantize(text, {"r"});
+  const auto largest = MustRun(run.graph, {"m_eightbit_requantize:2", "r"});
+  EXPECT_EQ(largest[0].flat<float>()(0), 6);
+  ExpectSameOutputs(text, run.graph, {"r"});
+}
+
+TEST(QuantizeEightbit, ALayerThatIsNeverPositiveGivesZeros) {
+  const std::string text = absl::StrCat(
+      Input(), Weights("l", 8, 3), FloatConst("b", {3}, {-99, -99, -99}),
+      Node("m", "MatMul", {"x", "l/w"}, {kFloat}),
+      Node("a", "BiasAdd", {"m", "b"}, {kFloat}),
+      Node("r", "Relu", {"a"}, {kFloat}), Layer("next", "r", 3, 2));
+  const auto run = Quantize(text, {"next/BiasAdd", "r"});
+  ExpectSameOutputs(text, run.graph, {"next/BiasAdd", "r"});
+}
+
+// A layer that is never positive.
+std::string DeadLayer(const std::string& name, int outputs) {
+  return absl::StrCat(
+      FloatConst(name + "/w", {8, outputs}, Random(8 * outputs, 0.03f, 5)),
+      FloatConst(name + "/b", {outputs}, std::vector<float>(outputs, -99)),
+      Node(name + "/MatMul", "MatMul", {"x", name + "/w"}, {kFloat}),
+      Node(name + "/BiasAdd", "BiasAdd", {name + "/MatMul", name + "/b"},
+           {kFloat}),
+      Node(name + "/Relu", "Relu", {name + "/BiasAdd"}, {kFloat}));
+}
+
+std::string DeadThenBias(float bias) {
+  return absl::StrCat(
+      Input(), DeadLayer("dead", 3), Weights("next", 3, 2),
+      FloatConst("next/b", {2}, {bias, bias / 5}),
+      Node("next/MatMul", "MatMul", {"dead/Relu", "next/w"}, {kFloat}),
+      Node("next/BiasAdd", "BiasAdd", {"next/MatMul", "next/b"}, {kFloat}),
+      Node("next/Relu", "Relu", {"next/BiasAdd"}, {kFloat}));
+}
+
+TEST(QuantizeEightbit, ABiasBehindALayerThatIsNeverPositiveIsNotSaturated) {
+  for (const float bias : {0.3f, 5.0f, 1000.0f}) {
+    const std::string text = DeadThenBias(bias);
+    const auto run = Quantize(text, {"next/Relu"});
+    ExpectSameOutputs(text, run.graph, {"next/Relu"});
+    EXPECT_THAT(run.warnings, IsEmpty()) << bias;
+  }
+}
+
+TEST(QuantizeEightbit, ALayerThatWasNeverPositiveCanBeFused) {
+  const std::string text = DeadThenBias(5);
+  GraphDef frozen = Freeze(Quantize(text, {"next/Relu"}).graph);
+  for (NodeDef& node : *frozen.mutable_node()) {
+    if (node.name() != "dead/MatMul_eightbit_requant_range/frozen_max")
+      continue;
+    node = MakeConst(node.name(), Tensor(0.0f));
+  }
+  const auto fused = RunTransform(kFuse, frozen, {"x"}, {"next/Relu"});
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  EXPECT_THAT(NodesOf(fused.graph, "Maximum"), IsEmpty());
+  ExpectSameOutputs(text, fused.graph, {"next/Relu"});
+}
+
+TEST(QuantizeEightbit, ALargeBiasWidensTheInputsRangeAndIsWarnedOf) {
+  const std::string text = absl::StrCat(
+      Input(), Weights("l", 8, 2), FloatConst("l/b", {2}, {1e7f, -3e6f}),
+      Node("l/MatMul", "MatMul", {"x", "l/w"}, {kFloat}),
+      Node("l/BiasAdd", "BiasAdd", {"l/MatMul", "l/b"}, {kFloat}));
+  const auto run = Quantize(text, {"l/BiasAdd"});
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("excluded_nodes=l/MatMul")));
+  ExpectSameOutputs(text, run.graph, {"l/BiasAdd"}, 1e-3f);
+  const auto fused =
+      RunTransform(kFuse, Freeze(run.graph), {"x"}, {"l/BiasAdd"});
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  ExpectSameOutputs(text, fused.graph, {"l/BiasAdd"}, 1e-3f);
+}
+
+TEST(QuantizeEightbit, RefusesABiasThatTheRangeOfARelu6IsTooNarrowFor) {
+  const std::string text = absl::StrCat(
+      Input(), Layer("six", "x", 8, 3, "Relu6"), Weights("next", 3, 2),
+      FloatConst("next/b", {2}, {1e7f, 0}),
+      Node("next/MatMul", "MatMul", {"six/Relu6", "next/w"}, {kFloat}),
+      Node("next/BiasAdd", "BiasAdd", {"next/MatMul", "next/b"}, {kFloat}));
+  EXPECT_THAT(Error(text, ""), HasSubstr("excluded_nodes=next/MatMul"));
+  Quantize(text, {"next/BiasAdd"}, "(excluded_nodes=next/MatMul)");
+}
+
+TEST(QuantizeEightbit, LeavesOtherNodesAsTheyAre) {
+  const std::string text =
+      absl::StrCat(Input(), Layer("l", "x", 8, 8),
+                   Node("y", "Softmax", {"l/BiasAdd"}, {kFloat}),
+                   Node("z", "MatMul", {"y", "l/BiasAdd"},
+                        {kFloat, {"transpose_b", "b: true"}}));
+  const auto run = Quantize(text, {"z"});
+  EXPECT_EQ(NodeNamed(run.graph, "z").op(), "MatMul");
+  EXPECT_THAT(
+      run.notes,
+      Contains("  leaves \"z\" in float: it multiplies two activations"));
+  ExpectSameOutputs(text, run.graph, {"z"}, 0.05f);
+}
+
+TEST(QuantizeEightbit, KeepsControlInputs) {
+  const std::string text = absl::StrCat(
+      Input(), Weights("l", 8, 3), Node("first", "Neg", {"x"}, {kFloat}),
+      Node("m", "MatMul", {"x", "l/w", "^first"}, {kFloat}),
+      Node("r", "Relu", {"m"}, {kFloat}));
+  const auto run = Quantize(text, {"r"});
+  EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_quantized_mat_mul").input(),
+              Contains("^first"));
+}
+
+TEST(QuantizeEightbit, TellsOfEveryLayer) {
+  const auto run =
+      Quantize(absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu6"),
+                            Layer("b", "a/Relu6", 6, 4)),
+               {"b/BiasAdd"}, "(target=vnni)");
+  EXPECT_EQ(run.notes[0], "quantizes 2 of 2 MatMuls for the target \"vnni\"");
+  EXPECT_THAT(run.notes[2],
+              testing::MatchesRegex(
+                  "  a/MatMul +8 x 6 +Relu6 +127 +[0-9.]+ % +quint8"));
+  EXPECT_THAT(
+      run.notes[3],
+      testing::MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
+}
+
+TEST(QuantizeEightbit, ExcludedNodesStayFloat) {
+  const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
+                                        Layer("b", "a/Relu", 6, 4, "Relu"));
+  const auto one = Quantize(text, {"b/Relu"}, "(excluded_nodes=a/MatMul)");
+  EXPECT_EQ(NodeNamed(one.graph, "a/MatMul").op(), "MatMul");
+  EXPECT_FALSE(HasNode(one.graph, "b/MatMul"));
+  ExpectSameOutputs(text, one.graph, {"b/Relu"});
+  const auto relus = Quantize(text, {"b/Relu"}, "(excluded_ops=Relu)");
+  EXPECT_EQ(NodeNamed(relus.graph, "a/Relu").op(), "Relu");
+  ExpectSameOutputs(text, relus.graph, {"b/Relu"});
+}
+
+TEST(QuantizeEightbit, RefusesWhatItCannotDo) {
+  const std::string text = absl::StrCat(Input(), Layer("layer", "x", 8, 6));
+  EXPECT_THAT(Error(text, "(excluded_nodes=layer/MatMull)"),
+              HasSubstr("no node \"layer/MatMull\" to exclude (did you mean "
+                        "\"layer/MatMul\"?)"));
+  EXPECT_THAT(Error(text, "(per_channel=true)"),
+              HasSubstr("QuantizedMatMulWithBiasAndRelu"));
+  EXPECT_THAT(Error(text, "(target=i386)"), HasSubstr("no target \"i386\""));
+}
+
+TEST(QuantizeEightbit, WarnsOfAnExcludedOpThatIsNotThere) {
+  const auto run = Quantize(absl::StrCat(Input(), Layer("layer", "x", 8, 6)),
+                            {}, "(excluded_ops=Matmul)");
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("did you mean \"MatMul\"")));
+}
+
+TEST(QuantizeEightbit, LeavesAGraphWithoutLayersAsItIs) {
+  const std::string text =
+      absl::StrCat(Input(), Node("y", "Neg", {"x"}, {kFloat}));
+  const auto run = Quantize(text, {"y"});
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("nothing to quantize")));
+  EXPECT_EQ(SerializeGraph(run.graph).value(),
+            SerializeGraph(GraphFromText(text)).value());
+}
+
+TEST(QuantizeEightbit, RunningItAgainChangesNothing) {
+  const auto once = Quantize(
+      absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu")), {"a/Relu"});
+  const auto twice = RunTransform(kQuantize, once.graph, {"x"}, {"a/Relu"});
+  EXPECT_EQ(SerializeGraph(once.graph).value(),
+            SerializeGraph(twice.graph).value());
+}
+
+// All kinds of layers: Relu6, no bias, transposed and shared weights, an inner
+// layer without Relu, and a MatMul of two activations.
+std::string AnotherKindOfModel() {
+  return absl::StrCat(
+      Input(), Layer("one", "x", 8, 16, "Relu6"),
+      FloatConst("two/w", {16, 16}, Random(256, 0.3f, 2)),
+      Node("two", "MatMul", {"one/Relu6", "two/w"},
+           {kFloat, {"transpose_b", "b: true"}}),
+      Node("two/Relu", "Relu", {"two"}, {kFloat}),
+      FloatConst("three/b", {16}, Random(16, 0.3f, 3)),
+      Node("three/MatMul", "MatMul", {"two/Relu", "two/w"}, {kFloat}),
+      Node("three", "AddV2", {"three/b", "three/MatMul"}, {kFloat}),
+      Layer("four", "three", 16, 12, "Relu"),
+      Node("product", "MatMul", {"three", "three"},
+           {kFloat, {"transpose_b", "b: true"}}),
+      Layer("logits", "four/Relu", 12, 3),
+      Node("y", "Softmax", {"logits/BiasAdd"}, {kFloat}));
+}
+
+TEST(QuantizeEightbit, EveryStageOfAnotherKindOfModelIsRight) {
+  const std::string text = AnotherKindOfModel();
+  const std::vector<std::string> outputs = {"y", "product", "logits/BiasAdd"};
+  const GraphDef dynamic = Quantize(text, outputs).graph;
+  ExpectSameOutputs(text, dynamic, outputs, 0.05f);
+  const GraphDef frozen = Freeze(dynamic);
+  for (const char* op : {"RequantizationRange", "Min", "Max"}) {
+    EXPECT_THAT(NodesOf(frozen, op), IsEmpty());
+  }
+  ExpectSameOutputs(text, frozen, outputs, 0.05f);
+  const auto fused = RunTransform(kFuse, frozen, {"x"}, outputs);
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  ExpectSameOutputs(text, fused.graph, outputs, 0.05f);
+  const auto before = MustRun(frozen, outputs);
+  const auto after = MustRun(fused.graph, outputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    EXPECT_LT(Difference(before[i], after[i]), 0.01f) << outputs[i];
+  }
+}
+
+TEST(QuantizeEightbit, FusesToQint32BiasesAndConstantRanges) {
+  const std::vector<std::string> outputs = {"y", "product"};
+  const auto fused =
+      RunTransform(kFuse, Freeze(Quantize(AnotherKindOfModel(), outputs).graph),
+                   {"x"}, outputs);
+  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  for (const NodeDef& node : fused.graph.node()) {
+    EXPECT_FALSE(node.op() == "Requantize" || node.op() == "Sub" ||
+                 node.op() == "Mul" || node.op() == "AddV2" ||
+                 node.op() == "Minimum" || node.op() == "Maximum")
+        << node.name();
+    if (!absl::StartsWith(node.op(), "QuantizedMatMul")) continue;
+    EXPECT_EQ(node.attr().at("Tbias").type(), tensorflow::DT_QINT32);
+    EXPECT_EQ(node.attr().at("input_quant_mode").s(), "MIN_FIRST");
+  }
+  const auto twice = RunTransform(kFuse, fused.graph, {"x"}, outputs);
+  EXPECT_EQ(SerializeGraph(fused.graph).value(),
+            SerializeGraph(twice.graph).value());
+}
+
+TEST(QuantizeEightbit, FusingBeforeFreezingSaysWhatToDo) {
+  const GraphDef dynamic =
+      Quantize(absl::StrCat(Input(), Layer("l", "x", 8, 4)), {"l/BiasAdd"})
+          .graph;
+  const auto run = RunTransform(kFuse, dynamic);
+  EXPECT_THAT(run.status.message(),
+              testing::AllOf(HasSubstr("l/BiasAdd"), HasSubstr("freeze_min")));
+}
+
+// A bias that is shifted by anything else is not known to be constant.
+TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
+  GraphDef frozen = Freeze(
+      Quantize(absl::StrCat(Input(), Layer("l", "x", 8, 4)), {"l/BiasAdd"})
+          .graph);
+  ASSERT_TRUE(RunTransform(kFuse, frozen).status.ok());
+  for (NodeDef& node : *frozen.mutable_node()) {
+    if (node.name() != "l/w_column_sums") continue;
+    Tensor sums = ConstValue(node).value();
+    sums.flat<float>()(2) += 1;
+    node = MakeConst(node.name(), sums);
+  }
+  EXPECT_THAT(RunTransform(kFuse, frozen).status.message(),
+              HasSubstr("l/BiasAdd"));
+}
+
+// The formulas of the original (quantized_bias.h), on what quantize_eightbit
+// makes.
+TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
+  const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
+                                        Layer("b", "a/Relu", 6, 4, "Relu"));
+  const GraphDef frozen = Freeze(Quantize(text, {"b/Relu"}).graph);
+  const auto run = RunTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
+                                {"x"}, {"b/Relu"});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto constant = [&](const GraphDef& graph, const std::string& name) {
+    return ConstValue(NodeNamed(graph, name)).value();
+  };
+  const auto scalar = [&](const std::string& name) {
+    return constant(frozen, name).flat<float>()(0);
+  };
+  const float min = scalar("a/MatMul_eightbit_min_x/frozen_min_only");
+  const float max = scalar("a/MatMul_eightbit_max_x/frozen_max_only");
+  const float scale =
+      255.0f * 127.0f / (std::max(-min, max) * scalar("a/w_max"));
+  const Tensor codes = constant(frozen, "a/w_qint8_const");
+  const Tensor bias_a = constant(
+      run.graph, NodeNamed(run.graph, "a/MatMul_eightbit_requantize").input(2));
+  const Tensor bias_b = constant(
+      run.graph, NodeNamed(run.graph, "b/MatMul_eightbit_requantize").input(2));
+  for (int j = 0; j < 6; ++j) {
+    int sum = 0;
+    for (int k = 0; k < 8; ++k) {
+      sum += codes.matrix<tensorflow::qint8>()(k, j).value;
+    }
+    EXPECT_EQ(
+        bias_a.flat<tensorflow::qint32>()(j).value,
+        static_cast<int>(constant(frozen, "a/b").flat<float>()(j) * scale +
+                         255.0f * min / (max - min) * sum));
+  }
+  const float top = scalar("a/MatMul_eightbit_requant_range/frozen_max");
+  const float scale_b = 255.0f * 127.0f / (top * scalar("b/w_max"));
+  for (int j = 0; j < 4; ++j) {
+    EXPECT_EQ(
+        bias_b.flat<tensorflow::qint32>()(j).value,
+        static_cast<int>(constant(frozen, "b/b").flat<float>()(j) * scale_b));
+  }
+}
+
+}  // namespace
+}  // namespace requant::quantize_eightbit_test

@@ -1,0 +1,433 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
+#include "graph/testing/testing.h"
+#include "ranges/channel_moments.h"
+#include "ranges/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/layers/graph_builder.h"
+#include "transforms/layers/quantized_layer.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::quantize_static_test {
+namespace {
+
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_INT32;
+using tensorflow::DT_INT64;
+using tensorflow::DT_QUINT8;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::Contains;
+using testing::Each;
+using testing::HasSubstr;
+using testing::Le;
+
+constexpr int kTables = 6;
+constexpr int kRows = 40;
+constexpr int kDimension = 8;
+constexpr int kNumbers = 5;
+constexpr int kInputs0 = kTables * kDimension + kNumbers;
+constexpr int kHidden0 = 32;
+constexpr int kHidden1 = 24;
+constexpr int kClasses = 3;
+
+Tensor Random(std::vector<int64_t> shape, double deviation, int seed) {
+  Tensor tensor(DT_FLOAT, tensorflow::TensorShape(shape));
+  std::mt19937 random(seed);
+  std::normal_distribution<float> normal(0, deviation);
+  auto flat = tensor.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) flat(i) = normal(random);
+  return tensor;
+}
+
+Tensor Integers(const std::vector<int32_t>& values) {
+  Tensor tensor(DT_INT32, {static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
+  return tensor;
+}
+
+Tensor Integer(int32_t value) {
+  Tensor tensor(DT_INT32, {});
+  tensor.scalar<int32_t>()() = value;
+  return tensor;
+}
+
+NodeDef Placeholder(const std::string& name, tensorflow::DataType type) {
+  return MakeNode(name, "Placeholder", {}, {{"dtype", type}});
+}
+
+// Rows of tables next to numbers, the first of which are large and have large
+// weights; a layer with Relu; one with Relu6, without bias and with transposed
+// weights; float logits.
+GraphDef TowerGraph() {
+  GraphDef graph;
+  const auto add = [&graph](NodeDef node) { *graph.add_node() = node; };
+  add(Placeholder("ids", DT_INT64));
+  add(Placeholder("numbers", DT_FLOAT));
+  add(MakeConst("tables", Random({kTables, kRows, kDimension}, 0.1, 1)));
+  add(MakeNode("rows", "GatherNd", {"tables", "ids"},
+               {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT64}}));
+  add(MakeConst("flat", Integers({-1, kTables * kDimension})));
+  add(MakeNode("embedded", "Reshape", {"rows", "flat"},
+               {{"T", DT_FLOAT}, {"Tshape", DT_INT32}}));
+  add(MakeConst("axis", Integer(-1)));
+  NodeDef concat =
+      MakeNode("concat", "ConcatV2", {"embedded", "numbers", "axis"},
+               {{"T", DT_FLOAT}, {"Tidx", DT_INT32}});
+  (*concat.mutable_attr())["N"].set_i(2);
+  add(concat);
+  Tensor weights = Random({kInputs0, kHidden0}, 0.15, 2);
+  for (int k = kInputs0 - kNumbers; k < kInputs0; ++k) {
+    for (int j = 0; j < kHidden0; ++j) weights.matrix<float>()(k, j) *= 4;
+  }
+  add(MakeConst("w0", weights));
+  add(MakeConst("b0", Random({kHidden0}, 0.1, 3)));
+  add(MakeNode("m0", "MatMul", {"concat", "w0"}, {{"T", DT_FLOAT}}));
+  add(MakeNode("a0", "BiasAdd", {"m0", "b0"}, {{"T", DT_FLOAT}}));
+  add(MakeNode("r0", "Relu", {"a0"}, {{"T", DT_FLOAT}}));
+  add(MakeConst("w1", Random({kHidden1, kHidden0}, 0.3, 4)));
+  NodeDef transposed =
+      MakeNode("m1", "MatMul", {"r0", "w1"}, {{"T", DT_FLOAT}});
+  (*transposed.mutable_attr())["transpose_b"].set_b(true);
+  add(transposed);
+  add(MakeNode("r1", "Relu6", {"m1"}, {{"T", DT_FLOAT}}));
+  add(MakeConst("w2", Random({kHidden1, kClasses}, 0.3, 5)));
+  add(MakeConst("b2", Random({kClasses}, 0.1, 6)));
+  add(MakeNode("m2", "MatMul", {"r1", "w2"}, {{"T", DT_FLOAT}}));
+  add(MakeNode("logits", "BiasAdd", {"m2", "b2"}, {{"T", DT_FLOAT}}));
+  return graph;
+}
+
+using Feeds = std::vector<std::pair<std::string, Tensor>>;
+
+Feeds Records(int count, int seed) {
+  std::mt19937 random(seed);
+  Tensor ids(DT_INT64, {count * kTables, 2});
+  for (int i = 0; i < count * kTables; ++i) {
+    ids.matrix<int64_t>()(i, 0) = i % kTables;
+    ids.matrix<int64_t>()(i, 1) = random() % kRows;
+  }
+  Tensor numbers = Random({count, kNumbers}, 1, seed + 1);
+  return {{"ids", ids}, {"numbers", numbers}};
+}
+
+Tensor RunOn(const GraphDef& graph, const Feeds& feeds,
+             const std::string& fetch = "logits") {
+  for (const auto& [name, tensor] : feeds) {
+    if (name == fetch) return tensor;
+  }
+  const auto result = RunGraph(graph, feeds, {fetch});
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? (*result)[0] : Tensor(DT_FLOAT, {0});
+}
+
+const std::vector<std::string> kObserved = {"concat", "embedded", "numbers",
+                                            "r0",     "r1",       "logits"};
+
+// What "requant calibrate" finds of the graph.
+RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
+  RangeTable table;
+  const Feeds feeds = Records(2000, 7);
+  for (const std::string& name : kObserved) {
+    const Tensor tensor = RunOn(graph, feeds, name);
+    const int64_t channels = tensor.dim_size(1);
+    const absl::Span<const float> values(tensor.flat<float>().data(),
+                                         tensor.NumElements());
+    RangeEntry& entry = table.FindOrAdd(name);
+    entry.records = tensor.dim_size(0);
+    entry.AddRange(*std::min_element(values.begin(), values.end()),
+                   *std::max_element(values.begin(), values.end()), {});
+    entry.histogram.emplace();
+    entry.histogram->Add(values);
+    entry.channel_mins.assign(values.begin(), values.begin() + channels);
+    entry.channel_maxs = entry.channel_mins;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const size_t k = i % channels;
+      entry.channel_mins[k] = std::min(entry.channel_mins[k], values[i]);
+      entry.channel_maxs[k] = std::max(entry.channel_maxs[k], values[i]);
+    }
+    if (with_moments) entry.moments = ChannelMoments::Of(values, channels);
+  }
+  return table;
+}
+
+std::string WriteTable(const RangeTable& table, const std::string& name) {
+  return WriteTestFile(name, SerializeRangeTable(table).value());
+}
+
+TransformRun Quantize(const GraphDef& graph, const RangeTable& table,
+                      const std::string& parameters = "") {
+  const std::string path = WriteTable(table, "tower.ranges");
+  return RunTransform(absl::StrCat("quantize_static(ranges_file=\"", path, "\"",
+                                   parameters, ")"),
+                      graph, {}, {"logits"});
+}
+
+// The root of the mean squared difference, as a share of the deviation.
+double RelativeError(const Tensor& expected, const Tensor& actual) {
+  double error = 0, sum = 0, squares = 0;
+  const auto a = expected.flat<float>(), b = actual.flat<float>();
+  EXPECT_EQ(a.size(), b.size());
+  for (int64_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    error += (a(i) - b(i)) * (a(i) - b(i));
+    sum += a(i);
+    squares += a(i) * a(i);
+  }
+  return std::sqrt(error / (squares - sum * sum / a.size()));
+}
+
+double ErrorOf(const GraphDef& graph, const GraphDef& quantized) {
+  const Feeds feeds = Records(3000, 99);
+  return RelativeError(RunOn(graph, feeds), RunOn(quantized, feeds));
+}
+
+std::vector<const NodeDef*> NodesOf(const GraphDef& graph,
+                                    const std::string& op) {
+  std::vector<const NodeDef*> nodes;
+  for (const NodeDef& node : graph.node()) {
+    if (node.op() == op) nodes.push_back(&node);
+  }
+  return nodes;
+}
+
+TEST(QuantizeStatic, GivesNearlyTheLogitsOfTheFloatGraph) {
+  const GraphDef graph = TowerGraph();
+  const TransformRun run = Quantize(graph, Calibrate(graph));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodesOf(run.graph, kFusedRelu).size(), 2);
+  EXPECT_EQ(NodesOf(run.graph, kFusedFloat).size(), 1);
+  EXPECT_TRUE(NodesOf(run.graph, "MatMul").empty());
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+}
+
+TEST(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
+  const GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  for (const char* target : {"any", "avx2", "avx512"}) {
+    const TransformRun run =
+        Quantize(graph, table, absl::StrCat(", target=", target));
+    ASSERT_TRUE(run.status.ok()) << run.status;
+    EXPECT_LT(ErrorOf(graph, run.graph), 0.03) << target;
+  }
+}
+
+TEST(QuantizeStatic, RepeatsColumnsWithLargeWeights) {
+  const GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  const TransformRun split = Quantize(graph, table);
+  const TransformRun plain = Quantize(graph, table, ", split_columns=false");
+  ASSERT_TRUE(split.status.ok()) << split.status;
+  ASSERT_TRUE(plain.status.ok()) << plain.status;
+  const auto columns = [](const TransformRun& run) {
+    return ConstValue(NodeNamed(run.graph, "w0_qint8_const"))->dim_size(0);
+  };
+  EXPECT_GT(columns(split), kInputs0);
+  EXPECT_EQ(columns(plain), kInputs0);
+  EXPECT_LT(ErrorOf(graph, split.graph), 0.7 * ErrorOf(graph, plain.graph));
+}
+
+TEST(QuantizeStatic, RoundsWeightsByWhatTheCalibrationKnows) {
+  const GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  const TransformRun nearest = Quantize(graph, table, ", compensate=false");
+  const TransformRun compensated = Quantize(graph, table);
+  ASSERT_TRUE(nearest.status.ok()) << nearest.status;
+  EXPECT_LT(ErrorOf(graph, compensated.graph), ErrorOf(graph, nearest.graph));
+}
+
+TEST(QuantizeStatic, RoundsToTheNearestWithoutMoments) {
+  const GraphDef graph = TowerGraph();
+  const TransformRun run =
+      Quantize(graph, Calibrate(graph, /*with_moments=*/false));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_THAT(run.notes, Contains(HasSubstr("nearest")));
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.04);
+}
+
+TEST(QuantizeStatic, GivesEachBlockOfAConcatItsOwnRange) {
+  const GraphDef graph = TowerGraph();
+  const TransformRun run =
+      Quantize(graph, Calibrate(graph), ", split_columns=false");
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& table = NodeNamed(run.graph, "m0_eightbit_quantize_embedded");
+  const NodeDef& numbers = NodeNamed(run.graph, "m0_eightbit_quantize_numbers");
+  EXPECT_LT(*ScalarConstValue(NodeNamed(run.graph, table.input(2))), 0.5);
+  EXPECT_GT(*ScalarConstValue(NodeNamed(run.graph, numbers.input(2))), 2);
+  EXPECT_EQ(
+      NodeNamed(run.graph, "m0_eightbit_concat_concat").attr().at("T").type(),
+      DT_QUINT8);
+  EXPECT_FALSE(HasNode(run.graph, "concat"));
+}
+
+TEST(QuantizeStatic, CoversRowsOfATableThatCalibrationNeverSaw) {
+  GraphDef graph = TowerGraph();
+  Tensor tables = Random({kTables, kRows, kDimension}, 0.1, 1);
+  const RangeTable table = Calibrate(graph);
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() != "tables") continue;
+    tables.flat<float>()(3) = 5;
+    node = MakeConst("tables", tables);
+  }
+  const TransformRun run = Quantize(graph, table, ", split_columns=false");
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& quantize =
+      NodeNamed(run.graph, "m0_eightbit_quantize_embedded");
+  EXPECT_EQ(*ScalarConstValue(NodeNamed(run.graph, quantize.input(2))), 5);
+}
+
+TEST(QuantizeStatic, LimitsRelu6) {
+  GraphDef graph = TowerGraph();
+  RangeTable table = Calibrate(graph);
+  RangeEntry& entry = table.FindOrAdd("r1");
+  const std::vector<float> large(100000, 9);
+  entry.histogram->Add(large);
+  const TransformRun run = Quantize(graph, table, ", method=percentile");
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& fused = NodeNamed(run.graph, "m1_eightbit_requantize");
+  EXPECT_EQ(*ScalarConstValue(NodeNamed(run.graph, fused.input(kInputs + 1))),
+            6);
+}
+
+TEST(QuantizeStatic, FindsTheRangesOfAnInputBehindAnIdentity) {
+  GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() == "m0") node.set_input(0, "same");
+  }
+  *graph.add_node() =
+      MakeNode("same", "Identity", {"concat"}, {{"T", DT_FLOAT}});
+  const TransformRun run = Quantize(graph, table);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+}
+
+TEST(QuantizeStatic, StandsALayerThatIsNeverPositive) {
+  GraphDef graph = TowerGraph();
+  for (NodeDef& node : *graph.mutable_node()) {
+    if (node.name() != "b0") continue;
+    Tensor bias(DT_FLOAT, {kHidden0});
+    bias.flat<float>().setConstant(-100);
+    node = MakeConst("b0", bias);
+  }
+  const TransformRun run = Quantize(graph, Calibrate(graph));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const Feeds feeds = Records(100, 3);
+  const Tensor expected = RunOn(graph, feeds), actual = RunOn(run.graph, feeds);
+  for (int64_t i = 0; i < expected.NumElements(); ++i) {
+    ASSERT_NEAR(actual.flat<float>()(i), expected.flat<float>()(i), 1e-4);
+  }
+}
+
+TEST(QuantizeStatic, IsRightWhereTheFirstColumnIsTiny) {
+  GraphDef graph = TowerGraph();
+  RangeTable table = Calibrate(graph);
+  RangeEntry& entry = table.FindOrAdd("numbers");
+  entry.channel_mins[0] = entry.channel_maxs[0] = 1e-36f;
+  const TransformRun run = Quantize(graph, table);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  for (const NodeDef& node : run.graph.node()) {
+    const auto value = ScalarConstValue(node);
+    if (value.ok()) {
+      EXPECT_TRUE(std::isfinite(*value)) << node.name();
+    }
+  }
+}
+
+TEST(QuantizeStatic, RefusesTheTableOfATensorOfAnotherWidth) {
+  const GraphDef graph = TowerGraph();
+  RangeTable table = Calibrate(graph);
+  RangeEntry& entry = table.FindOrAdd("concat");
+  entry.channel_mins.pop_back();
+  entry.channel_maxs.pop_back();
+  entry.moments.reset();
+  EXPECT_THAT(std::string(Quantize(graph, table).status.message()),
+              HasSubstr("is it the range table of another model?"));
+}
+
+TEST(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
+  const GraphDef graph = TowerGraph();
+  const TransformRun run = Quantize(graph, Calibrate(graph));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  for (const char* name : {"w0", "w1", "w2"}) {
+    const Tensor codes =
+        ConstValue(NodeNamed(run.graph, absl::StrCat(name, "_qint8_const")))
+            .value();
+    const auto matrix = codes.matrix<tensorflow::qint8>();
+    std::vector<int> sums;
+    for (int64_t k = 0; k + 1 < matrix.dimension(0); ++k) {
+      for (int64_t j = 0; j < matrix.dimension(1); ++j) {
+        sums.push_back(std::abs(matrix(k, j).value + matrix(k + 1, j).value));
+      }
+    }
+    EXPECT_THAT(sums, Each(Le(128))) << name;
+  }
+}
+
+TEST(QuantizeStatic, GivesFloatReadersOfALayerItsValues) {
+  GraphDef graph = TowerGraph();
+  *graph.add_node() = MakeNode("also", "Identity", {"r0"}, {{"T", DT_FLOAT}});
+  const RangeTable table = Calibrate(graph);
+  const std::string path = WriteTable(table, "also.ranges");
+  const TransformRun run =
+      RunTransform(absl::StrCat("quantize_static(ranges_file=\"", path, "\")"),
+                   graph, {}, {"logits", "also"});
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const Feeds feeds = Records(1000, 42);
+  EXPECT_LT(RelativeError(RunOn(graph, feeds, "also"),
+                          RunOn(run.graph, feeds, "also")),
+            0.03);
+}
+
+TEST(QuantizeStatic, LeavesExcludedNodesInFloat) {
+  const GraphDef graph = TowerGraph();
+  const TransformRun run =
+      Quantize(graph, Calibrate(graph), ", excluded_nodes=m2");
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(NodeNamed(run.graph, "m2").op(), "MatMul");
+  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+}
+
+TEST(QuantizeStatic, SaysToCalibrateWhenTheTableHasNotTheTensor) {
+  const GraphDef graph = TowerGraph();
+  RangeTable table;
+  table.FindOrAdd("another").AddRange(0, 1, {});
+  const TransformRun run = Quantize(graph, table);
+  EXPECT_THAT(std::string(run.status.message()),
+              HasSubstr("calibrate this very graph"));
+}
+
+TEST(QuantizeStatic, GivesTheSameBytesEveryTime) {
+  const GraphDef graph = TowerGraph();
+  const RangeTable table = Calibrate(graph);
+  EXPECT_EQ(Quantize(graph, table).graph.ShortDebugString(),
+            Quantize(graph, table).graph.ShortDebugString());
+}
+
+TEST(QuantizeStatic, LeavesAGraphWithoutLayersAlone) {
+  GraphDef graph;
+  *graph.add_node() = Placeholder("logits", DT_FLOAT);
+  const TransformRun run = Quantize(graph, RangeTable());
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.graph.node_size(), 1);
+  EXPECT_THAT(run.warnings, Contains(HasSubstr("nothing to quantize")));
+}
+
+}  // namespace
+}  // namespace requant::quantize_static_test

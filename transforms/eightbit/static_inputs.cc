@@ -1,0 +1,519 @@
+#include "transforms/eightbit/static_inputs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/eightbit/eightbit_nodes.h"
+#include "transforms/layers/column_plan.h"
+#include "transforms/layers/tensor_pattern.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_INT32;
+using tensorflow::DT_QUINT8;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+// Columns with ranges of their own are scaled as the graph runs, which costs
+// time in proportion to their number.
+constexpr int64_t kMostOwnColumns = 256;
+
+// Ranges per column must lower the expected squared error this much.
+constexpr double kWorthwhile = 0.5;
+
+// How many columns may be added, as a share of those that are there.
+constexpr double kMostAddedShare = 0.25;
+
+// On the embedded Wide & Deep model the mean change of the output is .0019 with
+// the least number of copies, .0012 with four of each and .0012 with eight.
+constexpr int kLeastCopies = 4;
+
+// A column's own range is wider than what calibration saw of it, by this share
+// of its width: an input of the model has no distribution to rely on, and a few
+// more codes cost little where columns can be repeated. With extremes more
+// deviations away than those of an exponential distribution, or a value that
+// never changed, the next record may well be further out.
+constexpr double kMargin = 0.25;
+constexpr double kWideMargin = 1;
+constexpr double kManyDeviations = 10;
+
+// Columns whose width is not less than this share of the block's are taken to
+// be of one kind: what one of them reached the others may reach as well.
+constexpr double kSimilarWidth = 0.25;
+
+// No column's width is less than this share of the block's.
+constexpr double kLeastRelativeWidth = 1e-6;
+
+std::string AsInput(const std::string& tensor) {
+  const TensorName name = ParseTensorName(tensor);
+  return FormatTensorName(name.node, name.port);
+}
+
+std::string FullName(const NodeOutput& output) {
+  return absl::StrCat(output.node->name(), ":", output.port);
+}
+
+// The constant table whose rows `tensor` holds, or nullptr.
+const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
+  const NodeDef* node = MakerOfValues(index, tensor);
+  if (node == nullptr || (node->op() != "GatherNd" &&
+                          node->op() != "GatherV2" && node->op() != "Gather")) {
+    return nullptr;
+  }
+  const NodeOutput table = TensorSource(index, *node, 0);
+  return table.node != nullptr && table.node->op() == "Const" ? table.node
+                                                              : nullptr;
+}
+
+// Whether `node` concatenates matrices side by side.
+bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
+  if (node.op() != "ConcatV2") return false;
+  int inputs = 0;
+  for (const std::string& input : node.input()) {
+    inputs += !ParseTensorName(input).control();
+  }
+  if (inputs < 2) return false;
+  const NodeOutput axis = TensorSource(index, node, inputs - 1);
+  if (axis.node == nullptr) return false;
+  const std::vector<int64_t> values = IntegersOf(*axis.node);
+  return values.size() == 1 && (values[0] == 1 || values[0] == -1);
+}
+
+Tensor RowOf(const std::vector<float>& values) {
+  Tensor row(DT_FLOAT, {1, static_cast<int64_t>(values.size())});
+  std::copy(values.begin(), values.end(), row.flat<float>().data());
+  return row;
+}
+
+// The table may be of another model with the same names.
+absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
+                        int64_t width) {
+  if (entry == nullptr || entry->channel_mins.empty() ||
+      static_cast<int64_t>(entry->channel_mins.size()) == width) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", tensor, "\" had ", entry->channel_mins.size(),
+                   " columns when it was calibrated and has ", width,
+                   " in this graph; is it the range table of another model?"));
+}
+
+}  // namespace
+
+// Neighbouring columns of an input that are quantized together.
+struct StaticInputs::Block {
+  std::string tensor;
+  int64_t first = 0;
+  int64_t width = 0;
+  // In eight bits already: only this counts.
+  const InputCodes* codes = nullptr;
+  // The range of all columns; includes zero.
+  double min = 0, max = 0;
+  // The ranges of each, if they are known and not too many.
+  std::vector<double> column_mins, column_maxs;
+  // Ranges of their own are used; one number for each column.
+  bool own_columns = false;
+  std::vector<int> copies;
+
+  double step() const { return (max - min) / 255; }
+  double column_step(int64_t k) const {
+    return (column_maxs[k] - column_mins[k]) / 255;
+  }
+};
+
+StaticInputs::StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
+                           const StaticInputOptions& options)
+    : builder_(builder), ranges_(ranges), options_(options) {}
+
+void StaticInputs::Know(const std::string& tensor, InputCodes codes) {
+  codes_.insert_or_assign(tensor, std::move(codes));
+}
+
+absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
+    const std::string& tensor) const {
+  const TensorName name = ParseTensorName(tensor);
+  const RangeEntry* entry = ranges_->Find(name.node, name.port);
+  if (entry != nullptr && entry->histogram.has_value()) return entry;
+  return absl::NotFoundError(absl::StrCat(
+      "the range table has no values of \"", tensor,
+      "\"; calibrate this very graph, with the same outputs, by \"requant "
+      "calibrate\""));
+}
+
+std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
+    const std::string& tensor, int64_t columns) const {
+  const GraphIndex& index = builder_->index();
+  std::vector<Block> blocks;
+  const NodeDef* node = index.Find(ParseTensorName(tensor).node);
+  if (node != nullptr && ConcatenatesColumns(index, *node)) {
+    int64_t first = 0;
+    bool all_known = true;
+    for (int i = 0; i + 1 < node->input_size(); ++i) {
+      if (ParseTensorName(node->input(i + 1)).control()) break;
+      const NodeOutput source = TensorSource(index, *node, i);
+      if (source.node == nullptr) {
+        all_known = false;
+        break;
+      }
+      Block block;
+      block.tensor = FullName(source);
+      block.first = first;
+      const auto codes = codes_.find(block.tensor);
+      if (codes != codes_.end()) {
+        block.codes = &codes->second;
+        block.width = codes->second.width;
+      } else {
+        // The table knows the tensor as the concat's input names it.
+        const TensorName name = ParseTensorName(node->input(i));
+        block.tensor = absl::StrCat(name.node, ":", name.port);
+        const RangeEntry* entry = ranges_->Find(name.node, name.port);
+        block.width = entry == nullptr ? 0 : entry->channel_mins.size();
+      }
+      all_known = all_known && block.width > 0;
+      first += block.width;
+      blocks.push_back(std::move(block));
+    }
+    if (all_known && first == columns) return blocks;
+    blocks.clear();
+  }
+  Block all;
+  all.tensor = tensor;
+  all.width = columns;
+  blocks.push_back(std::move(all));
+  return blocks;
+}
+
+absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
+  const NodeDef* table = TableOf(builder_->index(), block->tensor);
+  if (table == nullptr) return false;
+  REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*table));
+  if (values.dtype() != DT_FLOAT || values.NumElements() == 0) return false;
+  const auto flat = values.flat<float>();
+  for (int64_t i = 0; i < flat.size(); ++i) {
+    if (!std::isfinite(flat(i))) return false;
+    block->min = std::min<double>(block->min, flat(i));
+    block->max = std::max<double>(block->max, flat(i));
+  }
+  return true;
+}
+
+void StaticInputs::SetColumnRanges(const RangeEntry* whole,
+                                   const RangeEntry& entry,
+                                   Block* block) const {
+  const double block_min =
+      std::min(0.0f, *absl::c_min_element(entry.channel_mins));
+  double block_max = std::max(0.0f, *absl::c_max_element(entry.channel_maxs));
+  if (block_max == block_min) block_max = block_min + 1;
+  for (int64_t k = 0; k < block->width; ++k) {
+    const double least = entry.channel_mins[k];
+    const double greatest = entry.channel_maxs[k];
+    const double spread = std::max(std::fabs(least), std::fabs(greatest));
+    // Zero is what a missing value mostly is.
+    double min = std::min(0.0, least), max = std::max(0.0, greatest);
+    double margin = least == greatest ? kWideMargin : kMargin;
+    if (whole != nullptr && whole->moments.has_value()) {
+      const int64_t channel = block->first + k;
+      const double deviation =
+          std::sqrt(whole->moments->Covariance(channel, channel));
+      if (spread - std::fabs(whole->moments->mean()[channel]) >
+          kManyDeviations * deviation) {
+        margin = kWideMargin;
+      }
+    }
+    const double block_width = block_max - block_min;
+    const bool similar = max == min || max - min >= kSimilarWidth * block_width;
+    const double added =
+        std::max(margin * (max - min), kLeastRelativeWidth * block_width);
+    if (min < 0) min -= added;
+    if (max > 0) max += added;
+    if (similar) {
+      min = std::min(min, block_min);
+      max = std::max(max, block_max);
+    }
+    block->column_mins.push_back(min);
+    block->column_maxs.push_back(max);
+  }
+}
+
+absl::Status StaticInputs::SetRange(const RangeEntry* whole,
+                                    Block* block) const {
+  if (block->codes != nullptr) return absl::OkStatus();
+  // All rows of a table may be used, also those that the calibration records
+  // happen not to.
+  REQUANT_ASSIGN_OR_RETURN(const bool is_table, SetTableRange(block));
+  if (!is_table) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry, EntryOf(block->tensor));
+    REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
+                             ChooseRangeBy(options_.ranges, *entry));
+    block->min = std::min(0.0f, choice.min.value_or(0));
+    block->max = std::max(0.0f, choice.max.value_or(0));
+    const int64_t known = entry->channel_mins.size();
+    if (options_.split_columns && known == block->width &&
+        known <= kMostOwnColumns) {
+      SetColumnRanges(whole, *entry, block);
+    }
+  }
+  if (block->max == block->min) block->max = block->min + 1;
+  return absl::OkStatus();
+}
+
+void StaticInputs::PlanBlocks(const RangeEntry* whole,
+                              const std::vector<const FloatLayer*>& layers,
+                              std::vector<Block>* blocks) const {
+  std::vector<PlannedColumn> plain;
+  std::vector<PlannedColumn> own;
+  bool any_own = false;
+  int outputs = 0;
+  for (const FloatLayer* layer : layers) outputs += layer->weights.dim_size(1);
+  for (const Block& block : *blocks) {
+    for (int64_t k = 0; k < block.width; ++k) {
+      PlannedColumn column;
+      for (const FloatLayer* layer : layers) {
+        const auto weights = layer->weights.matrix<float>();
+        for (int64_t j = 0; j < weights.dimension(1); ++j) {
+          const double weight = weights(block.first + k, j);
+          column.squared_weights += weight * weight;
+          column.largest_weight =
+              std::max(column.largest_weight, std::fabs(weight));
+        }
+      }
+      column.step = block.step();
+      if (block.codes != nullptr) {
+        const CodeColumn& known = *absl::c_find_if(
+            block.codes->columns,
+            [k](const CodeColumn& code) { return code.source == k; });
+        column.step = known.step;
+        column.largest_weight /= known.copies;
+        column.squared_weights /= known.copies * known.copies;
+      }
+      column.deviation = whole != nullptr && whole->moments.has_value()
+                             ? std::sqrt(whole->moments->Covariance(
+                                   block.first + k, block.first + k))
+                             : 255 * column.step / 6;
+      plain.push_back(column);
+      if (!block.column_mins.empty()) {
+        any_own = true;
+        column.step = block.column_step(k);
+        column.may_repeat = true;
+      }
+      own.push_back(column);
+    }
+  }
+  if (!any_own) return;
+  ColumnPlanOptions options;
+  options.outputs = outputs;
+  options.levels = options_.weight_levels;
+  const double before = PlanColumns(plain, options).expected_error;
+  options.least_copies = kLeastCopies;
+  options.most_added = static_cast<int>(own.size() * kMostAddedShare);
+  const ColumnPlan plan = PlanColumns(own, options);
+  if (plan.expected_error > kWorthwhile * before) return;
+  auto copies = plan.copies.begin();
+  for (Block& block : *blocks) {
+    block.copies.assign(copies, copies + block.width);
+    block.own_columns = !block.column_mins.empty();
+    copies += block.width;
+    const int most =
+        *std::max_element(block.copies.begin(), block.copies.end());
+    if (block.own_columns && (most - 1) * block.width <= options.most_added) {
+      block.copies.assign(block.width, most);
+    }
+  }
+}
+
+absl::StatusOr<std::string> StaticInputs::AddConcat(
+    const std::string& prefix, const std::string& name,
+    std::vector<std::string> tensors, tensorflow::DataType type) {
+  const int64_t count = tensors.size();
+  Tensor one(DT_INT32, {});
+  one.scalar<int32_t>()() = 1;
+  REQUANT_ASSIGN_OR_RETURN(
+      tensors.emplace_back(),
+      builder_->AddConst(absl::StrCat(prefix, "_concat_axis"), one));
+  NodeDef concat =
+      MakeNode(name, "ConcatV2", tensors, {{"T", type}, {"Tidx", DT_INT32}});
+  (*concat.mutable_attr())["N"].set_i(count);
+  return builder_->Add(std::move(concat));
+}
+
+// All columns so many times: several times as fast as picking them one by one.
+absl::StatusOr<std::string> StaticInputs::AddRepetition(
+    const std::string& prefix, const std::string& tensor, int times) {
+  return AddConcat(prefix,
+                   absl::StrCat(prefix, "_repeat_", TensorAsPartOfName(tensor)),
+                   std::vector<std::string>(times, AsInput(tensor)), DT_FLOAT);
+}
+
+absl::StatusOr<std::string> StaticInputs::AddSelection(
+    const std::string& prefix, const std::string& tensor,
+    const std::vector<int32_t>& columns) {
+  const std::string name = TensorAsPartOfName(tensor);
+  Tensor indices(DT_INT32, {static_cast<int64_t>(columns.size())});
+  std::copy(columns.begin(), columns.end(), indices.flat<int32_t>().data());
+  Tensor one(DT_INT32, {});
+  one.scalar<int32_t>()() = 1;
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string which,
+      builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string axis,
+      builder_->AddConst(absl::StrCat(prefix, "_columns_axis_", name), one));
+  NodeDef gather = MakeNode(
+      absl::StrCat(prefix, "_repeat_", name), "GatherV2",
+      {AsInput(tensor), which, axis},
+      {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT32}, {"Taxis", DT_INT32}});
+  (*gather.mutable_attr())["batch_dims"].set_i(0);
+  return builder_->Add(std::move(gather));
+}
+
+absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
+                                                    const Block& block) {
+  const std::string name = TensorAsPartOfName(block.tensor);
+  InputCodes codes;
+  std::vector<int32_t> sources;
+  std::vector<float> scales, shifts;
+  const int most = *std::max_element(block.copies.begin(), block.copies.end());
+  // Copies of one column stand apart from each other: neighbouring weights
+  // should not both be large.
+  for (int copy = 0; copy < most; ++copy) {
+    for (int64_t k = 0; k < block.width; ++k) {
+      const int copies = block.copies[k];
+      if (copy >= copies) continue;
+      const double step = block.column_step(k);
+      // Rounded at evenly spaced offsets, the copies' sum has the resolution of
+      // a step that is `copies` times finer.
+      const double offset = (copy + 0.5) / copies - 0.5;
+      sources.push_back(static_cast<int32_t>(k));
+      scales.push_back(static_cast<float>(1 / step));
+      shifts.push_back(
+          static_cast<float>(offset - block.column_mins[k] / step));
+      codes.columns.push_back({static_cast<int>(block.first + k),
+                               block.column_mins[k] - offset * step, step,
+                               copies});
+    }
+  }
+  std::string input = AsInput(block.tensor);
+  if (most > 1) {
+    const bool all_alike =
+        static_cast<int64_t>(sources.size()) == most * block.width;
+    REQUANT_ASSIGN_OR_RETURN(
+        input, all_alike ? AddRepetition(prefix, block.tensor, most)
+                         : AddSelection(prefix, block.tensor, sources));
+  }
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string scale,
+      builder_->AddConst(absl::StrCat(prefix, "_scales_", name),
+                         RowOf(scales)));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string shift,
+      builder_->AddConst(absl::StrCat(prefix, "_shifts_", name),
+                         RowOf(shifts)));
+  REQUANT_ASSIGN_OR_RETURN(
+      input, builder_->Add(MakeNode(absl::StrCat(prefix, "_scale_", name),
+                                    "Mul", {input, scale}, {{"T", DT_FLOAT}})));
+  REQUANT_ASSIGN_OR_RETURN(
+      input,
+      builder_->Add(MakeNode(absl::StrCat(prefix, "_shift_", name), "AddV2",
+                             {input, shift}, {{"T", DT_FLOAT}})));
+  codes.tensor = std::move(input);
+  return codes;
+}
+
+absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
+                                                  const Block& block) {
+  if (block.codes != nullptr) {
+    InputCodes codes = *block.codes;
+    for (CodeColumn& column : codes.columns) column.source += block.first;
+    return codes;
+  }
+  InputCodes codes;
+  double min = block.min, max = block.max;
+  if (block.own_columns) {
+    REQUANT_ASSIGN_OR_RETURN(codes, AddColumns(prefix, block));
+    // They are scaled to codes already.
+    min = 0;
+    max = 255;
+  } else {
+    codes.tensor = AsInput(block.tensor);
+    for (int64_t k = 0; k < block.width; ++k) {
+      codes.columns.push_back({static_cast<int>(block.first + k),
+                               static_cast<float>(min),
+                               (static_cast<double>(static_cast<float>(max)) -
+                                static_cast<float>(min)) /
+                                   255,
+                               1});
+    }
+  }
+  const std::string name = TensorAsPartOfName(block.tensor);
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string low,
+      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::string high,
+      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max));
+  NodeDef quantize =
+      MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
+               {codes.tensor, low, high}, {{"T", DT_QUINT8}});
+  (*quantize.mutable_attr())["mode"].set_s("MIN_FIRST");
+  (*quantize.mutable_attr())["ensure_minimum_range"].set_f(0);
+  REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(quantize)));
+  return codes;
+}
+
+absl::StatusOr<InputCodes> StaticInputs::CodesOf(
+    const std::string& tensor, const std::vector<const FloatLayer*>& layers) {
+  const auto known = codes_.find(tensor);
+  if (known != codes_.end()) return known->second;
+  const FloatLayer& first = *layers.front();
+  const std::string prefix = EightbitPrefix(first);
+  const int64_t width = first.weights.dim_size(0);
+  const TensorName name = ParseTensorName(tensor);
+  const RangeEntry* whole = ranges_->Find(name.node, name.port);
+  REQUANT_RETURN_IF_ERROR(CheckWidth(tensor, whole, width));
+  std::vector<Block> blocks = FindBlocks(tensor, width);
+  for (Block& block : blocks) {
+    REQUANT_RETURN_IF_ERROR(SetRange(whole, &block));
+  }
+  PlanBlocks(whole, layers, &blocks);
+  std::vector<std::string> tensors;
+  InputCodes codes;
+  codes.width = width;
+  for (const Block& block : blocks) {
+    REQUANT_ASSIGN_OR_RETURN(const InputCodes part, AddBlock(prefix, block));
+    tensors.push_back(part.tensor);
+    codes.columns.insert(codes.columns.end(), part.columns.begin(),
+                         part.columns.end());
+  }
+  if (blocks.size() == 1) {
+    codes.tensor = tensors.front();
+  } else {
+    REQUANT_ASSIGN_OR_RETURN(
+        codes.tensor,
+        AddConcat(prefix,
+                  absl::StrCat(prefix, "_concat_", TensorAsPartOfName(tensor)),
+                  std::move(tensors), DT_QUINT8));
+  }
+  codes_.emplace(tensor, codes);
+  return codes;
+}
+
+}  // namespace requant

@@ -1,0 +1,56 @@
+#ifndef REQUANT_TRANSFORMS_LAYERS_CALIBRATION_TENSORS_H_
+#define REQUANT_TRANSFORMS_LAYERS_CALIBRATION_TENSORS_H_
+
+// What of a graph has to be observed to know the ranges of its quantization.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "graph/graph_index.h"
+
+namespace requant {
+
+enum class ObservedKind {
+  // A tensor's values.
+  kTensor,
+  // What a Min, a Max or a RequantizationRange computes as the graph runs.
+  kMin,
+  kMax,
+  kRange,
+};
+
+// What an entry of a RangeTable is of.
+struct CalibrationTensor {
+  ObservedKind kind = ObservedKind::kTensor;
+  std::string node;
+  // 0 for a kRange, which has two outputs.
+  int output = 0;
+  // Of a float graph: whether it is what a layer multiplies by its weights.
+  bool layer_input = false;
+};
+
+// Of a graph that computes ranges as it runs: the nodes that do, as the freeze
+// transforms decide. Of a float graph: the input and the output of each layer
+// (float_layer.h), and, of an input that is concatenated, possibly behind
+// nodes that keep all values, each block. `outputs` are the graph's.
+std::vector<CalibrationTensor> FindCalibrationTensors(
+    const GraphIndex& index, const std::vector<std::string>& outputs);
+
+// The tensor or range node that a person means by `name`; whether it is the
+// input of a layer is not looked up.
+absl::StatusOr<CalibrationTensor> FindCalibrationTensor(
+    const GraphIndex& index, const std::string& name);
+
+// Sets layer_input of those that are.
+void MarkLayerInputs(const GraphIndex& index,
+                     std::vector<CalibrationTensor>* tensors);
+
+// Whether a quantization takes its range from what `node` computes, possibly
+// after some arithmetic. A model may well have Min and Max nodes of its own:
+// they are part of its function and must not become constants.
+bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_LAYERS_CALIBRATION_TENSORS_H_

@@ -1,0 +1,96 @@
+#ifndef REQUANT_TRANSFORMS_LAYERS_QUANTIZED_LAYER_H_
+#define REQUANT_TRANSFORMS_LAYERS_QUANTIZED_LAYER_H_
+
+// The quantized layers that fuse_quantized_matmul_and_requantize fuses, as they
+// are found in a graph:
+//
+//   QuantizedMatMulWithBias[AndRelu]:
+//     a, weights, bias, min_a, max_a, min_w, max_w -> qint32, min, max
+//   Requantize:
+//     qint32, min, max, requested min, requested max -> quint8, min, max
+//
+// or, when there is no Relu, as quantize_eightbit leaves them:
+//
+//   QuantizedMatMulWithBiasAndDequantize:
+//     a, weights, bias, min_a, max_a, min_w, max_w, unused, unused -> float
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+inline constexpr char kQuantizedMatMul[] = "QuantizedMatMulWithBias";
+inline constexpr char kQuantizedMatMulRelu[] = "QuantizedMatMulWithBiasAndRelu";
+inline constexpr char kFusedRelu[] =
+    "QuantizedMatMulWithBiasAndReluAndRequantize";
+inline constexpr char kFusedFloat[] = "QuantizedMatMulWithBiasAndDequantize";
+
+// Inputs of the two matmul ops, and the first ones of both fused ops.
+enum MatMulInput { kA, kWeights, kBias, kMinA, kMaxA, kMinW, kMaxW, kInputs };
+// Inputs of Requantize.
+enum RequantizeInput { kAccumulator, kAccMin, kAccMax, kOutMin, kOutMax };
+
+struct Range {
+  float min;
+  float max;
+};
+
+// What gives a layer its input.
+enum class LayerSource { kQuantize, kFusedLayer, kOther };
+
+// One layer, with everything its rewrite needs.
+struct QuantizedLayer {
+  tensorflow::NodeDef* matmul;
+  tensorflow::NodeDef* requantize = nullptr;
+  bool relu;
+  bool scaled;  // input_quant_mode is SCALED, other than in shifted_input.h
+  // The ends of the input's range, by the names of their tensors.
+  std::string min_a;
+  std::string max_a;
+  LayerSource source;
+  Range input;
+  // Of a layer with a Requantize.
+  Range output = {0, 0};
+  float weight_min;
+  float weight_max;
+  tensorflow::Tensor weights;
+  tensorflow::Tensor bias;
+};
+
+// The float that `node` reads at `input` when it is constant in the graph: a
+// scalar Const, or the Minimum or Maximum of such, possibly behind Identity
+// nodes.
+std::optional<float> ConstantInput(const GraphIndex& index,
+                                   const tensorflow::NodeDef& node, int input);
+
+// The range that a QuantizeV2 node really uses, and gives as its second and
+// third output, for a constant one that is requested: it includes zero and is
+// not narrower than ensure_minimum_range. Nothing when the requested range is
+// not constant or refused by the kernel.
+std::optional<Range> QuantizeV2Range(const GraphIndex& index,
+                                     const tensorflow::NodeDef& quantize);
+
+LayerSource SourceOf(const GraphIndex& index,
+                     const tensorflow::NodeDef& matmul);
+
+// Reads and checks a layer. Ranges, weights and biases that are not constant,
+// and what the fused kernels cannot do, are errors that name the node and what
+// to do. `compat` reads ranges as the original did.
+absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
+                                         tensorflow::NodeDef* matmul,
+                                         tensorflow::NodeDef* requantize,
+                                         bool compat);
+
+// The same without a Requantize and the output's range.
+absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
+                                          tensorflow::NodeDef* matmul,
+                                          bool compat);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_LAYERS_QUANTIZED_LAYER_H_

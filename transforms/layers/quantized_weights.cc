@@ -1,0 +1,206 @@
+#include "transforms/layers/quantized_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+float LargestMagnitude(const Tensor& weights) {
+  const auto values = weights.flat<float>();
+  float largest = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    largest = std::max(largest, std::fabs(values(i)));
+  }
+  return largest;
+}
+
+double SquaredNorm(const Tensor& weights) {
+  const auto values = weights.flat<float>();
+  double sum = 0;
+  for (int64_t i = 0; i < values.size(); ++i) {
+    sum += static_cast<double>(values(i)) * values(i);
+  }
+  return sum;
+}
+
+// Half to even, like std::rint but in two instructions; for |x| < 2^22.
+inline float Round(float x) {
+  constexpr float kShift = 12582912.0f;  // 1.5 · 2^23
+  return (x + kShift) - kShift;
+}
+
+// Lowers two codes whose sum is too large to the two with the largest allowed
+// sum that are nearest to the wanted values. Neither grows, so that their other
+// neighbours stay right.
+inline void LowerPair(float wanted0, float wanted1, float* code0,
+                      float* code1) {
+  const float sign = *code0 > 0 ? 1 : -1;
+  const float nearest = Round((sign * (wanted0 - wanted1) + kMaxPairSum) / 2);
+  const float lowered =
+      std::clamp<float>(nearest, kMaxPairSum - sign * *code1, sign * *code0);
+  *code0 = sign * lowered;
+  *code1 = sign * (kMaxPairSum - lowered);
+}
+
+// Quantization of a matrix at one number of levels.
+struct Pass {
+  const float* weights;
+  int64_t rows;
+  int64_t columns;
+  WeightRule rule;
+  float codes_per_unit;
+  // Where codes go, or nullptr.
+  tensorflow::qint8* codes = nullptr;
+  // In squared codes.
+  double squared_error = 0;
+  int64_t lowered = 0;
+
+  void Run() {
+    std::vector<float> wanted(columns), code(columns);
+    std::vector<float> next_wanted(columns), next_code(columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      Quantize(row, &next_wanted, &next_code);
+      if (row > 0) {
+        if (rule == WeightRule::kPairsFitInt16) {
+          LowerPairs(wanted, next_wanted, &code, &next_code);
+        }
+        Finish(row - 1, wanted, code);
+      }
+      wanted.swap(next_wanted);
+      code.swap(next_code);
+    }
+    Finish(rows - 1, wanted, code);
+  }
+
+ private:
+  void Quantize(int64_t row, std::vector<float>* wanted,
+                std::vector<float>* code) const {
+    const float* from = weights + row * columns;
+    for (int64_t j = 0; j < columns; ++j) {
+      (*wanted)[j] = from[j] * codes_per_unit;
+      (*code)[j] = Round((*wanted)[j]);
+    }
+  }
+
+  void LowerPairs(const std::vector<float>& wanted,
+                  const std::vector<float>& next_wanted,
+                  std::vector<float>* code, std::vector<float>* next_code) {
+    for (int64_t j = 0; j < columns; ++j) {
+      if (std::fabs((*code)[j] + (*next_code)[j]) <= kMaxPairSum) continue;
+      LowerPair(wanted[j], next_wanted[j], &(*code)[j], &(*next_code)[j]);
+      ++lowered;
+    }
+  }
+
+  void Finish(int64_t row, const std::vector<float>& wanted,
+              const std::vector<float>& code) {
+    float error = 0;
+    for (int64_t j = 0; j < columns; ++j) {
+      error += (code[j] - wanted[j]) * (code[j] - wanted[j]);
+    }
+    squared_error += error;
+    if (codes == nullptr) return;
+    for (int64_t j = 0; j < columns; ++j) {
+      codes[row * columns + j] = static_cast<int8_t>(code[j]);
+    }
+  }
+};
+
+Pass MakePass(const Tensor& weights, WeightRule rule, float largest,
+              int levels) {
+  Pass pass;
+  pass.weights = weights.flat<float>().data();
+  pass.rows = weights.dim_size(0);
+  pass.columns = weights.dim_size(1);
+  pass.rule = rule;
+  pass.codes_per_unit = levels / largest;
+  return pass;
+}
+
+// The largest |w0 + w1| of two neighbours in a column.
+float LargestPairSum(const Tensor& weights) {
+  const auto values = weights.matrix<float>();
+  float largest = 0;
+  for (int64_t row = 0; row + 1 < values.dimension(0); ++row) {
+    for (int64_t j = 0; j < values.dimension(1); ++j) {
+      largest =
+          std::max(largest, std::fabs(values(row, j) + values(row + 1, j)));
+    }
+  }
+  return largest;
+}
+
+// The most levels at which no two neighbours are too large before rounding.
+int BestLevels(const Tensor& weights, WeightRule rule) {
+  if (rule == WeightRule::kAnyCode) return kMaxLevels;
+  const float allowed = kMaxPairSum * LargestMagnitude(weights);
+  const float pair = LargestPairSum(weights);
+  if (allowed >= kMaxLevels * pair) return kMaxLevels;
+  return std::max(kPairSafeLevels, static_cast<int>(allowed / pair));
+}
+
+}  // namespace
+
+const std::vector<std::string>& QuantizationTargets() {
+  static const auto* targets = new std::vector<std::string>{
+      "any", "avx2", "avx512", "vnni", "avx_vnni", "amx"};
+  return *targets;
+}
+
+absl::StatusOr<WeightRule> WeightRuleOf(const std::string& target) {
+  if (!absl::c_linear_search(QuantizationTargets(), target)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no target \"", target, "\"; there are ",
+                     absl::StrJoin(QuantizationTargets(), ", ")));
+  }
+  const bool saturates =
+      target == "any" || target == "avx2" || target == "avx512";
+  return saturates ? WeightRule::kPairsFitInt16 : WeightRule::kAnyCode;
+}
+
+QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule) {
+  return QuantizeWeights(weights, rule, BestLevels(weights, rule));
+}
+
+QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule,
+                                 int levels) {
+  const float largest = LargestMagnitude(weights);
+  QuantizedWeights result;
+  result.codes = Tensor(tensorflow::DT_QINT8, weights.shape());
+  Pass pass = MakePass(weights, rule, largest, levels);
+  pass.codes = result.codes.flat<tensorflow::qint8>().data();
+  pass.Run();
+  result.range = largest * kMaxLevels / levels;
+  result.levels = levels;
+  result.lowered = pass.lowered;
+  result.relative_error =
+      std::sqrt(pass.squared_error / SquaredNorm(weights)) * largest / levels;
+  return result;
+}
+
+std::vector<int64_t> ColumnSums(const Tensor& codes) {
+  const auto matrix = codes.matrix<tensorflow::qint8>();
+  std::vector<int64_t> sums(matrix.dimension(1), 0);
+  for (int64_t row = 0; row < matrix.dimension(0); ++row) {
+    for (int64_t column = 0; column < matrix.dimension(1); ++column) {
+      sums[column] += matrix(row, column).value;
+    }
+  }
+  return sums;
+}
+
+}  // namespace requant

@@ -1,0 +1,73 @@
+#ifndef REQUANT_TRANSFORMS_LAYERS_QUANTIZED_WEIGHTS_H_
+#define REQUANT_TRANSFORMS_LAYERS_QUANTIZED_WEIGHTS_H_
+
+// Weights as qint8 codes, symmetric about zero: w ≈ code · range/127.
+//
+// CPUs with VNNI (or AMX) sum products of uint8 inputs and int8 weights
+// exactly, and all codes up to ±127 are good. The others multiply two
+// neighbouring rows of the matrix at once and sum the two products in an int16,
+// silently saturated. The inputs' codes reach 255, so two weights w0, w1 of one
+// column are safe when 255·|w0 + w1| fits, that is |w0 + w1| <= 128. Which rows
+// are pairs depends on where oneDNN cuts the matrix (at an odd row when it has
+// 513 of them), so it must hold for every two neighbours. 64 levels would
+// always do. But neighbours are seldom both as large as the largest weight, so
+// there may be as many levels as the largest pair of the matrix allows, and
+// only where rounding exceeds the limit is a code lowered. (Still more levels,
+// with more codes lowered, have a smaller squared error, but at the cost of the
+// largest weights, and those matter most: measured, the model gets worse.)
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+// Which codes are safe.
+enum class WeightRule { kAnyCode, kPairsFitInt16 };
+
+// The CPUs that a model can be quantized for, by the names of the parameter
+// "target": "any" (safe everywhere), "avx2", "avx512", "vnni", "avx_vnni",
+// "amx".
+const std::vector<std::string>& QuantizationTargets();
+
+// The rule for a target. An error lists the names.
+absl::StatusOr<WeightRule> WeightRuleOf(const std::string& target);
+
+// |code + code| of two neighbours in a column may not be more.
+inline constexpr int kMaxPairSum = 128;
+// With this many levels on either side it cannot be.
+inline constexpr int kPairSafeLevels = 64;
+inline constexpr int kMaxLevels = 127;
+
+struct QuantizedWeights {
+  // qint8, of the shape of the weights.
+  tensorflow::Tensor codes;
+  // One step is range/127: the kernels' own formula, whatever the levels.
+  float range = 0;
+  // The largest weight's code before pairs were lowered.
+  int levels = kMaxLevels;
+  // Pairs of neighbours that were lowered.
+  int64_t lowered = 0;
+  // Root of the sum of squared errors over that of squared weights.
+  double relative_error = 0;
+};
+
+// Quantizes a float matrix [inputs, outputs] that is finite and not all zero.
+// With kAnyCode, code = rint(w · 127/max|w|). With kPairsFitInt16, the number
+// of levels is the one with the least squared error among those tried.
+QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
+                                 WeightRule rule);
+
+// The same with a given number of levels, from kPairSafeLevels to kMaxLevels.
+QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
+                                 WeightRule rule, int levels);
+
+// Σ_k codes[k][j] for each column j of a qint8 matrix.
+std::vector<int64_t> ColumnSums(const tensorflow::Tensor& codes);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_LAYERS_QUANTIZED_WEIGHTS_H_

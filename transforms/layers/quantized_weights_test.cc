@@ -1,0 +1,270 @@
+#include "transforms/layers/quantized_weights.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/const_node.h"
+#include "graph/testing/testing.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant::quantized_weights_test {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::HasSubstr;
+
+Tensor Matrix(int64_t rows, int64_t columns, const std::vector<float>& values) {
+  Tensor matrix(tensorflow::DT_FLOAT, {rows, columns});
+  std::copy(values.begin(), values.end(), matrix.flat<float>().data());
+  return matrix;
+}
+
+// `flat` weights are spread evenly, so that many pairs are too large at 127
+// levels; others are normal, as in a trained layer.
+Tensor RandomMatrix(int64_t rows, int64_t columns, bool flat = false) {
+  std::mt19937 random(rows * 1000 + columns);
+  std::normal_distribution<float> normal(0, 0.05f);
+  std::uniform_real_distribution<float> uniform(-0.2f, 0.2f);
+  Tensor matrix(tensorflow::DT_FLOAT, {rows, columns});
+  auto values = matrix.flat<float>();
+  for (int64_t i = 0; i < values.size(); ++i) {
+    values(i) = flat ? uniform(random) : normal(random);
+  }
+  return matrix;
+}
+
+int Code(const QuantizedWeights& weights, int64_t row, int64_t column) {
+  return weights.codes.matrix<tensorflow::qint8>()(row, column).value;
+}
+
+int LargestPairSum(const QuantizedWeights& weights) {
+  int largest = 0;
+  for (int64_t row = 0; row + 1 < weights.codes.dim_size(0); ++row) {
+    for (int64_t j = 0; j < weights.codes.dim_size(1); ++j) {
+      largest = std::max(
+          largest, std::abs(Code(weights, row, j) + Code(weights, row + 1, j)));
+    }
+  }
+  return largest;
+}
+
+double RelativeError(const Tensor& weights, const QuantizedWeights& result) {
+  double error = 0, norm = 0;
+  for (int64_t row = 0; row < weights.dim_size(0); ++row) {
+    for (int64_t j = 0; j < weights.dim_size(1); ++j) {
+      const double w = weights.matrix<float>()(row, j);
+      const double got = Code(result, row, j) * (result.range / 127.0);
+      error += (w - got) * (w - got);
+      norm += w * w;
+    }
+  }
+  return std::sqrt(error / norm);
+}
+
+TEST(WeightRuleOf, IsByWhetherTheTargetSumsExactly) {
+  for (const char* target : {"any", "avx2", "avx512"}) {
+    EXPECT_EQ(*WeightRuleOf(target), WeightRule::kPairsFitInt16) << target;
+  }
+  for (const char* target : {"vnni", "avx_vnni", "amx"}) {
+    EXPECT_EQ(*WeightRuleOf(target), WeightRule::kAnyCode) << target;
+  }
+  EXPECT_THAT(WeightRuleOf("sse").status().message(),
+              HasSubstr("no target \"sse\"; there are any, avx2"));
+}
+
+TEST(QuantizeWeights, AnyCodeIsTheNearestOf127Levels) {
+  const Tensor weights = RandomMatrix(7, 9);
+  const QuantizedWeights result =
+      QuantizeWeights(weights, WeightRule::kAnyCode);
+  float largest = 0;
+  for (int i = 0; i < 63; ++i) {
+    largest = std::max(largest, std::fabs(weights.flat<float>()(i)));
+  }
+  EXPECT_EQ(result.range, largest);
+  for (int i = 0; i < 63; ++i) {
+    EXPECT_EQ(result.codes.flat<tensorflow::qint8>()(i).value,
+              std::rint(weights.flat<float>()(i) * (127 / largest)));
+  }
+}
+
+TEST(QuantizeWeights, NoTwoNeighboursExceedTheSafeSum) {
+  for (const bool flat : {false, true}) {
+    for (const int rows : {1, 2, 3, 64, 65}) {
+      const Tensor weights = RandomMatrix(rows, 33, flat);
+      for (const int levels : {64, 67, 100, 127}) {
+        EXPECT_LE(LargestPairSum(QuantizeWeights(
+                      weights, WeightRule::kPairsFitInt16, levels)),
+                  kMaxPairSum);
+      }
+    }
+  }
+}
+
+TEST(QuantizeWeights, ALoweredPairIsTheNearestAllowedOne) {
+  for (const float sign : {1.0f, -1.0f}) {
+    const Tensor weights = Matrix(2, 3,
+                                  {127 * sign, 100 * sign, -127 * sign,  //
+                                   127 * sign, 60 * sign, 127 * sign});
+    const QuantizedWeights result =
+        QuantizeWeights(weights, WeightRule::kPairsFitInt16, 127);
+    EXPECT_EQ(Code(result, 0, 0), 64 * sign);
+    EXPECT_EQ(Code(result, 1, 0), 64 * sign);
+    EXPECT_EQ(Code(result, 0, 1), 84 * sign);
+    EXPECT_EQ(Code(result, 1, 1), 44 * sign);
+    EXPECT_EQ(Code(result, 0, 2), -127 * sign);
+    EXPECT_EQ(Code(result, 1, 2), 127 * sign);
+    EXPECT_EQ(result.lowered, 2);
+  }
+}
+
+TEST(QuantizeWeights, ACodeIsNeverLoweredPastItsNeighboursNeed) {
+  // The second code stays as the first pair left it.
+  const QuantizedWeights result = QuantizeWeights(
+      Matrix(3, 1, {127, 127, 70}), WeightRule::kPairsFitInt16, 127);
+  EXPECT_EQ(Code(result, 0, 0), 64);
+  EXPECT_EQ(Code(result, 1, 0), 64);
+  EXPECT_EQ(Code(result, 2, 0), 64);
+}
+
+TEST(QuantizeWeights, ThereAreAsManyLevelsAsTheLargestPairAllows) {
+  const auto levels = [](const std::vector<float>& column) {
+    return QuantizeWeights(Matrix(column.size(), 1, column),
+                           WeightRule::kPairsFitInt16)
+        .levels;
+  };
+  EXPECT_EQ(levels({1, 1}), 64);
+  EXPECT_EQ(levels({1, 0.5}), 85);
+  EXPECT_EQ(levels({-1, -0.5}), 85);
+  EXPECT_EQ(levels({1, -1}), 127);
+  EXPECT_EQ(levels({1, 0, 1}), 127);
+  EXPECT_EQ(levels({1}), 127);
+}
+
+TEST(QuantizeWeights, SafePairsCostNoMoreThan64Levels) {
+  for (const bool flat : {false, true}) {
+    const Tensor weights = RandomMatrix(101, 40, flat);
+    const QuantizedWeights best =
+        QuantizeWeights(weights, WeightRule::kPairsFitInt16);
+    const QuantizedWeights simple =
+        QuantizeWeights(weights, WeightRule::kPairsFitInt16, kPairSafeLevels);
+    EXPECT_EQ(simple.lowered, 0);
+    EXPECT_LE(best.relative_error, simple.relative_error);
+    if (!flat) {
+      EXPECT_LT(best.relative_error, 0.9 * simple.relative_error);
+    }
+  }
+}
+
+TEST(QuantizeWeights, ReportsItsError) {
+  for (const WeightRule rule :
+       {WeightRule::kAnyCode, WeightRule::kPairsFitInt16}) {
+    const Tensor weights = RandomMatrix(51, 20, /*flat=*/true);
+    const QuantizedWeights result = QuantizeWeights(weights, rule);
+    EXPECT_NEAR(result.relative_error, RelativeError(weights, result), 1e-6);
+  }
+}
+
+// A layer whose inputs' codes are all 255, or 255 in random places.
+class Kernel : public testing::TestWithParam<std::vector<int>> {
+ protected:
+  static GraphDef Layer(const QuantizedWeights& weights) {
+    GraphDef graph;
+    const auto add = [&](NodeDef node) {
+      *graph.add_node() = std::move(node);
+      return graph.mutable_node(graph.node_size() - 1);
+    };
+    NodeDef placeholder;
+    placeholder.set_name("x");
+    placeholder.set_op("Placeholder");
+    (*placeholder.mutable_attr())["dtype"].set_type(tensorflow::DT_QUINT8);
+    add(placeholder);
+    add(MakeConst("weights", weights.codes));
+    Tensor bias(tensorflow::DT_FLOAT, {weights.codes.dim_size(1)});
+    bias.flat<float>().setZero();
+    add(MakeConst("bias", bias));
+    for (const auto& [name, value] : std::vector<std::pair<std::string, float>>{
+             {"zero", 0.0f}, {"in", 255.0f}, {"low", -127.0f}, {"high", 127}}) {
+      add(MakeScalarConst(name, value));
+    }
+    NodeDef layer;
+    layer.set_name("y");
+    layer.set_op("QuantizedMatMulWithBiasAndDequantize");
+    for (const char* input :
+         {"x", "weights", "bias", "zero", "in", "low", "high", "zero", "in"}) {
+      layer.add_input(input);
+    }
+    auto& attributes = *layer.mutable_attr();
+    attributes["T1"].set_type(tensorflow::DT_QUINT8);
+    attributes["T2"].set_type(tensorflow::DT_QINT8);
+    attributes["Tbias"].set_type(tensorflow::DT_FLOAT);
+    attributes["Toutput"].set_type(tensorflow::DT_FLOAT);
+    attributes["input_quant_mode"].set_s("SCALED");
+    add(layer);
+    return graph;
+  }
+
+  static std::vector<int> Exact(const Tensor& x,
+                                const QuantizedWeights& weights) {
+    const int64_t rows = weights.codes.dim_size(0);
+    const int64_t columns = weights.codes.dim_size(1);
+    const auto* input = x.flat<tensorflow::quint8>().data();
+    const auto* codes = weights.codes.flat<tensorflow::qint8>().data();
+    std::vector<int> sums(x.dim_size(0) * columns, 0);
+    for (int64_t b = 0; b < x.dim_size(0); ++b) {
+      for (int64_t k = 0; k < rows; ++k) {
+        const int factor = input[b * rows + k].value;
+        for (int64_t j = 0; j < columns; ++j) {
+          sums[b * columns + j] += factor * codes[k * columns + j].value;
+        }
+      }
+    }
+    return sums;
+  }
+};
+
+// Inputs and weights of step 1, so that the outputs are whole numbers.
+TEST_P(Kernel, DoesNotSaturateWithSafePairs) {
+  const int rows = GetParam()[0], columns = GetParam()[1];
+  const QuantizedWeights weights =
+      QuantizeWeights(RandomMatrix(rows, columns, /*flat=*/true),
+                      WeightRule::kPairsFitInt16, kMaxLevels);
+  for (const int batch : {1, 7, 64}) {
+    Tensor x(tensorflow::DT_QUINT8, {batch, rows});
+    std::mt19937 random(1);
+    for (int64_t i = 0; i < x.NumElements(); ++i) {
+      x.flat<tensorflow::quint8>()(i) =
+          static_cast<uint8_t>(i < rows || random() % 2 == 0 ? 255 : 0);
+    }
+    const auto outputs = RunGraph(Layer(weights), {{"x", x}}, {"y"});
+    ASSERT_TRUE(outputs.ok()) << outputs.status();
+    const std::vector<int> exact = Exact(x, weights);
+    for (size_t i = 0; i < exact.size(); ++i) {
+      ASSERT_NEAR((*outputs)[0].flat<float>()(i), exact[i],
+                  1 + std::fabs(exact[i] * 1e-6))
+          << "batch " << batch << ", output " << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Sizes, Kernel,
+    testing::Values(std::vector<int>{1, 3}, std::vector<int>{7, 5},
+                    std::vector<int>{30, 17}, std::vector<int>{256, 1},
+                    std::vector<int>{845, 1024}, std::vector<int>{1024, 512},
+                    std::vector<int>{513, 256}));
+
+}  // namespace
+}  // namespace requant::quantized_weights_test

@@ -1,0 +1,226 @@
+#include "transforms/layers/tensor_pattern.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "graph/const_node.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+using tensorflow::NodeDef;
+
+namespace {
+
+bool PassesOn(const NodeDef& node) {
+  return node.op() == "Identity" || node.op() == "StopGradient" ||
+         node.op() == "Snapshot";
+}
+
+NodeOutput DirectInput(const GraphIndex& index, const NodeDef& node,
+                       int input) {
+  if (input >= node.input_size()) return {};
+  const TensorName name = ParseTensorName(node.input(input));
+  if (name.control()) return {};
+  return {index.Find(name.node), name.port};
+}
+
+}  // namespace
+
+NodeOutput TensorSource(const GraphIndex& index, const NodeDef& node,
+                        int input) {
+  NodeOutput source = DirectInput(index, node, input);
+  // A cycle of Identity nodes would be endless.
+  int left = index.graph().node_size();
+  while (source.node != nullptr && PassesOn(*source.node) && left-- > 0) {
+    const NodeOutput next = DirectInput(index, *source.node, 0);
+    if (next.node == nullptr) break;
+    source = next;
+  }
+  return source;
+}
+
+NodeDef* MakerOfValues(const GraphIndex& index, std::string_view tensor) {
+  static const auto* keepers = new absl::flat_hash_set<std::string>{
+      "ExpandDims", "Identity", "Reshape", "Squeeze"};
+  NodeDef* node = index.Find(ParseTensorName(tensor).node);
+  absl::flat_hash_set<const NodeDef*> seen;
+  while (node != nullptr && keepers->contains(node->op()) &&
+         seen.insert(node).second) {
+    node = index.Producer(*node, 0);
+  }
+  return node;
+}
+
+std::vector<int64_t> IntegersOf(const NodeDef& node) {
+  const auto value = ConstValue(node);
+  if (!value.ok()) return {};
+  std::vector<int64_t> integers;
+  if (value->dtype() == tensorflow::DT_INT32) {
+    const auto flat = value->flat<int32_t>();
+    integers.assign(flat.data(), flat.data() + flat.size());
+  } else if (value->dtype() == tensorflow::DT_INT64) {
+    const auto flat = value->flat<int64_t>();
+    integers.assign(flat.data(), flat.data() + flat.size());
+  }
+  return integers;
+}
+
+int64_t IntegerAttribute(const NodeDef& node, const std::string& name) {
+  const auto found = node.attr().find(name);
+  return found == node.attr().end() ? 0 : found->second.i();
+}
+
+TensorPattern::TensorPattern(Content content)
+    : content_(std::make_shared<const Content>(std::move(content))) {}
+
+TensorPattern TensorPattern::As(std::string name) const {
+  Content content = *content_;
+  content.name = std::move(name);
+  return TensorPattern(std::move(content));
+}
+
+TensorPattern TensorPattern::With(std::string attribute, int64_t value) const {
+  Content content = *content_;
+  content.attributes[std::move(attribute)] = value;
+  return TensorPattern(std::move(content));
+}
+
+TensorPattern Any() { return TensorPattern(TensorPattern::Content()); }
+
+TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
+                 int port) {
+  TensorPattern::Content content;
+  content.kind = TensorPattern::Kind::kOp;
+  content.ops = absl::StrSplit(ops, '|');
+  content.port = port;
+  content.children = std::move(inputs);
+  return TensorPattern(std::move(content));
+}
+
+TensorPattern Constant() {
+  TensorPattern::Content content;
+  content.kind = TensorPattern::Kind::kConstant;
+  return TensorPattern(std::move(content));
+}
+
+TensorPattern Integers(std::vector<int64_t> values) {
+  TensorPattern::Content content;
+  content.kind = TensorPattern::Kind::kIntegers;
+  content.integers = std::move(values);
+  return TensorPattern(std::move(content));
+}
+
+TensorPattern OneOf(std::vector<TensorPattern> patterns) {
+  TensorPattern::Content content;
+  content.kind = TensorPattern::Kind::kOneOf;
+  content.children = std::move(patterns);
+  return TensorPattern(std::move(content));
+}
+
+bool PatternMatcher::Match(const TensorPattern& pattern, NodeOutput tensor) {
+  problem_.clear();
+  problem_depth_ = -1;
+  return MatchAt(pattern, tensor, 0);
+}
+
+NodeOutput PatternMatcher::operator[](const std::string& name) const {
+  const auto found = named_.find(name);
+  return found == named_.end() ? NodeOutput() : found->second;
+}
+
+bool PatternMatcher::Fail(int depth, std::string problem) {
+  if (depth > problem_depth_) {
+    problem_depth_ = depth;
+    problem_ = std::move(problem);
+  }
+  return false;
+}
+
+bool PatternMatcher::MatchAt(const TensorPattern& pattern, NodeOutput tensor,
+                             int depth) {
+  const Content& content = *pattern.content_;
+  if (tensor.node == nullptr) return Fail(depth, "an input is missing");
+  return MatchContent(content, tensor, depth) &&
+         (content.name.empty() || Bind(content.name, tensor, depth));
+}
+
+bool PatternMatcher::MatchContent(const Content& content, NodeOutput tensor,
+                                  int depth) {
+  const NodeDef& node = *tensor.node;
+  switch (content.kind) {
+    case TensorPattern::Kind::kAny:
+      return true;
+    case TensorPattern::Kind::kOp:
+      return MatchOp(content, tensor, depth);
+    case TensorPattern::Kind::kConstant:
+      return node.op() == "Const" ||
+             Fail(depth, absl::StrCat("\"", node.name(), "\" is a ", node.op(),
+                                      ", not a constant"));
+    case TensorPattern::Kind::kIntegers:
+      return IntegersOf(node) == content.integers ||
+             Fail(depth,
+                  absl::StrCat("\"", node.name(), "\" is not the constant ",
+                               absl::StrJoin(content.integers, ", ")));
+    case TensorPattern::Kind::kOneOf:
+      return MatchOneOf(content, tensor, depth);
+  }
+  return false;
+}
+
+bool PatternMatcher::MatchOp(const Content& content, NodeOutput tensor,
+                             int depth) {
+  const NodeDef& node = *tensor.node;
+  if (std::find(content.ops.begin(), content.ops.end(), node.op()) ==
+      content.ops.end()) {
+    return Fail(depth,
+                absl::StrCat("\"", node.name(), "\" is a ", node.op(), ", not ",
+                             absl::StrJoin(content.ops, " or ")));
+  }
+  if (tensor.port != content.port) {
+    return Fail(depth, absl::StrCat("output ", tensor.port, " of \"",
+                                    node.name(), "\" is read"));
+  }
+  for (const auto& [name, value] : content.attributes) {
+    if (IntegerAttribute(node, name) != value) {
+      return Fail(depth, absl::StrCat("\"", node.name(), "\" has ", name, "=",
+                                      IntegerAttribute(node, name)));
+    }
+  }
+  for (size_t i = 0; i < content.children.size(); ++i) {
+    if (!MatchAt(content.children[i], TensorSource(*index_, node, i),
+                 depth + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PatternMatcher::MatchOneOf(const Content& content, NodeOutput tensor,
+                                int depth) {
+  for (const TensorPattern& pattern : content.children) {
+    std::map<std::string, NodeOutput> before = named_;
+    if (MatchAt(pattern, tensor, depth)) return true;
+    named_ = std::move(before);
+  }
+  return false;
+}
+
+bool PatternMatcher::Bind(const std::string& name, NodeOutput tensor,
+                          int depth) {
+  const auto [found, is_new] = named_.emplace(name, tensor);
+  return is_new || found->second == tensor ||
+         Fail(depth, absl::StrCat("\"", tensor.node->name(), "\" and \"",
+                                  found->second.node->name(),
+                                  "\" are read where one tensor should be"));
+}
+
+}  // namespace requant

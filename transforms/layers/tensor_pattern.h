@@ -1,0 +1,128 @@
+#ifndef REQUANT_TRANSFORMS_LAYERS_TENSOR_PATTERN_H_
+#define REQUANT_TRANSFORMS_LAYERS_TENSOR_PATTERN_H_
+
+// What computes a tensor, written as an expression and compared with a graph:
+//
+//   Op("Where", {Op("NotEqual", {Any().As("x"), Constant()})})
+//
+// matches any Where of a NotEqual with a constant. Tensors that are given the
+// same name by As must be the same tensor. Identity nodes are looked through.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace requant {
+
+// One output of a node.
+struct NodeOutput {
+  tensorflow::NodeDef* node = nullptr;
+  int port = 0;
+
+  friend bool operator==(const NodeOutput& a, const NodeOutput& b) {
+    return a.node == b.node && a.port == b.port;
+  }
+};
+
+// What input number `input` of `node` reads, behind all Identity nodes; its
+// node is nullptr when there is no such data input.
+NodeOutput TensorSource(const GraphIndex& index,
+                        const tensorflow::NodeDef& node, int input);
+
+// The node that makes the values of `tensor`, behind Identity and nodes that
+// only change the shape; nullptr when there is none in the graph.
+tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
+                                   std::string_view tensor);
+
+// The integers of a Const of type int32 or int64, in their order; empty for
+// anything else.
+std::vector<int64_t> IntegersOf(const tensorflow::NodeDef& node);
+
+// An integer attribute, or 0, which is the default of those of masks.
+int64_t IntegerAttribute(const tensorflow::NodeDef& node,
+                         const std::string& name);
+
+class TensorPattern {
+ public:
+  // The same, under a name.
+  TensorPattern As(std::string name) const;
+  // The same, if the node's integer attribute has this value.
+  TensorPattern With(std::string attribute, int64_t value) const;
+
+ private:
+  friend class PatternMatcher;
+  friend TensorPattern Any();
+  friend TensorPattern Op(std::string_view ops,
+                          std::vector<TensorPattern> inputs, int port);
+  friend TensorPattern Constant();
+  friend TensorPattern Integers(std::vector<int64_t> values);
+  friend TensorPattern OneOf(std::vector<TensorPattern> patterns);
+
+  enum class Kind { kAny, kOp, kConstant, kIntegers, kOneOf };
+  struct Content {
+    Kind kind = Kind::kAny;
+    std::vector<std::string> ops;
+    int port = 0;
+    // Inputs of an op, or alternatives.
+    std::vector<TensorPattern> children;
+    std::vector<int64_t> integers;
+    std::map<std::string, int64_t> attributes;
+    std::string name;
+  };
+
+  explicit TensorPattern(Content content);
+
+  std::shared_ptr<const Content> content_;
+};
+
+TensorPattern Any();
+// Output `port` of a node whose op is among `ops` ("Add|AddV2"); it may have
+// more inputs than are given here.
+TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
+                 int port = 0);
+TensorPattern Constant();
+// A constant with these integers, of whatever rank.
+TensorPattern Integers(std::vector<int64_t> values);
+// The first that matches.
+TensorPattern OneOf(std::vector<TensorPattern> patterns);
+
+class PatternMatcher {
+ public:
+  explicit PatternMatcher(const GraphIndex* index) : index_(index) {}
+
+  // On success all tensors under a name are known; names of earlier matches
+  // stay, and must be the same tensors.
+  bool Match(const TensorPattern& pattern, NodeOutput tensor);
+
+  // A tensor that matched under this name.
+  NodeOutput operator[](const std::string& name) const;
+
+  // After a failure: a phrase about the place that fitted least well, the
+  // farthest from where matching began.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  using Content = TensorPattern::Content;
+
+  bool MatchAt(const TensorPattern& pattern, NodeOutput tensor, int depth);
+  bool MatchContent(const Content& content, NodeOutput tensor, int depth);
+  bool MatchOp(const Content& content, NodeOutput tensor, int depth);
+  bool MatchOneOf(const Content& content, NodeOutput tensor, int depth);
+  bool Bind(const std::string& name, NodeOutput tensor, int depth);
+  bool Fail(int depth, std::string problem);
+
+  const GraphIndex* index_;
+  std::map<std::string, NodeOutput> named_;
+  std::string problem_;
+  int problem_depth_ = -1;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_LAYERS_TENSOR_PATTERN_H_

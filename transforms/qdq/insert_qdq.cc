@@ -1,0 +1,371 @@
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_table.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/qdq/qdq_pair.h"
+#include "transforms/qdq/qdq_ranges.h"
+#include "transforms/qdq/qdq_sites.h"
+#include "transforms/transform.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::FunctionDef;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+// "1 pair", "2 pairs".
+std::string Counted(int64_t count, std::string_view noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+}
+
+// Puts pairs into the nodes of a graph or of a function, which must not be
+// changed by others until Commit().
+class PairInserter {
+ public:
+  PairInserter(GraphDef* graph, QdqFormat format)
+      : nodes_(*graph->mutable_node()), format_(format), in_function_(false) {
+    Index();
+  }
+  PairInserter(FunctionDef* function, QdqFormat format)
+      : nodes_(*function->mutable_node_def()),
+        format_(format),
+        in_function_(true) {
+    for (const auto& argument : function->signature().input_arg()) {
+      names_.insert(argument.name());
+    }
+    Index();
+  }
+
+  // Makes the site's node read its input through a pair: the one that another
+  // site of the same tensor has, or a new one.
+  void Insert(const QdqSite& site, const QdqRange& range) {
+    NodeDef* node = nodes_.Mutable(site.node_number);
+    const auto [known, is_new] = results_.try_emplace(site.range);
+    if (is_new) known->second = AddPair(site, range, *node);
+    node->set_input(site.input, known->second);
+  }
+
+  int pairs() const { return results_.size(); }
+
+  // Moves the new nodes before those that they were made for.
+  void Commit() {
+    google::protobuf::RepeatedPtrField<NodeDef> old;
+    old.Swap(&nodes_);
+    nodes_.Reserve(old.size() + added_.size());
+    auto next = added_.begin();
+    for (int32_t i = 0; i < old.size(); ++i) {
+      for (; next != added_.end() && next->first == i; ++next) {
+        *nodes_.Add() = std::move(next->second);
+      }
+      *nodes_.Add() = std::move(*old.Mutable(i));
+    }
+  }
+
+ private:
+  void Index() {
+    names_.reserve(nodes_.size());
+    for (const NodeDef& node : nodes_) {
+      names_.insert(node.name());
+      has_loops_ =
+          has_loops_ || node.op() == "Enter" || node.op() == "RefEnter";
+    }
+  }
+
+  std::string AddPair(const QdqSite& site, const QdqRange& range,
+                      const NodeDef& node) {
+    QdqPair pair;
+    pair.names = NamePair(site.node, site.producer, site.range.second);
+    for (std::string* name : {&pair.names.min, &pair.names.max,
+                              &pair.names.quantize, &pair.names.dequantize}) {
+      *name = TakeName(*name);
+    }
+    pair.tensor = site.tensor;
+    pair.format = format_;
+    pair.range = range;
+    pair.device = node.device();
+    if (has_loops_ && !site.producer_op.empty()) pair.after = site.producer;
+    pair.in_function = in_function_;
+    for (NodeDef& made : MakePair(pair)) {
+      added_.emplace_back(site.node_number, std::move(made));
+    }
+    return ResultOf(pair);
+  }
+
+  // `base`, or with the first free of "_1", "_2", …
+  std::string TakeName(const std::string& base) {
+    std::string name = base;
+    if (IsTaken(name)) {
+      int& suffix = suffixes_[base];
+      do {
+        name = absl::StrCat(base, "_", ++suffix);
+      } while (IsTaken(name));
+    }
+    new_names_.insert(name);
+    return name;
+  }
+
+  bool IsTaken(const std::string& name) const {
+    return names_.contains(name) || new_names_.contains(name);
+  }
+
+  google::protobuf::RepeatedPtrField<NodeDef>& nodes_;
+  const QdqFormat format_;
+  const bool in_function_;
+  bool has_loops_ = false;
+  absl::flat_hash_set<std::string_view> names_;
+  absl::flat_hash_set<std::string> new_names_;
+  absl::flat_hash_map<std::string, int> suffixes_;
+  // By tensor, what its readers have as input instead.
+  absl::flat_hash_map<RangeKey, std::string> results_;
+  // With the number of the node that each goes before, ascending.
+  std::vector<std::pair<int32_t, NodeDef>> added_;
+};
+
+struct Inserted {
+  int pairs = 0;
+  int pairs_of_graph = 0;
+  int activations = 0;
+  int weights = 0;
+  int functions = 0;
+};
+
+// Sites of one function follow each other.
+Inserted InsertPairs(const std::vector<QdqSite>& sites,
+                     const std::vector<std::optional<QdqRange>>& ranges,
+                     QdqFormat format, GraphDef* graph) {
+  Inserted inserted;
+  for (size_t begin = 0; begin < sites.size();) {
+    const int function = sites[begin].function_number;
+    PairInserter inserter =
+        function < 0
+            ? PairInserter(graph, format)
+            : PairInserter(graph->mutable_library()->mutable_function(function),
+                           format);
+    size_t i = begin;
+    for (; i < sites.size() && sites[i].function_number == function; ++i) {
+      if (!ranges[i].has_value()) continue;
+      inserter.Insert(sites[i], *ranges[i]);
+      ++(sites[i].is_weight ? inserted.weights : inserted.activations);
+    }
+    if (inserter.pairs() > 0) {
+      inserter.Commit();
+      inserted.pairs += inserter.pairs();
+      if (function >= 0) {
+        ++inserted.functions;
+      } else {
+        inserted.pairs_of_graph = inserter.pairs();
+      }
+    }
+    begin = i;
+  }
+  return inserted;
+}
+
+absl::StatusOr<QdqSiteOptions> ReadSiteOptions(const Parameters& parameters) {
+  QdqSiteOptions options;
+  options.ops = parameters.All("op");
+  REQUANT_ASSIGN_OR_RETURN(options.inputs,
+                           ParseQdqInputs(parameters.String("inputs")));
+  return options;
+}
+
+// All but the table.
+absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
+  QdqRangeOptions options;
+  REQUANT_ASSIGN_OR_RETURN(
+      options.format,
+      ParseQdqFormat(parameters.String("type"), parameters.String("mode")));
+  options.fixed = {parameters.Float("min"), parameters.Float("max")};
+  if (!std::isfinite(options.fixed.min) || !std::isfinite(options.fixed.max) ||
+      options.fixed.min >= options.fixed.max) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("min=%g is not below max=%g, or not finite",
+                        options.fixed.min, options.fixed.max));
+  }
+  if (IsTooNarrow(options.format, options.fixed)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "min=%g and max=%g are too near to zero for a scale: give a wider "
+        "range",
+        options.fixed.min, options.fixed.max));
+  }
+  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
+                           ParseRangeMethod(parameters.String("method")));
+  // Of a whole range: extremes of batches are not left out.
+  options.choice.percentiles = {0, 0};
+  options.choice.value_percentile = parameters.Float("value_percentile");
+  REQUANT_RETURN_IF_ERROR(
+      CheckValuePercentile(options.choice.value_percentile));
+  const std::string missing = parameters.String("missing");
+  if (missing != "error" && missing != "skip") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("missing is error or skip, not \"", missing, "\""));
+  }
+  options.skip_missing = missing == "skip";
+  return options;
+}
+
+// A function would take the place of the op with its name.
+absl::Status CheckFunctionNames(const GraphDef& graph) {
+  for (const FunctionDef& function : graph.library().function()) {
+    const std::string& name = function.signature().name();
+    if (name == "Const" || name == "QuantizeV2" || name == "Dequantize") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the graph has a function named \"", name,
+                       "\", like an op that is needed; rename it"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// "the graph", "2 functions" or "the graph and 1 function".
+std::string Places(const Inserted& inserted) {
+  const std::string functions = Counted(inserted.functions, "function");
+  if (inserted.functions == 0) return "the graph";
+  return inserted.pairs_of_graph == 0
+             ? functions
+             : absl::StrCat("the graph and ", functions);
+}
+
+void Report(const QdqSites& found, const Inserted& inserted,
+            const QdqRangeOptions& options, TransformContext* context) {
+  if (inserted.pairs > 0) {
+    const QdqRange fixed = FitRange(options.format, options.fixed);
+    context->notes.push_back(absl::StrCat(
+        Counted(inserted.pairs, "pair"), " for ",
+        Counted(inserted.activations, "activation"), " and ",
+        Counted(inserted.weights, "weight"), " in ", Places(inserted), ", ",
+        options.table == nullptr
+            ? absl::StrFormat("all with the range %g to %g", fixed.min,
+                              fixed.max)
+            : absl::StrCat("each with its own range by ",
+                           RangeMethodName(options.choice.method))));
+  }
+  if (found.already_quantized > 0) {
+    context->notes.push_back(
+        absl::StrCat(Counted(found.already_quantized, "input"),
+                     " left as before, behind a Dequantize already"));
+  }
+  if (found.sites.empty() && found.already_quantized == 0) {
+    const auto& ops = context->parameters.All("op");
+    context->warnings.push_back(absl::StrCat(
+        "there is nothing to quantize: neither the graph nor a function has a ",
+        absl::StrJoin(ops.empty() ? DefaultQdqOps() : ops, " or "),
+        " with such float inputs"));
+  }
+  if (!found.skipped.empty()) {
+    const QdqSkip& skip = found.skipped.front();
+    context->warnings.push_back(absl::StrCat(
+        "left alone: node \"", skip.node, "\"",
+        skip.function.empty()
+            ? ""
+            : absl::StrCat(" of function \"", skip.function, "\""),
+        ", ", skip.why,
+        found.skipped.size() > 1
+            ? absl::StrCat(" (and ", found.skipped.size() - 1, " more)")
+            : ""));
+  }
+}
+
+absl::Status InsertQdq(TransformContext& context, GraphDef* graph) {
+  const Parameters& parameters = context.parameters;
+  REQUANT_ASSIGN_OR_RETURN(const QdqSiteOptions site_options,
+                           ReadSiteOptions(parameters));
+  REQUANT_ASSIGN_OR_RETURN(QdqRangeOptions range_options,
+                           ReadRangeOptions(parameters));
+  REQUANT_RETURN_IF_ERROR(CheckFunctionNames(*graph));
+  RangeTable table;
+  for (const std::string& path : parameters.All("ranges_file")) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
+    table.Merge(part);
+    range_options.table = &table;
+  }
+  REQUANT_ASSIGN_OR_RETURN(const QdqSites found,
+                           FindQdqSites(*graph, site_options));
+  REQUANT_ASSIGN_OR_RETURN(
+      const auto ranges,
+      RangesOfSites(found.sites, range_options, &context.warnings));
+  const Inserted inserted =
+      InsertPairs(found.sites, ranges, range_options.format, graph);
+  Report(found, inserted, range_options, &context);
+  return absl::OkStatus();
+}
+
+REQUANT_REGISTER_TRANSFORM(
+    InsertQdq,
+    {"insert_qdq",
+     "Puts a QuantizeV2 and a Dequantize before inputs of MatMuls, in the "
+     "graph and in its functions.",
+     "For models whose variables stay in a SavedModel. The graph still "
+     "computes "
+     "in float, but on inputs that have been rounded to eight bits. A tensor "
+     "that several nodes read gets one pair. An input that comes from a "
+     "Dequantize is left as it is, so that doing it again changes nothing. New "
+     "nodes are named <node>_eightbit_min_<input>, "
+     "<node>_eightbit_max_<input>, "
+     "<node>_eightbit_quantize_<input> and <node>_dequantize, for a second "
+     "pair "
+     "of the node <node>_dequantize_1. All functions of the library are "
+     "changed, also those that only a SavedModel's objects name; of the "
+     "latter, "
+     "inputs without a range in the table stay as they are.",
+     {{"op", ParameterType::kString,
+       "Inputs of nodes of this type; may be given several times. MatMul, "
+       "BatchMatMul, BatchMatMulV2 and BatchMatMulV3 without it; Einsum, "
+       "convolutions and fused MatMuls can be chosen too.",
+       "", false, true},
+      {"inputs", ParameterType::kString,
+       "activations, weights (constants and values of variables) or both, "
+       "which arithmetic in eight bits needs.",
+       "both"},
+      {"ranges_file", ParameterType::kString,
+       "Range table of this very graph from \"requant calibrate\"; may be "
+       "given several times. A tensor of a function is \"function::node\" "
+       "there.",
+       "", false, true},
+      {"method", ParameterType::kString,
+       "How ranges are chosen from the table: minmax, percentile (of the "
+       "values), or mse (least squared error).",
+       "mse"},
+      {"value_percentile", ParameterType::kFloat,
+       "Of method=percentile: the share of values, in percent, that a range "
+       "covers at either end.",
+       "99.99"},
+      {"missing", ParameterType::kString,
+       "What becomes of an input that the table lacks: error, or skip, which "
+       "leaves it in float.",
+       "error"},
+      {"min", ParameterType::kFloat,
+       "Without ranges_file: where all ranges begin.", "-1"},
+      {"max", ParameterType::kFloat,
+       "Without ranges_file: where all ranges end.", "1"},
+      {"type", ParameterType::kString,
+       "Of the codes: qint8, which is right to half a step, or quint8, which "
+       "is off by a third of a step on the mean where oneDNN quantizes.",
+       "qint8"},
+      {"mode", ParameterType::kString,
+       "TensorFlow's name of the formula: SCALED for qint8, with codes from "
+       "-127 to 127, and MIN_FIRST for quint8; other combinations are "
+       "refused."}}});
+
+}  // namespace
+}  // namespace requant

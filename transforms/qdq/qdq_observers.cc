@@ -1,0 +1,268 @@
+#include "transforms/qdq/qdq_observers.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
+#include "graph/freeze/inline_functions.h"
+#include "graph/freeze/needed_nodes.h"
+#include "graph/graph_index.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::FunctionDef;
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+
+// On the Identity behind a tensor: the number of its key.
+constexpr char kKeyAttribute[] = "_requant_observed";
+constexpr char kObserver[] = "requant_observe";
+// A session that holds so many has no memory left for values.
+constexpr int64_t kMostNodes = 1'000'000;
+constexpr char kCopy[] = "requant_observe/";
+
+std::string FreeName(const std::string& base,
+                     const absl::flat_hash_set<std::string>& taken) {
+  std::string name = base;
+  for (int i = 1; taken.contains(name); ++i) name = absl::StrCat(base, "_", i);
+  return name;
+}
+
+class ObserverMaker {
+ public:
+  ObserverMaker(const GraphDef& graph, const std::vector<std::string>& outputs)
+      : original_(graph), graph_(graph) {
+    for (const std::string& output : outputs) {
+      outputs_.emplace_back(ParseTensorName(output).node);
+    }
+  }
+
+  absl::StatusOr<QdqObservers> Make(const QdqSites& sites) {
+    AddMarks(sites);
+    InlineOptions options;
+    options.outputs = outputs_;
+    options.max_nodes = kMostNodes;
+    REQUANT_RETURN_IF_ERROR(InlineFunctions(options, &graph_).status());
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                             GraphIndex::Create(&graph_));
+    const std::vector<NodeDef*> marks = FindMarks(index);
+    AddNodes(index, marks);
+    for (const NodeDef* mark : marks) {
+      const int64_t key = mark->attr().at(kKeyAttribute).i();
+      found_[key].tensors.push_back(
+          absl::StrCat(renamed_.at(mark->name()), ":0"));
+    }
+    QdqObservers result;
+    *added_.mutable_versions() = original_.versions();
+    result.added = std::move(added_);
+    for (size_t key = 0; key < found_.size(); ++key) {
+      QdqObserver& observer = found_[key];
+      if (observer.tensors.empty()) {
+        result.not_observed.push_back(
+            {std::move(observer.range), conditional_keys_.contains(key)});
+      } else {
+        result.observers.push_back(std::move(observer));
+      }
+    }
+    return result;
+  }
+
+ private:
+  // Puts an Identity behind the tensor of each key.
+  void AddMarks(const QdqSites& sites) {
+    std::map<RangeKey, int64_t> keys;
+    std::map<int, absl::flat_hash_set<std::string>> taken;
+    for (const QdqSite& site : sites.sites) {
+      if (!site.reached) continue;
+      const auto [key, is_new] = keys.emplace(site.range, found_.size());
+      if (!is_new) continue;
+      found_.push_back({site.range, site.is_weight, {}});
+      NodeDef mark;
+      absl::flat_hash_set<std::string>& names = taken[site.function_number];
+      if (names.empty()) names = NamesOf(site.function_number);
+      mark.set_name(FreeName(absl::StrCat(kObserver, "_", key->second), names));
+      names.insert(mark.name());
+      mark.set_op("Identity");
+      mark.add_input(site.tensor);
+      (*mark.mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
+      (*mark.mutable_attr())[kKeyAttribute].set_i(key->second);
+      if (site.function_number < 0) {
+        *graph_.add_node() = std::move(mark);
+      } else {
+        *graph_.mutable_library()
+             ->mutable_function(site.function_number)
+             ->add_node_def() = std::move(mark);
+      }
+    }
+  }
+
+  absl::flat_hash_set<std::string> NamesOf(int function) const {
+    absl::flat_hash_set<std::string> names;
+    if (function < 0) {
+      for (const NodeDef& node : graph_.node()) names.insert(node.name());
+      return names;
+    }
+    const FunctionDef& body = graph_.library().function(function);
+    for (const auto& argument : body.signature().input_arg()) {
+      names.insert(argument.name());
+    }
+    for (const NodeDef& node : body.node_def()) names.insert(node.name());
+    return names;
+  }
+
+  // The nodes that run once or not at all: between a loop's or a branch's start
+  // and its end.
+  static NodeSet ConditionalNodes(const GraphIndex& index) {
+    NodeSet conditional;
+    std::vector<const NodeDef*> open;
+    for (const NodeDef& node : index.graph().node()) {
+      const std::string_view op = absl::StripPrefix(node.op(), "Ref");
+      if (op == "Enter" || op == "Switch") open.push_back(&node);
+    }
+    while (!open.empty()) {
+      const NodeDef* node = open.back();
+      open.pop_back();
+      const std::string_view op = absl::StripPrefix(node->op(), "Ref");
+      if (op == "Exit" || op == "Merge") continue;
+      if (!conditional.insert(node).second) continue;
+      for (const Use& use : index.Uses(node->name())) open.push_back(use.node);
+    }
+    return conditional;
+  }
+
+  // What is left to be called runs conditionally, or it would be inlined.
+  void FindConditionalFunctions(const NodeSet& needed) {
+    const auto called = CalledFunctions(needed, graph_.library());
+    for (const FunctionDef& function : graph_.library().function()) {
+      if (!called.contains(function.signature().name())) continue;
+      for (const NodeDef& node : function.node_def()) {
+        const auto key = node.attr().find(kKeyAttribute);
+        if (key == node.attr().end()) continue;
+        conditional_keys_.insert(key->second.i());
+      }
+    }
+  }
+
+  // Those that can be fetched when the outputs can be.
+  std::vector<NodeDef*> FindMarks(const GraphIndex& index) {
+    const NodeSet needed = NeededNodes(index, outputs_);
+    const NodeSet conditional = ConditionalNodes(index);
+    std::vector<NodeDef*> marks;
+    for (NodeDef& node : *graph_.mutable_node()) {
+      if (node.attr().count(kKeyAttribute) == 0) continue;
+      const NodeDef* producer = index.Producer(node, 0);
+      if (producer == nullptr || !needed.contains(producer)) continue;
+      if (conditional.contains(producer)) {
+        conditional_keys_.insert(node.attr().at(kKeyAttribute).i());
+      } else {
+        marks.push_back(&node);
+      }
+    }
+    FindConditionalFunctions(needed);
+    return marks;
+  }
+
+  // Whether the session's graph has the node as it is now.
+  static bool IsOriginal(
+      const NodeDef& node,
+      const absl::flat_hash_map<std::string, const NodeDef*>& originals) {
+    const auto found = originals.find(node.name());
+    if (found == originals.end()) return false;
+    const NodeDef& original = *found->second;
+    if (node.op() != original.op() ||
+        node.input_size() != original.input_size()) {
+      return false;
+    }
+    for (int i = 0; i < node.input_size(); ++i) {
+      if (node.input(i) != original.input(i)) return false;
+    }
+    return true;
+  }
+
+  // Adds what the marks need and the session does not have, under free names.
+  void AddNodes(const GraphIndex& index, const std::vector<NodeDef*>& marks) {
+    absl::flat_hash_map<std::string, const NodeDef*> originals;
+    absl::flat_hash_set<std::string> taken;
+    for (const NodeDef& node : original_.node()) {
+      originals.emplace(node.name(), &node);
+      taken.insert(node.name());
+    }
+    std::vector<std::string> names;
+    for (const NodeDef* mark : marks) names.push_back(mark->name());
+    const NodeSet needed = NeededNodes(index, names);
+    std::vector<const NodeDef*> open;
+    NodeSet changed;
+    for (const NodeDef* node : needed) {
+      if (IsOriginal(*node, originals)) continue;
+      changed.insert(node);
+      open.push_back(node);
+    }
+    // What reads a changed node is no longer what it was either.
+    while (!open.empty()) {
+      const NodeDef* node = open.back();
+      open.pop_back();
+      for (const Use& use : index.Uses(node->name())) {
+        if (needed.contains(use.node) && changed.insert(use.node).second) {
+          open.push_back(use.node);
+        }
+      }
+    }
+    // In the graph's order, for the same names every time.
+    for (const NodeDef& node : graph_.node()) {
+      if (!changed.contains(&node)) continue;
+      const std::string name = FreeName(originals.contains(node.name())
+                                            ? absl::StrCat(kCopy, node.name())
+                                            : std::string(node.name()),
+                                        taken);
+      taken.insert(name);
+      renamed_.emplace(node.name(), name);
+    }
+    for (const NodeDef& node : graph_.node()) {
+      if (!changed.contains(&node)) continue;
+      NodeDef& copy = *added_.add_node();
+      copy = node;
+      copy.set_name(renamed_.at(node.name()));
+      for (std::string& input : *copy.mutable_input()) {
+        const TensorName tensor = ParseTensorName(input);
+        const auto renamed = renamed_.find(std::string(tensor.node));
+        if (renamed == renamed_.end()) continue;
+        input = FormatTensorName(renamed->second, tensor.port);
+      }
+    }
+  }
+
+  const GraphDef& original_;
+  GraphDef graph_;
+  std::vector<std::string> outputs_;
+  // By key's number.
+  std::vector<QdqObserver> found_;
+  absl::flat_hash_set<int64_t> conditional_keys_;
+  // By the name in graph_: that in added_.
+  absl::flat_hash_map<std::string, std::string> renamed_;
+  GraphDef added_;
+};
+
+}  // namespace
+
+absl::StatusOr<QdqObservers> MakeQdqObservers(
+    const GraphDef& graph, const QdqSiteOptions& options,
+    const std::vector<std::string>& outputs) {
+  REQUANT_ASSIGN_OR_RETURN(const QdqSites sites, FindQdqSites(graph, options));
+  return ObserverMaker(graph, outputs).Make(sites);
+}
+
+}  // namespace requant

@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "graph/testing/testing.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "transforms/testing/testing.h"
+
+namespace requant::insert_logging_test {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kQuantizedLayer[] = R"pb(
+  node {
+    name: "acc"
+    op: "Placeholder"
+    attr {
+      key: "dtype"
+      value { type: DT_QINT32 }
+    }
+  }
+  node {
+    name: "acc_min"
+    op: "Placeholder"
+    attr {
+      key: "dtype"
+      value { type: DT_FLOAT }
+    }
+  }
+  node {
+    name: "acc_max"
+    op: "Placeholder"
+    attr {
+      key: "dtype"
+      value { type: DT_FLOAT }
+    }
+  }
+  node {
+    name: "range"
+    op: "RequantizationRange"
+    input: "acc"
+    input: "acc_min"
+    input: "acc_max"
+    attr {
+      key: "Tinput"
+      value { type: DT_QINT32 }
+    }
+  }
+  node {
+    name: "requantize"
+    op: "Requantize"
+    input: "acc"
+    input: "acc_min"
+    input: "acc_max"
+    input: "range"
+    input: "range:1"
+    attr {
+      key: "Tinput"
+      value { type: DT_QINT32 }
+    }
+    attr {
+      key: "out_type"
+      value { type: DT_QUINT8 }
+    }
+  }
+)pb";
+
+TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
+  const auto run = RunTransform(
+      "insert_logging(op=RequantizationRange, show_name=true, "
+      "message=\"__requant_min_max:\")",
+      GraphFromText(kQuantizedLayer));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_THAT(run.notes, ElementsAre("logs 1 node"));
+  const NodeDef& print = run.graph.node(4);
+  EXPECT_EQ(print.name(), "range__print__");
+  EXPECT_EQ(print.op(), "Print");
+  EXPECT_THAT(print.input(), ElementsAre("range:0", "range:0", "range:1"));
+  EXPECT_EQ(print.attr().at("message").s(),
+            ";range__print__;__requant_min_max:");
+  EXPECT_EQ(print.attr().at("first_n").i(), -1);
+  EXPECT_EQ(print.attr().at("summarize").i(), 1024);
+  EXPECT_THAT(print.attr().at("U").list().type(),
+              ElementsAre(tensorflow::DT_FLOAT, tensorflow::DT_FLOAT));
+  EXPECT_THAT(
+      NodeNamed(run.graph, "requantize").input(),
+      ElementsAre("acc", "acc_min", "acc_max", "range__print__:0", "range:1"));
+}
+
+TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
+  const auto run = RunTransform(
+      "insert_logging(op=RequantizationRange, show_op=true, show_name=true, "
+      "message=m, first_n=3, summarize=2)",
+      GraphFromText(kQuantizedLayer));
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  const NodeDef& print = NodeNamed(run.graph, "range__print__");
+  EXPECT_EQ(print.attr().at("message").s(),
+            ";RequantizationRange;;range__print__;m");
+  EXPECT_EQ(print.attr().at("first_n").i(), 3);
+  EXPECT_EQ(print.attr().at("summarize").i(), 2);
+}
+
+TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
+  const GraphDef graph = GraphFromText(kQuantizedLayer);
+  const auto run = RunTransform("insert_logging(op=Max, prefix=x)", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
+  EXPECT_THAT(run.warnings,
+              ElementsAre(HasSubstr(
+                  "no node with op=Max, prefix=x whose output another "
+                  "node reads; the graph has 3 Placeholder, 1 "
+                  "RequantizationRange, 1 Requantize")));
+}
+
+TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {
+  const auto once = RunTransform("insert_logging(op=RequantizationRange)",
+                                 GraphFromText(kQuantizedLayer));
+  const auto twice =
+      RunTransform("insert_logging(op=RequantizationRange)", once.graph);
+  EXPECT_THAT(std::string(twice.status.message()),
+              HasSubstr("already has a node \"range__print__\""));
+}
+
+TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
+  const auto run = RunTransform("insert_logging", GraphFromText(R"pb(
+                                  node { name: "a" op: "NoSuchOp" }
+                                  node { name: "b" op: "Identity" input: "a" }
+                                )pb"));
+  EXPECT_THAT(std::string(run.status.message()),
+              HasSubstr("\"a\" has the op \"NoSuchOp\""));
+}
+
+// Only some outputs in use: the stock transform writes a Print that TensorFlow
+// refuses to load, ours must load.
+TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
+  GraphDef graph = GraphFromText(R"pb(
+    node {
+      name: "x"
+      op: "Const"
+      attr {
+        key: "dtype"
+        value { type: DT_FLOAT }
+      }
+      attr {
+        key: "value"
+        value {
+          tensor {
+            dtype: DT_FLOAT
+            tensor_shape { dim { size: 2 } }
+            float_val: [ 1, 5 ]
+          }
+        }
+      }
+    }
+    node {
+      name: "moments"
+      op: "Unpack"
+      input: "x"
+      attr {
+        key: "T"
+        value { type: DT_FLOAT }
+      }
+      attr {
+        key: "num"
+        value { i: 2 }
+      }
+    }
+    node {
+      name: "y"
+      op: "Neg"
+      input: "moments:1"
+      attr {
+        key: "T"
+        value { type: DT_FLOAT }
+      }
+    }
+  )pb");
+  const auto run = RunTransform("insert_logging(op=Unpack)", graph);
+  ASSERT_TRUE(run.status.ok()) << run.status;
+  EXPECT_THAT(NodeNamed(run.graph, "moments__print__").input(),
+              ElementsAre("moments:1", "moments:1"));
+  const auto outputs = RunGraph(run.graph, {}, {"y"});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_EQ((*outputs)[0].scalar<float>()(), -5);
+}
+
+// A random chain of two-input ops, each reading all outputs of what it reads,
+// with control inputs now and then.
+GraphDef RandomGraph(int seed) {
+  std::mt19937 random(seed);
+  GraphDef graph = GraphFromText(R"pb(
+    node {
+      name: "x"
+      op: "Placeholder"
+      attr {
+        key: "dtype"
+        value { type: DT_FLOAT }
+      }
+    }
+  )pb");
+  const std::vector<std::string> ops = {"Neg",  "Add", "Relu",    "Mul",
+                                        "Sub",  "Abs", "Maximum", "Identity",
+                                        "Sqrt", "Exp"};
+  for (int i = 0; i < 30; ++i) {
+    NodeDef* node = graph.add_node();
+    const std::string& op = ops[random() % ops.size()];
+    const bool binary =
+        op == "Add" || op == "Mul" || op == "Sub" || op == "Maximum";
+    auto earlier = [&] { return graph.node(random() % (i + 1)).name(); };
+    node->set_op(op);
+    node->add_input(earlier());
+    if (binary) node->add_input(earlier());
+    if (random() % 5 == 0) node->add_input("^" + node->input(0));
+    node->set_name(absl::StrCat("scope", i % 3, "/", op, i));
+    (*node->mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
+  }
+  return graph;
+}
+
+class InsertLoggingAgainstStock : public testing::TestWithParam<int> {};
+
+TEST_P(InsertLoggingAgainstStock, GivesTheSameNodes) {
+  const GraphDef graph = RandomGraph(GetParam());
+  for (const char* call :
+       {"insert_logging", "insert_logging(op=Add, op=Mul, show_name=true)",
+        "insert_logging(prefix=scope1, show_op=true, message=\"m:\")",
+        "insert_logging(op=Identity, op=Neg, prefix=scope0, prefix=scope2, "
+        "first_n=2, summarize=7)"}) {
+    const auto ours = RunTransform(call, graph);
+    const auto theirs = RunTransform(absl::StrCat("stock:", call), graph);
+    ASSERT_TRUE(theirs.status.ok()) << theirs.status;
+    if (!ours.status.ok()) {
+      EXPECT_EQ(theirs.graph.DebugString(), graph.DebugString());
+      continue;
+    }
+    EXPECT_EQ(ours.graph.DebugString(), theirs.graph.DebugString()) << call;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Graphs, InsertLoggingAgainstStock,
+                         testing::Range(0, 12));
+
+TEST(InsertLogging, GivesTheStockNodesOnAQuantizedLayer) {
+  const std::string call =
+      "insert_logging(op=RequantizationRange, show_name=true, "
+      "message=\"__requant_min_max:\")";
+  const GraphDef graph = GraphFromText(kQuantizedLayer);
+  EXPECT_EQ(RunTransform(call, graph).graph.DebugString(),
+            RunTransform("stock:" + call, graph).graph.DebugString());
+}
+
+}  // namespace
+}  // namespace requant::insert_logging_test

@@ -1,0 +1,32 @@
+#ifndef REQUANT_TRANSFORMS_TESTING_TESTING_H_
+#define REQUANT_TRANSFORMS_TESTING_TESTING_H_
+
+// For tests of transforms.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+struct TransformRun {
+  absl::Status status;
+  tensorflow::GraphDef graph;
+  std::vector<std::string> notes;
+  std::vector<std::string> warnings;
+};
+
+// Runs one transform, written as in --transforms, without the verifier.
+TransformRun RunTransform(const std::string& transform,
+                          const tensorflow::GraphDef& graph,
+                          const std::vector<std::string>& inputs = {},
+                          const std::vector<std::string>& outputs = {});
+
+// A new file in the test's temporary folder.
+std::string WriteTestFile(const std::string& name, const std::string& content);
+
+}  // namespace requant
+
+#endif  // REQUANT_TRANSFORMS_TESTING_TESTING_H_

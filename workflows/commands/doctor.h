@@ -1,0 +1,94 @@
+#ifndef REQUANT_WORKFLOWS_COMMANDS_DOCTOR_H_
+#define REQUANT_WORKFLOWS_COMMANDS_DOCTOR_H_
+
+// What `requant doctor` says about a machine. Facts come in as values and leave
+// as checks: nothing here looks at the machine itself (doctor_command.h does).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/process/cpu.h"
+#include "base/process/machine.h"
+
+namespace requant {
+
+enum class CheckStatus { kOk, kWarning, kError };
+
+struct Check {
+  // One word, the same on every machine, such as "memory".
+  std::string name;
+  CheckStatus status = CheckStatus::kOk;
+  // What was found.
+  std::string found;
+  // What to do about it; empty when the status is kOk.
+  std::string advice;
+};
+
+// The CPU's model, a check per instruction set, and what they mean for int8.
+std::vector<Check> CheckCpu(const CpuFeatures& features);
+
+// The cap that programs set for oneDNN. `needed` is what this machine needs;
+// `from_environment` is the user's own ONEDNN_MAX_CPU_ISA. "": none.
+Check CheckIsaCap(const std::string& needed,
+                  const std::string& from_environment);
+
+Check CheckCores(const CoreLimits& limits);
+Check CheckMemory(const MemoryLimits& limits);
+
+struct DiskSpace {
+  // Unset when the file system does not tell.
+  std::optional<int64_t> available_bytes;
+  bool writable = true;
+};
+Check CheckDisk(const DiskSpace& disk);
+
+// What a child process that loaded TensorFlow and ran int8 layers told.
+struct TensorFlowProbe {
+  // Empty when the library did not load.
+  std::string version;
+  enum { kDidNotRun, kExact, kSaturating } int8 = kDidNotRun;
+  // Why something is missing above, as a clause: "it was ended by SIGILL".
+  std::string failure;
+  // The environment's TF_ENABLE_ONEDNN_OPTS is 0: no int8 kernels.
+  bool one_dnn_is_off = false;
+};
+// The library, and its int8 kernels as they ran. `built_for` is the version
+// that this program was compiled with.
+std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
+                                   const std::string& built_for,
+                                   const CpuFeatures& features);
+
+// Whether int8 graphs run in a stock TensorFlow process: one without the
+// variables that requant sets for its own. `needed` are the ones to set, as
+// "NAME=value".
+Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
+                 const std::string& needed);
+
+// What a container client ("docker version") told.
+struct ContainerClient {
+  bool installed = false;
+  // Of the engine (docker) or the client (podman, which needs no engine); empty
+  // when it did not answer.
+  std::string version;
+  // Why there is no version.
+  std::string failure;
+};
+// Without an engine only container sessions are missing, so never an error.
+std::vector<Check> CheckContainers(const ContainerClient& docker,
+                                   const ContainerClient& podman);
+
+// A line per check and one that counts them.
+std::string RenderText(const std::vector<Check>& checks, bool color);
+
+// {"version": …, "status": …, "checks": [{"name", "status", "found",
+// "advice"}]}.
+std::string RenderJson(const std::vector<Check>& checks);
+
+// The worst status; kOk without checks.
+CheckStatus WorstStatus(const std::vector<Check>& checks);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_COMMANDS_DOCTOR_H_

@@ -1,0 +1,61 @@
+#ifndef REQUANT_WORKFLOWS_COMMANDS_LAUNCH_BENCHMARK_H_
+#define REQUANT_WORKFLOWS_COMMANDS_LAUNCH_BENCHMARK_H_
+
+// The model zoo's launch_benchmark.py, as the published Wide & Deep recipe
+// calls it: its flags, as evaluate_graph's.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+// The zoo's name of the one model whose records are known.
+inline constexpr char kBenchmarkModel[] = "wide_deep_large_ds";
+
+// The flags, by their names. Empty strings were not given.
+struct BenchmarkFlags {
+  std::string in_graph;
+  std::string model_name;
+  std::string framework;
+  std::string precision;
+  std::string mode;
+  std::string data_location;
+  std::string docker_image;
+  bool benchmark_only = false;
+  int64_t batch_size = 512;
+  int threads = 0;
+  int inter_op_threads = 0;
+};
+
+// The arguments of evaluate_graph that do what the flags ask for, with the
+// records' declaration from the folder of the shipped workflows. What the graph
+// prints goes to stderr. An error is one of usage.
+absl::StatusOr<std::vector<std::string>> EvaluateArguments(
+    const BenchmarkFlags& flags, const std::string& workflows_folder);
+
+// What to tell about flags that are given and do not change what is done: one
+// sentence each.
+std::vector<std::string> IgnoredFlags(const BenchmarkFlags& flags);
+
+// What to tell when the graph is not of the precision that was asked for; ""
+// when it is, or none was. A graph with quantized kernels is int8.
+std::string PrecisionRemark(const BenchmarkFlags& flags,
+                            const tensorflow::GraphDef& graph);
+
+// The CPUs of a socket, as a list such as "0-3,8" in the folder `nodes` (one
+// folder nodeN per socket). -1 is all sockets: no CPUs.
+absl::StatusOr<std::vector<int>> SocketCpus(
+    int socket, const std::string& nodes = "/sys/devices/system/node");
+
+// Keeps this process, and what it becomes, on those CPUs; none: on all. CPUs
+// that it may not use are left out; an error if none is left.
+absl::Status StayOnCpus(const std::vector<int>& cpus);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_COMMANDS_LAUNCH_BENCHMARK_H_

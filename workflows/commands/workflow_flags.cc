@@ -1,0 +1,118 @@
+#include "workflows/commands/workflow_flags.h"
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/program/flags.h"
+#include "base/status_macros.h"
+#include "workflows/language/shipped_workflows.h"
+#include "workflows/language/workflow_file.h"
+#include "workflows/plan/plan.h"
+
+DEFINE_string(
+    set, "",
+    "NAME=VALUE: the value of one of the workflow's variables; may be "
+    "given several times. Paths start at the current folder.");
+DEFINE_string(work_dir, "",
+              "The folder that keeps what stages made, so that nothing is done "
+              "twice; empty: out/WORKFLOW/work.");
+
+namespace requant {
+namespace {
+
+// Takes --set out of the arguments: joined by commas, as repeatable flags are,
+// values with commas of their own could not be told apart.
+absl::StatusOr<std::map<std::string, std::string>> TakeSettings(
+    std::vector<std::string>* args) {
+  std::map<std::string, std::string> settings;
+  std::vector<std::string> rest;
+  for (size_t i = 0; i < args->size(); ++i) {
+    const std::string& arg = (*args)[i];
+    if (arg == "--") {
+      rest.insert(rest.end(), args->begin() + i, args->end());
+      break;
+    }
+    std::string setting;
+    if (arg == "--set" || arg == "-set") {
+      if (i + 1 == args->size()) {
+        return absl::InvalidArgumentError("flag --set needs NAME=VALUE");
+      }
+      setting = (*args)[++i];
+    } else if (absl::StartsWith(arg, "--set=") ||
+               absl::StartsWith(arg, "-set=")) {
+      setting = arg.substr(arg.find('=') + 1);
+    } else {
+      rest.push_back(arg);
+      continue;
+    }
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set takes NAME=VALUE, not \"", setting, "\""));
+    }
+    const std::string name = setting.substr(0, equals);
+    if (!settings.emplace(name, setting.substr(equals + 1)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--set gives variable \"", name, "\" twice"));
+    }
+  }
+  *args = std::move(rest);
+  return settings;
+}
+
+}  // namespace
+
+std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
+                                      const ProgramHelp& help,
+                                      WorkflowFlags* flags) {
+  std::vector<std::string> rest = args;
+  auto settings = TakeSettings(&rest);
+  if (!settings.ok()) {
+    return ReportUsage(help.name, settings.status().message());
+  }
+  flags->settings.variables = *std::move(settings);
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(rest, help, &positional)) return code;
+  if (positional.size() > 1) {
+    return ReportUsage(help.name,
+                       absl::StrCat("takes one workflow; \"", positional[1],
+                                    "\" is one too many"));
+  }
+  if (!positional.empty()) flags->name = positional[0];
+  flags->work_dir = FLAGS_work_dir;
+  return std::nullopt;
+}
+
+std::string WorkflowFlagsFile() { return __FILE__; }
+
+absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string path, FindWorkflow(flags.name));
+  REQUANT_ASSIGN_OR_RETURN(const WorkflowFile file,
+                           ReadWorkflowFile(path, flags.settings));
+  return MakePlan(file);
+}
+
+int ReportMistakes(const std::string& program, const absl::Status& status) {
+  // With one mistake it is like any other failure; several, of a file that was
+  // read, stand below each other.
+  if (!absl::IsInvalidArgument(status) ||
+      !absl::StrContains(status.message(), '\n')) {
+    return ReportFailure(program, status);
+  }
+  std::fprintf(stderr, "%s: the workflow cannot run:\n%s\n", program.c_str(),
+               std::string(status.message()).c_str());
+  return kExitFailed;
+}
+
+}  // namespace requant

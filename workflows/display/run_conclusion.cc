@@ -1,0 +1,315 @@
+#include "workflows/display/run_conclusion.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/message_text.h"
+#include "base/terminal/styled_text.h"
+#include "base/terminal/terminal_text.h"
+#include "base/text/wrap_text.h"
+#include "runtime/session/worker.pb.h"
+#include "workflows/display/run_figures.h"
+#include "workflows/display/run_table.h"
+#include "workflows/report/stage_figures.h"
+#include "workflows/run/run_record.pb.h"
+
+namespace requant {
+namespace {
+
+// Of what a failed task wrote last.
+constexpr int kMostNotes = 20;
+
+// Paragraphs of at most 80 columns.
+class Text {
+ public:
+  explicit Text(bool color) : color_(color) {}
+
+  void Verdict(std::string_view word, Style style, std::string_view sentence) {
+    std::string paragraph;
+    AppendWrapped(absl::StrCat(word, ": ", sentence), 0, &paragraph);
+    absl::StrAppend(&text_, "\n", Styled(std::string(word), style, color_),
+                    std::string_view(paragraph).substr(word.size()));
+  }
+  void Sentence(std::string_view sentence, size_t indent = 2) {
+    AppendWrapped(PrintableLine(sentence, true), indent, &text_);
+  }
+  // Never broken: a path or a command.
+  void Line(std::string_view line, size_t indent = 2) {
+    absl::StrAppend(&text_, std::string(indent, ' '), PrintableLine(line, true),
+                    "\n");
+  }
+
+  const std::string& text() const { return text_; }
+
+ private:
+  const bool color_;
+  std::string text_;
+};
+
+std::vector<const StageRecord*> StagesIn(const RunRecord& record,
+                                         StageState state) {
+  std::vector<const StageRecord*> stages;
+  for (const StageRecord& stage : record.stage()) {
+    if (StateOf(stage) == state) stages.push_back(&stage);
+  }
+  return stages;
+}
+
+std::string StageNames(const std::vector<const StageRecord*>& stages) {
+  return absl::StrCat(
+      stages.size() == 1 ? "stage " : "stages ",
+      absl::StrJoin(stages, ", ", [](std::string* out, const StageRecord* it) {
+        absl::StrAppend(out, it->name());
+      }));
+}
+
+void SayAccuracy(const StageFigures& now, const RunSummary& summary,
+                 Text* text) {
+  if (now.accuracy.has_value()) {
+    std::string line = absl::StrCat("accuracy  ", AccuracyText(*now.accuracy));
+    if (summary.baseline_accuracy.has_value()) {
+      absl::StrAppend(&line, " from ",
+                      AccuracyText(*summary.baseline_accuracy));
+    }
+    if (now.difference.has_value()) {
+      absl::StrAppend(&line, ", ", PointsText(*now.difference), " points");
+    }
+    if (now.difference_interval.has_value()) {
+      absl::StrAppend(&line, " (", PointsText(now.difference_interval->low),
+                      " to ", PointsText(now.difference_interval->high), ")");
+    }
+    text->Line(line);
+  }
+  if (now.mean_change.has_value()) {
+    text->Line(absl::StrFormat("outputs   change by %s on average, %s at most",
+                               ChangeText(*now.mean_change),
+                               ChangeText(now.max_change.value_or(0))));
+  }
+}
+
+void SaySizeAndSpeed(const StageFigures& now, const RunSummary& summary,
+                     Text* text) {
+  if (summary.size_ratio.has_value()) {
+    text->Line(absl::StrFormat(
+        "size      %s from %s, a factor of %.2f", SizeText(*now.bytes),
+        SizeText(*summary.baseline_bytes), *summary.size_ratio));
+  }
+  if (!summary.speed.has_value()) return;
+  std::string line =
+      absl::StrFormat("speed     %.2f times as fast", summary.speed->median);
+  if (summary.speed->interval.has_value()) {
+    absl::StrAppendFormat(&line, " (%.2f to %.2f)",
+                          summary.speed->interval->low,
+                          summary.speed->interval->high);
+  }
+  if (!summary.speed_is_benchmarked) {
+    absl::StrAppend(&line, ", by the verifications");
+  }
+  text->Line(line);
+}
+
+void SayResult(const RunRecord& record, Text* text) {
+  const std::vector<StageFigures> figures = FiguresOfStages(record);
+  const RunSummary summary = SummaryOf(record, figures);
+  if (summary.stage < 0) return;
+  text->Line("", 0);
+  text->Line(absl::StrCat(
+                 record.stage(summary.stage).name(), " against ",
+                 summary.baseline.empty() ? "its baseline" : summary.baseline),
+             0);
+  SayAccuracy(figures[summary.stage], summary, text);
+  SaySizeAndSpeed(figures[summary.stage], summary, text);
+}
+
+void SayWorstLayer(const EvaluateResult& result, Text* text) {
+  const auto worst =
+      std::min_element(result.layer().begin(), result.layer().end(),
+                       [](const LayerMessage& a, const LayerMessage& b) {
+                         return a.signal_to_noise() < b.signal_to_noise();
+                       });
+  if (worst == result.layer().end()) return;
+  std::string sentence =
+      absl::StrFormat("worst layer: %s, signal to noise %.1f dB", worst->name(),
+                      worst->signal_to_noise());
+  if (worst->step() > 0) {
+    absl::StrAppendFormat(&sentence, ", error %.2f quantization steps",
+                          worst->rms_error() / worst->step());
+  }
+  if (worst->clipped_share() > 0) {
+    absl::StrAppendFormat(&sentence, ", %.2f %% of its values clipped",
+                          100 * worst->clipped_share());
+  }
+  text->Sentence(sentence);
+}
+
+// The gates of that verdict, and what to do about them.
+void SayGates(const StageRecord& stage, VerificationRecord::Verdict verdict,
+              Text* text) {
+  std::vector<std::string> advice;
+  for (const GateRecord& gate : stage.verification().gate()) {
+    if (gate.verdict() != verdict) continue;
+    text->Sentence(absl::StrCat("stage ", stage.name(), ", gate ", gate.name(),
+                                ": ", gate.sentence()));
+    const bool is_new =
+        std::find(advice.begin(), advice.end(), gate.advice()) == advice.end();
+    if (!gate.advice().empty() && is_new) advice.push_back(gate.advice());
+  }
+  SayWorstLayer(stage.verification().result(), text);
+  if (advice.empty()) return;
+  text->Line("what to try:", 0);
+  for (const std::string& sentence : advice) text->Sentence(sentence);
+}
+
+void SayFailedTask(const std::string& name, const TaskRecord& task,
+                   Text* text) {
+  const std::vector<std::string> message =
+      absl::StrSplit(task.message(), '\n', absl::SkipWhitespace());
+  text->Sentence(absl::StrCat(name, ": ", message.empty() ? "" : message[0]));
+  for (size_t i = 1; i < message.size(); ++i) text->Line(message[i], 4);
+  if (task.note_size() > 0) text->Line("notes:", 0);
+  for (int i = std::max(0, task.note_size() - kMostNotes); i < task.note_size();
+       ++i) {
+    text->Line(task.note(i));
+  }
+  if (task.command_size() > 0) text->Line("commands:", 0);
+  for (const std::string& command : task.command()) text->Line(command);
+}
+
+void SayPassed(const RunRecord& record, Text* text) {
+  int gates = 0, verified = 0;
+  for (const StageRecord& stage : record.stage()) {
+    for (const GateRecord& gate : stage.verification().gate()) {
+      if (gate.verdict() == VerificationRecord::PASS) ++gates;
+    }
+    if (stage.verification().verdict() != VerificationRecord::NONE) ++verified;
+  }
+  const size_t cached = StagesIn(record, StageState::kCached).size();
+  std::string sentence = absl::StrCat(CountText(record.stage_size(), "stage"),
+                                      " in ", SecondsText(record.seconds()));
+  if (cached > 0) absl::StrAppend(&sentence, " (", cached, " cached)");
+  if (gates > 0) {
+    absl::StrAppend(&sentence, ", ", CountText(gates, "gate"), " of ",
+                    CountText(verified, "verified stage"),
+                    gates == 1 ? " holds" : " hold");
+  }
+  text->Verdict("PASSED", Style::kGood, sentence);
+  SayResult(record, text);
+}
+
+void SayInconclusive(const RunRecord& record, Text* text) {
+  const std::vector<const StageRecord*> stages =
+      StagesIn(record, StageState::kInconclusive);
+  text->Verdict("WARNING, INCONCLUSIVE", Style::kDoubtful,
+                absl::StrCat("the records do not suffice to say whether ",
+                             StageNames(stages),
+                             stages.size() == 1 ? " keeps its" : " keep their",
+                             " limits; do not take this for a pass"));
+  for (const StageRecord* stage : stages) {
+    SayGates(*stage, VerificationRecord::INCONCLUSIVE, text);
+  }
+  SayResult(record, text);
+}
+
+// Whether the stage failed no gate but the expectation of a known accuracy.
+bool OnlyMissesExpectation(const StageRecord* stage) {
+  const auto& gates = stage->verification().gate();
+  return std::none_of(gates.begin(), gates.end(), [](const GateRecord& gate) {
+    return gate.verdict() == VerificationRecord::FAIL &&
+           gate.name() != "expect";
+  });
+}
+
+void SayGateFailed(const RunRecord& record, Text* text) {
+  const std::vector<const StageRecord*> stages =
+      StagesIn(record, StageState::kGateFailed);
+  std::vector<const StageRecord*> changed = stages;
+  const auto missing = std::stable_partition(
+      changed.begin(), changed.end(),
+      [](const StageRecord* stage) { return !OnlyMissesExpectation(stage); });
+  const std::vector<const StageRecord*> missed(missing, changed.end());
+  changed.erase(missing, changed.end());
+  std::vector<std::string> parts;
+  if (!changed.empty()) {
+    parts.push_back(
+        absl::StrCat(StageNames(changed), " changed the model more than ",
+                     changed.size() == 1 ? "its" : "their", " gates allow"));
+  }
+  if (!missed.empty()) {
+    parts.push_back(
+        absl::StrCat(StageNames(missed), missed.size() == 1 ? " does" : " do",
+                     " not have the accuracy that is expected of the model"));
+  }
+  parts.push_back("nothing that needs it ran");
+  text->Verdict("FAILED", Style::kBad, absl::StrJoin(parts, "; "));
+  for (const StageRecord* stage : stages) {
+    SayGates(*stage, VerificationRecord::FAIL, text);
+  }
+}
+
+void SayFailed(const RunRecord& record, const std::string& resume, Text* text) {
+  const std::vector<const StageRecord*> stages =
+      StagesIn(record, StageState::kFailed);
+  text->Verdict("FAILED", Style::kBad,
+                stages.empty() ? "the run could not be finished"
+                               : absl::StrCat(StageNames(stages),
+                                              " could not be finished"));
+  for (const StageRecord* stage : stages) {
+    SayFailedTask(absl::StrCat("stage ", stage->name()), DecisiveTask(*stage),
+                  text);
+  }
+  for (const BaselineRecord& baseline : record.baseline()) {
+    if (StateOf(baseline) != StageState::kFailed) continue;
+    SayFailedTask(baseline.name(), baseline.work(), text);
+  }
+  if (resume.empty()) return;
+  text->Line("what is done is kept; to go on from there:", 0);
+  text->Line(resume);
+}
+
+void SayInterrupted(const std::string& resume, Text* text) {
+  text->Verdict("INTERRUPTED", Style::kDoubtful,
+                "what is done is kept; to go on from there:");
+  text->Line(resume);
+}
+
+}  // namespace
+
+std::string RunConclusion(const RunRecord& record,
+                          const RunConclusionOptions& options) {
+  Text text(options.color);
+  switch (record.outcome()) {
+    case RunRecord::PASSED:
+      SayPassed(record, &text);
+      break;
+    case RunRecord::INCONCLUSIVE:
+      SayInconclusive(record, &text);
+      break;
+    case RunRecord::GATE_FAILED:
+      SayGateFailed(record, &text);
+      break;
+    case RunRecord::INTERRUPTED:
+      SayInterrupted(options.resume, &text);
+      break;
+    default:
+      SayFailed(record, options.resume, &text);
+      break;
+  }
+  const bool has_result = record.outcome() == RunRecord::PASSED ||
+                          record.outcome() == RunRecord::INCONCLUSIVE;
+  if (has_result && !options.serving.empty()) text.Line(options.serving, 0);
+  if (!options.report.empty()) {
+    text.Line("", 0);
+    text.Line(absl::StrCat("report: ", options.report), 0);
+  }
+  return absl::StrCat(RunTable(record, options.columns, options.color),
+                      text.text());
+}
+
+}  // namespace requant

@@ -1,0 +1,49 @@
+#ifndef REQUANT_WORKFLOWS_LANGUAGE_SHIPPED_WORKFLOWS_H_
+#define REQUANT_WORKFLOWS_LANGUAGE_SHIPPED_WORKFLOWS_H_
+
+// The workflow files that come with Requant, which people name without a path:
+// `requant run wide_deep_fast`.
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace requant {
+
+// What runs when no workflow is named.
+inline constexpr char kDefaultWorkflow[] = "wide_deep";
+
+// Where shipped workflows may be; tests have places of their own.
+struct WorkflowPlaces {
+  // The folder that has workflows/ in it, as ./requant tells its program; "":
+  // not told.
+  std::string home;
+  // The current folder, or a path to it.
+  std::string current = ".";
+  // The real path of the running program.
+  std::string program;
+
+  // The variable REQUANT_HOME and this process.
+  static WorkflowPlaces OfThisProcess();
+};
+
+// The path of the file that `name` means: a shipped workflow by its bare name,
+// or the path itself when it has a slash, ends in ".textproto" or is a file
+// here. "" is the default workflow. An unknown name is an error that suggests
+// the nearest and lists them all; a path is not looked at.
+absl::StatusOr<std::string> FindWorkflow(
+    const std::string& name,
+    const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
+
+// The folder of the shipped workflows: home's, else the current folder's, else
+// the nearest above the program.
+absl::StatusOr<std::string> ShippedWorkflowsFolder(
+    const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
+
+// The bare names of those in a folder, in order.
+std::vector<std::string> WorkflowsIn(const std::string& folder);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_LANGUAGE_SHIPPED_WORKFLOWS_H_

@@ -1,0 +1,44 @@
+#ifndef REQUANT_WORKFLOWS_LANGUAGE_WORKFLOW_FILE_H_
+#define REQUANT_WORKFLOWS_LANGUAGE_WORKFLOW_FILE_H_
+
+// Reading a workflow file (workflow.proto): its text, its variables, and where
+// in the file everything is.
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "google/protobuf/text_format.h"
+#include "workflows/language/field_places.h"
+#include "workflows/language/workflow_variables.h"
+#include "workflows/workflow.pb.h"
+
+namespace requant {
+
+struct WorkflowFile {
+  // As typed, and what it holds.
+  std::string path;
+  std::string content;
+  // With the variables' values in place, paths that start at the current
+  // folder, and a name. The transforms of a TransformStage are yet to go
+  // through FillInFiles.
+  Workflow workflow;
+  // Those that have a value.
+  std::map<std::string, VariableValue> variables;
+  std::shared_ptr<const google::protobuf::TextFormat::ParseInfoTree> positions;
+
+  // Lines of the file's fields, for messages. Lives as long as this.
+  FieldPlaces places() const {
+    return FieldPlaces(Workflow::descriptor(), positions.get());
+  }
+};
+
+// An error is one sentence for each mistake, a line each, that starts with
+// FILE:LINE where it is about one; then what is missing, a variable per line.
+absl::StatusOr<WorkflowFile> ReadWorkflowFile(const std::string& path,
+                                              const WorkflowSettings& settings);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_LANGUAGE_WORKFLOW_FILE_H_

@@ -1,0 +1,539 @@
+#include "workflows/language/workflow_variables.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/files/matching_files.h"
+#include "base/program/flags.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// A text with values in it. A byte that came from the command line or the
+// environment is marked, because paths typed there start at another folder.
+struct ExpandedText {
+  std::string text;
+  std::vector<bool> typed;
+
+  void Append(std::string_view part, bool is_typed) {
+    text.append(part);
+    typed.resize(text.size(), is_typed);
+  }
+};
+
+bool IsNameStart(char c) { return c == '_' || (c >= 'a' && c <= 'z'); }
+
+bool IsVariableName(std::string_view name) {
+  if (name.empty() || !IsNameStart(name[0])) return false;
+  for (const char c : name) {
+    if (!IsNameStart(c) && (c < '0' || c > '9')) return false;
+  }
+  return true;
+}
+
+const char* ValueWord(Variable::Kind kind) {
+  switch (kind) {
+    case Variable::FILE:
+      return "FILE";
+    case Variable::FOLDER:
+      return "FOLDER";
+    case Variable::COUNT:
+      return "NUMBER";
+    default:
+      return "TEXT";
+  }
+}
+
+bool IsPathField(const FieldDescriptor* field) {
+  static const auto* const names =
+      new std::set<std::string>{"requant.Input.file",
+                                "requant.Records.dataset",
+                                "requant.Baseline.file",
+                                "requant.Stage.use_file",
+                                "requant.CheckpointModel.checkpoint",
+                                "requant.TransformStage.plugin"};
+  return names->count(std::string(field->full_name())) > 0;
+}
+
+// `path` itself, or below `folder` when it is relative.
+std::string From(const std::string& folder, std::string_view path) {
+  if (path.empty() || path[0] == '/') return std::string(path);
+  return absl::StrCat(folder, path);
+}
+
+// Paths from the current folder, where `expanded` has several, separated by
+// commas.
+std::string AsPaths(const ExpandedText& expanded, const std::string& folder) {
+  std::vector<std::string> paths;
+  size_t start = 0;
+  for (const std::string_view path : absl::StrSplit(expanded.text, ',')) {
+    const bool typed = !path.empty() && expanded.typed[start];
+    paths.push_back(typed ? std::string(path) : From(folder, path));
+    start += path.size() + 1;
+  }
+  return absl::StrJoin(paths, ",");
+}
+
+// What is wrong with a value that names files or a folder; "" for nothing.
+std::string PathProblem(Variable::Kind kind, const std::string& paths) {
+  std::error_code error;
+  if (kind == Variable::FOLDER) {
+    if (fs::is_directory(paths, error)) return "";
+    return absl::StrCat(
+        fs::exists(paths, error) ? "not a folder: " : "no such folder: ",
+        paths);
+  }
+  for (const std::string_view part : absl::StrSplit(paths, ',')) {
+    const std::string path(part);
+    if (!fs::exists(path, error) && MatchingFiles(path).empty()) {
+      return absl::StrCat("no such file: ", path);
+    }
+  }
+  return "";
+}
+
+class Variables {
+ public:
+  Variables(const WorkflowSettings& settings, const std::string& folder,
+            const FieldPlaces& places, Workflow* workflow,
+            FileProblems* problems)
+      : settings_(settings),
+        folder_(folder),
+        places_(places),
+        workflow_(workflow),
+        problems_(problems) {}
+
+  void FindValues();
+  void ExpandWorkflow();
+  void CheckValues();
+  std::string Missing() const;
+  std::map<std::string, VariableValue> values() && {
+    return std::move(values_);
+  }
+
+ private:
+  void CheckDeclaration(int index);
+  std::optional<VariableValue> ValueOf(const Variable& variable) const;
+  void CheckValue(const Variable& variable, int line);
+  void ExpandStage(int index);
+  // Whether the variable that `field` names by `name` is set and not empty.
+  bool IsSet(const std::string& name, const char* field,
+             const FieldPlaces& places);
+  void DropExpectation(Verify* verify, const FieldPlaces& places);
+  void ExpandFields(Message* message, const FieldPlaces& places, bool active);
+  void ExpandField(Message* message, const FieldDescriptor* field,
+                   const FieldPlaces& places, bool active);
+  void ExpandValue(Message* message, const FieldDescriptor* field, int index,
+                   int line, bool active);
+  ExpandedText Expand(const std::string& text,
+                      const std::set<std::string>* own_files, int line,
+                      bool active);
+  void AppendValue(const std::string& name,
+                   const std::set<std::string>* own_files, int line,
+                   bool active, ExpandedText* out);
+  const Variable* Find(const std::string& name) const;
+
+  const WorkflowSettings& settings_;
+  const std::string& folder_;
+  const FieldPlaces& places_;
+  Workflow* const workflow_;
+  FileProblems* const problems_;
+  std::vector<std::string> names_;
+  std::map<std::string, VariableValue> values_;
+  // By anything that runs.
+  std::set<std::string> used_;
+  std::set<std::string> used_evaluations_;
+};
+
+const Variable* Variables::Find(const std::string& name) const {
+  for (const Variable& variable : workflow_->variable()) {
+    if (variable.name() == name) return &variable;
+  }
+  return nullptr;
+}
+
+void Variables::CheckDeclaration(int index) {
+  const Variable& variable = workflow_->variable(index);
+  const FieldPlaces places = places_.Nested("variable", index);
+  if (!IsVariableName(variable.name())) {
+    problems_->Add(places.Line("name"),
+                   absl::StrCat("\"", variable.name(),
+                                "\" is no name of a variable: small letters, "
+                                "digits and _, not starting with a digit"));
+    return;
+  }
+  if (Find(variable.name()) != &variable) {
+    problems_->Add(
+        places.Line("name"),
+        absl::StrCat("variable \"", variable.name(), "\" is declared twice"));
+  }
+  if (absl::StrContains(variable.default_value(), "${")) {
+    problems_->Add(places.Line("default_value"),
+                   absl::StrCat("the default of variable \"", variable.name(),
+                                "\" cannot use another variable"));
+  }
+  names_.push_back(variable.name());
+}
+
+std::optional<VariableValue> Variables::ValueOf(
+    const Variable& variable) const {
+  const auto set = settings_.variables.find(variable.name());
+  if (set != settings_.variables.end()) {
+    return VariableValue{set->second, "command line"};
+  }
+  if (!variable.environment().empty()) {
+    std::optional<std::string> value;
+    if (settings_.environment != nullptr) {
+      value = settings_.environment(variable.environment());
+    } else if (const char* text = std::getenv(variable.environment().c_str())) {
+      value = text;
+    }
+    if (value.has_value() && !value->empty()) {
+      return VariableValue{*value, "environment"};
+    }
+  }
+  if (!variable.has_default_value()) return std::nullopt;
+  return VariableValue{variable.default_value(), "default"};
+}
+
+void Variables::FindValues() {
+  for (int i = 0; i < workflow_->variable_size(); ++i) {
+    CheckDeclaration(i);
+    const Variable& variable = workflow_->variable(i);
+    if (auto value = ValueOf(variable))
+      values_.emplace(variable.name(), *value);
+  }
+  for (const auto& [name, value] : settings_.variables) {
+    if (Find(name) != nullptr) continue;
+    const std::string suggestion = SuggestName(name, names_);
+    problems_->Add(
+        0, absl::StrCat("--set ", name, "=", value, ": no such variable",
+                        !suggestion.empty() ? suggestion
+                        : names_.empty()
+                            ? "; the file declares none"
+                            : absl::StrCat("; there are ",
+                                           absl::StrJoin(names_, ", "))));
+  }
+}
+
+void Variables::AppendValue(const std::string& name,
+                            const std::set<std::string>* own_files, int line,
+                            bool active, ExpandedText* out) {
+  const Variable* const variable = Find(name);
+  if (variable == nullptr && problems_->full()) {
+    return problems_->Add(line, "no such variable");
+  }
+  if (variable == nullptr) {
+    std::vector<std::string> candidates = names_;
+    if (own_files != nullptr) {
+      candidates.insert(candidates.end(), own_files->begin(), own_files->end());
+    }
+    problems_->Add(line, absl::StrCat("\"${", name, "}\": no such variable",
+                                      SuggestName(name, candidates)));
+    return;
+  }
+  if (active) used_.insert(name);
+  if (own_files != nullptr && (variable->kind() == Variable::FILE ||
+                               variable->kind() == Variable::FOLDER)) {
+    problems_->Add(
+        line, absl::StrCat("the transforms read \"${", name,
+                           "}\", a file whose content must count: add file { "
+                           "name: \"",
+                           name, "\" from { file: \"${", name, "}\" } }"));
+    return;
+  }
+  const auto value = values_.find(name);
+  if (value == values_.end()) return;
+  out->Append(own_files == nullptr
+                  ? value->second.value
+                  // FillInFiles must find nothing in it.
+                  : absl::StrReplaceAll(value->second.value, {{"${", "$${"}}),
+              value->second.from != "default");
+}
+
+// With `own_files` the text is a TransformStage's, which FillInFiles is still
+// to see: these names and "$${" stay.
+ExpandedText Variables::Expand(const std::string& text,
+                               const std::set<std::string>* own_files, int line,
+                               bool active) {
+  ExpandedText out;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    if (absl::StartsWith(rest, "$${")) {
+      out.Append(own_files == nullptr ? "${" : "$${", false);
+      rest.remove_prefix(3);
+      continue;
+    }
+    if (!absl::StartsWith(rest, "${")) {
+      const size_t next = std::min(rest.find('$', 1), rest.size());
+      out.Append(rest.substr(0, next), false);
+      rest.remove_prefix(next);
+      continue;
+    }
+    const size_t end = rest.find('}');
+    const std::string name(rest.substr(2, end - 2));
+    if (end == std::string_view::npos || !IsVariableName(name)) {
+      problems_->Add(line,
+                     "\"${\" starts a variable, as in \"${name}\"; write "
+                     "\"$${\" for the characters themselves");
+      return out;
+    }
+    if (own_files != nullptr && own_files->count(name) > 0) {
+      out.Append(rest.substr(0, end + 1), false);
+    } else {
+      AppendValue(name, own_files, line, active, &out);
+    }
+    rest.remove_prefix(end + 1);
+  }
+  return out;
+}
+
+void Variables::ExpandValue(Message* message, const FieldDescriptor* field,
+                            int index, int line, bool active) {
+  const Reflection* const reflection = message->GetReflection();
+  const std::string text =
+      index < 0 ? reflection->GetString(*message, field)
+                : reflection->GetRepeatedString(*message, field, index);
+  std::set<std::string> own_files;
+  const bool is_transforms =
+      field->full_name() == "requant.TransformStage.transforms";
+  if (is_transforms) {
+    for (const NamedInput& file :
+         static_cast<const TransformStage*>(message)->file()) {
+      own_files.insert(file.name());
+    }
+  }
+  const ExpandedText expanded =
+      Expand(text, is_transforms ? &own_files : nullptr, line, active);
+  const std::string result =
+      IsPathField(field) ? AsPaths(expanded, folder_) : expanded.text;
+  if (index < 0) {
+    reflection->SetString(message, field, result);
+  } else {
+    reflection->SetRepeatedString(message, field, index, result);
+  }
+}
+
+void Variables::ExpandField(Message* message, const FieldDescriptor* field,
+                            const FieldPlaces& places, bool active) {
+  const Reflection* const reflection = message->GetReflection();
+  const std::string name(field->name());
+  const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+  if (!is_message && field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+    return;
+  }
+  if (!field->is_repeated()) {
+    if (!reflection->HasField(*message, field)) return;
+    if (is_message) {
+      ExpandFields(reflection->MutableMessage(message, field),
+                   places.Nested(name), active);
+    } else {
+      ExpandValue(message, field, -1, places.Line(name), active);
+    }
+    return;
+  }
+  for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+    if (is_message) {
+      ExpandFields(reflection->MutableRepeatedMessage(message, field, i),
+                   places.Nested(name, i), active);
+    } else {
+      ExpandValue(message, field, i, places.Line(name, i), active);
+    }
+  }
+}
+
+void Variables::ExpandFields(Message* message, const FieldPlaces& places,
+                             bool active) {
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    ExpandField(message, message->GetDescriptor()->field(i), places, active);
+  }
+}
+
+bool Variables::IsSet(const std::string& name, const char* field,
+                      const FieldPlaces& places) {
+  if (name.empty()) return false;
+  if (Find(name) == nullptr) {
+    problems_->Add(places.Line(field), absl::StrCat(field, " names \"", name,
+                                                    "\": no such variable",
+                                                    SuggestName(name, names_)));
+    return false;
+  }
+  const auto value = values_.find(name);
+  return value != values_.end() && !value->second.value.empty();
+}
+
+// Drops the expectation of a verification whose only_if names a variable that
+// is not set, or says no.
+void Variables::DropExpectation(Verify* verify, const FieldPlaces& places) {
+  const std::string& only_if = verify->expect().only_if();
+  if (only_if.empty()) return;
+  if (!IsSet(only_if, "only_if", places.Nested("expect")) ||
+      ParseTruth(values_[only_if].value) == false) {
+    verify->clear_expect();
+  }
+}
+
+void Variables::ExpandStage(int index) {
+  Stage* const stage = workflow_->mutable_stage(index);
+  const FieldPlaces places = places_.Nested("stage", index);
+  const bool active = !IsSet(stage->skip_if(), "skip_if", places);
+  const google::protobuf::Descriptor* const type = Stage::descriptor();
+  ExpandField(stage, type->FindFieldByName("use_file"), places, active);
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* const field = type->field(i);
+    if (field->name() == "use_file") continue;
+    const bool is_given =
+        field->real_containing_oneof() != nullptr && !stage->use_file().empty();
+    ExpandField(stage, field, places, active && !is_given);
+  }
+  if (!active) return;
+  if (stage->has_verify()) {
+    DropExpectation(stage->mutable_verify(), places.Nested("verify"));
+  }
+  if (stage->has_evaluate()) {
+    DropExpectation(stage->mutable_evaluate()->mutable_verify(),
+                    places.Nested("evaluate").Nested("verify"));
+  }
+  used_evaluations_.insert(stage->verify().evaluation());
+  used_evaluations_.insert(stage->evaluate().verify().evaluation());
+}
+
+void Variables::ExpandWorkflow() {
+  for (int i = 0; i < workflow_->stage_size(); ++i) ExpandStage(i);
+  for (int i = 0; i < workflow_->evaluation_size(); ++i) {
+    const bool active =
+        used_evaluations_.count(workflow_->evaluation(i).name()) > 0;
+    ExpandFields(workflow_->mutable_evaluation(i),
+                 places_.Nested("evaluation", i), active);
+  }
+  for (const char* name : {"name", "summary"}) {
+    ExpandField(workflow_, Workflow::descriptor()->FindFieldByName(name),
+                places_, true);
+  }
+}
+
+void Variables::CheckValue(const Variable& variable, int line) {
+  const VariableValue& value = values_.at(variable.name());
+  std::string problem;
+  if (variable.kind() == Variable::COUNT) {
+    int64_t count = 0;
+    if (!absl::SimpleAtoi(value.value, &count) || count < 1) {
+      problem = absl::StrCat("\"", value.value, "\" is not a number from 1 on");
+    }
+  } else if (variable.kind() != Variable::TEXT && !value.value.empty()) {
+    ExpandedText text;
+    text.Append(value.value, value.from != "default");
+    problem = PathProblem(variable.kind(), AsPaths(text, folder_));
+  }
+  if (problem.empty()) return;
+  problems_->Add(
+      line,
+      absl::StrCat("variable \"", variable.name(), "\" (",
+                   value.from == "environment"
+                       ? absl::StrCat("environment: ", variable.environment())
+                       : value.from,
+                   "): ", problem,
+                   variable.help().empty()
+                       ? ""
+                       : absl::StrCat("; it is ", variable.help())));
+}
+
+void Variables::CheckValues() {
+  for (int i = 0; i < workflow_->variable_size(); ++i) {
+    const Variable& variable = workflow_->variable(i);
+    const auto value = values_.find(variable.name());
+    if (value == values_.end()) continue;
+    if (value->second.from == "default" && used_.count(variable.name()) == 0) {
+      continue;
+    }
+    CheckValue(variable, places_.Nested("variable", i).line());
+  }
+}
+
+std::string Variables::Missing() const {
+  std::vector<std::string> lines;
+  for (const Variable& variable : workflow_->variable()) {
+    if (used_.count(variable.name()) == 0 ||
+        values_.count(variable.name()) > 0) {
+      continue;
+    }
+    lines.push_back(absl::StrCat(
+        "  --set ", variable.name(), "=", ValueWord(variable.kind()),
+        variable.help().empty() ? "" : "  ", variable.help()));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
+}  // namespace
+
+std::map<std::string, VariableValue> ExpandVariables(
+    const WorkflowSettings& settings, const std::string& folder,
+    const FieldPlaces& places, Workflow* workflow, FileProblems* problems,
+    std::string* missing) {
+  Variables variables(settings, folder, places, workflow, problems);
+  variables.FindValues();
+  variables.ExpandWorkflow();
+  variables.CheckValues();
+  *missing = variables.Missing();
+  return std::move(variables).values();
+}
+
+std::string FillInFiles(const std::string& transforms,
+                        const std::map<std::string, std::string>& paths) {
+  std::string out;
+  std::string_view rest = transforms;
+  bool in_quotes = false;
+  const auto copy = [&](size_t count) {
+    absl::StrAppend(&out, rest.substr(0, count));
+    rest.remove_prefix(std::min(count, rest.size()));
+  };
+  while (!rest.empty()) {
+    if (absl::StartsWith(rest, "$${")) {
+      rest.remove_prefix(1);
+      copy(2);
+      continue;
+    }
+    const size_t end = std::min(rest.find('}'), rest.size());
+    const auto path = absl::StartsWith(rest, "${")
+                          ? paths.find(std::string(rest.substr(2, end - 2)))
+                          : paths.end();
+    if (path != paths.end()) {
+      const char* const quote = in_quotes ? "" : "\"";
+      absl::StrAppend(
+          &out, quote,
+          absl::StrReplaceAll(path->second, {{"\\", "\\\\"}, {"\"", "\\\""}}),
+          quote);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      continue;
+    }
+    const bool is_escape = in_quotes && rest[0] == '\\';
+    if (rest[0] == '"') in_quotes = !in_quotes;
+    copy(is_escape ? 2 : 1);
+  }
+  return out;
+}
+
+}  // namespace requant

@@ -1,0 +1,327 @@
+#include "workflows/plan/plan_text.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/json.h"
+#include "base/text/printable.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "workflows/language/stage_parts.h"
+#include "workflows/plan/effective_gates.h"
+
+namespace requant {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Reflection;
+
+const Stage& StageOf(const Plan& plan, const Task& task) {
+  return plan.file.workflow.stage(task.stage);
+}
+
+std::string KindSummary(const Stage& stage) {
+  static const auto* const summaries = new std::map<std::string, std::string>{
+      {"dataset", "make records"},
+      {"summarize", "list inputs and outputs"},
+      {"freeze", "variables become constants"},
+      {"transform", "transform the graph"},
+      {"quantize", "quantize the graph"},
+      {"convert", "convert the SavedModel"},
+      {"calibrate", "observe ranges"},
+      {"evaluate", "evaluate the graph"},
+      {"benchmark", "measure speed"},
+      {"compare", "compare two graphs"}};
+  const auto found = summaries->find(StageKind(stage));
+  return found == summaries->end() ? "" : found->second;
+}
+
+// "max_accuracy_drop 0.5, min_agreement 0.985".
+std::string GatesText(const Gates& gates) {
+  std::vector<std::string> parts;
+  const Reflection* const reflection = gates.GetReflection();
+  for (int i = 0; i < Gates::descriptor()->field_count(); ++i) {
+    const FieldDescriptor* const field = Gates::descriptor()->field(i);
+    if (!reflection->HasField(gates, field)) continue;
+    parts.push_back(absl::StrCat(
+        field->name(), " ", JsonNumber(reflection->GetDouble(gates, field))));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+// "max_mse 0.1, expect accuracy 77.5 %, relative_mse 0.01 of fixed".
+std::string AllGatesText(const Plan& plan, const Task& task) {
+  std::string text = GatesText(EffectiveGates(plan, task));
+  if (task.kind != Task::Kind::kVerify) return text;
+  const Verify* const verify = VerifyOf(StageOf(plan, task));
+  if (verify == nullptr) return text;
+  if (verify->has_expect()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "expect accuracy ",
+                    JsonNumber(verify->expect().accuracy()), " %");
+  }
+  if (verify->has_relative_mse()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "relative_mse ",
+                    JsonNumber(verify->relative_mse().at_most()), " of ",
+                    Printable(verify->relative_mse().stage()));
+  }
+  return text;
+}
+
+// The file's name, or the path of what no task makes.
+std::string InputName(const Plan& plan, const TaskInput& input) {
+  if (input.task < 0) return Printable(input.path);
+  for (const TaskOutput& output : plan.tasks[input.task].outputs) {
+    if (output.role == input.output) return Printable(output.file);
+  }
+  return "";
+}
+
+std::string StateText(const std::vector<TaskState>& states, size_t task) {
+  if (task >= states.size()) return "would run";
+  if (!states[task].asked_for) return "not asked for";
+  if (states[task].cached) return "cached";
+  return states[task].why.empty()
+             ? "would run"
+             : absl::StrCat("would run: ", states[task].why);
+}
+
+std::vector<std::string> InputNames(const Plan& plan, const Task& task) {
+  std::vector<std::string> names;
+  for (const TaskInput& input : task.inputs) {
+    names.push_back(InputName(plan, input));
+  }
+  return names;
+}
+
+std::vector<std::string> OutputNames(const Task& task) {
+  std::vector<std::string> names;
+  for (const TaskOutput& output : task.outputs) {
+    names.push_back(Printable(output.file));
+  }
+  return names;
+}
+
+void AppendTask(const Plan& plan, size_t index, size_t name_width,
+                const std::vector<TaskState>& states, std::string* out) {
+  const Task& task = plan.tasks[index];
+  absl::StrAppendFormat(
+      out, "%-*s  %s  [%s]\n", name_width, Printable(task.name),
+      Printable(TaskSummary(plan, task)), StateText(states, index));
+  const std::string indent(name_width + 2, ' ');
+  const auto append = [&](std::string_view word,
+                          const std::vector<std::string>& names) {
+    if (names.empty()) return;
+    absl::StrAppend(out, indent, word, absl::StrJoin(names, ", "), "\n");
+  };
+  append("reads  ", InputNames(plan, task));
+  append("writes ", OutputNames(task));
+  const std::string gates = AllGatesText(plan, task);
+  if (!gates.empty()) absl::StrAppend(out, indent, "gates  ", gates, "\n");
+  for (const std::string& note : task.notes) {
+    absl::StrAppend(out, indent, "note   ", Printable(note), "\n");
+  }
+}
+
+void AppendOtherStages(const Plan& plan, std::string* out) {
+  for (int i = 0; i < plan.file.workflow.stage_size(); ++i) {
+    const std::string name = Printable(plan.file.workflow.stage(i).name());
+    if (!plan.left_out_by[i].empty()) {
+      absl::StrAppend(out, name, ": left out, because variable \"",
+                      plan.left_out_by[i], "\" is set\n");
+    } else if (!plan.given_graph[i].empty()) {
+      absl::StrAppend(out, name, ": not run, its graph is ",
+                      Printable(plan.given_graph[i]), "\n");
+    }
+  }
+}
+
+std::string NamesAsJson(const std::vector<std::string>& names) {
+  std::vector<std::string> values;
+  for (const std::string& name : names) values.push_back(JsonString(name));
+  return JsonArray(values);
+}
+
+std::string InputAsJson(const Plan& plan, const TaskInput& input) {
+  std::vector<std::pair<std::string, std::string>> members = {
+      {"role", JsonString(input.role)}};
+  if (input.task >= 0) {
+    members.emplace_back("task", JsonString(plan.tasks[input.task].name));
+    members.emplace_back("output", JsonString(input.output));
+  } else {
+    members.emplace_back("path", JsonString(input.path));
+  }
+  return JsonObject(members);
+}
+
+std::string TaskAsJson(const Plan& plan, size_t index,
+                       const std::vector<TaskState>& states) {
+  const Task& task = plan.tasks[index];
+  std::vector<std::string> inputs, outputs, after;
+  for (const TaskInput& input : task.inputs) {
+    inputs.push_back(InputAsJson(plan, input));
+  }
+  for (const TaskOutput& output : task.outputs) {
+    outputs.push_back(JsonObject({{"role", JsonString(output.role)},
+                                  {"file", JsonString(output.file)}}));
+  }
+  for (const int other : task.after) after.push_back(plan.tasks[other].name);
+  std::vector<std::pair<std::string, std::string>> members = {
+      {"name", JsonString(task.name)},
+      {"summary", JsonString(TaskSummary(plan, task))},
+      {"inputs", JsonArray(inputs)},
+      {"outputs", JsonArray(outputs)},
+      {"after", NamesAsJson(after)},
+      {"notes", NamesAsJson(task.notes)}};
+  if (index < states.size()) {
+    members.emplace_back("cached", states[index].cached ? "true" : "false");
+    members.emplace_back("why", JsonString(states[index].why));
+  }
+  return JsonObject(members);
+}
+
+// A label's text for Graphviz or Mermaid, which both take quotes around it.
+std::string Label(std::string_view text) {
+  return absl::StrReplaceAll(
+      Printable(text), {{"\\", "/"}, {"\"", "'"}, {"<", "("}, {">", ")"}});
+}
+
+bool IsCached(const std::vector<TaskState>& states, size_t task) {
+  return task < states.size() && states[task].cached;
+}
+
+// What the edge between two tasks carries: the files, or nothing when one only
+// waits for the other.
+std::string EdgeFiles(const Plan& plan, const Task& task, int source) {
+  std::vector<std::string> files;
+  for (const TaskInput& input : task.inputs) {
+    if (input.task != source) continue;
+    const std::string name = InputName(plan, input);
+    if (std::find(files.begin(), files.end(), name) == files.end()) {
+      files.push_back(name);
+    }
+  }
+  return absl::StrJoin(files, ", ");
+}
+
+}  // namespace
+
+std::string TaskSummary(const Plan& plan, const Task& task) {
+  if (task.kind == Task::Kind::kBaseline) return "run the baseline";
+  const Stage& stage = StageOf(plan, task);
+  if (task.kind == Task::Kind::kVerify && task.evaluation >= 0) {
+    const std::string& evaluation =
+        plan.file.workflow.evaluation(task.evaluation).name();
+    for (const TaskInput& input : task.inputs) {
+      if (input.role != "baseline_predictions") continue;
+      return absl::StrCat("evaluate by \"", evaluation, "\" against ",
+                          plan.tasks[input.task].name);
+    }
+    return absl::StrCat("evaluate by \"", evaluation, "\"");
+  }
+  return stage.summary().empty() ? KindSummary(stage) : stage.summary();
+}
+
+std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
+  const Workflow& workflow = plan.file.workflow;
+  std::string text = absl::StrCat(Printable(workflow.name()),
+                                  workflow.summary().empty() ? "" : ": ",
+                                  Printable(workflow.summary()), "\n\n");
+  size_t width = 0;
+  for (const Task& task : plan.tasks) {
+    width = std::max(width, Printable(task.name).size());
+  }
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    AppendTask(plan, i, width, states, &text);
+  }
+  AppendOtherStages(plan, &text);
+  size_t cached = 0, others = 0;
+  for (const TaskState& state : states) {
+    if (!state.asked_for) {
+      ++others;
+    } else if (state.cached) {
+      ++cached;
+    }
+  }
+  absl::StrAppend(&text, "\n", plan.tasks.size(),
+                  plan.tasks.size() == 1 ? " task, " : " tasks, ", cached,
+                  " cached, ", plan.tasks.size() - cached - others,
+                  " would run\n");
+  return text;
+}
+
+std::string PlanAsJson(const Plan& plan, const std::vector<TaskState>& states) {
+  std::vector<std::string> tasks, left_out;
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    tasks.push_back(TaskAsJson(plan, i, states));
+  }
+  std::vector<std::pair<std::string, std::string>> variables;
+  for (const auto& [name, value] : plan.file.variables) {
+    variables.emplace_back(name, JsonString(value.value));
+  }
+  for (int i = 0; i < plan.file.workflow.stage_size(); ++i) {
+    if (plan.left_out_by[i].empty()) continue;
+    left_out.push_back(plan.file.workflow.stage(i).name());
+  }
+  return absl::StrCat("{\"workflow\": ", JsonString(plan.file.workflow.name()),
+                      ", \"file\": ", JsonString(plan.file.path),
+                      ", \"variables\": ", JsonObject(variables),
+                      ", \"left_out\": ", NamesAsJson(left_out),
+                      ", \"tasks\": [\n", absl::StrJoin(tasks, ",\n"),
+                      "\n]}\n");
+}
+
+std::string PlanAsDot(const Plan& plan, const std::vector<TaskState>& states) {
+  std::string text =
+      absl::StrCat("digraph \"", Label(plan.file.workflow.name()),
+                   "\" {\n  rankdir=TB;\n  node [shape=box, style=rounded];\n");
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& task = plan.tasks[i];
+    absl::StrAppend(&text, "  t", i, " [label=\"", Label(task.name), "\\n",
+                    Label(TaskSummary(plan, task)), "\"",
+                    task.kind == Task::Kind::kMake ? "" : ", shape=ellipse",
+                    IsCached(states, i) ? ", color=gray, fontcolor=gray" : "",
+                    "];\n");
+    for (const int other : task.after) {
+      const std::string files = EdgeFiles(plan, task, other);
+      absl::StrAppend(&text, "  t", other, " -> t", i,
+                      files.empty()
+                          ? " [style=dashed]"
+                          : absl::StrCat(" [label=\"", Label(files), "\"]"),
+                      ";\n");
+    }
+  }
+  return text + "}\n";
+}
+
+std::string PlanAsMermaid(const Plan& plan,
+                          const std::vector<TaskState>& states) {
+  std::string text = "flowchart TD\n";
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    const Task& task = plan.tasks[i];
+    const bool makes = task.kind == Task::Kind::kMake;
+    absl::StrAppend(&text, "  t", i, makes ? "[\"" : "([\"", Label(task.name),
+                    "<br>", Label(TaskSummary(plan, task)),
+                    makes ? "\"]" : "\"])", "\n");
+    for (const int other : task.after) {
+      const std::string files = EdgeFiles(plan, task, other);
+      absl::StrAppend(&text, "  t", other,
+                      files.empty()
+                          ? " -.-> "
+                          : absl::StrCat(" -->|\"", Label(files), "\"| "),
+                      "t", i, "\n");
+    }
+    if (IsCached(states, i)) {
+      absl::StrAppend(&text, "  style t", i, " stroke-dasharray: 5 5\n");
+    }
+  }
+  return text;
+}
+
+}  // namespace requant

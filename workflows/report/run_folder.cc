@@ -1,0 +1,384 @@
+#include "workflows/report/run_folder.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/files/file.h"
+#include "base/files/files_below.h"
+#include "base/json.h"
+#include "base/status_macros.h"
+#include "base/text/printable.h"
+#include "base/text/shell_quote.h"
+#include "workflows/report/manifest.h"
+#include "workflows/report/run_files.h"
+#include "workflows/run/run_places.h"
+
+namespace requant {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMark[] = ".requant_unfinished";
+// Behind the folder's name while it is filled, before the process's number.
+constexpr char kPartial[] = ".partial.";
+// Behind that, of a former run on its way out.
+constexpr char kAside[] = "old.";
+
+absl::Status FolderError(const std::error_code& error, std::string_view what,
+                         const std::string& path) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("cannot ", what, " ", path, ": ", error.message(),
+                   "; name another folder with --out"));
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::string parent = fs::path(path).parent_path().string();
+  return parent.empty() ? "." : parent;
+}
+
+absl::Status MakeFolder(const std::string& path) {
+  if (mkdir(path.c_str(), 0777) == 0) return absl::OkStatus();
+  return FolderError(std::error_code(errno, std::generic_category()),
+                     "make the folder", path);
+}
+
+absl::Status Refused(const std::string& folder, std::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(folder, " ", why, ": name another folder with --out"));
+}
+
+// A path to compare with others, whether it is there or not.
+fs::path PlaceOf(const std::string& path) {
+  std::error_code error;
+  const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
+  return error ? fs::absolute(path).lexically_normal() : place;
+}
+
+// Whether `inner` is `outer` or below it.
+bool IsWithin(const std::string& inner, const std::string& outer) {
+  const fs::path within = PlaceOf(inner), around = PlaceOf(outer);
+  const auto [rest, unused] =
+      std::mismatch(around.begin(), around.end(), within.begin(), within.end());
+  return rest == around.end();
+}
+
+// A folder that we began to fill, or to remove, has this file until we are done
+// with it.
+bool HasMark(const std::string& folder) {
+  std::error_code ignored;
+  return fs::symlink_status(absl::StrCat(folder, "/", kMark), ignored).type() ==
+         fs::file_type::regular;
+}
+
+// In one step: a process that is killed leaves an empty folder or a marked one.
+absl::Status AddMark(const std::string& folder) {
+  const std::string mark = absl::StrCat(folder, "/", kMark);
+  const int fd =
+      open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (fd < 0) {
+    return FolderError(std::error_code(errno, std::generic_category()), "write",
+                       mark);
+  }
+  close(fd);
+  return absl::OkStatus();
+}
+
+// The mark goes last, so that a removal that is killed can be finished.
+void RemoveMarked(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().filename() != kMark) RemoveTree(at->path().string());
+  }
+  RemoveTree(folder);
+}
+
+// Whether `name` is that of a folder that a process which is gone was filling
+// or removing; `start` is what such names begin with.
+bool IsLeftover(std::string_view name, std::string_view start) {
+  int pid = 0;
+  if (!absl::ConsumePrefix(&name, start)) return false;
+  absl::ConsumePrefix(&name, kAside);
+  if (!absl::SimpleAtoi(name, &pid) || pid <= 0) return false;
+  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+// Removes what runs into the same folder that were killed left beside it.
+void RemoveLeftovers(const std::string& folder) {
+  const std::string start =
+      absl::StrCat(fs::path(folder).filename().string(), kPartial);
+  std::error_code error;
+  for (fs::directory_iterator at(ParentOf(folder), error), end;
+       !error && at != end; at.increment(error)) {
+    const std::string path = at->path().string();
+    if (!IsLeftover(at->path().filename().string(), start)) continue;
+    std::error_code ignored;
+    if (at->symlink_status(ignored).type() == fs::file_type::directory &&
+        HasMark(path)) {
+      RemoveMarked(path);
+    } else {
+      // Only if it is an empty folder.
+      rmdir(path.c_str());
+    }
+  }
+}
+
+// Whether the folder holds a run and nothing else, or nothing at all.
+absl::Status CheckReplaceable(const std::string& folder) {
+  std::error_code error;
+  if (fs::is_empty(folder, error)) return absl::OkStatus();
+  if (error) return FolderError(error, "look into", folder);
+  const absl::StatusOr<std::vector<std::string>> files =
+      FilesOfManifest(absl::StrCat(folder, "/", kManifestFile));
+  if (absl::IsNotFound(files.status())) {
+    return Refused(folder, "holds files that are no run's");
+  }
+  if (!files.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(files.status().message(),
+                     "; so it is not known which files beside it are yours: "
+                     "name another folder with --out, or remove this one"));
+  }
+  std::set<std::string> own(files->begin(), files->end());
+  own.insert(kMark);
+  for (fs::recursive_directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    std::string name = at->path().lexically_relative(folder).string();
+    std::error_code ignored;
+    const fs::file_type type = at->symlink_status(ignored).type();
+    if (type == fs::file_type::directory) name += "/";
+    if (own.count(ValidUtf8(name)) > 0 &&
+        (type == fs::file_type::regular || type == fs::file_type::directory)) {
+      continue;
+    }
+    return Refused(folder,
+                   absl::StrCat("holds files that are no run's, such as ",
+                                Printable(name)));
+  }
+  if (error) return FolderError(error, "look into", folder);
+  return absl::OkStatus();
+}
+
+// Puts the new folder into the place of the old one at once, and the old one
+// into that of the new. Some file systems need two steps for it.
+absl::Status Exchange(const std::string& fresh, const std::string& old) {
+  std::error_code error;
+  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, old.c_str(),
+                RENAME_EXCHANGE) == 0) {
+    return absl::OkStatus();
+  }
+  error.assign(errno, std::generic_category());
+  if (error == std::errc::invalid_argument ||
+      error == std::errc::function_not_supported) {
+    const std::string aside = absl::StrCat(old, kPartial, kAside, getpid());
+    fs::rename(old, aside, error);
+    if (!error) {
+      fs::rename(fresh, old, error);
+      std::error_code ignored;
+      fs::rename(aside, error ? old : fresh, ignored);
+    }
+  }
+  if (error) return FolderError(error, "replace", old);
+  return absl::OkStatus();
+}
+
+// Moves the filled folder to its place; what was there is then at `partial`.
+absl::Status MoveToPlace(const std::string& partial,
+                         const std::string& folder) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(folder, error).type();
+  if (type == fs::file_type::directory && !fs::is_empty(folder, error)) {
+    // Hours may have passed since the run began.
+    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
+    REQUANT_RETURN_IF_ERROR(AddMark(folder));
+    REQUANT_RETURN_IF_ERROR(Exchange(partial, folder));
+  } else if (type == fs::file_type::directory ||
+             type == fs::file_type::not_found) {
+    fs::rename(partial, folder, error);
+    if (error) return FolderError(error, "make the folder", folder);
+  } else {
+    return Refused(folder, "is no folder");
+  }
+  unlink(absl::StrCat(folder, "/", kMark).c_str());
+  return absl::OkStatus();
+}
+
+absl::Status AddFile(const std::string& from, const std::string& to,
+                     bool link) {
+  std::error_code error;
+  if (link) {
+    fs::create_hard_link(from, to, error);
+    if (!error) return absl::OkStatus();
+    error.clear();
+  }
+  fs::copy_file(from, to, error);
+  if (error) return FolderError(error, "write", to);
+  return absl::OkStatus();
+}
+
+// A SavedModel.
+absl::Status AddFolder(const std::string& from, const std::string& to) {
+  REQUANT_RETURN_IF_ERROR(MakeFolder(to));
+  std::vector<std::string> folders;
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
+                           FilesBelow(from, &folders));
+  // Empty ones too, such as the assets that TensorFlow always makes.
+  for (const std::string& folder : folders) {
+    REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(to, "/", folder)));
+  }
+  for (const std::string& file : files) {
+    REQUANT_RETURN_IF_ERROR(AddFile(absl::StrCat(from, "/", file),
+                                    absl::StrCat(to, "/", file),
+                                    /*link=*/true));
+  }
+  return absl::OkStatus();
+}
+
+// Texts and logs are copied: what a shell's ">" or a program writes into them
+// later must not reach the store.
+absl::Status AddOutput(const std::string& from, const std::string& to,
+                       const std::string& role) {
+  std::error_code error;
+  if (fs::is_directory(from, error)) return AddFolder(from, to);
+  return AddFile(from, to, role != "text" && role != "log");
+}
+
+absl::Status AddOutputs(const Plan& plan, const RunResult& result,
+                        const StageStore& store, const std::string& folder) {
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    if (result.keys[i].empty()) continue;
+    for (const TaskOutput& output : plan.tasks[i].outputs) {
+      REQUANT_RETURN_IF_ERROR(
+          AddOutput(store.PathOf(result.keys[i], output.file),
+                    absl::StrCat(folder, "/", output.file), output.role));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::string NewRunFolder(const std::string& parent, absl::Time now) {
+  const std::string first = absl::StrCat(
+      parent, "/", absl::FormatTime("%Y%m%d-%H%M%S", now, absl::UTCTimeZone()));
+  std::string folder = first;
+  std::error_code error;
+  for (int i = 2; fs::exists(folder, error); ++i) {
+    folder = absl::StrCat(first, "-", i);
+  }
+  return folder;
+}
+
+absl::Status PrepareRunFolder(const std::string& folder,
+                              const std::string& work_dir) {
+  const std::string name = fs::path(folder).filename().string();
+  if (name.empty() || name == "." || name == "..") {
+    return Refused(folder, "is no name for a folder");
+  }
+  if (IsWithin(folder, work_dir) || IsWithin(work_dir, folder)) {
+    return Refused(folder, absl::StrCat("and the work folder ", work_dir,
+                                        " are one inside the other"));
+  }
+  if (IsWithin(".", folder)) return Refused(folder, "holds the current folder");
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(folder, error).type();
+  if (type == fs::file_type::directory) {
+    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
+  } else if (type == fs::file_type::symlink) {
+    return Refused(folder, "is a link");
+  } else if (type != fs::file_type::not_found) {
+    if (error) return FolderError(error, "look at", folder);
+    return Refused(folder, "is a file");
+  }
+  const std::string parent = ParentOf(folder);
+  fs::create_directories(parent, error);
+  if (error) return FolderError(error, "make the folder", parent);
+  RemoveLeftovers(folder);
+  // Whether FillRunFolder can make it, tried now.
+  const std::string partial = absl::StrCat(folder, kPartial, getpid());
+  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
+  rmdir(partial.c_str());
+  return absl::OkStatus();
+}
+
+std::string CommandScript(const Plan& plan, const RunRecord& record,
+                          const std::string& program) {
+  std::string script = absl::StrCat(
+      "#!/bin/sh\n# What a run of the workflow ", Printable(record.workflow()),
+      " did. In this folder it makes the same files again.\nset -e\n"
+      "cd \"$(dirname \"$0\")\"\nrequant() { ",
+      ShellQuoted(program), " \"$@\"; }\n");
+  for (size_t i = 0; i < plan.tasks.size(); ++i) {
+    const TaskRecord& work = WorkOf(plan, static_cast<int>(i), record);
+    if (work.command_size() == 0) continue;
+    absl::StrAppend(&script, "\n# ", Printable(plan.tasks[i].name), "\n");
+    for (const std::string& command : work.command()) {
+      absl::StrAppend(&script, command, "\n");
+    }
+  }
+  return script;
+}
+
+absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
+                           const StageStore& store, const std::string& program,
+                           const std::string& folder) {
+  const std::string partial = absl::StrCat(folder, kPartial, getpid());
+  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
+  absl::Cleanup remove_partial = [&] { RemoveMarked(partial); };
+  REQUANT_RETURN_IF_ERROR(AddMark(partial));
+  REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, partial));
+  std::vector<std::string> folders;
+  REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> made,
+                           FilesBelow(partial, &folders));
+  made.erase(std::remove(made.begin(), made.end(), kMark), made.end());
+  for (const std::string& name : folders) {
+    made.push_back(absl::StrCat(name, "/"));
+  }
+  REQUANT_RETURN_IF_ERROR(
+      WriteRunFiles(result.record, partial,
+                    CommandScript(plan, result.record, program), made));
+  chmod(absl::StrCat(partial, "/", kCommandsFile).c_str(), 0755);
+  return MoveToPlace(partial, folder);
+}
+
+absl::Status LinkLatest(const std::string& link, const std::string& folder) {
+  const std::string temporary = TemporaryName(link, getpid());
+  const std::string target = fs::path(folder).filename().string();
+  std::error_code ignored;
+  const fs::file_type type = fs::symlink_status(link, ignored).type();
+  if (type != fs::file_type::symlink && type != fs::file_type::not_found) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(link, " is not a link of ours"));
+  }
+  unlink(temporary.c_str());
+  if (symlink(target.c_str(), temporary.c_str()) != 0 ||
+      rename(temporary.c_str(), link.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot make the link ", link, ": ", std::strerror(error)));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace requant

@@ -1,0 +1,48 @@
+#ifndef REQUANT_WORKFLOWS_REPORT_RUN_FOLDER_H_
+#define REQUANT_WORKFLOWS_REPORT_RUN_FOLDER_H_
+
+// What remains of a run for people: a folder with the stages' outputs, the
+// commands that make them, and the report.
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "workflows/plan/plan.h"
+#include "workflows/run/runner.h"
+#include "workflows/run/stage_store.h"
+
+namespace requant {
+
+// The path of a run's folder that is not there yet: below `parent`, named by
+// the time in UTC, "20261116-161530", with "-2" behind it when that is taken.
+std::string NewRunFolder(const std::string& parent, absl::Time now);
+
+// Whether a run may be written to `folder`: it is not there, is empty, or holds
+// a former run and nothing else, also in folders that the run made, which is
+// then replaced, with whatever was changed in the run's own files; and neither
+// it nor `work_dir` is inside the other. What killed runs into the same folder
+// left beside it is removed.
+absl::Status PrepareRunFolder(const std::string& folder,
+                              const std::string& work_dir);
+
+// Builds the folder beside its place and moves it there when it is whole: there
+// is the old one or the new one at any time. Large
+// outputs are links to the store's files. `program` is the path of requant, for
+// the commands.
+absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
+                           const StageStore& store, const std::string& program,
+                           const std::string& folder);
+
+// Makes `link` point to `folder`, which is beside it. Fails if something other
+// than a link has that name.
+absl::Status LinkLatest(const std::string& link, const std::string& folder);
+
+// The commands of a run, in the plan's order, as a shell script.
+std::string CommandScript(const Plan& plan, const RunRecord& record,
+                          const std::string& program);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_REPORT_RUN_FOLDER_H_

@@ -1,0 +1,41 @@
+#ifndef REQUANT_WORKFLOWS_RUN_GATES_H_
+#define REQUANT_WORKFLOWS_RUN_GATES_H_
+
+// Whether what an evaluation found is within a stage's limits, and what to say
+// about it.
+
+#include <vector>
+
+#include "runtime/session/worker.pb.h"
+#include "workflows/run/run_record.pb.h"
+#include "workflows/workflow.pb.h"
+
+namespace requant {
+
+// What a RelativeMse is relative to; nothing unless both are set.
+struct MseReference {
+  const RelativeMse* relative = nullptr;
+  // Of that stage's verification.
+  const EvaluateResult* result = nullptr;
+};
+
+// Judges every gate that is set and not negative, and `expect` unless it is
+// null, in the order of their fields, then `reference`; limits are
+// EffectiveGates' (effective_gates.h). One gate more, "lost_values", is always
+// judged: outputs of which none is finite never pass, nor does a value that
+// became infinite or NaN. A gate that cannot be judged (layers that have no
+// counterpart, an output without classes, data without labels) fails.
+//
+// `accuracy_is_default`: nobody asked for max_accuracy_drop, so that without
+// labels or classes it has no verdict, as long as another gate has one.
+std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
+                                   const Gates& gates, const Expect* expect,
+                                   bool accuracy_is_default = false,
+                                   const MseReference& reference = {});
+
+// The worst; NONE when none was judged.
+VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_GATES_H_

@@ -1,0 +1,54 @@
+#ifndef REQUANT_WORKFLOWS_RUN_RUN_OBSERVER_H_
+#define REQUANT_WORKFLOWS_RUN_RUN_OBSERVER_H_
+
+// Who looks on as a workflow runs, such as the display on a terminal.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "workflows/run/run_record.pb.h"
+
+namespace requant {
+
+struct TaskProgress {
+  // "evaluating", "records".
+  std::string what;
+  std::string unit;
+  int64_t done = 0;
+  // 0: not known.
+  int64_t total = 0;
+  // Such as "accuracy 77.52 %".
+  std::string note;
+};
+
+// Which of a run's tasks it is about.
+struct TaskPlace {
+  // Index into RunRecord.stage; -1: the run of a baseline, `baseline` being the
+  // index into RunRecord.baseline.
+  int stage = -1;
+  int baseline = -1;
+  // Of a stage: its verification rather than its own work.
+  bool verifies = false;
+};
+
+// Calls never overlap. `record` is as of now.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  // Before anything runs; what the cache has is marked so already.
+  virtual void RunStarted(const RunRecord& record) = 0;
+  virtual void TaskStarted(const RunRecord& record, const TaskPlace& place) = 0;
+  virtual void TaskProgressed(const RunRecord& record, const TaskPlace& place,
+                              const TaskProgress& progress) = 0;
+  // It is done, failed, or was interrupted; gates are judged.
+  virtual void TaskEnded(const RunRecord& record, const TaskPlace& place) = 0;
+  // A warning or a note that should not wait.
+  virtual void Said(std::string_view line) = 0;
+  // After the last task, whatever the outcome.
+  virtual void RunEnded(const RunRecord& record) = 0;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_RUN_OBSERVER_H_

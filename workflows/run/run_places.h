@@ -1,0 +1,27 @@
+#ifndef REQUANT_WORKFLOWS_RUN_RUN_PLACES_H_
+#define REQUANT_WORKFLOWS_RUN_RUN_PLACES_H_
+
+// Where in a RunRecord the tasks of a plan are written down.
+
+#include "workflows/plan/plan.h"
+#include "workflows/run/run_machine.h"
+#include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.pb.h"
+
+namespace requant {
+
+// The record before anything ran: workflow, variables, machine and stages.
+RunRecord StartRecord(const Plan& plan, const RunMachine& machine);
+
+TaskPlace PlaceOf(const Plan& plan, int task);
+
+// The task's own record, in a record of the same plan.
+TaskRecord* WorkOf(const Plan& plan, int task, RunRecord* record);
+const TaskRecord& WorkOf(const Plan& plan, int task, const RunRecord& record);
+
+// The message of the stage that is set for what it is; "transform".
+std::string KindOf(const Stage& stage);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_RUN_PLACES_H_

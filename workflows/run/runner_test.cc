@@ -1,0 +1,387 @@
+#include "workflows/run/runner.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/files/file.h"
+#include "workflows/language/workflow_file.h"
+#include "workflows/plan/plan.h"
+#include "workflows/run/run_machine.h"
+#include "workflows/run/run_observer.h"
+#include "workflows/run/run_places.h"
+#include "workflows/run/stage_store.h"
+
+namespace requant::runner_test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kGraph[] = R"(
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "Identity" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "z" op: "Neg" input: "y" attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 1882 })";
+
+constexpr char kTwoStages[] = R"pb(
+  name: "two"
+  stage {
+    name: "first"
+    transform {
+      graph { file: "graph.pbtxt" }
+      outputs: "z"
+      transforms: "rename_op(old_op_name=Neg, new_op_name=Abs)"
+    }
+  }
+  stage {
+    name: "second"
+    transform {
+      graph { stage: "first" }
+      outputs: "z"
+      transforms: "SECOND"
+    }
+  })pb";
+
+// A stage that fails when it runs.
+constexpr char kBroken[] = R"pb(
+  stage {
+    name: "broken"
+    transform {
+      graph { file: "broken.pbtxt" }
+      transforms: "sort_by_execution_order"
+    }
+  })pb";
+
+// Notes what observers are told.
+class Listener : public RunObserver {
+ public:
+  void RunStarted(const RunRecord&) override { calls.push_back("run"); }
+  void TaskStarted(const RunRecord& record, const TaskPlace& place) override {
+    calls.push_back(absl::StrCat("start ", record.stage(place.stage).name()));
+  }
+  void TaskProgressed(const RunRecord&, const TaskPlace&,
+                      const TaskProgress&) override {}
+  void TaskEnded(const RunRecord& record, const TaskPlace& place) override {
+    calls.push_back(absl::StrCat("end ", record.stage(place.stage).name()));
+  }
+  void Said(std::string_view line) override { said.emplace_back(line); }
+  void RunEnded(const RunRecord&) override { calls.push_back("done"); }
+
+  std::vector<std::string> calls;
+  std::vector<std::string> said;
+};
+
+class RunnerTest : public testing::Test {
+ protected:
+  RunnerTest() {
+    folder_ = absl::StrCat(
+        testing::TempDir(), "/runner_",
+        testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    Write("graph.pbtxt", kGraph);
+    Write("broken.pbtxt", "node {");
+  }
+
+  void Write(const std::string& name, const std::string& content) {
+    ASSERT_TRUE(
+        WriteFileAtomically(absl::StrCat(folder_, "/", name), content).ok());
+  }
+
+  // The work directory, or what has this name in it.
+  std::string WorkPath(const std::string& name = "") const {
+    const fs::path work = fs::path(folder_) / "work";
+    return name.empty() ? work.string() : (work / name).string();
+  }
+
+  Plan PlanWorkflow(const std::string& text) {
+    Write("w.textproto", text);
+    const auto file =
+        ReadWorkflowFile(absl::StrCat(folder_, "/w.textproto"), {});
+    EXPECT_TRUE(file.ok()) << file.status();
+    const auto plan = MakePlan(*file);
+    EXPECT_TRUE(plan.ok()) << plan.status();
+    return *plan;
+  }
+
+  RunResult RunWorkflow(const std::string& text, RunOptions options) {
+    const Plan plan = PlanWorkflow(text);
+    const auto machine = ThisMachine();
+    auto store = StageStore::OpenForRun(WorkPath(), "a test");
+    EXPECT_TRUE(store.ok()) << store.status();
+    options.run_folder = absl::StrCat(folder_, "/run");
+    listener_ = Listener();
+    const auto result =
+        RunPlan(plan, *machine, options, StartRecord(plan, *machine),
+                store->get(), {&listener_});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *result;
+  }
+
+  // Two stages; `second` is what the second does.
+  Plan MakePlanOf(const std::string& second) {
+    return PlanWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}));
+  }
+  RunResult RunStages(const std::string& second = "strip_unused_nodes",
+                      const RunOptions& options = {}) {
+    return RunWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}),
+                       options);
+  }
+
+  std::string folder_;
+  Listener listener_;
+};
+
+TaskRecord::State StateOf(const RunResult& result, int stage) {
+  return result.record.stage(stage).work().state();
+}
+
+TEST_F(RunnerTest, RunsStagesInOrderAndTellsObservers) {
+  const RunResult result = RunStages();
+  EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
+  EXPECT_EQ(ExitCodeOf(result, false), 0);
+  EXPECT_EQ(listener_.calls,
+            (std::vector<std::string>{"run", "start first", "end first",
+                                      "start second", "end second", "done"}));
+  const StageRecord& first = result.record.stage(0);
+  EXPECT_EQ(first.work().state(), TaskRecord::DONE);
+  EXPECT_EQ(first.graph().nodes(), 3);
+  ASSERT_EQ(first.work().command_size(), 1);
+  EXPECT_EQ(first.work().command(0),
+            "requant transform --in_graph=../graph.pbtxt --out_graph=first.pb "
+            "--outputs=z '--transforms=rename_op(old_op_name=Neg, "
+            "new_op_name=Abs)'");
+}
+
+TEST_F(RunnerTest, DoesNothingTheSecondTime) {
+  RunStages();
+  const RunResult result = RunStages();
+  EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::CACHED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+  EXPECT_EQ(result.cached, 2);
+  EXPECT_EQ(listener_.calls, (std::vector<std::string>{"run", "done"}));
+}
+
+TEST_F(RunnerTest, DoesOnlyWhatChanged) {
+  RunStages();
+  const RunResult result = RunStages("sort_by_execution_order");
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::CACHED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
+}
+
+TEST_F(RunnerTest, TellsAProgramsLastWords) {
+  const RunResult result = RunWorkflow(kBroken, {});
+  EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
+  EXPECT_EQ(ExitCodeOf(result, false), 1);
+  const TaskRecord& work = result.record.stage(0).work();
+  EXPECT_EQ(work.state(), TaskRecord::FAILED);
+  EXPECT_TRUE(absl::StrContains(work.message(), "broken.pbtxt"))
+      << work.message();
+  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
+}
+
+TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
+  const RunResult before = RunStages();
+  for (const char* file : {"first.pb", "result.pb"}) {
+    // The new content has the same size.
+    const std::string path =
+        absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/", file);
+    std::string content = *ReadFile(path);
+    content.back() ^= 1;
+    std::ofstream(path) << content;
+    listener_.said.clear();
+    const RunResult result = RunStages();
+    EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+    // What was made again is as before, so nothing behind it runs.
+    EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+    EXPECT_EQ(listener_.said,
+              std::vector<std::string>{absl::StrCat(
+                  "warning: ", path,
+                  " was changed since it was made; \"first\" is done again")});
+    EXPECT_NE(*ReadFile(path), content);
+  }
+}
+
+// Found only when the first stage has run.
+TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
+  const RunResult before = RunStages();
+  const std::string path =
+      absl::StrCat(WorkPath("cache"), "/", before.keys[1], "/result.pb");
+  std::string content = *ReadFile(path);
+  content.back() ^= 1;
+  std::ofstream(path) << content;
+  RunOptions options;
+  options.choice.force = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
+  ASSERT_EQ(listener_.said.size(), 1);
+  EXPECT_TRUE(absl::StrContains(listener_.said[0], "\"second\" is done again"))
+      << listener_.said[0];
+}
+
+TEST_F(RunnerTest, DoesAForcedStageAgain) {
+  RunStages();
+  RunOptions options;
+  options.choice.force = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
+}
+
+TEST_F(RunnerTest, LeavesOutWhatIsNotAskedFor) {
+  RunOptions options;
+  options.choice.only = {"first"};
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(result.record.stage(1).work().message(), "not asked for");
+}
+
+TEST_F(RunnerTest, LetsAProgramTamperWithOutputs) {
+  RunStages();
+  Write("cut.sh", "for f; do : > \"$f\"; done");
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/cut.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  const TaskRecord& first = result.record.stage(0).work();
+  EXPECT_EQ(first.state(), TaskRecord::DONE);
+  EXPECT_EQ(first.output(0).bytes(), 0);
+  ASSERT_EQ(first.warning_size(), 1);
+  EXPECT_TRUE(absl::StrContains(first.warning(0), "tampered"));
+  // Without it all is as before.
+  EXPECT_EQ(RunStages().cached, 2);
+}
+
+TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
+  const auto reasons = [this](const std::string& second) {
+    const Plan plan = MakePlanOf(second);
+    const auto machine = ThisMachine();
+    const auto store = StageStore::OpenToLook(WorkPath());
+    const auto outlooks = LookAhead(plan, *machine, {}, store.get());
+    EXPECT_TRUE(outlooks.ok()) << outlooks.status();
+    std::vector<std::string> texts;
+    for (const TaskOutlook& outlook : *outlooks) {
+      texts.push_back(outlook.cached ? "cached" : outlook.reason);
+    }
+    return texts;
+  };
+  using Reasons = std::vector<std::string>;
+  EXPECT_EQ(reasons("strip_unused_nodes"),
+            (Reasons{"it never ran here", "its input \"graph\" is made anew"}));
+  RunStages();
+  EXPECT_EQ(reasons("strip_unused_nodes"), (Reasons{"cached", "cached"}));
+  EXPECT_EQ(reasons("sort_by_execution_order"),
+            (Reasons{"cached",
+                     "the parameter --transforms of transform changed from "
+                     "strip_unused_nodes to sort_by_execution_order"}));
+  Write("graph.pbtxt", absl::StrCat(kGraph, " "));
+  EXPECT_EQ(reasons("strip_unused_nodes")[0], "its input \"graph\" changed");
+}
+
+TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
+  const std::string three = absl::StrCat(kBroken, R"pb(
+    stage {
+      name: "behind"
+      transform {
+        graph { stage: "broken" }
+        transforms: "sort_by_execution_order"
+      }
+    }
+    stage {
+      name: "beside"
+      transform {
+        graph { file: "graph.pbtxt" }
+        transforms: "sort_by_execution_order"
+      }
+    })pb");
+  RunOptions options;
+  options.jobs = 1;
+  const RunResult stopped = RunWorkflow(three, options);
+  EXPECT_EQ(StateOf(stopped, 2), TaskRecord::NOT_RUN);
+  EXPECT_EQ(stopped.record.stage(1).work().message(),
+            "\"broken\" did not succeed");
+  EXPECT_EQ(stopped.record.stage(2).work().message(), "the run stopped before");
+  options.keep_going = true;
+  const RunResult result = RunWorkflow(three, options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::FAILED);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(StateOf(result, 2), TaskRecord::DONE);
+}
+
+TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
+  Write("stop.sh", "kill -TERM $PPID; exec sleep 1000");
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/stop.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(result.record.outcome(), RunRecord::INTERRUPTED);
+  EXPECT_EQ(ExitCodeOf(result, false), 128 + SIGTERM);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::INTERRUPTED);
+  EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
+  EXPECT_EQ(result.done, 0);
+  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
+}
+
+// Two stages on each level, each behind both of the level before: 2^60 paths.
+TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
+  std::string text = kBroken;
+  for (int level = 0; level < 60; ++level) {
+    for (const char* side : {"a", "b"}) {
+      absl::StrAppend(&text, "stage { name: '", side, level, "' ");
+      if (level > 0) {
+        absl::StrAppend(&text, "after: ['a", level - 1, "', 'b", level - 1,
+                        "'] ");
+      }
+      absl::StrAppend(&text,
+                      "transform { graph { file: 'graph.pbtxt' } "
+                      "transforms: 'sort_by_execution_order' } }\n");
+    }
+  }
+  RunOptions options;
+  options.jobs = 1;
+  const RunResult result = RunWorkflow(text, options);
+  EXPECT_EQ(result.record.stage(120).work().message(),
+            "the run stopped before");
+}
+
+TEST_F(RunnerTest, AnInputThatChangesWhileItIsReadGivesNoResult) {
+  Write("change.sh", absl::StrCat("echo >> ", folder_, "/graph.pbtxt"));
+  RunOptions options;
+  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/change.sh");
+  const RunResult result = RunStages("strip_unused_nodes", options);
+  EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
+  EXPECT_TRUE(
+      absl::EndsWith(result.record.stage(0).work().message(),
+                     "/graph.pbtxt changed while it was read; run again"))
+      << result.record.stage(0).work().message();
+  EXPECT_TRUE(fs::is_empty(WorkPath("cache")));
+}
+
+TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
+  const Plan plan = PlanWorkflow(absl::StrCat(
+      kBroken,
+      "stage { name: 'd' after: 'broken' dataset { synthesize { rows: "
+      "'9223372036854775807' } } }"));
+  const auto machine = ThisMachine();
+  auto store = StageStore::OpenForRun(WorkPath(), "a test");
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto result = RunPlan(plan, *machine, {}, StartRecord(plan, *machine),
+                              store->get(), {});
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted)
+      << result.status();
+}
+
+}  // namespace
+}  // namespace requant::runner_test

@@ -1,0 +1,130 @@
+#ifndef REQUANT_WORKFLOWS_RUN_STAGE_STORE_H_
+#define REQUANT_WORKFLOWS_RUN_STAGE_STORE_H_
+
+// The work folder of a workflow: what tasks made, by what it was made from.
+//
+//   cache/<key>/   a finished task's outputs, and result.pb (CachedTask); the
+//                  folder's time is when a run last used it
+//   tmp/           what running tasks write, and what is being removed
+//   last/<task>    the key of what the task made last, for "why does it run?"
+//   stopped/       the keys that runs which did not finish need to go on
+//   digests.pb     digests of files from elsewhere
+//   lock           held while a run uses the folder
+//
+// A folder of cache/ appears and disappears as a whole, whenever a run is
+// killed. The .pb files are sealed (base/files/seal.h).
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/files/sha256.h"
+#include "workflows/run/stage_store.pb.h"
+
+namespace requant {
+
+// The key of work that depends on these.
+std::string KeyOf(const std::vector<KeyPart>& parts);
+
+// Why work is done again: what differs, as a clause for people. "the program
+// transform_graph changed".
+std::string WhatChanged(const CachedTask& before,
+                        const std::vector<KeyPart>& parts);
+
+// A folder of cache/.
+struct StoredResult {
+  std::string key;
+  // The task that made it; empty if result.pb cannot be read.
+  std::string task;
+  int64_t bytes = 0;
+  absl::Time last_used;
+  // The command of a run that needs it: the one that has the store open, or
+  // one that was stopped in the last two weeks and can go on. Empty: none does.
+  std::string needed_by;
+};
+
+// Thread-safe.
+class StageStore {
+ public:
+  // For a run: makes the folder, takes its lock and removes what killed runs
+  // left. `command` is told to who finds the lock taken.
+  static absl::StatusOr<std::unique_ptr<StageStore>> OpenForRun(
+      const std::string& folder, const std::string& command);
+  // To look at what is there, if anything; writes nothing.
+  static std::unique_ptr<StageStore> OpenToLook(const std::string& folder);
+  // Gives the lock back and keeps the digests. Unless RunEnded was called, what
+  // this run used, and runs of the same command before it, stays needed.
+  ~StageStore();
+  StageStore(const StageStore&) = delete;
+  StageStore& operator=(const StageStore&) = delete;
+
+  const std::string& folder() const { return folder_; }
+
+  // A finished task whose files have the sizes they should have; the files'
+  // contents are not looked at (Check). NotFound: there is none. DataLoss: it
+  // changed since it was made, and the message says what did.
+  absl::StatusOr<CachedTask> Find(const std::string& key);
+  // What the task of that name made last, if it is still there.
+  std::optional<CachedTask> LastOf(const std::string& task) const;
+  // DataLoss, as of Find, unless an output still has its digest.
+  absl::Status Check(const std::string& key, const FileRecord& output) const;
+  std::string PathOf(const std::string& key, const std::string& file) const;
+
+  // An empty folder in tmp/ for a task to write to.
+  absl::StatusOr<std::string> NewFolder();
+  // Removes it.
+  void Discard(const std::string& tmp_folder);
+  // Makes what is in it the result of `key`, whole and synced, instead of any
+  // other there is.
+  absl::Status Publish(const std::string& tmp_folder, const std::string& key,
+                       const CachedTask& task);
+
+  // What is in cache/, the least recently used first. Entries that appear or
+  // disappear meanwhile may be among them or not.
+  std::vector<StoredResult> Results() const;
+  // Takes a result out of cache/ at once, then deletes it.
+  absl::Status Remove(const std::string& key);
+  // The run came to its end by itself. If it is `finished`, nothing is needed
+  // for it to go on, else what it used. Nothing is needed on behalf of stopped
+  // runs that used no more than this one.
+  void RunEnded(bool finished);
+
+  // The digest of a file or folder from elsewhere. One that did not change
+  // since it was last read is not read again.
+  absl::StatusOr<PathDigest> Hash(const std::string& path);
+
+  // Free bytes where the folder is; unset when that cannot be told.
+  std::optional<int64_t> FreeBytes() const;
+
+ private:
+  StageStore(std::string folder, std::string command, bool for_run);
+  absl::Status TakeLock();
+  absl::StatusOr<CachedTask> ReadTask(const std::string& key) const;
+  // Notes that the run needs the result of `key`.
+  void Use(const std::string& key);
+  void ReadDigests();
+  void WriteDigests();
+  absl::StatusOr<PathDigest> HashFile(const std::string& path);
+
+  const std::string folder_;
+  const std::string command_;
+  const bool for_run_;
+  int lock_fd_ = -1;
+  mutable std::mutex mutex_;
+  std::set<std::string> used_;
+  int next_folder_ = 0;
+  std::map<std::string, FileDigest> digests_;
+  bool digests_changed_ = false;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_STAGE_STORE_H_

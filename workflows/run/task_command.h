@@ -1,0 +1,67 @@
+#ifndef REQUANT_WORKFLOWS_RUN_TASK_COMMAND_H_
+#define REQUANT_WORKFLOWS_RUN_TASK_COMMAND_H_
+
+// The command lines of our own programs that do a task's work.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "workflows/plan/plan.h"
+
+namespace requant {
+
+// Where a task's inputs and outputs are, in the order of Task::inputs and
+// Task::outputs. A role's output that the task does not declare is not written.
+struct TaskPaths {
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+};
+
+struct CommandSettings {
+  // Batches of an evaluation or a benchmark that run side by side.
+  int streams = 1;
+  // What quantization's target "host" means (base/process/cpu.h).
+  std::string host_target = "any";
+  // Of an evaluation: instead of the workflow's.
+  std::optional<int64_t> records;
+};
+
+struct TaskCommand {
+  // As requant's command: "transform".
+  std::string command;
+  std::vector<std::string> args;
+  // Where its stdout goes; "": to whoever reads it.
+  std::string stdout_file;
+};
+
+// The commands, to be run one after the other. An error is a task that lacks an
+// input which its kind needs.
+absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
+    const Plan& plan, const Task& task, const TaskPaths& paths,
+    const CommandSettings& settings);
+
+// Whether the task's programs use every core, and much of the memory, by
+// themselves.
+bool UsesAllCores(const Plan& plan, const Task& task);
+
+// Whether it measures times, which anything beside it would spoil.
+bool MeasuresTime(const Plan& plan, const Task& task);
+
+// The program behind one of requant's commands: "transforms" and
+// "transform_graph". `needs_worker`: it starts the program runtime/worker.
+struct ProgramPlace {
+  std::string room;
+  std::string program;
+  bool needs_worker = false;
+};
+ProgramPlace ProgramOf(const std::string& command);
+
+// The command for a shell: "requant transform --in_graph=…".
+std::string ShellCommand(const TaskCommand& command);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_RUN_TASK_COMMAND_H_
