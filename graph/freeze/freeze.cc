@@ -61,7 +61,7 @@ class Freezer {
   GraphDef& graph() { return model_.graph; }
 
   const FreezeOptions& options_;
-  Model model_;
+  FreezeInput model_;
   std::unique_ptr<Checkpoint> checkpoint_;
   RestorePlan plan_;
   std::vector<FrozenVariable> variables_;
@@ -205,7 +205,7 @@ absl::Status Freezer::ReplaceVariables() {
                            GraphIndex::Create(&graph()));
   for (const FrozenVariable& variable : variables_) {
     NodeDef* node = index.Find(variable.node);
-    VariableValue value;
+    FrozenValue value;
     value.variable = variable.node;
     value.dtype = variable.entry.dtype;
     variable.entry.shape.AsProto(&value.shape);

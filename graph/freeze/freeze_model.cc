@@ -116,14 +116,14 @@ std::map<std::string, std::string> AssetsOf(const MetaGraphDef& meta,
   return paths;
 }
 
-void TakeMetaGraph(MetaGraphDef meta, Model* model) {
+void TakeMetaGraph(MetaGraphDef meta, FreezeInput* model) {
   model->restore_op = NodeName(meta.saver_def().restore_op_name());
   model->initializers = InitializersOf(meta);
   model->outputs = ServedOutputs(meta);
   model->graph = std::move(*meta.mutable_graph_def());
 }
 
-absl::Status ReadSaved(const ModelFiles& files, Model* model) {
+absl::Status ReadSaved(const ModelFiles& files, FreezeInput* model) {
   const std::string directory = SavedModelDirectory(files.saved_model);
   if (directory.empty()) {
     return absl::NotFoundError(
@@ -150,7 +150,7 @@ absl::Status ReadMessage(const std::string& path, const char* kind,
       absl::StrCat(path, " is not a binary or text ", kind));
 }
 
-absl::Status ReadMetaGraph(const ModelFiles& files, Model* model) {
+absl::Status ReadMetaGraph(const ModelFiles& files, FreezeInput* model) {
   MetaGraphDef meta;
   REQUANT_RETURN_IF_ERROR(ReadMessage(files.meta_graph, "MetaGraphDef", &meta));
   if (meta.graph_def().node_size() == 0) {
@@ -210,8 +210,8 @@ std::vector<std::string> FilesOf(const ModelFiles& files) {
   return all;
 }
 
-absl::StatusOr<Model> ReadModel(const ModelFiles& files) {
-  Model model;
+absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files) {
+  FreezeInput model;
   if (!files.saved_model.empty()) {
     REQUANT_RETURN_IF_ERROR(ReadSaved(files, &model));
   } else if (!files.meta_graph.empty()) {

@@ -33,7 +33,7 @@ struct ModelFiles {
   std::string restore_op;
 };
 
-struct Model {
+struct FreezeInput {
   tensorflow::GraphDef graph;
   // Prefix of the checkpoint; there may be none.
   std::string checkpoint;
@@ -51,7 +51,7 @@ struct Model {
 // overwritten.
 std::vector<std::string> FilesOf(const ModelFiles& files);
 
-absl::StatusOr<Model> ReadModel(const ModelFiles& files);
+absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files);
 
 }  // namespace requant
 

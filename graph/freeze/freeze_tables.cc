@@ -61,7 +61,7 @@ int64_t IntegerOf(const NodeDef& node, const std::string& attribute,
 class TableKeeper {
  public:
   TableKeeper(
-      const Model& model,
+      const FreezeInput& model,
       const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
       GraphIndex* index)
       : model_(model),
@@ -88,7 +88,7 @@ class TableKeeper {
   absl::Status SetContent(const TableContent& content, NodeDef* initializer);
   void MakeReadersWait(const NodeDef& table, const NodeDef& initializer);
 
-  const Model& model_;
+  const FreezeInput& model_;
   const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint_;
   GraphIndex& index_;
   const NodeSet loading_;
@@ -282,7 +282,7 @@ absl::StatusOr<int> TableKeeper::Keep(const std::vector<std::string>& outputs) {
 }  // namespace
 
 absl::StatusOr<int> KeepTablesFilled(
-    const std::vector<std::string>& outputs, const Model& model,
+    const std::vector<std::string>& outputs, const FreezeInput& model,
     const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
     GraphIndex* index) {
   return TableKeeper(model, checkpoint, index).Keep(outputs);

@@ -22,7 +22,7 @@ namespace requant {
 // graph has been moved into `index`. Returns the number of tables. A table with
 // no initializer, or one whose content is not known, is an error that names it.
 absl::StatusOr<int> KeepTablesFilled(
-    const std::vector<std::string>& outputs, const Model& model,
+    const std::vector<std::string>& outputs, const FreezeInput& model,
     const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
     GraphIndex* index);
 

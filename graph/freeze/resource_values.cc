@@ -255,7 +255,7 @@ class ResourceValues::Rewriter {
     }
   }
 
-  absl::Status Replace(const std::string& name, const VariableValue& value) {
+  absl::Status Replace(const std::string& name, const FrozenValue& value) {
     return Follow({name, -1}, value, &top_).status();
   }
 
@@ -264,22 +264,21 @@ class ResourceValues::Rewriter {
  private:
   // Follows the variable through `body`; returns all that carry it.
   absl::StatusOr<std::vector<Carrier>> Follow(Carrier start,
-                                              const VariableValue& value,
+                                              const FrozenValue& value,
                                               Body* body);
-  absl::Status Rewrite(int node, int input, const VariableValue& value,
+  absl::Status Rewrite(int node, int input, const FrozenValue& value,
                        Body* body, std::vector<Carrier>* carriers);
-  absl::Status RewriteReference(int input, const VariableValue& value,
+  absl::Status RewriteReference(int input, const FrozenValue& value,
                                 NodeDef* node, Body* body,
                                 std::vector<Carrier>* carriers);
-  void RewriteGather(const VariableValue& value, NodeDef* node, Body* body);
-  absl::Status RewriteCaller(int input, const VariableValue& value,
-                             NodeDef* node, const Body& body,
-                             std::vector<Carrier>* carriers);
+  void RewriteGather(const FrozenValue& value, NodeDef* node, Body* body);
+  absl::Status RewriteCaller(int input, const FrozenValue& value, NodeDef* node,
+                             const Body& body, std::vector<Carrier>* carriers);
   absl::StatusOr<Specialized> Specialize(const std::string& function, int input,
-                                         const VariableValue& value);
+                                         const FrozenValue& value);
   absl::StatusOr<Specialized> MakeSpecialized(const FunctionDef& function,
                                               int input,
-                                              const VariableValue& value);
+                                              const FrozenValue& value);
 
   GraphDef& graph_;
   Body top_;
@@ -292,7 +291,7 @@ class ResourceValues::Rewriter {
 };
 
 absl::StatusOr<std::vector<Carrier>> ResourceValues::Rewriter::Follow(
-    Carrier start, const VariableValue& value, Body* body) {
+    Carrier start, const FrozenValue& value, Body* body) {
   std::vector<Carrier> carriers = {std::move(start)};
   std::set<std::pair<int, int>> seen;
   for (size_t i = 0; i < carriers.size(); ++i) {
@@ -311,7 +310,7 @@ absl::StatusOr<std::vector<Carrier>> ResourceValues::Rewriter::Follow(
 }
 
 // GatherV2 takes the axis as an input.
-void ResourceValues::Rewriter::RewriteGather(const VariableValue& value,
+void ResourceValues::Rewriter::RewriteGather(const FrozenValue& value,
                                              NodeDef* node, Body* body) {
   const auto batch_dims = node->attr().find("batch_dims");
   NodeDef axis;
@@ -340,7 +339,7 @@ void ResourceValues::Rewriter::RewriteGather(const VariableValue& value,
 }
 
 absl::Status ResourceValues::Rewriter::RewriteReference(
-    int input, const VariableValue& value, NodeDef* node, Body* body,
+    int input, const FrozenValue& value, NodeDef* node, Body* body,
     std::vector<Carrier>* carriers) {
   const std::string op = node->op();
   if (op == "IsVariableInitialized") {
@@ -359,7 +358,7 @@ absl::Status ResourceValues::Rewriter::RewriteReference(
 }
 
 absl::Status ResourceValues::Rewriter::Rewrite(int node_index, int input,
-                                               const VariableValue& value,
+                                               const FrozenValue& value,
                                                Body* body,
                                                std::vector<Carrier>* carriers) {
   NodeDef* node = body->node(node_index);
@@ -405,7 +404,7 @@ absl::Status ResourceValues::Rewriter::Rewrite(int node_index, int input,
 }
 
 absl::Status ResourceValues::Rewriter::RewriteCaller(
-    int input, const VariableValue& value, NodeDef* node, const Body& body,
+    int input, const FrozenValue& value, NodeDef* node, const Body& body,
     std::vector<Carrier>* carriers) {
   const std::string op = node->op();
   std::vector<std::string*> callees;
@@ -467,7 +466,7 @@ absl::Status ResourceValues::Rewriter::RewriteCaller(
 }
 
 absl::StatusOr<Specialized> ResourceValues::Rewriter::Specialize(
-    const std::string& function, int input, const VariableValue& value) {
+    const std::string& function, int input, const FrozenValue& value) {
   const auto found = functions_.find(function);
   if (found == functions_.end()) {
     return absl::InvalidArgumentError(
@@ -490,7 +489,7 @@ absl::StatusOr<Specialized> ResourceValues::Rewriter::Specialize(
 }
 
 absl::StatusOr<Specialized> ResourceValues::Rewriter::MakeSpecialized(
-    const FunctionDef& original, int input, const VariableValue& value) {
+    const FunctionDef& original, int input, const FrozenValue& value) {
   for (const auto& argument : original.signature().input_arg()) {
     if (!argument.number_attr().empty() || !argument.type_list_attr().empty() ||
         input >= original.signature().input_arg_size()) {
@@ -544,7 +543,7 @@ ResourceValues::ResourceValues(GraphDef* graph)
 ResourceValues::~ResourceValues() = default;
 
 absl::Status ResourceValues::Replace(const std::string& name,
-                                     const VariableValue& value) {
+                                     const FrozenValue& value) {
   return rewriter_->Replace(name, value);
 }
 

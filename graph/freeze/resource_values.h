@@ -16,7 +16,7 @@
 namespace requant {
 
 // The value that takes a variable's place.
-struct VariableValue {
+struct FrozenValue {
   // For messages.
   std::string variable;
   tensorflow::DataType dtype;
@@ -38,7 +38,7 @@ class ResourceValues {
   // The variable node itself is left to the caller. Assignments that nothing
   // reads become NoOps, see dropped_assignments(). Any other use is an error
   // that names the node and the variable.
-  absl::Status Replace(const std::string& name, const VariableValue& value);
+  absl::Status Replace(const std::string& name, const FrozenValue& value);
 
   // Names of the nodes that would have changed a variable.
   const std::vector<std::string>& dropped_assignments() const;

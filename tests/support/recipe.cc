@@ -36,7 +36,7 @@ double NumberIn(const std::string& text, const std::string& pattern) {
 }
 
 // The layers' part of a verdict from a binary EvaluateResult.
-void ReadLayers(const std::string& bytes, Verdict* verdict) {
+void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
   EvaluateResult result;
   EXPECT_TRUE(result.ParseFromString(bytes));
   if (result.unmatched_layer_size() > 0 || result.layer_size() == 0) return;
@@ -143,12 +143,12 @@ ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
       variables);
 }
 
-Verdict Recipe::Evaluate(const std::string& graph, int records,
-                         const std::vector<std::string>& variables) {
+RecipeVerdict Recipe::Evaluate(const std::string& graph, int records,
+                               const std::vector<std::string>& variables) {
   const ProgramRun run = RunEvaluation(graph, records, variables);
   EXPECT_EQ(run.exit_code, 0) << graph << ": " << run.error;
   const std::string& text = run.out;
-  Verdict verdict;
+  RecipeVerdict verdict;
   EXPECT_TRUE(
       RE2::PartialMatch(text, "\"verdict\": \"([^\"]*)\"", &verdict.gate))
       << text;

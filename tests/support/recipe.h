@@ -35,7 +35,7 @@ inline constexpr char kStaticGraph[] = "static_int8.pb";
 inline constexpr char kFastGraph[] = "fast_int8.pb";
 
 // What evaluate_graph says of a graph against the float one.
-struct Verdict {
+struct RecipeVerdict {
   // Of the accuracy gate at the recipe's half a point.
   std::string gate;
   double accuracy = 0;
@@ -73,8 +73,8 @@ class Recipe {
   ProgramRun RunEvaluation(const std::string& graph, int records,
                            const std::vector<std::string>& variables = {});
   // What it says, after success.
-  Verdict Evaluate(const std::string& graph, int records,
-                   const std::vector<std::string>& variables = {});
+  RecipeVerdict Evaluate(const std::string& graph, int records,
+                         const std::vector<std::string>& variables = {});
 
   // The name of the node that predicts.
   const std::string output;

@@ -46,7 +46,7 @@ struct Bounds {
 
 void ExpectKept(Recipe& recipe, const std::string& graph,
                 const Bounds& bounds) {
-  const Verdict verdict = recipe.Evaluate(graph, bounds.records);
+  const RecipeVerdict verdict = recipe.Evaluate(graph, bounds.records);
   std::cout << graph << ": accuracy " << verdict.accuracy << " ("
             << verdict.least_accuracy_change << " points at least), agreement "
             << verdict.agreement << ", mean change "
