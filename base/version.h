@@ -7,7 +7,7 @@
 
 namespace requant {
 
-// "requant 0.1.0 (TensorFlow 2.21.0)".
+// Returns what --version prints: "requant VERSION (TensorFlow VERSION)".
 inline std::string VersionLine() {
   return std::string("requant ") + kRequantVersion + " (TensorFlow " +
          REQUANT_TENSORFLOW_VERSION + ")";
