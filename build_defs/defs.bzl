@@ -90,13 +90,13 @@ def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, ten
         native.cc_test(
             name = program,
             args = ["--gtest_filter=" + cases],
-            deps = [":%s_cases" % name, "@system//:gtest_main"],
+            deps = [":%s_cases" % name, "//build_defs:test_main"],
             **attributes
         )
     native.cc_test(
         name = name,
         args = ["--gtest_filter=-" + ":".join(elsewhere)] if elsewhere else [],
-        deps = [":%s_cases" % name, "@system//:gtest_main"],
+        deps = [":%s_cases" % name, "//build_defs:test_main"],
         **kwargs
     )
 
