@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -129,4 +129,4 @@ std::string FindOnPath(const std::string& name) {
   return "";
 }
 
-}  // namespace requant
+}  // namespace requant::launch

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::launch {
 
 struct Answer {
   // As a shell gives it; 128 + 9 after a timeout, 127 when it did not start.
@@ -28,6 +28,6 @@ std::string FindOnPath(const std::string& name);
 // argv as execv takes it; points into `words`.
 std::vector<char*> Pointers(const std::vector<std::string>& words);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_CHILD_H_

@@ -9,7 +9,7 @@
 
 #include "base/text/shell_quote.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 // Detaching would leave a container behind, and Docker's usual keys for it take
@@ -174,4 +174,4 @@ std::vector<std::string> MissingLimits(const Session& session) {
   return missing;
 }
 
-}  // namespace requant
+}  // namespace requant::launch

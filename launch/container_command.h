@@ -13,7 +13,7 @@
 #include "launch/mount.h"
 #include "launch/options.h"
 
-namespace requant {
+namespace requant::launch {
 
 // The label whose value tells a session's container from all others.
 inline constexpr char kSessionLabel[] = "requant.session";
@@ -46,6 +46,6 @@ std::string CommandText(const std::vector<std::string>& command);
 // Limits that are asked for or usual, and that this engine cannot keep.
 std::vector<std::string> MissingLimits(const Session& session);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_CONTAINER_COMMAND_H_

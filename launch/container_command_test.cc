@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::container_command_test {
+namespace requant::launch::container_command_test {
 namespace {
 
 using testing::Contains;
@@ -165,4 +165,4 @@ TEST(CommandText, IsForAShell) {
 }
 
 }  // namespace
-}  // namespace requant::container_command_test
+}  // namespace requant::launch::container_command_test

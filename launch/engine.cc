@@ -11,7 +11,7 @@
 #include "launch/child.h"
 #include "launch/options.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 // An engine that is alive answers within a second or two, a busy one later.
@@ -232,4 +232,4 @@ std::optional<Failure> CheckContainerName(const Engine& engine,
                  " rm -f " + name + ")"};
 }
 
-}  // namespace requant
+}  // namespace requant::launch

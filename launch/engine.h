@@ -12,7 +12,7 @@
 #include "launch/options.h"
 #include "launch/result.h"
 
-namespace requant {
+namespace requant::launch {
 
 enum class EngineKind { kDocker, kPodman };
 
@@ -58,6 +58,6 @@ Failure ExplainSilence(EngineKind kind, const Answer& answer);
 Failure ExplainMissingImage(EngineKind kind, const std::string& image,
                             const Answer& answer);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_ENGINE_H_

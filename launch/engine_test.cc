@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace requant::engine_test {
+namespace requant::launch::engine_test {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST(ExplainMissingImage, OffersToBuildIt) {
 }
 
 }  // namespace
-}  // namespace requant::engine_test
+}  // namespace requant::launch::engine_test

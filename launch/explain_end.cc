@@ -6,7 +6,7 @@
 
 #include "base/text/shell_quote.h"
 
-namespace requant {
+namespace requant::launch {
 
 std::string ExplainEnd(const Session& session, const SessionEnd& end) {
   const Options& options = session.options;
@@ -37,4 +37,4 @@ std::string ExplainEnd(const Session& session, const SessionEnd& end) {
   }
 }
 
-}  // namespace requant
+}  // namespace requant::launch

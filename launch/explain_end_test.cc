@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::explain_end_test {
+namespace requant::launch::explain_end_test {
 namespace {
 
 using testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(ExplainEnd, AsksForTheImageWhenItHasNoSelfTest) {
 }
 
 }  // namespace
-}  // namespace requant::explain_end_test
+}  // namespace requant::launch::explain_end_test

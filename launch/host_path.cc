@@ -16,7 +16,7 @@
 #include "launch/mount.h"
 #include "launch/quantity.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 // With less than this nothing useful can be written.
@@ -126,4 +126,4 @@ std::optional<Failure> CheckModelDirectory(const std::string& directory,
   return CheckSpace(directory, disk, warnings);
 }
 
-}  // namespace requant
+}  // namespace requant::launch

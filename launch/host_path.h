@@ -12,7 +12,7 @@
 #include "launch/identity.h"
 #include "launch/result.h"
 
-namespace requant {
+namespace requant::launch {
 
 // The absolute path of `path` without symlinks. `flag` is the one that it came
 // with, for the message.
@@ -32,6 +32,6 @@ std::optional<Failure> CheckSpace(const std::string& directory,
                                   const struct statvfs& disk,
                                   std::vector<std::string>* warnings);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_HOST_PATH_H_

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::host_path_test {
+namespace requant::launch::host_path_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST(CheckSpace, IsContentWithEnoughAndWithDisksThatDoNotCount) {
 }
 
 }  // namespace
-}  // namespace requant::host_path_test
+}  // namespace requant::launch::host_path_test

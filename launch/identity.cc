@@ -11,7 +11,7 @@
 
 #include "launch/quantity.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 std::optional<int64_t> NumberInEnvironment(const char* name) {
@@ -53,4 +53,4 @@ bool ModeAllows(const struct stat& file, const Identity& identity, int bits) {
   return ((file.st_mode >> shift) & bits) == static_cast<mode_t>(bits);
 }
 
-}  // namespace requant
+}  // namespace requant::launch

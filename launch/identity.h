@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace requant {
+namespace requant::launch {
 
 struct Identity {
   uid_t uid = 0;
@@ -25,6 +25,6 @@ Identity CallingUser();
 // capabilities.
 bool ModeAllows(const struct stat& file, const Identity& identity, int bits);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_IDENTITY_H_

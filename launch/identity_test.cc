@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace requant::identity_test {
+namespace requant::launch::identity_test {
 namespace {
 
 struct stat File(mode_t mode, uid_t uid, gid_t gid) {
@@ -51,4 +51,4 @@ TEST(CallingUser, IsWhoCalledSudo) {
 }
 
 }  // namespace
-}  // namespace requant::identity_test
+}  // namespace requant::launch::identity_test

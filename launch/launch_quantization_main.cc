@@ -25,7 +25,7 @@
 #include "launch/result.h"
 #include "launch/supervisor.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 constexpr int kExitFailed = 1;
@@ -209,12 +209,12 @@ int Main(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::launch
 
 int main(int argc, char** argv) {
   const int code =
-      requant::Main(std::vector<std::string>(argv + 1, argv + argc));
+      requant::launch::Main(std::vector<std::string>(argv + 1, argv + argc));
   if (std::fflush(stdout) == 0) return code;
   std::perror("launch_quantization: cannot write the result");
-  return code == 0 ? requant::kExitFailed : code;
+  return code == 0 ? requant::launch::kExitFailed : code;
 }

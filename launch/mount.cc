@@ -12,7 +12,7 @@
 
 #include "base/text/shell_quote.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 bool EndsWith(std::string_view text, std::string_view end) {
@@ -179,4 +179,4 @@ std::string MountArgument(const Mount& mount) {
          (mount.read_only ? ",readonly" : "");
 }
 
-}  // namespace requant
+}  // namespace requant::launch

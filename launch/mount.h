@@ -10,7 +10,7 @@
 
 #include "launch/result.h"
 
-namespace requant {
+namespace requant::launch {
 
 // Where the published recipe expects things in the container.
 inline constexpr char kModelTarget[] = "/workspace/quantization";
@@ -43,6 +43,6 @@ std::optional<Failure> CheckName(std::string_view path);
 // The value of an engine's --mount flag.
 std::string MountArgument(const Mount& mount);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_MOUNT_H_

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::mount_test {
+namespace requant::launch::mount_test {
 namespace {
 
 using Parts = std::vector<std::string>;
@@ -122,4 +122,4 @@ TEST(MountArgument, IsOneRecordOfCsv) {
 }
 
 }  // namespace
-}  // namespace requant::mount_test
+}  // namespace requant::launch::mount_test

@@ -14,7 +14,7 @@
 #include "launch/mount.h"
 #include "launch/quantity.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 // Engines refuse less.
@@ -492,4 +492,4 @@ std::string HelpText() {
   return text;
 }
 
-}  // namespace requant
+}  // namespace requant::launch

@@ -11,7 +11,7 @@
 #include "launch/mount.h"
 #include "launch/result.h"
 
-namespace requant {
+namespace requant::launch {
 
 enum class EngineChoice { kAuto, kDocker, kPodman };
 
@@ -64,6 +64,6 @@ std::vector<std::string> Relaxations(const Options& options);
 // What --help prints.
 std::string HelpText();
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_OPTIONS_H_

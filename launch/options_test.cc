@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::options_test {
+namespace requant::launch::options_test {
 namespace {
 
 using testing::ElementsAre;
@@ -198,4 +198,4 @@ TEST(HelpText, HasEveryFlagThatTheReadmeHas) {
 }
 
 }  // namespace
-}  // namespace requant::options_test
+}  // namespace requant::launch::options_test

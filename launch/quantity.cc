@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 constexpr size_t kMostDigits = 9;
@@ -70,4 +70,4 @@ std::string FormatBytes(int64_t bytes) {
   return text;
 }
 
-}  // namespace requant
+}  // namespace requant::launch

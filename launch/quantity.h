@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace requant {
+namespace requant::launch {
 
 // "512m", "1.5g", "6GB", "1048576": bytes, with units of 1024 in either case.
 // Nullopt for anything else and for what is beyond 2^60.
@@ -24,6 +24,6 @@ std::optional<int64_t> ParseCount(std::string_view text);
 // "12.5 GB", "800 MB", with units of 1024.
 std::string FormatBytes(int64_t bytes);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_QUANTITY_H_

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace requant::quantity_test {
+namespace requant::launch::quantity_test {
 namespace {
 
 TEST(ParseBytes, TakesUnitsInEitherCase) {
@@ -53,4 +53,4 @@ TEST(FormatBytes, ShowsGigabytesOrMegabytes) {
 }
 
 }  // namespace
-}  // namespace requant::quantity_test
+}  // namespace requant::launch::quantity_test

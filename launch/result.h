@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-namespace requant {
+namespace requant::launch {
 
 // What stands in the way: one sentence for the person at the keyboard, without
 // a full stop.
@@ -37,6 +37,6 @@ class Result {
   std::variant<T, Failure> content_;
 };
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_RESULT_H_

@@ -17,7 +17,7 @@
 #include "launch/child.h"
 #include "launch/container_command.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -261,4 +261,4 @@ SessionEnd RunSession(const Supervised& supervised) {
   return end;
 }
 
-}  // namespace requant
+}  // namespace requant::launch

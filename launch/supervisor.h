@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+namespace requant::launch {
 
 struct Supervised {
   // The client's path on PATH and the value of kSessionLabel, by which the
@@ -37,6 +37,6 @@ struct SessionEnd {
 // stay blocked: a late one does not change the exit code.
 SessionEnd RunSession(const Supervised& supervised);
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_SUPERVISOR_H_
