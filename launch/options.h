@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/mount.h"
 #include "launch/result.h"
 
 namespace requant::launch {
-
-enum class EngineChoice { kAuto, kDocker, kPodman };
 
 struct Options {
   std::string image = "quantization:latest";
@@ -30,7 +29,6 @@ struct Options {
   std::vector<Mount> volumes;
   // "NAME=VALUE", or "NAME" for the caller's value; the last of a name counts.
   std::vector<std::string> environment;
-  EngineChoice engine = EngineChoice::kAuto;
   // Empty: one that no other session has.
   std::string name;
   std::string network = "none";
@@ -38,7 +36,7 @@ struct Options {
   std::optional<int64_t> memory_bytes;
   std::optional<double> cpus;
   int64_t pids_limit = 4096;
-  // Of each of the scratch folders.
+  // What each of the scratch folders can hold.
   int64_t scratch_bytes = int64_t{4} << 30;
   // How long a container may take to end after SIGTERM or SIGHUP.
   double stop_seconds = 10;
@@ -51,17 +49,32 @@ struct Options {
   std::string user;
 };
 
+// Splits at commas; "\," is a comma that does not split.
+std::vector<std::string> SplitList(std::string_view text);
+
+// Reads bytes, "512m", "1.5g", "6GB", "1048576", with units of 1024 in either
+// case. Returns nullopt for anything else and for what is beyond 2^60.
+std::optional<int64_t> ParseBytes(std::string_view text);
+
+// Reads a number such as "2" or "2.5" that is not negative, with at most nine
+// digits on either side of the point.
+std::optional<double> ParseDecimal(std::string_view text);
+
+// Reads a number of at most nine digits.
+std::optional<int64_t> ParseCount(std::string_view text);
+
 // Reads the arguments after the program's name. Accepts --name value,
 // --name=value, the beginning of a name that only one flag has, underscores for
 // dashes, -p value, -pvalue, -p=value, and several letters in one (-vt). A
 // Failure is an error of usage.
 Result<Options> ParseOptions(const std::vector<std::string>& arguments);
 
-// The flags that make the container less safe than it is by default, each with
-// what it allows: "--network=host (the container can reach the network)".
+// Returns the flags that make the container less safe than it is by default,
+// each with what it allows: "--network=host (the container can reach the
+// network)".
 std::vector<std::string> Relaxations(const Options& options);
 
-// What --help prints.
+// Returns what --help prints.
 std::string HelpText();
 
 }  // namespace requant::launch

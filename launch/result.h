@@ -27,7 +27,6 @@ class Result {
 
   // Only when ok().
   const T& operator*() const { return std::get<T>(content_); }
-  T& operator*() { return std::get<T>(content_); }
   const T* operator->() const { return &std::get<T>(content_); }
 
   // Only when not ok().

@@ -7,18 +7,9 @@
 #include <string>
 #include <vector>
 
-namespace requant::launch {
+#include "launch/container_command.h"
 
-struct Supervised {
-  // The client's path on PATH and the value of kSessionLabel, by which the
-  // session's container is found.
-  std::string engine;
-  std::string session_id;
-  // The command line that runs the container.
-  std::vector<std::string> command;
-  // How long the container may take to end after SIGTERM or SIGHUP.
-  double stop_seconds = 10;
-};
+namespace requant::launch {
 
 struct SessionEnd {
   // The client's, as a shell gives it: 128 + n after signal n.
@@ -29,13 +20,19 @@ struct SessionEnd {
   bool left_behind = false;
 };
 
-// Runs the session to its end. Signals that other processes send to this one
-// are passed on to the client, which passes them to the container; those of the
-// terminal reach the client by themselves. After SIGTERM or SIGHUP and
-// `stop_seconds`, or a third SIGINT, the container is removed by force. A
-// watcher process removes it if this process is killed. On return the signals
-// stay blocked: a late one does not change the exit code.
-SessionEnd RunSession(const Supervised& supervised);
+// Runs `command`, which is the session's, to its end. Signals that other
+// processes send to this one are passed on to the client, which passes them to
+// the container; those of the terminal reach the client by themselves. After
+// SIGTERM or SIGHUP and --stop-timeout, or a third SIGINT, the container is
+// removed by force. A watcher process removes it if this process is killed. On
+// return the signals stay blocked: a late one does not change the exit code.
+SessionEnd RunSession(const Session& session,
+                      const std::vector<std::string>& command);
+
+// Returns what an exit code that engines give a meaning to says, and what to
+// do; "" for others. A shell that a person ended passes on the code of the last
+// command in it, which needs no explanation.
+std::string ExplainEnd(const Session& session, const SessionEnd& end);
 
 }  // namespace requant::launch
 
