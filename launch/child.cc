@@ -7,10 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace requant::launch {
@@ -87,17 +88,26 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
 
 std::string FindOnPath(const std::string& name) {
   const char* path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/usr/local/bin:/usr/bin:/bin"
-                                             : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
+  if (path == nullptr) path = "/usr/local/bin:/usr/bin:/bin";
+  for (const std::string& folder : Split(path, ':')) {
     const std::string file = folder + "/" + name;
     struct stat info;
-    if (!folder.empty() && stat(file.c_str(), &info) == 0 &&
-        S_ISREG(info.st_mode) && access(file.c_str(), X_OK) == 0) {
+    if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        access(file.c_str(), X_OK) == 0) {
       return file;
     }
   }
   return "";
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
 }
 
 void Exec(const std::vector<std::string>& argv) {

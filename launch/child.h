@@ -5,12 +5,13 @@
 
 #include <chrono>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace requant::launch {
 
 struct Answer {
-  // As a shell gives it; 128 + 9 after a timeout, 127 when it did not start.
+  // Is as a shell gives it: 128 + 9 after a timeout, 127 when it did not start.
   int exit_code = 127;
   bool timed_out = false;
   std::string out;
@@ -26,7 +27,11 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
 // Returns the path of the executable `name` on PATH, or "".
 std::string FindOnPath(const std::string& name);
 
-// Replaces this process by a program, or ends it with code 127.
+// Returns the parts of a text between separators, but for empty ones.
+std::vector<std::string> Split(std::string_view text, char separator);
+
+// Replaces this process, which has one thread only, by a program, or ends it
+// with code 127.
 [[noreturn]] void Exec(const std::vector<std::string>& argv);
 
 // Returns the exit code of a process as a shell gives it: 128 + n after signal

@@ -17,7 +17,7 @@ constexpr char kDetachKeys[] = "--detach-keys=ctrl-^,ctrl-^,ctrl-^";
 
 using Words = std::vector<std::string>;
 
-// The usual limits leave something of the machine to others.
+// Adds the limits. The usual one leaves a fifth of the memory to others.
 void AddLimits(const Session& session, Words* words) {
   const Options& options = session.options;
   const int64_t memory =
@@ -33,7 +33,7 @@ void AddLimits(const Session& session, Words* words) {
   words->push_back("--pids-limit=" + std::to_string(pids));
 }
 
-// Files that the container makes belong to the calling user.
+// Adds the calling user, to whom files that the container makes then belong.
 void AddUser(const Session& session, Words* words) {
   if (!session.options.user.empty()) {
     words->push_back("--user=" + session.options.user);

@@ -14,20 +14,20 @@
 
 namespace requant::launch {
 
-// What `--test` runs in the container.
+// Is what `--test` runs in the container.
 inline constexpr char kSelfTest[] = "requant-self-test";
 
 struct Session {
   Options options;
   Engine engine;
   Identity user;
-  // The model directory and the volumes, with resolved sources.
+  // Has the model directory and the volumes, with resolved sources.
   std::vector<Mount> mounts;
-  // Groups of the user's that own one of these.
+  // Has those of the user's groups that own one of the mounts.
   std::vector<gid_t> groups;
-  // Is in the container's label, and its name when none is asked for.
+  // Is in the container's label, and is its name when --name gives none.
   std::string id;
-  // Whether the container gets a terminal, and what comes from stdin.
+  // Say whether the container gets a terminal, and what comes from stdin.
   bool terminal = false;
   bool input = false;
 };

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <vector>
 
 #include "launch/child.h"
 
@@ -30,15 +30,11 @@ std::string LastLine(const std::string& text) {
 }  // namespace
 
 std::optional<Engine> ParseInfo(const std::string& text) {
-  std::istringstream fields(text);
-  Engine engine;
-  char bar;
   // Docker's client prints an empty version when the engine does not answer.
-  if (!std::getline(fields, engine.version, '|') || engine.version.empty() ||
-      !(fields >> engine.cpus >> bar >> engine.memory_bytes)) {
-    return std::nullopt;
-  }
-  return engine;
+  const std::vector<std::string> fields = Split(text, '|');
+  if (fields.size() != 3) return std::nullopt;
+  return Engine{"", fields[0], std::atoll(fields[1].c_str()),
+                std::atoll(fields[2].c_str())};
 }
 
 Failure ExplainSilence(const Answer& answer) {

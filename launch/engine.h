@@ -13,10 +13,10 @@
 namespace requant::launch {
 
 struct Engine {
-  // The client's path.
+  // Is the client's path.
   std::string path;
   std::string version;
-  // What the machine has that it runs containers on; 0: unknown.
+  // Belong to the machine that it runs containers on; 0 if they are unknown.
   int64_t cpus = 0;
   int64_t memory_bytes = 0;
 };

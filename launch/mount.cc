@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <iomanip>
 #include <memory>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -67,9 +65,9 @@ std::optional<Failure> CheckTarget(const Mount& volume) {
 // Returns a field of a CSV record, in quotes where it needs them.
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::ostringstream quoted;
-  quoted << std::quoted(text, '"', '"');
-  return quoted.str();
+  std::string quoted = "\"";
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
 }
 
 std::optional<int64_t> NumberInEnvironment(const char* name) {

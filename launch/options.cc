@@ -17,14 +17,14 @@
 namespace requant::launch {
 namespace {
 
-// Engines refuse less.
+// Docker refuses a container with less memory than this.
 constexpr int64_t kLeastMemory = 6 << 20;
 constexpr int64_t kLeastScratch = 1 << 20;
 
 constexpr size_t kMostDigits = 9;
 
-// A value for a flag, or one of a list of values. `why` is for a better reason
-// to refuse it than what the flag takes.
+// A value for a flag, or one of a list of values. A setter that refuses it can
+// give its reason in `why`.
 struct Given {
   const std::string& value;
   Options& options;
@@ -33,15 +33,15 @@ struct Given {
 
 struct Flag {
   const char* name;
-  // 0: it has no short form.
+  // Is 0 if it has no short form.
   char letter;
-  // What --help calls its value; null: it takes none. With "..." at the end it
-  // is a list.
+  // Is what --help calls its value, or null if it takes none. Ends with "..."
+  // if the value is a list.
   const char* value;
-  // Which values are right, for the message about a wrong one.
+  // Says which values are right, for the message about a wrong one.
   const char* takes;
   const char* help;
-  // Takes the value into the options; false: it is wrong.
+  // Puts the value into the options. Returns false if it is wrong.
   bool (*set)(const Given& given);
 };
 
@@ -67,7 +67,7 @@ std::string VariableName(const std::string& variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// Returns a text for a message.
+// Returns a text for a message, or `empty` for an empty one.
 std::string Quoted(const std::string& text, const char* empty) {
   return text.empty() ? empty : ShellQuoted(text);
 }
@@ -113,7 +113,7 @@ bool SetUser(const Given& given) {
          (colon == std::string::npos || IsWord(user.substr(colon + 1), ".-"));
 }
 
-// Sets `member` to a number, if it is one.
+// Sets `member` to a number. Returns false if there is none.
 template <typename Number, typename Member>
 bool SetNumber(const std::optional<Number>& number, Member* member) {
   if (number.has_value()) *member = *number;

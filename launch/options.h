@@ -16,9 +16,9 @@ namespace requant::launch {
 
 struct Options {
   std::string image = "quantization:latest";
-  // As typed; empty: none is mounted, only allowed with `test`.
+  // Is as it was typed. If it is empty, which `test` allows, none is mounted.
   std::string model_dir;
-  // What follows "--"; empty: the image's default.
+  // Follows "--". If it is empty, the image's default command runs.
   std::vector<std::string> command;
   bool test = false;
   bool verbose = false;
@@ -27,25 +27,25 @@ struct Options {
   bool version = false;
 
   std::vector<Mount> volumes;
-  // "NAME=VALUE", or "NAME" for the caller's value; the last of a name counts.
+  // Has "NAME=VALUE", or "NAME" for the caller's value, once for each name.
   std::vector<std::string> environment;
-  // Empty: one that no other session has.
+  // If it is empty, the container gets a name that no other session has.
   std::string name;
   std::string network = "none";
-  // Unset: chosen for the machine; 0: none.
+  // If they are unset, they depend on the machine; 0 means no limit.
   std::optional<int64_t> memory_bytes;
   std::optional<double> cpus;
   int64_t pids_limit = 4096;
-  // What each of the scratch folders can hold.
+  // Is what each of the scratch folders can hold.
   int64_t scratch_bytes = int64_t{4} << 30;
-  // How long a container may take to end after SIGTERM or SIGHUP.
+  // Is how long a container may take to end after SIGTERM or SIGHUP.
   double stop_seconds = 10;
 
   bool writable_root = false;
   bool allow_new_privileges = false;
   bool privileged = false;
   std::vector<std::string> added_capabilities;
-  // Empty: the caller.
+  // If it is empty, the container runs as the caller.
   std::string user;
 };
 

@@ -9,8 +9,8 @@
 
 namespace requant::launch {
 
-// What stands in the way: one sentence for the person at the keyboard, without
-// a full stop.
+// Says what stands in the way, in one sentence for the user, without a full
+// stop.
 struct Failure {
   std::string message;
 };

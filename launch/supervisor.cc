@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <chrono>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,8 @@ constexpr double kRemovalSeconds = 10;
 // How long the client may take to end after its container did.
 constexpr double kClientSeconds = 5;
 
-// So many times Ctrl-C is a request; the next one is an order.
+// After this many times Ctrl-C, which the container can ignore, the next one
+// removes it.
 constexpr int kPatientInterrupts = 2;
 
 constexpr timespec kBetweenTries = {0, 100'000'000};
@@ -46,17 +46,16 @@ bool Remove(const Session& session) {
       Ask({session.engine.path, "ps", "--all", "--quiet", "--no-trunc",
            "--filter", "label=" + SessionLabel(session.id)},
           kEngineSeconds, /*own_group=*/true);
-  std::istringstream ids(answer.out);
-  std::string id;
-  if (!(ids >> id)) return true;
-  do {
+  const std::vector<std::string> ids = Split(answer.out, '\n');
+  for (const std::string& id : ids) {
     Ask({session.engine.path, "rm", "--force", id}, kEngineSeconds,
         /*own_group=*/true);
-  } while (ids >> id);
-  return false;
+  }
+  return ids.empty();
 }
 
-// Removes the container until it is gone; false: it would not go.
+// Removes the container until it is gone. Returns false if it is still there
+// when the time is over.
 bool RemoveForSure(const Session& session) {
   const Clock::time_point end = After(kRemovalSeconds);
   while (!Remove(session)) {
@@ -179,10 +178,14 @@ class Supervision {
     deadline_ = std::min(deadline_, After(seconds));
   }
 
-  // First the container, whose end ends the client; then the client.
+  // Removes the container, whose end ends the client; the second time, kills
+  // the client.
   void Force() {
-    if (forced_) kill(client_, SIGKILL);
-    if (!forced_) Remove(session_);
+    if (forced_) {
+      kill(client_, SIGKILL);
+    } else {
+      Remove(session_);
+    }
     forced_ = true;
     deadline_ = After(kClientSeconds);
   }
@@ -200,7 +203,7 @@ class Supervision {
 
 SessionEnd RunSession(const Session& session,
                       const std::vector<std::string>& command) {
-  // Ignored, the client's end would be lost.
+  // If it were ignored, the client's end would be lost.
   signal(SIGCHLD, SIG_DFL);
   sigset_t signals = ForwardedSignals(), before;
   sigaddset(&signals, SIGCHLD);

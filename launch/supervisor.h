@@ -12,11 +12,11 @@
 namespace requant::launch {
 
 struct SessionEnd {
-  // The client's, as a shell gives it: 128 + n after signal n.
+  // Is the client's, as a shell gives it: 128 + n after signal n.
   int exit_code = 1;
-  // The last signal that was passed on, or 0.
+  // Is the last signal that was passed on, or 0.
   int signal = 0;
-  // The container is still there: the engine could not remove it.
+  // Says that the container is still there: the engine could not remove it.
   bool left_behind = false;
 };
 
