@@ -9,33 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace requant {
+namespace requant::launch {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // More than this of an answer is dropped.
 constexpr size_t kLongestAnswer = 1 << 20;
-
-[[noreturn]] void ExecAnswering(char** argv, int out, int error,
-                                bool own_group) {
-  if (own_group) setpgid(0, 0);
-  const int nothing = open("/dev/null", O_RDONLY);
-  dup2(nothing, STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
-  dup2(error, STDERR_FILENO);
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
-  execv(argv[0], argv);
-  _exit(127);
-}
 
 // Appends what can be read; closes the descriptor at the end.
 void Drain(int* fd, std::string* text) {
@@ -50,37 +33,26 @@ void Drain(int* fd, std::string* text) {
   }
 }
 
-// Reads both pipes until they end. False: the time was over before.
+// Reads both pipes until they end. Returns false if the time was over before.
 bool ReadBoth(int out, int error, double timeout_seconds, Answer* answer) {
-  const Clock::time_point end =
-      Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                         std::chrono::duration<double>(timeout_seconds));
+  const Clock::time_point end = After(timeout_seconds);
   while (out >= 0 || error >= 0) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
         end - Clock::now());
+    if (left.count() <= 0) break;
     // poll ignores negative descriptors.
     pollfd fds[] = {{out, POLLIN, 0}, {error, POLLIN, 0}};
-    if (left.count() <= 0) break;
     if (poll(fds, 2, static_cast<int>(left.count())) <= 0) continue;
     if (fds[0].revents != 0) Drain(&out, &answer->out);
     if (fds[1].revents != 0) Drain(&error, &answer->error);
   }
-  const bool complete = out < 0 && error < 0;
-  if (out >= 0) close(out);
-  if (error >= 0) close(error);
-  return complete;
+  for (int fd : {out, error}) {
+    if (fd >= 0) close(fd);
+  }
+  return out < 0 && error < 0;
 }
 
 }  // namespace
-
-std::vector<char*> Pointers(const std::vector<std::string>& words) {
-  std::vector<char*> pointers;
-  for (const std::string& word : words) {
-    pointers.push_back(const_cast<char*>(word.c_str()));
-  }
-  pointers.push_back(nullptr);
-  return pointers;
-}
 
 Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
            bool own_group) {
@@ -92,11 +64,16 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
     close(out[1]);
     return answer;
   }
-  const std::vector<char*> pointers = Pointers(argv);
   const pid_t pid = fork();
   if (pid == 0) {
-    ExecAnswering(const_cast<char**>(pointers.data()), out[1], error[1],
-                  own_group);
+    if (own_group) setpgid(0, 0);
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out[1], STDOUT_FILENO);
+    dup2(error[1], STDERR_FILENO);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    Exec(argv);
   }
   close(out[1]);
   close(error[1]);
@@ -104,22 +81,16 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
   if (pid < 0) return answer;
   if (answer.timed_out) kill(pid, SIGKILL);
   int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  answer.exit_code =
-      WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  (void)TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
+  answer.exit_code = ExitCode(status);
   return answer;
 }
 
 std::string FindOnPath(const std::string& name) {
   const char* path = std::getenv("PATH");
-  std::string_view rest =
-      path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path;
-  while (!rest.empty()) {
-    const std::string_view folder = rest.substr(0, rest.find(':'));
-    rest.remove_prefix(std::min(folder.size() + 1, rest.size()));
-    if (folder.empty()) continue;
-    const std::string file = std::string(folder) + "/" + name;
+  if (path == nullptr) path = "/usr/local/bin:/usr/bin:/bin";
+  for (const std::string& folder : Split(path, ':')) {
+    const std::string file = folder + "/" + name;
     struct stat info;
     if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
         access(file.c_str(), X_OK) == 0) {
@@ -129,4 +100,33 @@ std::string FindOnPath(const std::string& name) {
   return "";
 }
 
-}  // namespace requant
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+void Exec(const std::vector<std::string>& argv) {
+  std::vector<char*> pointers;
+  for (const std::string& word : argv) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  _exit(127);
+}
+
+int ExitCode(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Clock::time_point After(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
+
+}  // namespace requant::launch

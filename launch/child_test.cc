@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-namespace requant::child_test {
+namespace requant::launch::child_test {
 namespace {
 
 constexpr double kLong = 60;
@@ -69,4 +69,4 @@ TEST(FindOnPath, FindsTheFirstExecutableFile) {
 }
 
 }  // namespace
-}  // namespace requant::child_test
+}  // namespace requant::launch::child_test

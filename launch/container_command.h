@@ -9,43 +9,38 @@
 #include <vector>
 
 #include "launch/engine.h"
-#include "launch/identity.h"
 #include "launch/mount.h"
 #include "launch/options.h"
 
-namespace requant {
+namespace requant::launch {
 
-// The label whose value tells a session's container from all others.
-inline constexpr char kSessionLabel[] = "requant.session";
-
-// What `--test` runs in the container.
+// Is what `--test` runs in the container.
 inline constexpr char kSelfTest[] = "requant-self-test";
 
 struct Session {
   Options options;
   Engine engine;
   Identity user;
-  // The model directory and the volumes, with resolved sources.
+  // Has the model directory and the volumes, with resolved sources.
   std::vector<Mount> mounts;
-  // Groups of the user's that own one of these.
+  // Has those of the user's groups that own one of the mounts.
   std::vector<gid_t> groups;
-  // The value of kSessionLabel, and the container's name when none is asked
-  // for.
+  // Is in the container's label, and is its name when --name gives none.
   std::string id;
-  // Whether the container gets a terminal, and what comes from stdin.
+  // Say whether the container gets a terminal, and what comes from stdin.
   bool terminal = false;
   bool input = false;
 };
 
-// The command line, from the client's path on.
+// Returns the label that tells a session's container from all others.
+std::string SessionLabel(const std::string& session_id);
+
+// Returns the command line, from the client's path on.
 std::vector<std::string> ContainerCommand(const Session& session);
 
-// The same for a shell.
+// Returns the same for a shell.
 std::string CommandText(const std::vector<std::string>& command);
 
-// Limits that are asked for or usual, and that this engine cannot keep.
-std::vector<std::string> MissingLimits(const Session& session);
-
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_CONTAINER_COMMAND_H_

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::container_command_test {
+namespace requant::launch::container_command_test {
 namespace {
 
 using testing::Contains;
@@ -103,24 +103,11 @@ TEST(ContainerCommand, PrivilegedDropsNothing) {
   EXPECT_THAT(words, Not(Contains("--cap-drop=ALL")));
 }
 
-TEST(ContainerCommand, MapsTheCallerForEveryKindOfEngine) {
+TEST(ContainerCommand, RunsAsTheCaller) {
   Session session = Usual();
   session.groups = {50};
   EXPECT_THAT(ContainerCommand(session),
               IsSupersetOf({"--user=1000:1001", "--group-add=50"}));
-  session.engine.remaps_users = true;
-  EXPECT_THAT(ContainerCommand(session),
-              IsSupersetOf({"--userns=host", "--user=1000:1001"}));
-  session.engine.remaps_users = false;
-  session.engine.rootless = true;
-  EXPECT_THAT(ContainerCommand(session), Contains("--user=0:0"));
-  session.engine.kind = EngineKind::kPodman;
-  EXPECT_THAT(ContainerCommand(session),
-              IsSupersetOf({"--userns=keep-id", "--user=1000:1001"}));
-  EXPECT_THAT(ContainerCommand(session), Not(Contains("--group-add=50")));
-  // Then the container's root is the caller.
-  session.options.user = "root";
-  EXPECT_THAT(ContainerCommand(session), Not(Contains("--userns=keep-id")));
 }
 
 TEST(ContainerCommand, SetsAVariableOnce) {
@@ -131,19 +118,6 @@ TEST(ContainerCommand, SetsAVariableOnce) {
   EXPECT_THAT(words, Not(Contains("HOME=/tmp")));
 }
 
-TEST(ContainerCommand, LeavesOutLimitsThatTheEngineCannotKeep) {
-  Session session = Usual();
-  session.engine.limits_cpus = false;
-  session.engine.limits_memory = false;
-  EXPECT_THAT(ContainerCommand(session),
-              Not(Contains(testing::StartsWith("--cpus"))));
-  EXPECT_THAT(MissingLimits(session), ElementsAre("--memory"));
-  session.options.cpus = 2;
-  EXPECT_THAT(MissingLimits(session), ElementsAre("--memory", "--cpus"));
-  session.options.memory_bytes = 0;
-  EXPECT_THAT(MissingLimits(session), ElementsAre("--cpus"));
-}
-
 TEST(ContainerCommand, KnowsNoLimitsOfAnUnknownMachine) {
   Session session = Usual();
   session.engine.cpus = 0;
@@ -152,17 +126,10 @@ TEST(ContainerCommand, KnowsNoLimitsOfAnUnknownMachine) {
               Not(Contains(testing::StartsWith("--memory"))));
 }
 
-TEST(ContainerCommand, ReadsFilesDespiteSelinux) {
-  Session session = Usual();
-  session.engine.selinux = true;
-  EXPECT_THAT(ContainerCommand(session),
-              Contains("--security-opt=label=disable"));
-}
-
 TEST(CommandText, IsForAShell) {
   EXPECT_EQ(CommandText({"docker", "run", "a b", "", "it's", "x=1"}),
             "docker run 'a b' '' 'it'\\''s' x=1");
 }
 
 }  // namespace
-}  // namespace requant::container_command_test
+}  // namespace requant::launch::container_command_test

@@ -14,24 +14,21 @@
 
 #include "base/text/printable.h"
 #include "base/text/requant_version.h"
-#include "base/text/shell_quote.h"
 #include "launch/container_command.h"
 #include "launch/engine.h"
-#include "launch/explain_end.h"
-#include "launch/host_path.h"
-#include "launch/identity.h"
 #include "launch/mount.h"
 #include "launch/options.h"
 #include "launch/result.h"
 #include "launch/supervisor.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// One line on stderr. Names may have control characters; terminals get none.
+// Prints one line to stderr. Names may have control characters; terminals get
+// none.
 void Say(const std::string& line) {
   std::fprintf(stderr, "launch_quantization: %s\n", Printable(line).c_str());
 }
@@ -41,7 +38,7 @@ int Fail(const Failure& failure) {
   return kExitFailed;
 }
 
-// No other session has it.
+// Returns an id that no other session has.
 std::string UniqueId() {
   std::random_device random;
   char text[64];
@@ -51,7 +48,7 @@ std::string UniqueId() {
   return text;
 }
 
-// The model directory and the volumes as mounts, and the groups that own them.
+// Adds the model directory and the volumes.
 std::optional<Failure> AddMounts(Session* session,
                                  std::vector<std::string>* warnings) {
   const Options& options = session->options;
@@ -76,71 +73,54 @@ std::optional<Failure> AddMounts(Session* session,
   return std::nullopt;
 }
 
+// Adds those of the user's groups that own a mount.
 void AddGroups(Session* session) {
-  const std::vector<gid_t>& mine = session->user.groups;
+  const Identity& user = session->user;
+  const auto has = [](const std::vector<gid_t>& groups, gid_t group) {
+    return std::count(groups.begin(), groups.end(), group) > 0;
+  };
   for (const Mount& mount : session->mounts) {
     struct stat info;
-    if (stat(mount.source.c_str(), &info) != 0) continue;
-    const gid_t group = info.st_gid;
-    std::vector<gid_t>& groups = session->groups;
-    if (group != session->user.gid &&
-        std::find(mine.begin(), mine.end(), group) != mine.end() &&
-        std::find(groups.begin(), groups.end(), group) == groups.end()) {
-      groups.push_back(group);
+    if (stat(mount.source.c_str(), &info) == 0 && info.st_gid != user.gid &&
+        has(user.groups, info.st_gid) && !has(session->groups, info.st_gid)) {
+      session->groups.push_back(info.st_gid);
     }
   }
 }
 
 // A job in the background may not touch its terminal.
-bool IsInForeground(int fd) { return tcgetpgrp(fd) == getpgrp(); }
-
 void AddTerminal(Session* session) {
   const bool stdin_is_terminal = isatty(STDIN_FILENO);
-  session->input = !stdin_is_terminal || IsInForeground(STDIN_FILENO);
+  session->input = !stdin_is_terminal || tcgetpgrp(STDIN_FILENO) == getpgrp();
   session->terminal =
       stdin_is_terminal && session->input && isatty(STDOUT_FILENO);
 }
 
-// The engine, which a dry run need not have.
-Result<Engine> FindEngine(const Options& options) {
-  const Result<Engine> engine = ChooseEngine(options);
-  if (engine.ok() || !options.dry_run) return engine;
-  Say("warning: " + engine.failure().message);
-  Engine assumed;
-  assumed.kind = options.engine == EngineChoice::kPodman ? EngineKind::kPodman
-                                                         : EngineKind::kDocker;
-  assumed.path = options.engine == EngineChoice::kPodman ? "podman" : "docker";
-  return assumed;
-}
-
-std::optional<Failure> CheckLimits(const Session& session) {
-  const double cpus = session.options.cpus.value_or(0);
-  if (session.engine.cpus == 0 || cpus <= session.engine.cpus) {
-    return std::nullopt;
+// Finds the engine, which a dry run need not have.
+Result<Engine> EngineFor(const Options& options) {
+  const Result<Engine> engine = FindEngine(options.image);
+  if (!engine.ok()) {
+    if (!options.dry_run) return engine;
+    Say("warning: " + engine.failure().message);
+    Engine assumed;
+    assumed.path = "docker";
+    return assumed;
   }
-  return Failure{"--cpus is more than the " +
-                 std::to_string(session.engine.cpus) + " that " +
-                 EngineName(session.engine.kind) +
-                 " has: give at most so many"};
+  if (engine->cpus > 0 && options.cpus.value_or(0) > engine->cpus) {
+    return Failure{"--cpus is more than the " + std::to_string(engine->cpus) +
+                   " that Docker has: give at most so many"};
+  }
+  return engine;
 }
 
 void Announce(const Session& session, const std::vector<std::string>& warnings,
               const std::vector<std::string>& command) {
   for (const std::string& warning : warnings) Say("warning: " + warning);
-  for (const std::string& flag : MissingLimits(session)) {
-    Say("warning: " + EngineName(session.engine.kind) +
-        " cannot limit this here and goes without: " + flag);
-  }
   for (const std::string& line : Relaxations(session.options)) {
     Say("relaxed: " + line);
   }
-  if (session.engine.selinux) {
-    Say("relaxed: SELinux labels are off for the container, so that it can "
-        "read your files without relabelling them");
-  }
   if (!session.options.verbose) return;
-  Say(EngineName(session.engine.kind) + " " + session.engine.version + " (" +
-      session.engine.path + (session.engine.rootless ? ", rootless)" : ")"));
+  Say("Docker " + session.engine.version + " (" + session.engine.path + ")");
   for (const Mount& mount : session.mounts) {
     Say(mount.source + " is at " + mount.target +
         (mount.read_only ? " (read-only)" : ""));
@@ -150,13 +130,11 @@ void Announce(const Session& session, const std::vector<std::string>& warnings,
 
 int RunAndExplain(const Session& session,
                   const std::vector<std::string>& command) {
-  const SessionEnd end = RunSession(
-      {session.engine.path, session.id, command, session.options.stop_seconds});
+  const SessionEnd end = RunSession(session, command);
   if (end.left_behind) {
-    Say(EngineName(session.engine.kind) +
-        " could not remove the container: look for it with " +
-        session.engine.path + " ps --all --filter label=" + kSessionLabel +
-        "=" + session.id);
+    Say("Docker could not remove the container: look for it with " +
+        session.engine.path +
+        " ps --all --filter label=" + SessionLabel(session.id));
   }
   const std::string explanation = ExplainEnd(session, end);
   if (!explanation.empty()) Say(explanation);
@@ -172,23 +150,19 @@ int Launch(const Options& options) {
   if (auto failure = AddMounts(&session, &warnings)) return Fail(*failure);
   AddGroups(&session);
   AddTerminal(&session);
-  const Result<Engine> engine = FindEngine(options);
+  const Result<Engine> engine = EngineFor(options);
   if (!engine.ok()) return Fail(engine.failure());
   session.engine = *engine;
-  if (auto failure = CheckLimits(session)) return Fail(*failure);
   const std::vector<std::string> command = ContainerCommand(session);
-  if (options.dry_run) {
-    Announce(session, warnings, command);
-    std::printf("%s\n", CommandText(command).c_str());
-    return 0;
-  }
-  if (!options.name.empty()) {
-    if (auto failure = CheckContainerName(session.engine, options.name)) {
+  if (!options.dry_run && !options.name.empty()) {
+    if (auto failure = CheckContainerName(*engine, options.name)) {
       return Fail(*failure);
     }
   }
   Announce(session, warnings, command);
-  return RunAndExplain(session, command);
+  if (!options.dry_run) return RunAndExplain(session, command);
+  std::printf("%s\n", CommandText(command).c_str());
+  return 0;
 }
 
 int Main(const std::vector<std::string>& arguments) {
@@ -209,12 +183,12 @@ int Main(const std::vector<std::string>& arguments) {
 }
 
 }  // namespace
-}  // namespace requant
+}  // namespace requant::launch
 
 int main(int argc, char** argv) {
   const int code =
-      requant::Main(std::vector<std::string>(argv + 1, argv + argc));
+      requant::launch::Main(std::vector<std::string>(argv + 1, argv + argc));
   if (std::fflush(stdout) == 0) return code;
   std::perror("launch_quantization: cannot write the result");
-  return code == 0 ? requant::kExitFailed : code;
+  return code == 0 ? requant::launch::kExitFailed : code;
 }

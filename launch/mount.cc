@@ -1,26 +1,33 @@
 #include "launch/mount.h"
 
-#include <sys/stat.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/text/printable.h"
 #include "base/text/shell_quote.h"
+#include "launch/options.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() &&
-         text.substr(text.size() - end.size()) == end;
-}
+// With less than this nothing useful can be written.
+constexpr int64_t kFullDisk = 1 << 20;
+// The recipe's graphs, logs and records take this much, and some more.
+constexpr int64_t kLittleSpace = int64_t{1} << 30;
 
-// "/a//b/../c/" as "/a/c".
+// Returns "/a/c" for "/a//b/../c/".
 std::string Normalized(std::string_view path) {
   std::string normal = std::filesystem::path(path).lexically_normal();
   while (normal.size() > 1 && normal.back() == '/') normal.pop_back();
@@ -29,90 +36,75 @@ std::string Normalized(std::string_view path) {
 
 // Whether `path` is below `folder`; both are normalized.
 bool IsBelow(std::string_view path, std::string_view folder) {
-  return folder == "/" ||
-         (path.size() > folder.size() && path[folder.size()] == '/' &&
-          path.substr(0, folder.size()) == folder);
-}
-
-bool IsAtOrBelow(std::string_view path, std::string_view folder) {
-  return path == folder || IsBelow(path, folder);
+  return path.size() > folder.size() && path[folder.size()] == '/' &&
+         path.substr(0, folder.size()) == folder;
 }
 
 Failure InTheWay(const Mount& volume, const std::string& why) {
-  return Failure{"--volume: nothing can be mounted at " + volume.target + ", " +
-                 why + ": choose another target"};
+  return {"--volume: nothing can be mounted at " + volume.target + ", " + why +
+          ": choose another target"};
 }
 
 std::optional<Failure> CheckTarget(const Mount& volume) {
-  if (volume.target == "/") {
-    return InTheWay(volume, "the container's own root");
-  }
+  const std::string& target = volume.target;
+  if (target == "/") return InTheWay(volume, "the container's own root");
   for (const char* system : {"/proc", "/sys", "/dev"}) {
-    if (IsAtOrBelow(volume.target, system)) {
+    if (target == system || IsBelow(target, system)) {
       return InTheWay(volume, "which belongs to the kernel");
     }
   }
   for (const char* own : {kModelTarget, kWorkTarget, kTemporaryTarget}) {
-    if (volume.target == own) return InTheWay(volume, "which is taken");
-    if (IsBelow(own, volume.target)) {
+    if (target == own) return InTheWay(volume, "which is taken");
+    if (IsBelow(own, target)) {
       return InTheWay(volume, std::string("which would hide ") + own);
     }
   }
   return std::nullopt;
 }
 
-// The length of the UTF-8 character at the start of `text`; 0: it is none.
-size_t CharacterLength(std::string_view text) {
-  const auto byte = [&](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
-  };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what is beyond the last character.
-  const bool out_of_range =
-      (first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f) ||
-      (first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f);
-  return out_of_range ? 0 : length;
-}
-
-// A field of a CSV record, in quotes where it needs them.
+// Returns a field of a CSV record, in quotes where it needs them.
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
-  for (char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
+  for (char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+std::optional<int64_t> NumberInEnvironment(const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? std::nullopt : ParseCount(value);
+}
+
+// Returns what to do about a path that cannot be resolved.
+std::string Remedy(int error, const std::string& path) {
+  switch (error) {
+    case ENOENT:
+      return path[0] == '~'
+                 ? "does not exist (the shell did not expand the ~: write "
+                   "\"$HOME\")"
+                 : "does not exist: check the name, or make it with mkdir";
+    case ENOTDIR:
+      return "does not exist, because a part of it is a file: check the name";
+    case EACCES:
+      return "cannot be reached: you may not search a directory above it";
+    case ELOOP:
+      return "cannot be reached: its symbolic links lead in a circle";
+    case ENAMETOOLONG:
+      return "cannot be reached: the name is too long";
+    default:
+      return std::string("cannot be reached: ") + std::strerror(error);
+  }
 }
 
 }  // namespace
 
-std::vector<std::string> SplitList(std::string_view text) {
-  std::vector<std::string> parts(1);
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text.substr(i, 2) == "\\,") {
-      parts.back() += ',';
-      ++i;
-    } else if (text[i] == ',') {
-      parts.emplace_back();
-    } else {
-      parts.back() += text[i];
-    }
-  }
-  return parts;
-}
-
 Result<Mount> ParseVolume(std::string_view text) {
   const std::string typed(text);
+  const std::string_view mode =
+      text.substr(text.size() - std::min<size_t>(text.size(), 3));
   Mount mount;
-  if (EndsWith(text, ":ro") || EndsWith(text, ":rw")) {
-    mount.read_only = EndsWith(text, ":ro");
+  if (mode == ":ro" || mode == ":rw") {
+    mount.read_only = mode == ":ro";
     text.remove_suffix(3);
   }
   const size_t colon = text.rfind(':');
@@ -124,9 +116,7 @@ Result<Mount> ParseVolume(std::string_view text) {
         " (a comma in a name is written \\,)"};
   }
   mount.source = text.substr(0, colon);
-  if (std::optional<Failure> bad = CheckName(text.substr(colon + 1))) {
-    return *bad;
-  }
+  if (auto bad = CheckName(text.substr(colon + 1))) return *bad;
   mount.target = Normalized(text.substr(colon + 1));
   return mount;
 }
@@ -135,7 +125,7 @@ std::optional<Failure> CheckTargets(const std::vector<Mount>& volumes,
                                     const std::string& model_dir) {
   for (size_t i = 0; i < volumes.size(); ++i) {
     const Mount& volume = volumes[i];
-    if (std::optional<Failure> taken = CheckTarget(volume)) return taken;
+    if (auto taken = CheckTarget(volume)) return taken;
     for (size_t j = 0; j < i; ++j) {
       if (volume.target == volumes[j].target) {
         return InTheWay(volume, "where another --volume is");
@@ -161,14 +151,14 @@ std::optional<Failure> CheckName(std::string_view path) {
                    " has a carriage return with a line feed, of which engines "
                    "lose one: rename it"};
   }
-  for (size_t i = 0; i < path.size();) {
-    const size_t length = CharacterLength(path.substr(i));
-    if (length == 0) {
+  for (std::string_view rest = path; !rest.empty();) {
+    const Character character = FirstCharacter(rest);
+    if (character.code == kStray) {
       return Failure{"the path " + ShellQuoted(path) +
                      " is not valid UTF-8, which engines cannot mount: rename "
                      "it"};
     }
-    i += length;
+    rest.remove_prefix(character.bytes);
   }
   return std::nullopt;
 }
@@ -179,4 +169,105 @@ std::string MountArgument(const Mount& mount) {
          (mount.read_only ? ",readonly" : "");
 }
 
-}  // namespace requant
+Identity CallingUser() {
+  if (geteuid() == 0) {
+    const std::optional<int64_t> uid = NumberInEnvironment("SUDO_UID");
+    const std::optional<int64_t> gid = NumberInEnvironment("SUDO_GID");
+    if (uid && gid) {
+      return {static_cast<uid_t>(*uid), static_cast<gid_t>(*gid), {}};
+    }
+  }
+  Identity identity{geteuid(), getegid(), {}};
+  identity.groups.resize(std::max(0, getgroups(0, nullptr)));
+  identity.groups.resize(
+      std::max(0, getgroups(identity.groups.size(), identity.groups.data())));
+  return identity;
+}
+
+bool ModeAllows(const struct stat& file, const Identity& identity, int bits) {
+  const bool is_member =
+      file.st_gid == identity.gid ||
+      std::find(identity.groups.begin(), identity.groups.end(), file.st_gid) !=
+          identity.groups.end();
+  const int shift = file.st_uid == identity.uid ? 6 : is_member ? 3 : 0;
+  return ((file.st_mode >> shift) & bits) == static_cast<mode_t>(bits);
+}
+
+Result<std::string> ResolvePath(const std::string& flag,
+                                const std::string& path) {
+  if (path.empty()) return Failure{flag + " has an empty path"};
+  const std::unique_ptr<char, decltype(&free)> resolved(
+      realpath(path.c_str(), nullptr), &free);
+  if (resolved == nullptr) {
+    return Failure{flag + ": " + ShellQuoted(path) + " " + Remedy(errno, path)};
+  }
+  if (auto bad = CheckName(resolved.get())) {
+    return Failure{flag + ": " + bad->message};
+  }
+  return std::string(resolved.get());
+}
+
+std::optional<Failure> CheckSpace(const std::string& directory,
+                                  const struct statvfs& disk,
+                                  std::vector<std::string>* warnings) {
+  const std::string name = ShellQuoted(directory);
+  const int64_t free = static_cast<int64_t>(disk.f_bavail) * disk.f_frsize;
+  // Some file systems have no blocks or no fixed number of files to count.
+  if (disk.f_blocks > 0 && free < kFullDisk) {
+    return Failure{"the disk of " + name +
+                   " is full, so that no result could be written: make space "
+                   "first"};
+  }
+  if (disk.f_files > 0 && disk.f_favail == 0) {
+    return Failure{"the disk of " + name +
+                   " can hold no more files, so that no result could be "
+                   "written: delete some first"};
+  }
+  if (disk.f_blocks > 0 && free < kLittleSpace) {
+    warnings->push_back("the disk of " + name + " has only " +
+                        std::to_string(free >> 20) + " MB left");
+  }
+  return std::nullopt;
+}
+
+std::optional<Failure> CheckModelDirectory(const std::string& directory,
+                                           const Identity& identity,
+                                           std::vector<std::string>* warnings) {
+  const std::string name = ShellQuoted(directory);
+  const std::string described = "--pre-trained-model-dir: " + name;
+  const std::string user =
+      std::to_string(identity.uid) + ":" + std::to_string(identity.gid);
+  struct stat info;
+  struct statvfs disk;
+  if (stat(directory.c_str(), &info) != 0 ||
+      statvfs(directory.c_str(), &disk) != 0) {
+    return Failure{described + " " + Remedy(errno, directory)};
+  }
+  if (!S_ISDIR(info.st_mode)) {
+    return Failure{described +
+                   " is not a directory: name the directory that has the "
+                   "model"};
+  }
+  if (directory == "/") {
+    return Failure{described +
+                   " would give the container this whole machine: name the "
+                   "directory that has the model"};
+  }
+  if (!ModeAllows(info, identity, 4 | 1)) {
+    return Failure{described + " cannot be read by user " + user +
+                   ", as which the container runs: chmod or chown it, or "
+                   "choose another --user"};
+  }
+  const bool read_only = (disk.f_flag & ST_RDONLY) != 0;
+  if (!read_only && ModeAllows(info, identity, 2)) {
+    return CheckSpace(directory, disk, warnings);
+  }
+  warnings->push_back(name +
+                      (read_only ? " is on a read-only file system"
+                                 : " cannot be written by user " + user) +
+                      ", as which the container runs: results cannot be "
+                      "written to /workspace/quantization");
+  return std::nullopt;
+}
+
+}  // namespace requant::launch

@@ -1,7 +1,12 @@
 #ifndef REQUANT_LAUNCH_MOUNT_H_
 #define REQUANT_LAUNCH_MOUNT_H_
 
-// What of this machine the container sees, and where.
+// What of this machine the container sees, where, and as which user. All of it
+// is looked at before an engine is.
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/types.h>
 
 #include <optional>
 #include <string>
@@ -10,7 +15,7 @@
 
 #include "launch/result.h"
 
-namespace requant {
+namespace requant::launch {
 
 // Where the published recipe expects things in the container.
 inline constexpr char kModelTarget[] = "/workspace/quantization";
@@ -23,26 +28,57 @@ struct Mount {
   bool read_only = false;
 };
 
-// Splits at commas; "\," is a comma that does not split.
-std::vector<std::string> SplitList(std::string_view text);
+// Whose files the container's results are.
+struct Identity {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  // Supplementary groups.
+  std::vector<gid_t> groups;
+};
 
-// SRC:DST[:ro|:rw]. DST is absolute and has no colon, SRC may have some. The
-// target comes back without "..", double and trailing slashes; the source as it
-// was typed.
+// Reads SRC:DST[:ro|:rw]. DST is absolute and has no colon, SRC may have some.
+// The target comes back without "..", double and trailing slashes; the source
+// as it was typed.
 Result<Mount> ParseVolume(std::string_view text);
 
-// Whether two mounts or a mount and a part of the container would be in each
+// Fails if two mounts, or a mount and a part of the container, would be in each
 // other's way; `model_dir` is mounted at kModelTarget unless it is empty.
 std::optional<Failure> CheckTargets(const std::vector<Mount>& volumes,
                                     const std::string& model_dir);
 
-// Why a path cannot be given to an engine, which takes it as CSV, where "\r\n"
-// becomes "\n", and passes it on as JSON, which is UTF-8.
+// Fails if a path cannot be given to an engine, which takes it as CSV, where
+// "\r\n" becomes "\n", and passes it on as JSON, which is UTF-8.
 std::optional<Failure> CheckName(std::string_view path);
 
-// The value of an engine's --mount flag.
+// Returns the value of an engine's --mount flag.
 std::string MountArgument(const Mount& mount);
 
-}  // namespace requant
+// Returns the user who called: under sudo the one who called sudo.
+Identity CallingUser();
+
+// Whether a file's mode lets `identity` do all of `bits` (4 read, 2 write, 1
+// search). Root gets no special treatment: in the container it has no
+// capabilities.
+bool ModeAllows(const struct stat& file, const Identity& identity, int bits);
+
+// Returns the absolute path of `path` without symlinks. `flag` is the one that
+// it came with, for the message.
+Result<std::string> ResolvePath(const std::string& flag,
+                                const std::string& path);
+
+// Fails if the model directory, which ResolvePath gave, is none, `identity`
+// cannot read and search it, or its disk is full. What does not stand in the
+// way of a session, such as that nothing can be written, is added to
+// `warnings`.
+std::optional<Failure> CheckModelDirectory(const std::string& directory,
+                                           const Identity& identity,
+                                           std::vector<std::string>* warnings);
+
+// Does the part of it that is about the disk.
+std::optional<Failure> CheckSpace(const std::string& directory,
+                                  const struct statvfs& disk,
+                                  std::vector<std::string>* warnings);
+
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_MOUNT_H_

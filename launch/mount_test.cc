@@ -1,24 +1,25 @@
 #include "launch/mount.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace requant::mount_test {
+namespace requant::launch::mount_test {
 namespace {
 
-using Parts = std::vector<std::string>;
-
-TEST(SplitList, SplitsAtCommasThatHaveNoBackslash) {
-  EXPECT_EQ(SplitList("a"), Parts({"a"}));
-  EXPECT_EQ(SplitList("a,b,c"), Parts({"a", "b", "c"}));
-  EXPECT_EQ(SplitList("a\\,b,c\\d"), Parts({"a,b", "c\\d"}));
-  EXPECT_EQ(SplitList(""), Parts({""}));
-  EXPECT_EQ(SplitList("a,"), Parts({"a", ""}));
-}
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
 
 TEST(ParseVolume, ReadsSourceTargetAndMode) {
   const Result<Mount> plain = ParseVolume("data:/data");
@@ -46,7 +47,7 @@ TEST(ParseVolume, RefusesWhatHasNoAbsoluteTarget) {
   for (const char* text : {"", "a", "/a", "a:", ":/b", "a:b", "a:ro", ":ro"}) {
     const Result<Mount> volume = ParseVolume(text);
     ASSERT_FALSE(volume.ok()) << text;
-    EXPECT_NE(volume.failure().message.find("SRC:DST"), std::string::npos);
+    EXPECT_THAT(volume.failure().message, HasSubstr("SRC:DST"));
   }
   EXPECT_FALSE(ParseVolume("a:/b\r\nc").ok());
 }
@@ -66,12 +67,10 @@ TEST(CheckTargets, AcceptsWhatIsInNobodysWay) {
 TEST(CheckTargets, RefusesTheRecipesOwnFolders) {
   for (const char* target :
        {"/workspace/quantization", "/workspace/tensorflow", "/tmp"}) {
-    EXPECT_NE(TargetProblem({{"/a", target}}).find("which is taken"),
-              std::string::npos)
+    EXPECT_THAT(TargetProblem({{"/a", target}}), HasSubstr("which is taken"))
         << target;
   }
-  EXPECT_NE(TargetProblem({{"/a", "/workspace"}}).find("would hide"),
-            std::string::npos);
+  EXPECT_THAT(TargetProblem({{"/a", "/workspace"}}), HasSubstr("would hide"));
 }
 
 TEST(CheckTargets, RefusesTheSystemsFoldersAndTheRoot) {
@@ -81,14 +80,14 @@ TEST(CheckTargets, RefusesTheSystemsFoldersAndTheRoot) {
 }
 
 TEST(CheckTargets, RefusesTwoVolumesInOnePlace) {
-  EXPECT_NE(TargetProblem({{"/a", "/data"}, {"/b", "/data"}}).find("another"),
-            std::string::npos);
+  EXPECT_THAT(TargetProblem({{"/a", "/data"}, {"/b", "/data"}}),
+              HasSubstr("another"));
 }
 
 // The engine would make a folder in the user's directory, owned by root.
 TEST(CheckTargets, BelowTheModelOnlyWhereThereIsAFolder) {
   const std::string model = testing::TempDir() + "/check_targets_model";
-  std::filesystem::create_directories(model + "/data");
+  fs::create_directories(model + "/data");
   EXPECT_EQ(TargetProblem({{"/a", "/workspace/quantization/data"}}, model), "");
   EXPECT_NE(TargetProblem({{"/a", "/workspace/quantization/other"}}, model),
             "");
@@ -121,5 +120,163 @@ TEST(MountArgument, IsOneRecordOfCsv) {
             "type=bind,\"source=/a\nb\",target=/c");
 }
 
+struct stat File(mode_t mode, uid_t uid, gid_t gid) {
+  struct stat file = {};
+  file.st_mode = mode;
+  file.st_uid = uid;
+  file.st_gid = gid;
+  return file;
+}
+
+TEST(ModeAllows, LooksAtTheOwnersBitsOnlyForTheOwner) {
+  const Identity owner{1000, 1000, {}};
+  EXPECT_TRUE(ModeAllows(File(0700, 1000, 1000), owner, 7));
+  EXPECT_FALSE(ModeAllows(File(0500, 1000, 1000), owner, 2));
+  EXPECT_FALSE(ModeAllows(File(0077, 1000, 1000), owner, 4));
+}
+
+TEST(ModeAllows, LooksAtTheGroupsBitsForMembers) {
+  const Identity member{1000, 1000, {27, 50}};
+  EXPECT_TRUE(ModeAllows(File(0070, 0, 50), member, 7));
+  EXPECT_TRUE(ModeAllows(File(0070, 0, 1000), member, 7));
+  EXPECT_FALSE(ModeAllows(File(0707, 0, 50), member, 4));
+  EXPECT_FALSE(ModeAllows(File(0070, 0, 51), member, 4));
+}
+
+// The container's root has no capabilities.
+TEST(ModeAllows, HasNoExceptionForRoot) {
+  EXPECT_FALSE(ModeAllows(File(0755, 1000, 1000), {0, 0, {}}, 2));
+}
+
+TEST(CallingUser, IsWhoCalledSudo) {
+  unsetenv("SUDO_UID");
+  unsetenv("SUDO_GID");
+  EXPECT_EQ(CallingUser().uid, geteuid());
+  EXPECT_EQ(CallingUser().gid, getegid());
+  setenv("SUDO_UID", "1234", 1);
+  setenv("SUDO_GID", "5678", 1);
+  // Anyone can set the variables; they count for root only.
+  EXPECT_EQ(CallingUser().uid, geteuid() == 0 ? 1234 : geteuid());
+  EXPECT_EQ(CallingUser().gid, geteuid() == 0 ? 5678 : getegid());
+  setenv("SUDO_UID", "nobody", 1);
+  EXPECT_EQ(CallingUser().uid, geteuid());
+}
+
+class HostPathTest : public testing::Test {
+ protected:
+  HostPathTest() {
+    folder_ = fs::canonical(testing::TempDir()) / "host_path_test";
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    me_ = CallingUser();
+  }
+  ~HostPathTest() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) const { return folder_ / name; }
+
+  std::string Problem(const std::string& name) const {
+    const Result<std::string> path = ResolvePath("--volume", name);
+    return path.ok() ? "" : path.failure().message;
+  }
+
+  // Of a directory with that mode.
+  std::string ModeProblem(mode_t mode) {
+    fs::create_directories(Path("model"));
+    chmod(Path("model").c_str(), mode);
+    const std::optional<Failure> failure =
+        CheckModelDirectory(Path("model"), me_, &warnings_);
+    return failure.has_value() ? failure->message : "";
+  }
+
+  fs::path folder_;
+  Identity me_;
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(HostPathTest, ResolvesSymlinksAndRelativePaths) {
+  fs::create_directories(Path("real model"));
+  fs::create_symlink("real model", Path("link"));
+  const Result<std::string> path = ResolvePath("--volume", Path("x/../link/."));
+  EXPECT_FALSE(path.ok()) << "x does not exist";
+  EXPECT_EQ(*ResolvePath("--volume", Path("link/./")), Path("real model"));
+  fs::current_path(folder_);
+  EXPECT_EQ(*ResolvePath("--volume", "link"), Path("real model"));
+}
+
+TEST_F(HostPathTest, SaysWhyAPathCannotBeResolved) {
+  fs::create_symlink("b", Path("a"));
+  fs::create_symlink("a", Path("b"));
+  std::ofstream(Path("file")) << "x";
+  EXPECT_THAT(Problem(Path("a")), HasSubstr("lead in a circle"));
+  EXPECT_THAT(Problem(Path("none")), HasSubstr("does not exist: check"));
+  EXPECT_THAT(Problem(Path("file/x")), HasSubstr("a part of it is a file"));
+  EXPECT_THAT(Problem("~/model"), HasSubstr("$HOME"));
+  EXPECT_THAT(Problem(Path(std::string(300, 'x'))), HasSubstr("too long"));
+  EXPECT_THAT(Problem(""), HasSubstr("empty"));
+}
+
+TEST_F(HostPathTest, RefusesNamesThatEnginesCannotMount) {
+  fs::create_directories(Path("a\r\nb"));
+  EXPECT_THAT(Problem(Path("a\r\nb")), HasSubstr("carriage return"));
+  fs::create_directories(Path("a\xff"));
+  EXPECT_THAT(Problem(Path("a\xff")), HasSubstr("not valid UTF-8"));
+}
+
+TEST_F(HostPathTest, AcceptsADirectoryThatCanBeWritten) {
+  EXPECT_EQ(ModeProblem(0700), "");
+  EXPECT_THAT(warnings_, testing::Each(HasSubstr("left")));
+}
+
+TEST_F(HostPathTest, RefusesADirectoryThatCannotBeReadOrSearched) {
+  EXPECT_THAT(ModeProblem(0300), HasSubstr("cannot be read by user"));
+  EXPECT_THAT(ModeProblem(0600), HasSubstr("cannot be read by user"));
+}
+
+TEST_F(HostPathTest, WarnsOfADirectoryThatCannotBeWritten) {
+  EXPECT_EQ(ModeProblem(0500), "");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("cannot be written by user")));
+}
+
+TEST_F(HostPathTest, RefusesFilesAndTheRoot) {
+  std::ofstream(Path("file")) << "x";
+  EXPECT_THAT(CheckModelDirectory(Path("file"), me_, &warnings_)->message,
+              HasSubstr("is not a directory"));
+  EXPECT_THAT(CheckModelDirectory("/", me_, &warnings_)->message,
+              HasSubstr("whole machine"));
+}
+
+struct statvfs Disk(fsblkcnt_t free_blocks) {
+  struct statvfs disk = {};
+  disk.f_frsize = 4096;
+  disk.f_blocks = 1 << 20;
+  disk.f_bavail = free_blocks;
+  disk.f_files = 1000;
+  disk.f_favail = 10;
+  return disk;
+}
+
+TEST(CheckSpace, RefusesAFullDisk) {
+  std::vector<std::string> warnings;
+  EXPECT_THAT(CheckSpace("/m", Disk(10), &warnings)->message,
+              HasSubstr("is full"));
+  struct statvfs no_files = Disk(1 << 20);
+  no_files.f_favail = 0;
+  EXPECT_THAT(CheckSpace("/m", no_files, &warnings)->message,
+              HasSubstr("no more files"));
+}
+
+TEST(CheckSpace, WarnsWhenLittleIsLeft) {
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(CheckSpace("/m", Disk(25600), &warnings).has_value());
+  EXPECT_THAT(warnings, ElementsAre("the disk of /m has only 100 MB left"));
+}
+
+TEST(CheckSpace, IsContentWithEnoughAndWithDisksThatDoNotCount) {
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(CheckSpace("/m", Disk(1 << 20), &warnings).has_value());
+  EXPECT_FALSE(CheckSpace("/m", {}, &warnings).has_value());
+  EXPECT_THAT(warnings, IsEmpty());
+}
+
 }  // namespace
-}  // namespace requant::mount_test
+}  // namespace requant::launch::mount_test

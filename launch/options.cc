@@ -1,6 +1,7 @@
 #include "launch/options.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -12,314 +13,241 @@
 #include "base/text/shell_quote.h"
 #include "base/text/wrap_text.h"
 #include "launch/mount.h"
-#include "launch/quantity.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
 
-// Engines refuse less.
+// Docker refuses a container with less memory than this.
 constexpr int64_t kLeastMemory = 6 << 20;
+constexpr int64_t kLeastScratch = 1 << 20;
 
-// Takes a flag's value into the options, or says what would be right.
-using Setter = std::optional<Failure> (*)(const std::string& value,
-                                          Options* options);
+constexpr size_t kMostDigits = 9;
+
+// A value for a flag, or one of a list of values. A setter that refuses it can
+// give its reason in `why`.
+struct Given {
+  const std::string& value;
+  Options& options;
+  std::string& why;
+};
 
 struct Flag {
   const char* name;
-  // 0: it has no short form.
+  // Is 0 if it has no short form.
   char letter;
-  // What --help calls its value; null: it takes none.
+  // Is what --help calls its value, or null if it takes none. Ends with "..."
+  // if the value is a list.
   const char* value;
+  // Says which values are right, for the message about a wrong one.
+  const char* takes;
   const char* help;
-  Setter set;
+  // Puts the value into the options. Returns false if it is wrong.
+  bool (*set)(const Given& given);
 };
 
-std::optional<Failure> Expected(const std::string& what,
-                                const std::string& value) {
-  return Failure{what + ", not " +
-                 (value.empty() ? "an empty text" : ShellQuoted(value))};
-}
-
-bool IsAlnum(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-         (c >= 'a' && c <= 'z');
+bool AreDigits(std::string_view text, size_t most) {
+  return !text.empty() && text.size() <= most &&
+         std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) { return std::isdigit(c); });
 }
 
 // Whether `text` starts with a letter, digit or underscore and goes on with
 // those and `more`, so that no engine can take it for a flag.
 bool IsWord(std::string_view text, std::string_view more) {
-  if (text.empty() || !(IsAlnum(text[0]) || text[0] == '_')) return false;
-  return std::all_of(text.begin(), text.end(), [&](char c) {
-    return IsAlnum(c) || c == '_' || more.find(c) != std::string_view::npos;
-  });
+  const auto is_usual = [](unsigned char c) {
+    return std::isalnum(c) || c == '_';
+  };
+  return !text.empty() && is_usual(text[0]) &&
+         std::all_of(text.begin(), text.end(), [&](char c) {
+           return is_usual(c) || more.find(c) != std::string_view::npos;
+         });
 }
 
-std::string_view VariableName(std::string_view variable) {
+std::string VariableName(const std::string& variable) {
   return variable.substr(0, variable.find('='));
 }
 
-std::optional<Failure> SetImage(const std::string& value, Options* options) {
-  if (!IsWord(value, ".-/:@")) {
-    return Expected(
-        "--docker-image takes an image's name such as quantization:latest",
-        value);
-  }
-  options->image = value;
-  return std::nullopt;
+// Returns a text for a message, or `empty` for an empty one.
+std::string Quoted(const std::string& text, const char* empty) {
+  return text.empty() ? empty : ShellQuoted(text);
 }
 
-std::optional<Failure> SetModelDir(const std::string& value, Options* options) {
-  if (value.empty())
-    return Expected("--pre-trained-model-dir takes a directory", value);
-  options->model_dir = value;
-  return std::nullopt;
-}
-
-std::optional<Failure> AddVolumes(const std::string& value, Options* options) {
-  for (const std::string& part : SplitList(value)) {
-    const Result<Mount> volume = ParseVolume(part);
-    if (!volume.ok()) return volume.failure();
-    options->volumes.push_back(*volume);
-  }
-  return std::nullopt;
-}
-
-std::optional<Failure> AddVariables(const std::string& value,
-                                    Options* options) {
-  for (const std::string& variable : SplitList(value)) {
-    const std::string name(VariableName(variable));
-    if (!IsWord(name, ".-")) {
-      return Expected("--env takes NAME=VALUE or NAME", variable);
-    }
-    if (name == variable && std::getenv(name.c_str()) == nullptr) {
-      return Failure{"--env: " + name +
-                     " is not set here, so it has no value to pass on (write " +
-                     name + "=VALUE, and \\, for a comma in a value)"};
-    }
-    std::vector<std::string>& all = options->environment;
-    all.erase(std::remove_if(all.begin(), all.end(),
-                             [&](const std::string& earlier) {
-                               return VariableName(earlier) == name;
-                             }),
-              all.end());
-    all.push_back(variable);
-  }
-  return std::nullopt;
-}
-
-std::optional<Failure> SetEngine(const std::string& value, Options* options) {
-  if (value == "auto") {
-    options->engine = EngineChoice::kAuto;
-  } else if (value == "docker") {
-    options->engine = EngineChoice::kDocker;
-  } else if (value == "podman") {
-    options->engine = EngineChoice::kPodman;
+bool AddVolume(const Given& given) {
+  const Result<Mount> volume = ParseVolume(given.value);
+  if (volume.ok()) {
+    given.options.volumes.push_back(*volume);
   } else {
-    return Expected("--engine takes docker, podman or auto", value);
+    given.why = volume.failure().message;
   }
-  return std::nullopt;
+  return volume.ok();
 }
 
-std::optional<Failure> SetName(const std::string& value, Options* options) {
-  if (value.size() < 2 || value[0] == '_' || !IsWord(value, ".-")) {
-    return Expected(
-        "--name takes at least two letters, digits, \"_\", \".\" or \"-\", the "
-        "first a letter or digit",
-        value);
+bool AddVariable(const Given& given) {
+  const std::string name = VariableName(given.value);
+  if (!IsWord(name, ".-")) return false;
+  if (name == given.value && std::getenv(name.c_str()) == nullptr) {
+    given.why = "--env: " + name +
+                " is not set here, so it has no value to pass on (write " +
+                name + "=VALUE, and \\, for a comma in a value)";
+    return false;
   }
-  options->name = value;
-  return std::nullopt;
+  std::vector<std::string>& all = given.options.environment;
+  all.erase(std::remove_if(all.begin(), all.end(),
+                           [&](const std::string& earlier) {
+                             return VariableName(earlier) == name;
+                           }),
+            all.end());
+  all.push_back(given.value);
+  return true;
 }
 
-std::optional<Failure> SetNetwork(const std::string& value, Options* options) {
-  if (!IsWord(value, ".-:=,")) {
-    return Expected("--network takes none, bridge, host or a network's name",
-                    value);
-  }
-  options->network = value;
-  return std::nullopt;
+bool AddCapability(const Given& given) {
+  given.options.added_capabilities.push_back(given.value);
+  return IsWord(given.value, "");
 }
 
-std::optional<Failure> SetMemory(const std::string& value, Options* options) {
-  options->memory_bytes = ParseBytes(value);
-  if (!options->memory_bytes.has_value() ||
-      (*options->memory_bytes != 0 && *options->memory_bytes < kLeastMemory)) {
-    return Expected(
-        "--memory takes a size such as 512m or 12g, at least 6m, or 0 for no "
-        "limit",
-        value);
-  }
-  return std::nullopt;
+bool SetUser(const Given& given) {
+  const std::string& user = given.options.user = given.value;
+  const size_t colon = user.find(':');
+  return IsWord(user.substr(0, colon), ".-") &&
+         (colon == std::string::npos || IsWord(user.substr(colon + 1), ".-"));
 }
 
-std::optional<Failure> SetCpus(const std::string& value, Options* options) {
-  options->cpus = ParseDecimal(value);
-  if (!options->cpus.has_value() ||
-      (*options->cpus != 0 && *options->cpus < 0.01)) {
-    return Expected(
-        "--cpus takes a number of CPUs such as 2 or 1.5, or 0 for no limit",
-        value);
-  }
-  return std::nullopt;
+// Sets `member` to a number. Returns false if there is none.
+template <typename Number, typename Member>
+bool SetNumber(const std::optional<Number>& number, Member* member) {
+  if (number.has_value()) *member = *number;
+  return number.has_value();
 }
 
-std::optional<Failure> SetPidsLimit(const std::string& value,
-                                    Options* options) {
-  const std::optional<int64_t> count = ParseCount(value);
-  if (!count.has_value()) {
-    return Expected(
-        "--pids-limit takes a number of processes, or 0 for no limit", value);
-  }
-  options->pids_limit = *count;
-  return std::nullopt;
-}
-
-std::optional<Failure> SetScratchSize(const std::string& value,
-                                      Options* options) {
-  const std::optional<int64_t> bytes = ParseBytes(value);
-  if (!bytes.has_value() || *bytes < 1 << 20) {
-    return Expected(
-        "--scratch-size takes a size such as 512m or 8g, at least 1m", value);
-  }
-  options->scratch_bytes = *bytes;
-  return std::nullopt;
-}
-
-std::optional<Failure> SetStopTimeout(const std::string& value,
-                                      Options* options) {
-  const std::optional<double> seconds = ParseDecimal(value);
-  if (!seconds.has_value()) {
-    return Expected("--stop-timeout takes a number of seconds", value);
-  }
-  options->stop_seconds = *seconds;
-  return std::nullopt;
-}
-
-std::optional<Failure> AddCapabilities(const std::string& value,
-                                       Options* options) {
-  for (const std::string& name : SplitList(value)) {
-    if (!IsWord(name, "")) {
-      return Expected("--cap-add takes a capability such as SYS_PTRACE", name);
-    }
-    options->added_capabilities.push_back(name);
-  }
-  return std::nullopt;
-}
-
-std::optional<Failure> SetUser(const std::string& value, Options* options) {
-  const size_t colon = value.find(':');
-  if (!IsWord(value.substr(0, colon), ".-") ||
-      (colon != std::string::npos && !IsWord(value.substr(colon + 1), ".-"))) {
-    return Expected("--user takes USER or USER:GROUP, by number or name",
-                    value);
-  }
-  options->user = value;
-  return std::nullopt;
-}
-
-// A setter for a flag without a value.
 template <bool Options::*kMember>
-std::optional<Failure> TurnOn(const std::string&, Options* options) {
-  options->*kMember = true;
-  return std::nullopt;
+bool TurnOn(const Given& given) {
+  return given.options.*kMember = true;
 }
 
 constexpr Flag kFlags[] = {
     {"docker-image", 'i', "IMAGE",
-     "The container's image (default quantization:latest).", SetImage},
-    {"pre-trained-model-dir", 'p', "DIR",
+     "an image's name such as quantization:latest",
+     "The container's image (default quantization:latest).",
+     [](const Given& given) {
+       return IsWord(given.options.image = given.value, ".-/:@");
+     }},
+    {"pre-trained-model-dir", 'p', "DIR", "a directory",
      "The directory with your model, mounted at /workspace/quantization; "
      "results that are written there are in it afterwards and are yours.",
-     SetModelDir},
-    {"test", 't', nullptr,
+     [](const Given& given) {
+       return !(given.options.model_dir = given.value).empty();
+     }},
+    {"test", 't', nullptr, nullptr,
      "Run the image's self-test and end; needs no model directory.",
      TurnOn<&Options::test>},
-    {"verbose", 'v', nullptr,
+    {"verbose", 'v', nullptr, nullptr,
      "Say what is found, and show the engine's command line.",
      TurnOn<&Options::verbose>},
-    {"dry-run", 0, nullptr,
+    {"dry-run", 0, nullptr, nullptr,
      "Print the engine's command line, for a shell, and run nothing.",
      TurnOn<&Options::dry_run>},
-    {"volume", 0, "SRC:DST[:ro]...",
+    {"volume", 0, "SRC:DST[:ro]...", nullptr,
      "Mount SRC at DST too; several times, or separated by commas (\"\\,\" is "
      "a comma in a name).",
-     AddVolumes},
-    {"env", 0, "NAME[=VALUE]...",
+     AddVolume},
+    {"env", 0, "NAME[=VALUE]...", "NAME=VALUE or NAME",
      "Set a variable in the container, without a value to what it is here; "
      "several times, or separated by commas (\"\\,\" is a comma in a value).",
-     AddVariables},
-    {"engine", 0, "NAME",
-     "docker, podman, or auto: the first of them that runs and has the image "
-     "(default auto).",
-     SetEngine},
-    {"name", 0, "NAME", "The container's name (default a unique one).",
-     SetName},
+     AddVariable},
+    {"engine", 0, "NAME", "docker or auto",
+     "docker, or auto, which is Docker too (default auto).",
+     [](const Given& given) {
+       return given.value == "docker" || given.value == "auto";
+     }},
+    {"name", 0, "NAME",
+     "at least two letters, digits, \"_\", \".\" or \"-\", the first a letter "
+     "or digit",
+     "The container's name (default a unique one).",
+     [](const Given& given) {
+       given.options.name = given.value;
+       return IsWord(given.value, ".-") && given.value.size() > 1 &&
+              given.value[0] != '_';
+     }},
     {"memory", 0, "SIZE",
+     "a size such as 512m or 12g, at least 6m, or 0 for no limit",
      "Its memory with its scratch folders, such as 12g; 0: no limit (default "
-     "80 "
-     "% of the machine's).",
-     SetMemory},
+     "80 % of the machine's).",
+     [](const Given& given) {
+       return SetNumber(ParseBytes(given.value), &given.options.memory_bytes) &&
+              (given.options.memory_bytes == 0 ||
+               given.options.memory_bytes >= kLeastMemory);
+     }},
     {"cpus", 0, "NUMBER",
-     "Its share of the CPUs, such as 2.5; 0: no limit (default all).", SetCpus},
-    {"pids-limit", 0, "NUMBER",
+     "a number of CPUs such as 2 or 1.5, or 0 for no limit",
+     "Its share of the CPUs, such as 2.5; 0: no limit (default all).",
+     [](const Given& given) {
+       return SetNumber(ParseDecimal(given.value), &given.options.cpus) &&
+              (given.options.cpus == 0 || given.options.cpus >= 0.01);
+     }},
+    {"pids-limit", 0, "NUMBER", "a number of processes, or 0 for no limit",
      "How many processes and threads it may have; 0: no limit (default 4096).",
-     SetPidsLimit},
-    {"scratch-size", 0, "SIZE",
+     [](const Given& given) {
+       return SetNumber(ParseCount(given.value), &given.options.pids_limit);
+     }},
+    {"scratch-size", 0, "SIZE", "a size such as 512m or 8g, at least 1m",
      "What /workspace/tensorflow and /tmp can each hold, in memory (default "
      "4g).",
-     SetScratchSize},
-    {"stop-timeout", 0, "SECONDS",
+     [](const Given& given) {
+       return SetNumber(ParseBytes(given.value),
+                        &given.options.scratch_bytes) &&
+              given.options.scratch_bytes >= kLeastScratch;
+     }},
+    {"stop-timeout", 0, "SECONDS", "a number of seconds",
      "How long it may take to end after SIGTERM or SIGHUP (default 10).",
-     SetStopTimeout},
-    {"network", 0, "NAME",
+     [](const Given& given) {
+       return SetNumber(ParseDecimal(given.value), &given.options.stop_seconds);
+     }},
+    {"network", 0, "NAME", "none, bridge, host or a network's name",
      "Connect it: bridge, host or a network's name (default none).",
-     SetNetwork},
-    {"writable-root", 0, nullptr,
+     [](const Given& given) {
+       return IsWord(given.options.network = given.value, ".-:=,");
+     }},
+    {"writable-root", 0, nullptr, nullptr,
      "Let it write anywhere in its own file system; nothing of that is kept.",
      TurnOn<&Options::writable_root>},
-    {"allow-new-privileges", 0, nullptr,
+    {"allow-new-privileges", 0, nullptr, nullptr,
      "Let programs in it gain privileges, as sudo does.",
      TurnOn<&Options::allow_new_privileges>},
-    {"cap-add", 0, "NAME...", "Give it a capability, such as SYS_PTRACE.",
-     AddCapabilities},
-    {"user", 0, "USER[:GROUP]",
+    {"cap-add", 0, "NAME...", "a capability such as SYS_PTRACE",
+     "Give it a capability, such as SYS_PTRACE.", AddCapability},
+    {"user", 0, "USER[:GROUP]", "USER or USER:GROUP, by number or name",
      "Run as this user of the container (default you); results belong to it.",
      SetUser},
-    {"privileged", 0, nullptr,
+    {"privileged", 0, nullptr, nullptr,
      "Give it all capabilities and this machine's devices.",
      TurnOn<&Options::privileged>},
-    {"version", 0, nullptr, "Print the version.", TurnOn<&Options::version>},
-    {"help", 'h', nullptr, "Print this text.", TurnOn<&Options::help>},
+    {"version", 0, nullptr, nullptr, "Print the version.",
+     TurnOn<&Options::version>},
+    {"help", 'h', nullptr, nullptr, "Print this text.", TurnOn<&Options::help>},
 };
 
-std::string WithDashes(std::string_view name) {
-  std::string dashed(name);
-  std::replace(dashed.begin(), dashed.end(), '_', '-');
-  return dashed;
-}
-
-// The flag of that name, or the only one whose name begins so.
-Result<const Flag*> FindFlag(const std::string& name) {
+// Finds the flag of that name, or the only one whose name begins so.
+Result<const Flag*> FindFlag(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
   std::vector<const Flag*> beginning;
   std::vector<std::string> names;
   for (const Flag& flag : kFlags) {
+    names.push_back(std::string("--") + flag.name);
     if (name == flag.name) return &flag;
-    if (!name.empty() &&
-        std::string_view(flag.name).substr(0, name.size()) == name) {
+    if (!name.empty() && names.back().rfind("--" + name, 0) == 0) {
       beginning.push_back(&flag);
     }
-    names.push_back(std::string("--") + flag.name);
   }
   if (beginning.size() == 1) return beginning.front();
   if (beginning.empty()) {
     return Failure{"unknown flag --" + name + DidYouMean("--" + name, names)};
   }
-  std::string message = "--" + name + " could be";
+  std::string choices;
   for (const Flag* flag : beginning) {
-    message +=
-        std::string(flag == beginning.front() ? " --" : " or --") + flag->name;
+    choices += std::string(choices.empty() ? " --" : " or --") + flag->name;
   }
-  return Failure{message};
+  return Failure{"--" + name + " could be" + choices};
 }
 
 Result<const Flag*> FindLetter(char letter) {
@@ -345,45 +273,38 @@ class Parser {
         }
         break;
       }
-      const std::optional<Failure> failure =
-          argument.substr(0, 2) == "--"               ? SetLong(argument)
-          : argument.size() > 1 && argument[0] == '-' ? SetLetters(argument)
-                                                      : Unexpected(argument);
+      const std::optional<Failure> failure = argument.substr(0, 2) == "--"
+                                                 ? SetLong(argument)
+                                                 : SetLetters(argument);
       if (failure.has_value()) return *failure;
     }
     return options_;
   }
 
  private:
-  static std::optional<Failure> Unexpected(const std::string& argument) {
-    return Failure{"unexpected argument " +
-                   (argument.empty() ? "''" : ShellQuoted(argument)) +
-                   " (a command for the container goes after --)"};
-  }
-
-  // --name, --name=value, --name value.
+  // Takes --name, --name=value, --name value.
   std::optional<Failure> SetLong(const std::string& argument) {
     const size_t equals = argument.find('=');
-    const Result<const Flag*> flag =
-        FindFlag(WithDashes(argument.substr(2, equals - 2)));
+    const Result<const Flag*> flag = FindFlag(argument.substr(2, equals - 2));
     if (!flag.ok()) return flag.failure();
     if (equals == std::string::npos) return Set(**flag, std::nullopt);
     return Set(**flag, argument.substr(equals + 1));
   }
 
-  // -v, -vt, -p value, -pvalue, -p=value.
+  // Takes -v, -vt, -p value, -pvalue, -p=value.
   std::optional<Failure> SetLetters(const std::string& argument) {
+    if (argument.size() < 2 || argument[0] != '-') {
+      return Failure{"unexpected argument " + Quoted(argument, "''") +
+                     " (a command for the container goes after --)"};
+    }
     for (size_t i = 1; i < argument.size(); ++i) {
       const Result<const Flag*> flag = FindLetter(argument[i]);
       if (!flag.ok()) return flag.failure();
-      if ((*flag)->value == nullptr) {
-        if (auto failure = Set(**flag, std::nullopt)) return failure;
-        continue;
+      const size_t rest = i + (argument[i + 1] == '=' ? 2 : 1);
+      if ((*flag)->value != nullptr && i + 1 < argument.size()) {
+        return Set(**flag, argument.substr(rest));
       }
-      std::string rest = argument.substr(i + 1);
-      if (rest.empty()) return Set(**flag, std::nullopt);
-      if (rest[0] == '=') rest.erase(0, 1);
-      return Set(**flag, rest);
+      if (auto failure = Set(**flag, std::nullopt)) return failure;
     }
     return std::nullopt;
   }
@@ -394,13 +315,24 @@ class Parser {
     const std::string name = std::string("--") + flag.name;
     if (flag.value == nullptr) {
       if (value.has_value()) return Failure{name + " takes no value"};
+      value = "";
     } else if (!value.has_value()) {
       if (next_ == arguments_.size() || arguments_[next_][0] == '-') {
         return Failure{name + " needs a value, " + flag.value};
       }
       value = arguments_[next_++];
     }
-    return flag.set(value.value_or(""), &options_);
+    const bool is_list =
+        flag.value != nullptr && std::string_view(flag.value).back() == '.';
+    for (const std::string& part :
+         is_list ? SplitList(*value) : std::vector<std::string>{*value}) {
+      std::string why;
+      if (flag.set({part, options_, why})) continue;
+      if (!why.empty()) return Failure{why};
+      return Failure{name + " takes " + flag.takes + ", not " +
+                     Quoted(part, "an empty text")};
+    }
+    return std::nullopt;
   }
 
   const std::vector<std::string>& arguments_;
@@ -408,56 +340,91 @@ class Parser {
   Options options_;
 };
 
-std::optional<Failure> CheckTogether(const Options& options) {
-  if (options.test && !options.command.empty()) {
-    return Failure{"--test and a command after -- cannot go together"};
+}  // namespace
+
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      parts.emplace_back();
+    } else {
+      if (text.substr(i, 2) == "\\,") ++i;
+      parts.back() += text[i];
+    }
   }
-  if (options.model_dir.empty() && !options.test) {
-    return Failure{
-        "--pre-trained-model-dir is missing: the directory that is mounted at "
-        "/workspace/quantization"};
-  }
-  return std::nullopt;
+  return parts;
 }
 
-}  // namespace
+std::optional<int64_t> ParseCount(std::string_view text) {
+  if (!AreDigits(text, kMostDigits)) return std::nullopt;
+  return std::stoll(std::string(text));
+}
+
+std::optional<double> ParseDecimal(std::string_view text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view fraction = text.substr(point);
+  if (!AreDigits(text.substr(0, point), kMostDigits) ||
+      (!fraction.empty() && !AreDigits(fraction.substr(1), kMostDigits))) {
+    return std::nullopt;
+  }
+  return std::stod(std::string(text));
+}
+
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  constexpr double kMost = int64_t{1} << 60;
+  // Plain bytes may have more digits than a number of gigabytes.
+  if (AreDigits(text, 18)) return std::stoll(std::string(text));
+  const auto last = [&] {
+    return text.empty() ? 0
+                        : std::tolower(static_cast<unsigned char>(text.back()));
+  };
+  if (last() == 'b') text.remove_suffix(1);
+  double factor = 1;
+  const size_t unit = std::string_view("kmgt").find(last());
+  if (unit != std::string_view::npos) {
+    factor = static_cast<double>(int64_t{1} << (10 * (unit + 1)));
+    text.remove_suffix(1);
+  }
+  const std::optional<double> number = ParseDecimal(text);
+  if (!number.has_value() || *number * factor > kMost) return std::nullopt;
+  return static_cast<int64_t>(*number * factor);
+}
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   const Result<Options> options = Parser(arguments).Parse();
   if (!options.ok() || options->help || options->version) return options;
-  if (std::optional<Failure> failure = CheckTogether(*options)) return *failure;
+  if (options->test && !options->command.empty()) {
+    return Failure{"--test and a command after -- cannot go together"};
+  }
+  if (options->model_dir.empty() && !options->test) {
+    return Failure{
+        "--pre-trained-model-dir is missing: the directory that is mounted at "
+        "/workspace/quantization"};
+  }
   return options;
 }
 
 std::vector<std::string> Relaxations(const Options& options) {
   std::vector<std::string> lines;
-  if (options.network != "none") {
-    lines.push_back("--network=" + options.network +
-                    " (it can reach other machines)");
-  }
-  if (options.writable_root) {
-    lines.push_back("--writable-root (its own file system can be changed)");
-  }
-  if (options.allow_new_privileges) {
-    lines.push_back("--allow-new-privileges (programs in it can gain some)");
-  }
+  const auto add = [&](bool is_relaxed, const std::string& line) {
+    if (is_relaxed) lines.push_back(line);
+  };
+  add(options.network != "none",
+      "--network=" + options.network + " (it can reach other machines)");
+  add(options.writable_root,
+      "--writable-root (its own file system can be changed)");
+  add(options.allow_new_privileges,
+      "--allow-new-privileges (programs in it can gain some)");
   for (const std::string& capability : options.added_capabilities) {
-    lines.push_back("--cap-add=" + capability + " (it has that capability)");
+    add(true, "--cap-add=" + capability + " (it has that capability)");
   }
-  if (!options.user.empty()) {
-    lines.push_back("--user=" + options.user +
-                    " (results belong to that user)");
-  }
-  if (options.privileged) {
-    lines.push_back(
-        "--privileged (it has all capabilities and this machine's devices)");
-  }
-  if (options.memory_bytes == 0) {
-    lines.push_back("--memory=0 (it can take all memory)");
-  }
-  if (options.pids_limit == 0) {
-    lines.push_back("--pids-limit=0 (it can start any number of processes)");
-  }
+  add(!options.user.empty(),
+      "--user=" + options.user + " (results belong to that user)");
+  add(options.privileged,
+      "--privileged (it has all capabilities and this machine's devices)");
+  add(options.memory_bytes == 0, "--memory=0 (it can take all memory)");
+  add(options.pids_limit == 0,
+      "--pids-limit=0 (it can start any number of processes)");
   return lines;
 }
 
@@ -492,4 +459,4 @@ std::string HelpText() {
   return text;
 }
 
-}  // namespace requant
+}  // namespace requant::launch

@@ -6,20 +6,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "launch/mount.h"
 #include "launch/result.h"
 
-namespace requant {
-
-enum class EngineChoice { kAuto, kDocker, kPodman };
+namespace requant::launch {
 
 struct Options {
   std::string image = "quantization:latest";
-  // As typed; empty: none is mounted, only allowed with `test`.
+  // Is as it was typed. If it is empty, which `test` allows, none is mounted.
   std::string model_dir;
-  // What follows "--"; empty: the image's default.
+  // Follows "--". If it is empty, the image's default command runs.
   std::vector<std::string> command;
   bool test = false;
   bool verbose = false;
@@ -28,28 +27,41 @@ struct Options {
   bool version = false;
 
   std::vector<Mount> volumes;
-  // "NAME=VALUE", or "NAME" for the caller's value; the last of a name counts.
+  // Has "NAME=VALUE", or "NAME" for the caller's value, once for each name.
   std::vector<std::string> environment;
-  EngineChoice engine = EngineChoice::kAuto;
-  // Empty: one that no other session has.
+  // If it is empty, the container gets a name that no other session has.
   std::string name;
   std::string network = "none";
-  // Unset: chosen for the machine; 0: none.
+  // If they are unset, they depend on the machine; 0 means no limit.
   std::optional<int64_t> memory_bytes;
   std::optional<double> cpus;
   int64_t pids_limit = 4096;
-  // Of each of the scratch folders.
+  // Is what each of the scratch folders can hold.
   int64_t scratch_bytes = int64_t{4} << 30;
-  // How long a container may take to end after SIGTERM or SIGHUP.
+  // Is how long a container may take to end after SIGTERM or SIGHUP.
   double stop_seconds = 10;
 
   bool writable_root = false;
   bool allow_new_privileges = false;
   bool privileged = false;
   std::vector<std::string> added_capabilities;
-  // Empty: the caller.
+  // If it is empty, the container runs as the caller.
   std::string user;
 };
+
+// Splits at commas; "\," is a comma that does not split.
+std::vector<std::string> SplitList(std::string_view text);
+
+// Reads bytes, "512m", "1.5g", "6GB", "1048576", with units of 1024 in either
+// case. Returns nullopt for anything else and for what is beyond 2^60.
+std::optional<int64_t> ParseBytes(std::string_view text);
+
+// Reads a number such as "2" or "2.5" that is not negative, with at most nine
+// digits on either side of the point.
+std::optional<double> ParseDecimal(std::string_view text);
+
+// Reads a number of at most nine digits.
+std::optional<int64_t> ParseCount(std::string_view text);
 
 // Reads the arguments after the program's name. Accepts --name value,
 // --name=value, the beginning of a name that only one flag has, underscores for
@@ -57,13 +69,14 @@ struct Options {
 // Failure is an error of usage.
 Result<Options> ParseOptions(const std::vector<std::string>& arguments);
 
-// The flags that make the container less safe than it is by default, each with
-// what it allows: "--network=host (the container can reach the network)".
+// Returns the flags that make the container less safe than it is by default,
+// each with what it allows: "--network=host (the container can reach the
+// network)".
 std::vector<std::string> Relaxations(const Options& options);
 
-// What --help prints.
+// Returns what --help prints.
 std::string HelpText();
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_OPTIONS_H_

@@ -4,14 +4,18 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-namespace requant::options_test {
+namespace requant::launch::options_test {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using Parts = std::vector<std::string>;
 
 Options Parsed(const std::vector<std::string>& arguments) {
   const Result<Options> options = ParseOptions(arguments);
@@ -109,37 +113,27 @@ TEST(ParseOptions, ReadsLimits) {
 }
 
 TEST(ParseOptions, RefusesValuesThatAreNone) {
-  for (const char* flag : {"--memory=much",
-                           "--memory=1k",
-                           "--memory=-1",
-                           "--memory=",
-                           "--cpus=x",
-                           "--cpus=-1",
-                           "--cpus=0.001",
-                           "--pids-limit=x",
-                           "--scratch-size=0",
-                           "--stop-timeout=-1",
-                           "--engine=lxc",
-                           "--network=",
-                           "--network=-x",
-                           "--name=x",
-                           "--name=-x",
-                           "--name=a b",
-                           "--docker-image=",
-                           "--docker-image=-v",
-                           "--docker-image=a b",
-                           "--cap-add=",
-                           "--cap-add=A,",
-                           "--user=",
-                           "--user=a:",
-                           "--user=-x",
-                           "--volume=x",
-                           "--volume=",
-                           "--env=",
-                           "--verbose=yes",
-                           "--pre-trained-model-dir="}) {
-    const std::string refusal = Refusal({"-p/m", flag});
-    EXPECT_THAT(refusal, testing::StartsWith("--")) << flag;
+  const std::map<std::string, std::vector<std::string>> wrong = {
+      {"--memory=", {"much", "1k", "-1", ""}},
+      {"--cpus=", {"x", "-1", "0.001"}},
+      {"--pids-limit=", {"x"}},
+      {"--scratch-size=", {"0"}},
+      {"--stop-timeout=", {"-1"}},
+      {"--engine=", {"lxc"}},
+      {"--network=", {"", "-x"}},
+      {"--name=", {"x", "-x", "a b"}},
+      {"--docker-image=", {"", "-v", "a b"}},
+      {"--cap-add=", {"", "A,"}},
+      {"--user=", {"", "a:", "-x"}},
+      {"--volume=", {"x", ""}},
+      {"--env=", {""}},
+      {"--verbose=", {"yes"}},
+      {"--pre-trained-model-dir=", {""}}};
+  for (const auto& [flag, values] : wrong) {
+    for (const std::string& value : values) {
+      EXPECT_THAT(Refusal({"-p/m", flag + value}), testing::StartsWith("--"))
+          << flag << value;
+    }
   }
 }
 
@@ -166,6 +160,52 @@ TEST(ParseOptions, HelpAndVersionNeedNothingElse) {
   EXPECT_TRUE(Parsed({"--help"}).help);
   EXPECT_TRUE(Parsed({"-h"}).help);
   EXPECT_TRUE(Parsed({"--version"}).version);
+}
+
+TEST(SplitList, SplitsAtCommasThatHaveNoBackslash) {
+  EXPECT_EQ(SplitList("a"), Parts({"a"}));
+  EXPECT_EQ(SplitList("a,b,c"), Parts({"a", "b", "c"}));
+  EXPECT_EQ(SplitList("a\\,b,c\\d"), Parts({"a,b", "c\\d"}));
+  EXPECT_EQ(SplitList(""), Parts({""}));
+  EXPECT_EQ(SplitList("a,"), Parts({"a", ""}));
+}
+
+TEST(ParseBytes, TakesUnitsInEitherCase) {
+  EXPECT_EQ(ParseBytes("1048576"), 1048576);
+  EXPECT_EQ(ParseBytes("0"), 0);
+  EXPECT_EQ(ParseBytes("512b"), 512);
+  EXPECT_EQ(ParseBytes("2k"), 2048);
+  EXPECT_EQ(ParseBytes("512M"), 512 << 20);
+  EXPECT_EQ(ParseBytes("1.5g"), int64_t{3} << 29);
+  EXPECT_EQ(ParseBytes("6GB"), int64_t{6} << 30);
+  EXPECT_EQ(ParseBytes("1t"), int64_t{1} << 40);
+  EXPECT_EQ(ParseBytes("25274793984"), 25274793984);
+}
+
+TEST(ParseBytes, RefusesEverythingElse) {
+  for (const char* text :
+       {"", "g", "b", "-1g", "1x", "1gg", "1 g", " 1g", "1e9", "0x10", "1.g",
+        ".5g", "1,5g", "nan", "inf", "99999999999999999999", "999999999t"}) {
+    EXPECT_EQ(ParseBytes(text), std::nullopt) << text;
+  }
+}
+
+TEST(ParseDecimal, TakesPlainNumbersOnly) {
+  EXPECT_EQ(ParseDecimal("2"), 2.0);
+  EXPECT_EQ(ParseDecimal("2.5"), 2.5);
+  EXPECT_EQ(ParseDecimal("0.01"), 0.01);
+  for (const char* text : {"", ".", "2.", ".5", "-1", "1e3", "nan", "1.2.3",
+                           "0x1", "2 ", "12345678901"}) {
+    EXPECT_EQ(ParseDecimal(text), std::nullopt) << text;
+  }
+}
+
+TEST(ParseCount, TakesDigitsOnly) {
+  EXPECT_EQ(ParseCount("0"), 0);
+  EXPECT_EQ(ParseCount("4096"), 4096);
+  for (const char* text : {"", "-1", "+1", "1.0", "1k", "99999999999"}) {
+    EXPECT_EQ(ParseCount(text), std::nullopt) << text;
+  }
 }
 
 TEST(Relaxations, AreNoneByDefault) {
@@ -198,4 +238,4 @@ TEST(HelpText, HasEveryFlagThatTheReadmeHas) {
 }
 
 }  // namespace
-}  // namespace requant::options_test
+}  // namespace requant::launch::options_test

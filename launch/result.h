@@ -7,10 +7,10 @@
 #include <utility>
 #include <variant>
 
-namespace requant {
+namespace requant::launch {
 
-// What stands in the way: one sentence for the person at the keyboard, without
-// a full stop.
+// Says what stands in the way, in one sentence for the user, without a full
+// stop.
 struct Failure {
   std::string message;
 };
@@ -27,7 +27,6 @@ class Result {
 
   // Only when ok().
   const T& operator*() const { return std::get<T>(content_); }
-  T& operator*() { return std::get<T>(content_); }
   const T* operator->() const { return &std::get<T>(content_); }
 
   // Only when not ok().
@@ -37,6 +36,6 @@ class Result {
   std::variant<T, Failure> content_;
 };
 
-}  // namespace requant
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_RESULT_H_

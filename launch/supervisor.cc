@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,13 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "base/text/shell_quote.h"
 #include "launch/child.h"
 #include "launch/container_command.h"
 
-namespace requant {
+namespace requant::launch {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr int kForwardedSignals[] = {SIGINT,  SIGTERM, SIGHUP,
                                      SIGQUIT, SIGUSR1, SIGUSR2};
@@ -35,57 +33,40 @@ constexpr double kRemovalSeconds = 10;
 // How long the client may take to end after its container did.
 constexpr double kClientSeconds = 5;
 
-// So many times Ctrl-C is a request; the next one is an order.
+// After this many times Ctrl-C, which the container can ignore, the next one
+// removes it.
 constexpr int kPatientInterrupts = 2;
 
 constexpr timespec kBetweenTries = {0, 100'000'000};
 
-Clock::time_point After(double seconds) {
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                            std::chrono::duration<double>(seconds));
-}
-
-// The ids of the session's containers, at most one.
-std::vector<std::string> Containers(const Supervised& supervised) {
-  const Answer answer = Ask(
-      {supervised.engine, "ps", "--all", "--quiet", "--no-trunc", "--filter",
-       std::string("label=") + kSessionLabel + "=" + supervised.session_id},
-      kEngineSeconds, /*own_group=*/true);
-  std::vector<std::string> ids;
-  std::string id;
-  for (char c : answer.out) {
-    if (c != '\n') {
-      id += c;
-    } else if (!id.empty()) {
-      ids.push_back(id);
-      id.clear();
-    }
-  }
-  return ids;
-}
-
-// Whether there is no container of the session any more, which is removed by
-// force when there is one.
-bool Remove(const Supervised& supervised) {
-  const std::vector<std::string> ids = Containers(supervised);
+// Removes the session's container, of which there is at most one, by force.
+// Returns true if there is none any more.
+bool Remove(const Session& session) {
+  const Answer answer =
+      Ask({session.engine.path, "ps", "--all", "--quiet", "--no-trunc",
+           "--filter", "label=" + SessionLabel(session.id)},
+          kEngineSeconds, /*own_group=*/true);
+  const std::vector<std::string> ids = Split(answer.out, '\n');
   for (const std::string& id : ids) {
-    Ask({supervised.engine, "rm", "--force", id}, kEngineSeconds,
+    Ask({session.engine.path, "rm", "--force", id}, kEngineSeconds,
         /*own_group=*/true);
   }
   return ids.empty();
 }
 
-// Removes the container until it is gone; false: it would not go.
-bool RemoveForSure(const Supervised& supervised) {
+// Removes the container until it is gone. Returns false if it is still there
+// when the time is over.
+bool RemoveForSure(const Session& session) {
   const Clock::time_point end = After(kRemovalSeconds);
-  while (!Remove(supervised)) {
+  while (!Remove(session)) {
     if (Clock::now() > end) return false;
     nanosleep(&kBetweenTries, nullptr);
   }
   return true;
 }
 
-// The signals to be passed on. One that is ignored, as by nohup, stays ignored.
+// Returns the signals to be passed on. One that is ignored, as by nohup, stays
+// ignored.
 sigset_t ForwardedSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -99,7 +80,7 @@ sigset_t ForwardedSignals() {
   return set;
 }
 
-// In the watcher: leaves everything that belongs to the session.
+// Leaves everything that belongs to the session, in the watcher.
 void Detach(int keep) {
   setsid();
   prctl(PR_SET_NAME, "launch_watcher");
@@ -114,25 +95,22 @@ void Detach(int keep) {
   }
 }
 
-// What the session tells its watcher: the client's process, and 0 at the end.
+// Reads what the session tells its watcher: the client's process, and 0 at the
+// end.
 std::optional<pid_t> Hear(int fd) {
   pid_t pid;
-  ssize_t n;
-  do {
-    n = read(fd, &pid, sizeof(pid));
-  } while (n < 0 && errno == EINTR);
-  if (n != sizeof(pid)) return std::nullopt;
-  return pid;
+  const ssize_t n = TEMP_FAILURE_RETRY(read(fd, &pid, sizeof(pid)));
+  return n == sizeof(pid) ? std::optional<pid_t>(pid) : std::nullopt;
 }
 
 void Tell(int fd, pid_t pid) {
-  while (write(fd, &pid, sizeof(pid)) < 0 && errno == EINTR) {
-  }
+  [[maybe_unused]] const ssize_t n =
+      TEMP_FAILURE_RETRY(write(fd, &pid, sizeof(pid)));
 }
 
-// The watcher: waits until the session ends. If it was killed, removes its
+// Waits, as the watcher, until the session ends. If it was killed, removes its
 // container, until the client, which could still ask for one, is gone too.
-[[noreturn]] void Watch(int fd, const Supervised& supervised) {
+[[noreturn]] void Watch(int fd, const Session& session) {
   Detach(fd);
   const pid_t client = Hear(fd).value_or(0);
   if (Hear(fd).has_value()) _exit(0);
@@ -140,32 +118,29 @@ void Tell(int fd, pid_t pid) {
   bool is_gone = false;
   while (Clock::now() < end) {
     const bool client_is_gone = client > 0 && kill(client, 0) != 0;
-    is_gone = Remove(supervised);
+    is_gone = Remove(session);
     if (is_gone && client_is_gone) _exit(0);
     nanosleep(&kBetweenTries, nullptr);
   }
   _exit(is_gone ? 0 : 1);
 }
 
-// The client of the session. Its parent's end ends it too, in a way that lets
-// it give the terminal back.
-[[noreturn]] void ExecClient(char** argv, pid_t parent, const sigset_t& mask) {
+// Becomes the client of the session. Its parent's end ends it too, in a way
+// that lets it give the terminal back.
+[[noreturn]] void ExecClient(const std::vector<std::string>& command,
+                             pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(127);
   sigprocmask(SIG_SETMASK, &mask, nullptr);
-  execv(argv[0], argv);
-  _exit(127);
+  Exec(command);
 }
 
-// Waits for the client and passes signals on to it. All of `signals` and
-// SIGCHLD are blocked.
+// Waits for the client and passes signals on to it. All of `signals`, of which
+// SIGCHLD is one, are blocked.
 class Supervision {
  public:
-  Supervision(const Supervised& supervised, pid_t client,
-              const sigset_t& signals)
-      : supervised_(supervised), client_(client), signals_(signals) {
-    sigaddset(&signals_, SIGCHLD);
-  }
+  Supervision(const Session& session, pid_t client, const sigset_t& signals)
+      : session_(session), client_(client), signals_(signals) {}
 
   SessionEnd Run() {
     int status = 0;
@@ -174,24 +149,19 @@ class Supervision {
       const timespec wait = UntilDeadline();
       const int number = sigtimedwait(&signals_, &info, &wait);
       if (number > 0 && number != SIGCHLD) Pass(number, info);
-      if (deadline_.has_value() && Clock::now() >= *deadline_) Force();
+      if (Clock::now() >= deadline_) Force();
     }
-    end_.exit_code =
-        WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    end_.exit_code = ExitCode(status);
     return end_;
   }
 
  private:
+  // Returns how long to wait for a signal; it is never longer than a minute.
   timespec UntilDeadline() const {
-    // Woken now and then in any case.
-    auto left = std::chrono::nanoseconds(std::chrono::seconds(60));
-    if (deadline_.has_value()) {
-      left = std::clamp<std::chrono::nanoseconds>(
-          *deadline_ - Clock::now(), std::chrono::nanoseconds(0), left);
-    }
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
-    return {static_cast<time_t>(seconds.count()),
-            static_cast<long>((left - seconds).count())};
+    const auto left = std::clamp<std::chrono::nanoseconds>(
+        deadline_ - Clock::now(), std::chrono::seconds(0),
+        std::chrono::seconds(60));
+    return {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
   }
 
   void Pass(int number, const siginfo_t& info) {
@@ -199,61 +169,61 @@ class Supervision {
     // The terminal's signals went to the client too.
     if (info.si_code != SI_KERNEL) kill(client_, number);
     if (number == SIGTERM || number == SIGHUP) {
-      SetDeadline(supervised_.stop_seconds);
+      SetDeadline(session_.options.stop_seconds);
     }
     if (number == SIGINT && ++interrupts_ > kPatientInterrupts) SetDeadline(0);
   }
 
   void SetDeadline(double seconds) {
-    const Clock::time_point time = After(seconds);
-    if (!deadline_.has_value() || time < *deadline_) deadline_ = time;
+    deadline_ = std::min(deadline_, After(seconds));
   }
 
-  // First the container, whose end ends the client; then the client.
+  // Removes the container, whose end ends the client; the second time, kills
+  // the client.
   void Force() {
-    if (forced_) kill(client_, SIGKILL);
-    if (!forced_) Remove(supervised_);
+    if (forced_) {
+      kill(client_, SIGKILL);
+    } else {
+      Remove(session_);
+    }
     forced_ = true;
     deadline_ = After(kClientSeconds);
   }
 
-  const Supervised& supervised_;
+  const Session& session_;
   const pid_t client_;
-  sigset_t signals_;
+  const sigset_t signals_;
   SessionEnd end_;
-  std::optional<Clock::time_point> deadline_;
+  Clock::time_point deadline_ = Clock::time_point::max();
   bool forced_ = false;
   int interrupts_ = 0;
 };
 
 }  // namespace
 
-SessionEnd RunSession(const Supervised& supervised) {
-  const sigset_t forwarded = ForwardedSignals();
-  // Ignored, the client's end would be lost.
+SessionEnd RunSession(const Session& session,
+                      const std::vector<std::string>& command) {
+  // If it were ignored, the client's end would be lost.
   signal(SIGCHLD, SIG_DFL);
-  sigset_t blocked = forwarded, before;
-  sigaddset(&blocked, SIGCHLD);
-  sigprocmask(SIG_BLOCK, &blocked, &before);
+  sigset_t signals = ForwardedSignals(), before;
+  sigaddset(&signals, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &signals, &before);
   SessionEnd end;
   int pipe[2];
   if (pipe2(pipe, O_CLOEXEC) != 0) return end;
   const pid_t watcher = fork();
   if (watcher == 0) {
     close(pipe[1]);
-    Watch(pipe[0], supervised);
+    Watch(pipe[0], session);
   }
   close(pipe[0]);
-  const std::vector<char*> argv = Pointers(supervised.command);
   const pid_t self = getpid();
   const pid_t client = watcher < 0 ? -1 : fork();
-  if (client == 0) {
-    ExecClient(const_cast<char**>(argv.data()), self, before);
-  }
+  if (client == 0) ExecClient(command, self, before);
   if (client > 0) {
     Tell(pipe[1], client);
-    end = Supervision(supervised, client, forwarded).Run();
-    end.left_behind = !RemoveForSure(supervised);
+    end = Supervision(session, client, signals).Run();
+    end.left_behind = !RemoveForSure(session);
     Tell(pipe[1], 0);
   }
   close(pipe[1]);
@@ -261,4 +231,31 @@ SessionEnd RunSession(const Supervised& supervised) {
   return end;
 }
 
-}  // namespace requant
+std::string ExplainEnd(const Session& session, const SessionEnd& end) {
+  const Options& options = session.options;
+  if (end.exit_code == 125) {
+    return "Docker did not start the container (exit code 125): its reason is "
+           "above";
+  }
+  if (!options.test && options.command.empty()) return "";
+  const std::string program =
+      options.test ? kSelfTest : ShellQuoted(options.command.front());
+  if (end.exit_code == 126) {
+    return program +
+           " could not be started in the container (exit code 126): the "
+           "reason is above";
+  }
+  if (end.exit_code == 127) {
+    return program + " was not found in the container (exit code 127): " +
+           (options.test ? "is " + options.image + " an image of Requant?"
+                         : "check the name");
+  }
+  if (end.exit_code == 128 + SIGKILL && end.signal == 0) {
+    return program +
+           " was killed (exit code 137): if it needed more memory than the "
+           "container has, raise --memory";
+  }
+  return "";
+}
+
+}  // namespace requant::launch

@@ -7,36 +7,33 @@
 #include <string>
 #include <vector>
 
-namespace requant {
+#include "launch/container_command.h"
 
-struct Supervised {
-  // The client's path on PATH and the value of kSessionLabel, by which the
-  // session's container is found.
-  std::string engine;
-  std::string session_id;
-  // The command line that runs the container.
-  std::vector<std::string> command;
-  // How long the container may take to end after SIGTERM or SIGHUP.
-  double stop_seconds = 10;
-};
+namespace requant::launch {
 
 struct SessionEnd {
-  // The client's, as a shell gives it: 128 + n after signal n.
+  // Is the client's, as a shell gives it: 128 + n after signal n.
   int exit_code = 1;
-  // The last signal that was passed on, or 0.
+  // Is the last signal that was passed on, or 0.
   int signal = 0;
-  // The container is still there: the engine could not remove it.
+  // Says that the container is still there: the engine could not remove it.
   bool left_behind = false;
 };
 
-// Runs the session to its end. Signals that other processes send to this one
-// are passed on to the client, which passes them to the container; those of the
-// terminal reach the client by themselves. After SIGTERM or SIGHUP and
-// `stop_seconds`, or a third SIGINT, the container is removed by force. A
-// watcher process removes it if this process is killed. On return the signals
-// stay blocked: a late one does not change the exit code.
-SessionEnd RunSession(const Supervised& supervised);
+// Runs `command`, which is the session's, to its end. Signals that other
+// processes send to this one are passed on to the client, which passes them to
+// the container; those of the terminal reach the client by themselves. After
+// SIGTERM or SIGHUP and --stop-timeout, or a third SIGINT, the container is
+// removed by force. A watcher process removes it if this process is killed. On
+// return the signals stay blocked: a late one does not change the exit code.
+SessionEnd RunSession(const Session& session,
+                      const std::vector<std::string>& command);
 
-}  // namespace requant
+// Returns what an exit code that engines give a meaning to says, and what to
+// do; "" for others. A shell that a person ended passes on the code of the last
+// command in it, which needs no explanation.
+std::string ExplainEnd(const Session& session, const SessionEnd& end);
+
+}  // namespace requant::launch
 
 #endif  // REQUANT_LAUNCH_SUPERVISOR_H_

@@ -1,19 +1,18 @@
 #!/bin/bash
-# Stands in for docker and podman in tests of launch_quantization. The folder
+# Stands in for docker in tests of launch_quantization. The folder
 # FAKE_ENGINE has its state: containers/NAME is a container and holds its
 # session's id. It records in calls (one line each), run_argv (the arguments of
 # run, NUL after each), client (the process that runs a container) and signals.
-# Files there make it behave (those with ENGINE, docker or podman by its name):
-#   ENGINE.info          what info prints
-#   ENGINE.info_error    why info fails
-#   ENGINE.image_error   why there is no image
-#   run_error            why run fails
-#   run                  a shell script: what the container does
-#   ignore               the container ignores signals
+# Files there make it behave:
+#   version       what --version prints
+#   info_error    why info fails
+#   image_error   why there is no image
+#   run_error     why run fails
+#   run           a shell script: what the container does
+#   ignore        the container ignores signals
 cd "$FAKE_ENGINE" || exit 99
 PATH=/usr/bin:/bin
-name=${0##*/}
-echo "$name $*" >>calls
+echo "docker $*" >>calls
 
 fail() { # fail FILE CODE
   cat "$1" >&2
@@ -57,19 +56,13 @@ run() {
 }
 
 case "$1 $2" in
-  "--version ") [[ $name == podman ]] && echo "podman version 4.3.1" || echo "Docker version 28.2.2, build 0" ;;
+  "--version ") [[ -e version ]] && cat version || echo "Docker version 28.2.2, build 0" ;;
   "info --format")
-    [[ -e $name.info_error ]] && echo "|0|0|[]" && fail "$name.info_error" 1
-    if [[ -e $name.info ]]; then
-      cat "$name.info"
-    elif [[ $name == podman ]]; then
-      echo "4.3.1|4|8000000000|rootless=true selinux=false|[cpu memory pids]"
-    else
-      echo "28.2.2|4|8000000000|[name=seccomp,profile=builtin]"
-    fi
+    [[ -e info_error ]] && echo "|0|0" && fail info_error 1
+    echo "28.2.2|4|8000000000"
     ;;
   "image inspect")
-    [[ -e $name.image_error ]] && fail "$name.image_error" 1
+    [[ -e image_error ]] && fail image_error 1
     echo sha256:0
     ;;
   "container inspect")

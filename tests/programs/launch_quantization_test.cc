@@ -1,5 +1,5 @@
-// launch_quantization with a stand-in for Docker and Podman that records what
-// it is told (data/fake_engine.sh). A real engine runs in the image's own test.
+// launch_quantization with a stand-in for Docker that records what it is told
+// (data/fake_engine.sh). A real engine runs in the image's own test.
 
 #include <elf.h>
 #include <gmock/gmock.h>
@@ -54,12 +54,8 @@ class LaunchQuantizationTest : public testing::Test {
     for (const char* name : {"bin", "containers", "model"}) {
       fs::create_directories(folder_.Path(name));
     }
-    Install("docker");
-  }
-
-  void Install(const std::string& engine) const {
     fs::create_symlink(fs::absolute("tests/data/fake_engine.sh"),
-                       folder_.Path("bin/" + engine));
+                       folder_.Path("bin/docker"));
   }
 
   // No engine but the fake one is on PATH.
@@ -266,24 +262,25 @@ TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
 
 TEST_F(LaunchQuantizationTest, SaysWhatIsWrongWithTheEngine) {
   const Words arguments = {"-p", folder_.Path("model"), "--", "x"};
-  folder_.Write("docker.info_error",
+  folder_.Write("info_error",
                 "Cannot connect to the Docker daemon at unix:///x. Is the "
                 "docker daemon running?\n");
   EXPECT_THAT(Launch(arguments), FailsWith(1, "Docker is not running: start"));
-  folder_.Write("docker.info_error",
+  folder_.Write("info_error",
                 "permission denied while trying to connect to the Docker "
                 "daemon socket at unix:///var/run/docker.sock\n");
   EXPECT_THAT(Launch(arguments), FailsWith(1, "no permission to use Docker"));
-  folder_.Write("docker.info_error", "first line\nsomething else\n");
+  folder_.Write("info_error", "first line\nsomething else\n");
   EXPECT_THAT(Launch(arguments),
               FailsWith(1, "Docker does not work here: something else"));
   fs::remove(folder_.Path("bin/docker"));
-  EXPECT_THAT(Launch(arguments), FailsWith(1, "neither docker nor podman"));
+  EXPECT_THAT(Launch(arguments),
+              FailsWith(1, "docker is not on PATH: install it"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
 TEST_F(LaunchQuantizationTest, OffersToBuildAMissingImage) {
-  folder_.Write("docker.image_error", "Error: No such image: other:1\n");
+  folder_.Write("image_error", "Error: No such image: other:1\n");
   EXPECT_THAT(Launch({"-i", "other:1", "-p", folder_.Path("model")}),
               FailsWith(1,
                         "Docker has no image other:1: build it with "
@@ -314,30 +311,13 @@ TEST_F(LaunchQuantizationTest, LeavesTheContainersOfOthersAlone) {
   EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("rm --force")));
 }
 
-TEST_F(LaunchQuantizationTest, FallsBackToPodman) {
-  Install("podman");
-  folder_.Write("docker.info_error", "Cannot connect to the Docker daemon\n");
-  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
-  EXPECT_THAT(folder_.Read("calls"), HasSubstr("podman run"));
-  EXPECT_THAT(RunArguments(), Contains("--userns=keep-id"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--engine=docker"}),
-              FailsWith(1, "Docker is not running"));
-}
-
-TEST_F(LaunchQuantizationTest, TakesTheEngineThatHasTheImage) {
-  Install("podman");
-  folder_.Write("docker.image_error", "Error: No such image\n");
-  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
-  EXPECT_THAT(folder_.Read("calls"), HasSubstr("podman run"));
-  folder_.Write("podman.image_error", "Error: image not known\n");
+TEST_F(LaunchQuantizationTest, KnowsDockerOnly) {
+  EXPECT_EQ(LaunchModel({"--engine=docker", "--", "x"}, "exit 6").exit_code, 6);
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--engine=podman"}),
+              FailsWith(2, "--engine takes docker or auto, not podman"));
+  folder_.Write("version", "podman version 4.3.1");
   EXPECT_THAT(Launch({"-p", folder_.Path("model")}),
-              FailsWith(1, "Docker has no image"));
-}
-
-TEST_F(LaunchQuantizationTest, MapsTheCallerInRootlessDocker) {
-  folder_.Write("docker.info", "28.2.2|4|8000000000|[name=rootless]\n");
-  EXPECT_EQ(LaunchModel({"--", "x"}, "exit 0").exit_code, 0);
-  EXPECT_THAT(RunArguments(), Contains("--user=0:0"));
+              FailsWith(1, "is Podman, which is not supported"));
 }
 
 // What it prints does in a shell what it would have done.
@@ -360,7 +340,7 @@ TEST_F(LaunchQuantizationTest, DryRunNeedsNoEngine) {
   fs::remove(folder_.Path("bin/docker"));
   const ProgramRun run = Launch({"--dry-run", "-p", folder_.Path("model")});
   EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.error, HasSubstr("warning: neither docker nor podman"));
+  EXPECT_THAT(run.error, HasSubstr("warning: docker is not on PATH"));
   EXPECT_THAT(run.out, testing::StartsWith("docker run --rm"));
 }
 

@@ -1,4 +1,4 @@
-#include "launch/explain_end.h"
+#include "launch/supervisor.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace requant::explain_end_test {
+namespace requant::launch::supervisor_test {
 namespace {
 
 using testing::HasSubstr;
@@ -49,4 +49,4 @@ TEST(ExplainEnd, AsksForTheImageWhenItHasNoSelfTest) {
 }
 
 }  // namespace
-}  // namespace requant::explain_end_test
+}  // namespace requant::launch::supervisor_test
