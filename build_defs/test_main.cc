@@ -1,6 +1,6 @@
-// The main function of our test programs. It is GoogleTest's own, but for one thing: a
-// program that runs no case at all fails, because its pattern of cases (requant_tests in
-// defs.bzl) matches none.
+// The main function of our test programs. It is GoogleTest's own, but for one
+// thing: a program that runs no case at all fails, because its pattern of cases
+// (requant_tests in defs.bzl) matches none.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

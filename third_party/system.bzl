@@ -22,20 +22,6 @@ cc_library(
         "-lpthread",
     ],
 )
-
-cc_library(
-    name = "gtest_main",
-    linkopts = ["-lgtest_main"],
-    deps = [":gtest"],
-)
-
-cc_library(
-    name = "benchmark",
-    linkopts = [
-        "-lbenchmark",
-        "-lpthread",
-    ],
-)
 """
 
 def _system_repository(ctx):
