@@ -57,8 +57,8 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
          {absl::StrCat("--only=", fast ? "quantize" : "fuse"),
           std::string("--set=eval_records=20480"),
           std::string("--set=calibration_records=20480"),
-          absl::StrCat("--tamper=", defect.planted_in, "=tests/plant_defect ",
-                       defect.name)}) {
+          absl::StrCat("--tamper=", defect.planted_in,
+                       "=tests/support/plant_defect ", defect.name)}) {
       arguments.push_back(argument);
     }
     std::vector<std::string> variables;
