@@ -11,6 +11,7 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
+#include "runtime/statistics/paired_comparison.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
@@ -84,14 +85,14 @@ void FillResults(const EvaluateResult& result, DisplayRow* row) {
   if (result.scores().has_accuracy()) {
     row->accuracy = AccuracyText(result.scores().accuracy());
   }
-  const ComparisonMessage& comparison = result.comparison();
+  const Comparison& comparison = result.comparison();
   if (comparison.has_accuracy()) {
     row->difference = PointsText(comparison.accuracy().points());
   }
   if (comparison.has_agreement()) {
     row->agreement = AgreementText(comparison.agreement().share());
   }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
+  const OutputChange* change = JudgedChange(result.comparison());
   if (change != nullptr) row->change = ChangeText(change->mean());
 }
 

@@ -12,6 +12,7 @@
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
+#include "runtime/statistics/paired_comparison.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
@@ -61,7 +62,7 @@ void AppendResult(const EvaluateResult& result,
     parts->push_back(absl::StrCat(
         "agreement ", AgreementText(result.comparison().agreement().share())));
   }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
+  const OutputChange* change = JudgedChange(result.comparison());
   if (change != nullptr) {
     parts->push_back(absl::StrCat("change ", ChangeText(change->mean())));
   }

@@ -14,7 +14,7 @@
 #include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/display/run_table.h"
 #include "workflows/report/stage_figures.h"
@@ -82,8 +82,8 @@ void SayAccuracy(const StageFigures& now, const RunSummary& summary,
       absl::StrAppend(&line, ", ", PointsText(*now.difference), " points");
     }
     if (now.difference_interval.has_value()) {
-      absl::StrAppend(&line, " (", PointsText(now.difference_interval->low),
-                      " to ", PointsText(now.difference_interval->high), ")");
+      absl::StrAppend(&line, " (", PointsText(now.difference_interval->low()),
+                      " to ", PointsText(now.difference_interval->high()), ")");
     }
     text->Line(line);
   }
@@ -106,8 +106,8 @@ void SaySizeAndSpeed(const StageFigures& now, const RunSummary& summary,
       absl::StrFormat("speed     %.2f times as fast", summary.speed->median);
   if (summary.speed->interval.has_value()) {
     absl::StrAppendFormat(&line, " (%.2f to %.2f)",
-                          summary.speed->interval->low,
-                          summary.speed->interval->high);
+                          summary.speed->interval->low(),
+                          summary.speed->interval->high());
   }
   if (!summary.speed_is_benchmarked) {
     absl::StrAppend(&line, ", by the verifications");
@@ -131,7 +131,7 @@ void SayResult(const RunRecord& record, Text* text) {
 void SayWorstLayer(const EvaluateResult& result, Text* text) {
   const auto worst =
       std::min_element(result.layer().begin(), result.layer().end(),
-                       [](const LayerMessage& a, const LayerMessage& b) {
+                       [](const ComparedLayer& a, const ComparedLayer& b) {
                          return a.signal_to_noise() < b.signal_to_noise();
                        });
   if (worst == result.layer().end()) return;

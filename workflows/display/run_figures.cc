@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
-#include "runtime/session/worker.pb.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

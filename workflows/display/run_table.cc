@@ -12,7 +12,9 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/batch_timer.h"
+#include "runtime/statistics/paired_comparison.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
@@ -68,12 +70,12 @@ std::string TimeCell(StageState state, double seconds) {
 }
 
 void FillResult(const EvaluateResult& result, Row* row) {
-  const ComparisonMessage& comparison = result.comparison();
+  const Comparison& comparison = result.comparison();
   if (result.scores().has_accuracy()) {
     row->cells[kAccuracy] = AccuracyText(result.scores().accuracy());
   }
   if (comparison.has_accuracy()) {
-    const AccuracyDifferenceMessage& accuracy = comparison.accuracy();
+    const AccuracyDifference& accuracy = comparison.accuracy();
     row->cells[kDifference] = PointsText(accuracy.points());
     row->cells[kInterval] =
         absl::StrCat("[", PointsText(accuracy.interval().low()), ", ",
@@ -82,7 +84,7 @@ void FillResult(const EvaluateResult& result, Row* row) {
   if (comparison.has_agreement()) {
     row->cells[kAgreement] = AgreementText(comparison.agreement().share());
   }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
+  const OutputChange* change = JudgedChange(result.comparison());
   if (change != nullptr) row->cells[kChange] = ChangeText(change->mean());
   const std::optional<double> rate = RecordsPerSecond(result.timing());
   if (rate.has_value() && *rate > 0) row->cells[kRate] = HumanRate(*rate);

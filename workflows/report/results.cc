@@ -28,10 +28,7 @@ std::string Json(double number) { return JsonNumber(number); }
 std::string Json(int64_t number) { return absl::StrCat(number); }
 std::string Json(bool value) { return value ? "true" : "false"; }
 std::string Json(const Interval& interval) {
-  return JsonArray({JsonNumber(interval.low), JsonNumber(interval.high)});
-}
-std::string Json(const IntervalMessage& interval) {
-  return Json(Interval{interval.low(), interval.high()});
+  return JsonArray({JsonNumber(interval.low()), JsonNumber(interval.high())});
 }
 std::string Json(const PairedRatio& ratio);
 
@@ -117,7 +114,7 @@ std::string SpeedJson(const Timing& timing) {
               timing.timed_seconds());
 }
 
-std::string AccuracyJson(const AccuracyDifferenceMessage& accuracy) {
+std::string AccuracyJson(const AccuracyDifference& accuracy) {
   return JsonObject({
       {"difference_points", Json(accuracy.points())},
       {"interval_95", Json(accuracy.interval())},
@@ -128,7 +125,7 @@ std::string AccuracyJson(const AccuracyDifferenceMessage& accuracy) {
   });
 }
 
-std::string ChangeJson(const OutputChangeMessage& change) {
+std::string ChangeJson(const OutputChange& change) {
   return JsonObject({{"mean", Json(change.mean())},
                      {"interval_95",
                       change.has_interval() ? Json(change.interval()) : "null"},
@@ -136,7 +133,7 @@ std::string ChangeJson(const OutputChangeMessage& change) {
                      {"max_record", Json(change.max_record())}});
 }
 
-std::string NonFiniteJson(const NonFiniteMessage& values) {
+std::string NonFiniteJson(const NonFinite& values) {
   return JsonObject(
       {{"nan", Json(values.nan())},
        {"infinite", Json(values.infinite())},
@@ -144,13 +141,13 @@ std::string NonFiniteJson(const NonFiniteMessage& values) {
         values.has_first_record() ? Json(values.first_record()) : "null"}});
 }
 
-std::string AgreementJson(const AgreementMessage& agreement) {
+std::string AgreementJson(const Agreement& agreement) {
   return JsonObject({{"records", Json(agreement.records())},
                      {"share", Json(agreement.share())},
                      {"interval_95", Json(agreement.interval())}});
 }
 
-std::string ComparisonJson(const ComparisonMessage& comparison) {
+std::string ComparisonJson(const Comparison& comparison) {
   return JsonObject({
       {"records", Json(comparison.records())},
       {"accuracy", comparison.has_accuracy()
@@ -175,7 +172,7 @@ std::string ComparisonJson(const ComparisonMessage& comparison) {
   });
 }
 
-std::string LayerJson(const LayerMessage& layer) {
+std::string LayerJson(const ComparedLayer& layer) {
   return JsonObject(
       {{"name", Json(layer.name())},
        {"baseline_tensor", Json(layer.baseline_tensor())},
@@ -324,8 +321,8 @@ std::string OrEmpty(const std::optional<Value>& value) {
 
 void AddInterval(const std::string& name,
                  const std::optional<Interval>& interval, Members* columns) {
-  columns->emplace_back(name + "_low", interval ? Csv(interval->low) : "");
-  columns->emplace_back(name + "_high", interval ? Csv(interval->high) : "");
+  columns->emplace_back(name + "_low", interval ? Csv(interval->low()) : "");
+  columns->emplace_back(name + "_high", interval ? Csv(interval->high()) : "");
 }
 
 void AddScores(const EvaluateResult& result, Members* columns) {

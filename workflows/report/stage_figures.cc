@@ -9,15 +9,13 @@
 
 #include "absl/time/time.h"
 #include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
-
-Interval FromMessage(const IntervalMessage& message) {
-  return {message.low(), message.high()};
-}
 
 std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
   std::vector<const TaskRecord*> tasks;
@@ -53,31 +51,28 @@ void TakeScores(const Scores& scores, StageFigures* figures) {
   }
 }
 
-void TakeComparison(const ComparisonMessage& comparison,
-                    StageFigures* figures) {
+void TakeComparison(const Comparison& comparison, StageFigures* figures) {
   if (comparison.has_accuracy()) {
     figures->difference = comparison.accuracy().points();
-    figures->difference_interval =
-        FromMessage(comparison.accuracy().interval());
+    figures->difference_interval = comparison.accuracy().interval();
   }
   if (comparison.has_agreement()) {
     figures->agreement = comparison.agreement().share();
-    figures->agreement_interval =
-        FromMessage(comparison.agreement().interval());
+    figures->agreement_interval = comparison.agreement().interval();
   }
   if (comparison.has_squared_change()) {
-    const OutputChangeMessage& squared = comparison.squared_change();
+    const OutputChange& squared = comparison.squared_change();
     figures->mean_squared_change = squared.mean();
     if (squared.has_interval()) {
-      figures->mean_squared_change_interval = FromMessage(squared.interval());
+      figures->mean_squared_change_interval = squared.interval();
     }
   }
-  const OutputChangeMessage* change = OutputChangeOf(comparison);
+  const OutputChange* change = JudgedChange(comparison);
   if (change == nullptr) return;
   figures->mean_change = change->mean();
   figures->max_change = change->max();
   if (change->has_interval()) {
-    figures->mean_change_interval = FromMessage(change->interval());
+    figures->mean_change_interval = change->interval();
   }
 }
 
@@ -189,17 +184,6 @@ std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark) {
     if (rounds == 0 || entry.round_size() != rounds) return {};
   }
   return FiguresOf(result);
-}
-
-const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison) {
-  if (comparison.has_class_1_change()) return &comparison.class_1_change();
-  if (comparison.has_output_change()) return &comparison.output_change();
-  return nullptr;
-}
-
-std::optional<double> RecordsPerSecond(const Timing& timing) {
-  if (timing.timed_seconds() <= 0) return std::nullopt;
-  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
 }
 
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record) {

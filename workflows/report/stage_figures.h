@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "runtime/benchmark/benchmark_figures.h"
-#include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -75,13 +74,6 @@ struct RunSummary {
 
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
-
-// The change that gates judge: that of the probability of class 1, or else of
-// all values; null: none is known.
-const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison);
-
-// Of the timed part; unset when nothing was timed.
-std::optional<double> RecordsPerSecond(const Timing& timing);
 
 // A benchmark's figures by graph; empty for a result that has no rounds to
 // compare.

@@ -51,10 +51,10 @@ TEST(StageState, LeftOut) {
 
 TEST(StageFigures, OutputChangeIsThatOfClass1WhereThereIsOne) {
   RunRecord record;
-  ComparisonMessage* comparison = record.add_stage()
-                                      ->mutable_verification()
-                                      ->mutable_result()
-                                      ->mutable_comparison();
+  Comparison* comparison = record.add_stage()
+                               ->mutable_verification()
+                               ->mutable_result()
+                               ->mutable_comparison();
   comparison->mutable_output_change()->set_mean(0.5);
   EXPECT_EQ(FiguresOfStages(record)[0].mean_change, 0.5);
   comparison->mutable_class_1_change()->set_mean(0.25);
@@ -63,17 +63,18 @@ TEST(StageFigures, OutputChangeIsThatOfClass1WhereThereIsOne) {
 
 TEST(StageFigures, SquaredChangeIsThatOfAllValues) {
   RunRecord record;
-  ComparisonMessage* comparison = record.add_stage()
-                                      ->mutable_verification()
-                                      ->mutable_result()
-                                      ->mutable_comparison();
+  Comparison* comparison = record.add_stage()
+                               ->mutable_verification()
+                               ->mutable_result()
+                               ->mutable_comparison();
   comparison->mutable_squared_change()->set_mean(0.5);
   EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change, 0.5);
   EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval,
             std::nullopt);
   comparison->mutable_squared_change()->mutable_interval()->set_low(0.25);
   comparison->mutable_squared_change()->mutable_interval()->set_high(0.75);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval->low, 0.25);
+  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval->low(),
+            0.25);
 }
 
 TEST(StageFigures, WhatIsNotKnownIsUnset) {

@@ -190,7 +190,7 @@ void AddFigures(const StageFigures& figures, EventWriter* writer) {
 }
 
 void AddLayers(const EvaluateResult& result, EventWriter* writer) {
-  for (const LayerMessage& layer : result.layer()) {
+  for (const ComparedLayer& layer : result.layer()) {
     const std::string name = ValidUtf8(layer.name());
     writer->AddScalar(absl::StrCat("layer_signal_to_noise_db/", name),
                       "The layer's output against its float reference.",

@@ -13,7 +13,8 @@
 #include "absl/strings/str_format.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
@@ -81,11 +82,6 @@ GateRecord NewGate(const std::string& name, double limit) {
   return gate;
 }
 
-void SetInterval(const Interval& interval, GateRecord* gate) {
-  gate->mutable_interval()->set_low(interval.low);
-  gate->mutable_interval()->set_high(interval.high);
-}
-
 // Of a single number, which is no estimate: on these records it is so.
 RecordVerdict JudgeNumber(double value, double limit, bool at_least) {
   const bool inside = at_least ? value >= limit : value <= limit;
@@ -103,16 +99,17 @@ GateRecord Unjudged(const std::string& name, double limit,
 
 GateRecord JudgeDrop(const Comparison& comparison, double limit) {
   const char* name = "max_accuracy_drop";
-  if (!comparison.accuracy.has_value()) {
+  if (!comparison.has_accuracy()) {
     return Unjudged(name, limit,
                     "accuracy cannot be judged: the data have no labels, or "
                     "the predictions no classes");
   }
   GateRecord gate = NewGate(name, limit);
-  const AccuracyDifference& accuracy = *comparison.accuracy;
+  const AccuracyDifference& accuracy = comparison.accuracy();
   // A minus alone would turn 0 into -0.
-  gate.set_value(0 - accuracy.points);
-  SetInterval({0 - accuracy.interval.high, 0 - accuracy.interval.low}, &gate);
+  gate.set_value(0 - accuracy.points());
+  *gate.mutable_interval() = MakeInterval(0 - accuracy.interval().high(),
+                                          0 - accuracy.interval().low());
   gate.set_verdict(ToRecord(JudgeAccuracyDrop(comparison, limit)));
   gate.set_sentence(Sentence(gate, {"accuracy drop", 3, " points"}));
   return gate;
@@ -120,14 +117,14 @@ GateRecord JudgeDrop(const Comparison& comparison, double limit) {
 
 GateRecord JudgeShare(const Comparison& comparison, double limit) {
   const char* name = "min_agreement";
-  if (!comparison.agreement.has_value()) {
+  if (!comparison.has_agreement()) {
     return Unjudged(name, limit,
                     "agreement cannot be judged: the predictions are numbers, "
                     "not classes");
   }
   GateRecord gate = NewGate(name, limit);
-  gate.set_value(comparison.agreement->share);
-  SetInterval(comparison.agreement->interval, &gate);
+  gate.set_value(comparison.agreement().share());
+  *gate.mutable_interval() = comparison.agreement().interval();
   gate.set_verdict(ToRecord(JudgeAgreement(comparison, limit)));
   gate.set_sentence(Sentence(gate, {"agreement", 5, "", true}));
   return gate;
@@ -135,14 +132,14 @@ GateRecord JudgeShare(const Comparison& comparison, double limit) {
 
 GateRecord JudgeMeanChange(const Comparison& comparison, double limit) {
   const char* name = "max_mean_output_change";
-  const std::optional<OutputChange>& change = JudgedChange(comparison);
-  if (!change.has_value()) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) {
     return Unjudged(name, limit,
                     "no value of the output is finite in both graphs");
   }
   GateRecord gate = NewGate(name, limit);
-  gate.set_value(change->mean);
-  if (change->interval.has_value()) SetInterval(*change->interval, &gate);
+  gate.set_value(change->mean());
+  if (change->has_interval()) *gate.mutable_interval() = change->interval();
   gate.set_verdict(ToRecord(JudgeMeanOutputChange(comparison, limit)));
   gate.set_sentence(Sentence(gate, {"mean output change", 5, ""}));
   return gate;
@@ -150,32 +147,32 @@ GateRecord JudgeMeanChange(const Comparison& comparison, double limit) {
 
 GateRecord JudgeMaxChange(const Comparison& comparison, double limit) {
   const char* name = "max_output_change";
-  const std::optional<OutputChange>& change = JudgedChange(comparison);
-  if (!change.has_value()) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) {
     return Unjudged(name, limit,
                     "no value of the output is finite in both graphs");
   }
   GateRecord gate = NewGate(name, limit);
-  gate.set_value(change->max);
-  gate.set_verdict(JudgeNumber(change->max, limit, false));
+  gate.set_value(change->max());
+  gate.set_verdict(JudgeNumber(change->max(), limit, false));
   gate.set_sentence(
       absl::StrCat(Sentence(gate, {"largest output change", 5, ""}),
                    gate.verdict() == VerificationRecord::FAIL
-                       ? absl::StrCat(" (record ", change->max_record, ")")
+                       ? absl::StrCat(" (record ", change->max_record(), ")")
                        : ""));
   return gate;
 }
 
 GateRecord JudgeSquares(const Comparison& comparison, double limit) {
   const char* name = "max_mse";
-  if (!comparison.squared_change.has_value()) {
+  if (!comparison.has_squared_change()) {
     return Unjudged(name, limit,
                     "no value of the output is finite in both graphs");
   }
   GateRecord gate = NewGate(name, limit);
-  gate.set_value(comparison.squared_change->mean);
-  if (comparison.squared_change->interval.has_value()) {
-    SetInterval(*comparison.squared_change->interval, &gate);
+  gate.set_value(comparison.squared_change().mean());
+  if (comparison.squared_change().has_interval()) {
+    *gate.mutable_interval() = comparison.squared_change().interval();
   }
   gate.set_verdict(ToRecord(JudgeMse(comparison, limit)));
   gate.set_sentence(Sentence(gate, {"mean squared error", 6, ""}));
@@ -198,8 +195,7 @@ GateRecord JudgeRelativeMse(const EvaluateResult& result,
                                  stage, ": one of the two has no baseline"));
   }
   const double mse = other.comparison().squared_change().mean();
-  GateRecord gate =
-      JudgeSquares(FromMessage(result.comparison()), relative.at_most() * mse);
+  GateRecord gate = JudgeSquares(result.comparison(), relative.at_most() * mse);
   gate.set_name(kRelativeMse);
   gate.set_sentence(absl::StrFormat("%s: %g of stage %s's, %.6g",
                                     gate.sentence(), relative.at_most(), stage,
@@ -211,18 +207,18 @@ constexpr char kLostValues[] = "lost_values";
 
 GateRecord JudgeLostValues(const Comparison& comparison) {
   GateRecord gate = NewGate(kLostValues, 0);
-  gate.set_value(static_cast<double>(comparison.lost_values));
+  gate.set_value(static_cast<double>(comparison.lost_values()));
   gate.set_verdict(JudgeNumber(gate.value(), 0, false));
-  if (comparison.lost_values > 0) {
+  if (comparison.lost_values() > 0) {
     gate.set_sentence(absl::StrCat(
-        comparison.lost_values,
+        comparison.lost_values(),
         " values of the output are NaN or infinite that were not in the "
         "baseline",
-        comparison.candidate_non_finite.first_record.has_value()
+        comparison.candidate_non_finite().has_first_record()
             ? absl::StrCat(", the first in record ",
-                           *comparison.candidate_non_finite.first_record)
+                           comparison.candidate_non_finite().first_record())
             : ""));
-  } else if (!comparison.output_change.has_value()) {
+  } else if (!comparison.has_output_change()) {
     gate.set_verdict(VerificationRecord::FAIL);
     gate.set_sentence("no value of the output is finite in both graphs");
   } else {
@@ -249,17 +245,17 @@ GateRecord JudgeLostValues(const Scores& scores) {
 struct LayerFigure {
   std::string name;
   Unit unit;
-  std::function<double(const LayerMessage&)> of;
+  std::function<double(const ComparedLayer&)> of;
 };
 
-double InSteps(double value, const LayerMessage& layer) {
+double InSteps(double value, const ComparedLayer& layer) {
   return std::abs(value) / layer.step();
 }
 
 // How many times as wide the range is as that of the values and zero, which
 // every range has in it; 0 for a float tensor, which has none, and for a layer
 // that only gives zeros.
-double RangeExcess(const LayerMessage& layer) {
+double RangeExcess(const ComparedLayer& layer) {
   const double used = std::max(layer.observed().high(), 0.0) -
                       std::min(layer.observed().low(), 0.0);
   if (!layer.has_range() || used == 0) return 0;
@@ -281,7 +277,7 @@ GateRecord JudgeLayers(const EvaluateResult& result, const LayerFigure& figure,
   const double worst_possible = figure.unit.at_least
                                     ? -std::numeric_limits<double>::infinity()
                                     : std::numeric_limits<double>::infinity();
-  for (const LayerMessage& layer : result.layer()) {
+  for (const ComparedLayer& layer : result.layer()) {
     double value = figure.of(layer);
     if (std::isnan(value)) value = worst_possible;
     const bool worse =
@@ -300,26 +296,26 @@ const std::vector<LayerFigure>& LayerFigures() {
   static const auto* figures = new std::vector<LayerFigure>{
       {"max_layer_error",
        {"error", 3, " steps"},
-       [](const LayerMessage& layer) {
+       [](const ComparedLayer& layer) {
          return InSteps(layer.rms_error(), layer);
        }},
       {"max_layer_shift",
        {"mean error of the worst channel", 3, " steps"},
-       [](const LayerMessage& layer) {
+       [](const ComparedLayer& layer) {
          return InSteps(layer.worst_channel_shift(), layer);
        }},
       {"min_layer_snr",
        {"signal to noise", 1, " dB", true},
-       [](const LayerMessage& layer) { return layer.signal_to_noise(); }},
+       [](const ComparedLayer& layer) { return layer.signal_to_noise(); }},
       {"max_layer_clipped",
        {"share of clipped values", 5, ""},
-       [](const LayerMessage& layer) { return layer.clipped_share(); }},
+       [](const ComparedLayer& layer) { return layer.clipped_share(); }},
       {"max_layer_clipped_records",
        {"share of records with clipped values", 5, ""},
-       [](const LayerMessage& layer) { return layer.clipped_records(); }},
+       [](const ComparedLayer& layer) { return layer.clipped_records(); }},
       {"max_layer_gain_error",
        {"error of the gain", 4, ""},
-       [](const LayerMessage& layer) { return std::abs(layer.gain() - 1); }},
+       [](const ComparedLayer& layer) { return std::abs(layer.gain() - 1); }},
       {"max_layer_range_excess",
        {"range", 2, " times as wide as its values"},
        RangeExcess},
@@ -416,7 +412,7 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    const MseReference& reference) {
   std::vector<GateRecord> judged;
   if (result.has_comparison()) {
-    const Comparison comparison = FromMessage(result.comparison());
+    const Comparison& comparison = result.comparison();
     for (const auto& [name, judge] : OutputJudges()) {
       const std::optional<double> limit = Limit(gates, name);
       if (limit.has_value()) judged.push_back(judge(comparison, *limit));
@@ -427,7 +423,7 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
         judged.push_back(JudgeLayers(result, figure, *limit));
       }
     }
-    if (accuracy_is_default && !comparison.accuracy.has_value() &&
+    if (accuracy_is_default && !comparison.has_accuracy() &&
         judged.size() > 1) {
       judged[0].set_verdict(VerificationRecord::NONE);
     }
