@@ -44,14 +44,26 @@ double ClassOneChange(const PredictionFormat& format,
                   ClassOneProbability(format, baseline));
 }
 
-// `change` may be null.
-Verdict JudgeMean(const Comparison& comparison, const OutputChange* change,
-                  double limit) {
+// The change that is judged; null if no value was finite in both graphs.
+const OutputChange* JudgedChange(const Comparison& comparison) {
+  if (comparison.has_class_1_change()) return &comparison.class_1_change();
+  if (comparison.has_output_change()) return &comparison.output_change();
+  return nullptr;
+}
+
+Estimate MeanOf(const OutputChange& change) {
+  Estimate mean{change.mean()};
+  if (change.has_interval()) mean.interval = change.interval();
+  return mean;
+}
+
+Verdict JudgeMean(const Comparison& comparison,
+                  const std::optional<Estimate>& mean, double limit) {
   if (comparison.lost_values() > 0) return Verdict::kFail;
-  if (change == nullptr || !change->has_interval()) {
+  if (!mean.has_value() || !mean->interval.has_value()) {
     return Verdict::kInconclusive;
   }
-  return JudgeAtMost(change->interval(), limit);
+  return JudgeAtMost(*mean->interval, limit);
 }
 
 }  // namespace
@@ -80,6 +92,35 @@ Interval ShareInterval(int64_t successes, int64_t trials) {
   // Rounding must not put a share of all or none outside of its interval.
   return MakeInterval(successes == 0 ? 0.0 : center - half_width,
                       successes == trials ? 1.0 : center + half_width);
+}
+
+std::optional<Estimate> AccuracyGain(const Comparison& comparison) {
+  if (!comparison.has_accuracy()) return std::nullopt;
+  return Estimate{comparison.accuracy().points(),
+                  comparison.accuracy().interval()};
+}
+
+std::optional<Estimate> AgreementShare(const Comparison& comparison) {
+  if (!comparison.has_agreement()) return std::nullopt;
+  return Estimate{comparison.agreement().share(),
+                  comparison.agreement().interval()};
+}
+
+std::optional<Estimate> MeanOutputChange(const Comparison& comparison) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) return std::nullopt;
+  return MeanOf(*change);
+}
+
+std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) return std::nullopt;
+  return Estimate{change->max(), std::nullopt, change->max_record()};
+}
+
+std::optional<Estimate> Mse(const Comparison& comparison) {
+  if (!comparison.has_squared_change()) return std::nullopt;
+  return MeanOf(comparison.squared_change());
 }
 
 std::string_view VerdictName(Verdict verdict) {
@@ -114,19 +155,18 @@ Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
   return JudgeAtLeast(comparison.agreement().interval(), min_share);
 }
 
-const OutputChange* JudgedChange(const Comparison& comparison) {
-  if (comparison.has_class_1_change()) return &comparison.class_1_change();
-  if (comparison.has_output_change()) return &comparison.output_change();
-  return nullptr;
+Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
+  return JudgeMean(comparison, MeanOutputChange(comparison), max_mean);
 }
 
-Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
-  return JudgeMean(comparison, JudgedChange(comparison), max_mean);
+Verdict JudgeMaxOutputChange(const Comparison& comparison, double max) {
+  const std::optional<Estimate> found = MaxOutputChange(comparison);
+  if (!found.has_value()) return Verdict::kInconclusive;
+  return found->value <= max ? Verdict::kPass : Verdict::kFail;
 }
 
 Verdict JudgeMse(const Comparison& comparison, double max_mse) {
-  // Without a change, the message has no interval either.
-  return JudgeMean(comparison, &comparison.squared_change(), max_mse);
+  return JudgeMean(comparison, Mse(comparison), max_mse);
 }
 
 void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,

@@ -38,6 +38,26 @@ Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
 // Wilson's score interval of a share: `successes` of `trials`, at least 1.
 Interval ShareInterval(int64_t successes, int64_t trials);
 
+// A figure, as it is judged and shown.
+struct Estimate {
+  double value = 0;
+  // Unset: it is no estimate, or there are too few records to tell.
+  std::optional<Interval> interval = std::nullopt;
+  // Of a largest value: the first record that has it.
+  std::optional<int64_t> record = std::nullopt;
+};
+
+// The figures of a comparison; unset if it does not have them. The gain is in
+// points: negative is a drop.
+std::optional<Estimate> AccuracyGain(const Comparison& comparison);
+std::optional<Estimate> AgreementShare(const Comparison& comparison);
+// The change of the probability of class 1 where there is one, else of all
+// values.
+std::optional<Estimate> MeanOutputChange(const Comparison& comparison);
+std::optional<Estimate> MaxOutputChange(const Comparison& comparison);
+// The mean squared change of all values.
+std::optional<Estimate> Mse(const Comparison& comparison);
+
 enum class Verdict { kPass, kFail, kInconclusive };
 
 // "PASS", "FAIL" or "INCONCLUSIVE".
@@ -48,17 +68,15 @@ std::string_view VerdictName(Verdict verdict);
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
-// The change that gates judge: that of the probability of class 1 where there
-// is one, else of all values; null if no value was finite in both graphs.
-const OutputChange* JudgedChange(const Comparison& comparison);
-
 // The gates of a stage. Each is inconclusive when the comparison lacks
 // what it judges. `max_drop` is in points.
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
 Verdict JudgeAgreement(const Comparison& comparison, double min_share);
 // A value that was finite in the baseline and is not in the candidate fails.
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
-// The same of the mean squared change of all values.
+// The largest change is no estimate: on these records it is so.
+Verdict JudgeMaxOutputChange(const Comparison& comparison, double max);
+// A lost value fails here too.
 Verdict JudgeMse(const Comparison& comparison, double max_mse);
 
 class PairedComparison {

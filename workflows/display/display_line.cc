@@ -92,8 +92,8 @@ void FillResults(const EvaluateResult& result, DisplayRow* row) {
   if (comparison.has_agreement()) {
     row->agreement = AgreementText(comparison.agreement().share());
   }
-  const OutputChange* change = JudgedChange(result.comparison());
-  if (change != nullptr) row->change = ChangeText(change->mean());
+  const std::optional<Estimate> change = MeanOutputChange(result.comparison());
+  if (change.has_value()) row->change = ChangeText(change->value);
 }
 
 // The gate that decided on the verdict.

@@ -62,9 +62,9 @@ void AppendResult(const EvaluateResult& result,
     parts->push_back(absl::StrCat(
         "agreement ", AgreementText(result.comparison().agreement().share())));
   }
-  const OutputChange* change = JudgedChange(result.comparison());
-  if (change != nullptr) {
-    parts->push_back(absl::StrCat("change ", ChangeText(change->mean())));
+  const std::optional<Estimate> change = MeanOutputChange(result.comparison());
+  if (change.has_value()) {
+    parts->push_back(absl::StrCat("change ", ChangeText(change->value)));
   }
 }
 

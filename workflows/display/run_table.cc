@@ -84,8 +84,8 @@ void FillResult(const EvaluateResult& result, Row* row) {
   if (comparison.has_agreement()) {
     row->cells[kAgreement] = AgreementText(comparison.agreement().share());
   }
-  const OutputChange* change = JudgedChange(result.comparison());
-  if (change != nullptr) row->cells[kChange] = ChangeText(change->mean());
+  const std::optional<Estimate> change = MeanOutputChange(result.comparison());
+  if (change.has_value()) row->cells[kChange] = ChangeText(change->value);
   const std::optional<double> rate = RecordsPerSecond(result.timing());
   if (rate.has_value() && *rate > 0) row->cells[kRate] = HumanRate(*rate);
 }

@@ -67,13 +67,11 @@ void TakeComparison(const Comparison& comparison, StageFigures* figures) {
       figures->mean_squared_change_interval = squared.interval();
     }
   }
-  const OutputChange* change = JudgedChange(comparison);
-  if (change == nullptr) return;
-  figures->mean_change = change->mean();
-  figures->max_change = change->max();
-  if (change->has_interval()) {
-    figures->mean_change_interval = change->interval();
-  }
+  const std::optional<Estimate> mean = MeanOutputChange(comparison);
+  if (!mean.has_value()) return;
+  figures->mean_change = mean->value;
+  figures->mean_change_interval = mean->interval;
+  figures->max_change = MaxOutputChange(comparison)->value;
 }
 
 StageFigures FiguresOfStage(const StageRecord& stage) {
