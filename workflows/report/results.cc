@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -17,6 +18,7 @@
 #include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -45,6 +47,10 @@ std::string Json(const PairedRatio& ratio) {
 // Texts that JSON has as null when they are empty.
 std::string TextOrNull(std::string_view text) {
   return text.empty() ? "null" : JsonString(text);
+}
+
+std::string VerdictJson(VerificationRecord::Verdict verdict) {
+  return TextOrNull(absl::AsciiStrToLower(VerdictName(verdict)));
 }
 
 template <typename Values, typename Function>
@@ -101,12 +107,11 @@ void AddResult(const EvaluateResult& result, JsonMembers* members) {
 }
 
 std::string VerificationJson(const VerificationRecord& verification) {
-  JsonMembers members = {
-      {"work", MessageJson(verification.work())},
-      {"evaluation", TextOrNull(verification.evaluation())},
-      {"baseline", TextOrNull(verification.baseline())},
-      {"verdict", TextOrNull(VerdictName(verification.verdict()))},
-      {"gates", ArrayOf(verification.gate(), MessageJson)}};
+  JsonMembers members = {{"work", MessageJson(verification.work())},
+                         {"evaluation", TextOrNull(verification.evaluation())},
+                         {"baseline", TextOrNull(verification.baseline())},
+                         {"verdict", VerdictJson(verification.verdict())},
+                         {"gates", ArrayOf(verification.gate(), MessageJson)}};
   AddResult(verification.result(), &members);
   return JsonObject(members);
 }
@@ -212,16 +217,6 @@ void AddScores(const EvaluateResult& result, JsonMembers* columns) {
   columns->emplace_back("rmse", scores.has_rmse() ? Csv(scores.rmse()) : "");
 }
 
-void AddBenchmark(const std::optional<GraphFigures>& figures,
-                  JsonMembers* columns) {
-  columns->emplace_back("benchmark_records_per_second",
-                        figures ? Csv(figures->records_per_second) : "");
-  columns->emplace_back("benchmark_speed",
-                        figures ? Csv(figures->speed.median) : "");
-  AddInterval("benchmark_speed",
-              figures ? figures->speed.interval : std::nullopt, columns);
-}
-
 // Names and fields of a stage's line.
 JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
   const VerificationRecord& verification = stage.verification();
@@ -235,22 +230,14 @@ JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
       {"bytes", OrEmpty(figures.bytes)},
       {"evaluation", Csv(std::string_view(verification.evaluation()))},
       {"baseline", Csv(std::string_view(verification.baseline()))},
-      {"verdict", Csv(VerdictName(figures.verdict))}};
+      {"verdict", Csv(absl::AsciiStrToLower(VerdictName(figures.verdict)))}};
   AddScores(verification.result(), &columns);
-  columns.emplace_back("accuracy", OrEmpty(figures.accuracy));
-  AddInterval("accuracy", figures.accuracy_interval, &columns);
-  columns.emplace_back("difference_points", OrEmpty(figures.difference));
-  AddInterval("difference_points", figures.difference_interval, &columns);
-  columns.emplace_back("agreement", OrEmpty(figures.agreement));
-  AddInterval("agreement", figures.agreement_interval, &columns);
-  columns.emplace_back("mean_output_change", OrEmpty(figures.mean_change));
-  AddInterval("mean_output_change", figures.mean_change_interval, &columns);
-  columns.emplace_back("max_output_change", OrEmpty(figures.max_change));
-  columns.emplace_back("mse", OrEmpty(figures.mean_squared_change));
-  AddInterval("mse", figures.mean_squared_change_interval, &columns);
-  columns.emplace_back("records_per_second",
-                       OrEmpty(figures.records_per_second));
-  AddBenchmark(figures.benchmark, &columns);
+  for (const Figure& figure : Figures()) {
+    const std::optional<Estimate> found = figure.of(figures);
+    columns.emplace_back(figure.key, found ? Csv(found->value) : "");
+    if (figure.interval_key == nullptr && !figure.is_ratio) continue;
+    AddInterval(figure.key, found ? found->interval : std::nullopt, &columns);
+  }
   return columns;
 }
 
@@ -267,31 +254,26 @@ void AppendLine(const JsonMembers& columns, bool names, std::string* csv) {
 }  // namespace
 
 std::string FiguresJson(const StageFigures& figures) {
-  return JsonObject({
+  JsonMembers members = {
       {"state", Json(figures.state)},
       {"seconds", Json(figures.seconds)},
       {"work_seconds", Json(figures.work_seconds)},
       {"nodes", OrNull(figures.nodes)},
       {"bytes", OrNull(figures.bytes)},
-      {"accuracy", OrNull(figures.accuracy)},
-      {"accuracy_interval_95", OrNull(figures.accuracy_interval)},
-      {"difference_points", OrNull(figures.difference)},
-      {"difference_interval_95", OrNull(figures.difference_interval)},
-      {"agreement", OrNull(figures.agreement)},
-      {"agreement_interval_95", OrNull(figures.agreement_interval)},
-      {"mean_output_change", OrNull(figures.mean_change)},
-      {"mean_output_change_interval_95", OrNull(figures.mean_change_interval)},
-      {"max_output_change", OrNull(figures.max_change)},
-      {"mse", OrNull(figures.mean_squared_change)},
-      {"mse_interval_95", OrNull(figures.mean_squared_change_interval)},
-      {"records_per_second", OrNull(figures.records_per_second)},
-      {"benchmark_records_per_second",
-       figures.benchmark ? Json(figures.benchmark->records_per_second)
-                         : "null"},
-      {"benchmark_speed",
-       figures.benchmark ? Json(figures.benchmark->speed) : "null"},
-      {"verdict", TextOrNull(VerdictName(figures.verdict))},
-  });
+  };
+  for (const Figure& figure : Figures()) {
+    const std::optional<Estimate> found = figure.of(figures);
+    const std::string interval = found ? OrNull(found->interval) : "null";
+    std::string value = found ? Json(found->value) : "null";
+    if (found && figure.is_ratio) {
+      value = JsonObject({{"ratio", value}, {"interval_95", interval}});
+    }
+    members.emplace_back(figure.key, value);
+    if (figure.interval_key == nullptr) continue;
+    members.emplace_back(figure.interval_key, interval);
+  }
+  members.emplace_back("verdict", VerdictJson(figures.verdict));
+  return JsonObject(members);
 }
 
 std::string ResultsJson(const RunRecord& record) {
