@@ -46,6 +46,11 @@ std::optional<Estimate> SpeedInBenchmark(StageRef stage) {
 
 std::string RateText(double rate) { return rate > 0 ? HumanRate(rate) : ""; }
 
+// Squares are often too small for a fixed number of decimals.
+std::string SquaredText(double square) {
+  return absl::StrFormat("%.3g", square);
+}
+
 std::string RatioText(double ratio) { return absl::StrFormat("%.2f", ratio); }
 
 }  // namespace
@@ -117,9 +122,12 @@ const std::vector<Figure>& Figures() {
        ChangeText,
        {"quality/max_output_change",
         "Largest change of the probability against the baseline."}},
-      {"mse", "mse_interval_95",
+      {"mse",
+       "mse_interval_95",
        [](StageRef stage) { return Mse(stage.result->comparison()); },
-       ChangeText},
+       SquaredText,
+       {},
+       {"MSE", 0}},
       {"records_per_second",
        nullptr,
        RateWhileVerifying,
