@@ -50,5 +50,12 @@ TEST(BatchTimer, LeavesTheFirstHundredOfMany) {
   EXPECT_EQ(timer.Result().timed_seconds(), 3806 * 0.25 + 0.125);
 }
 
+TEST(RecordsPerSecond, IsUnknownWhenNothingWasTimed) {
+  BatchTimer timer;
+  EXPECT_FALSE(RecordsPerSecond(timer.Result()).has_value());
+  timer.Add(512, 2);
+  EXPECT_EQ(RecordsPerSecond(timer.Result()), 256);
+}
+
 }  // namespace
 }  // namespace requant::batch_timer_test

@@ -144,6 +144,8 @@ TEST(Judge, IsInconclusiveOfAFigureThatIsMissing) {
   EXPECT_EQ(JudgeAccuracyDrop(nothing, 0.5), Verdict::kInconclusive);
   EXPECT_EQ(JudgeAgreement(nothing, 0.9), Verdict::kInconclusive);
   EXPECT_EQ(JudgeMeanOutputChange(nothing, 0.1), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMaxOutputChange(nothing, 0.1), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMse(nothing, 0.1), Verdict::kInconclusive);
   // NaN bounds are inside no limit and beyond none.
   EXPECT_EQ(JudgeAtLeast(MakeInterval(NAN, NAN), 0), Verdict::kInconclusive);
 }
@@ -181,6 +183,22 @@ TEST(PairedComparison, MeasuresTheChangeOfAllValues) {
   EXPECT_EQ(comparison.output_change().max(), 6);
   EXPECT_EQ(comparison.output_change().max_record(), 101);
   EXPECT_FALSE(comparison.has_class_1_change());
+}
+
+TEST(PairedComparison, GivesItsFiguresAsEstimates) {
+  const Comparison nothing;
+  for (const auto figure :
+       {AccuracyGain, AgreementShare, MeanOutputChange, MaxOutputChange, Mse}) {
+    EXPECT_FALSE(figure(nothing).has_value());
+  }
+  const Comparison comparison =
+      Compare(kThreeScores, {0, 0, 0, 1, 1, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
+  EXPECT_DOUBLE_EQ(MeanOutputChange(comparison)->value, 1.5);
+  EXPECT_FALSE(MeanOutputChange(comparison)->interval.has_value());
+  EXPECT_EQ(MaxOutputChange(comparison)->value, 6);
+  EXPECT_EQ(MaxOutputChange(comparison)->record, 101);
+  EXPECT_EQ(AgreementShare(comparison)->interval->high(),
+            comparison.agreement().interval().high());
 }
 
 TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
