@@ -30,7 +30,7 @@
 #include "benchmarks/matmul_chain.h"
 #include "graph/graph_io.h"
 #include "runtime/benchmark/stream_settings.h"
-#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/job_inputs.h"
 #include "runtime/session/worker.h"
 #include "runtime/session/worker.pb.h"
@@ -112,7 +112,7 @@ absl::StatusOr<Comparison> Compare(const std::string& graph) {
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_records(FLAGS_records);
   REQUANT_ASSIGN_OR_RETURN(const JobResult result, RunJob(request));
-  return *FromMessage(result.evaluate()).comparison;
+  return result.evaluate().comparison();
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
@@ -236,7 +236,7 @@ absl::StatusOr<Int8Figures> Measurements() {
 std::string Heading(const Int8Figures& figures) {
   const std::string cap = CachedOneDnnIsaCap();
   return absl::StrCat(
-      figures.ours.comparison.records, " records in batches of ",
+      figures.ours.comparison.records(), " records in batches of ",
       FLAGS_batch_size, "; int8 arithmetic: ", IsaName(figures.isa), " (",
       ProbeCpu().model, ", ", ReadCoreLimits().usable(), " cores",
       cap.empty() ? "" : ", ONEDNN_MAX_CPU_ISA=", cap, ")\n",

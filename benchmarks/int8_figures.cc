@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 namespace {
@@ -82,8 +83,8 @@ std::string MetBy(const PairedRatio& ratio, double at_least) {
 std::string RatioText(const PairedRatio& ratio) {
   std::string text = absl::StrFormat("%.2f", ratio.median);
   if (ratio.interval.has_value()) {
-    absl::StrAppendFormat(&text, " (%.2f-%.2f)", ratio.interval->low,
-                          ratio.interval->high);
+    absl::StrAppendFormat(&text, " (%.2f-%.2f)", ratio.interval->low(),
+                          ratio.interval->high());
   }
   return text;
 }
@@ -124,23 +125,26 @@ class FiguresTable {
 
   void AddAccuracy() {
     const auto cell = [](const Int8Graph& graph, int) -> std::string {
-      const auto& accuracy = graph.comparison.accuracy;
-      if (!accuracy.has_value()) return kUnknown;
-      return absl::StrFormat("%+.3f (%+.3f to %+.3f)", accuracy->points,
-                             accuracy->interval.low, accuracy->interval.high);
+      const AccuracyDifference& accuracy = graph.comparison.accuracy();
+      if (!graph.comparison.has_accuracy()) return kUnknown;
+      return absl::StrFormat("%+.3f (%+.3f to %+.3f)", accuracy.points(),
+                             accuracy.interval().low(),
+                             accuracy.interval().high());
     };
-    const auto& ours = figures_.ours.comparison.accuracy;
+    const Comparison& ours = figures_.ours.comparison;
     Add("accuracy change, points (95 %)", "-0.016", cell,
         absl::StrFormat("within %.2f, interval above %g", kMaxAccuracyChange,
                         kMinAccuracyBound),
-        Met(ours.has_value() && std::abs(ours->points) <= kMaxAccuracyChange &&
-            ours->interval.low > kMinAccuracyBound));
+        Met(ours.has_accuracy() &&
+            std::abs(ours.accuracy().points()) <= kMaxAccuracyChange &&
+            ours.accuracy().interval().low() > kMinAccuracyBound));
   }
 
   void AddOutputs() {
     const auto change = [](const Int8Graph& graph) {
-      const auto& change = graph.comparison.class_1_change;
-      return change.has_value() ? std::optional(change->mean) : std::nullopt;
+      return graph.comparison.has_class_1_change()
+                 ? std::optional(graph.comparison.class_1_change().mean())
+                 : std::nullopt;
     };
     const auto change_cell = [&](const Int8Graph& graph, int) {
       const std::optional<double> mean = change(graph);
@@ -150,14 +154,15 @@ class FiguresTable {
         absl::StrFormat("<= %.4f", targets_.mean_change),
         Met(change(figures_.ours).value_or(1) <= targets_.mean_change));
     const auto agreement_cell = [](const Int8Graph& graph, int) {
-      const auto& agreement = graph.comparison.agreement;
-      return agreement.has_value() ? absl::StrFormat("%.4f", agreement->share)
-                                   : kUnknown;
+      return graph.comparison.has_agreement()
+                 ? absl::StrFormat("%.4f", graph.comparison.agreement().share())
+                 : kUnknown;
     };
-    const auto& ours = figures_.ours.comparison.agreement;
+    const Comparison& ours = figures_.ours.comparison;
     Add("agreement with fp32", kUnknown, agreement_cell,
         absl::StrFormat(">= %.4f", targets_.agreement),
-        Met(ours.has_value() && ours->share >= targets_.agreement));
+        Met(ours.has_agreement() &&
+            ours.agreement().share() >= targets_.agreement));
   }
 
   // A line on the speed of each int8 graph against the entry that

@@ -11,8 +11,8 @@
 
 #include "base/process/cpu.h"
 #include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 

@@ -77,7 +77,7 @@ TEST(SpeedRatio, IsThatOfTheSameRounds) {
   const PairedRatio ratio = SpeedRatio(Rounds({100, 300, 200}, 2), 1, 2);
   EXPECT_DOUBLE_EQ(ratio.median, 1.5);
   ASSERT_TRUE(ratio.interval.has_value());
-  EXPECT_DOUBLE_EQ(ratio.interval->low, 1.5);
+  EXPECT_DOUBLE_EQ(ratio.interval->low(), 1.5);
 }
 
 TEST(FiguresText, SetsOursBesideThePeerAndTheTarget) {

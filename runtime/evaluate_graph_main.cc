@@ -23,7 +23,7 @@
 #include "base/terminal/progress.h"
 #include "graph/graph_io.h"
 #include "runtime/calibration/calibration_key.h"
-#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/evaluation/layer_table.h"
 #include "runtime/session/job_inputs.h"
@@ -80,7 +80,7 @@ DEFINE_string(predictions_out, "",
               "of later runs");
 DEFINE_string(result_out, "",
               "write the figures here, as a binary EvaluateResult of "
-              "runtime/session/worker.proto");
+              "runtime/evaluation.proto");
 DEFINE_double(max_accuracy_drop, -1,
               "with a baseline: exit with 3 when accuracy certainly drops by "
               "more than so many points; negative: no such gate");
@@ -266,32 +266,36 @@ absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
   return result->evaluate();
 }
 
-void Print(const EvaluationResult& result) {
+void Print(const EvaluateResult& result,
+           const std::optional<AccuracyGate>& gate) {
+  const EvaluationNames names = {
+      FLAGS_graph, FLAGS_dataset,
+      FLAGS_baseline.empty() ? FLAGS_baseline_predictions : FLAGS_baseline};
   const std::string text =
       FLAGS_format == "json"
-          ? EvaluationJson(result)
-          : absl::StrCat(FurtherMetrics(result), ComparisonText(result),
-                         LayersText(result.layers, result.unmatched_layers),
-                         LogTail(result));
+          ? EvaluationJson(result, names, gate)
+          : absl::StrCat(FurtherMetrics(result), ComparisonText(result, names),
+                         LayersText(result), LogTail(result));
   std::fputs(text.c_str(), stdout);
 }
 
 // The exit code that the gate on accuracy gives.
-int ExitCode(const EvaluationResult& result) {
-  if (!result.gate.has_value()) return kExitOk;
-  if (!result.gate->verdict.has_value()) {
+int ExitCode(const EvaluateResult& result,
+             const std::optional<AccuracyGate>& gate) {
+  if (!gate.has_value()) return kExitOk;
+  if (!gate->verdict.has_value()) {
     return ReportFailure(
         kProgram, absl::FailedPreconditionError(
                       "--max_accuracy_drop has no accuracy to judge: the data "
                       "have no labels, or the predictions no classes"));
   }
-  const Verdict verdict = *result.gate->verdict;
+  const Verdict verdict = *gate->verdict;
   if (verdict == Verdict::kInconclusive) {
     std::fprintf(stderr,
                  "%s: warning: whether accuracy drops by more than %g points "
                  "is not certain from %lld records: more records would tell\n",
                  kProgram, FLAGS_max_accuracy_drop,
-                 static_cast<long long>(result.records));
+                 static_cast<long long>(result.timing().records()));
   }
   if (verdict != Verdict::kFail) return kExitOk;
   std::fprintf(stderr, "%s: accuracy drops by more than %g points\n", kProgram,
@@ -311,21 +315,17 @@ int Run(int argc, char** argv) {
   const absl::Status writable = CheckOutputs(*job);
   if (!writable.ok()) return ReportFailure(kProgram, writable);
   std::string predictions;
-  const absl::StatusOr<EvaluateResult> message =
+  const absl::StatusOr<EvaluateResult> result =
       RunJob(*job, *options, &predictions);
-  if (!message.ok()) return ReportWorkerFailure(kProgram, message.status());
-  const absl::Status written = WriteOutputs(predictions, *message);
+  if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
+  const absl::Status written = WriteOutputs(predictions, *result);
   if (!written.ok()) return ReportFailure(kProgram, written);
-  EvaluationResult result = FromMessage(*message);
-  result.graph = FLAGS_graph;
-  result.baseline =
-      FLAGS_baseline.empty() ? FLAGS_baseline_predictions : FLAGS_baseline;
-  result.dataset = FLAGS_dataset;
+  std::optional<AccuracyGate> gate;
   if (FLAGS_max_accuracy_drop >= 0) {
-    result.gate = JudgeGate(result.comparison, FLAGS_max_accuracy_drop);
+    gate = JudgeGate(result->comparison(), FLAGS_max_accuracy_drop);
   }
-  Print(result);
-  return ExitCode(result);
+  Print(*result, gate);
+  return ExitCode(*result, gate);
 }
 
 }  // namespace

@@ -74,8 +74,8 @@ std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
 
 SpeedVerdict JudgeSpeed(const PairedRatio& speed) {
   if (!speed.interval.has_value()) return SpeedVerdict::kUnknown;
-  if (speed.interval->low > 1) return SpeedVerdict::kFaster;
-  if (speed.interval->high < 1) return SpeedVerdict::kSlower;
+  if (speed.interval->low() > 1) return SpeedVerdict::kFaster;
+  if (speed.interval->high() < 1) return SpeedVerdict::kSlower;
   return SpeedVerdict::kNoDifference;
 }
 

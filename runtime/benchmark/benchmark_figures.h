@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/session/worker.pb.h"
+#include "runtime/statistics/interval.h"
 
 namespace requant::benchmark_figures_test {
 namespace {
@@ -45,8 +46,8 @@ TEST(FiguresOf, ComparesGraphsRoundByRound) {
   EXPECT_FALSE(figures[0].speed.interval.has_value());
   EXPECT_EQ(figures[1].speed.median, 2);
   ASSERT_TRUE(figures[1].speed.interval.has_value());
-  EXPECT_EQ(figures[1].speed.interval->low, 2);
-  EXPECT_EQ(figures[1].speed.interval->high, 2);
+  EXPECT_EQ(figures[1].speed.interval->low(), 2);
+  EXPECT_EQ(figures[1].speed.interval->high(), 2);
   EXPECT_EQ(figures[1].cpu_time.median, 0.25);
 }
 
@@ -61,9 +62,10 @@ TEST(FiguresOf, KnowsTheShareOfTimeSpentWaiting) {
 }
 
 TEST(JudgeSpeed, AsksWhetherTheIntervalHoldsOne) {
-  EXPECT_EQ(JudgeSpeed({2, Interval{1.01, 3}}), SpeedVerdict::kFaster);
-  EXPECT_EQ(JudgeSpeed({0.5, Interval{0.1, 0.99}}), SpeedVerdict::kSlower);
-  EXPECT_EQ(JudgeSpeed({1.5, Interval{0.9, 2}}), SpeedVerdict::kNoDifference);
+  EXPECT_EQ(JudgeSpeed({2, MakeInterval(1.01, 3)}), SpeedVerdict::kFaster);
+  EXPECT_EQ(JudgeSpeed({0.5, MakeInterval(0.1, 0.99)}), SpeedVerdict::kSlower);
+  EXPECT_EQ(JudgeSpeed({1.5, MakeInterval(0.9, 2)}),
+            SpeedVerdict::kNoDifference);
   EXPECT_EQ(JudgeSpeed({1.5, std::nullopt}), SpeedVerdict::kUnknown);
 }
 

@@ -16,8 +16,8 @@
 #include "base/terminal/progress.h"
 #include "base/text/printable.h"
 #include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
 namespace {
@@ -103,8 +103,8 @@ std::string RatioText(const PairedRatio& ratio) {
   if (!ratio.interval.has_value()) {
     return absl::StrFormat("%.2f", ratio.median);
   }
-  return absl::StrFormat("%.2f (%.2f-%.2f)", ratio.median, ratio.interval->low,
-                         ratio.interval->high);
+  return absl::StrFormat("%.2f (%.2f-%.2f)", ratio.median,
+                         ratio.interval->low(), ratio.interval->high());
 }
 
 std::string FiguresTable(const std::vector<std::string>& names,
@@ -126,8 +126,8 @@ std::string FiguresTable(const std::vector<std::string>& names,
 }
 
 std::string IntervalText(const Interval& interval) {
-  return absl::StrFormat("(95 %% interval %.3f to %.3f)", interval.low,
-                         interval.high);
+  return absl::StrFormat("(95 %% interval %.3f to %.3f)", interval.low(),
+                         interval.high());
 }
 
 std::string SpeedText(const std::string& name, const std::string& first,
@@ -160,7 +160,7 @@ std::string VerdictText(const std::string& name, const std::string& first,
   std::string text = SpeedText(name, first, figures.speed);
   const PairedRatio& cpu_time = figures.cpu_time;
   if (cpu_time.interval.has_value() &&
-      (cpu_time.interval->low > 1 || cpu_time.interval->high < 1)) {
+      (cpu_time.interval->low() > 1 || cpu_time.interval->high() < 1)) {
     absl::StrAppendFormat(&text, "; %s takes %.2f times the CPU time %s", name,
                           cpu_time.median, IntervalText(*cpu_time.interval));
   }
@@ -215,7 +215,7 @@ std::string ProfileText(const std::string& name,
 
 std::string IntervalJson(const std::optional<Interval>& interval) {
   if (!interval.has_value()) return "null";
-  return JsonArray({JsonNumber(interval->low), JsonNumber(interval->high)});
+  return JsonArray({JsonNumber(interval->low()), JsonNumber(interval->high())});
 }
 
 std::string VerdictJson(const PairedRatio& speed) {

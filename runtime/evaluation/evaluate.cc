@@ -17,9 +17,9 @@
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/batch_streams.h"
 #include "runtime/evaluation/evaluated_graph.h"
-#include "runtime/evaluation/evaluation_message.h"
 #include "runtime/evaluation/layer_pass.h"
 #include "runtime/evaluation/predictions.h"
 #include "runtime/evaluation/stored_baseline.h"
@@ -406,21 +406,21 @@ class Evaluation {
       result.set_guessed_kind(job_.dataset().prediction().kind() ==
                               PredictionSpec::KIND_AUTO);
     }
-    const std::optional<Metrics> scores = model().Result();
-    if (scores.has_value()) *result.mutable_scores() = ToMessage(*scores);
-    *result.mutable_timing() = ToMessage(model().timer());
-    std::optional<Metrics> baseline_scores;
+    const std::optional<Scores> scores = model().Result();
+    if (scores.has_value()) *result.mutable_scores() = *scores;
+    *result.mutable_timing() = model().timing();
+    std::optional<Scores> baseline_scores;
     if (stored_.has_value()) {
       baseline_scores = stored_->Result();
     } else if (graphs_.size() > 1) {
       baseline_scores = baseline().Result();
-      *result.mutable_baseline_timing() = ToMessage(baseline().timer());
+      *result.mutable_baseline_timing() = baseline().timing();
     }
     if (baseline_scores.has_value()) {
-      *result.mutable_baseline_scores() = ToMessage(*baseline_scores);
+      *result.mutable_baseline_scores() = *baseline_scores;
     }
     if (comparison_.has_value()) {
-      *result.mutable_comparison() = ToMessage(comparison_->Result());
+      *result.mutable_comparison() = comparison_->Result();
     }
     return result;
   }

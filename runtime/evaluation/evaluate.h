@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
 
 namespace requant {

@@ -157,7 +157,7 @@ std::optional<double> EvaluatedGraph::accuracy() const {
   return metrics_.has_value() ? metrics_->accuracy() : std::nullopt;
 }
 
-std::optional<Metrics> EvaluatedGraph::Result() const {
+std::optional<Scores> EvaluatedGraph::Result() const {
   if (!is_scored_) return std::nullopt;
   return metrics_->Result();
 }

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/batch_streams.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
@@ -59,10 +60,10 @@ class EvaluatedGraph {
   int64_t positions() const { return positions_; }
   // Known from the first batch on.
   const PredictionFormat& format() const { return format_; }
-  const BatchTimer& timer() const { return timer_; }
+  Timing timing() const { return timer_.Result(); }
   std::optional<double> accuracy() const;
   // Unset without labels.
-  std::optional<Metrics> Result() const;
+  std::optional<Scores> Result() const;
 
  private:
   explicit EvaluatedGraph(const EvaluateJob& job) : job_(job) {}

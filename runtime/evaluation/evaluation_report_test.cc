@@ -6,50 +6,61 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "runtime/statistics/metrics.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant::evaluation_report_test {
 namespace {
 
+const EvaluationNames kNames = {"int8.pb", "eval.textproto", "fp32.pb"};
+
 // The two published runs of the recipe, with the durations that their
 // throughput stands for.
-EvaluationResult PublishedRun(double seconds, int64_t correct) {
-  EvaluationResult result;
-  result.graph = "int8.pb";
-  result.dataset = "eval.textproto";
-  result.records = 2000000;
-  result.batch_size = 512;
-  result.batches = 3907;
-  result.warm_up_batches = 100;
-  result.timed_records = 2000000 - 100 * 512;
-  result.timed_seconds = seconds;
-  result.metrics = Metrics();
-  result.metrics->records = 2000000;
-  result.metrics->correct = correct;
-  result.metrics->accuracy = static_cast<double>(correct) / 2000000;
+EvaluateResult PublishedRun(double seconds, int64_t correct) {
+  EvaluateResult result;
+  result.set_batch_size(512);
+  Timing& timing = *result.mutable_timing();
+  timing.set_records(2000000);
+  timing.set_batches(3907);
+  timing.set_warm_up_batches(100);
+  timing.set_timed_records(2000000 - 100 * 512);
+  timing.set_timed_seconds(seconds);
+  Scores& scores = *result.mutable_scores();
+  scores.set_records(2000000);
+  scores.set_correct(correct);
+  scores.set_accuracy(static_cast<double>(correct) / 2000000);
   return result;
+}
+
+Agreement MakeAgreement(int64_t records, double share,
+                        const Interval& interval) {
+  Agreement agreement;
+  agreement.set_records(records);
+  agreement.set_share(share);
+  *agreement.mutable_interval() = interval;
+  return agreement;
 }
 
 Comparison SmallComparison() {
   Comparison comparison;
-  comparison.records = 200000;
-  AccuracyDifference accuracy;
-  accuracy.baseline_correct = 151924;
-  accuracy.candidate_correct = 151892;
-  accuracy.only_baseline_correct = 62;
-  accuracy.only_candidate_correct = 30;
-  accuracy.points = -0.016;
-  accuracy.interval = {-0.0254, -0.0066};
-  comparison.accuracy = accuracy;
-  comparison.agreement = Agreement{199908, 0.99954, {0.99944, 0.99962}};
-  OutputChange change;
-  change.mean = 0.0049;
-  change.interval = Interval{0.0048, 0.005};
-  change.max = 0.0234;
-  change.max_record = 1234;
-  comparison.output_change = change;
-  comparison.class_1_change = change;
+  comparison.set_records(200000);
+  AccuracyDifference& accuracy = *comparison.mutable_accuracy();
+  accuracy.set_baseline_correct(151924);
+  accuracy.set_candidate_correct(151892);
+  accuracy.set_only_baseline_correct(62);
+  accuracy.set_only_candidate_correct(30);
+  accuracy.set_points(-0.016);
+  *accuracy.mutable_interval() = MakeInterval(-0.0254, -0.0066);
+  *comparison.mutable_agreement() =
+      MakeAgreement(199908, 0.99954, MakeInterval(0.99944, 0.99962));
+  OutputChange& change = *comparison.mutable_output_change();
+  change.set_mean(0.0049);
+  *change.mutable_interval() = MakeInterval(0.0048, 0.005);
+  change.set_max(0.0234);
+  change.set_max_record(1234);
+  *comparison.mutable_class_1_change() = change;
   return comparison;
 }
 
@@ -91,76 +102,75 @@ TEST(LogTail, KeepsOneDecimal) {
 }
 
 TEST(LogTail, HasZerosWhenNothingWasTimed) {
-  EvaluationResult result;
+  EvaluateResult result;
   EXPECT_TRUE(absl::StrContains(LogTail(result),
                                 "(records/sec)  :  0.0\n"
                                 "Inference duration (seconds) :  0.0\n"
                                 "Latency (millisecond/batch)  :  0.0\n---"));
 }
 
-TEST(EvaluationResult, TakesTheMeanLatencyWhenNoFullBatchWasTimed) {
-  EvaluationResult result;
-  result.batch_size = 512;
-  result.batches = 3;
-  result.warm_up_batches = 1;
-  result.timed_records = 8;
-  result.timed_seconds = 0.5;
-  EXPECT_EQ(result.latency(), 250);
+TEST(Latency, IsTheMeanWhenNoFullBatchWasTimed) {
+  EvaluateResult result;
+  result.set_batch_size(512);
+  result.mutable_timing()->set_batches(3);
+  result.mutable_timing()->set_warm_up_batches(1);
+  result.mutable_timing()->set_timed_records(8);
+  result.mutable_timing()->set_timed_seconds(0.5);
+  EXPECT_EQ(Latency(result), 250);
 }
 
 TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
-  EXPECT_EQ(JudgeGate(std::nullopt, 1).verdict, std::nullopt);
   EXPECT_EQ(JudgeGate(Comparison(), 1).verdict, std::nullopt);
   EXPECT_EQ(JudgeGate(SmallComparison(), 1).verdict, Verdict::kPass);
   EXPECT_EQ(JudgeGate(SmallComparison(), 0.001).verdict, Verdict::kFail);
 }
 
 TEST(FurtherMetrics, TellsAKindThatWasGuessed) {
-  EvaluationResult result;
-  result.prediction_kind = "SCORES";
+  EvaluateResult result;
+  result.set_prediction_kind(PredictionSpec::SCORES);
   EXPECT_EQ(FurtherMetrics(result), "");
-  result.guessed_kind = true;
+  result.set_guessed_kind(true);
   EXPECT_EQ(FurtherMetrics(result),
             "predictions read as SCORES (a guess: the dataset declares no "
             "kind)\n");
 }
 
 TEST(FurtherMetrics, TellsOfFilesWhoseRestWasNotRead) {
-  EvaluationResult result;
-  result.bad_records = 3;
-  result.lost_rests = 2;
+  EvaluateResult result;
+  result.set_bad_records(3);
+  result.set_lost_rests(2);
   EXPECT_EQ(FurtherMetrics(result),
             "warning: 3 records could not be read and were left out\n"
             "warning: the rest of 2 files behind such a record was not read\n");
 }
 
 TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
-  EvaluationResult result = PublishedRun(2, 1);
+  EvaluateResult result = PublishedRun(2, 1);
   EXPECT_EQ(FurtherMetrics(result), "");
-  result.metrics->auc = Auc{0.8125, 1e-7};
-  result.metrics->log_loss = 0.4567;
+  result.mutable_scores()->set_auc(0.8125);
+  result.mutable_scores()->set_auc_error(1e-7);
+  result.mutable_scores()->set_log_loss(0.4567);
   EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500\nlog loss 0.456700\n");
-  result.metrics->auc->max_error = 2e-6;
-  result.metrics->log_loss.reset();
+  result.mutable_scores()->set_auc_error(2e-6);
+  result.mutable_scores()->clear_log_loss();
   EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500 (within 2e-06)\n");
 }
 
 TEST(FurtherMetrics, HasThePerplexityOfPositions) {
-  EvaluationResult result = PublishedRun(2, 1);
-  result.metrics->log_loss = std::log(2.0);
-  result.metrics->records = 128;
-  result.positions = 64;
+  EvaluateResult result = PublishedRun(2, 1);
+  result.mutable_scores()->set_log_loss(std::log(2.0));
+  result.mutable_scores()->set_records(128);
+  result.set_positions(64);
   EXPECT_EQ(FurtherMetrics(result),
             "log loss 0.693147\nperplexity 2.0000 over 128 positions\n");
 }
 
 TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
-  EvaluationResult result = PublishedRun(2, 1);
-  result.bad_records = 1;
-  result.metrics->nan_records = 3;
-  result.metrics->infinite_records = 1;
-  result.baseline_metrics = Metrics();
-  result.baseline_metrics->improbable_records = 2;
+  EvaluateResult result = PublishedRun(2, 1);
+  result.set_bad_records(1);
+  result.mutable_scores()->set_nan_records(3);
+  result.mutable_scores()->set_infinite_records(1);
+  result.mutable_baseline_scores()->set_improbable_records(2);
   EXPECT_EQ(FurtherMetrics(result),
             "warning: the graph predicts NaN for 3 records; they count as "
             "wrong\n"
@@ -172,14 +182,13 @@ TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
 }
 
 TEST(ComparisonText, IsEmptyWithoutABaseline) {
-  EXPECT_EQ(ComparisonText(PublishedRun(2, 1)), "");
+  EXPECT_EQ(ComparisonText(PublishedRun(2, 1), kNames), "");
 }
 
 TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
-  EvaluationResult result = PublishedRun(2, 1);
-  result.baseline = "fp32.pb";
-  result.comparison = SmallComparison();
-  EXPECT_EQ(ComparisonText(result),
+  EvaluateResult result = PublishedRun(2, 1);
+  *result.mutable_comparison() = SmallComparison();
+  EXPECT_EQ(ComparisonText(result, kNames),
             "int8.pb against fp32.pb, 200000 records:\n"
             "  accuracy -0.016 points (95 %: -0.025 to -0.007): gains 30, "
             "loses 62\n"
@@ -189,51 +198,50 @@ TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
 }
 
 TEST(ComparisonText, HasBothThroughputs) {
-  EvaluationResult result = PublishedRun(2, 1);
-  result.comparison = Comparison();
-  result.baseline_throughput = 500000;
+  EvaluateResult result = PublishedRun(2, 1);
+  result.mutable_comparison();
+  result.mutable_baseline_timing()->set_timed_records(500000);
+  result.mutable_baseline_timing()->set_timed_seconds(1);
   EXPECT_TRUE(absl::StrContains(
-      ComparisonText(result),
+      ComparisonText(result, kNames),
       "  throughput 974400 records/s, the baseline's 500000\n"))
-      << ComparisonText(result);
+      << ComparisonText(result, kNames);
 }
 
 TEST(ComparisonText, ShowsFullAgreementOnlyWhenItIs) {
-  EvaluationResult result;
-  result.comparison = Comparison();
-  result.comparison->agreement = Agreement{199999, 0.999996, {0.99996, 1}};
+  EvaluateResult result;
+  *result.mutable_comparison()->mutable_agreement() =
+      MakeAgreement(199999, 0.999996, MakeInterval(0.99996, 1));
   EXPECT_TRUE(
-      absl::StrContains(ComparisonText(result),
+      absl::StrContains(ComparisonText(result, kNames),
                         "agreement 99.9996 % (95 %: 99.996 % to 100.00 %)"))
-      << ComparisonText(result);
+      << ComparisonText(result, kNames);
 }
 
 TEST(ComparisonText, WarnsOfLostValues) {
-  EvaluationResult result;
-  result.graph = "a";
-  result.baseline = "b";
-  result.comparison = Comparison();
-  result.comparison->lost_values = 2;
-  result.comparison->candidate_non_finite = {2, 0, 7};
-  EXPECT_EQ(ComparisonText(result),
+  EvaluateResult result;
+  Comparison& comparison = *result.mutable_comparison();
+  comparison.set_lost_values(2);
+  comparison.mutable_candidate_non_finite()->set_nan(2);
+  comparison.mutable_candidate_non_finite()->set_first_record(7);
+  EXPECT_EQ(ComparisonText(result, {"a", "", "b"}),
             "a against b, 0 records:\n"
             "  warning: 2 values finite in the baseline but NaN or infinite "
             "now; see record 7\n");
 }
 
 TEST(EvaluationJson, HasEverything) {
-  EvaluationResult result = PublishedRun(2, 1500000);
-  result.metrics->auc = Auc{0.8125, 0};
-  result.metrics->log_loss = 0.5;
-  result.baseline = "fp32.pb";
-  result.comparison = SmallComparison();
-  result.lost_rests = 1;
-  result.prediction_kind = "PROBABILITIES";
-  result.baseline_throughput = 487200;
-  result.gate = JudgeGate(result.comparison, 0.5);
-  result.unmatched_layers = {"gone"};
+  EvaluateResult result = PublishedRun(2, 1500000);
+  result.mutable_scores()->set_auc(0.8125);
+  result.mutable_scores()->set_log_loss(0.5);
+  *result.mutable_comparison() = SmallComparison();
+  result.set_lost_rests(1);
+  result.set_prediction_kind(PredictionSpec::PROBABILITIES);
+  result.mutable_baseline_timing()->set_timed_records(487200);
+  result.mutable_baseline_timing()->set_timed_seconds(1);
+  result.add_unmatched_layer("gone");
   EXPECT_EQ(
-      EvaluationJson(result),
+      EvaluationJson(result, kNames, JudgeGate(result.comparison(), 0.5)),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
       R"("records": 2000000, "positions_per_record": null, )"
       R"("bad_records": 0, "lost_rests": 1, )"
@@ -266,15 +274,19 @@ TEST(EvaluationJson, HasEverything) {
 }
 
 TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
-  EvaluationResult result;
+  EvaluateResult result;
   EXPECT_TRUE(absl::StrContains(
-      EvaluationJson(result),
+      EvaluationJson(result, {}, std::nullopt),
       R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
       R"("baseline_records_per_second": null, "comparison": null, )"
       R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
-  result.metrics = Metrics();
-  result.metrics->rmse = NAN;
-  EXPECT_TRUE(absl::StrContains(EvaluationJson(result), R"("rmse": null)"));
+  result.mutable_scores()->set_rmse(NAN);
+  result.mutable_scores()->set_correct(0);
+  const std::string json = EvaluationJson(result, {}, std::nullopt);
+  EXPECT_TRUE(absl::StrContains(json, R"("rmse": null)"));
+  EXPECT_TRUE(
+      absl::StrContains(json, R"("correct": 0, "accuracy": null, "auc": null, )"
+                              R"("auc_max_error": null, "log_loss": null)"));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "runtime/statistics/interval.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -49,7 +50,9 @@ absl::Status CheckEnd(const std::string& name, const Tensor& tensor) {
                    " tensor of shape ", tensor.shape().DebugString()));
 }
 
-double Width(const Interval& interval) { return interval.high - interval.low; }
+double Width(const Interval& interval) {
+  return interval.high() - interval.low();
+}
 
 }  // namespace
 
@@ -141,7 +144,7 @@ absl::Status LayerComparison::Decode(int64_t records, const Tensor& codes,
     decoded_[i] = code_book_.values[bytes[i]];
   }
   step_sum_ += code_book_.step * static_cast<double>(records);
-  const Interval range = {code_book_.low, code_book_.high};
+  const Interval range = MakeInterval(code_book_.low, code_book_.high);
   if (!range_.has_value() || Width(range) > Width(*range_)) range_ = range;
   return absl::OkStatus();
 }
@@ -180,9 +183,9 @@ void LayerComparison::AddObserved(const float* baseline, int64_t count) {
     high = baseline[i] > high ? baseline[i] : high;
   }
   if (low > high) return;
-  if (!observed_.has_value()) observed_ = Interval{low, high};
-  observed_->low = std::min(observed_->low, double{low});
-  observed_->high = std::max(observed_->high, double{high});
+  if (!observed_.has_value()) observed_ = MakeInterval(low, high);
+  observed_->set_low(std::min(observed_->low(), double{low}));
+  observed_->set_high(std::max(observed_->high(), double{high}));
 }
 
 void LayerComparison::AddClipped(int64_t records, const float* baseline,
@@ -201,37 +204,35 @@ void LayerComparison::AddClipped(int64_t records, const float* baseline,
   }
 }
 
-LayerMessage LayerComparison::Result() const {
-  LayerMessage message;
-  message.set_name(pair_.name);
-  message.set_baseline_tensor(pair_.float_tensor);
-  message.set_tensor(pair_.tensor);
-  message.set_quantized(pair_.coding != LayerCoding::kFloat);
-  message.set_records(records_);
-  if (values_ == 0) return message;
+ComparedLayer LayerComparison::Result() const {
+  ComparedLayer layer;
+  layer.set_name(pair_.name);
+  layer.set_baseline_tensor(pair_.float_tensor);
+  layer.set_tensor(pair_.tensor);
+  layer.set_quantized(pair_.coding != LayerCoding::kFloat);
+  layer.set_records(records_);
+  if (values_ == 0) return layer;
   const Interval observed = observed_.value_or(Interval());
-  message.mutable_observed()->set_low(observed.low);
-  message.mutable_observed()->set_high(observed.high);
+  *layer.mutable_observed() = observed;
   if (range_.has_value()) {
-    message.set_step(step_sum_ / static_cast<double>(records_));
-    message.mutable_range()->set_low(range_->low);
-    message.mutable_range()->set_high(range_->high);
+    layer.set_step(step_sum_ / static_cast<double>(records_));
+    *layer.mutable_range() = *range_;
   } else {
-    message.set_step(Width(observed) / kSteps);
+    layer.set_step(Width(observed) / kSteps);
   }
   const auto values = static_cast<double>(values_);
-  message.set_clipped_share(static_cast<double>(clipped_) / values);
-  message.set_clipped_records(static_cast<double>(clipped_records_) /
-                              static_cast<double>(records_));
+  layer.set_clipped_share(static_cast<double>(clipped_) / values);
+  layer.set_clipped_records(static_cast<double>(clipped_records_) /
+                            static_cast<double>(records_));
   const double signal = Sum(squared_signal_);
-  message.set_gain(signal == 0 ? 1
-                               : 1 + Known(Sum(error_times_signal_)) / signal);
+  layer.set_gain(signal == 0 ? 1
+                             : 1 + Known(Sum(error_times_signal_)) / signal);
   const double rms_error = std::sqrt(Known(Sum(squared_error_)) / values);
   const double rms_signal = std::sqrt(signal / values);
-  message.set_rms_error(rms_error);
-  message.set_rms_signal(rms_signal);
-  message.set_max_error(std::isinf(rms_error) ? kInfinity : max_error_);
-  message.set_signal_to_noise(
+  layer.set_rms_error(rms_error);
+  layer.set_rms_signal(rms_signal);
+  layer.set_max_error(std::isinf(rms_error) ? kInfinity : max_error_);
+  layer.set_signal_to_noise(
       rms_error == 0
           ? kInfinity
           : (std::isinf(rms_error) ? -kInfinity
@@ -241,11 +242,11 @@ LayerMessage LayerComparison::Result() const {
     const double sum = Known(error_[i]);
     if (std::abs(sum) <= worst) continue;
     worst = std::abs(sum);
-    message.set_worst_channel(static_cast<int64_t>(i));
-    message.set_worst_channel_shift(sum * static_cast<double>(error_.size()) /
-                                    values);
+    layer.set_worst_channel(static_cast<int64_t>(i));
+    layer.set_worst_channel_shift(sum * static_cast<double>(error_.size()) /
+                                  values);
   }
-  return message;
+  return layer;
 }
 
 }  // namespace requant

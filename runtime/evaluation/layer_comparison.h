@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/layer_pairs.h"
 
@@ -47,7 +46,7 @@ class LayerComparison {
 
   // The figures of the records added. A difference that is NaN counts as
   // infinite.
-  LayerMessage Result() const;
+  ComparedLayer Result() const;
 
  private:
   absl::Status CheckShapes(const tensorflow::Tensor& baseline,

@@ -49,8 +49,8 @@ LayerPair Pair(LayerCoding coding) {
 }
 
 // Of one batch of codes of 0 … `max`.
-LayerMessage CompareCodes(const Tensor& baseline, const Tensor& codes,
-                          float max) {
+ComparedLayer CompareCodes(const Tensor& baseline, const Tensor& codes,
+                           float max) {
   LayerComparison comparison(Pair(LayerCoding::kScaled));
   const Tensor low(0.f), high(max);
   const absl::Status added =
@@ -59,7 +59,7 @@ LayerMessage CompareCodes(const Tensor& baseline, const Tensor& codes,
   return comparison.Result();
 }
 
-LayerMessage CompareFloats(const Tensor& baseline, const Tensor& other) {
+ComparedLayer CompareFloats(const Tensor& baseline, const Tensor& other) {
   LayerComparison comparison(Pair(LayerCoding::kFloat));
   const absl::Status added =
       comparison.Add(baseline.dim_size(0), baseline, other, nullptr, nullptr);
@@ -97,7 +97,7 @@ TEST(MakeCodeBook, MapsScaledCodesOntoMultiplesOfAStep) {
 
 TEST(LayerComparison, MeasuresNoiseInTheUnitsOfTheValues) {
   // Codes of step 1: errors are 0, 1, 0, −1 over 4 values.
-  const LayerMessage layer =
+  const ComparedLayer layer =
       CompareCodes(Floats({3, 4, 6, 8}, 2), Codes({3, 5, 6, 7}, 2), 255);
   EXPECT_EQ(layer.records(), 2);
   EXPECT_TRUE(layer.quantized());
@@ -114,8 +114,8 @@ TEST(LayerComparison, MeasuresNoiseInTheUnitsOfTheValues) {
 }
 
 TEST(LayerComparison, FindsTheChannelThatIsShifted) {
-  const LayerMessage layer = CompareFloats(Floats({1, 1, 1, 1, 1, 1}, 3),
-                                           Floats({2, 1, -1, 0, 1, -2}, 3));
+  const ComparedLayer layer = CompareFloats(Floats({1, 1, 1, 1, 1, 1}, 3),
+                                            Floats({2, 1, -1, 0, 1, -2}, 3));
   EXPECT_EQ(layer.worst_channel(), 2);
   EXPECT_EQ(layer.worst_channel_shift(), -2.5);
 }
@@ -154,7 +154,7 @@ TEST(LayerComparison, TakesTheMeanStepAndTheWidestRangeOfBatches) {
       comparison
           .Add(3, Floats({1, 1, 300}, 1), Codes({1, 1, 255}, 1), &low, &narrow)
           .ok());
-  const LayerMessage layer = comparison.Result();
+  const ComparedLayer layer = comparison.Result();
   EXPECT_EQ(layer.records(), 4);
   EXPECT_EQ(layer.step(), (2.0 + 3 * 1) / 4);
   EXPECT_EQ(layer.range().high(), 510);
@@ -163,7 +163,7 @@ TEST(LayerComparison, TakesTheMeanStepAndTheWidestRangeOfBatches) {
 }
 
 TEST(LayerComparison, GivesAFloatTensorA255thOfWhatTheBaselineHas) {
-  const LayerMessage layer =
+  const ComparedLayer layer =
       CompareFloats(Floats({-255, 255}, 1), Floats({-254, 255}, 1));
   EXPECT_FALSE(layer.quantized());
   EXPECT_EQ(layer.step(), 2);
@@ -172,7 +172,7 @@ TEST(LayerComparison, GivesAFloatTensorA255thOfWhatTheBaselineHas) {
 }
 
 TEST(LayerComparison, CallsEqualTensorsFreeOfNoise) {
-  const LayerMessage layer =
+  const ComparedLayer layer =
       CompareFloats(Floats({1, 2}, 2), Floats({1, 2}, 2));
   EXPECT_EQ(layer.rms_error(), 0);
   EXPECT_EQ(layer.signal_to_noise(), std::numeric_limits<double>::infinity());
@@ -182,7 +182,7 @@ TEST(LayerComparison, CallsEqualTensorsFreeOfNoise) {
 TEST(LayerComparison, TakesNanAsAnInfiniteError) {
   for (const auto& [baseline, other] :
        std::vector<std::pair<float, float>>{{1, kNan}, {kNan, 1}}) {
-    const LayerMessage layer =
+    const ComparedLayer layer =
         CompareFloats(Floats({1, baseline}, 2), Floats({1, other}, 2));
     EXPECT_EQ(layer.rms_error(), std::numeric_limits<double>::infinity());
     EXPECT_EQ(layer.max_error(), std::numeric_limits<double>::infinity());
@@ -197,7 +197,7 @@ TEST(LayerComparison, TakesNanAsAnInfiniteError) {
 
 TEST(LayerComparison, SurvivesRangesWithoutWidthOrSense) {
   for (const float max : {0.f, kNan, std::numeric_limits<float>::infinity()}) {
-    const LayerMessage layer =
+    const ComparedLayer layer =
         CompareCodes(Floats({0, 1}, 2), Codes({0, 255}, 2), max);
     EXPECT_GT(layer.rms_error(), 0) << max;
   }

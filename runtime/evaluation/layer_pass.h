@@ -2,6 +2,7 @@
 #define REQUANT_RUNTIME_EVALUATION_LAYER_PASS_H_
 
 #include "absl/status/status.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
 #include "transforms/layers/layer_pairs.h"

@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/json.h"
 #include "base/text/printable.h"
 
 namespace requant {
@@ -26,7 +25,7 @@ std::string Row(size_t name_width, const std::string& name,
                          shift, noise, clipped);
 }
 
-std::string LayerRow(size_t name_width, const LayerMessage& layer) {
+std::string LayerRow(size_t name_width, const ComparedLayer& layer) {
   return Row(name_width, Printable(layer.name()),
              layer.quantized() ? "8 bit" : "float",
              absl::StrFormat("%.3g", layer.step()),
@@ -38,67 +37,34 @@ std::string LayerRow(size_t name_width, const LayerMessage& layer) {
                  : "-");
 }
 
-std::string IntervalJson(const IntervalMessage& interval) {
-  return absl::StrCat("[", JsonNumber(interval.low()), ", ",
-                      JsonNumber(interval.high()), "]");
-}
-
-std::string LayerJson(const LayerMessage& layer) {
-  return JsonObject({
-      {"name", JsonString(layer.name())},
-      {"baseline_tensor", JsonString(layer.baseline_tensor())},
-      {"tensor", JsonString(layer.tensor())},
-      {"quantized", layer.quantized() ? "true" : "false"},
-      {"records", absl::StrCat(layer.records())},
-      {"step", JsonNumber(layer.step())},
-      {"range", layer.has_range() ? IntervalJson(layer.range()) : "null"},
-      {"observed", IntervalJson(layer.observed())},
-      {"clipped_share", JsonNumber(layer.clipped_share())},
-      {"clipped_records", JsonNumber(layer.clipped_records())},
-      {"gain", JsonNumber(layer.gain())},
-      {"rms_error", JsonNumber(layer.rms_error())},
-      {"rms_signal", JsonNumber(layer.rms_signal())},
-      {"max_error", JsonNumber(layer.max_error())},
-      {"signal_to_noise_db", JsonNumber(layer.signal_to_noise())},
-      {"worst_channel", absl::StrCat(layer.worst_channel())},
-      {"worst_channel_shift", JsonNumber(layer.worst_channel_shift())},
-  });
-}
-
 }  // namespace
 
-std::string LayersText(const std::vector<LayerMessage>& layers,
-                       const std::vector<std::string>& unmatched) {
+std::string LayersText(const EvaluateResult& result) {
   std::string text;
-  if (!layers.empty()) {
-    std::vector<LayerMessage> sorted = layers;
+  if (result.layer_size() > 0) {
+    std::vector<ComparedLayer> sorted(result.layer().begin(),
+                                      result.layer().end());
     std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const LayerMessage& a, const LayerMessage& b) {
+                     [](const ComparedLayer& a, const ComparedLayer& b) {
                        return a.signal_to_noise() < b.signal_to_noise();
                      });
     size_t name_width = 0;
-    for (const LayerMessage& layer : layers) {
+    for (const ComparedLayer& layer : sorted) {
       name_width = std::max(name_width, Printable(layer.name()).size());
     }
     absl::StrAppend(&text, "layers on ", sorted[0].records(),
                     " records, the noisiest first:\n",
                     Row(name_width, "layer", "kind", "step", "error/step",
                         "shift/step", "SNR dB", "clipped"));
-    for (const LayerMessage& layer : sorted) {
+    for (const ComparedLayer& layer : sorted) {
       absl::StrAppend(&text, LayerRow(name_width, layer));
     }
   }
-  for (const std::string& name : unmatched) {
+  for (const std::string& name : result.unmatched_layer()) {
     absl::StrAppend(&text, "  ", Printable(name),
                     " has no counterpart in the graph\n");
   }
   return text;
-}
-
-std::string LayersJson(const std::vector<LayerMessage>& layers) {
-  std::vector<std::string> values;
-  for (const LayerMessage& layer : layers) values.push_back(LayerJson(layer));
-  return JsonArray(values);
 }
 
 }  // namespace requant

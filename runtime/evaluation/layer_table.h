@@ -4,20 +4,14 @@
 // What `requant evaluate --layer_records` prints about layers.
 
 #include <string>
-#include <vector>
 
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 
 namespace requant {
 
 // A table with a line per layer, the worst signal-to-noise first, and a line on
 // each that has no counterpart; empty without layers.
-std::string LayersText(const std::vector<LayerMessage>& layers,
-                       const std::vector<std::string>& unmatched);
-
-// A JSON array in the order of the layers. Numbers that JSON cannot hold are
-// null: the signal-to-noise of layers without any noise, say.
-std::string LayersJson(const std::vector<LayerMessage>& layers);
+std::string LayersText(const EvaluateResult& result);
 
 }  // namespace requant
 

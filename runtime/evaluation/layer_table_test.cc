@@ -8,15 +8,17 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
+#include "base/message/message_json.h"
 
 namespace requant::layer_table_test {
 namespace {
 
+using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-LayerMessage Layer(const std::string& name, double signal_to_noise) {
-  LayerMessage layer;
+ComparedLayer Layer(const std::string& name, double signal_to_noise) {
+  ComparedLayer layer;
   layer.set_name(name);
   layer.set_quantized(true);
   layer.set_records(8192);
@@ -28,13 +30,19 @@ LayerMessage Layer(const std::string& name, double signal_to_noise) {
   return layer;
 }
 
+EvaluateResult ResultOf(const std::vector<ComparedLayer>& layers) {
+  EvaluateResult result;
+  for (const ComparedLayer& layer : layers) *result.add_layer() = layer;
+  return result;
+}
+
 std::vector<std::string> Lines(const std::string& text) {
   return absl::StrSplit(text, '\n', absl::SkipEmpty());
 }
 
 TEST(LayersText, HasTheNoisiestLayerFirst) {
   const std::vector<std::string> lines =
-      Lines(LayersText({Layer("quiet", 40), Layer("loud", 12.34)}, {}));
+      Lines(LayersText(ResultOf({Layer("quiet", 40), Layer("loud", 12.34)})));
   ASSERT_EQ(lines.size(), 4u);
   EXPECT_EQ(lines[0], "layers on 8192 records, the noisiest first:");
   EXPECT_EQ(lines[1],
@@ -47,27 +55,28 @@ TEST(LayersText, HasTheNoisiestLayerFirst) {
 }
 
 TEST(LayersText, ShowsNoStepsOfALayerThatIsAlwaysTheSame) {
-  LayerMessage layer = Layer("dead", std::numeric_limits<double>::infinity());
+  ComparedLayer layer = Layer("dead", std::numeric_limits<double>::infinity());
   layer.set_step(0);
-  EXPECT_THAT(LayersText({layer}, {}), HasSubstr("-            -     inf"));
+  EXPECT_THAT(LayersText(ResultOf({layer})),
+              HasSubstr("-            -     inf"));
 }
 
 TEST(LayersText, NamesLayersWithoutACounterpart) {
-  EXPECT_EQ(LayersText({}, {"gone"}),
-            "  gone has no counterpart in the graph\n");
-  EXPECT_EQ(LayersText({}, {}), "");
+  EvaluateResult result;
+  EXPECT_EQ(LayersText(result), "");
+  result.add_unmatched_layer("gone");
+  EXPECT_EQ(LayersText(result), "  gone has no counterpart in the graph\n");
 }
 
-TEST(LayersJson, HasAllFigures) {
-  LayerMessage layer = Layer("m", std::numeric_limits<double>::infinity());
+TEST(ComparedLayer, HasAllFiguresInJson) {
+  ComparedLayer layer = Layer("m", std::numeric_limits<double>::infinity());
   layer.mutable_range()->set_high(127.5);
-  const std::string json = LayersJson({layer, Layer("n", 3)});
-  EXPECT_THAT(json, StartsWith("[{\"name\": \"m\""));
+  const std::string json = MessageJson(layer);
+  EXPECT_THAT(json, StartsWith("{\"name\": \"m\""));
   EXPECT_THAT(json, HasSubstr("\"range\": [0, 127.5]"));
   EXPECT_THAT(json, HasSubstr("\"signal_to_noise_db\": null"));
-  EXPECT_THAT(json, HasSubstr("\"worst_channel_shift\": -0.125}, {\"name\": "
-                              "\"n\""));
-  EXPECT_THAT(json, HasSubstr("\"range\": null"));
+  EXPECT_THAT(json, EndsWith("\"worst_channel_shift\": -0.125}"));
+  EXPECT_THAT(MessageJson(Layer("n", 3)), HasSubstr("\"range\": null"));
 }
 
 }  // namespace

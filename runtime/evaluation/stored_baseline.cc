@@ -79,7 +79,7 @@ absl::Status StoredBaseline::CheckFormat(const PredictionFormat& format,
   return absl::OkStatus();
 }
 
-std::optional<Metrics> StoredBaseline::Result() const {
+std::optional<Scores> StoredBaseline::Result() const {
   if (!metrics_.has_value()) return std::nullopt;
   return metrics_->Result();
 }

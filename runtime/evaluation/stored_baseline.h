@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/predictions.h"
 #include "runtime/statistics/metrics.h"
 
@@ -34,7 +35,7 @@ class StoredBaseline {
   absl::Span<const float> values() const { return values_; }
 
   // Unset without labels.
-  std::optional<Metrics> Result() const;
+  std::optional<Scores> Result() const;
 
  private:
   absl::Status CheckFormat(const PredictionFormat& format,

@@ -38,10 +38,10 @@ TEST(StoredBaseline, GivesTheRecordsOneBatchAfterAnother) {
   EXPECT_THAT(baseline.values(), ElementsAre(0.75f, 0.5f));
   EXPECT_EQ(*baseline.Take(Probability(), 2, 1, {1}), 1);
   EXPECT_THAT(baseline.values(), ElementsAre(0.25f));
-  const std::optional<Metrics> metrics = baseline.Result();
+  const std::optional<Scores> metrics = baseline.Result();
   ASSERT_TRUE(metrics.has_value());
-  EXPECT_EQ(metrics->records, 3);
-  EXPECT_EQ(metrics->correct, 1);
+  EXPECT_EQ(metrics->records(), 3);
+  EXPECT_EQ(metrics->correct(), 1);
 }
 
 TEST(StoredBaseline, EndsWithItsOwnRecords) {
@@ -49,7 +49,7 @@ TEST(StoredBaseline, EndsWithItsOwnRecords) {
   EXPECT_EQ(*baseline.Take(Probability(), 0, 2, {1, 0}), 2);
   EXPECT_EQ(*baseline.Take(Probability(), 2, 2, {1, 1}), 1);
   EXPECT_EQ(*baseline.Take(Probability(), 4, 2, {1, 1}), 0);
-  EXPECT_EQ(baseline.Result()->records, 3);
+  EXPECT_EQ(baseline.Result()->records(), 3);
 }
 
 TEST(StoredBaseline, RefusesOtherRecords) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "runtime/statistics/stable_sum.h"
 
@@ -29,17 +30,25 @@ void BatchTimer::Add(int64_t records, double seconds) {
   later_seconds_.Add(seconds);
 }
 
-BatchTimer::Timed BatchTimer::Result() const {
-  Timed timed;
-  timed.warm_up_batches = WarmUpBatches(batches_);
-  timed.records = later_records_;
+Timing BatchTimer::Result() const {
+  Timing timing;
+  timing.set_batches(batches_);
+  timing.set_records(records_);
+  timing.set_warm_up_batches(WarmUpBatches(batches_));
+  int64_t records = later_records_;
   StableSum seconds = later_seconds_;
-  for (size_t i = timed.warm_up_batches; i < first_.size(); ++i) {
-    timed.records += first_[i].records;
+  for (size_t i = timing.warm_up_batches(); i < first_.size(); ++i) {
+    records += first_[i].records;
     seconds.Add(first_[i].seconds);
   }
-  timed.seconds = seconds.value();
-  return timed;
+  timing.set_timed_records(records);
+  timing.set_timed_seconds(seconds.value());
+  return timing;
+}
+
+std::optional<double> RecordsPerSecond(const Timing& timing) {
+  if (timing.timed_seconds() <= 0) return std::nullopt;
+  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
 }
 
 }  // namespace requant

@@ -2,8 +2,10 @@
 #define REQUANT_RUNTIME_STATISTICS_BATCH_TIMER_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "runtime/evaluation.pb.h"
 #include "runtime/statistics/stable_sum.h"
 
 namespace requant {
@@ -21,16 +23,8 @@ class BatchTimer {
  public:
   void Add(int64_t records, double seconds);
 
-  int64_t batches() const { return batches_; }
-  int64_t records() const { return records_; }
-
-  // What came after the warm-up of a run that ends here.
-  struct Timed {
-    int64_t warm_up_batches = 0;
-    int64_t records = 0;
-    double seconds = 0;
-  };
-  Timed Result() const;
+  // Of a run that ends here.
+  Timing Result() const;
 
  private:
   struct Batch {
@@ -45,6 +39,9 @@ class BatchTimer {
   int64_t later_records_ = 0;
   StableSum later_seconds_;
 };
+
+// The speed of the timed part; unset when nothing was timed.
+std::optional<double> RecordsPerSecond(const Timing& timing);
 
 }  // namespace requant
 

@@ -18,24 +18,24 @@ TEST(WarmUpBatches, IsAHundredOfManyAndHalfOfFew) {
 
 TEST(BatchTimer, TimesNothingBeforeTheFirstBatch) {
   const BatchTimer timer;
-  EXPECT_EQ(timer.Result().records, 0);
-  EXPECT_EQ(timer.Result().seconds, 0);
+  EXPECT_EQ(timer.Result().timed_records(), 0);
+  EXPECT_EQ(timer.Result().timed_seconds(), 0);
 }
 
 TEST(BatchTimer, TimesASingleBatch) {
   BatchTimer timer;
   timer.Add(512, 2);
-  EXPECT_EQ(timer.Result().warm_up_batches, 0);
-  EXPECT_EQ(timer.Result().records, 512);
-  EXPECT_EQ(timer.Result().seconds, 2);
+  EXPECT_EQ(timer.Result().warm_up_batches(), 0);
+  EXPECT_EQ(timer.Result().timed_records(), 512);
+  EXPECT_EQ(timer.Result().timed_seconds(), 2);
 }
 
 TEST(BatchTimer, LeavesTheFirstHalfOut) {
   BatchTimer timer;
   for (int i = 0; i < 8; ++i) timer.Add(10, i < 2 ? 1000 : 0.5);
-  EXPECT_EQ(timer.Result().warm_up_batches, 4);
-  EXPECT_EQ(timer.Result().records, 40);
-  EXPECT_EQ(timer.Result().seconds, 2);
+  EXPECT_EQ(timer.Result().warm_up_batches(), 4);
+  EXPECT_EQ(timer.Result().timed_records(), 40);
+  EXPECT_EQ(timer.Result().timed_seconds(), 2);
 }
 
 // The published runs: 2000000 records in batches of 512.
@@ -43,11 +43,18 @@ TEST(BatchTimer, LeavesTheFirstHundredOfMany) {
   BatchTimer timer;
   for (int i = 0; i < 3906; ++i) timer.Add(512, i < 100 ? 1000 : 0.25);
   timer.Add(128, 0.125);
-  EXPECT_EQ(timer.batches(), 3907);
-  EXPECT_EQ(timer.records(), 2000000);
-  EXPECT_EQ(timer.Result().warm_up_batches, 100);
-  EXPECT_EQ(timer.Result().records, 2000000 - 100 * 512);
-  EXPECT_EQ(timer.Result().seconds, 3806 * 0.25 + 0.125);
+  EXPECT_EQ(timer.Result().batches(), 3907);
+  EXPECT_EQ(timer.Result().records(), 2000000);
+  EXPECT_EQ(timer.Result().warm_up_batches(), 100);
+  EXPECT_EQ(timer.Result().timed_records(), 2000000 - 100 * 512);
+  EXPECT_EQ(timer.Result().timed_seconds(), 3806 * 0.25 + 0.125);
+}
+
+TEST(RecordsPerSecond, IsUnknownWhenNothingWasTimed) {
+  BatchTimer timer;
+  EXPECT_FALSE(RecordsPerSecond(timer.Result()).has_value());
+  timer.Add(512, 2);
+  EXPECT_EQ(RecordsPerSecond(timer.Result()), 256);
 }
 
 }  // namespace

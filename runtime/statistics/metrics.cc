@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/message/message_json.h"
 #include "base/status_macros.h"
 #include "runtime/statistics/auc.h"
 
@@ -286,26 +287,39 @@ std::optional<double> MetricAccumulator::accuracy() const {
   return static_cast<double>(correct_) / static_cast<double>(records_);
 }
 
-Metrics MetricAccumulator::Result() const {
-  Metrics metrics;
-  metrics.records = records_;
-  metrics.nan_records = nan_records_;
-  metrics.infinite_records = infinite_records_;
-  metrics.improbable_records = improbable_records_;
+Scores MetricAccumulator::Result() const {
+  Scores scores;
+  scores.set_records(records_);
+  scores.set_nan_records(nan_records_);
+  scores.set_infinite_records(infinite_records_);
+  scores.set_improbable_records(improbable_records_);
   const bool is_value = format_.kind == PredictionKind::kValue;
-  if (!is_value) metrics.correct = correct_;
-  if (records_ == 0) return metrics;
+  if (!is_value) scores.set_correct(correct_);
+  if (records_ == 0) return scores;
   const double records = static_cast<double>(records_);
   if (is_value) {
-    metrics.rmse =
+    scores.set_rmse(
         std::sqrt(squared_error_.value() /
-                  (records * static_cast<double>(format_.values_per_record)));
-    return metrics;
+                  (records * static_cast<double>(format_.values_per_record))));
+    return scores;
   }
-  metrics.accuracy = accuracy();
-  metrics.auc = auc_.Result();
-  if (improbable_records_ == 0) metrics.log_loss = log_loss_.value() / records;
-  return metrics;
+  scores.set_accuracy(*accuracy());
+  if (const std::optional<Auc> auc = auc_.Result()) {
+    scores.set_auc(auc->value);
+    scores.set_auc_error(auc->max_error);
+  }
+  if (improbable_records_ == 0) {
+    scores.set_log_loss(log_loss_.value() / records);
+  }
+  return scores;
+}
+
+JsonMembers ScoresMembers(const Scores& scores) {
+  JsonMembers members = MessageMembers(scores);
+  for (auto& [name, value] : members) {
+    if (name == "auc_max_error" && !scores.has_auc()) value = "null";
+  }
+  return members;
 }
 
 }  // namespace requant

@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "base/message/message_json.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/statistics/auc.h"
 #include "runtime/statistics/stable_sum.h"
 
@@ -64,29 +66,6 @@ double ClassOneProbability(const PredictionFormat& format,
 absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
                               absl::Span<const double> labels);
 
-struct Metrics {
-  int64_t records = 0;
-
-  // Unset for kValue.
-  std::optional<int64_t> correct;
-  // Of 1; unset without records.
-  std::optional<double> accuracy;
-  // For two classes that both occurred.
-  std::optional<Auc> auc;
-  // In nats, the natural logarithm's unit. Unset without records, for kValue,
-  // and when probabilities were not between 0 and 1.
-  std::optional<double> log_loss;
-  // For kValue; NaN when a prediction was.
-  std::optional<double> rmse;
-
-  // Records with at least one such value.
-  int64_t nan_records = 0;
-  int64_t infinite_records = 0;
-  // Records with a value that is no probability (off by over 1e-4, or infinite)
-  // where one was promised.
-  int64_t improbable_records = 0;
-};
-
 // NaN predictions are as wrong as can be in every figure: not correct, on the
 // wrong side of all others for AUC, of probability 0 for log loss.
 //
@@ -106,7 +85,7 @@ class MetricAccumulator {
   // As if the records of `other`, of the same format, had been added here.
   absl::Status Merge(const MetricAccumulator& other);
 
-  Metrics Result() const;
+  Scores Result() const;
 
   // As Result has it, at once: AUC takes its time.
   std::optional<double> accuracy() const;
@@ -131,6 +110,9 @@ class MetricAccumulator {
   StableSum log_loss_;
   StableSum squared_error_;
 };
+
+// The members of the scores' JSON. Without an AUC its error is null.
+JsonMembers ScoresMembers(const Scores& scores);
 
 }  // namespace requant
 

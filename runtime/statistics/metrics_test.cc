@@ -33,9 +33,9 @@ PredictionFormat Value(int64_t values = 1) {
   return {PredictionKind::kValue, values, 0.5};
 }
 
-Metrics MetricsOf(const PredictionFormat& format,
-                  const std::vector<float>& predictions,
-                  const std::vector<double>& labels) {
+requant::Scores MetricsOf(const PredictionFormat& format,
+                          const std::vector<float>& predictions,
+                          const std::vector<double>& labels) {
   MetricAccumulator accumulator = MetricAccumulator::Create(format).value();
   const absl::Status status = accumulator.Add(0, predictions, labels);
   EXPECT_TRUE(status.ok()) << status;
@@ -79,93 +79,94 @@ TEST(ClassOneProbability, IsTheSoftmaxOfScores) {
 }
 
 TEST(MetricAccumulator, CountsCorrectPredictions) {
-  const Metrics metrics = MetricsOf(Probabilities(2),
-                                    {0.9f, 0.1f,  //
-                                     0.2f, 0.8f,  //
-                                     0.6f, 0.4f,  //
-                                     0.5f, 0.5f},
-                                    {0, 1, 1, 0});
-  EXPECT_EQ(metrics.records, 4);
-  EXPECT_EQ(metrics.correct, 3);
-  EXPECT_EQ(metrics.accuracy, 0.75);
+  const requant::Scores metrics = MetricsOf(Probabilities(2),
+                                            {0.9f, 0.1f,  //
+                                             0.2f, 0.8f,  //
+                                             0.6f, 0.4f,  //
+                                             0.5f, 0.5f},
+                                            {0, 1, 1, 0});
+  EXPECT_EQ(metrics.records(), 4);
+  EXPECT_EQ(metrics.correct(), 3);
+  EXPECT_EQ(metrics.accuracy(), 0.75);
 }
 
 TEST(MetricAccumulator, HasNoFiguresWithoutRecords) {
-  const Metrics metrics = MetricsOf(Probabilities(2), {}, {});
-  EXPECT_EQ(metrics.correct, 0);
-  EXPECT_FALSE(metrics.accuracy.has_value());
-  EXPECT_FALSE(metrics.auc.has_value());
-  EXPECT_FALSE(metrics.log_loss.has_value());
-  EXPECT_FALSE(MetricsOf(Value(), {}, {}).rmse.has_value());
+  const requant::Scores metrics = MetricsOf(Probabilities(2), {}, {});
+  EXPECT_TRUE(metrics.has_correct());
+  EXPECT_EQ(metrics.correct(), 0);
+  EXPECT_FALSE(metrics.has_accuracy());
+  EXPECT_FALSE(metrics.has_auc());
+  EXPECT_FALSE(metrics.has_log_loss());
+  EXPECT_FALSE(MetricsOf(Value(), {}, {}).has_rmse());
 }
 
 TEST(MetricAccumulator, CountsNanAsWrongAndSaysSo) {
-  const Metrics metrics =
+  const requant::Scores metrics =
       MetricsOf(Probabilities(2), {NAN, 0.1f, 0.2f, 0.8f}, {0, 1});
-  EXPECT_EQ(metrics.correct, 1);
-  EXPECT_EQ(metrics.nan_records, 1);
-  EXPECT_EQ(metrics.auc->value, 0);
-  EXPECT_NEAR(*metrics.log_loss, (-std::log(1e-15) - std::log(0.8)) / 2, 1e-7);
+  EXPECT_EQ(metrics.correct(), 1);
+  EXPECT_EQ(metrics.nan_records(), 1);
+  EXPECT_TRUE(metrics.has_auc());
+  EXPECT_EQ(metrics.auc(), 0);
+  EXPECT_NEAR(metrics.log_loss(), (-std::log(1e-15) - std::log(0.8)) / 2, 1e-7);
 }
 
 TEST(MetricAccumulator, RanksAllBinaryFormatsAlike) {
   const std::vector<double> labels = {0, 1, 0, 1, 1};
   EXPECT_DOUBLE_EQ(
-      MetricsOf(Probability(), {0.1f, 0.4f, 0.5f, 0.6f, 0.5f}, labels)
-          .auc->value,
+      MetricsOf(Probability(), {0.1f, 0.4f, 0.5f, 0.6f, 0.5f}, labels).auc(),
       4.5 / 6);
   EXPECT_DOUBLE_EQ(
       MetricsOf(Probabilities(2),
                 {0.9f, 0.1f, 0.6f, 0.4f, 0.5f, 0.5f, 0.4f, 0.6f, 0.5f, 0.5f},
                 labels)
-          .auc->value,
+          .auc(),
       4.5 / 6);
   // The difference of the scores counts, not either of them.
   EXPECT_DOUBLE_EQ(
-      MetricsOf(Scores(2), {9, 1, 0, -1, 5, 5, 1, 4, 7, 7}, labels).auc->value,
+      MetricsOf(Scores(2), {9, 1, 0, -1, 5, 5, 1, 4, 7, 7}, labels).auc(),
       4.5 / 6);
 }
 
 TEST(MetricAccumulator, HasAucOfTwoClassesOnly) {
-  EXPECT_FALSE(
-      MetricsOf(Probabilities(3), {0.2f, 0.3f, 0.5f}, {1}).auc.has_value());
+  EXPECT_FALSE(MetricsOf(Probabilities(3), {0.2f, 0.3f, 0.5f}, {1}).has_auc());
 }
 
 // Expected values by scikit-learn's log_loss and SciPy's log_softmax.
 TEST(MetricAccumulator, HasTheLogLossOfEachFormat) {
-  EXPECT_NEAR(*MetricsOf(Probability(), {0.1f, 0.8f, 0.3f}, {0, 1, 1}).log_loss,
-              0.5108256237659907, 1e-7);
   EXPECT_NEAR(
-      *MetricsOf(Probabilities(3), {0.2f, 0.3f, 0.5f, 0.7f, 0.2f, 0.1f}, {2, 0})
-           .log_loss,
+      MetricsOf(Probability(), {0.1f, 0.8f, 0.3f}, {0, 1, 1}).log_loss(),
+      0.5108256237659907, 1e-7);
+  EXPECT_NEAR(
+      MetricsOf(Probabilities(3), {0.2f, 0.3f, 0.5f, 0.7f, 0.2f, 0.1f}, {2, 0})
+          .log_loss(),
       0.5249110622493389, 1e-7);
-  EXPECT_NEAR(*MetricsOf(Scores(3), {1, 2, 3}, {0}).log_loss,
+  EXPECT_NEAR(MetricsOf(Scores(3), {1, 2, 3}, {0}).log_loss(),
               2.4076059644443806, 1e-14);
-  EXPECT_NEAR(*MetricsOf(Scores(3), {1, 2, 3}, {2}).log_loss,
+  EXPECT_NEAR(MetricsOf(Scores(3), {1, 2, 3}, {2}).log_loss(),
               0.4076059644443804, 1e-14);
 }
 
 TEST(MetricAccumulator, BoundsTheLogLossOfOneMistake) {
   const double most = -std::log(1e-15);
-  EXPECT_DOUBLE_EQ(*MetricsOf(Probability(), {1}, {0}).log_loss, most);
-  EXPECT_DOUBLE_EQ(*MetricsOf(Probability(), {0}, {1}).log_loss, most);
-  EXPECT_DOUBLE_EQ(*MetricsOf(Probabilities(2), {1, 0}, {1}).log_loss, most);
-  EXPECT_DOUBLE_EQ(*MetricsOf(Scores(2), {3e38f, -3e38f}, {1}).log_loss, most);
-  EXPECT_DOUBLE_EQ(*MetricsOf(Scores(2), {kInfinity, 0}, {1}).log_loss, most);
-  EXPECT_NEAR(*MetricsOf(Scores(2), {kInfinity, 0}, {0}).log_loss, 0, 1e-14);
-  EXPECT_NEAR(*MetricsOf(Scores(2), {kInfinity, kInfinity}, {0}).log_loss,
+  EXPECT_DOUBLE_EQ(MetricsOf(Probability(), {1}, {0}).log_loss(), most);
+  EXPECT_DOUBLE_EQ(MetricsOf(Probability(), {0}, {1}).log_loss(), most);
+  EXPECT_DOUBLE_EQ(MetricsOf(Probabilities(2), {1, 0}, {1}).log_loss(), most);
+  EXPECT_DOUBLE_EQ(MetricsOf(Scores(2), {3e38f, -3e38f}, {1}).log_loss(), most);
+  EXPECT_DOUBLE_EQ(MetricsOf(Scores(2), {kInfinity, 0}, {1}).log_loss(), most);
+  EXPECT_NEAR(MetricsOf(Scores(2), {kInfinity, 0}, {0}).log_loss(), 0, 1e-14);
+  EXPECT_NEAR(MetricsOf(Scores(2), {kInfinity, kInfinity}, {0}).log_loss(),
               std::log(2), 1e-14);
 }
 
 TEST(MetricAccumulator, HasNoLogLossOfWhatIsNoProbability) {
-  const Metrics metrics =
+  const requant::Scores metrics =
       MetricsOf(Probabilities(2), {-3, 4, 0.5f, 0.5f, 0, kInfinity}, {1, 0, 1});
-  EXPECT_FALSE(metrics.log_loss.has_value());
-  EXPECT_EQ(metrics.improbable_records, 2);
-  EXPECT_EQ(metrics.infinite_records, 1);
-  EXPECT_EQ(metrics.correct, 3);
-  EXPECT_EQ(MetricsOf(Scores(2), {-3, 4}, {1}).improbable_records, 0);
-  EXPECT_EQ(MetricsOf(Probability(), {1.00001f}, {1}).improbable_records, 0);
+  EXPECT_FALSE(metrics.has_log_loss());
+  EXPECT_EQ(metrics.improbable_records(), 2);
+  EXPECT_EQ(metrics.infinite_records(), 1);
+  EXPECT_EQ(metrics.correct(), 3);
+  EXPECT_EQ(MetricsOf(Scores(2), {-3, 4}, {1}).improbable_records(), 0);
+  EXPECT_EQ(MetricsOf(Probability(), {1.00001f}, {1}).improbable_records(), 0);
 }
 
 // The reference sums in long double, in two passes over kept data.
@@ -185,24 +186,25 @@ TEST(MetricAccumulator, KeepsItsDigitsOverManyRecords) {
     loss -= std::log(labels[i] == 1 ? probability : 1 - probability);
     squares += (probability - labels[i]) * (probability - labels[i]);
   }
-  EXPECT_DOUBLE_EQ(*MetricsOf(Probability(), predictions, labels).log_loss,
+  EXPECT_DOUBLE_EQ(MetricsOf(Probability(), predictions, labels).log_loss(),
                    static_cast<double>(loss / labels.size()));
-  EXPECT_DOUBLE_EQ(*MetricsOf(Value(), predictions, labels).rmse,
+  EXPECT_DOUBLE_EQ(MetricsOf(Value(), predictions, labels).rmse(),
                    static_cast<double>(std::sqrt(squares / labels.size())));
 }
 
 TEST(MetricAccumulator, TakesRmseOverAllValues) {
-  const Metrics metrics = MetricsOf(Value(2), {1, 2, 3, 4}, {1, 2, 3, 0});
-  EXPECT_EQ(metrics.rmse, 2);
-  EXPECT_EQ(metrics.records, 2);
-  EXPECT_FALSE(metrics.correct.has_value());
-  EXPECT_FALSE(metrics.accuracy.has_value());
+  const requant::Scores metrics =
+      MetricsOf(Value(2), {1, 2, 3, 4}, {1, 2, 3, 0});
+  EXPECT_EQ(metrics.rmse(), 2);
+  EXPECT_EQ(metrics.records(), 2);
+  EXPECT_FALSE(metrics.has_correct());
+  EXPECT_FALSE(metrics.has_accuracy());
 }
 
 TEST(MetricAccumulator, HasARmseOfNanWhenAPredictionIs) {
-  const Metrics metrics = MetricsOf(Value(), {1, NAN}, {1, 2});
-  EXPECT_TRUE(std::isnan(*metrics.rmse));
-  EXPECT_EQ(metrics.nan_records, 1);
+  const requant::Scores metrics = MetricsOf(Value(), {1, NAN}, {1, 2});
+  EXPECT_TRUE(std::isnan(metrics.rmse()));
+  EXPECT_EQ(metrics.nan_records(), 1);
 }
 
 TEST(MetricAccumulator, NamesTheRecordOfABadLabel) {
@@ -226,7 +228,7 @@ TEST(MetricAccumulator, CountsNothingOfABatchWithABadLabel) {
   MetricAccumulator accumulator =
       MetricAccumulator::Create(Probability()).value();
   EXPECT_FALSE(accumulator.Add(0, {0.1f, 0.9f}, {0, 2}).ok());
-  EXPECT_EQ(accumulator.Result().records, 0);
+  EXPECT_EQ(accumulator.Result().records(), 0);
 }
 
 TEST(MetricAccumulator, RefusesLabelsOfAnotherNumber) {
@@ -256,13 +258,15 @@ TEST(MetricAccumulator, MergesToWhatOneWouldHaveCounted) {
   ASSERT_TRUE(one.Add(0, values.subspan(0, 2), classes.subspan(0, 2)).ok());
   ASSERT_TRUE(other.Add(2, values.subspan(2), classes.subspan(2)).ok());
   ASSERT_TRUE(one.Merge(other).ok());
-  const Metrics merged = one.Result();
-  const Metrics expected = MetricsOf(Probability(), predictions, labels);
-  EXPECT_EQ(merged.records, expected.records);
-  EXPECT_EQ(merged.correct, expected.correct);
-  EXPECT_EQ(merged.nan_records, expected.nan_records);
-  EXPECT_EQ(merged.improbable_records, expected.improbable_records);
-  EXPECT_EQ(merged.auc->value, expected.auc->value);
+  const requant::Scores merged = one.Result();
+  const requant::Scores expected =
+      MetricsOf(Probability(), predictions, labels);
+  EXPECT_EQ(merged.records(), expected.records());
+  EXPECT_EQ(merged.correct(), expected.correct());
+  EXPECT_EQ(merged.nan_records(), expected.nan_records());
+  EXPECT_EQ(merged.improbable_records(), expected.improbable_records());
+  EXPECT_TRUE(merged.has_auc());
+  EXPECT_EQ(merged.auc(), expected.auc());
   EXPECT_FALSE(
       one.Merge(MetricAccumulator::Create(Probability(0.4)).value()).ok());
 }

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/interval.h"
 
 namespace requant {
 
@@ -49,7 +50,7 @@ std::optional<Interval> MedianInterval(std::vector<double> values) {
   }
   if (k == 0) return std::nullopt;
   std::sort(values.begin(), values.end());
-  return Interval{values[k - 1], values[values.size() - k]};
+  return MakeInterval(values[k - 1], values[values.size() - k]);
 }
 
 }  // namespace requant

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
 
 namespace requant {
 

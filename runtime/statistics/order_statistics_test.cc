@@ -71,8 +71,8 @@ TEST(MedianInterval, IsTheNarrowestThatMissesInFivePercentAtMost) {
     ASSERT_EQ(interval.has_value(), k > 0) << n;
     if (k == 0) continue;
     std::sort(values.begin(), values.end());
-    EXPECT_EQ(interval->low, values[k - 1]) << n;
-    EXPECT_EQ(interval->high, values[n - k]) << n;
+    EXPECT_EQ(interval->low(), values[k - 1]) << n;
+    EXPECT_EQ(interval->high(), values[n - k]) << n;
   }
 }
 
@@ -90,7 +90,8 @@ TEST(MedianInterval, CoversTheMedianOfASkewedDistribution) {
     std::vector<double> values(9);
     for (double& value : values) value = distribution(random);
     const Interval interval = MedianInterval(values).value();
-    if (interval.low <= std::log(2) && std::log(2) <= interval.high) ++covered;
+    if (interval.low() <= std::log(2) && std::log(2) <= interval.high())
+      ++covered;
   }
   // 96.1 % are expected, with a standard deviation of 0.3 %.
   EXPECT_NEAR(static_cast<double>(covered) / kTrials, 0.961, 0.015);

@@ -11,6 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/interval.h"
 #include "runtime/statistics/metrics.h"
 
 namespace requant {
@@ -23,11 +25,15 @@ constexpr double kQuantile = 1.959963984540054;
 constexpr int64_t kMinRecordsForSpread = 30;
 
 void CountNonFinite(int64_t record, absl::Span<const float> values,
-                    NonFiniteValues* counts) {
+                    NonFinite* counts) {
   for (const float value : values) {
     if (std::isfinite(value)) continue;
-    ++(std::isnan(value) ? counts->nan : counts->infinite);
-    if (!counts->first_record.has_value()) counts->first_record = record;
+    if (std::isnan(value)) {
+      counts->set_nan(counts->nan() + 1);
+    } else {
+      counts->set_infinite(counts->infinite() + 1);
+    }
+    if (!counts->has_first_record()) counts->set_first_record(record);
   }
 }
 
@@ -38,13 +44,26 @@ double ClassOneChange(const PredictionFormat& format,
                   ClassOneProbability(format, baseline));
 }
 
+// The change that is judged; null if no value was finite in both graphs.
+const OutputChange* JudgedChange(const Comparison& comparison) {
+  if (comparison.has_class_1_change()) return &comparison.class_1_change();
+  if (comparison.has_output_change()) return &comparison.output_change();
+  return nullptr;
+}
+
+Estimate MeanOf(const OutputChange& change) {
+  Estimate mean{change.mean()};
+  if (change.has_interval()) mean.interval = change.interval();
+  return mean;
+}
+
 Verdict JudgeMean(const Comparison& comparison,
-                  const std::optional<OutputChange>& change, double limit) {
-  if (comparison.lost_values > 0) return Verdict::kFail;
-  if (!change.has_value() || !change->interval.has_value()) {
+                  const std::optional<Estimate>& mean, double limit) {
+  if (comparison.lost_values() > 0) return Verdict::kFail;
+  if (!mean.has_value() || !mean->interval.has_value()) {
     return Verdict::kInconclusive;
   }
-  return JudgeAtMost(*change->interval, limit);
+  return JudgeAtMost(*mean->interval, limit);
 }
 
 }  // namespace
@@ -58,8 +77,8 @@ Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
   const double variance =
       std::max(0.0, up + down - difference * difference) / trials;
   const double half_width = kQuantile * std::sqrt(variance);
-  return {std::max(-1.0, difference - half_width),
-          std::min(1.0, difference + half_width)};
+  return MakeInterval(std::max(-1.0, difference - half_width),
+                      std::min(1.0, difference + half_width));
 }
 
 Interval ShareInterval(int64_t successes, int64_t trials) {
@@ -71,8 +90,37 @@ Interval ShareInterval(int64_t successes, int64_t trials) {
       kQuantile * std::sqrt(share * (1 - share) / n + squared / (4 * n * n)) /
       (1 + squared / n);
   // Rounding must not put a share of all or none outside of its interval.
-  return {successes == 0 ? 0.0 : center - half_width,
-          successes == trials ? 1.0 : center + half_width};
+  return MakeInterval(successes == 0 ? 0.0 : center - half_width,
+                      successes == trials ? 1.0 : center + half_width);
+}
+
+std::optional<Estimate> AccuracyGain(const Comparison& comparison) {
+  if (!comparison.has_accuracy()) return std::nullopt;
+  return Estimate{comparison.accuracy().points(),
+                  comparison.accuracy().interval()};
+}
+
+std::optional<Estimate> AgreementShare(const Comparison& comparison) {
+  if (!comparison.has_agreement()) return std::nullopt;
+  return Estimate{comparison.agreement().share(),
+                  comparison.agreement().interval()};
+}
+
+std::optional<Estimate> MeanOutputChange(const Comparison& comparison) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) return std::nullopt;
+  return MeanOf(*change);
+}
+
+std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
+  const OutputChange* const change = JudgedChange(comparison);
+  if (change == nullptr) return std::nullopt;
+  return Estimate{change->max(), std::nullopt, change->max_record()};
+}
+
+std::optional<Estimate> Mse(const Comparison& comparison) {
+  if (!comparison.has_squared_change()) return std::nullopt;
+  return MeanOf(comparison.squared_change());
 }
 
 std::string_view VerdictName(Verdict verdict) {
@@ -88,36 +136,37 @@ std::string_view VerdictName(Verdict verdict) {
 }
 
 Verdict JudgeAtLeast(const Interval& interval, double limit) {
-  if (interval.low >= limit) return Verdict::kPass;
-  if (interval.high < limit) return Verdict::kFail;
+  if (interval.low() >= limit) return Verdict::kPass;
+  if (interval.high() < limit) return Verdict::kFail;
   return Verdict::kInconclusive;
 }
 
 Verdict JudgeAtMost(const Interval& interval, double limit) {
-  return JudgeAtLeast({-interval.high, -interval.low}, -limit);
+  return JudgeAtLeast(MakeInterval(-interval.high(), -interval.low()), -limit);
 }
 
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop) {
-  if (!comparison.accuracy.has_value()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.accuracy->interval, -max_drop);
+  if (!comparison.has_accuracy()) return Verdict::kInconclusive;
+  return JudgeAtLeast(comparison.accuracy().interval(), -max_drop);
 }
 
 Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
-  if (!comparison.agreement.has_value()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.agreement->interval, min_share);
-}
-
-const std::optional<OutputChange>& JudgedChange(const Comparison& comparison) {
-  return comparison.class_1_change.has_value() ? comparison.class_1_change
-                                               : comparison.output_change;
+  if (!comparison.has_agreement()) return Verdict::kInconclusive;
+  return JudgeAtLeast(comparison.agreement().interval(), min_share);
 }
 
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
-  return JudgeMean(comparison, JudgedChange(comparison), max_mean);
+  return JudgeMean(comparison, MeanOutputChange(comparison), max_mean);
+}
+
+Verdict JudgeMaxOutputChange(const Comparison& comparison, double max) {
+  const std::optional<Estimate> found = MaxOutputChange(comparison);
+  if (!found.has_value()) return Verdict::kInconclusive;
+  return found->value <= max ? Verdict::kPass : Verdict::kFail;
 }
 
 Verdict JudgeMse(const Comparison& comparison, double max_mse) {
-  return JudgeMean(comparison, comparison.squared_change, max_mse);
+  return JudgeMean(comparison, Mse(comparison), max_mse);
 }
 
 void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,
@@ -133,19 +182,17 @@ void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,
   squared_distance_.Add(distance * (mean - running_mean_));
 }
 
-std::optional<OutputChange> PairedComparison::ChangeAccumulator::Result()
-    const {
-  if (records_ == 0) return std::nullopt;
+OutputChange PairedComparison::ChangeAccumulator::Result() const {
   OutputChange change;
   const double records = static_cast<double>(records_);
-  change.mean = sum_.value() / records;
-  change.max = max_;
-  change.max_record = max_record_;
+  change.set_mean(sum_.value() / records);
+  change.set_max(max_);
+  change.set_max_record(max_record_);
   if (records_ >= kMinRecordsForSpread) {
     const double half_width = kQuantile * std::sqrt(squared_distance_.value() /
                                                     (records - 1) / records);
-    change.interval = Interval{std::max(0.0, change.mean - half_width),
-                               change.mean + half_width};
+    *change.mutable_interval() = MakeInterval(
+        std::max(0.0, change.mean() - half_width), change.mean() + half_width);
   }
   return change;
 }
@@ -245,34 +292,39 @@ void PairedComparison::AddChange(int64_t record,
 
 Comparison PairedComparison::Result() const {
   Comparison comparison;
-  comparison.records = records_;
-  comparison.output_change = output_change_.Result();
-  comparison.squared_change = squared_change_.Result();
-  comparison.class_1_change = class_1_change_.Result();
-  comparison.baseline_non_finite = baseline_non_finite_;
-  comparison.candidate_non_finite = candidate_non_finite_;
-  comparison.lost_values = lost_values_;
+  comparison.set_records(records_);
+  if (output_change_.records() > 0) {
+    *comparison.mutable_output_change() = output_change_.Result();
+    *comparison.mutable_squared_change() = squared_change_.Result();
+  }
+  if (class_1_change_.records() > 0) {
+    *comparison.mutable_class_1_change() = class_1_change_.Result();
+  }
+  *comparison.mutable_baseline_non_finite() = baseline_non_finite_;
+  *comparison.mutable_candidate_non_finite() = candidate_non_finite_;
+  comparison.set_lost_values(lost_values_);
   if (format_.kind == PredictionKind::kValue || records_ == 0) {
     return comparison;
   }
-  comparison.agreement = Agreement{
-      agreeing_records_,
-      static_cast<double>(agreeing_records_) / static_cast<double>(records_),
-      ShareInterval(agreeing_records_, records_)};
+  Agreement& agreement = *comparison.mutable_agreement();
+  agreement.set_records(agreeing_records_);
+  agreement.set_share(static_cast<double>(agreeing_records_) /
+                      static_cast<double>(records_));
+  *agreement.mutable_interval() = ShareInterval(agreeing_records_, records_);
   if (labelled_records_ == 0) return comparison;
-  AccuracyDifference accuracy;
-  accuracy.baseline_correct = both_correct_ + only_baseline_correct_;
-  accuracy.candidate_correct = both_correct_ + only_candidate_correct_;
-  accuracy.only_baseline_correct = only_baseline_correct_;
-  accuracy.only_candidate_correct = only_candidate_correct_;
-  accuracy.points =
+  AccuracyDifference& accuracy = *comparison.mutable_accuracy();
+  accuracy.set_baseline_correct(both_correct_ + only_baseline_correct_);
+  accuracy.set_candidate_correct(both_correct_ + only_candidate_correct_);
+  accuracy.set_only_baseline_correct(only_baseline_correct_);
+  accuracy.set_only_candidate_correct(only_candidate_correct_);
+  accuracy.set_points(
       100.0 *
       static_cast<double>(only_candidate_correct_ - only_baseline_correct_) /
-      static_cast<double>(labelled_records_);
+      static_cast<double>(labelled_records_));
   const Interval interval = PairedDifferenceInterval(
       labelled_records_, only_candidate_correct_, only_baseline_correct_);
-  accuracy.interval = {100 * interval.low, 100 * interval.high};
-  comparison.accuracy = accuracy;
+  *accuracy.mutable_interval() =
+      MakeInterval(100 * interval.low(), 100 * interval.high());
   return comparison;
 }
 

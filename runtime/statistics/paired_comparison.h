@@ -14,16 +14,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "runtime/evaluation.pb.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/stable_sum.h"
 
 namespace requant {
-
-// A 95 % confidence interval.
-struct Interval {
-  double low = 0;
-  double high = 0;
-};
 
 // The interval of P(candidate right) − P(baseline right), as fractions, from
 // `records` pairs of which only the candidate was right on `only_candidate` and
@@ -43,64 +38,25 @@ Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
 // Wilson's score interval of a share: `successes` of `trials`, at least 1.
 Interval ShareInterval(int64_t successes, int64_t trials);
 
-struct AccuracyDifference {
-  int64_t baseline_correct = 0;
-  int64_t candidate_correct = 0;
-  // The records on which only one of the two was right.
-  int64_t only_baseline_correct = 0;
-  int64_t only_candidate_correct = 0;
-  // Candidate − baseline, in percentage points: negative is a drop.
-  double points = 0;
-  Interval interval;
+// A figure, as it is judged and shown.
+struct Estimate {
+  double value = 0;
+  // Unset: it is no estimate, or there are too few records to tell.
+  std::optional<Interval> interval = std::nullopt;
+  // Of a largest value: the first record that has it.
+  std::optional<int64_t> record = std::nullopt;
 };
 
-struct Agreement {
-  // Records for which both predict the same class. NaN agrees with nothing.
-  int64_t records = 0;
-  double share = 0;
-  Interval interval;
-};
-
-// Absolute changes of values that are finite in both graphs.
-struct OutputChange {
-  // The mean over records of the mean over a record's values.
-  double mean = 0;
-  // By the normal approximation, hence unset below 30 records.
-  std::optional<Interval> interval;
-  double max = 0;
-  // The first record that has it.
-  int64_t max_record = 0;
-};
-
-struct NonFiniteValues {
-  int64_t nan = 0;
-  int64_t infinite = 0;
-  // The first record with one of them.
-  std::optional<int64_t> first_record;
-};
-
-struct Comparison {
-  int64_t records = 0;
-  // Unset without labels and for PredictionKind::kValue.
-  std::optional<AccuracyDifference> accuracy;
-  // Unset for PredictionKind::kValue.
-  std::optional<Agreement> agreement;
-  // Over all values of the output, whatever their kind: also scores. Unset when
-  // no value was finite in both.
-  std::optional<OutputChange> output_change;
-  // The same of the changes' squares: its mean is the mean squared error.
-  std::optional<OutputChange> squared_change;
-  // Of the probability of class 1 alone, for two classes; scores go through
-  // softmax first. Figures of models with one output, two outputs and scores
-  // can so be compared, and limits on it mean the same for each. For
-  // PredictionKind::kProbabilities of two classes it equals output_change but
-  // for rounding.
-  std::optional<OutputChange> class_1_change;
-  NonFiniteValues baseline_non_finite;
-  NonFiniteValues candidate_non_finite;
-  // Values that are finite in the baseline and not in the candidate.
-  int64_t lost_values = 0;
-};
+// The figures of a comparison; unset if it does not have them. The gain is in
+// points: negative is a drop.
+std::optional<Estimate> AccuracyGain(const Comparison& comparison);
+std::optional<Estimate> AgreementShare(const Comparison& comparison);
+// The change of the probability of class 1 where there is one, else of all
+// values.
+std::optional<Estimate> MeanOutputChange(const Comparison& comparison);
+std::optional<Estimate> MaxOutputChange(const Comparison& comparison);
+// The mean squared change of all values.
+std::optional<Estimate> Mse(const Comparison& comparison);
 
 enum class Verdict { kPass, kFail, kInconclusive };
 
@@ -112,17 +68,15 @@ std::string_view VerdictName(Verdict verdict);
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
-// The change that gates judge: that of the probability of class 1 where there
-// is one, else of all values.
-const std::optional<OutputChange>& JudgedChange(const Comparison& comparison);
-
 // The gates of a stage. Each is inconclusive when the comparison lacks
 // what it judges. `max_drop` is in points.
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
 Verdict JudgeAgreement(const Comparison& comparison, double min_share);
 // A value that was finite in the baseline and is not in the candidate fails.
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
-// The same of the mean squared change of all values.
+// The largest change is no estimate: on these records it is so.
+Verdict JudgeMaxOutputChange(const Comparison& comparison, double max);
+// A lost value fails here too.
 Verdict JudgeMse(const Comparison& comparison, double max_mse);
 
 class PairedComparison {
@@ -144,7 +98,9 @@ class PairedComparison {
   class ChangeAccumulator {
    public:
     void Add(int64_t record, double mean, double max);
-    std::optional<OutputChange> Result() const;
+    int64_t records() const { return records_; }
+    // Of at least one record.
+    OutputChange Result() const;
 
    private:
     int64_t records_ = 0;
@@ -173,8 +129,8 @@ class PairedComparison {
   int64_t only_baseline_correct_ = 0;
   int64_t only_candidate_correct_ = 0;
   int64_t lost_values_ = 0;
-  NonFiniteValues baseline_non_finite_;
-  NonFiniteValues candidate_non_finite_;
+  NonFinite baseline_non_finite_;
+  NonFinite candidate_non_finite_;
   ChangeAccumulator output_change_;
   ChangeAccumulator squared_change_;
   ChangeAccumulator class_1_change_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "runtime/statistics/interval.h"
 #include "runtime/statistics/metrics.h"
 
 namespace requant::paired_comparison_test {
@@ -37,8 +38,8 @@ Comparison Compare(const PredictionFormat& format,
 }
 
 void ExpectInterval(const Interval& interval, double low, double high) {
-  EXPECT_NEAR(interval.low, low, 1e-9);
-  EXPECT_NEAR(interval.high, high, 1e-9);
+  EXPECT_NEAR(interval.low(), low, 1e-9);
+  EXPECT_NEAR(interval.high(), high, 1e-9);
 }
 
 // Two tables of the literature on paired proportions (airway reaction before
@@ -71,8 +72,8 @@ TEST(PairedDifferenceInterval, ContainsTheObservedDifference) {
       for (int down = 0; up + down <= n; ++down) {
         const Interval interval = PairedDifferenceInterval(n, up, down);
         const double observed = static_cast<double>(up - down) / n;
-        EXPECT_LE(interval.low, observed) << n << " " << up << " " << down;
-        EXPECT_GE(interval.high, observed) << n << " " << up << " " << down;
+        EXPECT_LE(interval.low(), observed) << n << " " << up << " " << down;
+        EXPECT_GE(interval.high(), observed) << n << " " << up << " " << down;
       }
     }
   }
@@ -100,7 +101,7 @@ TEST_P(CoverageTest, IsAtLeast94Percent) {
     const Interval interval =
         PairedDifferenceInterval(chances.records, gained, down(random));
     const double truth = chances.only_candidate - chances.only_baseline;
-    covered += interval.low <= truth && truth <= interval.high;
+    covered += interval.low() <= truth && truth <= interval.high();
   }
   EXPECT_GE(covered, 0.94 * kDraws);
 }
@@ -126,14 +127,16 @@ TEST(ShareInterval, IsWilsons) {
 }
 
 TEST(Judge, PassesOnlyWhenTheWholeIntervalIsInside) {
-  EXPECT_EQ(JudgeAtLeast({-0.4, 0.1}, -0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtLeast({-0.5, 0.1}, -0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtLeast({-0.6, 0.1}, -0.5), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtLeast({-0.9, -0.5}, -0.5), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtLeast({-0.9, -0.6}, -0.5), Verdict::kFail);
-  EXPECT_EQ(JudgeAtMost({0.1, 0.5}, 0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtMost({0.5, 0.9}, 0.5), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtMost({0.6, 0.9}, 0.5), Verdict::kFail);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.4, 0.1), -0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.5, 0.1), -0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.6, 0.1), -0.5),
+            Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.9, -0.5), -0.5),
+            Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.9, -0.6), -0.5), Verdict::kFail);
+  EXPECT_EQ(JudgeAtMost(MakeInterval(0.1, 0.5), 0.5), Verdict::kPass);
+  EXPECT_EQ(JudgeAtMost(MakeInterval(0.5, 0.9), 0.5), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtMost(MakeInterval(0.6, 0.9), 0.5), Verdict::kFail);
 }
 
 TEST(Judge, IsInconclusiveOfAFigureThatIsMissing) {
@@ -141,8 +144,10 @@ TEST(Judge, IsInconclusiveOfAFigureThatIsMissing) {
   EXPECT_EQ(JudgeAccuracyDrop(nothing, 0.5), Verdict::kInconclusive);
   EXPECT_EQ(JudgeAgreement(nothing, 0.9), Verdict::kInconclusive);
   EXPECT_EQ(JudgeMeanOutputChange(nothing, 0.1), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMaxOutputChange(nothing, 0.1), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeMse(nothing, 0.1), Verdict::kInconclusive);
   // NaN bounds are inside no limit and beyond none.
-  EXPECT_EQ(JudgeAtLeast({NAN, NAN}, 0), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeAtLeast(MakeInterval(NAN, NAN), 0), Verdict::kInconclusive);
 }
 
 TEST(PairedComparison, TakesTheDifferenceFromTheDifferingPairs) {
@@ -151,41 +156,57 @@ TEST(PairedComparison, TakesTheDifferenceFromTheDifferingPairs) {
   const Comparison comparison =
       Compare(kProbability, {0.9f, 0.9f, 0.1f, 0.1f, 0.9f},
               {0.8f, 0.1f, 0.9f, 0.9f, 0.8f}, {1, 1, 0, 1, 0});
-  const AccuracyDifference& accuracy = comparison.accuracy.value();
-  EXPECT_EQ(accuracy.baseline_correct, 3);
-  EXPECT_EQ(accuracy.candidate_correct, 2);
-  EXPECT_EQ(accuracy.only_baseline_correct, 2);
-  EXPECT_EQ(accuracy.only_candidate_correct, 1);
-  EXPECT_DOUBLE_EQ(accuracy.points, -20);
+  const AccuracyDifference& accuracy = comparison.accuracy();
+  EXPECT_EQ(accuracy.baseline_correct(), 3);
+  EXPECT_EQ(accuracy.candidate_correct(), 2);
+  EXPECT_EQ(accuracy.only_baseline_correct(), 2);
+  EXPECT_EQ(accuracy.only_candidate_correct(), 1);
+  EXPECT_DOUBLE_EQ(accuracy.points(), -20);
   const Interval interval = PairedDifferenceInterval(5, 1, 2);
-  EXPECT_DOUBLE_EQ(accuracy.interval.low, 100 * interval.low);
-  EXPECT_DOUBLE_EQ(accuracy.interval.high, 100 * interval.high);
+  EXPECT_DOUBLE_EQ(accuracy.interval().low(), 100 * interval.low());
+  EXPECT_DOUBLE_EQ(accuracy.interval().high(), 100 * interval.high());
 }
 
 TEST(PairedComparison, CountsAgreementByPredictedClass) {
   const Comparison comparison = Compare(
       kTwoProbabilities, {0.9f, 0.1f, 0.4f, 0.6f, 0.4f, 0.6f, NAN, 0.5f},
       {0.6f, 0.4f, 0.1f, 0.9f, 0.6f, 0.4f, NAN, 0.5f}, {});
-  EXPECT_EQ(comparison.agreement->records, 2);
-  EXPECT_EQ(comparison.agreement->share, 0.5);
-  EXPECT_FALSE(comparison.accuracy.has_value());
+  EXPECT_EQ(comparison.agreement().records(), 2);
+  EXPECT_EQ(comparison.agreement().share(), 0.5);
+  EXPECT_FALSE(comparison.has_accuracy());
 }
 
 TEST(PairedComparison, MeasuresTheChangeOfAllValues) {
   const Comparison comparison =
       Compare(kThreeScores, {0, 0, 0, 1, 1, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
-  EXPECT_DOUBLE_EQ(comparison.output_change->mean, 1.5);
-  EXPECT_EQ(comparison.output_change->max, 6);
-  EXPECT_EQ(comparison.output_change->max_record, 101);
-  EXPECT_FALSE(comparison.class_1_change.has_value());
+  EXPECT_DOUBLE_EQ(comparison.output_change().mean(), 1.5);
+  EXPECT_EQ(comparison.output_change().max(), 6);
+  EXPECT_EQ(comparison.output_change().max_record(), 101);
+  EXPECT_FALSE(comparison.has_class_1_change());
+}
+
+TEST(PairedComparison, GivesItsFiguresAsEstimates) {
+  const Comparison nothing;
+  for (const auto figure :
+       {AccuracyGain, AgreementShare, MeanOutputChange, MaxOutputChange, Mse}) {
+    EXPECT_FALSE(figure(nothing).has_value());
+  }
+  const Comparison comparison =
+      Compare(kThreeScores, {0, 0, 0, 1, 1, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
+  EXPECT_DOUBLE_EQ(MeanOutputChange(comparison)->value, 1.5);
+  EXPECT_FALSE(MeanOutputChange(comparison)->interval.has_value());
+  EXPECT_EQ(MaxOutputChange(comparison)->value, 6);
+  EXPECT_EQ(MaxOutputChange(comparison)->record, 101);
+  EXPECT_EQ(AgreementShare(comparison)->interval->high(),
+            comparison.agreement().interval().high());
 }
 
 TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
   const Comparison comparison =
       Compare(kThreeScores, {0, 0, 0, 1, NAN, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
   // 5 thirds, and, without the value that is NaN, 36 halves.
-  EXPECT_DOUBLE_EQ(comparison.squared_change->mean, (5 / 3.0 + 18) / 2);
-  EXPECT_EQ(comparison.squared_change->max, 36);
+  EXPECT_DOUBLE_EQ(comparison.squared_change().mean(), (5 / 3.0 + 18) / 2);
+  EXPECT_EQ(comparison.squared_change().max(), 36);
 }
 
 TEST(JudgeMse, PassesEqualOutputsAtZero) {
@@ -203,16 +224,17 @@ TEST(JudgeMse, PassesEqualOutputsAtZero) {
 
 TEST(PairedComparison, NamesTheFirstRecordOfTheLargestChange) {
   EXPECT_EQ(Compare(kValue, {0, 0, 0}, {0.5f, 1, 1}, {}, 40)
-                .output_change->max_record,
+                .output_change()
+                .max_record(),
             41);
-  EXPECT_EQ(Compare(kValue, {0, 0}, {0, 0}, {}, 40).output_change->max_record,
-            40);
+  EXPECT_EQ(
+      Compare(kValue, {0, 0}, {0, 0}, {}, 40).output_change().max_record(), 40);
 }
 
 TEST(PairedComparison, MeasuresScoresAsProbabilitiesToo) {
   const Comparison comparison = Compare(kTwoScores, {0, 0}, {-1, 1}, {});
-  EXPECT_EQ(comparison.output_change->mean, 1);
-  EXPECT_DOUBLE_EQ(comparison.class_1_change->mean,
+  EXPECT_EQ(comparison.output_change().mean(), 1);
+  EXPECT_DOUBLE_EQ(comparison.class_1_change().mean(),
                    1 / (1 + std::exp(-2.0)) - 0.5);
 }
 
@@ -224,15 +246,15 @@ TEST(PairedComparison, GivesTheMeanChangeAnInterval) {
     candidate.push_back(0.01f * static_cast<float>(i % 2 == 0 ? i : -i));
   }
   const Comparison comparison = Compare(kValue, baseline, candidate, {});
-  EXPECT_NEAR(comparison.output_change->mean, 0.195, 1e-7);
-  EXPECT_NEAR(comparison.output_change->interval->low, 0.158771580, 1e-7);
-  EXPECT_NEAR(comparison.output_change->interval->high, 0.231228420, 1e-7);
+  EXPECT_NEAR(comparison.output_change().mean(), 0.195, 1e-7);
+  EXPECT_NEAR(comparison.output_change().interval().low(), 0.158771580, 1e-7);
+  EXPECT_NEAR(comparison.output_change().interval().high(), 0.231228420, 1e-7);
 }
 
 TEST(PairedComparison, KnowsNoSpreadOfFewRecords) {
   const std::vector<float> values(29, 0.5f);
   const Comparison comparison = Compare(kProbability, values, values, {});
-  EXPECT_FALSE(comparison.output_change->interval.has_value());
+  EXPECT_FALSE(comparison.output_change().has_interval());
   EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.01), Verdict::kInconclusive);
 }
 
@@ -240,18 +262,18 @@ TEST(PairedComparison, CountsWhatIsNotFiniteApart) {
   const Comparison comparison =
       Compare(kValue, {1, NAN, 1, kInfinity, 1},
               {1.5f, NAN, -kInfinity, kInfinity, NAN}, {}, 10);
-  EXPECT_EQ(comparison.baseline_non_finite.nan, 1);
-  EXPECT_EQ(comparison.baseline_non_finite.infinite, 1);
-  EXPECT_EQ(comparison.baseline_non_finite.first_record, 11);
-  EXPECT_EQ(comparison.candidate_non_finite.nan, 2);
-  EXPECT_EQ(comparison.candidate_non_finite.infinite, 2);
-  EXPECT_EQ(comparison.lost_values, 2);
-  EXPECT_EQ(comparison.output_change->mean, 0.5);
+  EXPECT_EQ(comparison.baseline_non_finite().nan(), 1);
+  EXPECT_EQ(comparison.baseline_non_finite().infinite(), 1);
+  EXPECT_EQ(comparison.baseline_non_finite().first_record(), 11);
+  EXPECT_EQ(comparison.candidate_non_finite().nan(), 2);
+  EXPECT_EQ(comparison.candidate_non_finite().infinite(), 2);
+  EXPECT_EQ(comparison.lost_values(), 2);
+  EXPECT_EQ(comparison.output_change().mean(), 0.5);
   EXPECT_EQ(JudgeMeanOutputChange(comparison, 100), Verdict::kFail);
 }
 
 TEST(PairedComparison, HasNoChangeWithoutFiniteValues) {
-  EXPECT_FALSE(Compare(kValue, {NAN}, {1}, {}).output_change.has_value());
+  EXPECT_FALSE(Compare(kValue, {NAN}, {1}, {}).has_output_change());
 }
 
 TEST(PairedComparison, JudgesByTheIntervals) {
@@ -264,7 +286,7 @@ TEST(PairedComparison, JudgesByTheIntervals) {
   }
   const Comparison comparison =
       Compare(kProbability, baseline, candidate, std::vector<double>(10000, 1));
-  EXPECT_DOUBLE_EQ(comparison.accuracy->points, -0.8);
+  EXPECT_DOUBLE_EQ(comparison.accuracy().points(), -0.8);
   EXPECT_EQ(JudgeAccuracyDrop(comparison, 1.5), Verdict::kPass);
   EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.8), Verdict::kInconclusive);
   EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.5), Verdict::kFail);
@@ -281,9 +303,9 @@ TEST(PairedComparison, GoesOnOverBatches) {
   ASSERT_TRUE(comparison.Add(0, {0.9f}, {0.8f}, {1}).ok());
   ASSERT_TRUE(comparison.Add(1, {0.9f}, {0.3f}, {1}).ok());
   const Comparison result = comparison.Result();
-  EXPECT_EQ(result.records, 2);
-  EXPECT_EQ(result.accuracy->points, -50);
-  EXPECT_EQ(result.output_change->max_record, 1);
+  EXPECT_EQ(result.records(), 2);
+  EXPECT_EQ(result.accuracy().points(), -50);
+  EXPECT_EQ(result.output_change().max_record(), 1);
 }
 
 TEST(PairedComparison, RefusesPredictionsThatAreNoPairs) {
@@ -296,7 +318,7 @@ TEST(PairedComparison, RefusesPredictionsThatAreNoPairs) {
   EXPECT_EQ(comparison.Add(512, {0, 1}, {0, 1}, {1, 0}).message(),
             "from record 512 on there are 1 predictions but 2 labels");
   EXPECT_FALSE(comparison.Add(0, {0, 1}, {0, 1}, {2}).ok());
-  EXPECT_EQ(comparison.Result().records, 0);
+  EXPECT_EQ(comparison.Result().records(), 0);
 }
 
 }  // namespace

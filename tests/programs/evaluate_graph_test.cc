@@ -338,7 +338,7 @@ TEST_F(EvaluateGraphTest, ComparesLayersOfAFloatGraph) {
   const EvaluateResult result = ResultIn("result.pb");
   EXPECT_EQ(result.scores().records(), 4);
   ASSERT_EQ(result.layer_size(), 1);
-  const LayerMessage& layer = result.layer(0);
+  const ComparedLayer& layer = result.layer(0);
   EXPECT_EQ(layer.name(), "m");
   EXPECT_EQ(layer.tensor(), "relu:0");
   EXPECT_EQ(layer.records(), 2);
@@ -363,7 +363,7 @@ TEST_F(EvaluateGraphTest, ComparesCodesByTheRangeThatComesWithThem) {
   const EvaluateResult result = ResultIn("result.pb");
   EXPECT_FALSE(result.has_baseline_timing());
   ASSERT_EQ(result.layer_size(), 1);
-  const LayerMessage& layer = result.layer(0);
+  const ComparedLayer& layer = result.layer(0);
   EXPECT_TRUE(layer.quantized());
   EXPECT_EQ(layer.tensor(), "m_eightbit_requantize:0");
   EXPECT_EQ(layer.records(), 4);

@@ -42,7 +42,7 @@ void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
   if (result.unmatched_layer_size() > 0 || result.layer_size() == 0) return;
   verdict->layer_error = 0;
   verdict->layer_shift = 0;
-  for (const LayerMessage& layer : result.layer()) {
+  for (const ComparedLayer& layer : result.layer()) {
     verdict->layer_error =
         std::max(verdict->layer_error, layer.rms_error() / layer.step());
     verdict->layer_shift =

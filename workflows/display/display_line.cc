@@ -1,7 +1,6 @@
 #include "workflows/display/display_line.h"
 
 #include <algorithm>
-#include <iterator>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "workflows/display/run_figures.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -37,17 +37,23 @@ struct ResultColumn {
   int width;
   // 0 is the last to go when there is little room.
   int importance;
-  std::string DisplayRow::*text;
+  // Null for the verdict, which stands to the left.
+  const Figure* figure;
 };
 
-constexpr ResultColumn kColumns[] = {
-    {"accuracy", 9, 1, &DisplayRow::accuracy},
-    {"difference", 10, 4, &DisplayRow::difference},
-    {"agreement", 9, 3, &DisplayRow::agreement},
-    {"change", 7, 2, &DisplayRow::change},
-    // Filled from DisplayRow::verdict, to the left.
-    {"verdict", 7, 0, nullptr},
-};
+const std::vector<ResultColumn>& Columns() {
+  static const auto* const columns = [] {
+    auto* const all = new std::vector<ResultColumn>;
+    for (const Figure& figure : Figures()) {
+      const FigureLineColumn& line = figure.line;
+      if (line.title == nullptr) continue;
+      all->push_back({line.title, line.width, line.importance, &figure});
+    }
+    all->push_back({"verdict", 7, 0, nullptr});
+    return all;
+  }();
+  return *columns;
+}
 
 Style StyleOf(StageState state) {
   switch (state) {
@@ -81,18 +87,12 @@ Style StyleOf(VerificationRecord::Verdict verdict) {
 }
 
 void FillResults(const EvaluateResult& result, DisplayRow* row) {
-  if (result.scores().has_accuracy()) {
-    row->accuracy = AccuracyText(result.scores().accuracy());
+  StageFigures stage;
+  stage.result = &result;
+  for (const ResultColumn& column : Columns()) {
+    row->figures.push_back(
+        column.figure == nullptr ? "" : FigureText(stage, *column.figure));
   }
-  const ComparisonMessage& comparison = result.comparison();
-  if (comparison.has_accuracy()) {
-    row->difference = PointsText(comparison.accuracy().points());
-  }
-  if (comparison.has_agreement()) {
-    row->agreement = AgreementText(comparison.agreement().share());
-  }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
-  if (change != nullptr) row->change = ChangeText(change->mean());
 }
 
 // The gate that decided on the verdict.
@@ -196,11 +196,11 @@ DisplayLayout::DisplayLayout(int columns, const std::vector<DisplayRow>& rows,
                                       : width_ - kMarkWidth;
   name_width_ = std::max(0, std::min(widest, most));
   int room = Room();
-  for (int importance = 0; importance < static_cast<int>(std::size(kColumns));
+  for (int importance = 0; importance < static_cast<int>(Columns().size());
        ++importance) {
-    for (int i = 0; i < static_cast<int>(std::size(kColumns)); ++i) {
-      if (kColumns[i].importance != importance) continue;
-      room -= kGap + kColumns[i].width;
+    for (int i = 0; i < static_cast<int>(Columns().size()); ++i) {
+      if (Columns()[i].importance != importance) continue;
+      room -= kGap + Columns()[i].width;
       if (room >= 0) columns_.push_back(i);
     }
   }
@@ -225,9 +225,9 @@ StyledLine DisplayLayout::Header() const {
       std::string(kMarkWidth, ' '), PaddedRight(kNameTitle, name_width_),
       std::string(kGap, ' '), PaddedLeft("time", kTimeWidth));
   for (int i : columns_) {
-    const ResultColumn& column = kColumns[i];
+    const ResultColumn& column = Columns()[i];
     absl::StrAppend(&text, std::string(kGap, ' '),
-                    column.text == nullptr
+                    column.figure == nullptr
                         ? std::string(column.title)
                         : PaddedLeft(column.title, column.width));
   }
@@ -272,17 +272,16 @@ void DisplayLayout::AppendResults(const DisplayRow& row,
                                   StyledLine* line) const {
   int room = Room();
   for (int i : columns_) {
-    const ResultColumn& column = kColumns[i];
+    const ResultColumn& column = Columns()[i];
     line->push_back({std::string(kGap, ' ')});
     room -= kGap + column.width;
-    if (column.text != nullptr) {
-      line->push_back({PaddedLeft(row.*column.text, column.width)});
+    if (column.figure != nullptr) {
+      line->push_back({PaddedLeft(row.figures[i], column.width)});
       continue;
     }
-    const std::string_view verdict = VerdictText(row.verdict);
+    const std::string verdict = VerdictName(row.verdict);
     const bool fits = DisplayWidth(verdict) <= column.width + room;
-    line->push_back(
-        {std::string(fits ? verdict : "unclear"), StyleOf(row.verdict)});
+    line->push_back({fits ? verdict : "unclear", StyleOf(row.verdict)});
     if (row.message.empty() || !fits) continue;
     room -= DisplayWidth(verdict) - column.width + kGap;
     line->push_back(

@@ -27,10 +27,8 @@ struct DisplayRow {
   StageState state = StageState::kWaiting;
   // Of this run; 0 if nothing of it ran.
   double seconds = 0;
-  std::string accuracy;
-  std::string difference;
-  std::string agreement;
-  std::string change;
+  // As the columns have them.
+  std::vector<std::string> figures;
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
   // Why it failed, does not run or was left out, or which gate was not passed.
   std::string message;

@@ -13,6 +13,7 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 #include "workflows/display/run_figures.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -53,17 +54,12 @@ std::string StateText(const TaskRecord& task) {
 
 void AppendResult(const EvaluateResult& result,
                   std::vector<std::string>* parts) {
-  if (result.scores().has_accuracy()) {
-    parts->push_back(
-        absl::StrCat("accuracy ", AccuracyText(result.scores().accuracy())));
-  }
-  if (result.comparison().has_agreement()) {
-    parts->push_back(absl::StrCat(
-        "agreement ", AgreementText(result.comparison().agreement().share())));
-  }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
-  if (change != nullptr) {
-    parts->push_back(absl::StrCat("change ", ChangeText(change->mean())));
+  StageFigures stage;
+  stage.result = &result;
+  for (const Figure& figure : Figures()) {
+    const std::string text =
+        figure.word == nullptr ? "" : FigureText(stage, figure);
+    if (!text.empty()) parts->push_back(absl::StrCat(figure.word, " ", text));
   }
 }
 
@@ -71,7 +67,7 @@ void AppendResult(const EvaluateResult& result,
 void AppendVerdict(const VerificationRecord& verification,
                    std::vector<std::string>* parts) {
   if (verification.verdict() == VerificationRecord::NONE) return;
-  parts->emplace_back(VerdictText(verification.verdict()));
+  parts->push_back(VerdictName(verification.verdict()));
   if (verification.verdict() == VerificationRecord::PASS) return;
   int more = -1;
   for (const GateRecord& gate : verification.gate()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +15,10 @@
 #include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/display/run_table.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -72,25 +74,28 @@ std::string StageNames(const std::vector<const StageRecord*>& stages) {
 
 void SayAccuracy(const StageFigures& now, const RunSummary& summary,
                  Text* text) {
-  if (now.accuracy.has_value()) {
-    std::string line = absl::StrCat("accuracy  ", AccuracyText(*now.accuracy));
+  const std::optional<Estimate> accuracy = FigureOf(now, "accuracy");
+  const std::optional<Estimate> gain = FigureOf(now, "difference_points");
+  const std::optional<Estimate> mean = FigureOf(now, "mean_output_change");
+  if (accuracy.has_value()) {
+    std::string line =
+        absl::StrCat("accuracy  ", AccuracyText(accuracy->value));
     if (summary.baseline_accuracy.has_value()) {
       absl::StrAppend(&line, " from ",
                       AccuracyText(*summary.baseline_accuracy));
     }
-    if (now.difference.has_value()) {
-      absl::StrAppend(&line, ", ", PointsText(*now.difference), " points");
-    }
-    if (now.difference_interval.has_value()) {
-      absl::StrAppend(&line, " (", PointsText(now.difference_interval->low),
-                      " to ", PointsText(now.difference_interval->high), ")");
+    if (gain.has_value()) {
+      absl::StrAppend(&line, ", ", PointsText(gain->value), " points (",
+                      PointsText(gain->interval->low()), " to ",
+                      PointsText(gain->interval->high()), ")");
     }
     text->Line(line);
   }
-  if (now.mean_change.has_value()) {
-    text->Line(absl::StrFormat("outputs   change by %s on average, %s at most",
-                               ChangeText(*now.mean_change),
-                               ChangeText(now.max_change.value_or(0))));
+  if (mean.has_value()) {
+    text->Line(
+        absl::StrFormat("outputs   change by %s on average, %s at most",
+                        ChangeText(mean->value),
+                        ChangeText(FigureOf(now, "max_output_change")->value)));
   }
 }
 
@@ -106,8 +111,8 @@ void SaySizeAndSpeed(const StageFigures& now, const RunSummary& summary,
       absl::StrFormat("speed     %.2f times as fast", summary.speed->median);
   if (summary.speed->interval.has_value()) {
     absl::StrAppendFormat(&line, " (%.2f to %.2f)",
-                          summary.speed->interval->low,
-                          summary.speed->interval->high);
+                          summary.speed->interval->low(),
+                          summary.speed->interval->high());
   }
   if (!summary.speed_is_benchmarked) {
     absl::StrAppend(&line, ", by the verifications");
@@ -131,7 +136,7 @@ void SayResult(const RunRecord& record, Text* text) {
 void SayWorstLayer(const EvaluateResult& result, Text* text) {
   const auto worst =
       std::min_element(result.layer().begin(), result.layer().end(),
-                       [](const LayerMessage& a, const LayerMessage& b) {
+                       [](const ComparedLayer& a, const ComparedLayer& b) {
                          return a.signal_to_noise() < b.signal_to_noise();
                        });
   if (worst == result.layer().end()) return;

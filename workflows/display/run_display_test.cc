@@ -67,7 +67,7 @@ class RunDisplayTest : public testing::Test {
         *record_.mutable_stage(stage)->mutable_verification();
     EvaluateResult& result = *verification.mutable_result();
     result.mutable_scores()->set_accuracy(accuracy);
-    ComparisonMessage& comparison = *result.mutable_comparison();
+    Comparison& comparison = *result.mutable_comparison();
     comparison.mutable_accuracy()->set_points(100 * (accuracy - 0.78455));
     comparison.mutable_agreement()->set_share(0.9951);
     comparison.mutable_class_1_change()->set_mean(change);

@@ -2,13 +2,12 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
-#include "runtime/session/worker.pb.h"
+#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -33,12 +32,6 @@ StageState StateOf(TaskRecord::State state) {
   }
 }
 
-// Neither all is well with it nor is it still to come.
-bool EndedBadly(const TaskRecord& task) {
-  return task.state() == TaskRecord::FAILED ||
-         task.state() == TaskRecord::INTERRUPTED;
-}
-
 // The first stage that is compared with the baseline; none: 0.
 int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
   for (int i = 0; i < record.stage_size(); ++i) {
@@ -52,23 +45,6 @@ int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
 }
 
 }  // namespace
-
-std::string AccuracyText(double share) {
-  return absl::StrFormat("%.3f %%", 100 * share);
-}
-
-std::string PointsText(double points) {
-  const std::string text = absl::StrFormat("%+.3f", points);
-  return text == "-0.000" ? "+0.000" : text;
-}
-
-std::string AgreementText(double share) {
-  return absl::StrFormat("%.4f", share);
-}
-
-std::string ChangeText(double change) {
-  return absl::StrFormat("%.5f", change);
-}
 
 std::string SecondsText(double seconds) {
   if (seconds >= 59.95) return HumanDuration(seconds);
@@ -89,23 +65,19 @@ std::vector<RunRow> RowsOf(const RunRecord& record) {
 
 StageState StateOf(const StageRecord& stage) {
   if (!stage.left_out_because().empty()) return StageState::kLeftOut;
-  const TaskRecord& work = OwnWork(stage);
-  const StageState own = StateOf(work.state());
-  if (!stage.has_verification() || own == StageState::kRunning ||
-      EndedBadly(work)) {
-    return own;
+  const StageState state = StateOf(StateOfTasks(stage));
+  if (!IsOver(state) || state == StageState::kFailed ||
+      state == StageState::kInterrupted) {
+    return state;
   }
-  const VerificationRecord& verification = stage.verification();
-  const StageState verified = StateOf(verification.work().state());
-  if (!IsOver(verified) || EndedBadly(verification.work())) return verified;
-  if (verification.verdict() == VerificationRecord::FAIL) {
-    return StageState::kGateFailed;
+  switch (stage.verification().verdict()) {
+    case VerificationRecord::FAIL:
+      return StageState::kGateFailed;
+    case VerificationRecord::INCONCLUSIVE:
+      return StageState::kInconclusive;
+    default:
+      return state;
   }
-  if (verification.verdict() == VerificationRecord::INCONCLUSIVE) {
-    return StageState::kInconclusive;
-  }
-  const bool worked = own == StageState::kDone;
-  return worked ? StageState::kDone : verified;
 }
 
 StageState StateOf(const BaselineRecord& baseline) {
@@ -135,19 +107,6 @@ const TaskRecord& DecisiveTask(const StageRecord& stage) {
                          own == StageState::kGiven;
   return succeeded && stage.has_verification() ? stage.verification().work()
                                                : OwnWork(stage);
-}
-
-std::string_view VerdictText(VerificationRecord::Verdict verdict) {
-  switch (verdict) {
-    case VerificationRecord::PASS:
-      return "PASS";
-    case VerificationRecord::INCONCLUSIVE:
-      return "INCONCLUSIVE";
-    case VerificationRecord::FAIL:
-      return "FAIL";
-    default:
-      return "";
-  }
 }
 
 }  // namespace requant

@@ -1,26 +1,17 @@
 #ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_FIGURES_H_
 #define REQUANT_WORKFLOWS_DISPLAY_RUN_FIGURES_H_
 
-// What a RunRecord says, as people read it: figures with the same digits
-// everywhere, and where a stage is.
+// What a RunRecord says, as people read it: times, and where a stage is. Its
+// figures are those of workflows/report/figures.h.
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 
-// "78.455 %", of a share of 1.
-std::string AccuracyText(double share);
-// "-0.054"; never "-0.000".
-std::string PointsText(double points);
-// "0.9987".
-std::string AgreementText(double share);
-// "0.00213".
-std::string ChangeText(double change);
 // "<0.1 s", "5.4 s", "1:05".
 std::string SecondsText(double seconds);
 
@@ -63,9 +54,6 @@ const TaskRecord& OwnWork(const StageRecord& stage);
 double SecondsOf(const StageRecord& stage);
 // The first of its tasks that did not succeed, or else its last.
 const TaskRecord& DecisiveTask(const StageRecord& stage);
-
-// "PASS", "INCONCLUSIVE", "FAIL" or "".
-std::string_view VerdictText(VerificationRecord::Verdict verdict);
 
 }  // namespace requant
 

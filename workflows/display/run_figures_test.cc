@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/message_text.h"
+#include "workflows/report/figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant::run_figures_test {

@@ -1,54 +1,26 @@
 #include "workflows/display/run_table.h"
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/message_text.h"
-#include "base/terminal/progress.h"
 #include "base/terminal/styled_text.h"
+#include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/statistics/paired_comparison.h"
 #include "workflows/display/run_figures.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
 
-enum Column {
-  kStage,
-  kTime,
-  kAccuracy,
-  kDifference,
-  kInterval,
-  kAgreement,
-  kChange,
-  kRate,
-  kSize,
-  kVerdict,
-  kColumns,
-};
-
-constexpr std::array<std::string_view, kColumns> kTitles = {
-    "stage",     "time",        "accuracy",  "diff (points)", "95 % interval",
-    "agreement", "mean change", "records/s", "size",          "verdict"};
-
-// What goes on a narrow terminal, the first first.
-constexpr Column kExpendable[] = {kRate,   kInterval,   kAgreement,
-                                  kSize,   kDifference, kTime,
-                                  kChange, kAccuracy};
-
-constexpr int kGap = 2;
-
-struct Row {
-  std::array<std::string, kColumns> cells;
-  Style verdict_style = Style::kPlain;
-};
+// The less important go first on a narrow terminal; figures have theirs.
+constexpr int kSizeImportance = 4;
+constexpr int kTimeImportance = 6;
 
 std::string TimeCell(StageState state, double seconds) {
   if (state == StageState::kLeftOut) return "skipped";
@@ -67,131 +39,77 @@ std::string TimeCell(StageState state, double seconds) {
   }
 }
 
-void FillResult(const EvaluateResult& result, Row* row) {
-  const ComparisonMessage& comparison = result.comparison();
-  if (result.scores().has_accuracy()) {
-    row->cells[kAccuracy] = AccuracyText(result.scores().accuracy());
-  }
-  if (comparison.has_accuracy()) {
-    const AccuracyDifferenceMessage& accuracy = comparison.accuracy();
-    row->cells[kDifference] = PointsText(accuracy.points());
-    row->cells[kInterval] =
-        absl::StrCat("[", PointsText(accuracy.interval().low()), ", ",
-                     PointsText(accuracy.interval().high()), "]");
-  }
-  if (comparison.has_agreement()) {
-    row->cells[kAgreement] = AgreementText(comparison.agreement().share());
-  }
-  const OutputChangeMessage* change = OutputChangeOf(result.comparison());
-  if (change != nullptr) row->cells[kChange] = ChangeText(change->mean());
-  const std::optional<double> rate = RecordsPerSecond(result.timing());
-  if (rate.has_value() && *rate > 0) row->cells[kRate] = HumanRate(*rate);
-}
-
-void FillVerdict(StageState state, VerificationRecord::Verdict verdict,
-                 Row* row) {
-  std::string& cell = row->cells[kVerdict];
+StyledText VerdictCell(StageState state, VerificationRecord::Verdict verdict) {
   switch (state) {
     case StageState::kFailed:
-      cell = "FAILED";
-      row->verdict_style = Style::kBad;
-      return;
+      return {"FAILED", Style::kBad};
     case StageState::kInterrupted:
-      cell = "interrupted";
-      row->verdict_style = Style::kBad;
-      return;
+      return {"interrupted", Style::kBad};
     case StageState::kGateFailed:
-      row->verdict_style = Style::kBad;
-      break;
+      return {VerdictName(verdict), Style::kBad};
     case StageState::kInconclusive:
-      row->verdict_style = Style::kDoubtful;
-      break;
+      return {VerdictName(verdict), Style::kDoubtful};
     default:
-      row->verdict_style = Style::kGood;
-      break;
+      return {VerdictName(verdict), Style::kGood};
   }
-  cell = std::string(VerdictText(verdict));
 }
 
-Row StageRow(const StageRecord& stage) {
-  Row row;
-  const StageState state = StateOf(stage);
-  row.cells[kStage] = PrintableLine(stage.name(), true);
-  row.cells[kTime] = TimeCell(state, SecondsOf(stage));
-  FillResult(stage.verification().result(), &row);
-  if (stage.has_graph() && stage.graph().bytes() > 0) {
-    row.cells[kSize] = SizeText(stage.graph().bytes());
+void AddColumns(Table* table) {
+  table->AddColumn("stage", Table::kAlways, /*left=*/true);
+  table->AddColumn("time", kTimeImportance);
+  for (const Figure& figure : Figures()) {
+    const FigureColumn& column = figure.column;
+    if (column.title == nullptr) continue;
+    table->AddColumn(column.title, column.importance);
+    if (column.interval_title == nullptr) continue;
+    table->AddColumn(column.interval_title, column.interval_importance);
   }
-  FillVerdict(state, stage.verification().verdict(), &row);
-  return row;
+  table->AddColumn("size", kSizeImportance);
+  table->AddColumn("verdict", Table::kAlways, /*left=*/true);
 }
 
-Row BaselineRow(const BaselineRecord& baseline) {
-  Row row;
-  const StageState state = StateOf(baseline);
-  row.cells[kStage] = PrintableLine(baseline.name(), true);
-  row.cells[kTime] = TimeCell(state, baseline.work().seconds());
-  FillResult(baseline.result(), &row);
-  FillVerdict(state, VerificationRecord::NONE, &row);
-  return row;
+std::string IntervalCell(const StageFigures& stage, const Figure& figure) {
+  const std::optional<Estimate> found = figure.of(stage);
+  if (!found.has_value() || !found->interval.has_value()) return "";
+  return absl::StrCat("[", figure.text(found->interval->low()), ", ",
+                      figure.text(found->interval->high()), "]");
 }
 
-// Of each column; 0 for one that is left out.
-using Widths = std::array<int, kColumns>;
-
-Widths WidthsOf(const std::vector<Row>& rows) {
-  Widths widths = {};
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < kColumns; ++i) {
-      widths[i] = std::max(widths[i], DisplayWidth(row.cells[i]));
-    }
+void AddRow(const std::string& name, StageState state, double seconds,
+            const StageFigures& stage, Table* table) {
+  std::vector<StyledText> cells = {{PrintableLine(name, true)},
+                                   {TimeCell(state, seconds)}};
+  for (const Figure& figure : Figures()) {
+    if (figure.column.title == nullptr) continue;
+    cells.push_back({FigureText(stage, figure)});
+    if (figure.column.interval_title == nullptr) continue;
+    cells.push_back({IntervalCell(stage, figure)});
   }
-  for (size_t i = 0; i < kColumns; ++i) {
-    if (widths[i] == 0) continue;
-    widths[i] = std::max(widths[i], DisplayWidth(kTitles[i]));
-  }
-  return widths;
-}
-
-int TotalWidth(const Widths& widths) {
-  int total = -kGap;
-  for (int width : widths) total += width == 0 ? 0 : width + kGap;
-  return total;
-}
-
-void AppendRow(const Row& row, const Widths& widths, bool color,
-               std::string* text) {
-  StyledLine line;
-  for (size_t i = 0; i < kColumns; ++i) {
-    if (widths[i] == 0) continue;
-    const bool to_the_left = i == kStage || i == kVerdict;
-    line.push_back({to_the_left ? PaddedRight(row.cells[i], widths[i])
-                                : PaddedLeft(row.cells[i], widths[i]),
-                    i == kVerdict ? row.verdict_style : Style::kPlain});
-    line.push_back({std::string(kGap, ' ')});
-  }
-  absl::StrAppend(text, Render(line, TotalWidth(widths), color).text, "\n");
+  cells.push_back({stage.bytes.value_or(0) > 0 ? SizeText(*stage.bytes) : ""});
+  cells.push_back(VerdictCell(state, stage.verdict));
+  table->AddRow(cells);
 }
 
 }  // namespace
 
 std::string RunTable(const RunRecord& record, int columns, bool color) {
-  std::vector<Row> rows;
+  const std::vector<StageFigures> figures = FiguresOfStages(record);
+  Table table;
+  AddColumns(&table);
   for (const RunRow& row : RowsOf(record)) {
-    rows.push_back(row.is_baseline ? BaselineRow(record.baseline(row.index))
-                                   : StageRow(record.stage(row.index)));
+    if (row.is_baseline) {
+      const BaselineRecord& baseline = record.baseline(row.index);
+      StageFigures found;
+      found.result = &baseline.result();
+      AddRow(baseline.name(), StateOf(baseline), baseline.work().seconds(),
+             found, &table);
+    } else {
+      const StageRecord& stage = record.stage(row.index);
+      AddRow(stage.name(), StateOf(stage), SecondsOf(stage), figures[row.index],
+             &table);
+    }
   }
-  Widths widths = WidthsOf(rows);
-  for (Column column : kExpendable) {
-    if (columns == 0 || TotalWidth(widths) <= columns) break;
-    widths[column] = 0;
-  }
-  Row titles;
-  for (size_t i = 0; i < kColumns; ++i) titles.cells[i] = kTitles[i];
-  std::string text;
-  AppendRow(titles, widths, color, &text);
-  for (const Row& row : rows) AppendRow(row, widths, color, &text);
-  return text;
+  return table.Text(columns, color);
 }
 
 }  // namespace requant

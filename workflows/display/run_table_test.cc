@@ -107,6 +107,23 @@ TEST(RunTable, LeavesOutColumnsWithoutAFigure) {
             "summarize  not run\n");
 }
 
+TEST(RunTable, HasTheMeanSquaredErrorWhereThereIsRoom) {
+  RunRecord record = Record();
+  record.mutable_stage(2)
+      ->mutable_verification()
+      ->mutable_result()
+      ->mutable_comparison()
+      ->mutable_squared_change()
+      ->set_mean(0.0000321);
+  const std::string table = RunTable(record, 0, false);
+  EXPECT_NE(table.find("mean change       MSE  records/s"), std::string::npos)
+      << table;
+  EXPECT_NE(table.find("0.02130  3.21e-05       250k"), std::string::npos)
+      << table;
+  // It is the first to go.
+  EXPECT_EQ(RunTable(record, 125, false), RunTable(Record(), 0, false));
+}
+
 TEST(RunTable, ColoursVerdictsWhenAsked) {
   EXPECT_NE(RunTable(Record(), 0, true).find("\x1b[31mFAIL\x1b[0m\n"),
             std::string::npos);

@@ -19,6 +19,7 @@
 #include "base/files/file.h"
 #include "base/files/sha256.h"
 #include "base/json.h"
+#include "base/message/message_json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "google/protobuf/json/json.h"
@@ -270,7 +271,7 @@ std::string ManifestJson(const RunRecord& record,
   for (const FileRecord& file : more_outputs)
     outputs.Add(file, file.path(), "");
   for (const SettingRecord& variable : record.variable()) {
-    variables.push_back(VariableJson(variable));
+    variables.push_back(MessageJson(variable));
   }
   return WithOwnDigest(IndentedJson(JsonObject({
       {"format", JsonString(kFormat)},
@@ -281,7 +282,7 @@ std::string ManifestJson(const RunRecord& record,
       {"started", JsonString(UtcTime(record.started_ms()))},
       {"seconds", JsonNumber(record.seconds())},
       {"command", JsonString(record.command())},
-      {"tool", ToolJson(record.tool())},
+      {"tool", MessageJson(record.tool())},
       {"variables", JsonArray(variables)},
       {"inputs", inputs.json()},
       {"outputs", outputs.json()},

@@ -20,10 +20,8 @@ std::string ResultsJson(const RunRecord& record);
 // what is not known is empty. Quoted as RFC 4180 has it, lines end in "\r\n".
 std::string ResultsCsv(const RunRecord& record);
 
-// Parts of it that manifests have too.
+// The part of it that manifests have too.
 std::string FiguresJson(const StageFigures& figures);
-std::string ToolJson(const ToolRecord& tool);
-std::string VariableJson(const SettingRecord& variable);
 
 }  // namespace requant
 

@@ -7,83 +7,29 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/time/time.h"
 #include "runtime/benchmark/benchmark_figures.h"
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/batch_timer.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
 
-Interval FromMessage(const IntervalMessage& message) {
-  return {message.low(), message.high()};
-}
-
 std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
   std::vector<const TaskRecord*> tasks;
   if (stage.has_work()) tasks.push_back(&stage.work());
-  if (stage.verification().has_work()) {
-    tasks.push_back(&stage.verification().work());
-  }
+  if (stage.has_verification()) tasks.push_back(&stage.verification().work());
   if (stage.benchmark().has_work()) tasks.push_back(&stage.benchmark().work());
   return tasks;
 }
 
-// The state that says most about the stage: what went wrong before what is
-// still to do, that before what is done, and new work before old.
-std::string_view StateOf(const StageRecord& stage) {
-  if (!stage.left_out_because().empty()) return "left_out";
-  const std::vector<const TaskRecord*> tasks = TasksOf(stage);
-  for (const TaskRecord::State state :
-       {TaskRecord::FAILED, TaskRecord::INTERRUPTED, TaskRecord::RUNNING,
-        TaskRecord::NOT_RUN, TaskRecord::DONE, TaskRecord::CACHED}) {
-    for (const TaskRecord* task : tasks) {
-      if (task->state() == state) return StateName(state);
-    }
-  }
-  return tasks.empty() ? "not_run" : "given";
-}
-
-void TakeScores(const Scores& scores, StageFigures* figures) {
-  if (!scores.has_accuracy()) return;
-  figures->accuracy = scores.accuracy();
-  if (scores.has_correct() && scores.records() > 0) {
-    figures->accuracy_interval =
-        ShareInterval(scores.correct(), scores.records());
-  }
-}
-
-void TakeComparison(const ComparisonMessage& comparison,
-                    StageFigures* figures) {
-  if (comparison.has_accuracy()) {
-    figures->difference = comparison.accuracy().points();
-    figures->difference_interval =
-        FromMessage(comparison.accuracy().interval());
-  }
-  if (comparison.has_agreement()) {
-    figures->agreement = comparison.agreement().share();
-    figures->agreement_interval =
-        FromMessage(comparison.agreement().interval());
-  }
-  if (comparison.has_squared_change()) {
-    const OutputChangeMessage& squared = comparison.squared_change();
-    figures->mean_squared_change = squared.mean();
-    if (squared.has_interval()) {
-      figures->mean_squared_change_interval = FromMessage(squared.interval());
-    }
-  }
-  const OutputChangeMessage* change = OutputChangeOf(comparison);
-  if (change == nullptr) return;
-  figures->mean_change = change->mean();
-  figures->max_change = change->max();
-  if (change->has_interval()) {
-    figures->mean_change_interval = FromMessage(change->interval());
-  }
-}
-
 StageFigures FiguresOfStage(const StageRecord& stage) {
   StageFigures figures;
-  figures.state = StateOf(stage);
+  figures.state = stage.left_out_because().empty()
+                      ? StateName(StateOfTasks(stage))
+                      : "left_out";
   for (const TaskRecord* task : TasksOf(stage)) {
     figures.seconds += task->seconds();
     figures.work_seconds += task->work_seconds();
@@ -92,10 +38,7 @@ StageFigures FiguresOfStage(const StageRecord& stage) {
     figures.nodes = stage.graph().nodes();
     figures.bytes = stage.graph().bytes();
   }
-  const EvaluateResult& result = stage.verification().result();
-  TakeScores(result.scores(), &figures);
-  TakeComparison(result.comparison(), &figures);
-  figures.records_per_second = RecordsPerSecond(result.timing());
+  figures.result = &stage.verification().result();
   figures.verdict = stage.verification().verdict();
   return figures;
 }
@@ -155,8 +98,12 @@ void CompareWithBaseline(const RunRecord& record,
   if (summary->baseline_stage >= 0) {
     const StageFigures& base = figures[summary->baseline_stage];
     summary->baseline_bytes = base.bytes;
-    summary->baseline_accuracy = base.accuracy;
-    if (!baseline_speed) baseline_speed = base.records_per_second;
+    if (base.result->scores().has_accuracy()) {
+      summary->baseline_accuracy = base.result->scores().accuracy();
+    }
+    if (!baseline_speed) {
+      baseline_speed = RecordsPerSecond(base.result->timing());
+    }
     summary->speed = BenchmarkedSpeed(record, summary->baseline, stage.name());
     summary->speed_is_benchmarked = summary->speed.has_value();
   } else {
@@ -165,10 +112,9 @@ void CompareWithBaseline(const RunRecord& record,
   if (result.baseline_scores().has_accuracy()) {
     summary->baseline_accuracy = result.baseline_scores().accuracy();
   }
-  if (!summary->speed && baseline_speed && *baseline_speed > 0 &&
-      own.records_per_second) {
-    summary->speed =
-        PairedRatio{*own.records_per_second / *baseline_speed, std::nullopt};
+  const std::optional<double> speed = RecordsPerSecond(result.timing());
+  if (!summary->speed && baseline_speed && *baseline_speed > 0 && speed) {
+    summary->speed = PairedRatio{*speed / *baseline_speed, std::nullopt};
   }
   if (summary->baseline_bytes && own.bytes && *own.bytes > 0) {
     summary->size_ratio = static_cast<double>(*summary->baseline_bytes) /
@@ -189,17 +135,6 @@ std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark) {
     if (rounds == 0 || entry.round_size() != rounds) return {};
   }
   return FiguresOf(result);
-}
-
-const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison) {
-  if (comparison.has_class_1_change()) return &comparison.class_1_change();
-  if (comparison.has_output_change()) return &comparison.output_change();
-  return nullptr;
-}
-
-std::optional<double> RecordsPerSecond(const Timing& timing) {
-  if (timing.timed_seconds() <= 0) return std::nullopt;
-  return static_cast<double>(timing.timed_records()) / timing.timed_seconds();
 }
 
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record) {
@@ -233,53 +168,29 @@ RunSummary SummaryOf(const RunRecord& record,
   return summary;
 }
 
-std::string_view OutcomeName(RunRecord::Outcome outcome) {
-  switch (outcome) {
-    case RunRecord::PASSED:
-      return "passed";
-    case RunRecord::INCONCLUSIVE:
-      return "inconclusive";
-    case RunRecord::GATE_FAILED:
-      return "gate_failed";
-    case RunRecord::FAILED:
-      return "failed";
-    case RunRecord::INTERRUPTED:
-      return "interrupted";
-    default:
-      return "unknown";
+TaskRecord::State StateOfTasks(const StageRecord& stage) {
+  const std::vector<const TaskRecord*> tasks = TasksOf(stage);
+  for (const TaskRecord::State state :
+       {TaskRecord::FAILED, TaskRecord::INTERRUPTED, TaskRecord::RUNNING,
+        TaskRecord::NOT_RUN, TaskRecord::DONE, TaskRecord::CACHED}) {
+    for (const TaskRecord* task : tasks) {
+      if (task->state() == state) return state;
+    }
   }
+  return tasks.empty() ? TaskRecord::NOT_RUN : TaskRecord::GIVEN;
 }
 
-std::string_view StateName(TaskRecord::State state) {
-  switch (state) {
-    case TaskRecord::RUNNING:
-      return "running";
-    case TaskRecord::DONE:
-      return "done";
-    case TaskRecord::CACHED:
-      return "cached";
-    case TaskRecord::FAILED:
-      return "failed";
-    case TaskRecord::GIVEN:
-      return "given";
-    case TaskRecord::INTERRUPTED:
-      return "interrupted";
-    default:
-      return "not_run";
-  }
+std::string OutcomeName(RunRecord::Outcome outcome) {
+  return absl::AsciiStrToLower(RunRecord::Outcome_Name(outcome));
 }
 
-std::string_view VerdictName(VerificationRecord::Verdict verdict) {
-  switch (verdict) {
-    case VerificationRecord::PASS:
-      return "pass";
-    case VerificationRecord::INCONCLUSIVE:
-      return "inconclusive";
-    case VerificationRecord::FAIL:
-      return "fail";
-    default:
-      return "";
-  }
+std::string StateName(TaskRecord::State state) {
+  return absl::AsciiStrToLower(TaskRecord::State_Name(state));
+}
+
+std::string VerdictName(VerificationRecord::Verdict verdict) {
+  if (verdict == VerificationRecord::NONE) return "";
+  return VerificationRecord::Verdict_Name(verdict);
 }
 
 std::string UtcTime(int64_t milliseconds) {

@@ -7,21 +7,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/benchmark/benchmark_figures.h"
-#include "runtime/session/worker.pb.h"
-#include "runtime/statistics/paired_comparison.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 
+// What figures.h takes its figures from.
 struct StageFigures {
   // Of its work, verification and benchmark together: "done", "cached" (all of
   // it is), "given", "left_out", "failed", "interrupted", "running" or
   // "not_run".
-  std::string_view state;
+  std::string state;
   // In this run, and when the work was done.
   double seconds = 0;
   double work_seconds = 0;
@@ -29,23 +28,8 @@ struct StageFigures {
   std::optional<int64_t> nodes;
   std::optional<int64_t> bytes;
 
-  // Of 1, with Wilson's interval.
-  std::optional<double> accuracy;
-  std::optional<Interval> accuracy_interval;
-  // Against the baseline, in points.
-  std::optional<double> difference;
-  std::optional<Interval> difference_interval;
-  std::optional<double> agreement;
-  std::optional<Interval> agreement_interval;
-  // Of the probability of class 1 where there is one, else of all values.
-  std::optional<double> mean_change;
-  std::optional<Interval> mean_change_interval;
-  std::optional<double> max_change;
-  // The mean over records and values of the squared change.
-  std::optional<double> mean_squared_change;
-  std::optional<Interval> mean_squared_change_interval;
-  // While it was verified, with whatever else ran then.
-  std::optional<double> records_per_second;
+  // That of its verification, in the record.
+  const EvaluateResult* result = &EvaluateResult::default_instance();
   // From the last benchmark stage that has this stage's graph: against that
   // benchmark's first graph.
   std::optional<GraphFigures> benchmark;
@@ -76,23 +60,20 @@ struct RunSummary {
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
 
-// The change that gates judge: that of the probability of class 1, or else of
-// all values; null: none is known.
-const OutputChangeMessage* OutputChangeOf(const ComparisonMessage& comparison);
-
-// Of the timed part; unset when nothing was timed.
-std::optional<double> RecordsPerSecond(const Timing& timing);
-
 // A benchmark's figures by graph; empty for a result that has no rounds to
 // compare.
 std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark);
 
+// The state of a stage's tasks that says most about it: what went wrong before
+// what is still to do, that before what is done, and new work before old.
+TaskRecord::State StateOfTasks(const StageRecord& stage);
+
 // "passed", "inconclusive", "gate_failed", "failed", "interrupted", "unknown".
-std::string_view OutcomeName(RunRecord::Outcome outcome);
+std::string OutcomeName(RunRecord::Outcome outcome);
 // "done", "cached", "given", "failed", "interrupted", "running", "not_run".
-std::string_view StateName(TaskRecord::State state);
-// "pass", "inconclusive", "fail"; "" for NONE.
-std::string_view VerdictName(VerificationRecord::Verdict verdict);
+std::string StateName(TaskRecord::State state);
+// "PASS", "INCONCLUSIVE", "FAIL"; "" for NONE.
+std::string VerdictName(VerificationRecord::Verdict verdict);
 
 // "2026-11-16T16:10:00.123Z".
 std::string UtcTime(int64_t milliseconds);

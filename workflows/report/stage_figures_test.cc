@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "workflows/report/figures.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 
@@ -22,6 +25,12 @@ std::string StateOf(const StageRecord& stage) {
   RunRecord record;
   *record.add_stage() = stage;
   return std::string(FiguresOfStages(record)[0].state);
+}
+
+// That of the record's first stage.
+std::optional<Estimate> FigureIn(const RunRecord& record,
+                                 std::string_view key) {
+  return FigureOf(FiguresOfStages(record)[0], key);
 }
 
 TEST(StageState, IsCachedOnlyWhenAllOfItIs) {
@@ -51,39 +60,40 @@ TEST(StageState, LeftOut) {
 
 TEST(StageFigures, OutputChangeIsThatOfClass1WhereThereIsOne) {
   RunRecord record;
-  ComparisonMessage* comparison = record.add_stage()
-                                      ->mutable_verification()
-                                      ->mutable_result()
-                                      ->mutable_comparison();
+  Comparison* comparison = record.add_stage()
+                               ->mutable_verification()
+                               ->mutable_result()
+                               ->mutable_comparison();
   comparison->mutable_output_change()->set_mean(0.5);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_change, 0.5);
+  EXPECT_EQ(FigureIn(record, "mean_output_change")->value, 0.5);
   comparison->mutable_class_1_change()->set_mean(0.25);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_change, 0.25);
+  EXPECT_EQ(FigureIn(record, "mean_output_change")->value, 0.25);
 }
 
 TEST(StageFigures, SquaredChangeIsThatOfAllValues) {
   RunRecord record;
-  ComparisonMessage* comparison = record.add_stage()
-                                      ->mutable_verification()
-                                      ->mutable_result()
-                                      ->mutable_comparison();
+  Comparison* comparison = record.add_stage()
+                               ->mutable_verification()
+                               ->mutable_result()
+                               ->mutable_comparison();
   comparison->mutable_squared_change()->set_mean(0.5);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change, 0.5);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval,
-            std::nullopt);
+  EXPECT_EQ(FigureIn(record, "mse")->value, 0.5);
+  EXPECT_FALSE(FigureIn(record, "mse")->interval.has_value());
   comparison->mutable_squared_change()->mutable_interval()->set_low(0.25);
   comparison->mutable_squared_change()->mutable_interval()->set_high(0.75);
-  EXPECT_EQ(FiguresOfStages(record)[0].mean_squared_change_interval->low, 0.25);
+  EXPECT_EQ(FigureIn(record, "mse")->interval->low(), 0.25);
 }
 
 TEST(StageFigures, WhatIsNotKnownIsUnset) {
   RunRecord record;
   record.add_stage();
   const StageFigures figures = FiguresOfStages(record)[0];
-  EXPECT_FALSE(figures.accuracy.has_value());
   EXPECT_FALSE(figures.nodes.has_value());
-  EXPECT_FALSE(figures.records_per_second.has_value());
   EXPECT_FALSE(figures.benchmark.has_value());
+  for (const Figure& figure : Figures()) {
+    EXPECT_FALSE(figure.of(figures).has_value()) << figure.key;
+    EXPECT_EQ(FigureText(figures, figure), "") << figure.key;
+  }
 }
 
 TEST(RunSummary, IsTheLastComparedStageAgainstItsBaseline) {

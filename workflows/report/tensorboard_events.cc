@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +20,7 @@
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/util/event.pb.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -98,36 +100,38 @@ std::string Cell(std::string_view text) {
                                                {"\r", " "}});
 }
 
-std::string Formatted(const std::optional<double>& value, double factor,
-                      int decimals) {
-  if (!value.has_value()) return "";
-  return absl::StrFormat("%.*f", decimals, factor * *value);
-}
-
 std::string Row(const std::vector<std::string>& cells) {
   return absl::StrCat("| ", absl::StrJoin(cells, " | "), " |\n");
 }
 
 std::string StageTable(const RunRecord& record,
                        const std::vector<StageFigures>& figures) {
-  std::string table =
-      Row({"step", "stage", "state", "accuracy, %", "difference, points",
-           "agreement, %", "mean output change", "records/s", "nodes", "bytes",
-           "verdict"}) +
-      Row({"--:", ":--", ":--",
-           "--:", "--:", "--:", "--:", "--:", "--:", "--:", ":--"});
+  std::vector<std::string> titles = {"step", "stage", "state"};
+  std::vector<std::string> sides = {"--:", ":--", ":--"};
+  for (const Figure& figure : Figures()) {
+    if (figure.curve.title == nullptr) continue;
+    titles.push_back(figure.curve.title);
+    sides.push_back("--:");
+  }
+  titles.insert(titles.end(), {"nodes", "bytes", "verdict"});
+  sides.insert(sides.end(), {"--:", "--:", ":--"});
+  std::string table = Row(titles) + Row(sides);
   for (int i = 0; i < record.stage_size(); ++i) {
     const StageFigures& stage = figures[i];
-    absl::StrAppend(&table,
-                    Row({absl::StrCat(i), Cell(record.stage(i).name()),
-                         Cell(stage.state), Formatted(stage.accuracy, 100, 4),
-                         Formatted(stage.difference, 1, 4),
-                         Formatted(stage.agreement, 100, 3),
-                         Formatted(stage.mean_change, 1, 6),
-                         Formatted(stage.records_per_second, 1, 0),
-                         stage.nodes ? absl::StrCat(*stage.nodes) : "",
-                         stage.bytes ? absl::StrCat(*stage.bytes) : "",
-                         std::string(VerdictName(stage.verdict))}));
+    std::vector<std::string> cells = {
+        absl::StrCat(i), Cell(record.stage(i).name()), Cell(stage.state)};
+    for (const Figure& figure : Figures()) {
+      if (figure.curve.title == nullptr) continue;
+      const std::optional<Estimate> found = figure.of(stage);
+      cells.push_back(found
+                          ? absl::StrFormat("%.*f", figure.curve.decimals,
+                                            figure.curve.factor * found->value)
+                          : "");
+    }
+    cells.push_back(stage.nodes ? absl::StrCat(*stage.nodes) : "");
+    cells.push_back(stage.bytes ? absl::StrCat(*stage.bytes) : "");
+    cells.push_back(absl::AsciiStrToLower(VerdictName(stage.verdict)));
+    absl::StrAppend(&table, Row(cells));
   }
   return table;
 }
@@ -158,29 +162,10 @@ std::optional<double> AsDouble(const std::optional<int64_t>& number) {
 }
 
 void AddFigures(const StageFigures& figures, EventWriter* writer) {
-  writer->AddScalar("quality/accuracy", "Of 1, by stage.", figures.accuracy);
-  writer->AddScalar("quality/accuracy_difference",
-                    "Against the stage's baseline, in percentage points.",
-                    figures.difference);
-  writer->AddScalar("quality/agreement",
-                    "Share of records with the baseline's prediction.",
-                    figures.agreement);
-  writer->AddScalar("quality/mean_output_change",
-                    "Mean change of the probability against the baseline.",
-                    figures.mean_change);
-  writer->AddScalar("quality/max_output_change",
-                    "Largest change of the probability against the baseline.",
-                    figures.max_change);
-  writer->AddScalar("speed/records_per_second_while_verifying",
-                    "Of the session, with whatever else ran then.",
-                    figures.records_per_second);
-  if (figures.benchmark.has_value()) {
-    writer->AddScalar("speed/benchmark_records_per_second",
-                      "Median over the benchmark's rounds.",
-                      figures.benchmark->records_per_second);
-    writer->AddScalar("speed/benchmark_ratio",
-                      "Against the benchmark's first graph.",
-                      figures.benchmark->speed.median);
+  for (const Figure& figure : Figures()) {
+    const std::optional<Estimate> found = figure.of(figures);
+    if (figure.curve.tag == nullptr || !found.has_value()) continue;
+    writer->AddScalar(figure.curve.tag, figure.curve.help, found->value);
   }
   writer->AddScalar("graph/bytes", "Size of the graph's file.",
                     AsDouble(figures.bytes));
@@ -190,7 +175,7 @@ void AddFigures(const StageFigures& figures, EventWriter* writer) {
 }
 
 void AddLayers(const EvaluateResult& result, EventWriter* writer) {
-  for (const LayerMessage& layer : result.layer()) {
+  for (const ComparedLayer& layer : result.layer()) {
     const std::string name = ValidUtf8(layer.name());
     writer->AddScalar(absl::StrCat("layer_signal_to_noise_db/", name),
                       "The layer's output against its float reference.",

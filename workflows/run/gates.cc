@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "runtime/evaluation/evaluation_message.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
@@ -81,108 +81,221 @@ GateRecord NewGate(const std::string& name, double limit) {
   return gate;
 }
 
-void SetInterval(const Interval& interval, GateRecord* gate) {
-  gate->mutable_interval()->set_low(interval.low);
-  gate->mutable_interval()->set_high(interval.high);
+// Says what was found wanting: the figure that is judged is missing.
+void Refuse(const std::string& why, GateRecord* gate) {
+  gate->set_verdict(VerificationRecord::FAIL);
+  gate->set_sentence(why);
 }
 
-// Of a single number, which is no estimate: on these records it is so.
+// Judges a single number, which is no estimate: on these records it is so.
 RecordVerdict JudgeNumber(double value, double limit, bool at_least) {
   const bool inside = at_least ? value >= limit : value <= limit;
   return inside ? VerificationRecord::PASS : VerificationRecord::FAIL;
 }
 
-// What is judged is missing.
-GateRecord Unjudged(const std::string& name, double limit,
-                    const std::string& why) {
-  GateRecord gate = NewGate(name, limit);
-  gate.set_verdict(VerificationRecord::FAIL);
-  gate.set_sentence(why);
-  return gate;
+// Adds what to try if the gate did not pass.
+void Advise(const std::string& when_failed, GateRecord* gate) {
+  if (gate->verdict() == VerificationRecord::FAIL) {
+    gate->set_advice(when_failed);
+  } else if (gate->verdict() == VerificationRecord::INCONCLUSIVE) {
+    gate->set_advice("evaluate on more records");
+  }
 }
 
-GateRecord JudgeDrop(const Comparison& comparison, double limit) {
-  const char* name = "max_accuracy_drop";
-  if (!comparison.accuracy.has_value()) {
-    return Unjudged(name, limit,
-                    "accuracy cannot be judged: the data have no labels, or "
-                    "the predictions no classes");
-  }
-  GateRecord gate = NewGate(name, limit);
-  const AccuracyDifference& accuracy = *comparison.accuracy;
+constexpr char kGeneralAdvice[] =
+    "see in the report which layer lost the most; calibrate on more records, "
+    "choose ranges by method mse, or keep the worst layer float "
+    "(excluded_node)";
+constexpr char kClippedAdvice[] =
+    "calibrate on more records, or with a wider percentile: values are outside "
+    "the calibrated range";
+constexpr char kNeverFinite[] =
+    "no value of the output is finite in both graphs";
+
+// A gate of workflow.proto's Gates: on the output, with `found` and `judge`, or
+// on layers, of which it judges the worst, with `of_layer`.
+struct GateSpec {
+  // The field of Gates.
+  const char* name;
+  Unit unit;
+
+  // What is judged; unset if the comparison does not have it, and then why.
+  std::optional<Estimate> (*found)(const Comparison&) = nullptr;
+  Verdict (*judge)(const Comparison&, double limit) = nullptr;
+  const char* missing = nullptr;
+
+  // The figure of a layer; NaN is as bad as can be.
+  double (*of_layer)(const ComparedLayer&) = nullptr;
+
+  // What to try when the gate failed, and when its figure is missing; null: it
+  // depends on whether a layer is to blame.
+  const char* advice = nullptr;
+  const char* advice_if_missing = nullptr;
+};
+
+std::optional<Estimate> AccuracyDrop(const Comparison& comparison) {
+  const std::optional<Estimate> gain = AccuracyGain(comparison);
+  if (!gain.has_value()) return std::nullopt;
   // A minus alone would turn 0 into -0.
-  gate.set_value(0 - accuracy.points);
-  SetInterval({0 - accuracy.interval.high, 0 - accuracy.interval.low}, &gate);
-  gate.set_verdict(ToRecord(JudgeAccuracyDrop(comparison, limit)));
-  gate.set_sentence(Sentence(gate, {"accuracy drop", 3, " points"}));
+  return Estimate{0 - gain->value, MakeInterval(0 - gain->interval->high(),
+                                                0 - gain->interval->low())};
+}
+
+double InSteps(double value, const ComparedLayer& layer) {
+  return std::abs(value) / layer.step();
+}
+
+// How many times as wide the range is as that of the values and zero, which
+// every range has in it; 0 for a float tensor, which has none, and for a layer
+// that only gives zeros.
+double RangeExcess(const ComparedLayer& layer) {
+  const double used = std::max(layer.observed().high(), 0.0) -
+                      std::min(layer.observed().low(), 0.0);
+  if (!layer.has_range() || used == 0) return 0;
+  return (layer.range().high() - layer.range().low()) / used;
+}
+
+GateSpec OutputGate(const char* name, const Unit& unit,
+                    std::optional<Estimate> (*found)(const Comparison&),
+                    Verdict (*judge)(const Comparison&, double limit),
+                    const char* missing,
+                    const char* advice_if_missing = nullptr) {
+  return {name,    unit,    found,   judge,
+          missing, nullptr, nullptr, advice_if_missing};
+}
+
+GateSpec LayerGate(const char* name, const Unit& unit,
+                   double (*of_layer)(const ComparedLayer&),
+                   const char* advice = nullptr) {
+  return {name, unit, nullptr, nullptr, nullptr, of_layer, advice, advice};
+}
+
+// All gates, in the order of Gates' fields.
+const std::vector<GateSpec>& GateSpecs() {
+  using Layer = const ComparedLayer&;
+  static const auto* specs = new std::vector<GateSpec>{
+      OutputGate("max_accuracy_drop", {"accuracy drop", 3, " points"},
+                 AccuracyDrop, JudgeAccuracyDrop,
+                 "accuracy cannot be judged: the data have no labels, or the "
+                 "predictions no classes",
+                 "give the dataset a label, or take this gate away "
+                 "(max_accuracy_drop: -1) and set max_mean_output_change"),
+      OutputGate("min_agreement", {"agreement", 5, "", true}, AgreementShare,
+                 JudgeAgreement,
+                 "agreement cannot be judged: the predictions are numbers, not "
+                 "classes"),
+      OutputGate("max_mean_output_change", {"mean output change", 5, ""},
+                 MeanOutputChange, JudgeMeanOutputChange, kNeverFinite),
+      OutputGate("max_output_change", {"largest output change", 5, ""},
+                 MaxOutputChange, JudgeMaxOutputChange, kNeverFinite),
+      OutputGate("max_mse", {"mean squared error", 6, ""}, Mse, JudgeMse,
+                 kNeverFinite),
+      LayerGate("max_layer_error", {"error", 3, " steps"},
+                [](Layer layer) { return InSteps(layer.rms_error(), layer); }),
+      LayerGate("max_layer_shift",
+                {"mean error of the worst channel", 3, " steps"},
+                [](Layer layer) {
+                  return InSteps(layer.worst_channel_shift(), layer);
+                }),
+      LayerGate("min_layer_snr", {"signal to noise", 1, " dB", true},
+                [](Layer layer) { return layer.signal_to_noise(); }),
+      LayerGate(
+          "max_layer_clipped", {"share of clipped values", 5, ""},
+          [](Layer layer) { return layer.clipped_share(); }, kClippedAdvice),
+      LayerGate(
+          "max_layer_clipped_records",
+          {"share of records with clipped values", 5, ""},
+          [](Layer layer) { return layer.clipped_records(); }, kClippedAdvice),
+      LayerGate("max_layer_gain_error", {"error of the gain", 4, ""},
+                [](Layer layer) { return std::abs(layer.gain() - 1); }),
+      LayerGate("max_layer_range_excess",
+                {"range", 2, " times as wide as its values"}, RangeExcess,
+                "calibrate again, on this model: the range is of other values"),
+  };
+  return *specs;
+}
+
+void JudgeOutput(const GateSpec& spec, const Comparison& comparison,
+                 GateRecord* gate) {
+  const std::optional<Estimate> found = spec.found(comparison);
+  if (!found.has_value()) return Refuse(spec.missing, gate);
+  gate->set_value(found->value);
+  if (found->interval.has_value()) {
+    *gate->mutable_interval() = *found->interval;
+  }
+  gate->set_verdict(ToRecord(spec.judge(comparison, gate->limit())));
+  gate->set_sentence(absl::StrCat(
+      Sentence(*gate, spec.unit),
+      found->record.has_value() && gate->verdict() == VerificationRecord::FAIL
+          ? absl::StrCat(" (record ", *found->record, ")")
+          : ""));
+}
+
+void JudgeLayers(const GateSpec& spec, const EvaluateResult& result,
+                 GateRecord* gate) {
+  if (!result.unmatched_layer().empty()) {
+    return Refuse(
+        absl::StrCat("layer ", result.unmatched_layer(0),
+                     " of the baseline has no counterpart in the graph"),
+        gate);
+  }
+  if (result.layer().empty()) {
+    return Refuse(
+        "no layer was compared: the baseline has none, or layer_records is not "
+        "set",
+        gate);
+  }
+  const bool at_least = spec.unit.at_least;
+  const double worst_possible = at_least
+                                    ? -std::numeric_limits<double>::infinity()
+                                    : std::numeric_limits<double>::infinity();
+  for (const ComparedLayer& layer : result.layer()) {
+    double value = spec.of_layer(layer);
+    if (std::isnan(value)) value = worst_possible;
+    const bool worse = at_least ? value < gate->value() : value > gate->value();
+    if (gate->has_value() && !worse) continue;
+    gate->set_value(value);
+    gate->set_layer(layer.name());
+  }
+  gate->set_verdict(JudgeNumber(gate->value(), gate->limit(), at_least));
+  gate->set_sentence(Sentence(*gate, spec.unit));
+}
+
+GateRecord Judge(const GateSpec& spec, const EvaluateResult& result,
+                 double limit) {
+  GateRecord gate = NewGate(spec.name, limit);
+  if (spec.of_layer != nullptr) {
+    JudgeLayers(spec, result, &gate);
+  } else {
+    JudgeOutput(spec, result.comparison(), &gate);
+  }
+  const char* advice = gate.has_value() ? spec.advice : spec.advice_if_missing;
+  if (advice != nullptr) {
+    Advise(advice, &gate);
+  } else if (!gate.layer().empty()) {
+    Advise(absl::StrCat("look at the ranges and the bias of ", gate.layer(),
+                        " in the report; excluded_node keeps a MatMul float"),
+           &gate);
+  } else {
+    Advise(kGeneralAdvice, &gate);
+  }
   return gate;
 }
 
-GateRecord JudgeShare(const Comparison& comparison, double limit) {
-  const char* name = "min_agreement";
-  if (!comparison.agreement.has_value()) {
-    return Unjudged(name, limit,
-                    "agreement cannot be judged: the predictions are numbers, "
-                    "not classes");
-  }
-  GateRecord gate = NewGate(name, limit);
-  gate.set_value(comparison.agreement->share);
-  SetInterval(comparison.agreement->interval, &gate);
-  gate.set_verdict(ToRecord(JudgeAgreement(comparison, limit)));
-  gate.set_sentence(Sentence(gate, {"agreement", 5, "", true}));
-  return gate;
-}
-
-GateRecord JudgeMeanChange(const Comparison& comparison, double limit) {
-  const char* name = "max_mean_output_change";
-  const std::optional<OutputChange>& change = JudgedChange(comparison);
-  if (!change.has_value()) {
-    return Unjudged(name, limit,
-                    "no value of the output is finite in both graphs");
-  }
-  GateRecord gate = NewGate(name, limit);
-  gate.set_value(change->mean);
-  if (change->interval.has_value()) SetInterval(*change->interval, &gate);
-  gate.set_verdict(ToRecord(JudgeMeanOutputChange(comparison, limit)));
-  gate.set_sentence(Sentence(gate, {"mean output change", 5, ""}));
-  return gate;
-}
-
-GateRecord JudgeMaxChange(const Comparison& comparison, double limit) {
-  const char* name = "max_output_change";
-  const std::optional<OutputChange>& change = JudgedChange(comparison);
-  if (!change.has_value()) {
-    return Unjudged(name, limit,
-                    "no value of the output is finite in both graphs");
-  }
-  GateRecord gate = NewGate(name, limit);
-  gate.set_value(change->max);
-  gate.set_verdict(JudgeNumber(change->max, limit, false));
-  gate.set_sentence(
-      absl::StrCat(Sentence(gate, {"largest output change", 5, ""}),
-                   gate.verdict() == VerificationRecord::FAIL
-                       ? absl::StrCat(" (record ", change->max_record, ")")
-                       : ""));
-  return gate;
-}
-
-GateRecord JudgeSquares(const Comparison& comparison, double limit) {
-  const char* name = "max_mse";
-  if (!comparison.squared_change.has_value()) {
-    return Unjudged(name, limit,
-                    "no value of the output is finite in both graphs");
-  }
-  GateRecord gate = NewGate(name, limit);
-  gate.set_value(comparison.squared_change->mean);
-  if (comparison.squared_change->interval.has_value()) {
-    SetInterval(*comparison.squared_change->interval, &gate);
-  }
-  gate.set_verdict(ToRecord(JudgeMse(comparison, limit)));
-  gate.set_sentence(Sentence(gate, {"mean squared error", 6, ""}));
-  return gate;
+const GateSpec& SpecOf(std::string_view name) {
+  const std::vector<GateSpec>& specs = GateSpecs();
+  return *std::find_if(specs.begin(), specs.end(),
+                       [name](const auto& spec) { return spec.name == name; });
 }
 
 constexpr char kRelativeMse[] = "relative_mse";
+constexpr char kLostValues[] = "lost_values";
+constexpr char kLostAdvice[] =
+    "look for a range of width zero or a division in the stage's graph: "
+    "`requant diff` shows what the stage changed";
+constexpr char kExpectAdvice[] =
+    "check that these are the model and the data with the known accuracy, with "
+    "all records in their order; for another model, remove the expectation";
 
 // The other stage's error has its own spread, far smaller than the factors
 // that are asked for.
@@ -190,44 +303,42 @@ GateRecord JudgeRelativeMse(const EvaluateResult& result,
                             const RelativeMse& relative,
                             const EvaluateResult& other) {
   const std::string stage(relative.stage());
-  if (!result.comparison().has_squared_change() ||
-      !other.comparison().has_squared_change()) {
-    return Unjudged(kRelativeMse, relative.at_most(),
-                    absl::StrCat("no mean squared error to set against that of "
-                                 "stage ",
-                                 stage, ": one of the two has no baseline"));
+  const std::optional<Estimate> mse = Mse(other.comparison());
+  GateRecord gate = NewGate(kRelativeMse, relative.at_most());
+  if (!mse.has_value() || !result.comparison().has_squared_change()) {
+    Refuse(absl::StrCat("no mean squared error to set against that of stage ",
+                        stage, ": one of the two has no baseline"),
+           &gate);
+    Advise(kGeneralAdvice, &gate);
+    return gate;
   }
-  const double mse = other.comparison().squared_change().mean();
-  GateRecord gate =
-      JudgeSquares(FromMessage(result.comparison()), relative.at_most() * mse);
+  gate = Judge(SpecOf("max_mse"), result, relative.at_most() * mse->value);
   gate.set_name(kRelativeMse);
   gate.set_sentence(absl::StrFormat("%s: %g of stage %s's, %.6g",
                                     gate.sentence(), relative.at_most(), stage,
-                                    mse));
+                                    mse->value));
   return gate;
 }
 
-constexpr char kLostValues[] = "lost_values";
-
 GateRecord JudgeLostValues(const Comparison& comparison) {
   GateRecord gate = NewGate(kLostValues, 0);
-  gate.set_value(static_cast<double>(comparison.lost_values));
+  gate.set_value(static_cast<double>(comparison.lost_values()));
   gate.set_verdict(JudgeNumber(gate.value(), 0, false));
-  if (comparison.lost_values > 0) {
+  if (comparison.lost_values() > 0) {
     gate.set_sentence(absl::StrCat(
-        comparison.lost_values,
+        comparison.lost_values(),
         " values of the output are NaN or infinite that were not in the "
         "baseline",
-        comparison.candidate_non_finite.first_record.has_value()
+        comparison.candidate_non_finite().has_first_record()
             ? absl::StrCat(", the first in record ",
-                           *comparison.candidate_non_finite.first_record)
+                           comparison.candidate_non_finite().first_record())
             : ""));
-  } else if (!comparison.output_change.has_value()) {
-    gate.set_verdict(VerificationRecord::FAIL);
-    gate.set_sentence("no value of the output is finite in both graphs");
+  } else if (!comparison.has_output_change()) {
+    Refuse(kNeverFinite, &gate);
   } else {
     gate.set_sentence("no output became NaN or infinite");
   }
+  Advise(kLostAdvice, &gate);
   return gate;
 }
 
@@ -242,100 +353,20 @@ GateRecord JudgeLostValues(const Scores& scores) {
       all ? "every record's output is NaN or infinite"
           : absl::StrCat(lost, " of ", scores.records(),
                          " records' outputs are NaN or infinite"));
+  Advise(kLostAdvice, &gate);
   return gate;
-}
-
-// A figure of a layer that is judged; NaN is as bad as can be.
-struct LayerFigure {
-  std::string name;
-  Unit unit;
-  std::function<double(const LayerMessage&)> of;
-};
-
-double InSteps(double value, const LayerMessage& layer) {
-  return std::abs(value) / layer.step();
-}
-
-// How many times as wide the range is as that of the values and zero, which
-// every range has in it; 0 for a float tensor, which has none, and for a layer
-// that only gives zeros.
-double RangeExcess(const LayerMessage& layer) {
-  const double used = std::max(layer.observed().high(), 0.0) -
-                      std::min(layer.observed().low(), 0.0);
-  if (!layer.has_range() || used == 0) return 0;
-  return (layer.range().high() - layer.range().low()) / used;
-}
-
-GateRecord JudgeLayers(const EvaluateResult& result, const LayerFigure& figure,
-                       double limit) {
-  if (result.layer().empty() || !result.unmatched_layer().empty()) {
-    return Unjudged(
-        figure.name, limit,
-        result.unmatched_layer().empty()
-            ? "no layer was compared: the baseline has none, or layer_records "
-              "is not set"
-            : absl::StrCat("layer ", result.unmatched_layer(0),
-                           " of the baseline has no counterpart in the graph"));
-  }
-  GateRecord gate = NewGate(figure.name, limit);
-  const double worst_possible = figure.unit.at_least
-                                    ? -std::numeric_limits<double>::infinity()
-                                    : std::numeric_limits<double>::infinity();
-  for (const LayerMessage& layer : result.layer()) {
-    double value = figure.of(layer);
-    if (std::isnan(value)) value = worst_possible;
-    const bool worse =
-        figure.unit.at_least ? value < gate.value() : value > gate.value();
-    if (gate.has_value() && !worse) continue;
-    gate.set_value(value);
-    gate.set_layer(layer.name());
-  }
-  gate.set_verdict(JudgeNumber(gate.value(), limit, figure.unit.at_least));
-  gate.set_sentence(Sentence(gate, figure.unit));
-  return gate;
-}
-
-// One for each gate on layers.
-const std::vector<LayerFigure>& LayerFigures() {
-  static const auto* figures = new std::vector<LayerFigure>{
-      {"max_layer_error",
-       {"error", 3, " steps"},
-       [](const LayerMessage& layer) {
-         return InSteps(layer.rms_error(), layer);
-       }},
-      {"max_layer_shift",
-       {"mean error of the worst channel", 3, " steps"},
-       [](const LayerMessage& layer) {
-         return InSteps(layer.worst_channel_shift(), layer);
-       }},
-      {"min_layer_snr",
-       {"signal to noise", 1, " dB", true},
-       [](const LayerMessage& layer) { return layer.signal_to_noise(); }},
-      {"max_layer_clipped",
-       {"share of clipped values", 5, ""},
-       [](const LayerMessage& layer) { return layer.clipped_share(); }},
-      {"max_layer_clipped_records",
-       {"share of records with clipped values", 5, ""},
-       [](const LayerMessage& layer) { return layer.clipped_records(); }},
-      {"max_layer_gain_error",
-       {"error of the gain", 4, ""},
-       [](const LayerMessage& layer) { return std::abs(layer.gain() - 1); }},
-      {"max_layer_range_excess",
-       {"range", 2, " times as wide as its values"},
-       RangeExcess},
-  };
-  return *figures;
 }
 
 GateRecord JudgeExpectation(const EvaluateResult& result,
                             const Expect& expect) {
   GateRecord gate = NewGate("expect", expect.within());
   if (!result.has_scores() || !result.scores().has_accuracy()) {
-    gate.set_verdict(VerificationRecord::FAIL);
-    gate.set_sentence(
-        absl::StrFormat("accuracy %.4f %% is expected, and there is none: the "
-                        "data have no labels, or the predictions no classes",
-                        expect.accuracy()));
+    Refuse(absl::StrFormat(
+               "accuracy %.4f %% is expected, and there is none: the data have "
+               "no labels, or the predictions no classes",
+               expect.accuracy()),
+           &gate);
+    Advise(kExpectAdvice, &gate);
     return gate;
   }
   const double accuracy = 100 * result.scores().accuracy();
@@ -345,56 +376,8 @@ GateRecord JudgeExpectation(const EvaluateResult& result,
       "accuracy %.4f %%; %.4f %%, as published or otherwise known, was "
       "expected within %g points",
       accuracy, expect.accuracy(), expect.within()));
+  Advise(kExpectAdvice, &gate);
   return gate;
-}
-
-// What to try when a gate did not pass.
-std::string Advice(const GateRecord& gate) {
-  if (gate.verdict() == VerificationRecord::INCONCLUSIVE) {
-    return "evaluate on more records";
-  }
-  const std::string name = gate.name();
-  if (name == "expect") {
-    return "check that these are the model and the data with the known "
-           "accuracy, with all records in their order; for another model, "
-           "remove the expectation";
-  }
-  if (name == "max_accuracy_drop" && !gate.has_value()) {
-    return "give the dataset a label, or take this gate away "
-           "(max_accuracy_drop: -1) and set max_mean_output_change";
-  }
-  if (name == kLostValues) {
-    return "look for a range of width zero or a division in the stage's graph: "
-           "`requant diff` shows what the stage changed";
-  }
-  if (name == "max_layer_range_excess") {
-    return "calibrate again, on this model: the range is of other values";
-  }
-  if (name == "max_layer_clipped" || name == "max_layer_clipped_records") {
-    return "calibrate on more records, or with a wider percentile: values are "
-           "outside the calibrated range";
-  }
-  if (!gate.layer().empty()) {
-    return absl::StrCat("look at the ranges and the bias of ", gate.layer(),
-                        " in the report; excluded_node keeps a MatMul float");
-  }
-  return "see in the report which layer lost the most; calibrate on more "
-         "records, choose ranges by method mse, or keep the worst layer float "
-         "(excluded_node)";
-}
-
-using OutputJudge = GateRecord (*)(const Comparison&, double limit);
-
-const std::vector<std::pair<std::string, OutputJudge>>& OutputJudges() {
-  static const auto* judges =
-      new std::vector<std::pair<std::string, OutputJudge>>{
-          {"max_accuracy_drop", JudgeDrop},
-          {"min_agreement", JudgeShare},
-          {"max_mean_output_change", JudgeMeanChange},
-          {"max_output_change", JudgeMaxChange},
-          {"max_mse", JudgeSquares},
-      };
-  return *judges;
 }
 
 // A gate's limit, if it is set and not taken away.
@@ -416,22 +399,16 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    const MseReference& reference) {
   std::vector<GateRecord> judged;
   if (result.has_comparison()) {
-    const Comparison comparison = FromMessage(result.comparison());
-    for (const auto& [name, judge] : OutputJudges()) {
-      const std::optional<double> limit = Limit(gates, name);
-      if (limit.has_value()) judged.push_back(judge(comparison, *limit));
+    for (const GateSpec& spec : GateSpecs()) {
+      const std::optional<double> limit = Limit(gates, spec.name);
+      if (limit.has_value()) judged.push_back(Judge(spec, result, *limit));
     }
-    for (const LayerFigure& figure : LayerFigures()) {
-      const std::optional<double> limit = Limit(gates, figure.name);
-      if (limit.has_value()) {
-        judged.push_back(JudgeLayers(result, figure, *limit));
-      }
-    }
-    if (accuracy_is_default && !comparison.accuracy.has_value() &&
+    if (accuracy_is_default && !result.comparison().has_accuracy() &&
         judged.size() > 1) {
       judged[0].set_verdict(VerificationRecord::NONE);
+      judged[0].clear_advice();
     }
-    judged.push_back(JudgeLostValues(comparison));
+    judged.push_back(JudgeLostValues(result.comparison()));
   } else if (result.has_scores() && result.scores().records() > 0) {
     judged.push_back(JudgeLostValues(result.scores()));
   }
@@ -439,12 +416,6 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
   if (reference.relative != nullptr) {
     judged.push_back(
         JudgeRelativeMse(result, *reference.relative, *reference.result));
-  }
-  for (GateRecord& gate : judged) {
-    if (gate.verdict() == VerificationRecord::FAIL ||
-        gate.verdict() == VerificationRecord::INCONCLUSIVE) {
-      gate.set_advice(Advice(gate));
-    }
   }
   return judged;
 }

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/workflow.pb.h"
 

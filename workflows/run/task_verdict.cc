@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "workflows/language/stage_parts.h"
 #include "workflows/plan/effective_gates.h"
 #include "workflows/run/gates.h"

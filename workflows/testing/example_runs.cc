@@ -244,7 +244,7 @@ class Clock {
   double now_ = 0.09;
 };
 
-void SetInterval(double low, double high, IntervalMessage* interval) {
+void SetInterval(double low, double high, Interval* interval) {
   interval->set_low(low);
   interval->set_high(high);
 }
@@ -276,7 +276,7 @@ struct Deviation {
   double records_per_second = 0;
 };
 
-void SetChange(const Deviation& deviation, OutputChangeMessage* change) {
+void SetChange(const Deviation& deviation, OutputChange* change) {
   change->set_mean(deviation.mean);
   const double half = deviation.mean * 0.0043;
   SetInterval(deviation.mean - half, deviation.mean + half,
@@ -285,9 +285,9 @@ void SetChange(const Deviation& deviation, OutputChangeMessage* change) {
   change->set_max_record(173204);
 }
 
-void SetComparison(const Deviation& deviation, ComparisonMessage* comparison) {
+void SetComparison(const Deviation& deviation, Comparison* comparison) {
   comparison->set_records(kRecords);
-  AccuracyDifferenceMessage* accuracy = comparison->mutable_accuracy();
+  AccuracyDifference* accuracy = comparison->mutable_accuracy();
   accuracy->set_baseline_correct(kBaselineCorrect);
   accuracy->set_candidate_correct(kBaselineCorrect - deviation.lost +
                                   deviation.won);
@@ -297,20 +297,19 @@ void SetComparison(const Deviation& deviation, ComparisonMessage* comparison) {
       100.0 * static_cast<double>(deviation.won - deviation.lost) / kRecords);
   const Interval interval =
       PairedDifferenceInterval(kRecords, deviation.won, deviation.lost);
-  SetInterval(100 * interval.low, 100 * interval.high,
+  SetInterval(100 * interval.low(), 100 * interval.high(),
               accuracy->mutable_interval());
-  AgreementMessage* agreement = comparison->mutable_agreement();
+  Agreement* agreement = comparison->mutable_agreement();
   const int64_t same = kRecords - deviation.disagreeing;
   agreement->set_records(same);
   agreement->set_share(static_cast<double>(same) / kRecords);
-  const Interval share = ShareInterval(same, kRecords);
-  SetInterval(share.low, share.high, agreement->mutable_interval());
+  *agreement->mutable_interval() = ShareInterval(same, kRecords);
   SetChange(deviation, comparison->mutable_output_change());
   SetChange(deviation, comparison->mutable_class_1_change());
 }
 
 void AddGate(const std::string& name, double limit, double value,
-             const IntervalMessage* interval, const std::string& sentence,
+             const Interval* interval, const std::string& sentence,
              VerificationRecord* verification) {
   GateRecord* gate = verification->add_gate();
   gate->set_name(name);
@@ -322,8 +321,8 @@ void AddGate(const std::string& name, double limit, double value,
 }
 
 void SetGates(VerificationRecord* verification) {
-  const ComparisonMessage& comparison = verification->result().comparison();
-  IntervalMessage drop;
+  const Comparison& comparison = verification->result().comparison();
+  Interval drop;
   SetInterval(-comparison.accuracy().interval().high(),
               -comparison.accuracy().interval().low(), &drop);
   AddGate("max_accuracy_drop", 0.5, -comparison.accuracy().points(), &drop,
@@ -340,7 +339,7 @@ void SetGates(VerificationRecord* verification) {
 void AddLayer(const std::string& name, double low, double high,
               double range_low, double range_high, double clipped,
               double decibels, int channel, EvaluateResult* result) {
-  LayerMessage* layer = result->add_layer();
+  ComparedLayer* layer = result->add_layer();
   layer->set_name(name);
   layer->set_baseline_tensor(absl::StrCat(name, "/Relu:0"));
   layer->set_tensor(absl::StrCat(name, "/eightbit/requantize:0"));
@@ -368,7 +367,7 @@ void AddLayers(double loss, EvaluateResult* result) {
            result);
   AddLayer("import/dnn/logits/MatMul", -4.8121, 1.9304, -4.8121, 1.9304, 0,
            38.7 - loss, 0, result);
-  LayerMessage* logits = result->mutable_layer(3);
+  ComparedLayer* logits = result->mutable_layer(3);
   logits->set_quantized(false);
   logits->clear_range();
 }
