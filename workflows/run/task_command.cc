@@ -401,23 +401,6 @@ bool UsesAllCores(const Plan& plan, const Task& task) {
          (stage.has_quantize() && stage.quantize().has_calibrated());
 }
 
-ProgramPlace ProgramOf(const std::string& command) {
-  static const auto* places = new std::map<std::string, ProgramPlace>{
-      {"benchmark", {"runtime", "benchmark_graph", true}},
-      {"calibrate", {"runtime", "calibrate_graph", true}},
-      {"convert", {"runtime", "convert_model"}},
-      {"dataset", {"runtime/datasets", "dataset"}},
-      {"evaluate", {"runtime", "evaluate_graph", true}},
-      {"freeze", {"graph", "freeze_graph"}},
-      {"parse_log", {"logs_parser", "parse_min_max_log"}},
-      {"quantize", {"runtime", "quantize_model", true}},
-      {"quantize_graph", {"transforms", "quantize_graph"}},
-      {"summarize", {"transforms", "summarize_graph"}},
-      {"transform", {"transforms", "transform_graph"}},
-  };
-  return places->at(command);
-}
-
 std::string ShellCommand(const TaskCommand& command) {
   std::string line = absl::StrCat("requant ", command.command);
   for (const std::string& arg : command.args) {

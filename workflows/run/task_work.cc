@@ -30,6 +30,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "workflows/language/programs.h"
 
 namespace requant {
 namespace {
@@ -39,14 +40,6 @@ using Clock = std::chrono::steady_clock;
 // A program that writes more lines than this says nothing that a report needs.
 constexpr int kMostNotes = 200;
 
-// Whether what a program prints tells about what it made; the others print
-// results that are in files too.
-bool PrintsNotes(const std::string& command) {
-  return command == "transform" || command == "quantize" ||
-         command == "quantize_graph" || command == "freeze" ||
-         command == "convert";
-}
-
 // A program, and where it stands among the task's.
 class ProgramRun {
  public:
@@ -54,12 +47,12 @@ class ProgramRun {
       : work_(work), watch_(watch), record_(record) {}
 
   absl::Status Run(const TaskCommand& command, const RunMachine& machine) {
-    const ProgramPlace place = ProgramOf(command.command);
-    name_ = place.program;
+    const Program& program = *FindProgram(command.command);
+    name_ = program.name;
     ChildOptions options;
     REQUANT_ASSIGN_OR_RETURN(
         const std::string path,
-        SiblingProgram(machine.own_path, place.room, place.program));
+        SiblingProgram(machine.own_path, program.folder, program.name));
     options.argv = {path};
     options.argv.insert(options.argv.end(), command.args.begin(),
                         command.args.end());
@@ -72,7 +65,7 @@ class ProgramRun {
       if (out >= 0) close(out);
     };
     if (command.stdout_file.empty()) {
-      const bool keep = PrintsNotes(command.command);
+      const bool keep = program.prints_notes;
       options.on_stdout = [this, keep](std::string_view line) {
         if (keep) AddNote(line);
       };
