@@ -147,7 +147,7 @@ StageField With(StageField row, const std::string& other) {
 
 StageField Dataset() { return TaskFile(Kind::kInput, "dataset", "dataset"); }
 StageField Data() { return TaskFile(Kind::kInput, "data", "data", true); }
-StageField Streams() { return Row(Kind::kStreams, "", ""); }
+StageField Streams() { return Row(Kind::kStreams, "", "streams"); }
 
 // Fields that several messages have.
 
