@@ -21,6 +21,8 @@ struct Program {
   // What it prints tells about what it made; the others print results that are
   // in files too.
   bool prints_notes = false;
+  // A second exit code that is no failure: graphs differ.
+  int other_success = 0;
 };
 
 // All of them, by command.

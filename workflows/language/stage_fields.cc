@@ -366,6 +366,15 @@ StageForm CompareForm() {
              Count("layer_records")}}}};
 }
 
+StageForm DiffForm() {
+  return {"diff",
+          "",
+          "list what changed",
+          {{"diff",
+            {GraphInput("", "before"), GraphInput("", "after"),
+             Whole("max_nodes"), Output("text", ">", ".txt")}}}};
+}
+
 std::vector<std::string> Names(const std::string& path) {
   return absl::StrSplit(path, '.', absl::SkipEmpty());
 }
@@ -395,12 +404,21 @@ std::vector<std::string> MessageTexts(const Message& message) {
 }  // namespace
 
 const std::vector<StageForm>& StageForms() {
-  static const auto* const forms = new std::vector<StageForm>{
-      DatasetForm(),       SummarizeForm(),          FreezeForm(),
-      TransformForm(),     CalibratedQuantizeForm(), DynamicQuantizeForm(),
-      LoggingForm(),       CalibrateForm(),          EvaluateForm(),
-      BenchmarkForm(true), BenchmarkForm(false),     CompareForm(),
-      ConvertForm()};
+  static const auto* const forms =
+      new std::vector<StageForm>{DatasetForm(),
+                                 SummarizeForm(),
+                                 FreezeForm(),
+                                 TransformForm(),
+                                 CalibratedQuantizeForm(),
+                                 DynamicQuantizeForm(),
+                                 LoggingForm(),
+                                 CalibrateForm(),
+                                 EvaluateForm(),
+                                 BenchmarkForm(true),
+                                 BenchmarkForm(false),
+                                 CompareForm(),
+                                 ConvertForm(),
+                                 DiffForm()};
   return *forms;
 }
 

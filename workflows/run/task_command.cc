@@ -181,11 +181,13 @@ class CommandMaker {
     for (const std::string& path : paths) {
       if (!row.flag.empty()) {
         REQUANT_RETURN_IF_ERROR(AddFlag(row.flag, path, command));
-        continue;
-      }
-      for (std::string_view file :
-           absl::StrSplit(path, ',', absl::SkipEmpty())) {
-        command->args.emplace_back(file);
+      } else if (row.role != "data") {
+        command->args.push_back(path);
+      } else {
+        for (std::string_view file :
+             absl::StrSplit(path, ',', absl::SkipEmpty())) {
+          command->args.emplace_back(file);
+        }
       }
     }
     return absl::OkStatus();
@@ -241,6 +243,10 @@ std::string ShellCommand(const TaskCommand& command) {
   }
   if (!command.stdout_file.empty()) {
     absl::StrAppend(&line, " > ", ShellQuoted(command.stdout_file));
+  }
+  const Program* const program = FindProgram(command.command);
+  if (program != nullptr && program->other_success != 0) {
+    absl::StrAppend(&line, " || [ $? = ", program->other_success, " ]");
   }
   return line;
 }

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -64,6 +65,7 @@ class ProgramRun {
     absl::Cleanup close_out = [&] {
       if (out >= 0) close(out);
     };
+    other_success_ = program.other_success;
     if (command.stdout_file.empty()) {
       const bool keep = program.prints_notes;
       options.on_stdout = [this, keep](std::string_view line) {
@@ -79,7 +81,12 @@ class ProgramRun {
       }
       options.stdout_fd = out;
     }
-    return RunToItsEnd(options);
+    REQUANT_RETURN_IF_ERROR(RunToItsEnd(options));
+    if (!command.stdout_file.empty() && program.prints_notes) {
+      std::ifstream printed(command.stdout_file);
+      for (std::string line; std::getline(printed, line);) AddNote(line);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Tamper(const std::string& command) {
@@ -99,7 +106,7 @@ class ProgramRun {
     REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
     if (result.interrupted_by != 0) return absl::CancelledError("interrupted");
     if (result.stopped) return absl::CancelledError("stopped");
-    if (result.exit_code == kExitOk) {
+    if (result.exit_code == kExitOk || result.exit_code == other_success_) {
       FlushLastLine();
       return absl::OkStatus();
     }
@@ -160,6 +167,7 @@ class ProgramRun {
   const TaskWatch& watch_;
   TaskRecord* const record_;
   std::string name_;
+  int other_success_ = kExitOk;
   std::string last_line_;
 };
 
