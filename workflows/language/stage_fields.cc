@@ -23,13 +23,20 @@ using google::protobuf::Reflection;
 using Kind = StageField::Kind;
 using Texts = std::vector<std::string>;
 
-// Rows of the tables. A flag that is not given is called like its field.
+// The tables; their short names are for nothing else.
+namespace stage_tables {
 
-StageField Row(Kind kind, const std::string& field, const std::string& flag) {
+using Fields = std::vector<StageField>;
+
+// Rows. A flag that is not given is called like its field.
+
+StageField Row(Kind kind, const std::string& field, const std::string& flag,
+               const std::string& role = "") {
   StageField row;
   row.kind = kind;
   row.field = field;
   row.flag = flag;
+  row.role = role;
   return row;
 }
 
@@ -41,16 +48,14 @@ StageField Value(const std::string& field, const std::string& flag = "") {
   return Row(Kind::kValue, field, flag.empty() ? LastName(field) : flag);
 }
 
-StageField Word(const std::string& field, const Texts& words,
-                const std::string& flag = "") {
-  StageField row = Value(field, flag);
+StageField Word(StageField row, const Texts& words) {
   row.check = StageField::Check::kWord;
   row.words = words;
   return row;
 }
 
-StageField Checked(const std::string& field, StageField::Check check,
-                   double above = 0) {
+StageField Number(StageField::Check check, const std::string& field,
+                  double above = 0) {
   StageField row = Value(field);
   row.check = check;
   row.above = above;
@@ -58,57 +63,43 @@ StageField Checked(const std::string& field, StageField::Check check,
 }
 
 StageField Count(const std::string& field) {
-  return Checked(field, StageField::Check::kCount);
+  return Number(StageField::Check::kCount, field);
 }
 
 StageField Whole(const std::string& field) {
-  return Checked(field, StageField::Check::kWhole);
-}
-
-StageField Above(double least, const std::string& field) {
-  return Checked(field, StageField::Check::kAbove, least);
+  return Number(StageField::Check::kWhole, field);
 }
 
 StageField Input(const std::string& role, const std::string& field,
                  const std::string& flag, const Texts& fitting) {
-  StageField row = Row(Kind::kInput, field, flag);
-  row.role = role;
+  StageField row = Row(Kind::kInput, field, flag, role);
   row.fitting = fitting;
   return row;
 }
 
-StageField GraphInput(const std::string& flag,
-                      const std::string& field = "graph") {
+StageField Graph(const std::string& flag, const std::string& field = "graph") {
   return Input(LastName(field), field, flag, {"graph", "logged_graph"});
 }
 
-StageField SavedModelInput(const std::string& flag) {
+StageField SavedModel(const std::string& flag) {
   return Input("saved_model", "saved_model", flag, {"graph"});
-}
-
-// What the task has, whichever field it comes from.
-StageField TaskFile(Kind kind, const std::string& role, const std::string& flag,
-                    bool optional = false) {
-  StageField row = Row(kind, "", flag);
-  row.role = role;
-  row.optional = optional;
-  return row;
-}
-
-StageField Path(const std::string& role, const std::string& field,
-                const std::string& flag) {
-  StageField row = Row(Kind::kPath, field, flag);
-  row.role = role;
-  return row;
 }
 
 StageField Output(const std::string& role, const std::string& flag,
                   const std::string& ending,
                   const std::string& field = "output") {
-  StageField row = Row(Kind::kOutput, field, flag);
-  row.role = role;
+  StageField row = Row(Kind::kOutput, field, flag, role);
   row.ending = ending;
   return row;
+}
+
+// What the task has, whichever field it comes from.
+StageField Given(const std::string& role) {
+  return Row(Kind::kInput, "", role, role);
+}
+
+StageField Made(const std::string& role, const std::string& flag) {
+  return Row(Kind::kOutput, "", flag, role);
 }
 
 StageField Optional(StageField row) {
@@ -116,7 +107,6 @@ StageField Optional(StageField row) {
   return row;
 }
 
-// An output whose name is not the stage's to give.
 StageField Unnamed(StageField row) {
   row.unnamed = true;
   return row;
@@ -145,235 +135,203 @@ StageField With(StageField row, const std::string& other) {
   return row;
 }
 
-StageField Dataset() { return TaskFile(Kind::kInput, "dataset", "dataset"); }
-StageField Data() { return TaskFile(Kind::kInput, "data", "data", true); }
+Fields Joined(const std::vector<Fields>& parts) {
+  Fields all;
+  for (const Fields& part : parts) {
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+// Rows that several programs have.
+
+Fields Fed() {
+  return {Given("dataset"), Optional(Given("data")), Value("on.output"),
+          Value("on.batch_size")};
+}
+
 StageField Streams() { return Row(Kind::kStreams, "", "streams"); }
 
-// Fields that several messages have.
-
 StageField Format(const std::string& field) {
-  return Word(field, {"csv", "tfrecord", "preprocessed"});
+  return Word(Value(field), {"csv", "tfrecord", "preprocessed"});
+}
+
+StageField RangesOfColumns(const std::string& field) {
+  return Optional(Input("ranges", field, "ranges", {"text"}));
 }
 
 StageField QdqInputs(const std::string& field) {
-  return Word(field, {"activations", "weights", "both"});
+  return Word(Value(field), {"activations", "weights", "both"});
 }
 
-StageField Method(const std::string& calibrated) {
-  return Word(absl::StrCat(calibrated, ".method"),
-              {"minmax", "percentile", "mse"});
+StageField Ranges(const std::string& field) {
+  return Input("ranges", field, "ranges", {"ranges"});
 }
 
-StageField Percentile(const std::string& calibrated) {
-  return Above(50, absl::StrCat(calibrated, ".value_percentile"));
+// How a CalibratedRanges makes ranges.
+Fields Method(const std::string& calibrated) {
+  return {
+      Word(Value(calibrated + ".method"), {"minmax", "percentile", "mse"}),
+      Number(StageField::Check::kAbove, calibrated + ".value_percentile", 50)};
 }
 
-StageField Ranges(const std::string& calibrated) {
-  return Input("ranges", absl::StrCat(calibrated, ".ranges"), "ranges",
-               {"ranges"});
+Fields Quantized(const std::string& output_flag) {
+  StageField target = Word(Value("target"), {"any", "avx2", "avx512", "vnni",
+                                             "avx_vnni", "amx", "host"});
+  target.kind = Kind::kTarget;
+  return {Output("graph", "output", ".pb"),
+          Needed(Value("output_node", output_flag),
+                 "quantize needs output_node, what the graph is to compute"),
+          target};
 }
 
-StageField Target() {
-  StageField row = Word(
-      "target", {"any", "avx2", "avx512", "vnni", "avx_vnni", "amx", "host"});
-  row.kind = Kind::kTarget;
-  return row;
+Fields Excluded() {
+  return {Value("excluded_op", "excluded_ops"),
+          Value("excluded_node", "excluded_nodes")};
 }
 
-StageField QuantizedNodes(const std::string& flag) {
-  return Needed(Value("output_node", flag),
-                "quantize needs output_node, what the graph is to compute");
+Fields Measured() {
+  return {Count("rounds"), Number(StageField::Check::kAbove, "seconds"),
+          Unnamed(Output("result", "result_out", ".benchmark.pb", "graph"))};
 }
 
-using Fields = std::vector<StageField>;
+StageForm Form(const std::string& kind, const std::string& when,
+               const std::string& summary, const std::string& command,
+               const Fields& fields) {
+  return {kind, when, summary, {{command, fields}}};
+}
 
-StageForm DatasetForm() {
-  const auto ranges = [](const std::string& field) {
-    return Optional(Input("ranges", field, "ranges", {"text"}));
+std::vector<StageForm> ModelForms() {
+  const std::string qdq = "insert_qdq.calibrated";
+  return {
+      Form("freeze", "", "variables become constants", "freeze",
+           {Graph("input_graph", "graph.graph"),
+            Needed(Row(Kind::kPath, "graph.checkpoint", "input_checkpoint",
+                       "checkpoint"),
+                   "graph needs a checkpoint, the path before \".index\""),
+            SavedModel("input_saved_model_dir"), Value("saved_model_tags"),
+            Value("output_node", "output_node_names"),
+            Output("graph", "output_graph", ".pb"),
+            Need("from", "freeze needs saved_model or graph", "output")}),
+      Form("transform", "", "transform the graph", "transform",
+           {Graph("in_graph"), Output("graph", "out_graph", ".pb"),
+            Value("inputs"), Value("outputs"),
+            Optional(Row(Kind::kPath, "plugin", "plugins", "plugin")),
+            Row(Kind::kTransforms, "transforms", "transforms"),
+            Row(Kind::kFiles, "file", "")}),
+      Form("quantize", "calibrated", "quantize the graph", "quantize",
+           Joined({{Graph("graph"), Ranges("calibrated.ranges")},
+                   Quantized("outputs"),
+                   Method("calibrated"),
+                   Excluded()})),
+      Form("quantize", "dynamic", "quantize the graph", "quantize_graph",
+           Joined(
+               {{Graph("input")},
+                Quantized("output_node_names"),
+                Excluded(),
+                {Need("way", "quantize needs dynamic {} or calibrated { ... }",
+                      "output")}})),
+      // A run's commands.sh makes the same files again: --overwrite.
+      Form("convert", "", "convert the SavedModel", "convert",
+           Joined(
+               {{SavedModel("saved_model"),
+                 Output("graph", "out", "_saved_model"),
+                 Value("saved_model_tags", "tags"), Constant("--overwrite"),
+                 Word(Value("variables", "copy"), {"auto", "link", "copy"}),
+                 OutputIfNamed("extracted_graph_def"),
+                 OutputIfNamed("converted_graph_def"),
+                 Constant("--insert_qdq", "insert_qdq"),
+                 Value("insert_qdq.op", "ops"), QdqInputs("insert_qdq.inputs"),
+                 Value("insert_qdq.fixed", "ranges"), Ranges(qdq + ".ranges")},
+                Method(qdq),
+                {Need("insert_qdq.way",
+                      "insert_qdq needs fixed { min: \"-1\" max: \"1\" } "
+                      "or calibrated { ... }",
+                      "op")}})),
   };
+}
+
+// By logging, batches run one after the other: lines of Print operations that
+// several streams write would interleave.
+std::vector<StageForm> CalibrateForms() {
   return {
-      "dataset",
-      "",
-      "make records",
-      {{"dataset",
-        {Constant("preprocess", "preprocess"),
-         Input("data", "preprocess.data", "", {"data"}),
-         Format("preprocess.format"), ranges("preprocess.ranges"),
-         Count("preprocess.buckets"), Constant("synthesize", "synthesize"),
-         Word("synthesize.split", {"train", "calibration", "eval"}),
-         Count("synthesize.rows"), Whole("synthesize.seed"),
-         Format("synthesize.format"), ranges("synthesize.ranges"),
-         Count("synthesize.buckets"), Output("data", "out", ".tfrecords"),
-         Need("way", "dataset needs synthesize or preprocess", "output")}}}};
+      {"calibrate",
+       "logging",
+       "observe ranges",
+       {{"transform",
+         {Graph("in_graph"),
+          Output("logged_graph", "out_graph", ".logged.pb",
+                 "logging.logged_graph"),
+          Value("logging", "transforms"),
+          Need("logging.op", "logging needs op, such as \"Min\""),
+          Need("logging.message",
+               "logging needs message, such as \"__min:\"")}},
+        {"evaluate",
+         Joined({{Made("logged_graph", "graph")},
+                 Fed(),
+                 {Value("on.records"),
+                  Output("log", "log_file", ".log.txt", "logging.log")}})},
+        {"parse_log",
+         {Constant("--allow_empty"),
+          Output("ranges", "output", ".ranges", "ranges"), Made("log", "")}}}},
+      Form("calibrate", "direct", "observe ranges", "calibrate",
+           {Graph("graph"), Given("dataset"), Optional(Given("data")),
+            Value("on.batch_size"), Value("on.records", "max_records"),
+            Whole("direct.moment_records"), Value("direct.qdq_op", "qdq_ops"),
+            With(QdqInputs("direct.qdq_inputs"), "qdq_op"),
+            Output("ranges", "output", ".ranges", "ranges"),
+            Need("way", "calibrate needs logging { ... } or direct {}",
+                 "ranges")}),
+  };
 }
 
-StageForm SummarizeForm() {
+// Graphs are measured as they are evaluated, SavedModels one batch at a time on
+// all cores, as the published example does.
+std::vector<StageForm> OtherForms() {
   return {
-      "summarize",
-      "",
-      "list inputs and outputs",
-      {{"summarize", {GraphInput("in_graph"), Output("text", ">", ".txt")}}}};
+      Form("dataset", "", "make records", "dataset",
+           {Constant("preprocess", "preprocess"),
+            Input("data", "preprocess.data", "", {"data"}),
+            Format("preprocess.format"), RangesOfColumns("preprocess.ranges"),
+            Count("preprocess.buckets"), Constant("synthesize", "synthesize"),
+            Word(Value("synthesize.split"), {"train", "calibration", "eval"}),
+            Count("synthesize.rows"), Whole("synthesize.seed"),
+            Format("synthesize.format"), RangesOfColumns("synthesize.ranges"),
+            Count("synthesize.buckets"), Output("data", "out", ".tfrecords"),
+            Need("way", "dataset needs synthesize or preprocess", "output")}),
+      Form("summarize", "", "list inputs and outputs", "summarize",
+           {Graph("in_graph"), Output("text", ">", ".txt")}),
+      Form("diff", "", "list what changed", "diff",
+           {Graph("", "before"), Graph("", "after"), Whole("max_nodes"),
+            Output("text", ">", ".txt")}),
+      Form("evaluate", "", "evaluate the graph", "evaluate", {Graph("graph")}),
+      Form("compare", "", "compare two graphs", "evaluate",
+           {Graph("graph"), Graph("baseline", "baseline"),
+            Count("layer_records")}),
+      Form("benchmark", "published_name", "measure speed", "benchmark",
+           Joined({{Needed(Graph("saved_model"), "benchmark needs a graph"),
+                    Value("published_name", "name")},
+                   Fed(),
+                   Measured(),
+                   {Unnamed(Output("text", ">", ".txt", "published_name"))}})),
+      Form("benchmark", "", "measure speed", "benchmark",
+           Joined({{Needed(Graph("graph"), "benchmark needs a graph")},
+                   Fed(),
+                   {Streams()},
+                   Measured()})),
+  };
 }
 
-StageForm FreezeForm() {
-  return {
-      "freeze",
-      "",
-      "variables become constants",
-      {{"freeze",
-        {GraphInput("input_graph", "graph.graph"),
-         Needed(Path("checkpoint", "graph.checkpoint", "input_checkpoint"),
-                "graph needs a checkpoint, the path before \".index\""),
-         SavedModelInput("input_saved_model_dir"), Value("saved_model_tags"),
-         Value("output_node", "output_node_names"),
-         Output("graph", "output_graph", ".pb"),
-         Need("from", "freeze needs saved_model or graph", "output")}}}};
+Fields Judging() {
+  return Joined({{Given("graph")},
+                 Fed(),
+                 {Value("on.records"), Streams(), Made("result", "result_out"),
+                  Optional(Made("predictions", "predictions_out")),
+                  Optional(Given("baseline_predictions")),
+                  Optional(Given("baseline")), Value("layer_records")}});
 }
 
-StageForm TransformForm() {
-  return {"transform",
-          "",
-          "transform the graph",
-          {{"transform",
-            {GraphInput("in_graph"), Output("graph", "out_graph", ".pb"),
-             Value("inputs"), Value("outputs"),
-             Optional(Path("plugin", "plugin", "plugins")),
-             Row(Kind::kTransforms, "transforms", "transforms"),
-             Row(Kind::kFiles, "file", "")}}}};
-}
-
-StageForm QuantizeForm(const std::string& when, const std::string& command,
-                       Fields fields) {
-  fields.push_back(Value("excluded_op", "excluded_ops"));
-  fields.push_back(Value("excluded_node", "excluded_nodes"));
-  fields.push_back(
-      Need("way", "quantize needs dynamic {} or calibrated { ... }", "output"));
-  return {"quantize", when, "quantize the graph", {{command, fields}}};
-}
-
-StageForm CalibratedQuantizeForm() {
-  return QuantizeForm(
-      "calibrated", "quantize",
-      {GraphInput("graph"), Ranges("calibrated"),
-       Output("graph", "output", ".pb"), QuantizedNodes("outputs"), Target(),
-       Method("calibrated"), Percentile("calibrated")});
-}
-
-StageForm DynamicQuantizeForm() {
-  return QuantizeForm("dynamic", "quantize_graph",
-                      {GraphInput("input"), Output("graph", "output", ".pb"),
-                       QuantizedNodes("output_node_names"), Target()});
-}
-
-// Batches run one after the other: lines of Print operations that several
-// streams write would interleave.
-StageForm LoggingForm() {
-  return {
-      "calibrate",
-      "logging",
-      "observe ranges",
-      {{"transform",
-        {GraphInput("in_graph"),
-         Output("logged_graph", "out_graph", ".logged.pb",
-                "logging.logged_graph"),
-         Value("logging", "transforms"),
-         Need("logging.op", "logging needs op, such as \"Min\""),
-         Need("logging.message", "logging needs message, such as \"__min:\"")}},
-       {"evaluate",
-        {TaskFile(Kind::kOutput, "logged_graph", "graph"), Dataset(), Data(),
-         Value("on.output"), Value("on.batch_size"), Value("on.records"),
-         Output("log", "log_file", ".log.txt", "logging.log")}},
-       {"parse_log",
-        {Constant("--allow_empty"),
-         Output("ranges", "output", ".ranges", "ranges"),
-         TaskFile(Kind::kOutput, "log", "")}}}};
-}
-
-StageForm CalibrateForm() {
-  return {"calibrate",
-          "direct",
-          "observe ranges",
-          {{"calibrate",
-            {GraphInput("graph"), Dataset(), Data(), Value("on.batch_size"),
-             Value("on.records", "max_records"), Whole("direct.moment_records"),
-             Value("direct.qdq_op", "qdq_ops"),
-             With(QdqInputs("direct.qdq_inputs"), "qdq_op"),
-             Output("ranges", "output", ".ranges", "ranges"),
-             Need("way", "calibrate needs logging { ... } or direct {}",
-                  "ranges")}}}};
-}
-
-StageForm EvaluateForm() {
-  return {"evaluate",
-          "",
-          "evaluate the graph",
-          {{"evaluate", {GraphInput("graph")}}}};
-}
-
-// Graphs run as evaluations do, SavedModels one batch at a time on all cores,
-// as the published example does.
-StageForm BenchmarkForm(bool is_published) {
-  Fields fields = {
-      Needed(GraphInput(is_published ? "saved_model" : "graph"),
-             "benchmark needs a graph"),
-      Value("published_name", "name"),
-      Dataset(),
-      Data(),
-      Value("on.output"),
-      Value("on.batch_size"),
-      Count("rounds"),
-      Above(0, "seconds"),
-      Unnamed(Output("result", "result_out", ".benchmark.pb", "graph"))};
-  if (is_published) {
-    fields.push_back(Unnamed(Output("text", ">", ".txt", "published_name")));
-  } else {
-    fields.insert(fields.begin() + 6, Streams());
-  }
-  return {"benchmark",
-          is_published ? "published_name" : "",
-          "measure speed",
-          {{"benchmark", fields}}};
-}
-
-// A run's commands.sh makes the same files again: --overwrite.
-StageForm ConvertForm() {
-  const std::string calibrated = "insert_qdq.calibrated";
-  return {
-      "convert",
-      "",
-      "convert the SavedModel",
-      {{"convert",
-        {SavedModelInput("saved_model"), Output("graph", "out", "_saved_model"),
-         Value("saved_model_tags", "tags"), Constant("--overwrite"),
-         Word("variables", {"auto", "link", "copy"}, "copy"),
-         OutputIfNamed("extracted_graph_def"),
-         OutputIfNamed("converted_graph_def"),
-         Constant("--insert_qdq", "insert_qdq"), Value("insert_qdq.op", "ops"),
-         QdqInputs("insert_qdq.inputs"), Value("insert_qdq.fixed", "ranges"),
-         Ranges(calibrated), Method(calibrated), Percentile(calibrated),
-         Need("insert_qdq.way",
-              "insert_qdq needs fixed { min: \"-1\" max: \"1\" } or "
-              "calibrated { ... }",
-              "op")}}}};
-}
-
-StageForm CompareForm() {
-  return {"compare",
-          "",
-          "compare two graphs",
-          {{"evaluate",
-            {GraphInput("graph"), GraphInput("baseline", "baseline"),
-             Count("layer_records")}}}};
-}
-
-StageForm DiffForm() {
-  return {"diff",
-          "",
-          "list what changed",
-          {{"diff",
-            {GraphInput("", "before"), GraphInput("", "after"),
-             Whole("max_nodes"), Output("text", ">", ".txt")}}}};
-}
+}  // namespace stage_tables
 
 std::vector<std::string> Names(const std::string& path) {
   return absl::StrSplit(path, '.', absl::SkipEmpty());
@@ -404,39 +362,21 @@ std::vector<std::string> MessageTexts(const Message& message) {
 }  // namespace
 
 const std::vector<StageForm>& StageForms() {
-  static const auto* const forms =
-      new std::vector<StageForm>{DatasetForm(),
-                                 SummarizeForm(),
-                                 FreezeForm(),
-                                 TransformForm(),
-                                 CalibratedQuantizeForm(),
-                                 DynamicQuantizeForm(),
-                                 LoggingForm(),
-                                 CalibrateForm(),
-                                 EvaluateForm(),
-                                 BenchmarkForm(true),
-                                 BenchmarkForm(false),
-                                 CompareForm(),
-                                 ConvertForm(),
-                                 DiffForm()};
+  static const auto* const forms = [] {
+    auto* all = new std::vector<StageForm>;
+    for (const auto& some :
+         {stage_tables::ModelForms(), stage_tables::CalibrateForms(),
+          stage_tables::OtherForms()}) {
+      all->insert(all->end(), some.begin(), some.end());
+    }
+    return all;
+  }();
   return *forms;
 }
 
 const std::vector<StageField>& JudgingFields() {
-  static const auto* const fields = new std::vector<StageField>{
-      TaskFile(Kind::kInput, "graph", "graph"),
-      Dataset(),
-      Data(),
-      Value("on.output"),
-      Value("on.batch_size"),
-      Value("on.records"),
-      Streams(),
-      TaskFile(Kind::kOutput, "result", "result_out"),
-      TaskFile(Kind::kOutput, "predictions", "predictions_out", true),
-      TaskFile(Kind::kInput, "baseline_predictions", "baseline_predictions",
-               true),
-      TaskFile(Kind::kInput, "baseline", "baseline", true),
-      Value("layer_records")};
+  static const auto* const fields =
+      new std::vector<StageField>(stage_tables::Judging());
   return *fields;
 }
 
