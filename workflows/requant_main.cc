@@ -1,8 +1,8 @@
 // requant: one program, a command per task.
 
 #include <cstdio>
+#include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,6 +19,7 @@
 #include "workflows/commands/run_command.h"
 #include "workflows/commands/shell_command.h"
 #include "workflows/commands/verify_command.h"
+#include "workflows/language/programs.h"
 
 namespace requant {
 namespace {
@@ -27,71 +28,52 @@ using Args = std::vector<std::string>;
 
 constexpr char kProgram[] = "requant";
 
+// A command that this program itself does.
 struct Command {
   std::string name;
   std::string summary;
-  // The program that does it, unless `run` does.
-  std::string room;
-  std::string program;
   // Gets the arguments behind the command's name; returns the exit code.
   // `--help` among them prints the command's help.
-  int (*run)(const Args& args) = nullptr;
+  int (*run)(const Args& args);
 };
 
 int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
 
-const std::vector<Command>& Commands() {
+const std::vector<Command>& OwnCommands() {
   static const auto* commands = new std::vector<Command>{
-      {"benchmark", "speed of graphs against each other", "runtime",
-       "benchmark_graph"},
       {"cache", "what runs keep so as not to do it twice: size, list, prune",
-       "", "", RunCacheCommand},
-      {"calibrate", "ranges of a graph's tensors on a dataset", "runtime",
-       "calibrate_graph"},
-      {"convert", "a SavedModel with its graph transformed, variables and all",
-       "runtime", "convert_model"},
-      {"dataset", "make records: synthesize them, or preprocess Criteo's",
-       "runtime/datasets", "dataset"},
-      {"diff", "what changed between two graphs", "graph", "diff_graphs"},
+       RunCacheCommand},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
-       "", "", RunDoctorCommand},
-      {"dump_graph", "the graph of a SavedModel as a file", "graph",
-       "dump_graph"},
-      {"evaluate", "accuracy and speed of a graph on a dataset", "runtime",
-       "evaluate_graph"},
-      {"freeze", "one graph without variables from a trained model", "graph",
-       "freeze_graph"},
-      {"parse_log", "tables of the ranges in calibration logs", "logs_parser",
-       "parse_min_max_log"},
-      {"pb_to_pbtxt", "a binary graph as text", "graph", "pb_to_pbtxt"},
-      {"plan", "what a workflow would do, and whether it can", "", "", RunPlan},
-      {"quantize", "an int8 graph from a frozen float one, in one go",
-       "runtime", "quantize_model"},
-      {"quantize_graph",
-       "eight-bit layers with dynamic ranges (recipe, step 6)", "transforms",
-       "quantize_graph"},
-      {"run", "a workflow, stage by stage, each verified", "", "",
-       RunRunCommand},
+       RunDoctorCommand},
+      {"plan", "what a workflow would do, and whether it can", RunPlan},
+      {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"shell",
-       "a shell in which published command lines work: python convert.py", "",
-       "", RunShellCommand},
-      {"summarize", "inputs, outputs and size of a graph or SavedModel",
-       "transforms", "summarize_graph"},
-      {"transform", "apply graph transforms, TensorFlow's and ours",
-       "transforms", "transform_graph"},
-      {"verify", "whether a run's files are still what its manifest says", "",
-       "", RunVerifyCommand},
+       "a shell in which published command lines work: python convert.py",
+       RunShellCommand},
+      {"verify", "whether a run's files are still what its manifest says",
+       RunVerifyCommand},
   };
   return *commands;
+}
+
+// What each command is for, by its name.
+std::map<std::string, std::string> Summaries() {
+  std::map<std::string, std::string> summaries;
+  for (const Command& command : OwnCommands()) {
+    summaries.emplace(command.name, command.summary);
+  }
+  for (const Program& program : Programs()) {
+    summaries.emplace(program.command, program.summary);
+  }
+  return summaries;
 }
 
 // One line per command, behind two blanks: ./requant help ends with these
 // lines.
 std::string CommandList() {
   std::string list;
-  for (const Command& command : Commands()) {
-    absl::StrAppendFormat(&list, "  %-14s  %s\n", command.name,
-                          command.summary);
+  for (const auto& [name, summary] : Summaries()) {
+    absl::StrAppendFormat(&list, "  %-14s  %s\n", name, summary);
   }
   return list;
 }
@@ -106,7 +88,7 @@ std::string Help() {
 
 int RefuseCommand(const std::string& name) {
   Args names;
-  for (const Command& command : Commands()) names.push_back(command.name);
+  for (const auto& [known, summary] : Summaries()) names.push_back(known);
   Say(kProgram,
       absl::StrCat("unknown ", name[0] == '-' ? "flag" : "command", " \"", name,
                    "\"", DidYouMean(name, names), "; the commands are:"));
@@ -115,14 +97,14 @@ int RefuseCommand(const std::string& name) {
 }
 
 int RunCommand(const std::string& name, const Args& args) {
-  for (const Command& command : Commands()) {
-    if (command.name != name) continue;
-    if (command.run != nullptr) return command.run(args);
-    return ReportFailure(
-        kProgram, BecomeSiblingProgram(command.room, command.program, args,
-                                       absl::StrCat(kProgram, " ", name)));
+  for (const Command& command : OwnCommands()) {
+    if (command.name == name) return command.run(args);
   }
-  return RefuseCommand(name);
+  const Program* const program = FindProgram(name);
+  if (program == nullptr) return RefuseCommand(name);
+  return ReportFailure(
+      kProgram, BecomeSiblingProgram(program->folder, program->name, args,
+                                     absl::StrCat(kProgram, " ", name)));
 }
 
 int PrintHelp(const Args& args) {

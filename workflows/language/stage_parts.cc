@@ -7,18 +7,19 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "workflows/language/stage_fields.h"
 
 namespace requant {
 namespace {
 
 using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
+using google::protobuf::Reflection;
 
 const OneofDescriptor* Kinds() {
   return Stage::descriptor()->FindOneofByName("kind");
 }
-
-std::vector<std::string> GraphRoles() { return {"graph", "logged_graph"}; }
 
 std::string DataEnding(const DatasetStage& dataset) {
   const std::string& format = dataset.has_synthesize()
@@ -29,129 +30,39 @@ std::string DataEnding(const DatasetStage& dataset) {
   return is_csv ? ".csv" : ".tfrecords";
 }
 
-// Gathers a stage's outputs, with names made up where it gives none.
-class OutputList {
- public:
-  OutputList(const Stage& stage, const FieldPlaces& places)
-      : stage_(stage), places_(places) {}
-
-  void Add(const std::string& role, const std::string& file,
-           const std::string& ending, const std::string& field) {
-    outputs_.push_back(
-        {role, file.empty() ? absl::StrCat(stage_.name(), ending) : file,
-         places_.Line(field)});
-  }
-  std::vector<StageOutput> Take() { return std::move(outputs_); }
-
- private:
-  const Stage& stage_;
-  const FieldPlaces places_;
-  std::vector<StageOutput> outputs_;
-};
-
-std::vector<StageOutput> CalibrateOutputs(const Stage& stage,
-                                          const FieldPlaces& places) {
-  const CalibrateStage& calibrate = stage.calibrate();
-  std::vector<StageOutput> outputs;
-  if (calibrate.has_logging()) {
-    OutputList logging(stage, places.Nested("logging"));
-    logging.Add("logged_graph", calibrate.logging().logged_graph(),
-                ".logged.pb", "logged_graph");
-    logging.Add("log", calibrate.logging().log(), ".log.txt", "log");
-    outputs = logging.Take();
-  }
-  OutputList ranges(stage, places);
-  ranges.Add("ranges", calibrate.ranges(), ".ranges", "ranges");
-  outputs.push_back(ranges.Take().front());
-  return outputs;
+std::string FileOf(const Stage& stage, const StageField& row,
+                   const FoundField& found) {
+  const std::string name = row.unnamed ? "" : found.Text();
+  if (!name.empty()) return name;
+  return absl::StrCat(stage.name(), row.role == "data"
+                                        ? DataEnding(stage.dataset())
+                                        : row.ending);
 }
 
-std::vector<StageInput> DatasetInputs(const DatasetStage& dataset,
-                                      const FieldPlaces& places) {
-  std::vector<StageInput> inputs;
-  if (dataset.has_synthesize() && dataset.synthesize().has_ranges()) {
-    inputs.push_back({"ranges",
-                      &dataset.synthesize().ranges(),
-                      places.Nested("synthesize").Nested("ranges"),
-                      {"text"}});
+void AddInput(const StageField& row, const FoundField& found,
+              const FieldPlaces& places, std::vector<StageInput>* inputs) {
+  const std::string name = LastName(row.field);
+  const Reflection* const reflection = found.message->GetReflection();
+  if (!found.field->is_repeated()) {
+    if (row.optional && !found.IsSet()) return;
+    inputs->push_back({row.role,
+                       static_cast<const Input*>(&reflection->GetMessage(
+                           *found.message, found.field)),
+                       places.Nested(name), row.fitting});
+    return;
   }
-  if (!dataset.has_preprocess()) return inputs;
-  const FieldPlaces preprocess = places.Nested("preprocess");
-  inputs.push_back({"data",
-                    &dataset.preprocess().data(),
-                    preprocess.Nested("data"),
-                    {"data"}});
-  if (dataset.preprocess().has_ranges()) {
-    inputs.push_back({"ranges",
-                      &dataset.preprocess().ranges(),
-                      preprocess.Nested("ranges"),
-                      {"text"}});
+  for (int i = 0; i < reflection->FieldSize(*found.message, found.field); ++i) {
+    const Message& element =
+        reflection->GetRepeatedMessage(*found.message, found.field, i);
+    if (row.kind == StageField::Kind::kInput) {
+      inputs->push_back({row.role, static_cast<const Input*>(&element),
+                         places.Nested(name, i), row.fitting});
+    } else {
+      const auto& file = static_cast<const NamedInput&>(element);
+      inputs->push_back({file.name(), &file.from(),
+                         places.Nested(name, i).Nested("from"), row.fitting});
+    }
   }
-  return inputs;
-}
-
-std::vector<StageInput> FreezeInputs(const FreezeStage& freeze,
-                                     const FieldPlaces& places) {
-  if (freeze.has_graph()) {
-    return {{"graph", &freeze.graph().graph(),
-             places.Nested("graph").Nested("graph"), GraphRoles()}};
-  }
-  return {{"saved_model",
-           &freeze.saved_model(),
-           places.Nested("saved_model"),
-           {"graph"}}};
-}
-
-std::vector<StageInput> TransformInputs(const TransformStage& transform,
-                                        const FieldPlaces& places) {
-  std::vector<StageInput> inputs = {
-      {"graph", &transform.graph(), places.Nested("graph"), GraphRoles()}};
-  for (int i = 0; i < transform.file_size(); ++i) {
-    inputs.push_back({transform.file(i).name(),
-                      &transform.file(i).from(),
-                      places.Nested("file", i).Nested("from"),
-                      {}});
-  }
-  return inputs;
-}
-
-std::vector<StageInput> QuantizeInputs(const QuantizeStage& quantize,
-                                       const FieldPlaces& places) {
-  std::vector<StageInput> inputs = {
-      {"graph", &quantize.graph(), places.Nested("graph"), GraphRoles()}};
-  if (quantize.has_calibrated()) {
-    inputs.push_back({"ranges",
-                      &quantize.calibrated().ranges(),
-                      places.Nested("calibrated").Nested("ranges"),
-                      {"ranges"}});
-  }
-  return inputs;
-}
-
-std::vector<StageInput> ConvertInputs(const ConvertStage& convert,
-                                      const FieldPlaces& places) {
-  std::vector<StageInput> inputs = {{"saved_model",
-                                     &convert.saved_model(),
-                                     places.Nested("saved_model"),
-                                     {"graph"}}};
-  if (convert.insert_qdq().has_calibrated()) {
-    inputs.push_back(
-        {"ranges",
-         &convert.insert_qdq().calibrated().ranges(),
-         places.Nested("insert_qdq").Nested("calibrated").Nested("ranges"),
-         {"ranges"}});
-  }
-  return inputs;
-}
-
-std::vector<StageInput> BenchmarkInputs(const BenchmarkStage& benchmark,
-                                        const FieldPlaces& places) {
-  std::vector<StageInput> inputs;
-  for (int i = 0; i < benchmark.graph_size(); ++i) {
-    inputs.push_back({"graph", &benchmark.graph(i), places.Nested("graph", i),
-                      GraphRoles()});
-  }
-  return inputs;
 }
 
 }  // namespace
@@ -171,8 +82,12 @@ std::vector<std::string> StageKinds() {
 }
 
 bool MakesGraph(const Stage& stage) {
-  return stage.has_freeze() || stage.has_transform() || stage.has_quantize() ||
-         stage.has_convert();
+  for (const StageField* row : FieldsOf(stage)) {
+    if (row->kind == StageField::Kind::kOutput && row->role == "graph") {
+      return true;
+    }
+  }
+  return false;
 }
 
 const Verify* VerifyOf(const Stage& stage) {
@@ -187,111 +102,55 @@ FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places) {
 
 std::vector<StageOutput> OutputsOf(const Stage& stage,
                                    const FieldPlaces& places) {
-  if (StageKind(stage).empty()) return {};
   const FieldPlaces kind = places.Nested(StageKind(stage));
-  OutputList outputs(stage, kind);
-  switch (stage.kind_case()) {
-    case Stage::kDataset:
-      outputs.Add("data", stage.dataset().output(), DataEnding(stage.dataset()),
-                  "output");
-      break;
-    case Stage::kSummarize:
-      outputs.Add("text", stage.summarize().output(), ".txt", "output");
-      break;
-    case Stage::kFreeze:
-      outputs.Add("graph", stage.freeze().output(), ".pb", "output");
-      break;
-    case Stage::kTransform:
-      outputs.Add("graph", stage.transform().output(), ".pb", "output");
-      break;
-    case Stage::kQuantize:
-      outputs.Add("graph", stage.quantize().output(), ".pb", "output");
-      break;
-    case Stage::kCalibrate:
-      return CalibrateOutputs(stage, kind);
-    case Stage::kBenchmark:
-      outputs.Add("result", "", ".benchmark.pb", "graph");
-      if (!stage.benchmark().published_name().empty()) {
-        outputs.Add("text", "", ".txt", "published_name");
-      }
-      break;
-    case Stage::kConvert: {
-      const ConvertStage& convert = stage.convert();
-      outputs.Add("graph", convert.output(), "_saved_model", "output");
-      if (!convert.extracted_graph_def().empty()) {
-        outputs.Add("extracted_graph_def", convert.extracted_graph_def(), "",
-                    "extracted_graph_def");
-      }
-      if (!convert.converted_graph_def().empty()) {
-        outputs.Add("converted_graph_def", convert.converted_graph_def(), "",
-                    "converted_graph_def");
-      }
-      break;
-    }
-    default:
-      break;
+  std::vector<StageOutput> outputs;
+  for (const StageField* row : FieldsOf(stage)) {
+    if (row->kind != StageField::Kind::kOutput || row->field.empty()) continue;
+    const auto found = FindField(KindMessage(stage), row->field);
+    if (!found.has_value() || (row->optional && !found->IsSet())) continue;
+    outputs.push_back(
+        {row->role, FileOf(stage, *row, *found),
+         PlacesAround(kind, row->field).Line(LastName(row->field))});
   }
-  return outputs.Take();
+  return outputs;
 }
 
 std::vector<StageInput> InputsOf(const Stage& stage,
                                  const FieldPlaces& places) {
-  if (StageKind(stage).empty()) return {};
   const FieldPlaces kind = places.Nested(StageKind(stage));
-  switch (stage.kind_case()) {
-    case Stage::kDataset:
-      return DatasetInputs(stage.dataset(), kind);
-    case Stage::kSummarize:
-      return {{"graph", &stage.summarize().graph(), kind.Nested("graph"),
-               GraphRoles()}};
-    case Stage::kFreeze:
-      return FreezeInputs(stage.freeze(), kind);
-    case Stage::kTransform:
-      return TransformInputs(stage.transform(), kind);
-    case Stage::kQuantize:
-      return QuantizeInputs(stage.quantize(), kind);
-    case Stage::kCalibrate:
-      return {{"graph", &stage.calibrate().graph(), kind.Nested("graph"),
-               GraphRoles()}};
-    case Stage::kEvaluate:
-      return {{"graph", &stage.evaluate().graph(), kind.Nested("graph"),
-               GraphRoles()}};
-    case Stage::kBenchmark:
-      return BenchmarkInputs(stage.benchmark(), kind);
-    case Stage::kConvert:
-      return ConvertInputs(stage.convert(), kind);
-    case Stage::kCompare:
-      return {{"graph", &stage.compare().graph(), kind.Nested("graph"),
-               GraphRoles()},
-              {"baseline", &stage.compare().baseline(), kind.Nested("baseline"),
-               GraphRoles()}};
-    default:
-      return {};
+  std::vector<StageInput> inputs;
+  for (const StageField* row : FieldsOf(stage)) {
+    if ((row->kind != StageField::Kind::kInput &&
+         row->kind != StageField::Kind::kFiles) ||
+        row->field.empty()) {
+      continue;
+    }
+    const auto found = FindField(KindMessage(stage), row->field);
+    if (!found.has_value()) continue;
+    AddInput(*row, *found, PlacesAround(kind, row->field), &inputs);
   }
+  return inputs;
 }
 
 std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage) {
   std::vector<std::pair<std::string, std::string>> paths;
-  if (stage.freeze().has_graph()) {
-    paths.emplace_back("checkpoint", stage.freeze().graph().checkpoint());
-  }
-  for (const std::string& plugin : stage.transform().plugin()) {
-    paths.emplace_back("plugin", plugin);
+  for (const StageField* row : FieldsOf(stage)) {
+    if (row->kind != StageField::Kind::kPath) continue;
+    const auto found = FindField(KindMessage(stage), row->field);
+    if (!found.has_value()) continue;
+    for (const std::string& path : found->Texts()) {
+      paths.emplace_back(row->role, path);
+    }
   }
   return paths;
 }
 
 const Records* RecordsOf(const Stage& stage) {
-  switch (stage.kind_case()) {
-    case Stage::kCalibrate:
-      return &stage.calibrate().on();
-    case Stage::kBenchmark:
-      return &stage.benchmark().on();
-    case Stage::kCompare:
-      return &stage.compare().on();
-    default:
-      return nullptr;
-  }
+  const Message& kind = KindMessage(stage);
+  const FieldDescriptor* const on = kind.GetDescriptor()->FindFieldByName("on");
+  return on == nullptr ? nullptr
+                       : static_cast<const Records*>(
+                             &kind.GetReflection()->GetMessage(kind, on));
 }
 
 FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places) {

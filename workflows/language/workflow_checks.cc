@@ -17,6 +17,7 @@
 #include "absl/strings/str_join.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "workflows/language/stage_fields.h"
 #include "workflows/language/stage_parts.h"
 #include "workflows/language/transform_check.h"
 #include "workflows/language/workflow_variables.h"
@@ -46,19 +47,16 @@ void CheckWord(const std::string& value, const std::vector<std::string>& words,
          context);
 }
 
-// From `least` on, or above it.
-void CheckNumber(const std::string& value, double least, bool above,
-                 const FieldPlaces& places, const std::string& field,
-                 const CheckContext& context) {
+void CheckAbove(const std::string& value, double least,
+                const FieldPlaces& places, const std::string& field,
+                const CheckContext& context) {
   double number = 0;
-  if (value.empty()) return;
-  if (absl::SimpleAtod(value, &number) && std::isfinite(number) &&
-      (above ? number > least : number >= least)) {
+  if (value.empty() || (absl::SimpleAtod(value, &number) &&
+                        std::isfinite(number) && number > least)) {
     return;
   }
   Refuse(places, field,
-         absl::StrCat(field, " \"", value, "\" is not a number ",
-                      above ? "above " : "from ", least, above ? "" : " on"),
+         absl::StrCat(field, " \"", value, "\" is not a number above ", least),
          context);
 }
 
@@ -74,42 +72,9 @@ void CheckWhole(const std::string& value, const FieldPlaces& places,
 
 void CheckSynthesize(const Synthesize& synthesize, const FieldPlaces& places,
                      const CheckContext& context) {
-  CheckWord(synthesize.split(), {"train", "calibration", "eval"}, places,
-            "split", context);
-  CheckWord(synthesize.format(), {"csv", "tfrecord", "preprocessed"}, places,
-            "format", context);
-  CheckCount(synthesize.rows(), places, "rows", context);
-  CheckCount(synthesize.buckets(), places, "buckets", context);
-  CheckWhole(synthesize.seed(), places, "seed", context);
   if ((synthesize.format() == "preprocessed") != synthesize.has_ranges()) {
     Refuse(places, "ranges",
            "ranges go with format \"preprocessed\", and only with it", context);
-  }
-}
-
-void CheckDataset(const DatasetStage& dataset, const FieldPlaces& places,
-                  const CheckContext& context) {
-  if (dataset.has_synthesize()) {
-    CheckSynthesize(dataset.synthesize(), places.Nested("synthesize"), context);
-  } else if (dataset.has_preprocess()) {
-    const FieldPlaces preprocess = places.Nested("preprocess");
-    CheckWord(dataset.preprocess().format(),
-              {"csv", "tfrecord", "preprocessed"}, preprocess, "format",
-              context);
-    CheckCount(dataset.preprocess().buckets(), preprocess, "buckets", context);
-  } else {
-    Refuse(places, "output", "dataset needs synthesize or preprocess", context);
-  }
-}
-
-void CheckFreeze(const FreezeStage& freeze, const FieldPlaces& places,
-                 const CheckContext& context) {
-  if (freeze.has_saved_model()) return;
-  if (!freeze.has_graph()) {
-    Refuse(places, "output", "freeze needs saved_model or graph", context);
-  } else if (freeze.graph().checkpoint().empty()) {
-    Refuse(places.Nested("graph"), "checkpoint",
-           "graph needs a checkpoint, the path before \".index\"", context);
   }
 }
 
@@ -153,33 +118,6 @@ void CheckTransform(const TransformStage& transform, const FieldPlaces& places,
   if (!status.ok()) Refuse(places, "transforms", status.message(), context);
 }
 
-void CheckQuantize(const QuantizeStage& quantize, const FieldPlaces& places,
-                   const CheckContext& context) {
-  CheckWord(quantize.target(),
-            {"any", "avx2", "avx512", "vnni", "avx_vnni", "amx", "host"},
-            places, "target", context);
-  if (quantize.output_node_size() == 0) {
-    Refuse(places, "output_node",
-           "quantize needs output_node, what the graph "
-           "is to compute",
-           context);
-  }
-  if (quantize.has_calibrated()) {
-    const FieldPlaces calibrated = places.Nested("calibrated");
-    CheckWord(quantize.calibrated().method(), {"minmax", "percentile", "mse"},
-              calibrated, "method", context);
-    CheckNumber(quantize.calibrated().value_percentile(), 50, true, calibrated,
-                "value_percentile", context);
-  } else if (!quantize.has_dynamic()) {
-    Refuse(places, "output", "quantize needs dynamic {} or calibrated { ... }",
-           context);
-  }
-}
-
-std::vector<std::string> QdqInputNames() {
-  return {"activations", "weights", "both"};
-}
-
 void CheckFixedRange(const FixedRange& fixed, const FieldPlaces& places,
                      const CheckContext& context) {
   double min = 0, max = 0;
@@ -194,91 +132,61 @@ void CheckFixedRange(const FixedRange& fixed, const FieldPlaces& places,
          context);
 }
 
-void CheckConvert(const ConvertStage& convert, const FieldPlaces& places,
+void CheckField(const StageField& row, const FoundField& found,
+                const FieldPlaces& places, const CheckContext& context) {
+  const std::string name = LastName(row.field);
+  if (!row.needed.empty() && !found.IsSet()) {
+    Refuse(places, row.needed_at, row.needed, context);
+  }
+  switch (row.check) {
+    case StageField::Check::kNone:
+      break;
+    case StageField::Check::kWord:
+      CheckWord(found.Text(), row.words, places, name, context);
+      break;
+    case StageField::Check::kCount:
+      CheckCount(found.Text(), places, name, context);
+      break;
+    case StageField::Check::kWhole:
+      CheckWhole(found.Text(), places, name, context);
+      break;
+    case StageField::Check::kAbove:
+      CheckAbove(found.Text(), row.above, places, name, context);
+      break;
+  }
+  if (!row.goes_with.empty() && found.IsSet() &&
+      !FindField(*found.message, row.goes_with)->IsSet()) {
+    Refuse(places, name, absl::StrCat(name, " needs ", row.goes_with), context);
+  }
+}
+
+// What a table of fields cannot say.
+void CheckFurther(const Stage& stage, const FieldPlaces& places,
                   const CheckContext& context) {
-  CheckWord(convert.variables(), {"auto", "link", "copy"}, places, "variables",
-            context);
-  if (!convert.has_insert_qdq()) return;
-  const InsertQdq& qdq = convert.insert_qdq();
-  const FieldPlaces inside = places.Nested("insert_qdq");
-  CheckWord(qdq.inputs(), QdqInputNames(), inside, "inputs", context);
-  if (qdq.has_fixed()) {
-    CheckFixedRange(qdq.fixed(), inside.Nested("fixed"), context);
-  } else if (qdq.has_calibrated()) {
-    const FieldPlaces calibrated = inside.Nested("calibrated");
-    CheckWord(qdq.calibrated().method(), {"minmax", "percentile", "mse"},
-              calibrated, "method", context);
-    CheckNumber(qdq.calibrated().value_percentile(), 50, true, calibrated,
-                "value_percentile", context);
-  } else {
-    Refuse(inside, "op",
-           "insert_qdq needs fixed { min: \"-1\" max: \"1\" } or calibrated { "
-           "... }",
-           context);
+  if (stage.dataset().has_synthesize()) {
+    CheckSynthesize(stage.dataset().synthesize(), places.Nested("synthesize"),
+                    context);
   }
-}
-
-void CheckCalibrate(const CalibrateStage& calibrate, const FieldPlaces& places,
-                    const CheckContext& context) {
-  if (calibrate.has_logging()) {
-    const FieldPlaces logging = places.Nested("logging");
-    if (calibrate.logging().op().empty()) {
-      Refuse(logging, "op", "logging needs op, such as \"Min\"", context);
-    }
-    if (calibrate.logging().message().empty()) {
-      Refuse(logging, "message", "logging needs message, such as \"__min:\"",
-             context);
-    }
-  } else if (calibrate.has_direct()) {
-    const FieldPlaces direct = places.Nested("direct");
-    CheckWhole(calibrate.direct().moment_records(), direct, "moment_records",
-               context);
-    CheckWord(calibrate.direct().qdq_inputs(), QdqInputNames(), direct,
-              "qdq_inputs", context);
-    if (calibrate.direct().qdq_op().empty() &&
-        !calibrate.direct().qdq_inputs().empty()) {
-      Refuse(direct, "qdq_inputs", "qdq_inputs needs qdq_op", context);
-    }
-  } else {
-    Refuse(places, "ranges", "calibrate needs logging { ... } or direct {}",
-           context);
+  if (stage.has_transform()) {
+    CheckTransform(stage.transform(), places, context);
   }
-}
-
-void CheckBenchmark(const BenchmarkStage& benchmark, const FieldPlaces& places,
-                    const CheckContext& context) {
-  if (benchmark.graph_size() == 0) {
-    Refuse(places, "graph", "benchmark needs a graph", context);
+  if (stage.convert().insert_qdq().has_fixed()) {
+    CheckFixedRange(stage.convert().insert_qdq().fixed(),
+                    places.Nested("insert_qdq").Nested("fixed"), context);
   }
-  CheckCount(benchmark.rounds(), places, "rounds", context);
-  CheckNumber(benchmark.seconds(), 0, true, places, "seconds", context);
+  if (stage.has_compare()) {
+    CheckGates(stage.compare().gates(), places.Nested("gates"), context);
+  }
 }
 
 void CheckKind(const Stage& stage, const FieldPlaces& places,
                const CheckContext& context) {
-  switch (stage.kind_case()) {
-    case Stage::kDataset:
-      return CheckDataset(stage.dataset(), places, context);
-    case Stage::kFreeze:
-      return CheckFreeze(stage.freeze(), places, context);
-    case Stage::kTransform:
-      return CheckTransform(stage.transform(), places, context);
-    case Stage::kQuantize:
-      return CheckQuantize(stage.quantize(), places, context);
-    case Stage::kCalibrate:
-      return CheckCalibrate(stage.calibrate(), places, context);
-    case Stage::kBenchmark:
-      return CheckBenchmark(stage.benchmark(), places, context);
-    case Stage::kConvert:
-      return CheckConvert(stage.convert(), places, context);
-    case Stage::kCompare:
-      CheckCount(stage.compare().layer_records(), places, "layer_records",
-                 context);
-      return CheckGates(stage.compare().gates(), places.Nested("gates"),
-                        context);
-    default:
-      return;
+  for (const StageField* row : FieldsOf(stage)) {
+    const auto found = FindField(KindMessage(stage), row->field);
+    if (!found.has_value()) continue;
+    CheckField(*row, *found, PlacesAround(places, row->field), context);
   }
+  CheckFurther(stage, places, context);
 }
 
 // The largest value that a limit can have.

@@ -23,6 +23,7 @@
 #include "base/program/flags.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "workflows/language/stage_fields.h"
 
 namespace requant {
 namespace {
@@ -68,14 +69,11 @@ const char* ValueWord(Variable::Kind kind) {
 }
 
 bool IsPathField(const FieldDescriptor* field) {
-  static const auto* const names =
-      new std::set<std::string>{"requant.Input.file",
-                                "requant.Records.dataset",
-                                "requant.Baseline.file",
-                                "requant.Stage.use_file",
-                                "requant.CheckpointModel.checkpoint",
-                                "requant.TransformStage.plugin"};
-  return names->count(std::string(field->full_name())) > 0;
+  static const auto* const names = new std::set<std::string>{
+      "requant.Input.file", "requant.Records.dataset", "requant.Baseline.file",
+      "requant.Stage.use_file"};
+  return names->count(std::string(field->full_name())) > 0 ||
+         IsStagePath(field);
 }
 
 // `path` itself, or below `folder` when it is relative.

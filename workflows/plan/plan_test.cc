@@ -267,6 +267,22 @@ TEST(Stages, FreezeASavedModelOrACheckpoint) {
             "graph=T/model.pb checkpoint=T/c");
 }
 
+TEST(Stages, DiffReadsTwoGraphsAndMakesText) {
+  const Plan plan = MustMake(
+      StripFile("a") +
+      "stage { name: 'd' diff { before { file: 'model.pb' } after { stage: 'a' "
+      "} max_nodes: '0' } }");
+  EXPECT_EQ(Inputs(plan, "d"), "before=T/model.pb after=a:graph");
+  EXPECT_EQ(Outputs(plan, "d"), "text=d.txt");
+  EXPECT_EQ(Problem("stage { name: 'd' diff { before { file: 'none.pb' }\n"
+                    "max_nodes: '-1' } }"),
+            "F:1: stage \"d\": its before: there is no T/none.pb\n"
+            "F:1: stage \"d\" needs after: { stage: \"...\" } or { file: "
+            "\"...\" }\n"
+            "F:2: stage \"d\": max_nodes \"-1\" is not a whole number from 0 "
+            "on");
+}
+
 TEST(Stages, MakeFilesNamedAfterThemUnlessTold) {
   const std::string on = "on { dataset: 'data.textproto' }";
   const Plan plan = MustMake(absl::StrCat(

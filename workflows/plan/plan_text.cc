@@ -1,7 +1,6 @@
 #include "workflows/plan/plan_text.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/text/printable.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "workflows/language/stage_fields.h"
 #include "workflows/language/stage_parts.h"
 #include "workflows/plan/effective_gates.h"
 
@@ -25,22 +25,6 @@ using google::protobuf::Reflection;
 
 const Stage& StageOf(const Plan& plan, const Task& task) {
   return plan.file.workflow.stage(task.stage);
-}
-
-std::string KindSummary(const Stage& stage) {
-  static const auto* const summaries = new std::map<std::string, std::string>{
-      {"dataset", "make records"},
-      {"summarize", "list inputs and outputs"},
-      {"freeze", "variables become constants"},
-      {"transform", "transform the graph"},
-      {"quantize", "quantize the graph"},
-      {"convert", "convert the SavedModel"},
-      {"calibrate", "observe ranges"},
-      {"evaluate", "evaluate the graph"},
-      {"benchmark", "measure speed"},
-      {"compare", "compare two graphs"}};
-  const auto found = summaries->find(StageKind(stage));
-  return found == summaries->end() ? "" : found->second;
 }
 
 // "max_accuracy_drop 0.5, min_agreement 0.985".
@@ -225,7 +209,7 @@ std::string TaskSummary(const Plan& plan, const Task& task) {
     }
     return absl::StrCat("evaluate by \"", evaluation, "\"");
   }
-  return stage.summary().empty() ? KindSummary(stage) : stage.summary();
+  return stage.summary().empty() ? FormOf(stage).summary : stage.summary();
 }
 
 std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {

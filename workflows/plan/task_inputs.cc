@@ -124,9 +124,7 @@ void ResolveFile(const StageInput& input, int task, PlanDraft* draft) {
   resolved.role = input.role;
   resolved.path = path;
   std::string problem;
-  const bool is_graph = input.role == "graph" || input.role == "baseline" ||
-                        input.role == "saved_model";
-  if (is_graph) {
+  if (!input.fitting.empty() && input.fitting[0] == "graph") {
     problem = GraphPathProblem(path);
   } else if (path.empty()) {
     problem = "its path is empty";

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "google/protobuf/descriptor.h"
+#include "workflows/language/stage_parts.h"
 #include "workflows/run/task_work.h"
 #include "workflows/workflow.pb.h"
 
@@ -57,7 +57,7 @@ void AddStage(const Plan& plan, int index, RunRecord* record) {
   StageRecord& added = *record->add_stage();
   added.set_name(stage.name());
   added.set_summary(stage.summary());
-  added.set_kind(KindOf(stage));
+  added.set_kind(StageKind(stage));
   added.set_left_out_because(plan.left_out_by[index]);
   if (!plan.given_graph[index].empty()) {
     AddGivenGraph(plan.given_graph[index], &added);
@@ -79,13 +79,6 @@ void AddStage(const Plan& plan, int index, RunRecord* record) {
 }
 
 }  // namespace
-
-std::string KindOf(const Stage& stage) {
-  const auto* kind = Stage::descriptor()->FindOneofByName("kind");
-  const auto* field =
-      Stage::GetReflection()->GetOneofFieldDescriptor(stage, kind);
-  return field == nullptr ? "" : std::string(field->name());
-}
 
 RunRecord StartRecord(const Plan& plan, const RunMachine& machine) {
   RunRecord record;

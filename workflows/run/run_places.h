@@ -19,9 +19,6 @@ TaskPlace PlaceOf(const Plan& plan, int task);
 TaskRecord* WorkOf(const Plan& plan, int task, RunRecord* record);
 const TaskRecord& WorkOf(const Plan& plan, int task, const RunRecord& record);
 
-// The message of the stage that is set for what it is; "transform".
-std::string KindOf(const Stage& stage);
-
 }  // namespace requant
 
 #endif  // REQUANT_WORKFLOWS_RUN_RUN_PLACES_H_

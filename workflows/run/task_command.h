@@ -50,15 +50,6 @@ bool UsesAllCores(const Plan& plan, const Task& task);
 // Whether it measures times, which anything beside it would spoil.
 bool MeasuresTime(const Plan& plan, const Task& task);
 
-// The program behind one of requant's commands: "transforms" and
-// "transform_graph". `needs_worker`: it starts the program runtime/worker.
-struct ProgramPlace {
-  std::string room;
-  std::string program;
-  bool needs_worker = false;
-};
-ProgramPlace ProgramOf(const std::string& command);
-
 // The command for a shell: "requant transform --in_graph=…".
 std::string ShellCommand(const TaskCommand& command);
 

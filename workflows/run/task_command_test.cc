@@ -291,6 +291,13 @@ TEST(TaskCommands, OfCalibratingForConvertNameTheOps) {
                   "--output=ranges.out"});
 }
 
+TEST(TaskCommands, OfADiffTellAShellThatDifferentGraphsAreNoFailure) {
+  EXPECT_EQ(
+      Make("diff { max_nodes: '0' }", {"before", "after"}, {"text"}).Commands(),
+      Lines{"requant diff --max_nodes=0 before.in after.in > text.out || "
+            "[ $? = 1 ]"});
+}
+
 TEST(TaskCommands, RefuseATaskThatLacksAnInput) {
   EXPECT_TRUE(Make("summarize {}", {}, {"text"}).IsRefused());
 }

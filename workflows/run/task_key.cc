@@ -20,6 +20,7 @@
 #include "base/process/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/version.h"
+#include "workflows/language/programs.h"
 
 namespace requant {
 namespace {
@@ -173,13 +174,13 @@ absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
                          Parts* parts) {
   std::set<std::pair<std::string, std::string>> programs;
   for (const TaskCommand& command : commands) {
-    const ProgramPlace place = ProgramOf(command.command);
-    programs.emplace(place.room, place.program);
-    if (place.needs_worker) programs.emplace("runtime", "worker");
+    const Program& program = *FindProgram(command.command);
+    programs.emplace(program.folder, program.name);
+    if (program.runs_graphs) programs.emplace("runtime", "worker");
   }
-  for (const auto& [room, program] : programs) {
+  for (const auto& [folder, program] : programs) {
     REQUANT_ASSIGN_OR_RETURN(const std::string path,
-                             SiblingProgram(machine.own_path, room, program));
+                             SiblingProgram(machine.own_path, folder, program));
     REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(path));
     parts->Add(KeyPart::PROGRAM, program, hashed.sha256);
   }

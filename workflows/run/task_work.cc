@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "workflows/language/programs.h"
 
 namespace requant {
 namespace {
@@ -39,14 +41,6 @@ using Clock = std::chrono::steady_clock;
 // A program that writes more lines than this says nothing that a report needs.
 constexpr int kMostNotes = 200;
 
-// Whether what a program prints tells about what it made; the others print
-// results that are in files too.
-bool PrintsNotes(const std::string& command) {
-  return command == "transform" || command == "quantize" ||
-         command == "quantize_graph" || command == "freeze" ||
-         command == "convert";
-}
-
 // A program, and where it stands among the task's.
 class ProgramRun {
  public:
@@ -54,12 +48,12 @@ class ProgramRun {
       : work_(work), watch_(watch), record_(record) {}
 
   absl::Status Run(const TaskCommand& command, const RunMachine& machine) {
-    const ProgramPlace place = ProgramOf(command.command);
-    name_ = place.program;
+    const Program& program = *FindProgram(command.command);
+    name_ = program.name;
     ChildOptions options;
     REQUANT_ASSIGN_OR_RETURN(
         const std::string path,
-        SiblingProgram(machine.own_path, place.room, place.program));
+        SiblingProgram(machine.own_path, program.folder, program.name));
     options.argv = {path};
     options.argv.insert(options.argv.end(), command.args.begin(),
                         command.args.end());
@@ -71,8 +65,9 @@ class ProgramRun {
     absl::Cleanup close_out = [&] {
       if (out >= 0) close(out);
     };
+    other_success_ = program.other_success;
     if (command.stdout_file.empty()) {
-      const bool keep = PrintsNotes(command.command);
+      const bool keep = program.prints_notes;
       options.on_stdout = [this, keep](std::string_view line) {
         if (keep) AddNote(line);
       };
@@ -86,7 +81,12 @@ class ProgramRun {
       }
       options.stdout_fd = out;
     }
-    return RunToItsEnd(options);
+    REQUANT_RETURN_IF_ERROR(RunToItsEnd(options));
+    if (!command.stdout_file.empty() && program.prints_notes) {
+      std::ifstream printed(command.stdout_file);
+      for (std::string line; std::getline(printed, line);) AddNote(line);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status Tamper(const std::string& command) {
@@ -106,7 +106,7 @@ class ProgramRun {
     REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
     if (result.interrupted_by != 0) return absl::CancelledError("interrupted");
     if (result.stopped) return absl::CancelledError("stopped");
-    if (result.exit_code == kExitOk) {
+    if (result.exit_code == kExitOk || result.exit_code == other_success_) {
       FlushLastLine();
       return absl::OkStatus();
     }
@@ -167,6 +167,7 @@ class ProgramRun {
   const TaskWatch& watch_;
   TaskRecord* const record_;
   std::string name_;
+  int other_success_ = kExitOk;
   std::string last_line_;
 };
 
