@@ -112,6 +112,21 @@ TEST(WorkflowDocs, EveryExampleRunsAndThenIsCached) {
   }
 }
 
+TEST(WorkflowDocs, WhatTrimChangedIsInAFileAndInTheNotes) {
+  const TestFolder results;
+  const Example first = Examples().front();
+  const ExampleFolder folder(first);
+  const ProgramRun run = RunProgram(
+      kRequant, {"run", folder.path(), "--out=" + results.Path("out"),
+                 "--work_dir=" + results.Path("work")});
+  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const std::string changes = ReadFile(results.Path("out/changes.txt")).value();
+  EXPECT_THAT(changes, HasSubstr("\n  Identity "));
+  const std::string first_line = changes.substr(0, changes.find('\n'));
+  EXPECT_THAT(ReadFile(results.Path("out/results.json")).value(),
+              HasSubstr(first_line));
+}
+
 TEST(WorkflowDocs, OneEntersInTheMiddleAsItSays) {
   for (const Example& example : Examples()) {
     if (example.name != "entering.textproto") continue;

@@ -396,12 +396,15 @@ const StageForm& FormOf(const Stage& stage) {
   return *last;
 }
 
-std::vector<const StageField*> FieldsOf(const Stage& stage) {
-  std::vector<const StageField*> fields;
+std::vector<StageRow> RowsOf(const Stage& stage) {
+  std::vector<StageRow> rows;
   for (const StageStep& step : FormOf(stage).steps) {
-    for (const StageField& field : step.fields) fields.push_back(&field);
+    for (const StageField& row : step.fields) {
+      const auto found = FindField(KindMessage(stage), row.field);
+      if (found.has_value()) rows.push_back({&row, *found});
+    }
   }
-  return fields;
+  return rows;
 }
 
 bool FoundField::IsSet() const {

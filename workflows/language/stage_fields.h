@@ -96,8 +96,6 @@ const std::vector<StageForm>& StageForms();
 
 // Only for stages that have a kind.
 const StageForm& FormOf(const Stage& stage);
-// All of its form.
-std::vector<const StageField*> FieldsOf(const Stage& stage);
 // The message of its kind.
 const google::protobuf::Message& KindMessage(const Stage& stage);
 
@@ -125,6 +123,13 @@ struct FoundField {
 // oneof is.
 std::optional<FoundField> FindField(const google::protobuf::Message& message,
                                     const std::string& path);
+
+// The rows of the stage's form that count, and their fields.
+struct StageRow {
+  const StageField* row;
+  FoundField found;
+};
+std::vector<StageRow> RowsOf(const Stage& stage);
 
 // The places of the message that a field is in, and the field's own name.
 FieldPlaces PlacesAround(const FieldPlaces& places, const std::string& path);

@@ -82,7 +82,7 @@ std::vector<std::string> StageKinds() {
 }
 
 bool MakesGraph(const Stage& stage) {
-  for (const StageField* row : FieldsOf(stage)) {
+  for (const auto& [row, found] : RowsOf(stage)) {
     if (row->kind == StageField::Kind::kOutput && row->role == "graph") {
       return true;
     }
@@ -104,12 +104,11 @@ std::vector<StageOutput> OutputsOf(const Stage& stage,
                                    const FieldPlaces& places) {
   const FieldPlaces kind = places.Nested(StageKind(stage));
   std::vector<StageOutput> outputs;
-  for (const StageField* row : FieldsOf(stage)) {
+  for (const auto& [row, found] : RowsOf(stage)) {
     if (row->kind != StageField::Kind::kOutput || row->field.empty()) continue;
-    const auto found = FindField(KindMessage(stage), row->field);
-    if (!found.has_value() || (row->optional && !found->IsSet())) continue;
+    if (row->optional && !found.IsSet()) continue;
     outputs.push_back(
-        {row->role, FileOf(stage, *row, *found),
+        {row->role, FileOf(stage, *row, found),
          PlacesAround(kind, row->field).Line(LastName(row->field))});
   }
   return outputs;
@@ -119,26 +118,22 @@ std::vector<StageInput> InputsOf(const Stage& stage,
                                  const FieldPlaces& places) {
   const FieldPlaces kind = places.Nested(StageKind(stage));
   std::vector<StageInput> inputs;
-  for (const StageField* row : FieldsOf(stage)) {
+  for (const auto& [row, found] : RowsOf(stage)) {
     if ((row->kind != StageField::Kind::kInput &&
          row->kind != StageField::Kind::kFiles) ||
         row->field.empty()) {
       continue;
     }
-    const auto found = FindField(KindMessage(stage), row->field);
-    if (!found.has_value()) continue;
-    AddInput(*row, *found, PlacesAround(kind, row->field), &inputs);
+    AddInput(*row, found, PlacesAround(kind, row->field), &inputs);
   }
   return inputs;
 }
 
 std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage) {
   std::vector<std::pair<std::string, std::string>> paths;
-  for (const StageField* row : FieldsOf(stage)) {
+  for (const auto& [row, found] : RowsOf(stage)) {
     if (row->kind != StageField::Kind::kPath) continue;
-    const auto found = FindField(KindMessage(stage), row->field);
-    if (!found.has_value()) continue;
-    for (const std::string& path : found->Texts()) {
+    for (const std::string& path : found.Texts()) {
       paths.emplace_back(row->role, path);
     }
   }

@@ -1,7 +1,8 @@
 #ifndef REQUANT_WORKFLOWS_LANGUAGE_STAGE_PARTS_H_
 #define REQUANT_WORKFLOWS_LANGUAGE_STAGE_PARTS_H_
 
-// What each kind of stage reads and makes.
+// What each kind of stage reads and makes. MakesGraph, OutputsOf, InputsOf,
+// PathsOf and RecordsOf are for stages that have a kind.
 
 #include <string>
 #include <utility>

@@ -181,10 +181,8 @@ void CheckFurther(const Stage& stage, const FieldPlaces& places,
 
 void CheckKind(const Stage& stage, const FieldPlaces& places,
                const CheckContext& context) {
-  for (const StageField* row : FieldsOf(stage)) {
-    const auto found = FindField(KindMessage(stage), row->field);
-    if (!found.has_value()) continue;
-    CheckField(*row, *found, PlacesAround(places, row->field), context);
+  for (const auto& [row, found] : RowsOf(stage)) {
+    CheckField(*row, found, PlacesAround(places, row->field), context);
   }
   CheckFurther(stage, places, context);
 }
