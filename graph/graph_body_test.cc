@@ -14,54 +14,17 @@ namespace {
 
 using tensorflow::GraphDef;
 
-constexpr char kGraph[] = R"pb(
-  node { name: "x" op: "Placeholder" }
-  node { name: "s" op: "Switch" input: "x" input: "p" }
-  library {
-    function {
-      signature {
-        name: "f"
-        input_arg { name: "a" type: DT_FLOAT }
-        input_arg { name: "list" type_attr: "T" number_attr: "N" }
-      }
-      node_def {
-        name: "switch"
-        op: "Switch"
-        input: "a"
-        input: "a"
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def {
-        name: "split"
-        op: "Split"
-        attr {
-          key: "num_split"
-          value { i: 3 }
-        }
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def {
-        name: "one"
-        op: "Split"
-        attr {
-          key: "num_split"
-          value { i: 1 }
-        }
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def { name: "odd" op: "NobodyKnows" }
-    }
+constexpr char kGraph[] = R"(
+  x = Placeholder
+  s = Switch(x, p)
+  function f(a) -> () {
+    signature { input_arg { name: "list" type_attr: "T" number_attr: "N" } }
+    switch = Switch(a, a) T=float
+    split = Split num_split=3 T=float
+    one = Split num_split=1 T=float
+    odd = NobodyKnows
   }
-)pb";
+)";
 
 class GraphBodyTest : public testing::Test {
  protected:

@@ -18,12 +18,12 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
 GraphDef Diamond() {
-  return GraphFromText(R"pb(
-    node { name: "a" op: "Const" }
-    node { name: "s" op: "Split" input: "a" }
-    node { name: "b" op: "Add" input: "s:1" input: "s" input: "^a" }
-    node { name: "c" op: "Neg" input: "s:1" }
-  )pb");
+  return GraphFromText(R"(
+    a = Const
+    s = Split(a)
+    b = Add(s:1, s, ^a)
+    c = Neg(s:1)
+  )");
 }
 
 std::vector<std::string> Described(const std::vector<Use>& uses) {
@@ -111,8 +111,10 @@ TEST(GraphIndex, SetInputsReplacesAllUses) {
 }
 
 TEST(GraphIndex, RefusesRepeatedAndEmptyNames) {
-  GraphDef graph = GraphFromText(R"pb(node { name: "a" }
-                                      node { name: "a" })pb");
+  GraphDef graph = GraphFromText(R"(
+    node { name: "a" }
+    node { name: "a" }
+  )");
   EXPECT_THAT(std::string(GraphIndex::Create(&graph).status().message()),
               HasSubstr("two nodes are named \"a\""));
   graph.mutable_node(1)->clear_name();
@@ -121,7 +123,7 @@ TEST(GraphIndex, RefusesRepeatedAndEmptyNames) {
 }
 
 TEST(GraphIndex, KeepsInputsThatNameNoNode) {
-  GraphDef graph = GraphFromText(R"pb(node { name: "a" input: "gone:1" })pb");
+  GraphDef graph = GraphFromText(R"(node { name: "a" input: "gone:1" })");
   auto index = GraphIndex::Create(&graph).value();
   EXPECT_EQ(index.Producer(*index.Find("a"), 0), nullptr);
   index.SetInput(index.Find("a"), 0, "gone");

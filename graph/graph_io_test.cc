@@ -17,29 +17,11 @@ namespace {
 using tensorflow::GraphDef;
 using testing::HasSubstr;
 
-constexpr char kGraph[] = R"pb(
-  node {
-    name: "x"
-    op: "Placeholder"
-    attr {
-      key: "shape"
-      value { shape { dim { size: -1 } } }
-    }
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "_b"
-      value { i: 2 }
-    }
-    attr {
-      key: "_a"
-      value { i: 1 }
-    }
+constexpr char kGraph[] = R"(
+  x = Placeholder shape=<?> dtype=float _b=2 _a=1
+  function f() -> () {
   }
-  library { function { signature { name: "f" } } }
-)pb";
+)";
 
 std::string Path(const std::string& name) { return testing::TempDir() + name; }
 

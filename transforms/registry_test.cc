@@ -103,11 +103,11 @@ TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
 
 // "x:0" is the tensor "x": its node keeps its name.
 TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
-  const auto graph = GraphFromText(R"pb(
-    node { name: "x" op: "Placeholder" }
-    node { name: "twin" op: "Relu" input: "x" }
-    node { name: "y" op: "Relu" input: "x" }
-  )pb");
+  const auto graph = GraphFromText(R"(
+    x = Placeholder
+    twin = Relu(x)
+    y = Relu(x)
+  )");
   for (const char* transform : {"obfuscate_names", "merge_duplicate_nodes"}) {
     const auto plain = RunTransform(transform, graph, {"x"}, {"y"});
     ASSERT_TRUE(plain.status.ok()) << plain.status;
@@ -120,11 +120,12 @@ TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
 }
 
 TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
-  const auto graph = GraphFromText(R"pb(
-    node { name: "a" op: "NoOp" device: "/gpu:0" }
-    library { function { signature { name: "f" } } }
+  const auto graph = GraphFromText(R"(
+    a = NoOp device:'/gpu:0'
+    function f() -> () {
+    }
     versions { producer: 1205 }
-  )pb");
+  )");
   const auto run = RunTransform("remove_device", graph);
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(run.graph.node(0).device(), "");

@@ -11,6 +11,7 @@
 #include "base/files/file.h"
 #include "base/process/subprocess.h"
 #include "graph/graph_io.h"
+#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
@@ -23,10 +24,10 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
 
-constexpr char kGraph[] = R"pb(
-  node { name: "x" op: "Placeholder" }
-  node { name: "y" op: "Softmax" input: "x" }
-)pb";
+constexpr char kGraph[] = R"(
+  x = Placeholder
+  y = Softmax(x)
+)";
 
 struct Outcome {
   int exit_code = -1;
@@ -60,7 +61,7 @@ std::string WriteText(const std::string& name, const std::string& text) {
 }
 
 TEST(SummarizeGraphProgram, ReadsTextAndBinaryGraphsAlike) {
-  const std::string text = WriteText("graph", kGraph);
+  const std::string text = WriteText("graph", GraphText(kGraph));
   const Outcome from_text = Summarize({"--in_graph=" + text});
   EXPECT_EQ(from_text.exit_code, 0);
   EXPECT_THAT(from_text.error, IsEmpty());
@@ -76,15 +77,15 @@ TEST(SummarizeGraphProgram, ReadsTextAndBinaryGraphsAlike) {
 
 TEST(SummarizeGraphProgram, PrintsTheStructureAfterTheSummary) {
   const std::string output =
-      Summarize(
-          {"--in_graph=" + WriteText("graph", kGraph), "--print_structure"})
+      Summarize({"--in_graph=" + WriteText("graph", GraphText(kGraph)),
+                 "--print_structure"})
           .output;
   EXPECT_THAT(output, testing::EndsWith("x (Placeholder): []\n"
                                         "y (Softmax): [x]\n"));
 }
 
 TEST(SummarizeGraphProgram, PrintsJson) {
-  EXPECT_THAT(Summarize({"--in_graph=" + WriteText("graph", kGraph),
+  EXPECT_THAT(Summarize({"--in_graph=" + WriteText("graph", GraphText(kGraph)),
                          "--format=json", "--print_structure"})
                   .output,
               AllOf(StartsWith("{\"graph\": "), HasSubstr("\"structure\": [")));

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "graph/tensorflow_library.h"
+#include "graph/testing/graph_text.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
 #include "xla/tsl/lib/io/zlib_compression_options.h"
@@ -28,8 +29,10 @@ using tensorflow::Tensor;
 
 GraphDef GraphFromText(const std::string& text) {
   GraphDef graph;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &graph)) {
-    ADD_FAILURE() << "the test's graph does not parse:\n" << text;
+  const std::string whole = GraphText(text);
+  // Unlike ParseFromString, this allows the library in several pieces.
+  if (!google::protobuf::TextFormat::MergeFromString(whole, &graph)) {
+    ADD_FAILURE() << "the test's graph does not parse:\n" << whole;
   }
   return graph;
 }

@@ -13,8 +13,8 @@
 
 namespace requant {
 
-// Parses a text GraphDef; a mistake in it fails the test and gives an empty
-// graph.
+// Parses a graph written as in graph_text.h; a mistake in it fails the test and
+// gives an empty graph.
 tensorflow::GraphDef GraphFromText(const std::string& text);
 
 // The node of that name; a missing one fails the test and gives an empty node.

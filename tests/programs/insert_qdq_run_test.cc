@@ -73,7 +73,7 @@ struct Projection {
         Node("assign", "AssignVariableOp", {"v", "initial"}, {type}),
         Call("y", "project", {"x", "v", "^assign"}, "DT_FLOAT, DT_RESOURCE"),
         Library({Function(
-            "project", {"x", "v:DT_RESOURCE"}, {{"y", "dot:product:0"}},
+            "project", {"x", "v:resource"}, {{"y", "dot:product:0"}},
             absl::StrCat(
                 IntConst("shape", {2}, {rows, inner}),
                 Node("reshape", "Reshape", {"x", "shape:output:0"}, {kFloat}),

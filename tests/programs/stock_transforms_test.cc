@@ -314,37 +314,13 @@ GraphDef CallGraph(const std::string& op) {
                          {"Tout", "list { type: DT_FLOAT }"},
                          {"f", "func { name: \"square_of_relu\" }"}}),
                    Node("y", "Identity", {"call"}, {kFloat}),
-                   R"pb(
-                     library {
-                       function {
-                         signature {
-                           name: "square_of_relu"
-                           input_arg { name: "a" type: DT_FLOAT }
-                           output_arg { name: "b" type: DT_FLOAT }
-                         }
-                         node_def {
-                           name: "relu"
-                           op: "Relu"
-                           input: "a"
-                           attr {
-                             key: "T"
-                             value { type: DT_FLOAT }
-                           }
-                         }
-                         node_def {
-                           name: "square"
-                           op: "Square"
-                           input: "relu:activations:0"
-                           attr {
-                             key: "T"
-                             value { type: DT_FLOAT }
-                           }
-                         }
-                         ret { key: "b" value: "square:y:0" }
-                       }
-                     }
-                     versions { producer: 1205 }
-                   )pb"));
+                   R"(
+    function square_of_relu(a) -> (b=square:y:0) {
+      relu = Relu(a) T=float
+      square = Square(relu:activations:0) T=float
+    }
+    versions { producer: 1205 }
+  )"));
 }
 
 TEST_F(StockTransform, InlinePartitionedCall) {

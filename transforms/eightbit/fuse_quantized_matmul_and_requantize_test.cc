@@ -585,10 +585,10 @@ TEST(Fuse, TakesAScaledInputWithConstantRange) {
 }
 
 TEST(Fuse, AGraphWithoutQuantizedLayersStaysAsItIs) {
-  const GraphDef graph = GraphFromText(R"pb(
-    node { name: "a" op: "NoOp" }
-    node { name: "r" op: "Requantize" }
-  )pb");
+  const GraphDef graph = GraphFromText(R"(
+    a = NoOp
+    r = Requantize
+  )");
   const auto run = RunTransform(kFuse, graph);
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(run.graph.DebugString(), graph.DebugString());

@@ -52,7 +52,7 @@ std::string ProjectionGraph() {
       Placeholder("x", {2, 2}), Variable("v"),
       Call("call", "project", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
       Library({Function(
-          "project", {"x", "v:DT_RESOURCE"}, {{"y", "dot/MatMul:product:0"}},
+          "project", {"x", "v:resource"}, {{"y", "dot/MatMul:product:0"}},
           absl::StrCat(IntConst("dot/shape", {2}, {2, 2}),
                        Node("dot/Reshape", "Reshape",
                             {"x", "dot/shape:output:0"}, {kFloat}),

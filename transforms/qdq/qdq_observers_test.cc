@@ -165,7 +165,7 @@ TEST(QdqObservers, ShareVariables) {
       Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
       Call("call", "f", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
       Library(
-          {Function("f", {"a", "handle:DT_RESOURCE"}, {{"y", "m:product:0"}},
+          {Function("f", {"a", "handle:resource"}, {{"y", "m:product:0"}},
                     Node("read", "ReadVariableOp", {"handle"}, {kDtype}) +
                         MatMul("m", "a", "read:value:0"))})));
   const QdqObservers observers = Make(graph, "call");

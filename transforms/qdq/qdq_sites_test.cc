@@ -102,7 +102,7 @@ TEST(QdqSites, KnowVariablesThatAFunctionIsHanded) {
       Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
       Call("call", "f", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
       Library({Function(
-          "f", {"a", "handle:DT_RESOURCE"}, {{"y", "m:product:0"}},
+          "f", {"a", "handle:resource"}, {{"y", "m:product:0"}},
           ReadVariable("read", "handle") + MatMul("m", "a", "read:value:0"))}));
   EXPECT_THAT(Sites(text),
               ElementsAre("f|m[0] f::a:0", "f|m[1] f::read:0 (w)"));

@@ -28,143 +28,27 @@ using testing::IsEmpty;
 
 // x is quantized over [Min(x), Max(x)] and turned back.
 GraphDef DynamicQuantization() {
-  return GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "dims"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_INT32 }
-      }
-      attr {
-        key: "value"
-        value {
-          tensor {
-            dtype: DT_INT32
-            tensor_shape { dim { size: 1 } }
-            int_val: 0
-          }
-        }
-      }
-    }
-    node {
-      name: "x_min"
-      op: "Min"
-      input: "x"
-      input: "dims"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "x_max"
-      op: "Max"
-      input: "x"
-      input: "dims"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "q"
-      op: "QuantizeV2"
-      input: "x"
-      input: "x_min"
-      input: "x_max"
-      attr {
-        key: "T"
-        value { type: DT_QUINT8 }
-      }
-      attr {
-        key: "mode"
-        value { s: "MIN_FIRST" }
-      }
-    }
-    node {
-      name: "y"
-      op: "Dequantize"
-      input: "q"
-      input: "q:1"
-      input: "q:2"
-      attr {
-        key: "T"
-        value { type: DT_QUINT8 }
-      }
-      attr {
-        key: "mode"
-        value { s: "MIN_FIRST" }
-      }
-    }
-  )pb");
+  return GraphFromText(R"(
+    x = Placeholder dtype=float
+    dims = int32<1>{0}
+    x_min = Min(x, dims) T=float
+    x_max = Max(x, dims) T=float
+    q = QuantizeV2(x, x_min, x_max) T=quint8 mode='MIN_FIRST'
+    y = Dequantize(q, q:1, q:2) T=quint8 mode='MIN_FIRST'
+  )");
 }
 
 // Requantizes over a range computed as the graph runs.
 GraphDef DynamicRequantization() {
-  return GraphFromText(R"pb(
-    node {
-      name: "acc"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_QINT32 }
-      }
-    }
-    node {
-      name: "lo"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "hi"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "r/range"
-      op: "RequantizationRange"
-      input: "acc"
-      input: "lo"
-      input: "hi"
-      attr {
-        key: "Tinput"
-        value { type: DT_QINT32 }
-      }
-    }
-    node { name: "after" op: "NoOp" input: "^r/range" }
-    node {
-      name: "r/requantize"
-      op: "Requantize"
-      input: "acc"
-      input: "lo"
-      input: "hi"
-      input: "r/range"
-      input: "r/range:1"
-      attr {
-        key: "Tinput"
-        value { type: DT_QINT32 }
-      }
-      attr {
-        key: "out_type"
-        value { type: DT_QUINT8 }
-      }
-    }
-  )pb");
+  return GraphFromText(R"(
+    acc = Placeholder dtype=qint32
+    lo = Placeholder dtype=float
+    hi = Placeholder dtype=float
+    r/range = RequantizationRange(acc, lo, hi) Tinput=qint32
+    after = NoOp(^r/range)
+    r/requantize = Requantize(acc, lo, hi, r/range, r/range:1) Tinput=qint32
+        out_type=quint8
+  )");
 }
 
 // A log with one line per value.

@@ -20,60 +20,14 @@ using tensorflow::NodeDef;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr char kQuantizedLayer[] = R"pb(
-  node {
-    name: "acc"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_QINT32 }
-    }
-  }
-  node {
-    name: "acc_min"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "acc_max"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "range"
-    op: "RequantizationRange"
-    input: "acc"
-    input: "acc_min"
-    input: "acc_max"
-    attr {
-      key: "Tinput"
-      value { type: DT_QINT32 }
-    }
-  }
-  node {
-    name: "requantize"
-    op: "Requantize"
-    input: "acc"
-    input: "acc_min"
-    input: "acc_max"
-    input: "range"
-    input: "range:1"
-    attr {
-      key: "Tinput"
-      value { type: DT_QINT32 }
-    }
-    attr {
-      key: "out_type"
-      value { type: DT_QUINT8 }
-    }
-  }
-)pb";
+constexpr char kQuantizedLayer[] = R"(
+  acc = Placeholder dtype=qint32
+  acc_min = Placeholder dtype=float
+  acc_max = Placeholder dtype=float
+  range = RequantizationRange(acc, acc_min, acc_max) Tinput=qint32
+  requantize = Requantize(acc, acc_min, acc_max, range, range:1) Tinput=qint32
+      out_type=quint8
+)";
 
 TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
   const auto run = RunTransform(
@@ -132,10 +86,10 @@ TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {
 }
 
 TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
-  const auto run = RunTransform("insert_logging", GraphFromText(R"pb(
-                                  node { name: "a" op: "NoSuchOp" }
-                                  node { name: "b" op: "Identity" input: "a" }
-                                )pb"));
+  const auto run = RunTransform("insert_logging", GraphFromText(R"(
+    a = NoSuchOp
+    b = Identity(a)
+  )"));
   EXPECT_THAT(std::string(run.status.message()),
               HasSubstr("\"a\" has the op \"NoSuchOp\""));
 }
@@ -143,48 +97,11 @@ TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
 // Only some outputs in use: the stock transform writes a Print that TensorFlow
 // refuses to load, ours must load.
 TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
-  GraphDef graph = GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "value"
-        value {
-          tensor {
-            dtype: DT_FLOAT
-            tensor_shape { dim { size: 2 } }
-            float_val: [ 1, 5 ]
-          }
-        }
-      }
-    }
-    node {
-      name: "moments"
-      op: "Unpack"
-      input: "x"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "num"
-        value { i: 2 }
-      }
-    }
-    node {
-      name: "y"
-      op: "Neg"
-      input: "moments:1"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-  )pb");
+  GraphDef graph = GraphFromText(R"(
+    x = float<2>{1,5}
+    moments = Unpack(x) T=float num=2
+    y = Neg(moments:1) T=float
+  )");
   const auto run = RunTransform("insert_logging(op=Unpack)", graph);
   ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(NodeNamed(run.graph, "moments__print__").input(),
@@ -198,16 +115,7 @@ TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
 // with control inputs now and then.
 GraphDef RandomGraph(int seed) {
   std::mt19937 random(seed);
-  GraphDef graph = GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-  )pb");
+  GraphDef graph = GraphFromText(R"(x = Placeholder dtype=float)");
   const std::vector<std::string> ops = {"Neg",  "Add", "Relu",    "Mul",
                                         "Sub",  "Abs", "Maximum", "Identity",
                                         "Sqrt", "Exp"};
