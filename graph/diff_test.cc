@@ -1,22 +1,11 @@
 #include "graph/diff.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "graph/testing/testing.h"
 
 namespace requant::diff_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 GraphDef Graph() {
   return GraphFromText(R"(

@@ -1,18 +1,11 @@
 #include "graph/graph_body.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
 
 namespace requant::graph_body_test {
 namespace {
-
-using tensorflow::GraphDef;
 
 constexpr char kGraph[] = R"(
   x = Placeholder
@@ -28,7 +21,7 @@ constexpr char kGraph[] = R"(
 
 class GraphBodyTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(LoadTensorFlow().ok()); }
+  void SetUp() override { ASSERT_OK(LoadTensorFlow()); }
 
   // "node name:output", "argument a", or "".
   static std::string Found(const GraphBody& body, const std::string& input) {

@@ -1,19 +1,10 @@
 #include "graph/graph_wiring.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 
 namespace requant::graph_wiring_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
 
 std::vector<std::string> OrderOf(const GraphDef& graph) {
   std::vector<std::string> names;
@@ -24,10 +15,7 @@ std::vector<std::string> OrderOf(const GraphDef& graph) {
 }
 
 TEST(GraphWiring, GivesOneEdgePerInputWithItsPort) {
-  const GraphDef graph = GraphFromText(R"(
-    a = A
-    b = B(a:2, a, ^a)
-  )");
+  const GraphDef graph = GraphFromText("a = A; b = B(a:2, a, ^a)");
   const GraphWiring wiring(graph);
   const auto producers = wiring.Producers(1);
   ASSERT_EQ(producers.size(), 3);
@@ -39,17 +27,13 @@ TEST(GraphWiring, GivesOneEdgePerInputWithItsPort) {
 }
 
 TEST(GraphWiring, AMissingInputIsNoNode) {
-  const GraphDef graph = GraphFromText(R"(b = B(gone))");
+  const GraphDef graph = GraphFromText("b = B(gone)");
   const GraphWiring wiring(graph);
   EXPECT_EQ(wiring.Producers(0)[0].node, GraphWiring::kNoNode);
 }
 
 TEST(GraphWiring, TheLastOfARepeatedNameIsRead) {
-  const GraphDef graph = GraphFromText(R"(
-    a = A
-    a = B
-    c = C(a)
-  )");
+  const GraphDef graph = GraphFromText("a = A; a = B; c = C(a)");
   const GraphWiring wiring(graph);
   EXPECT_EQ(wiring.Find("a"), 1);
   EXPECT_TRUE(wiring.Consumers(0).empty());
@@ -57,11 +41,8 @@ TEST(GraphWiring, TheLastOfARepeatedNameIsRead) {
 }
 
 TEST(ExecutionOrder, PutsProducersFirstAndTheLastSourceBeforeTheOthers) {
-  EXPECT_THAT(OrderOf(GraphFromText(R"(
-    sum = Add(x, y)
-    x = Placeholder
-    y = Placeholder
-  )")),
+  EXPECT_THAT(OrderOf(GraphFromText(
+                  "sum = Add(x, y); x = Placeholder; y = Placeholder")),
               ElementsAre("y", "x", "sum"));
 }
 
@@ -76,12 +57,7 @@ TEST(ExecutionOrder, SortsAWhileLoop) {
 }
 
 TEST(ExecutionOrder, PutsWhatCannotBeSortedLast) {
-  EXPECT_THAT(OrderOf(GraphFromText(R"(
-    a = A(b)
-    b = B(a)
-    c = C(gone)
-    d = D
-  )")),
+  EXPECT_THAT(OrderOf(GraphFromText("a = A(b); b = B(a); c = C(gone); d = D")),
               ElementsAre("d", "a", "b", "c"));
 }
 

@@ -1,23 +1,12 @@
 #include "graph/freeze/inline_functions.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <string>
 
 #include "graph/freeze/needed_nodes.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant::inline_functions_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::Tensor;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 // f(a) = (a + a, a).
 constexpr char kTwice[] = R"(
@@ -35,16 +24,14 @@ GraphDef Inlined(int calls, const std::string& text) {
   InlineOptions options;
   options.outputs = {"y"};
   const auto count = InlineFunctions(options, &graph);
-  EXPECT_TRUE(count.ok()) << count.status();
+  EXPECT_OK(count);
   EXPECT_EQ(count.value_or(-1), calls);
-  EXPECT_TRUE(KeepNeeded({"y"}, &graph).ok());
+  EXPECT_OK(KeepNeeded({"y"}, &graph));
   return graph;
 }
 
 float ValueOf(const GraphDef& graph, float x, const std::string& fetch) {
-  const auto values = RunGraph(graph, {{"x", Tensor(x)}}, {fetch});
-  EXPECT_TRUE(values.ok()) << values.status();
-  return values.ok() ? (*values)[0].scalar<float>()() : 0;
+  return MustRunGraph(graph, {{"x", Tensor(x)}}, {fetch})[0].scalar<float>()();
 }
 
 std::string Error(const std::string& text,

@@ -1,20 +1,10 @@
 #include "graph/summary/output_ranking.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "graph/graph_wiring.h"
 #include "graph/testing/testing.h"
 
 namespace requant::output_ranking_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 // x → dense (weights w) and the labels y.
 constexpr char kModel[] = R"(
@@ -43,18 +33,13 @@ std::vector<std::string> Ranked(const std::string& text,
 std::string WithModel(const std::string& text) { return kModel + text; }
 
 TEST(RankOutputs, ATellingNameComesFirst) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    a/Tile = Tile(dense)
-    b/probabilities = Mul(dense)
-  )")),
-              ElementsAre("b/probabilities", "a/Tile"));
+  EXPECT_THAT(
+      Ranked(WithModel("a/Tile = Tile(dense); b/probabilities = Mul(dense)")),
+      ElementsAre("b/probabilities", "a/Tile"));
 }
 
 TEST(RankOutputs, ASerialNumberDoesNotHideTheName) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    Tile = Tile(dense)
-    logits_12 = Mul(dense)
-  )")),
+  EXPECT_THAT(Ranked(WithModel("Tile = Tile(dense); logits_12 = Mul(dense)")),
               ElementsAre("logits_12", "Tile"));
 }
 
@@ -69,18 +54,14 @@ TEST(RankOutputs, ASoftmaxBehindIdentitiesComesFirst) {
 }
 
 TEST(RankOutputs, AKnownScalarComesAfterABatch) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    scalar = Mean(dense) _output_shapes=[<>]
-    batch = Mul(dense)
-  )")),
-              ElementsAre("batch", "scalar"));
+  EXPECT_THAT(
+      Ranked(WithModel(
+          "scalar = Mean(dense) _output_shapes=[<>]; batch = Mul(dense)")),
+      ElementsAre("batch", "scalar"));
 }
 
 TEST(RankOutputs, EqualCandidatesKeepTheGraphsOrder) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    b = Relu(dense)
-    a = Relu(dense)
-  )")),
+  EXPECT_THAT(Ranked(WithModel("b = Relu(dense); a = Relu(dense)")),
               ElementsAre("b", "a"));
 }
 
@@ -99,19 +80,14 @@ TEST(RankOutputs, TrainingPartsAreAuxiliary) {
 }
 
 TEST(RankOutputs, WhatComesFromATrainingPartIsAuxiliary) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    loss = Sum(dense)
-    scaled/output = Mul(loss)
-  )")),
+  EXPECT_THAT(Ranked(WithModel("loss = Sum(dense); scaled/output = Mul(loss)")),
               ElementsAre("dense"));
 }
 
 TEST(RankOutputs, AConstWithATrainingNameTaintsNothing) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    loss/scale = Const
-    out = Mul(dense, loss/scale)
-  )")),
-              ElementsAre("out"));
+  EXPECT_THAT(
+      Ranked(WithModel("loss/scale = Const; out = Mul(dense, loss/scale)")),
+      ElementsAre("out"));
 }
 
 TEST(RankOutputs, WhatReadsTheLabelsIsAuxiliary) {
@@ -144,9 +120,7 @@ TEST(RankOutputs, OneIteratorCanGiveFeaturesAndLabels) {
 }
 
 TEST(RankOutputs, AShapeIsNoOutput) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    logits/Shape = Shape(dense)
-  )")),
+  EXPECT_THAT(Ranked(WithModel("logits/Shape = Shape(dense)")),
               ElementsAre("dense"));
 }
 
@@ -161,21 +135,15 @@ TEST(RankOutputs, WhatOnlyUpdatesVariablesIsAuxiliary) {
 }
 
 TEST(RankOutputs, WithoutWeightsItIsNoPredictionInAGraphThatHasSome) {
-  EXPECT_THAT(Ranked(WithModel(R"(
-    predictions = Cast(y)
-    out = Relu(dense)
-  )"),
+  EXPECT_THAT(Ranked(WithModel("predictions = Cast(y); out = Relu(dense)"),
                      OutputTier::kPrediction),
               ElementsAre("out"));
 }
 
 TEST(RankOutputs, AWeightlessGraphCanPredictToo) {
-  EXPECT_THAT(Ranked(R"(
-    x = Placeholder
-    s = Softmax(x)
-  )",
-                     OutputTier::kPrediction),
-              ElementsAre("s"));
+  EXPECT_THAT(
+      Ranked("x = Placeholder; s = Softmax(x)", OutputTier::kPrediction),
+      ElementsAre("s"));
 }
 
 TEST(RankOutputs, WithoutAnInputNothingIsForward) {

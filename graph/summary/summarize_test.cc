@@ -1,23 +1,14 @@
 #include "graph/summary/summarize.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/types.pb.h"
 
 namespace requant::summarize_test {
 namespace {
 
 using tensorflow::MetaGraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::Pair;
 
 GraphSummary Summarize(const std::string& text) {
@@ -108,10 +99,7 @@ TEST(SummarizeGraph, CountsOpsOfFunctionsToo) {
 }
 
 TEST(SummarizeGraph, NamesInputsThatAreMissingAndNamesThatAreRepeated) {
-  const GraphSummary summary = Summarize(R"(
-    a = A(gone:1, ^also)
-    a = A
-  )");
+  const GraphSummary summary = Summarize("a = A(gone:1, ^also); a = A");
   EXPECT_THAT(summary.invalid_inputs,
               ElementsAre(Pair("a", "gone"), Pair("a", "also")));
   EXPECT_THAT(summary.problems, ElementsAre(HasSubstr("named \"a\"")));
@@ -179,11 +167,7 @@ TEST(SummarizeGraph, AllEndsOfAnInferenceGraphAreChosen) {
 }
 
 TEST(SummarizeGraph, WithoutAnInputEveryEndIsChosen) {
-  EXPECT_THAT(Summarize(R"(
-    a = Range
-    b = Range
-  )")
-                  .chosen_outputs,
+  EXPECT_THAT(Summarize("a = Range; b = Range").chosen_outputs,
               ElementsAre("a", "b"));
 }
 
@@ -236,11 +220,9 @@ TEST(MetaGraph, TheDefaultSignatureComesFirstAndIsChosen) {
 }
 
 TEST(MetaGraph, InputsOfSignaturesComeFirst) {
-  const GraphSummary summary = SummarizeMeta(R"(
-    saver_filename = Placeholder
-    x = Placeholder
-  )",
-                                             R"(
+  const GraphSummary summary =
+      SummarizeMeta("saver_filename = Placeholder; x = Placeholder",
+                    R"(
     signature_def { key: "s" value {
       inputs { key: "x" value { name: "x:0" } } } }
   )");

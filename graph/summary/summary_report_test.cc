@@ -1,10 +1,5 @@
 #include "graph/summary/summary_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
@@ -13,12 +8,6 @@
 
 namespace requant::summary_report_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
 
 std::string Report(const std::string& graph, const std::string& path = "g.pb") {
   return TextReport(SummarizeGraph(GraphFromText(graph)), path);
@@ -131,10 +120,7 @@ TEST(TextReport, OfASavedModelStartsWithItsSignatures) {
       name: "y:0" dtype: DT_INT64 tensor_shape { unknown_rank: true } } } } }
   )",
                                                             &meta));
-  *meta.mutable_graph_def() = GraphFromText(R"(
-    x = Placeholder
-    y = Softmax(x)
-  )");
+  *meta.mutable_graph_def() = GraphFromText("x = Placeholder; y = Softmax(x)");
   EXPECT_THAT(
       TextReport(SummarizeMetaGraph(meta), "dir/"),
       StartsWith(
@@ -242,15 +228,13 @@ TEST(Commands, SeveralInputsAreJoinedAsBenchmarkModelReadsThem) {
 }
 
 TEST(StructureReport, ListsNodesInExecutionOrderWithTheValuesOfConsts) {
-  EXPECT_EQ(StructureReport(GraphFromText(R"(
-    y = Add(c:0, ^x)
-    x = Placeholder
-    c = Const value=float<2>{1.5}
-  )")),
-            "c (Const): [], value=Tensor<type: float shape: [2] values: 1.5 "
-            "1.5>\n"
-            "x (Placeholder): []\n"
-            "y (Add): [c:0, ^x]\n");
+  EXPECT_EQ(
+      StructureReport(GraphFromText(
+          "y = Add(c:0, ^x); x = Placeholder; c = Const value=float<2>{1.5}")),
+      "c (Const): [], value=Tensor<type: float shape: [2] values: 1.5 "
+      "1.5>\n"
+      "x (Placeholder): []\n"
+      "y (Add): [c:0, ^x]\n");
 }
 
 TEST(StructureReport, LeavesOutValuesThatCannotBeRead) {
@@ -265,7 +249,7 @@ TEST(StructureReport, LeavesOutValuesThatCannotBeRead) {
 }
 
 TEST(JsonReport, IsJsonWithTheSameFacts) {
-  const tensorflow::GraphDef graph = GraphFromText(kTraining);
+  const GraphDef graph = GraphFromText(kTraining);
   google::protobuf::Struct json;
   const std::string text = JsonReport(SummarizeGraph(graph), "a\"\n\\", &graph);
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok())

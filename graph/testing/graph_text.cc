@@ -99,6 +99,10 @@ class Translator {
   bool Take(const RE2& pattern, std::string* part) {
     return RE2::Consume(&rest_, pattern, part);
   }
+  void TakeBlanks() {
+    rest_.remove_prefix(
+        std::min(rest_.find_first_not_of(" \t\n;"), rest_.size()));
+  }
   // Takes what stands before `end`, and `end`.
   absl::string_view TakeUntil(char end) {
     const absl::string_view part = rest_.substr(0, rest_.find(end));
@@ -110,7 +114,7 @@ class Translator {
   std::string Block(bool in_function) {
     static const RE2 node("([^\\s=({]+) = "), function("function ([\\w.]+)\\(");
     std::string text, name;
-    while (rest_ = absl::StripLeadingAsciiWhitespace(rest_), !rest_.empty()) {
+    while (TakeBlanks(), !rest_.empty()) {
       if (Take(node, &name)) {
         absl::StrAppend(&text, NodeText(name));
       } else if (Take(function, &name)) {
@@ -125,7 +129,7 @@ class Translator {
   }
 
   std::string NodeText(const std::string& name) {
-    static const RE2 constant("^([a-z]+[0-9]*)[<{]"), op_name("([^\\s(]+)");
+    static const RE2 constant("^([a-z]+[0-9]*)[<{]"), op_name("([^\\s(;]+)");
     std::string op = "Const", type;
     std::vector<std::string> inputs;
     std::vector<AttributeText> attributes;

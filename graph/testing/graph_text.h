@@ -18,8 +18,8 @@
 // @name(T=float), a function's attribute $T, and lists of them as in
 // [float,float]. Attributes may go on in the next line, and a device stands
 // before them (device:'/cpu:0'). Arguments and results of functions are float
-// unless their type is given. Lines of other forms are those of a text GraphDef
-// as they are.
+// unless their type is given. Nodes may stand in one line with semicolons
+// between them. Lines of other forms are those of a text GraphDef as they are.
 
 #include <string>
 #include <utility>

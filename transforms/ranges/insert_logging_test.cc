@@ -1,24 +1,10 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_logging_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr char kQuantizedLayer[] = R"(
   acc = Placeholder dtype=qint32
@@ -30,11 +16,10 @@ constexpr char kQuantizedLayer[] = R"(
 )";
 
 TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
-  const auto run = RunTransform(
+  const auto run = MustTransform(
       "insert_logging(op=RequantizationRange, show_name=true, "
       "message=\"__requant_min_max:\")",
       GraphFromText(kQuantizedLayer));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(run.notes, ElementsAre("logs 1 node"));
   const NodeDef& print = run.graph.node(4);
   EXPECT_EQ(print.name(), "range__print__");
@@ -52,11 +37,10 @@ TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
 }
 
 TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
-  const auto run = RunTransform(
+  const auto run = MustTransform(
       "insert_logging(op=RequantizationRange, show_op=true, show_name=true, "
       "message=m, first_n=3, summarize=2)",
       GraphFromText(kQuantizedLayer));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   const NodeDef& print = NodeNamed(run.graph, "range__print__");
   EXPECT_EQ(print.attr().at("message").s(),
             ";RequantizationRange;;range__print__;m");
@@ -66,8 +50,7 @@ TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
 
 TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
   const GraphDef graph = GraphFromText(kQuantizedLayer);
-  const auto run = RunTransform("insert_logging(op=Max, prefix=x)", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform("insert_logging(op=Max, prefix=x)", graph);
   EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
   EXPECT_THAT(run.warnings,
               ElementsAre(HasSubstr(
@@ -81,17 +64,15 @@ TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {
                                  GraphFromText(kQuantizedLayer));
   const auto twice =
       RunTransform("insert_logging(op=RequantizationRange)", once.graph);
-  EXPECT_THAT(std::string(twice.status.message()),
-              HasSubstr("already has a node \"range__print__\""));
+  EXPECT_THAT(twice.status,
+              FailsWith(HasSubstr("already has a node \"range__print__\"")));
 }
 
 TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
-  const auto run = RunTransform("insert_logging", GraphFromText(R"(
-    a = NoSuchOp
-    b = Identity(a)
-  )"));
-  EXPECT_THAT(std::string(run.status.message()),
-              HasSubstr("\"a\" has the op \"NoSuchOp\""));
+  const auto run = RunTransform("insert_logging",
+                                GraphFromText("a = NoSuchOp; b = Identity(a)"));
+  EXPECT_THAT(run.status,
+              FailsWith(HasSubstr("\"a\" has the op \"NoSuchOp\"")));
 }
 
 // Only some outputs in use: the stock transform writes a Print that TensorFlow
@@ -102,20 +83,18 @@ TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
     moments = Unpack(x) T=float num=2
     y = Neg(moments:1) T=float
   )");
-  const auto run = RunTransform("insert_logging(op=Unpack)", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform("insert_logging(op=Unpack)", graph);
   EXPECT_THAT(NodeNamed(run.graph, "moments__print__").input(),
               ElementsAre("moments:1", "moments:1"));
-  const auto outputs = RunGraph(run.graph, {}, {"y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_EQ((*outputs)[0].scalar<float>()(), -5);
+  const auto outputs = MustRunGraph(run.graph, {}, {"y"});
+  EXPECT_EQ(outputs[0].scalar<float>()(), -5);
 }
 
 // A random chain of two-input ops, each reading all outputs of what it reads,
 // with control inputs now and then.
 GraphDef RandomGraph(int seed) {
   std::mt19937 random(seed);
-  GraphDef graph = GraphFromText(R"(x = Placeholder dtype=float)");
+  GraphDef graph = GraphFromText("x = Placeholder dtype=float");
   const std::vector<std::string> ops = {"Neg",  "Add", "Relu",    "Mul",
                                         "Sub",  "Abs", "Maximum", "Identity",
                                         "Sqrt", "Exp"};
@@ -145,8 +124,7 @@ TEST_P(InsertLoggingAgainstStock, GivesTheSameNodes) {
         "insert_logging(op=Identity, op=Neg, prefix=scope0, prefix=scope2, "
         "first_n=2, summarize=7)"}) {
     const auto ours = RunTransform(call, graph);
-    const auto theirs = RunTransform(absl::StrCat("stock:", call), graph);
-    ASSERT_TRUE(theirs.status.ok()) << theirs.status;
+    const auto theirs = MustTransform(absl::StrCat("stock:", call), graph);
     if (!ours.status.ok()) {
       EXPECT_EQ(theirs.graph.DebugString(), graph.DebugString());
       continue;
