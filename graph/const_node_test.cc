@@ -1,26 +1,17 @@
 #include "graph/const_node.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "graph/testing/testing.h"
 
 namespace requant::const_node_test {
 namespace {
 
-using tensorflow::Tensor;
-using testing::HasSubstr;
-
 TEST(ConstNode, RoundTripsScalarsAndMatrices) {
   EXPECT_EQ(ScalarConstValue(MakeScalarConst("c", -1.5f)).value(), -1.5f);
   Tensor matrix(tensorflow::DT_QINT8, {2, 3});
   for (int i = 0; i < 6; ++i) matrix.flat<tensorflow::qint8>()(i) = i - 3;
-  auto read = ConstValue(MakeConst("m", matrix));
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->dtype(), tensorflow::DT_QINT8);
-  EXPECT_EQ(read->tensor_data(), matrix.tensor_data());
+  ASSERT_OK_AND_ASSIGN(auto read, ConstValue(MakeConst("m", matrix)));
+  EXPECT_EQ(read.dtype(), tensorflow::DT_QINT8);
+  EXPECT_EQ(read.tensor_data(), matrix.tensor_data());
 }
 
 TEST(ConstNode, NamesTheNodeThatIsNoScalarConst) {

@@ -1,10 +1,5 @@
 #include "graph/diff.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "graph/testing/testing.h"
@@ -12,42 +7,17 @@
 namespace requant::diff_test {
 namespace {
 
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-
 GraphDef Graph() {
-  return GraphFromText(R"pb(
-    node {
-      name: "a"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "value"
-        value { tensor { dtype: DT_FLOAT float_val: 1 } }
-      }
+  return GraphFromText(R"(
+    a = float{1}
+    b = Relu(a) T=float
+    c = NoOp(^b) device:'/cpu:0'
+    function f() -> () {
     }
-    node {
-      name: "b"
-      op: "Relu"
-      input: "a"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-    node { name: "c" op: "NoOp" input: "^b" device: "/cpu:0" }
-    library {
-      function { signature { name: "f" } }
-      function { signature { name: "g" } }
+    function g() -> () {
     }
     versions { producer: 27 }
-  )pb");
+  )");
 }
 
 TEST(DiffGraphs, IgnoresTheOrderOfNodesAndFunctions) {

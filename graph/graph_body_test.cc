@@ -1,10 +1,5 @@
 #include "graph/graph_body.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
@@ -12,60 +7,21 @@
 namespace requant::graph_body_test {
 namespace {
 
-using tensorflow::GraphDef;
-
-constexpr char kGraph[] = R"pb(
-  node { name: "x" op: "Placeholder" }
-  node { name: "s" op: "Switch" input: "x" input: "p" }
-  library {
-    function {
-      signature {
-        name: "f"
-        input_arg { name: "a" type: DT_FLOAT }
-        input_arg { name: "list" type_attr: "T" number_attr: "N" }
-      }
-      node_def {
-        name: "switch"
-        op: "Switch"
-        input: "a"
-        input: "a"
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def {
-        name: "split"
-        op: "Split"
-        attr {
-          key: "num_split"
-          value { i: 3 }
-        }
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def {
-        name: "one"
-        op: "Split"
-        attr {
-          key: "num_split"
-          value { i: 1 }
-        }
-        attr {
-          key: "T"
-          value { type: DT_FLOAT }
-        }
-      }
-      node_def { name: "odd" op: "NobodyKnows" }
-    }
+constexpr char kGraph[] = R"(
+  x = Placeholder
+  s = Switch(x, p)
+  function f(a) -> () {
+    signature { input_arg { name: "list" type_attr: "T" number_attr: "N" } }
+    switch = Switch(a, a) T=float
+    split = Split num_split=3 T=float
+    one = Split num_split=1 T=float
+    odd = NobodyKnows
   }
-)pb";
+)";
 
 class GraphBodyTest : public testing::Test {
  protected:
-  void SetUp() override { ASSERT_TRUE(LoadTensorFlow().ok()); }
+  void SetUp() override { ASSERT_OK(LoadTensorFlow()); }
 
   // "node name:output", "argument a", or "".
   static std::string Found(const GraphBody& body, const std::string& input) {

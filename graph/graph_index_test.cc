@@ -1,29 +1,13 @@
 #include "graph/graph_index.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "graph/testing/testing.h"
 
 namespace requant::graph_index_test {
 namespace {
 
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::UnorderedElementsAre;
-
 GraphDef Diamond() {
-  return GraphFromText(R"pb(
-    node { name: "a" op: "Const" }
-    node { name: "s" op: "Split" input: "a" }
-    node { name: "b" op: "Add" input: "s:1" input: "s" input: "^a" }
-    node { name: "c" op: "Neg" input: "s:1" }
-  )pb");
+  return GraphFromText(
+      "a = Const; s = Split(a); b = Add(s:1, s, ^a); c = Neg(s:1)");
 }
 
 std::vector<std::string> Described(const std::vector<Use>& uses) {
@@ -78,7 +62,7 @@ TEST(GraphIndex, RefusesToRemoveWhatIsStillRead) {
 TEST(GraphIndex, RemovalKeepsTheOrderOfTheOthers) {
   GraphDef graph = Diamond();
   auto index = GraphIndex::Create(&graph).value();
-  ASSERT_TRUE(index.Remove("b").ok());
+  ASSERT_OK(index.Remove("b"));
   EXPECT_EQ(index.Find("b"), nullptr);
   EXPECT_THAT(Described(index.Uses("a")), ElementsAre("s#0 port 0"));
   index.Commit();
@@ -91,10 +75,10 @@ TEST(GraphIndex, RemovalKeepsTheOrderOfTheOthers) {
 TEST(GraphIndex, AddedNodesAreIndexedAndNamesStayUnique) {
   GraphDef graph = Diamond();
   auto index = GraphIndex::Create(&graph).value();
-  tensorflow::NodeDef node;
+  NodeDef node;
   node.set_name(index.FreeName("a"));
   node.add_input("c");
-  ASSERT_TRUE(index.Add(node).ok());
+  ASSERT_OK(index.Add(node));
   EXPECT_EQ(index.Find("a_1")->input(0), "c");
   EXPECT_THAT(Described(index.Uses("c")), ElementsAre("a_1#0 port 0"));
   EXPECT_EQ(index.Add(node).status().code(), absl::StatusCode::kAlreadyExists);
@@ -111,17 +95,19 @@ TEST(GraphIndex, SetInputsReplacesAllUses) {
 }
 
 TEST(GraphIndex, RefusesRepeatedAndEmptyNames) {
-  GraphDef graph = GraphFromText(R"pb(node { name: "a" }
-                                      node { name: "a" })pb");
-  EXPECT_THAT(std::string(GraphIndex::Create(&graph).status().message()),
-              HasSubstr("two nodes are named \"a\""));
+  GraphDef graph = GraphFromText(R"(
+    node { name: "a" }
+    node { name: "a" }
+  )");
+  EXPECT_THAT(GraphIndex::Create(&graph),
+              FailsWith(HasSubstr("two nodes are named \"a\"")));
   graph.mutable_node(1)->clear_name();
-  EXPECT_THAT(std::string(GraphIndex::Create(&graph).status().message()),
-              HasSubstr("node number 1"));
+  EXPECT_THAT(GraphIndex::Create(&graph),
+              FailsWith(HasSubstr("node number 1")));
 }
 
 TEST(GraphIndex, KeepsInputsThatNameNoNode) {
-  GraphDef graph = GraphFromText(R"pb(node { name: "a" input: "gone:1" })pb");
+  GraphDef graph = GraphFromText(R"(node { name: "a" input: "gone:1" })");
   auto index = GraphIndex::Create(&graph).value();
   EXPECT_EQ(index.Producer(*index.Find("a"), 0), nullptr);
   index.SetInput(index.Find("a"), 0, "gone");

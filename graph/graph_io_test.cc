@@ -1,11 +1,7 @@
 #include "graph/graph_io.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <string>
 
 #include "base/files/file.h"
 #include "graph/testing/testing.h"
@@ -14,56 +10,33 @@
 namespace requant::graph_io_test {
 namespace {
 
-using tensorflow::GraphDef;
-using testing::HasSubstr;
-
-constexpr char kGraph[] = R"pb(
-  node {
-    name: "x"
-    op: "Placeholder"
-    attr {
-      key: "shape"
-      value { shape { dim { size: -1 } } }
-    }
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "_b"
-      value { i: 2 }
-    }
-    attr {
-      key: "_a"
-      value { i: 1 }
-    }
+constexpr char kGraph[] = R"(
+  x = Placeholder shape=<?> dtype=float _b=2 _a=1
+  function f() -> () {
   }
-  library { function { signature { name: "f" } } }
-)pb";
+)";
 
 std::string Path(const std::string& name) { return testing::TempDir() + name; }
 
 std::string ReadError(const std::string& content) {
-  EXPECT_TRUE(WriteFileAtomically(Path("bad"), content).ok());
+  EXPECT_OK(WriteFileAtomically(Path("bad"), content));
   return std::string(ReadGraph(Path("bad")).status().message());
 }
 
 TEST(ReadGraph, TellsFormatsApartByContentNotByName) {
   const GraphDef graph = GraphFromText(kGraph);
-  ASSERT_TRUE(WriteGraph(graph, Path("text.pb"), GraphFormat::kText).ok());
-  ASSERT_TRUE(WriteGraph(graph, Path("bin.pbtxt"), GraphFormat::kBinary).ok());
+  ASSERT_OK(WriteGraph(graph, Path("text.pb"), GraphFormat::kText));
+  ASSERT_OK(WriteGraph(graph, Path("bin.pbtxt"), GraphFormat::kBinary));
   for (const char* name : {"text.pb", "bin.pbtxt"}) {
-    auto read = ReadGraph(Path(name));
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_EQ(read->DebugString(), graph.DebugString());
-    EXPECT_EQ(read->library().function(0).signature().name(), "f");
+    ASSERT_OK_AND_ASSIGN(auto read, ReadGraph(Path(name)));
+    EXPECT_EQ(read.DebugString(), graph.DebugString());
+    EXPECT_EQ(read.library().function(0).signature().name(), "f");
   }
 }
 
 TEST(ReadGraph, TextMayStartWithCommentsAndBlanks) {
-  ASSERT_TRUE(
-      WriteFileAtomically(Path("c"), "\n# a comment\n\n  node { name: 'n' }")
-          .ok());
+  ASSERT_OK(
+      WriteFileAtomically(Path("c"), "\n# a comment\n\n  node { name: 'n' }"));
   EXPECT_EQ(ReadGraph(Path("c"))->node(0).name(), "n");
 }
 
@@ -79,8 +52,7 @@ TEST(ReadGraph, RefusesWhatIsNoGraph) {
               HasSubstr("not a TensorFlow graph"));
   EXPECT_THAT(ReadError("hello world, this is prose"),
               HasSubstr("not a TensorFlow graph"));
-  EXPECT_THAT(std::string(ReadGraph(Path("absent")).status().message()),
-              HasSubstr("absent"));
+  EXPECT_THAT(ReadGraph(Path("absent")), FailsWith(HasSubstr("absent")));
 }
 
 TEST(ReadGraph, RefusesATruncatedBinary) {
@@ -99,11 +71,9 @@ TEST(ReadGraph, ReadsTheGraphOfAMetaGraphFile) {
   tensorflow::MetaGraphDef meta;
   *meta.mutable_graph_def() = GraphFromText(kGraph);
   meta.mutable_meta_info_def()->add_tags("train");
-  ASSERT_TRUE(
-      WriteFileAtomically(Path("m.meta"), meta.SerializeAsString()).ok());
-  auto read = ReadGraph(Path("m.meta"));
-  ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->node(0).name(), "x");
+  ASSERT_OK(WriteFileAtomically(Path("m.meta"), meta.SerializeAsString()));
+  ASSERT_OK_AND_ASSIGN(auto read, ReadGraph(Path("m.meta")));
+  EXPECT_EQ(read.node(0).name(), "x");
 }
 
 class SavedModelDirectory : public testing::Test {
@@ -117,9 +87,8 @@ class SavedModelDirectory : public testing::Test {
       meta->mutable_graph_def()->add_node()->set_name("of_" + tag);
     }
     mkdir(directory_.c_str(), 0777);
-    ASSERT_TRUE(WriteFileAtomically(directory_ + "/saved_model.pb",
-                                    model.SerializeAsString())
-                    .ok());
+    ASSERT_OK(WriteFileAtomically(directory_ + "/saved_model.pb",
+                                  model.SerializeAsString()));
   }
   std::string directory_ = Path("saved");
 };
@@ -140,15 +109,16 @@ TEST_F(SavedModelDirectory, TheOnlyGraphNeedsNoTag) {
 
 TEST_F(SavedModelDirectory, AMissingTagListsWhatThereIs) {
   Write({"train", "serve"});
-  EXPECT_THAT(std::string(ReadGraph(directory_, {"gpu"}).status().message()),
-              HasSubstr("no graph tagged {gpu}; it has {train}, {serve}"));
+  EXPECT_THAT(
+      ReadGraph(directory_, {"gpu"}),
+      FailsWith(HasSubstr("no graph tagged {gpu}; it has {train}, {serve}")));
 }
 
 TEST_F(SavedModelDirectory, SaysThatItsFileIsEmpty) {
   Write({});
-  ASSERT_TRUE(WriteFileAtomically(directory_ + "/saved_model.pb", "").ok());
-  EXPECT_THAT(std::string(ReadGraph(directory_).status().message()),
-              HasSubstr("saved_model.pb is empty"));
+  ASSERT_OK(WriteFileAtomically(directory_ + "/saved_model.pb", ""));
+  EXPECT_THAT(ReadGraph(directory_),
+              FailsWith(HasSubstr("saved_model.pb is empty")));
 }
 
 TEST_F(SavedModelDirectory, DoesNotWaitForAPipe) {
@@ -156,14 +126,13 @@ TEST_F(SavedModelDirectory, DoesNotWaitForAPipe) {
   const std::string path = directory_ + "/saved_model.pb";
   unlink(path.c_str());
   ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
-  EXPECT_THAT(std::string(ReadGraph(directory_).status().message()),
-              HasSubstr("no regular file"));
+  EXPECT_THAT(ReadGraph(directory_), FailsWith(HasSubstr("no regular file")));
   unlink(path.c_str());
 }
 
 TEST_F(SavedModelDirectory, ADirectoryThatIsNoneSaysSo) {
-  EXPECT_THAT(std::string(ReadGraph(testing::TempDir()).status().message()),
-              HasSubstr("without saved_model.pb"));
+  EXPECT_THAT(ReadGraph(testing::TempDir()),
+              FailsWith(HasSubstr("without saved_model.pb")));
 }
 
 TEST(WriteGraph, GivesTheSameBytesForAnyOrderOfAttributes) {
@@ -175,26 +144,24 @@ TEST(WriteGraph, GivesTheSameBytesForAnyOrderOfAttributes) {
         forward.node(0).attr().at(key);
   }
   EXPECT_EQ(SerializeGraph(forward).value(), SerializeGraph(backward).value());
-  ASSERT_TRUE(WriteGraph(forward, Path("f"), GraphFormat::kBinary).ok());
+  ASSERT_OK(WriteGraph(forward, Path("f"), GraphFormat::kBinary));
   EXPECT_EQ(ReadFile(Path("f")).value(), SerializeGraph(forward).value());
 }
 
 TEST(WriteGraph, NamesTheFileItCannotWrite) {
-  EXPECT_THAT(std::string(WriteGraph(GraphDef(), Path("no/such/dir.pb"),
-                                     GraphFormat::kBinary)
-                              .message()),
-              HasSubstr("no/such/dir.pb"));
+  EXPECT_THAT(
+      WriteGraph(GraphDef(), Path("no/such/dir.pb"), GraphFormat::kBinary),
+      FailsWith(HasSubstr("no/such/dir.pb")));
 }
 
 TEST(ReadGraph, ReadsGzippedTextAndBinary) {
   const GraphDef graph = GraphFromText(kGraph);
   const std::string path = testing::TempDir() + "graph.gz";
   for (const GraphFormat format : {GraphFormat::kText, GraphFormat::kBinary}) {
-    ASSERT_TRUE(WriteGraph(graph, path, format).ok());
-    ASSERT_TRUE(WriteFileAtomically(path, Gzip(*ReadFile(path))).ok());
-    const auto read = ReadGraph(path);
-    ASSERT_TRUE(read.ok()) << read.status();
-    EXPECT_TRUE(SameMessage(*read, graph));
+    ASSERT_OK(WriteGraph(graph, path, format));
+    ASSERT_OK(WriteFileAtomically(path, Gzip(*ReadFile(path))));
+    ASSERT_OK_AND_ASSIGN(const auto read, ReadGraph(path));
+    EXPECT_TRUE(SameMessage(read, graph));
   }
 }
 

@@ -1,19 +1,10 @@
 #include "graph/graph_wiring.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 
 namespace requant::graph_wiring_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
 
 std::vector<std::string> OrderOf(const GraphDef& graph) {
   std::vector<std::string> names;
@@ -24,10 +15,7 @@ std::vector<std::string> OrderOf(const GraphDef& graph) {
 }
 
 TEST(GraphWiring, GivesOneEdgePerInputWithItsPort) {
-  const GraphDef graph = GraphFromText(R"pb(
-    node { name: "a" op: "A" }
-    node { name: "b" op: "B" input: "a:2" input: "a" input: "^a" }
-  )pb");
+  const GraphDef graph = GraphFromText("a = A; b = B(a:2, a, ^a)");
   const GraphWiring wiring(graph);
   const auto producers = wiring.Producers(1);
   ASSERT_EQ(producers.size(), 3);
@@ -39,18 +27,13 @@ TEST(GraphWiring, GivesOneEdgePerInputWithItsPort) {
 }
 
 TEST(GraphWiring, AMissingInputIsNoNode) {
-  const GraphDef graph =
-      GraphFromText(R"pb(node { name: "b" op: "B" input: "gone" })pb");
+  const GraphDef graph = GraphFromText("b = B(gone)");
   const GraphWiring wiring(graph);
   EXPECT_EQ(wiring.Producers(0)[0].node, GraphWiring::kNoNode);
 }
 
 TEST(GraphWiring, TheLastOfARepeatedNameIsRead) {
-  const GraphDef graph = GraphFromText(R"pb(
-    node { name: "a" op: "A" }
-    node { name: "a" op: "B" }
-    node { name: "c" op: "C" input: "a" }
-  )pb");
+  const GraphDef graph = GraphFromText("a = A; a = B; c = C(a)");
   const GraphWiring wiring(graph);
   EXPECT_EQ(wiring.Find("a"), 1);
   EXPECT_TRUE(wiring.Consumers(0).empty());
@@ -58,31 +41,23 @@ TEST(GraphWiring, TheLastOfARepeatedNameIsRead) {
 }
 
 TEST(ExecutionOrder, PutsProducersFirstAndTheLastSourceBeforeTheOthers) {
-  EXPECT_THAT(OrderOf(GraphFromText(R"pb(
-                node { name: "sum" op: "Add" input: "x" input: "y" }
-                node { name: "x" op: "Placeholder" }
-                node { name: "y" op: "Placeholder" }
-              )pb")),
+  EXPECT_THAT(OrderOf(GraphFromText(
+                  "sum = Add(x, y); x = Placeholder; y = Placeholder")),
               ElementsAre("y", "x", "sum"));
 }
 
 TEST(ExecutionOrder, SortsAWhileLoop) {
-  EXPECT_THAT(OrderOf(GraphFromText(R"pb(
-                node { name: "exit" op: "Exit" input: "merge" }
-                node { name: "merge" op: "Merge" input: "enter" input: "next" }
-                node { name: "next" op: "NextIteration" input: "merge" }
-                node { name: "enter" op: "Enter" }
-              )pb")),
+  EXPECT_THAT(OrderOf(GraphFromText(R"(
+    exit = Exit(merge)
+    merge = Merge(enter, next)
+    next = NextIteration(merge)
+    enter = Enter
+  )")),
               ElementsAre("enter", "merge", "next", "exit"));
 }
 
 TEST(ExecutionOrder, PutsWhatCannotBeSortedLast) {
-  EXPECT_THAT(OrderOf(GraphFromText(R"pb(
-                node { name: "a" op: "A" input: "b" }
-                node { name: "b" op: "B" input: "a" }
-                node { name: "c" op: "C" input: "gone" }
-                node { name: "d" op: "D" }
-              )pb")),
+  EXPECT_THAT(OrderOf(GraphFromText("a = A(b); b = B(a); c = C(gone); d = D")),
               ElementsAre("d", "a", "b", "c"));
 }
 

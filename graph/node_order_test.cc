@@ -1,17 +1,11 @@
 #include "graph/node_order.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <vector>
+
+#include "graph/testing/testing.h"
 
 namespace requant::node_order_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 NodeInputs Inputs(const std::vector<std::vector<int32_t>>& producers) {
   NodeInputs inputs;

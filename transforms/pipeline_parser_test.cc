@@ -1,55 +1,49 @@
 #include "transforms/pipeline_parser.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "graph/testing/testing.h"
 
 namespace requant::pipeline_parser_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::string ParseError(std::string_view text) {
   return std::string(ParsePipeline(text).status().message());
 }
 
 TEST(ParsePipeline, TakesTheRecipesStrings) {
-  const auto calls = ParsePipeline(
-      "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-      "remove_attribute(attribute_name=_class)");
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  ASSERT_EQ(calls->size(), 3);
-  EXPECT_EQ((*calls)[0].name, "strip_unused_nodes");
-  EXPECT_THAT((*calls)[1].parameters.at("op"),
+  ASSERT_OK_AND_ASSIGN(
+      const auto calls,
+      ParsePipeline(
+          "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
+          "remove_attribute(attribute_name=_class)"));
+  ASSERT_EQ(calls.size(), 3);
+  EXPECT_EQ(calls[0].name, "strip_unused_nodes");
+  EXPECT_THAT(calls[1].parameters.at("op"),
               ElementsAre("Identity", "CheckNumerics"));
-  EXPECT_THAT((*calls)[2].parameters.at("attribute_name"),
-              ElementsAre("_class"));
+  EXPECT_THAT(calls[2].parameters.at("attribute_name"), ElementsAre("_class"));
 }
 
 TEST(ParsePipeline, KeepsQuotedValuesWhole) {
-  const auto calls = ParsePipeline(
-      R"(insert_logging(op=Min, message="a, b) \"c\" ", shape="1,2" x=y))");
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  const auto& parameters = (*calls)[0].parameters;
+  ASSERT_OK_AND_ASSIGN(
+      const auto calls,
+      ParsePipeline(
+          R"(insert_logging(op=Min, message="a, b) \"c\" ", shape="1,2" x=y))"));
+  const auto& parameters = calls[0].parameters;
   EXPECT_THAT(parameters.at("message"), ElementsAre("a, b) \"c\" "));
   EXPECT_THAT(parameters.at("shape"), ElementsAre("1,2"));
   EXPECT_THAT(parameters.at("x"), ElementsAre("y"));
 }
 
 TEST(ParsePipeline, ABackslashBeforeAnythingButAQuoteStaysInAValue) {
-  const auto calls = ParsePipeline(R"(a(b="\\x\y\"z"))");
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  EXPECT_THAT((*calls)[0].parameters.at("b"), ElementsAre(R"(\x\y"z)"));
+  ASSERT_OK_AND_ASSIGN(const auto calls, ParsePipeline(R"(a(b="\\x\y\"z"))"));
+  EXPECT_THAT(calls[0].parameters.at("b"), ElementsAre(R"(\x\y"z)"));
 }
 
 TEST(ParsePipeline, SkipsBackslashedLineBreaks) {
-  const auto calls = ParsePipeline("\\\n  a \\\n  b(\\\n  c = d, \\\n )\\\n");
-  ASSERT_TRUE(calls.ok()) << calls.status();
-  ASSERT_EQ(calls->size(), 2);
-  EXPECT_THAT((*calls)[1].parameters.at("c"), ElementsAre("d"));
+  ASSERT_OK_AND_ASSIGN(
+      const auto calls,
+      ParsePipeline("\\\n  a \\\n  b(\\\n  c = d, \\\n )\\\n"));
+  ASSERT_EQ(calls.size(), 2);
+  EXPECT_THAT(calls[1].parameters.at("c"), ElementsAre("d"));
 }
 
 TEST(ParsePipeline, TakesStockNames) {

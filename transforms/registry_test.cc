@@ -1,20 +1,12 @@
 #include "transforms/registry.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
-#include <string>
 
-#include "graph/testing/testing.h"
 #include "transforms/stock_specs.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::registry_test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 TransformRegistry& Registry() { return **TransformRegistry::Get(); }
 
@@ -103,14 +95,10 @@ TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
 
 // "x:0" is the tensor "x": its node keeps its name.
 TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
-  const auto graph = GraphFromText(R"pb(
-    node { name: "x" op: "Placeholder" }
-    node { name: "twin" op: "Relu" input: "x" }
-    node { name: "y" op: "Relu" input: "x" }
-  )pb");
+  const auto graph =
+      GraphFromText("x = Placeholder; twin = Relu(x); y = Relu(x)");
   for (const char* transform : {"obfuscate_names", "merge_duplicate_nodes"}) {
-    const auto plain = RunTransform(transform, graph, {"x"}, {"y"});
-    ASSERT_TRUE(plain.status.ok()) << plain.status;
+    const auto plain = MustTransform(transform, graph, {"x"}, {"y"});
     EXPECT_TRUE(HasNode(plain.graph, "y"));
     EXPECT_EQ(
         RunTransform(transform, graph, {"x:0"}, {"y:0"}).graph.DebugString(),
@@ -120,13 +108,13 @@ TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
 }
 
 TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
-  const auto graph = GraphFromText(R"pb(
-    node { name: "a" op: "NoOp" device: "/gpu:0" }
-    library { function { signature { name: "f" } } }
+  const auto graph = GraphFromText(R"(
+    a = NoOp device:'/gpu:0'
+    function f() -> () {
+    }
     versions { producer: 1205 }
-  )pb");
-  const auto run = RunTransform("remove_device", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  )");
+  const auto run = MustTransform("remove_device", graph);
   EXPECT_EQ(run.graph.node(0).device(), "");
   EXPECT_EQ(run.graph.library().function(0).signature().name(), "f");
   EXPECT_EQ(run.graph.versions().producer(), 1205);

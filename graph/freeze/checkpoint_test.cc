@@ -1,17 +1,13 @@
 #include "graph/freeze/checkpoint.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <memory>
-#include <string>
-#include <utility>
 
 #include "base/files/file.h"
 #include "graph/freeze/checkpoint_files.h"
-#include "tensorflow/core/framework/tensor.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
@@ -20,10 +16,8 @@
 namespace requant::checkpoint_test {
 namespace {
 
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
-using testing::HasSubstr;
 
 std::string Message(const absl::Status& status) {
   return std::string(status.message());
@@ -42,9 +36,9 @@ TensorSlice Half() { return TensorSlice::ParseOrDie("4,4"); }
 std::string WriteCheckpoint(const std::string& name) {
   const std::string prefix = testing::TempDir() + "/" + name;
   tensorflow::BundleWriter writer(tensorflow::Env::Default(), prefix);
-  EXPECT_TRUE(writer.Add("v", Values()).ok());
-  EXPECT_TRUE(writer.AddSlice("p", TensorShape({8}), Half(), Values()).ok());
-  EXPECT_TRUE(writer.Finish().ok());
+  EXPECT_OK(writer.Add("v", Values()));
+  EXPECT_OK(writer.AddSlice("p", TensorShape({8}), Half(), Values()));
+  EXPECT_OK(writer.Finish());
   return prefix;
 }
 
@@ -54,9 +48,9 @@ std::string WriteFirstFormat(const std::string& name) {
       path, tensorflow::checkpoint::CreateTableTensorSliceBuilder);
   const Tensor values = Values();
   const int32_t* data = values.flat<int32_t>().data();
-  EXPECT_TRUE(writer.Add("v", TensorShape({4}), TensorSlice(1), data).ok());
-  EXPECT_TRUE(writer.Add("p", TensorShape({8}), Half(), data).ok());
-  EXPECT_TRUE(writer.Finish().ok());
+  EXPECT_OK(writer.Add("v", TensorShape({4}), TensorSlice(1), data));
+  EXPECT_OK(writer.Add("p", TensorShape({8}), Half(), data));
+  EXPECT_OK(writer.Finish());
   return path;
 }
 
@@ -65,34 +59,30 @@ class EitherFormat
     : public testing::TestWithParam<std::string (*)(const std::string&)> {
  protected:
   void SetUp() override {
-    auto opened = Checkpoint::Open(GetParam()("either"));
-    ASSERT_TRUE(opened.ok()) << opened.status();
-    checkpoint_ = *std::move(opened);
+    ASSERT_OK_AND_ASSIGN(auto opened, Checkpoint::Open(GetParam()("either")));
+    checkpoint_ = std::move(opened);
   }
 
   std::unique_ptr<Checkpoint> checkpoint_;
 };
 
 TEST_P(EitherFormat, TellsWhatATensorIs) {
-  const auto entry = checkpoint_->Find({"v", ""});
-  ASSERT_TRUE(entry.ok()) << entry.status();
-  EXPECT_EQ(entry->dtype, tensorflow::DT_INT32);
-  EXPECT_EQ(entry->shape.DebugString(), "[4]");
-  EXPECT_EQ(entry->bytes, 16);
+  ASSERT_OK_AND_ASSIGN(const auto entry, checkpoint_->Find({"v", ""}));
+  EXPECT_EQ(entry.dtype, tensorflow::DT_INT32);
+  EXPECT_EQ(entry.shape.DebugString(), "[4]");
+  EXPECT_EQ(entry.bytes, 16);
 }
 
 TEST_P(EitherFormat, ReadsAWholeTensor) {
-  const auto value = checkpoint_->Read({"v", ""});
-  ASSERT_TRUE(value.ok()) << value.status();
-  EXPECT_EQ(value->DebugString(), Values().DebugString());
+  ASSERT_OK_AND_ASSIGN(const auto value, checkpoint_->Read({"v", ""}));
+  EXPECT_EQ(value.DebugString(), Values().DebugString());
 }
 
 TEST_P(EitherFormat, ReadsAPartOfAPart) {
-  const auto value = checkpoint_->Read({"p", "8 5,2"});
-  ASSERT_TRUE(value.ok()) << value.status();
-  ASSERT_EQ(value->NumElements(), 2);
-  EXPECT_EQ(value->flat<int32_t>()(0), 1);
-  EXPECT_EQ(value->flat<int32_t>()(1), 2);
+  ASSERT_OK_AND_ASSIGN(const auto value, checkpoint_->Read({"p", "8 5,2"}));
+  ASSERT_EQ(value.NumElements(), 2);
+  EXPECT_EQ(value.flat<int32_t>()(0), 1);
+  EXPECT_EQ(value.flat<int32_t>()(1), 2);
 }
 
 TEST_P(EitherFormat, RefusesASliceOfAnotherTensor) {
@@ -121,9 +111,8 @@ INSTANTIATE_TEST_SUITE_P(Formats, EitherFormat,
 TEST(FirstFormat, IsReadFromTheFilesOfAPattern) {
   const std::string path = WriteFirstFormat("shard-00000-of-00001");
   const std::string pattern = testing::TempDir() + "first_shard-*-of-00001";
-  const auto checkpoint = Checkpoint::Open(pattern);
-  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-  EXPECT_TRUE((*checkpoint)->Contains("v"));
+  ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(pattern));
+  EXPECT_TRUE(checkpoint->Contains("v"));
   // So that no output overwrites it.
   EXPECT_EQ(CheckpointFiles(pattern).size(), 1);
 }
@@ -135,7 +124,7 @@ TEST(FirstFormat, NoticesADamagedByteAndACutFile) {
     for (const bool cut : {false, true}) {
       std::string damaged = whole.substr(0, cut ? i : whole.size());
       if (!cut) damaged[i] ^= 0x10;
-      ASSERT_TRUE(WriteFileAtomically(path, damaged).ok());
+      ASSERT_OK(WriteFileAtomically(path, damaged));
       const auto checkpoint = Checkpoint::Open(path);
       if (!checkpoint.ok()) {
         EXPECT_EQ(Message(checkpoint.status()),
@@ -162,7 +151,7 @@ TEST(Checkpoint, SuggestsTheNameThatWasMeant) {
 
 TEST(Checkpoint, RefusesAnIndexThatIsNone) {
   const std::string prefix = testing::TempDir() + "/text";
-  ASSERT_TRUE(WriteFileAtomically(prefix + ".index", "not a table").ok());
+  ASSERT_OK(WriteFileAtomically(prefix + ".index", "not a table"));
   EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
               HasSubstr("is damaged or not a checkpoint's index"));
 }

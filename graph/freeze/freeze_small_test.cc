@@ -1,21 +1,14 @@
 // Small models made by hand: one rule each.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
@@ -26,64 +19,18 @@ namespace requant::freeze_small_test {
 namespace {
 
 using tensorflow::DataType;
-using tensorflow::GraphDef;
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Tensor Floats(const std::vector<float>& values) {
-  Tensor tensor(tensorflow::DT_FLOAT,
-                TensorShape({static_cast<int64_t>(values.size())}));
-  for (size_t i = 0; i < values.size(); ++i)
-    tensor.flat<float>()(i) = values[i];
-  return tensor;
+  return TensorOf(TensorShape({static_cast<int64_t>(values.size())}), values);
 }
 
-std::string Node(const std::string& name, const std::string& op,
-                 const std::vector<std::string>& inputs,
-                 const std::string& attributes = "") {
-  std::string text = absl::StrCat("node { name: '", name, "' op: '", op, "' ");
-  for (const std::string& input : inputs) {
-    absl::StrAppend(&text, "input: '", input, "' ");
-  }
-  return absl::StrCat(text, attributes, " }\n");
-}
-
-std::string TypeAttribute(const std::string& name, const std::string& type) {
-  return absl::StrCat("attr { key: '", name, "' value { type: ", type, " } } ");
-}
-
-std::string Variable(const std::string& name, const std::string& op,
-                     const std::string& shape = "dim { size: 2 }",
-                     const std::string& type = "DT_FLOAT") {
-  return Node(
-      name, op, {},
-      absl::StrCat(TypeAttribute("dtype", type),
-                   "attr { key: 'shape' value { shape { ", shape, " } } }"));
-}
-
-std::string Identity(const std::string& name, const std::string& input,
-                     const std::string& type = "DT_FLOAT") {
-  return Node(name, "Identity", {input}, TypeAttribute("T", type));
-}
-
-// A constant vector of one string.
-std::string Strings(const std::string& name, const std::string& value) {
-  return Node(name, "Const", {},
-              absl::StrCat(TypeAttribute("dtype", "DT_STRING"),
-                           "attr { key: 'value' value { tensor { dtype: "
-                           "DT_STRING tensor_shape { dim { size: 1 } } "
-                           "string_val: '",
-                           value, "' } } }"));
-}
-
-std::string Read(const std::string& name, const std::string& variable) {
-  return Node(name, "ReadVariableOp", {variable},
-              TypeAttribute("dtype", "DT_FLOAT"));
-}
+// A variable "v" of two floats that "y" reads.
+constexpr char kOneVariable[] = R"(
+  v = VariableV2 dtype=float shape=<2>
+  y = Identity(v) T=float
+)";
 
 // Writes a model with one output "y"; every test has files of its own.
 class FreezeSmall : public testing::Test {
@@ -97,17 +44,15 @@ class FreezeSmall : public testing::Test {
   }
 
   void Save(const std::string& key, const Tensor& value) {
-    ASSERT_TRUE(writer_.Add(key, value).ok());
+    ASSERT_OK(writer_.Add(key, value));
   }
 
   absl::StatusOr<FrozenGraph> FreezeText(const std::string& text) {
-    const absl::Status finished = writer_.Finish();
-    EXPECT_TRUE(finished.ok()) << finished;
+    EXPECT_OK(writer_.Finish());
     options_.files.graph = prefix_ + ".pb";
     if (options_.files.checkpoint.empty()) options_.files.checkpoint = prefix_;
-    EXPECT_TRUE(WriteGraph(GraphFromText(text), options_.files.graph,
-                           GraphFormat::kBinary)
-                    .ok());
+    EXPECT_OK(WriteGraph(GraphFromText(text), options_.files.graph,
+                         GraphFormat::kBinary));
     return Freeze(options_);
   }
 
@@ -119,18 +64,13 @@ class FreezeSmall : public testing::Test {
   // What "y" is after freezing.
   Tensor ValueOf(const std::string& text) {
     const auto frozen = FreezeText(text);
-    EXPECT_TRUE(frozen.ok()) << frozen.status();
+    EXPECT_OK(frozen);
     if (!frozen.ok()) return Tensor();
-    const auto values = RunGraph(frozen->graph, {}, {"y"});
-    EXPECT_TRUE(values.ok()) << values.status();
-    return values.ok() ? (*values)[0] : Tensor();
+    return MustRunGraph(frozen->graph, {}, {"y"})[0];
   }
 
   std::vector<float> FloatsOf(const std::string& text) {
-    const Tensor value = ValueOf(text);
-    if (value.dtype() != tensorflow::DT_FLOAT) return {};
-    const auto flat = value.flat<float>();
-    return {flat.data(), flat.data() + flat.size()};
+    return ValuesOf(ValueOf(text));
   }
 
   const std::string prefix_;
@@ -140,45 +80,41 @@ class FreezeSmall : public testing::Test {
 
 TEST_F(FreezeSmall, KeepsOnlyWhatTheOutputsNeed) {
   Save("v", Floats({1, 2}));
-  const auto frozen =
-      FreezeText(Variable("v", "VariableV2") + Identity("y", "v") +
-                 Variable("other", "VariableV2") + Identity("z", "other"));
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_EQ(frozen->graph.node_size(), 2);
-  EXPECT_EQ(frozen->variables, 1);
-  EXPECT_EQ(frozen->variable_bytes, 8);
+  ASSERT_OK_AND_ASSIGN(const auto frozen,
+                       FreezeText(absl::StrCat(kOneVariable, R"(
+    other = VariableV2 dtype=float shape=<2>
+    z = Identity(other) T=float
+  )")));
+  EXPECT_EQ(frozen.graph.node_size(), 2);
+  EXPECT_EQ(frozen.variables, 1);
+  EXPECT_EQ(frozen.variable_bytes, 8);
 }
 
 TEST_F(FreezeSmall, FindsPartsOfAVariableByTheirShapes) {
   const TensorShape whole({5});
-  ASSERT_TRUE(writer_
-                  .AddSlice("v", whole, TensorSlice::ParseOrDie("0,3"),
-                            Floats({1, 2, 3}))
-                  .ok());
-  ASSERT_TRUE(
-      writer_
-          .AddSlice("v", whole, TensorSlice::ParseOrDie("3,2"), Floats({4, 5}))
-          .ok());
-  EXPECT_THAT(FloatsOf(Variable("v/part_0", "VarHandleOp", "dim { size: 3 }") +
-                       Variable("v/part_1", "VarHandleOp", "dim { size: 2 }") +
-                       Read("y", "v/part_1")),
+  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("0,3"),
+                             Floats({1, 2, 3})));
+  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("3,2"),
+                             Floats({4, 5})));
+  EXPECT_THAT(FloatsOf(R"(
+    v/part_0 = VarHandleOp dtype=float shape=<3>
+    v/part_1 = VarHandleOp dtype=float shape=<2>
+    y = ReadVariableOp(v/part_1) dtype=float
+  )"),
               ElementsAre(4, 5));
 }
 
 TEST_F(FreezeSmall, RestoresAsTheGraphSays) {
   Save("v/ExponentialMovingAverage", Floats({7, 8}));
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(
-      FloatsOf(
-          Variable("v", "VariableV2") + Identity("y", "v") +
-          Strings("names", "v/ExponentialMovingAverage") +
-          Strings("slices", "") +
-          Node("restore", "RestoreV2", {"names", "names", "slices"},
-               "attr { key: 'dtypes' value { list { type: DT_FLOAT } } }") +
-          Node("assign", "Assign", {"v", "restore"},
-               TypeAttribute("T", "DT_FLOAT")) +
-          Node("save/restore_all", "NoOp", {"^assign"})),
-      ElementsAre(7, 8));
+  EXPECT_THAT(FloatsOf(absl::StrCat(kOneVariable, R"(
+    names = string<1>{'v/ExponentialMovingAverage'}
+    slices = string<1>{''}
+    restore = RestoreV2(names, names, slices) dtypes=[float]
+    assign = Assign(v, restore) T=float
+    save/restore_all = NoOp(^assign)
+  )")),
+              ElementsAre(7, 8));
 }
 
 // The graph and the checkpoint of a Saver from before TensorFlow 1.0.
@@ -188,40 +124,40 @@ TEST_F(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
       options_.files.checkpoint,
       tensorflow::checkpoint::CreateTableTensorSliceBuilder);
   const float values[] = {1, 2, 3, 4, 5};
-  ASSERT_TRUE(
-      writer.Add("whole", TensorShape({2}), TensorSlice(1), values).ok());
+  ASSERT_OK(writer.Add("whole", TensorShape({2}), TensorSlice(1), values));
   for (const char* slice : {"0,3", "3,2"}) {
     const TensorSlice part = TensorSlice::ParseOrDie(slice);
-    ASSERT_TRUE(
-        writer.Add("parts", TensorShape({5}), part, values + part.start(0))
-            .ok());
+    ASSERT_OK(
+        writer.Add("parts", TensorShape({5}), part, values + part.start(0)));
   }
-  ASSERT_TRUE(writer.Finish().ok());
-  const std::string type = TypeAttribute("T", "DT_FLOAT");
-  const std::string restored = TypeAttribute("dt", "DT_FLOAT");
-  EXPECT_THAT(
-      FloatsOf(Variable("a", "Variable") + Variable("b", "Variable") +
-               Node("y", "Add", {"a", "b"}, type) + Strings("file", "") +
-               Strings("a_name", "whole") + Strings("b_name", "parts") +
-               Strings("b_slice", "5 2,2") +
-               Node("a_value", "Restore", {"file", "a_name"}, restored) +
-               Node("b_value", "RestoreSlice", {"file", "b_name", "b_slice"},
-                    restored) +
-               Node("a_assign", "Assign", {"a", "a_value"}, type) +
-               Node("b_assign", "Assign", {"b", "b_value"}, type) +
-               Node("save/restore_all", "NoOp", {"^a_assign", "^b_assign"})),
-      ElementsAre(4, 6));
+  ASSERT_OK(writer.Finish());
+  EXPECT_THAT(FloatsOf(R"(
+    a = Variable dtype=float shape=<2>
+    b = Variable dtype=float shape=<2>
+    y = Add(a, b) T=float
+    file = string<1>{''}
+    a_name = string<1>{'whole'}
+    b_name = string<1>{'parts'}
+    b_slice = string<1>{'5 2,2'}
+    a_value = Restore(file, a_name) dt=float
+    b_value = RestoreSlice(file, b_name, b_slice) dt=float
+    a_assign = Assign(a, a_value) T=float
+    b_assign = Assign(b, b_value) T=float
+    save/restore_all = NoOp(^a_assign, ^b_assign)
+  )"),
+              ElementsAre(4, 6));
 }
 
 TEST_F(FreezeSmall, AnswersWhetherVariablesAreInitialized) {
   Save("v", Floats({1, 2}));
   Save("w", Floats({1, 2}));
-  const Tensor value =
-      ValueOf(Variable("v", "VariableV2") + Variable("w", "VarHandleOp") +
-              Node("a", "IsVariableInitialized", {"v"},
-                   TypeAttribute("dtype", "DT_FLOAT")) +
-              Node("b", "VarIsInitializedOp", {"w"}) +
-              Node("y", "LogicalAnd", {"a", "b"}));
+  const Tensor value = ValueOf(R"(
+    v = VariableV2 dtype=float shape=<2>
+    w = VarHandleOp dtype=float shape=<2>
+    a = IsVariableInitialized(v) dtype=float
+    b = VarIsInitializedOp(w)
+    y = LogicalAnd(a, b)
+  )");
   ASSERT_EQ(value.dtype(), tensorflow::DT_BOOL);
   EXPECT_TRUE(value.scalar<bool>()());
 }
@@ -230,212 +166,200 @@ TEST_F(FreezeSmall, GathersFromBatchesAndAsksForShapes) {
   Tensor table(tensorflow::DT_FLOAT, TensorShape({2, 3}));
   for (int i = 0; i < 6; ++i) table.flat<float>()(i) = i;
   Save("v", table);
-  EXPECT_THAT(
-      FloatsOf(
-          Variable("v", "VarHandleOp", "dim { size: 2 } dim { size: 3 }") +
-          Node("ids", "Const", {},
-               TypeAttribute("dtype", "DT_INT32") +
-                   "attr { key: 'value' value { tensor { dtype: DT_INT32 "
-                   "tensor_shape { dim { size: 2 } dim { size: 1 } } int_val: "
-                   "[2, 0] } } }") +
-          Node("rows", "ResourceGather", {"v", "ids"},
-               TypeAttribute("dtype", "DT_FLOAT") +
-                   TypeAttribute("Tindices", "DT_INT32") +
-                   "attr { key: 'batch_dims' value { i: 1 } }") +
-          Node("shape", "VariableShape", {"v"}) +
-          Node("cast", "Cast", {"shape"},
-               TypeAttribute("SrcT", "DT_INT32") +
-                   TypeAttribute("DstT", "DT_FLOAT")) +
-          Node("y", "Add", {"rows", "cast"}, TypeAttribute("T", "DT_FLOAT"))),
-      // Rows [2] and [3] plus the shape [2, 3].
-      ElementsAre(4, 5, 5, 6));
+  // Rows [2] and [3] plus the shape [2, 3].
+  EXPECT_THAT(FloatsOf(R"(
+    v = VarHandleOp dtype=float shape=<2,3>
+    ids = int32<2,1>{2,0}
+    rows = ResourceGather(v, ids) dtype=float Tindices=int32 batch_dims=1
+    shape = VariableShape(v)
+    cast = Cast(shape) SrcT=int32 DstT=float
+    y = Add(rows, cast) T=float
+  )"),
+              ElementsAre(4, 5, 5, 6));
 }
 
 TEST_F(FreezeSmall, DropsTheWaitForAssignments) {
   Save("v", Floats({1, 2}));
-  const auto frozen = FreezeText(
-      Variable("v", "VarHandleOp") + Read("r", "v") +
-      Node("assign", "AssignVariableOp", {"v", "r"},
-           TypeAttribute("dtype", "DT_FLOAT")) +
-      Node("group", "NoOp", {"^assign", "^r"}) +
-      Node("y", "Identity", {"r", "^group"}, TypeAttribute("T", "DT_FLOAT")));
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_THAT(NodeNamed(frozen->graph, "y").input(), ElementsAre("r"));
-  EXPECT_THAT(frozen->notes, ElementsAre(HasSubstr("left out: assign")));
+  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
+    v = VarHandleOp dtype=float shape=<2>
+    r = ReadVariableOp(v) dtype=float
+    assign = AssignVariableOp(v, r) dtype=float
+    group = NoOp(^assign, ^r)
+    y = Identity(r, ^group) T=float
+  )"));
+  EXPECT_THAT(NodeNamed(frozen.graph, "y").input(), ElementsAre("r"));
+  EXPECT_THAT(frozen.notes, ElementsAre(HasSubstr("left out: assign")));
 }
 
 TEST_F(FreezeSmall, LeavesVariablesThatAreToStay) {
   Save("v", Floats({1, 2}));
   options_.kept_variables = {"w"};
-  const auto frozen =
-      FreezeText(Variable("v", "VarHandleOp") + Variable("w", "VarHandleOp") +
-                 Read("a", "v") + Read("b", "w") +
-                 Node("y", "Add", {"a", "b"}, TypeAttribute("T", "DT_FLOAT")));
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_EQ(NodeNamed(frozen->graph, "v").op(), "Const");
-  EXPECT_EQ(NodeNamed(frozen->graph, "w").op(), "VarHandleOp");
-  EXPECT_THAT(frozen->notes, ElementsAre(HasSubstr("stays a variable")));
+  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
+    v = VarHandleOp dtype=float shape=<2>
+    w = VarHandleOp dtype=float shape=<2>
+    a = ReadVariableOp(v) dtype=float
+    b = ReadVariableOp(w) dtype=float
+    y = Add(a, b) T=float
+  )"));
+  EXPECT_EQ(NodeNamed(frozen.graph, "v").op(), "Const");
+  EXPECT_EQ(NodeNamed(frozen.graph, "w").op(), "VarHandleOp");
+  EXPECT_THAT(frozen.notes, ElementsAre(HasSubstr("stays a variable")));
 }
 
 TEST_F(FreezeSmall, FreezesOnlyTheVariablesAskedFor) {
   Save("v", Floats({1, 2}));
   options_.only_variables = {"v"};
-  const auto frozen =
-      FreezeText(Variable("v", "VariableV2") + Variable("w", "VariableV2") +
-                 Node("y", "Add", {"v", "w"}, TypeAttribute("T", "DT_FLOAT")));
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
-  EXPECT_EQ(frozen->variables, 1);
-  EXPECT_EQ(NodeNamed(frozen->graph, "w").op(), "VariableV2");
+  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
+    v = VariableV2 dtype=float shape=<2>
+    w = VariableV2 dtype=float shape=<2>
+    y = Add(v, w) T=float
+  )"));
+  EXPECT_EQ(frozen.variables, 1);
+  EXPECT_EQ(NodeNamed(frozen.graph, "w").op(), "VariableV2");
 }
 
 TEST_F(FreezeSmall, KeepsDevicesOnlyWhenAsked) {
   Save("v", Floats({1, 2}));
-  const std::string text =
-      Variable("v", "VariableV2") +
-      "node { name: 'y' op: 'Identity' input: 'v' device: '/cpu:0' "
-      "attr { key: 'T' value { type: DT_FLOAT } } }";
+  const char text[] = R"(
+    v = VariableV2 dtype=float shape=<2>
+    y = Identity(v) device:'/cpu:0' T=float
+  )";
   options_.clear_devices = false;
-  const auto kept = FreezeText(text);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(NodeNamed(kept->graph, "y").device(), "/cpu:0");
+  ASSERT_OK_AND_ASSIGN(const auto kept, FreezeText(text));
+  EXPECT_EQ(NodeNamed(kept.graph, "y").device(), "/cpu:0");
   options_.clear_devices = true;
-  const auto cleared = Freeze(options_);
-  ASSERT_TRUE(cleared.ok()) << cleared.status();
-  EXPECT_EQ(NodeNamed(cleared->graph, "y").device(), "");
+  ASSERT_OK_AND_ASSIGN(const auto cleared, Freeze(options_));
+  EXPECT_EQ(NodeNamed(cleared.graph, "y").device(), "");
 }
 
 // Errors.
 
 TEST_F(FreezeSmall, SuggestsTheOutputThatWasMeant) {
   options_.outputs = {"logit"};
-  EXPECT_THAT(ErrorOf(Node("logits", "NoOp", {})),
+  EXPECT_THAT(ErrorOf("logits = NoOp"),
               AllOf(HasSubstr("no output node \"logit\""),
                     HasSubstr("did you mean \"logits\"?")));
 }
 
 TEST_F(FreezeSmall, AsksForOutputsThatNothingNames) {
   options_.outputs = {};
-  EXPECT_THAT(ErrorOf(Node("y", "NoOp", {})), HasSubstr("--output_node_names"));
+  EXPECT_THAT(ErrorOf("y = NoOp"), HasSubstr("--output_node_names"));
 }
 
 TEST_F(FreezeSmall, NamesAVariableWithoutValue) {
   Save("dense/kernel", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(Variable("dense/kernl", "VarHandleOp") +
-                      Read("y", "dense/kernl")),
+  EXPECT_THAT(ErrorOf(R"(
+    dense/kernl = VarHandleOp dtype=float shape=<2>
+    y = ReadVariableOp(dense/kernl) dtype=float
+  )"),
               AllOf(HasSubstr("variable \"dense/kernl\" has no value"),
                     HasSubstr("did you mean \"dense/kernel\"?")));
 }
 
 TEST_F(FreezeSmall, RefusesAnotherShape) {
   Save("v", Floats({1, 2, 3}));
-  EXPECT_THAT(ErrorOf(Variable("v", "VarHandleOp") + Read("y", "v")),
+  EXPECT_THAT(ErrorOf(R"(
+    v = VarHandleOp dtype=float shape=<2>
+    y = ReadVariableOp(v) dtype=float
+  )"),
               AllOf(HasSubstr("\"v\" has shape [2] in the graph"),
                     HasSubstr("has shape [3]")));
 }
 
 TEST_F(FreezeSmall, RefusesAnotherType) {
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(
-      ErrorOf(Variable("v", "VarHandleOp", "dim { size: 2 }", "DT_INT32") +
-              Read("y", "v")),
-      HasSubstr("of type int32 in the graph"));
+  EXPECT_THAT(ErrorOf(R"(
+    v = VarHandleOp dtype=int32 shape=<2>
+    y = ReadVariableOp(v) dtype=float
+  )"),
+              HasSubstr("of type int32 in the graph"));
 }
 
 TEST_F(FreezeSmall, RefusesACheckpointWithoutData) {
   Save("v", Floats({1, 2}));
-  ASSERT_TRUE(writer_.Finish().ok());
+  ASSERT_OK(writer_.Finish());
   ASSERT_EQ(std::remove((prefix_ + ".data-00000-of-00001").c_str()), 0);
   options_.files.graph = prefix_ + ".pb";
   options_.files.checkpoint = prefix_;
-  ASSERT_TRUE(WriteGraph(GraphFromText(Variable("v", "VariableV2") +
-                                       Identity("y", "v")),
-                         options_.files.graph, GraphFormat::kBinary)
-                  .ok());
-  EXPECT_THAT(std::string(Freeze(options_).status().message()),
-              HasSubstr("cannot read \"v\" from the checkpoint"));
+  ASSERT_OK(WriteGraph(GraphFromText(kOneVariable), options_.files.graph,
+                       GraphFormat::kBinary));
+  EXPECT_THAT(Freeze(options_),
+              FailsWith(HasSubstr("cannot read \"v\" from the checkpoint")));
 }
 
 TEST_F(FreezeSmall, RefusesToGrowBeyondTwoGigabytesBeforeReading) {
   // The index has the shape of the whole; only one element is on the disk.
   const TensorShape whole({int64_t{600} << 20});
-  ASSERT_TRUE(
-      writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("0,1"), Floats({1}))
-          .ok());
-  EXPECT_THAT(
-      ErrorOf(Variable("v", "VariableV2",
-                       absl::StrCat("dim { size: ", int64_t{600} << 20, " }")) +
-              Identity("y", "v")),
-      HasSubstr("at most 2 GB"));
+  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("0,1"),
+                             Floats({1})));
+  EXPECT_THAT(ErrorOf(R"(
+    v = VariableV2 dtype=float shape=<629145600>
+    y = Identity(v) T=float
+  )"),
+              HasSubstr("at most 2 GB"));
 }
 
 TEST_F(FreezeSmall, RefusesOutputsThatNeedAnAssignment) {
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(Variable("v", "VariableV2") +
-                      Node("y", "AssignAdd", {"v", "v"},
-                           TypeAttribute("T", "DT_FLOAT"))),
-              HasSubstr("AssignAdd node \"y\", which changes the variable"));
+  EXPECT_THAT(
+      ErrorOf(
+          "v = VariableV2 dtype=float shape=<2>; y = AssignAdd(v, v) T=float"),
+      HasSubstr("AssignAdd node \"y\", which changes the variable"));
 }
 
 TEST_F(FreezeSmall, RefusesVariablesInPlacesItDoesNotKnow) {
   Save("v", Floats({1, 2}));
   EXPECT_THAT(
-      ErrorOf(Variable("v", "VarHandleOp") +
-              Node("pack", "Pack", {"v", "v"},
-                   TypeAttribute("T", "DT_RESOURCE") +
-                       "attr { key: 'N' value { i: 2 } }") +
-              Node("y", "Unpack", {"pack"},
-                   TypeAttribute("T", "DT_RESOURCE") +
-                       "attr { key: 'num' value { i: 2 } }")),
+      ErrorOf(R"(
+    v = VarHandleOp dtype=float shape=<2>
+    pack = Pack(v, v) T=resource N=2
+    y = Unpack(pack) T=resource num=2
+  )"),
       AllOf(HasSubstr("variable \"v\""), HasSubstr("Pack node \"pack\"")));
 }
 
-// Variables in a function that is called conditionally.
-std::string Conditional(const std::string& body_node,
-                        const std::string& result) {
-  return absl::StrCat(
-      Variable("v", "VarHandleOp"),
-      Node("yes", "Const", {},
-           TypeAttribute("dtype", "DT_BOOL") +
-               "attr { key: 'value' value { tensor { dtype: DT_BOOL "
-               "tensor_shape { } bool_val: true } } }"),
-      Node("y", "If", {"yes", "v"},
-           TypeAttribute("Tcond", "DT_BOOL") +
-               "attr { key: 'Tin' value { list { type: DT_RESOURCE } } } "
-               "attr { key: 'Tout' value { list { type: DT_FLOAT } } } "
-               "attr { key: 'then_branch' value { func { name: 'f' } } } "
-               "attr { key: 'else_branch' value { func { name: 'f' } } }"),
-      "library { function { signature { name: 'f' input_arg { name: 'a' type: "
-      "DT_RESOURCE } output_arg { name: 'r' type: DT_FLOAT } } node_def { ",
-      body_node, " } ret { key: 'r' value: '", result, "' } } }");
+// A variable in a function that is called conditionally.
+std::string Conditional(const std::string& function) {
+  return absl::StrCat(R"(
+    v = VarHandleOp dtype=float shape=<2>
+    yes = bool{true}
+    y = If(yes, v) Tcond=bool Tin=[resource] Tout=[float]
+        then_branch=@f else_branch=@f
+  )",
+                      function);
 }
 
 TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(FloatsOf(Conditional("name: 'read' op: 'ReadVariableOp' input: "
-                                   "'a' attr { key: 'dtype' value { type: "
-                                   "DT_FLOAT } }",
-                                   "read:value:0")),
+  EXPECT_THAT(FloatsOf(Conditional(R"(
+    function f(a:resource) -> (r=read:value:0) {
+      read = ReadVariableOp(a) dtype=float
+    }
+  )")),
               ElementsAre(1, 2));
 }
 
 TEST_F(FreezeSmall, NamesTheOpTheVariableAndTheFunctionItCannotFreeze) {
   Save("v", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(Conditional("name: 'odd' op: 'PrintV2' input: 'a'",
-                                  "odd:output:0")),
+  EXPECT_THAT(ErrorOf(Conditional(R"(
+    function f(a:resource) -> (r=odd:output:0) {
+      odd = PrintV2(a)
+    }
+  )")),
               AllOf(HasSubstr("PrintV2 node \"odd\""),
                     HasSubstr("function \"f\""), HasSubstr("variable \"v\"")));
 }
 
 TEST_F(FreezeSmall, RefusesCycles) {
-  EXPECT_THAT(ErrorOf(Identity("a", "y") + Identity("y", "a")),
+  EXPECT_THAT(ErrorOf("a = Identity(y) T=float\n y = Identity(a) T=float"),
               HasSubstr("depends on its own output"));
 }
 
 TEST_F(FreezeSmall, RefusesATableThatNothingFills) {
-  EXPECT_THAT(ErrorOf(Node("table", "HashTableV2", {},
-                           TypeAttribute("key_dtype", "DT_STRING") +
-                               TypeAttribute("value_dtype", "DT_INT64")) +
-                      Node("y", "LookupTableSizeV2", {"table"})),
+  EXPECT_THAT(ErrorOf(R"(
+    table = HashTableV2 key_dtype=string value_dtype=int64
+    y = LookupTableSizeV2(table)
+  )"),
               HasSubstr("lookup table \"table\""));
 }
 
@@ -455,13 +379,15 @@ TEST_P(FreezeType, KeepsTheBits) {
     }
   }
   Save("y", value);
-  const auto frozen = FreezeText(Variable(
-      "y", "VariableV2", "dim { size: 2 }",
-      absl::StrCat("DT_", tensorflow::DataType_Name(GetParam()).substr(3))));
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto frozen,
+      FreezeText(
+          Node("y", "VariableV2", {},
+               {{"dtype", "type: " + tensorflow::DataType_Name(GetParam())},
+                {"shape", "shape { dim { size: 2 } }"}})));
   Tensor constant;
   ASSERT_TRUE(constant.FromProto(
-      NodeNamed(frozen->graph, "y").attr().at("value").tensor()));
+      NodeNamed(frozen.graph, "y").attr().at("value").tensor()));
   EXPECT_EQ(constant.dtype(), GetParam());
   if (GetParam() == tensorflow::DT_STRING) {
     EXPECT_EQ(constant.flat<tensorflow::tstring>()(1),

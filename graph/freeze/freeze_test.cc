@@ -1,29 +1,20 @@
 #include "graph/freeze/freeze.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/cc/saved_model/loader.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
 
 namespace requant::freeze_test {
 namespace {
 
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
@@ -82,13 +73,11 @@ void ExpectEqual(const Tensor& expected, const Tensor& actual) {
 // Runs the SavedModel's signature and the frozen graph on the same inputs,
 // several times in the same sessions.
 void ExpectSameAsSavedModel(const std::string& directory,
-                            const tensorflow::GraphDef& frozen,
+                            const GraphDef& frozen,
                             const std::string& tag = "serve") {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   tensorflow::SavedModelBundle bundle;
-  const absl::Status loaded =
-      tensorflow::LoadSavedModel({}, {}, directory, {tag}, &bundle);
-  ASSERT_TRUE(loaded.ok()) << loaded;
+  ASSERT_OK(tensorflow::LoadSavedModel({}, {}, directory, {tag}, &bundle));
   const auto& signature =
       bundle.meta_graph_def.signature_def().at("serving_default");
   std::vector<std::string> fetches;
@@ -96,8 +85,7 @@ void ExpectSameAsSavedModel(const std::string& directory,
     fetches.push_back(info.name());
   }
   std::unique_ptr<tensorflow::Session> session(tensorflow::NewSession({}));
-  const absl::Status created = session->Create(frozen);
-  ASSERT_TRUE(created.ok()) << created;
+  ASSERT_OK(session->Create(frozen));
   std::mt19937 generator(1);
   for (int round = 0; round < 4; ++round) {
     Feeds feeds;
@@ -105,11 +93,8 @@ void ExpectSameAsSavedModel(const std::string& directory,
       feeds.emplace_back(info.name(), RandomTensor(info, &generator));
     }
     std::vector<Tensor> expected, actual;
-    const absl::Status first =
-        bundle.session->Run(feeds, fetches, {}, &expected);
-    ASSERT_TRUE(first.ok()) << first;
-    const absl::Status second = session->Run(feeds, fetches, {}, &actual);
-    ASSERT_TRUE(second.ok()) << second;
+    ASSERT_OK(bundle.session->Run(feeds, fetches, {}, &expected));
+    ASSERT_OK(session->Run(feeds, fetches, {}, &actual));
     for (size_t i = 0; i < fetches.size(); ++i) {
       ExpectEqual(expected[i], actual[i]);
     }
@@ -126,13 +111,11 @@ class FreezeRealModel : public testing::TestWithParam<std::string> {};
 
 TEST_P(FreezeRealModel, ComputesWhatTheSavedModelDoes) {
   const std::string model = TestModel(GetParam());
-  const auto frozen = FreezeSavedModel(model);
-  ASSERT_TRUE(frozen.ok()) << frozen.status();
-  for (const auto& node : frozen->graph.node()) {
-    EXPECT_THAT(node.op(), testing::Not(testing::HasSubstr("Variable")))
-        << node.name();
+  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeSavedModel(model));
+  for (const auto& node : frozen.graph.node()) {
+    EXPECT_THAT(node.op(), Not(HasSubstr("Variable"))) << node.name();
   }
-  ExpectSameAsSavedModel(model, frozen->graph);
+  ExpectSameAsSavedModel(model, frozen.graph);
 }
 
 TEST_P(FreezeRealModel, GivesTheSameBytesEachTime) {

@@ -1,21 +1,13 @@
 #include "graph/freeze/inlined_size.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 
 namespace requant::inlined_size_test {
 namespace {
 
 using tensorflow::FunctionDef;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
 
 constexpr int64_t kLimit = 1'000'000'000;
 

@@ -1,17 +1,9 @@
 #include "graph/saved_model/message_fields.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "tensorflow/core/framework/graph.pb.h"
+#include "graph/testing/testing.h"
 
 namespace requant::message_fields_test {
 namespace {
-
-using tensorflow::GraphDef;
 
 std::string SomeGraph() {
   GraphDef graph;
@@ -35,7 +27,7 @@ TEST(MessageFields, HaveThePayloadOfSubmessages) {
   const std::string message = SomeGraph();
   std::vector<MessageField> fields;
   ASSERT_TRUE(SplitFields(message, &fields));
-  tensorflow::NodeDef node;
+  NodeDef node;
   ASSERT_TRUE(node.ParseFromString(std::string(fields[0].payload)));
   EXPECT_EQ(fields[0].number, GraphDef::kNodeFieldNumber);
   EXPECT_EQ(node.name(), "a");

@@ -1,14 +1,11 @@
 #include "graph/saved_model/saved_model_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <random>
 #include <set>
-#include <string>
 
 #include "base/files/file.h"
 #include "google/protobuf/text_format.h"
@@ -20,20 +17,12 @@
 namespace requant::saved_model_file_test {
 namespace {
 
-using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
 using tensorflow::SavedModel;
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr char kModel[] = "graph/testdata/functions";
 
-GraphDef OneNode(const std::string& op) {
-  GraphDef graph;
-  graph.add_node()->set_name("n");
-  graph.mutable_node(0)->set_op(op);
-  return graph;
-}
+GraphDef OneNode(const std::string& op) { return GraphFromText("n = " + op); }
 
 class ModelFile : public testing::Test {
  protected:
@@ -45,12 +34,12 @@ class ModelFile : public testing::Test {
 
   void Write(const std::string& content,
              const std::string& name = "saved_model.pb") {
-    ASSERT_TRUE(WriteFileAtomically(folder_ + "/" + name, content).ok());
+    ASSERT_OK(WriteFileAtomically(folder_ + "/" + name, content));
   }
   static SavedModelFile Read(const std::string& folder,
                              const std::set<std::string>& tags = {}) {
     auto file = SavedModelFile::Read(folder, tags);
-    EXPECT_TRUE(file.ok()) << file.status();
+    EXPECT_OK(file);
     return *std::move(file);
   }
   std::string Error(const std::set<std::string>& tags = {}) const {
@@ -73,31 +62,31 @@ TEST_F(ModelFile, GivesTheGraphAndItsBytes) {
 }
 
 TEST_F(ModelFile, WithItsOwnGraphIsTheSameToTheByte) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   SavedModelFile file = Read(kModel);
   const std::string bytes = file.graph_bytes();
-  const auto content = file.WithGraph(file.TakeGraph(), bytes);
-  ASSERT_TRUE(content.ok()) << content.status();
-  EXPECT_EQ(*content, *ReadFile(std::string(kModel) + "/saved_model.pb"));
+  ASSERT_OK_AND_ASSIGN(const auto content,
+                       file.WithGraph(file.TakeGraph(), bytes));
+  EXPECT_EQ(content, *ReadFile(std::string(kModel) + "/saved_model.pb"));
 }
 
 TEST_F(ModelFile, WithAnotherGraphKeepsAllElse) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   SavedModelFile file = Read(kModel);
   const GraphDef graph = OneNode("NoOp");
-  const auto content = file.WithGraph(graph, graph.SerializeAsString());
-  ASSERT_TRUE(content.ok()) << content.status();
+  ASSERT_OK_AND_ASSIGN(const auto content,
+                       file.WithGraph(graph, graph.SerializeAsString()));
   SavedModel before, after;
   ASSERT_TRUE(before.ParseFromString(
       *ReadFile(std::string(kModel) + "/saved_model.pb")));
-  ASSERT_TRUE(after.ParseFromString(*content));
+  ASSERT_TRUE(after.ParseFromString(content));
   EXPECT_TRUE(SameMessage(after.meta_graphs(0).graph_def(), graph));
   *before.mutable_meta_graphs(0)->mutable_graph_def() = graph;
   EXPECT_TRUE(SameMessage(before, after));
 }
 
 TEST_F(ModelFile, ListsOpsThatTheGraphHasComeToUse) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   SavedModel before;
   auto* info = before.add_meta_graphs()->mutable_meta_info_def();
   info->add_tags("serve");
@@ -105,10 +94,10 @@ TEST_F(ModelFile, ListsOpsThatTheGraphHasComeToUse) {
   Write(before.SerializeAsString());
   SavedModelFile file = Read(folder_);
   const GraphDef graph = OneNode("Dequantize");
-  const auto content = file.WithGraph(graph, graph.SerializeAsString());
-  ASSERT_TRUE(content.ok()) << content.status();
+  ASSERT_OK_AND_ASSIGN(const auto content,
+                       file.WithGraph(graph, graph.SerializeAsString()));
   SavedModel model;
-  ASSERT_TRUE(model.ParseFromString(*content));
+  ASSERT_TRUE(model.ParseFromString(content));
   std::set<std::string> names;
   for (const auto& op :
        model.meta_graphs(0).meta_info_def().stripped_op_list().op()) {
@@ -120,7 +109,7 @@ TEST_F(ModelFile, ListsOpsThatTheGraphHasComeToUse) {
 }
 
 TEST_F(ModelFile, LeavesOtherMetaGraphsAndUnknownFieldsAlone) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   SavedModel model;
   model.set_saved_model_schema_version(1);
   for (const char* tag : {"train", "serve"}) {
@@ -132,17 +121,17 @@ TEST_F(ModelFile, LeavesOtherMetaGraphsAndUnknownFieldsAlone) {
   }
   Write(model.SerializeAsString());
   const GraphDef graph = OneNode("NoOp");
-  const auto content =
-      Read(folder_, {"serve"}).WithGraph(graph, graph.SerializeAsString());
-  ASSERT_TRUE(content.ok()) << content.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto content,
+      Read(folder_, {"serve"}).WithGraph(graph, graph.SerializeAsString()));
   *model.mutable_meta_graphs(1)->mutable_graph_def() = graph;
   SavedModel after;
-  ASSERT_TRUE(after.ParseFromString(*content));
+  ASSERT_TRUE(after.ParseFromString(content));
   EXPECT_TRUE(SameMessage(after, model));
 }
 
 TEST_F(ModelFile, InTextStaysInText) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   SavedModel model;
   MetaGraphDef* meta = model.add_meta_graphs();
   meta->mutable_meta_info_def()->add_tags("serve");
@@ -153,10 +142,10 @@ TEST_F(ModelFile, InTextStaysInText) {
   const SavedModelFile file = Read(folder_);
   EXPECT_EQ(file.name(), "saved_model.pbtxt");
   const GraphDef graph = OneNode("NoOp");
-  const auto content = file.WithGraph(graph, graph.SerializeAsString());
-  ASSERT_TRUE(content.ok()) << content.status();
+  ASSERT_OK_AND_ASSIGN(const auto content,
+                       file.WithGraph(graph, graph.SerializeAsString()));
   SavedModel after;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(*content, &after));
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(content, &after));
   EXPECT_EQ(after.meta_graphs(0).graph_def().node(0).op(), "NoOp");
 }
 
@@ -170,13 +159,13 @@ TEST_F(ModelFile, NamesTheTagsThereAre) {
 }
 
 TEST_F(ModelFile, RefusesDamagedFilesWithASentence) {
-  const auto whole = ReadFile(std::string(kModel) + "/saved_model.pb");
-  ASSERT_TRUE(whole.ok());
-  Write(whole->substr(0, whole->size() / 2));
+  ASSERT_OK_AND_ASSIGN(const auto whole,
+                       ReadFile(std::string(kModel) + "/saved_model.pb"));
+  Write(whole.substr(0, whole.size() / 2));
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is damaged"));
   Write("");
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is empty"));
-  std::string noise = *whole;
+  std::string noise = whole;
   for (size_t i = 0; i < noise.size(); i += 37) noise[i] ^= 0x55;
   Write(noise);
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is damaged"));
@@ -184,13 +173,13 @@ TEST_F(ModelFile, RefusesDamagedFilesWithASentence) {
 
 // Whatever its bytes are, a file is refused or read, and written back if read.
 TEST_F(ModelFile, SurvivesAnyBytes) {
-  ASSERT_TRUE(LoadTensorFlow().ok());
-  const auto whole = ReadFile(std::string(kModel) + "/saved_model.pb");
-  ASSERT_TRUE(whole.ok());
+  ASSERT_OK(LoadTensorFlow());
+  ASSERT_OK_AND_ASSIGN(const auto whole,
+                       ReadFile(std::string(kModel) + "/saved_model.pb"));
   std::mt19937 random(1);
   int read = 0;
   for (int round = 0; round < 300; ++round) {
-    std::string damaged = *whole;
+    std::string damaged = whole;
     for (int i = 0; i < 2; ++i) {
       damaged[random() % damaged.size()] = static_cast<char>(random());
     }
@@ -200,8 +189,7 @@ TEST_F(ModelFile, SurvivesAnyBytes) {
     ++read;
     const std::string bytes = file->graph_bytes();
     const GraphDef graph = file->TakeGraph();
-    const auto content = file->WithGraph(graph, bytes);
-    EXPECT_TRUE(content.ok()) << content.status();
+    EXPECT_OK(file->WithGraph(graph, bytes));
   }
   EXPECT_GT(read, 0);
 }

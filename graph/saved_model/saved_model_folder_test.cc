@@ -1,26 +1,20 @@
 #include "graph/saved_model/saved_model_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/copy_file.h"
 #include "base/files/file.h"
 #include "base/files/files_below.h"
 #include "graph/graph_io.h"
+#include "graph/testing/testing.h"
 
 namespace requant::saved_model_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr char kModel[] = "graph/testdata/resource_variables";
 
@@ -36,7 +30,7 @@ class ModelFolder : public testing::Test {
   std::string Make(const std::string& name) {
     const std::string path = absl::StrCat(home_, "/", name);
     fs::create_directories(path);
-    EXPECT_TRUE(WriteFileAtomically(path + "/saved_model.pb", "x").ok());
+    EXPECT_OK(WriteFileAtomically(path + "/saved_model.pb", "x"));
     return path;
   }
   std::string Found(const std::string& name) {
@@ -47,20 +41,18 @@ class ModelFolder : public testing::Test {
   std::string CopyModel() {
     const std::string path = absl::StrCat(home_, "/copy");
     const auto files = FilesBelow(kModel);
-    EXPECT_TRUE(files.ok()) << files.status();
+    EXPECT_OK(files);
     for (const std::string& file : *files) {
       const std::string copy = absl::StrCat(path, "/", file);
       fs::create_directories(fs::path(copy).parent_path());
-      const absl::Status copied =
-          CopyFile(absl::StrCat(kModel, "/", file), copy);
-      EXPECT_TRUE(copied.ok()) << copied;
+      EXPECT_OK(CopyFile(absl::StrCat(kModel, "/", file), copy));
       fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add);
     }
     return path;
   }
   static std::string VariablesError(const std::string& directory) {
     const auto graph = ReadGraph(kModel);
-    EXPECT_TRUE(graph.ok()) << graph.status();
+    EXPECT_OK(graph);
     return std::string(CheckVariables(directory, *graph).message());
   }
 
@@ -93,7 +85,7 @@ TEST_F(ModelFolder, ThatIsNoneIsASentence) {
   EXPECT_THAT(Found("empty"), HasSubstr("is an empty folder"));
   fs::create_directories(home_ + "/other/src");
   EXPECT_THAT(Found("other"), HasSubstr("is not a SavedModel"));
-  ASSERT_TRUE(WriteFileAtomically(home_ + "/graph.pb", "x").ok());
+  ASSERT_OK(WriteFileAtomically(home_ + "/graph.pb", "x"));
   EXPECT_THAT(Found("graph.pb"), HasSubstr("name the folder"));
   ASSERT_EQ(symlink("circle", (home_ + "/circle").c_str()), 0);
   EXPECT_THAT(Found("circle"), HasSubstr("symbolic links"));
@@ -113,7 +105,7 @@ TEST_F(ModelFolder, HasTheValuesOfItsVariables) {
 }
 
 TEST_F(ModelFolder, WithoutVariablesIsWholeWhenTheGraphHasNone) {
-  EXPECT_TRUE(CheckVariables(home_, tensorflow::GraphDef()).ok());
+  EXPECT_OK(CheckVariables(home_, GraphDef()));
 }
 
 TEST_F(ModelFolder, WithoutItsIndexIsRefused) {

@@ -1,11 +1,6 @@
 #include "graph/saved_model/saved_model_references.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <string>
-#include <vector>
 
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
@@ -13,16 +8,11 @@
 namespace requant::saved_model_references_test {
 namespace {
 
-using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 MetaGraphDef Functions() {
   auto meta = ReadSavedModel("graph/testdata/functions");
-  EXPECT_TRUE(meta.ok()) << meta.status();
+  EXPECT_OK(meta);
   return *std::move(meta);
 }
 
@@ -107,7 +97,7 @@ TEST(References, ToWhatWasNeverThereDoNotCount) {
 
 TEST(Signatures, AreSuggestedAndListed) {
   const MetaGraphDef meta = Functions();
-  EXPECT_TRUE(CheckSignature(meta, "serving_default", "model").ok());
+  EXPECT_OK(CheckSignature(meta, "serving_default", "model"));
   EXPECT_THAT(
       std::string(CheckSignature(meta, "serving_defualt", "model").message()),
       AllOf(HasSubstr("model has no signature \"serving_defualt\""),

@@ -1,7 +1,5 @@
 #include "graph/saved_model/saved_model_writer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,21 +8,16 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "graph/graph_io.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/fingerprint.pb.h"
 
 namespace requant::saved_model_writer_test {
 namespace {
 
 namespace fs = std::filesystem;
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr char kModel[] = "graph/testdata/functions";
 constexpr char kData[] = "variables/variables.data-00000-of-00001";
@@ -50,7 +43,7 @@ class Writer : public testing::Test {
   void Add(const std::string& name, const std::string& content) {
     const fs::path path = options_.source + "/" + name;
     fs::create_directories(path.parent_path());
-    ASSERT_TRUE(WriteFileAtomically(path, content).ok());
+    ASSERT_OK(WriteFileAtomically(path, content));
   }
   absl::Status Write(const std::optional<std::string>& content = {},
                      const std::string& name = "saved_model.pb") {
@@ -94,7 +87,7 @@ TEST_F(Writer, KeepsEveryFile) {
   Add("keras_metadata.pb", "keras");
   Add("fingerprint.pb", "print");
   fs::create_directories(options_.source + "/empty/folder");
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   for (const char* name : {"saved_model.pb", "variables/variables.index", kData,
                            "assets/words.txt", "assets.extra/requests",
                            "debug/saved_model_debug_info.pb",
@@ -109,7 +102,7 @@ TEST_F(Writer, KeepsEveryFile) {
 TEST_F(Writer, LinksVariablesAndNothingElse) {
   options_.variables = VariablePlacement::kLink;
   Add("assets/words.txt", "a\n");
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   EXPECT_EQ(placed_.linked, 2);
   EXPECT_EQ(Info(options_.target + "/" + kData).st_ino,
             Info(options_.source + "/" + kData).st_ino);
@@ -119,7 +112,7 @@ TEST_F(Writer, LinksVariablesAndNothingElse) {
 
 TEST_F(Writer, CopiesVariablesWhenAsked) {
   options_.variables = VariablePlacement::kCopy;
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   EXPECT_EQ(placed_.linked, 0);
   EXPECT_NE(Info(options_.target + "/" + kData).st_ino,
             Info(options_.source + "/" + kData).st_ino);
@@ -129,7 +122,7 @@ TEST_F(Writer, FollowsLinksOfTheSource) {
   fs::rename(options_.source + "/variables", home_ + "/elsewhere");
   fs::create_directory_symlink(home_ + "/elsewhere",
                                options_.source + "/variables");
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   EXPECT_FALSE(fs::is_symlink(options_.target + "/variables"));
   EXPECT_FALSE(fs::is_symlink(options_.target + "/" + kData));
   EXPECT_TRUE(fs::is_regular_file(options_.target + "/" + kData));
@@ -145,7 +138,7 @@ TEST_F(Writer, ComputesAFingerprintThatTheContentDecides) {
   Add("fingerprint.pb", "the old one");
   const std::string content =
       *ReadFile(std::string(kModel) + "/saved_model.pb");
-  ASSERT_TRUE(Write(content).ok());
+  ASSERT_OK(Write(content));
   const std::string first = Written("fingerprint.pb");
   tensorflow::FingerprintDef fingerprint;
   ASSERT_TRUE(fingerprint.ParseFromString(first));
@@ -153,20 +146,20 @@ TEST_F(Writer, ComputesAFingerprintThatTheContentDecides) {
   EXPECT_NE(fingerprint.checkpoint_hash(), 0);
   EXPECT_NE(fingerprint.uuid(), "");
   options_.overwrite = true;
-  ASSERT_TRUE(Write(content).ok());
+  ASSERT_OK(Write(content));
   EXPECT_EQ(Written("fingerprint.pb"), first);
 }
 
 TEST_F(Writer, LeavesOutWhatANewGraphMakesWrong) {
   Add("saved_model.pbtxt", "the old graph");
-  ASSERT_TRUE(Write("new content").ok());
+  ASSERT_OK(Write("new content"));
   EXPECT_EQ(Written("saved_model.pb"), "new content");
   EXPECT_FALSE(fs::exists(options_.target + "/saved_model.pbtxt"));
   EXPECT_THAT(notes_, ElementsAre(HasSubstr("left out saved_model.pbtxt")));
 }
 
 TEST_F(Writer, RefusesATargetThatExists) {
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   EXPECT_THAT(Error(), HasSubstr("--overwrite replaces it"));
   options_.overwrite = true;
   EXPECT_EQ(Error(), "");
@@ -181,7 +174,7 @@ TEST_F(Writer, ReplacesOnlySavedModels) {
 
 TEST_F(Writer, ReplacesNoFolderThatHasMoreThanAModel) {
   Add("notes.txt", "of the source");
-  ASSERT_TRUE(Write().ok());
+  ASSERT_OK(Write());
   options_.overwrite = true;
   ASSERT_EQ(Error(), "");
   fs::create_directory(options_.target + "/photos");
@@ -191,11 +184,10 @@ TEST_F(Writer, ReplacesNoFolderThatHasMoreThanAModel) {
 }
 
 TEST_F(Writer, SaysWhatToDoAboutAModelThatCameMeanwhile) {
-  auto writer = SavedModelWriter::Open(options_);
-  ASSERT_TRUE(writer.ok()) << writer.status();
-  ASSERT_TRUE((*writer)->Fill("saved_model.pb", std::nullopt).ok());
+  ASSERT_OK_AND_ASSIGN(auto writer, SavedModelWriter::Open(options_));
+  ASSERT_OK(writer->Fill("saved_model.pb", std::nullopt));
   fs::create_directories(options_.target + "/variables");
-  EXPECT_THAT(std::string((*writer)->Commit().message()),
+  EXPECT_THAT(std::string(writer->Commit().message()),
               HasSubstr("it exists; --overwrite replaces it"));
 }
 
@@ -204,7 +196,7 @@ TEST_F(Writer, TakesNoFilesOfOthersIntoTheTarget) {
   for (const char* inside : {"/out", "/out/g.pb", "/out/a/../g.pb"}) {
     EXPECT_FALSE(CheckOutside(home_ + inside, options_.target).ok()) << inside;
   }
-  EXPECT_TRUE(CheckOutside(home_ + "/out.pb", options_.target).ok());
+  EXPECT_OK(CheckOutside(home_ + "/out.pb", options_.target));
   fs::create_directory(options_.target);
   EXPECT_FALSE(CheckOutside(home_ + "/alias/g.pb", options_.target).ok());
 }
@@ -231,9 +223,8 @@ TEST_F(Writer, LeavesNothingInAFolderThatCannotBeWritten) {
 
 TEST_F(Writer, LeavesNothingWithoutCommit) {
   {
-    auto writer = SavedModelWriter::Open(options_);
-    ASSERT_TRUE(writer.ok()) << writer.status();
-    ASSERT_TRUE((*writer)->Fill("saved_model.pb", std::nullopt).ok());
+    ASSERT_OK_AND_ASSIGN(auto writer, SavedModelWriter::Open(options_));
+    ASSERT_OK(writer->Fill("saved_model.pb", std::nullopt));
     EXPECT_FALSE(fs::exists(options_.target));
   }
   EXPECT_THAT(Names(), ElementsAre("model"));

@@ -1,10 +1,5 @@
 #include "graph/summary/summary_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
@@ -14,66 +9,17 @@
 namespace requant::summary_report_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
-
 std::string Report(const std::string& graph, const std::string& path = "g.pb") {
   return TextReport(SummarizeGraph(GraphFromText(graph)), path);
 }
 
-// A placeholder with `shape` in text form.
-std::string Placeholder(const std::string& shape) {
-  return "node { name: 'x' op: 'Placeholder' attr { key: 'shape' value { "
-         "shape { " +
-         shape + " } } } }";
-}
-
-constexpr char kImageNet[] = R"pb(
-  node {
-    name: "input"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "shape"
-      value {
-        shape {
-          dim { size: -1 }
-          dim { size: 224 }
-          dim { size: 224 }
-          dim { size: 3 }
-        }
-      }
-    }
-  }
-  node {
-    name: "weights"
-    op: "Const"
-    attr {
-      key: "value"
-      value {
-        tensor {
-          dtype: DT_FLOAT
-          tensor_shape {
-            dim { size: 3 }
-            dim { size: 3 }
-            dim { size: 3 }
-            dim { size: 64 }
-          }
-          float_val: 0.5
-        }
-      }
-    }
-  }
-  node { name: "conv" op: "Conv2D" input: "input" input: "weights" }
-  node { name: "check" op: "NoOp" input: "^conv" }
-  node { name: "softmax" op: "Softmax" input: "conv" input: "^check" }
-)pb";
+constexpr char kImageNet[] = R"(
+  input = Placeholder dtype=float shape=<?,224,224,3>
+  weights = Const value=float<3,3,3,64>{0.5}
+  conv = Conv2D(input, weights)
+  check = NoOp(^conv)
+  softmax = Softmax(conv, ^check)
+)";
 
 TEST(TextReport, OfAFrozenNetIsTensorFlowsWithACommandMore) {
   EXPECT_EQ(
@@ -109,97 +55,29 @@ TEST(TextReport, OfAnEmptyGraphIsTensorFlows) {
 }
 
 // The skeleton of what tf.estimator writes while it trains a classifier.
-constexpr char kTraining[] = R"pb(
-  node { name: "global_step" op: "VarHandleOp" }
-  node {
-    name: "IteratorGetNext"
-    op: "IteratorGetNext"
-    attr {
-      key: "output_types"
-      value { list { type: DT_FLOAT type: DT_INT64 } }
-    }
-    attr {
-      key: "output_shapes"
-      value {
-        list {
-          shape {
-            dim { size: -1 }
-            dim { size: 13 }
-          }
-          shape { dim { size: -1 } }
-        }
-      }
-    }
-  }
-  node {
-    name: "dnn/kernel"
-    op: "VarHandleOp"
-    device: "/job:ps"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-    attr {
-      key: "shape"
-      value {
-        shape {
-          dim { size: 13 }
-          dim { size: 2 }
-        }
-      }
-    }
-  }
-  node { name: "dnn/read" op: "ReadVariableOp" input: "dnn/kernel" }
-  node {
-    name: "dnn/logits/MatMul"
-    op: "MatMul"
-    input: "IteratorGetNext"
-    input: "dnn/read"
-  }
-  node { name: "head/logits/Shape" op: "Shape" input: "dnn/logits/MatMul" }
-  node {
-    name: "head/predictions/class_ids"
-    op: "ArgMax"
-    input: "dnn/logits/MatMul"
-  }
-  node {
-    name: "head/predictions/str_classes"
-    op: "AsString"
-    input: "head/predictions/class_ids"
-  }
-  node {
-    name: "head/predictions/probabilities"
-    op: "Softmax"
-    input: "dnn/logits/MatMul"
-  }
-  node {
-    name: "head/losses/xent"
-    op: "SparseSoftmaxCrossEntropyWithLogits"
-    input: "dnn/logits/MatMul"
-    input: "IteratorGetNext:1"
-  }
-  node { name: "head/losses/Sum" op: "Sum" input: "head/losses/xent" }
-  node { name: "loss" op: "ScalarSummary" input: "head/losses/Sum" }
-  node {
-    name: "metrics/accuracy/update"
-    op: "AssignAddVariableOp"
-    input: "global_step"
-    input: "head/predictions/class_ids"
-  }
-  node {
-    name: "training/gradients/MatMul_grad"
-    op: "MatMul"
-    input: "head/losses/xent:1"
-  }
-  node {
-    name: "training/Adam/update"
-    op: "ResourceApplyAdam"
-    input: "dnn/kernel"
-    input: "training/gradients/MatMul_grad"
-  }
-  node { name: "save/SaveV2" op: "SaveV2" input: "dnn/read" }
-  node { name: "init" op: "NoOp" input: "^save/SaveV2" }
-)pb";
+constexpr char kTraining[] = R"(
+  global_step = VarHandleOp
+  IteratorGetNext = IteratorGetNext output_types=[float,int64]
+      output_shapes=[<?,13>,<?>]
+  dnn/kernel = VarHandleOp device:'/job:ps' dtype=float shape=<13,2>
+  dnn/read = ReadVariableOp(dnn/kernel)
+  dnn/logits/MatMul = MatMul(IteratorGetNext, dnn/read)
+  head/logits/Shape = Shape(dnn/logits/MatMul)
+  head/predictions/class_ids = ArgMax(dnn/logits/MatMul)
+  head/predictions/str_classes = AsString(head/predictions/class_ids)
+  head/predictions/probabilities = Softmax(dnn/logits/MatMul)
+  head/losses/xent = SparseSoftmaxCrossEntropyWithLogits(dnn/logits/MatMul,
+      IteratorGetNext:1)
+  head/losses/Sum = Sum(head/losses/xent)
+  loss = ScalarSummary(head/losses/Sum)
+  metrics/accuracy/update = AssignAddVariableOp(global_step,
+      head/predictions/class_ids)
+  training/gradients/MatMul_grad = MatMul(head/losses/xent:1)
+  training/Adam/update = ResourceApplyAdam(dnn/kernel,
+      training/gradients/MatMul_grad)
+  save/SaveV2 = SaveV2(dnn/read)
+  init = NoOp(^save/SaveV2)
+)";
 
 TEST(TextReport, OfATrainingGraphPutsThePredictionFirst) {
   EXPECT_EQ(
@@ -235,40 +113,14 @@ TEST(TextReport, OfATrainingGraphPutsThePredictionFirst) {
 
 TEST(TextReport, OfASavedModelStartsWithItsSignatures) {
   tensorflow::MetaGraphDef meta;
-  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      R"pb(
-        graph_def {
-          node { name: "x" op: "Placeholder" }
-          node { name: "y" op: "Softmax" input: "x" }
-        }
-        signature_def {
-          key: "a"
-          value {
-            inputs {
-              key: "in"
-              value {
-                name: "x:0"
-                dtype: DT_FLOAT
-                tensor_shape { dim { size: -1 } }
-              }
-            }
-          }
-        }
-        signature_def {
-          key: "serving_default"
-          value {
-            outputs {
-              key: "out"
-              value {
-                name: "y:0"
-                dtype: DT_INT64
-                tensor_shape { unknown_rank: true }
-              }
-            }
-          }
-        }
-      )pb",
-      &meta));
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    signature_def { key: "a" value { inputs { key: "in" value {
+      name: "x:0" dtype: DT_FLOAT tensor_shape { dim { size: -1 } } } } } }
+    signature_def { key: "serving_default" value { outputs { key: "out" value {
+      name: "y:0" dtype: DT_INT64 tensor_shape { unknown_rank: true } } } } }
+  )",
+                                                            &meta));
+  *meta.mutable_graph_def() = GraphFromText("x = Placeholder; y = Softmax(x)");
   EXPECT_THAT(
       TextReport(SummarizeMetaGraph(meta), "dir/"),
       StartsWith(
@@ -280,15 +132,15 @@ TEST(TextReport, OfASavedModelStartsWithItsSignatures) {
 }
 
 TEST(TextReport, GivesShapesInTensorFlowsWords) {
-  EXPECT_THAT(Report("node { name: 'x' op: 'Placeholder' }"),
+  EXPECT_THAT(Report("x = Placeholder"),
               HasSubstr("(name=x, type=INVALID(0), shape=None)"));
-  EXPECT_THAT(Report(Placeholder("")), HasSubstr("shape=[])"));
-  EXPECT_THAT(Report(Placeholder("unknown_rank: true")),
+  EXPECT_THAT(Report("x = Placeholder shape=<>"), HasSubstr("shape=[])"));
+  EXPECT_THAT(Report("x = Placeholder shape=<*>"),
               HasSubstr("shape=<unknown>)"));
 }
 
 TEST(TextReport, SurvivesShapesAndTypesThatCannotBe) {
-  EXPECT_THAT(Report(Placeholder("dim { size: -7 }")), HasSubstr("shape="));
+  EXPECT_THAT(Report("x = Placeholder shape=<-7>"), HasSubstr("shape="));
   EXPECT_THAT(
       Report("node { name: 'x' op: 'Placeholder' attr { key: 'dtype' value { "
              "type: 4711 } } attr { key: 'shape' value { s: 'text' } } }"),
@@ -296,8 +148,7 @@ TEST(TextReport, SurvivesShapesAndTypesThatCannotBe) {
 }
 
 TEST(TextReport, NamesMissingInputsAndGoesOn) {
-  const std::string report =
-      Report("node { name: 'a' op: 'A' input: 'gone:1' }");
+  const std::string report = Report("a = A(gone:1)");
   EXPECT_THAT(report, HasSubstr("Invalid input gone for node a\n"));
   EXPECT_THAT(report, HasSubstr("Op types used: 1 A\n"));
 }
@@ -377,76 +228,28 @@ TEST(Commands, SeveralInputsAreJoinedAsBenchmarkModelReadsThem) {
 }
 
 TEST(StructureReport, ListsNodesInExecutionOrderWithTheValuesOfConsts) {
-  EXPECT_EQ(StructureReport(GraphFromText(R"pb(
-              node { name: "y" op: "Add" input: "c:0" input: "^x" }
-              node { name: "x" op: "Placeholder" }
-              node {
-                name: "c"
-                op: "Const"
-                attr {
-                  key: "value"
-                  value {
-                    tensor {
-                      dtype: DT_FLOAT
-                      tensor_shape { dim { size: 2 } }
-                      float_val: 1.5
-                    }
-                  }
-                }
-              }
-            )pb")),
-            "c (Const): [], value=Tensor<type: float shape: [2] values: 1.5 "
-            "1.5>\n"
-            "x (Placeholder): []\n"
-            "y (Add): [c:0, ^x]\n");
+  EXPECT_EQ(
+      StructureReport(GraphFromText(
+          "y = Add(c:0, ^x); x = Placeholder; c = Const value=float<2>{1.5}")),
+      "c (Const): [], value=Tensor<type: float shape: [2] values: 1.5 "
+      "1.5>\n"
+      "x (Placeholder): []\n"
+      "y (Add): [c:0, ^x]\n");
 }
 
 TEST(StructureReport, LeavesOutValuesThatCannotBeRead) {
-  EXPECT_EQ(StructureReport(GraphFromText(R"pb(
-              node { name: "none" op: "Const" }
-              node {
-                name: "petabytes"
-                op: "Const"
-                attr {
-                  key: "value"
-                  value {
-                    tensor {
-                      dtype: DT_FLOAT
-                      tensor_shape { dim { size: 1125899906842624 } }
-                      float_val: 1
-                    }
-                  }
-                }
-              }
-              node {
-                name: "short"
-                op: "Const"
-                attr {
-                  key: "value"
-                  value {
-                    tensor {
-                      dtype: DT_FLOAT
-                      tensor_shape { dim { size: 1125899906842624 } }
-                      tensor_content: "1234"
-                    }
-                  }
-                }
-              }
-              node {
-                name: "handle"
-                op: "Const"
-                attr {
-                  key: "value"
-                  value { tensor { dtype: DT_RESOURCE } }
-                }
-              }
-            )pb")),
+  EXPECT_EQ(StructureReport(GraphFromText(R"(
+    none = Const
+    petabytes = Const value=float<1125899906842624>{1}
+    short = Const value=float<1125899906842624>'1234'
+    handle = Const value=resource<>
+  )")),
             "handle (Const): []\nshort (Const): []\npetabytes (Const): []\n"
             "none (Const): []\n");
 }
 
 TEST(JsonReport, IsJsonWithTheSameFacts) {
-  const tensorflow::GraphDef graph = GraphFromText(kTraining);
+  const GraphDef graph = GraphFromText(kTraining);
   google::protobuf::Struct json;
   const std::string text = JsonReport(SummarizeGraph(graph), "a\"\n\\", &graph);
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(text, &json).ok())

@@ -5,20 +5,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <filesystem>
-#include <map>
-#include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
-#include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/tensor.h"
+#include "graph/testing/testing.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
@@ -26,208 +19,123 @@
 namespace requant {
 namespace {
 
-using tensorflow::DataType;
-using tensorflow::FunctionDef;
-using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
 
-using Types = std::vector<std::pair<std::string, DataType>>;
-using Names = std::vector<std::string>;
+// What tf.tensordot($1, variable $2, 1) makes under the name $0, for results of
+// $3 columns.
+constexpr char kProjection[] = R"(
+  $0/ReadVariableOp = ReadVariableOp($2) dtype=float
+  $0/axes = int32<1>{2}
+  $0/free = int32<2>{0,1}
+  $0/Shape = Shape($1) T=float out_type=int32
+  $0/GatherV2/axis = int32{0}
+  $0/GatherV2 = GatherV2($0/Shape:output:0, $0/free:output:0,
+      $0/GatherV2/axis:output:0) Tparams=int32 Tindices=int32 Taxis=int32
+  $0/GatherV2_1/axis = int32{0}
+  $0/GatherV2_1 = GatherV2($0/Shape:output:0, $0/axes:output:0,
+      $0/GatherV2_1/axis:output:0) Tparams=int32 Tindices=int32 Taxis=int32
+  $0/Const = int32<1>{0}
+  $0/Prod = Prod($0/GatherV2:output:0, $0/Const:output:0) T=int32 Tidx=int32
+  $0/Const_1 = int32<1>{0}
+  $0/Prod_1 = Prod($0/GatherV2_1:output:0, $0/Const_1:output:0) T=int32
+      Tidx=int32
+  $0/concat/axis = int32{0}
+  $0/concat = ConcatV2($0/free:output:0, $0/axes:output:0,
+      $0/concat/axis:output:0) T=int32 Tidx=int32 N=2
+  $0/stack = Pack($0/Prod:output:0, $0/Prod_1:output:0) T=int32 N=2
+  $0/transpose = Transpose($1, $0/concat:output:0) T=float Tperm=int32
+  $0/Reshape = Reshape($0/transpose:y:0, $0/stack:output:0) T=float
+      Tshape=int32
+  $0/MatMul = MatMul($0/Reshape:output:0, $0/ReadVariableOp:value:0) T=float
+  $0/Const_2 = int32<1>{$3}
+  $0/concat_1/axis = int32{0}
+  $0/concat_1 = ConcatV2($0/GatherV2:output:0, $0/Const_2:output:0,
+      $0/concat_1/axis:output:0) T=int32 Tidx=int32 N=2
+  $0 = Reshape($0/MatMul:product:0, $0/concat_1:output:0) T=float Tshape=int32
+)";
 
-const std::pair<std::string, DataType> kT = {"T", tensorflow::DT_FLOAT};
-
-void SetNode(const std::string& name, const std::string& op,
-             const Names& inputs, const Types& types, NodeDef* node) {
-  node->set_name(name);
-  node->set_op(op);
-  for (const std::string& input : inputs) node->add_input(input);
-  for (const auto& [attribute, type] : types) {
-    (*node->mutable_attr())[attribute].set_type(type);
-  }
-}
+// The nodes of rotary positions, by count.
+constexpr char kRotation[] = R"(
+  $0/Sin = Sin($1) T=float
+  $0/Cos = Cos($1) T=float
+  $0/mul = Mul($1, $0/Sin:y:0) T=float
+  $0/Neg = Neg($1) T=float
+  $0/mul_1 = Mul($0/Neg:y:0, $0/Cos:y:0) T=float
+  $0/add = AddV2($0/mul:z:0, $0/mul_1:z:0) T=float
+)";
 
 // A function that runs the layers one after the other.
 class BodyBuilder {
  public:
-  BodyBuilder(const std::string& name, const GptjShape& shape) : shape_(shape) {
-    function_.mutable_signature()->set_name(name);
-    Argument("x", tensorflow::DT_FLOAT);
+  explicit BodyBuilder(const GptjShape& shape) : shape_(shape) {
     std::string last = "x";
     for (int i = 0; i < shape.layers; ++i) {
       last = Layer(absl::StrCat("StatefulPartitionedCall/transformer/h_._", i),
                    last);
     }
-    auto* result = function_.mutable_signature()->add_output_arg();
-    result->set_name("logits");
-    result->set_type(tensorflow::DT_FLOAT);
-    (*function_.mutable_ret())["logits"] =
-        Projection("StatefulPartitionedCall/lm_head", last);
+    result_ = Projection("StatefulPartitionedCall/lm_head", last);
   }
 
-  FunctionDef Take() && { return std::move(function_); }
+  std::string Text(const std::string& name) const {
+    return Function(name, arguments_, {{"logits", result_}}, GraphText(body_));
+  }
+  int variables() const { return arguments_.size() - 1; }
 
  private:
-  void Argument(const std::string& name, DataType type) {
-    auto* argument = function_.mutable_signature()->add_input_arg();
-    argument->set_name(name);
-    argument->set_type(type);
+  void Add(const std::string& lines, const std::string& name,
+           const std::string& x, const std::string& more = "") {
+    absl::SubstituteAndAppend(&body_, lines, name, x, more, shape_.width);
   }
 
-  // Adds a node and returns its first output, `output` of the op.
-  std::string Node(const std::string& name, const std::string& op,
-                   const std::string& output, const Names& inputs,
-                   const Types& types = {kT}) {
-    SetNode(name, op, inputs, types, function_.add_node_def());
-    return absl::StrCat(name, ":", output, ":0");
-  }
-
-  std::string Const(const std::string& name, const std::vector<int>& values) {
-    Tensor tensor(tensorflow::DT_INT32, {static_cast<int64_t>(values.size())});
-    for (size_t i = 0; i < values.size(); ++i)
-      tensor.flat<int>()(i) = values[i];
-    *function_.add_node_def() = MakeConst(name, tensor);
-    return absl::StrCat(name, ":output:0");
-  }
-
-  std::string Scalar(const std::string& name, int value) {
-    Tensor tensor(tensorflow::DT_INT32, {});
-    tensor.scalar<int>()() = value;
-    *function_.add_node_def() = MakeConst(name, tensor);
-    return absl::StrCat(name, ":output:0");
-  }
-
-  std::string Gather(const std::string& name, const std::string& shape,
-                     const std::string& indices) {
-    return Node(name, "GatherV2", "output",
-                {shape, indices, Scalar(name + "/axis", 0)},
-                {{"Tparams", tensorflow::DT_INT32},
-                 {"Tindices", tensorflow::DT_INT32},
-                 {"Taxis", tensorflow::DT_INT32}});
-  }
-
-  std::string Product(const std::string& name, const std::string& values,
-                      const std::string& axis) {
-    return Node(name, "Prod", "output", {values, axis},
-                {{"T", tensorflow::DT_INT32}, {"Tidx", tensorflow::DT_INT32}});
-  }
-
-  std::string Concat(const std::string& name, const std::string& a,
-                     const std::string& b) {
-    const std::string output =
-        Node(name, "ConcatV2", "output", {a, b, Scalar(name + "/axis", 0)},
-             {{"T", tensorflow::DT_INT32}, {"Tidx", tensorflow::DT_INT32}});
-    (*LastNode()->mutable_attr())["N"].set_i(2);
-    return output;
-  }
-
-  NodeDef* LastNode() {
-    return function_.mutable_node_def(function_.node_def_size() - 1);
-  }
-
-  std::string Reshape(const std::string& name, const std::string& values,
-                      const std::string& shape) {
-    return Node(name, "Reshape", "output", {values, shape},
-                {kT, {"Tshape", tensorflow::DT_INT32}});
-  }
-
-  // What tf.tensordot(x, variable, 1) makes.
   std::string Projection(const std::string& layer, const std::string& x) {
-    const std::string name = layer + "/Tensordot";
-    const std::string variable =
-        absl::StrCat("v", function_.signature().input_arg_size());
-    Argument(variable, tensorflow::DT_RESOURCE);
-    const std::string weights =
-        Node(name + "/ReadVariableOp", "ReadVariableOp", "value", {variable},
-             {{"dtype", tensorflow::DT_FLOAT}});
-    const std::string axes = Const(name + "/axes", {2});
-    const std::string free = Const(name + "/free", {0, 1});
-    const std::string shape = Node(name + "/Shape", "Shape", "output", {x},
-                                   {kT, {"out_type", tensorflow::DT_INT32}});
-    const std::string free_dims = Gather(name + "/GatherV2", shape, free);
-    const std::string axes_dims = Gather(name + "/GatherV2_1", shape, axes);
-    const std::string rows =
-        Product(name + "/Prod", free_dims, Const(name + "/Const", {0}));
-    const std::string columns =
-        Product(name + "/Prod_1", axes_dims, Const(name + "/Const_1", {0}));
-    const std::string order = Concat(name + "/concat", free, axes);
-    const std::string flat =
-        Node(name + "/stack", "Pack", "output", {rows, columns},
-             {{"T", tensorflow::DT_INT32}});
-    (*LastNode()->mutable_attr())["N"].set_i(2);
-    const std::string turned =
-        Node(name + "/transpose", "Transpose", "y", {x, order},
-             {kT, {"Tperm", tensorflow::DT_INT32}});
-    const std::string matrix = Reshape(name + "/Reshape", turned, flat);
-    const std::string product =
-        Node(name + "/MatMul", "MatMul", "product", {matrix, weights});
-    const std::string result_shape =
-        Concat(name + "/concat_1", free_dims,
-               Const(name + "/Const_2", {shape_.width}));
-    return Reshape(name, product, result_shape);
+    const std::string variable = absl::StrCat("v", arguments_.size());
+    arguments_.push_back(variable + ":resource");
+    Add(kProjection, layer + "/Tensordot", x, variable);
+    return layer + "/Tensordot:output:0";
   }
 
   // Attention and feed-forward side by side on the same values.
   std::string Layer(const std::string& name, const std::string& x) {
-    const std::string q =
-        Rotated(name + "/attn/q", Projection(name + "/attn/q_proj", x));
-    const std::string k =
-        Rotated(name + "/attn/k", Projection(name + "/attn/k_proj", x));
-    const std::string v = Projection(name + "/attn/v_proj", x);
-    const std::string scores =
-        Node(name + "/attn/MatMul", "BatchMatMulV2", "output", {q, k});
-    (*LastNode()->mutable_attr())["adj_y"].set_b(true);
-    const std::string weights =
-        Node(name + "/attn/Softmax", "Softmax", "softmax", {scores});
-    const std::string mixed =
-        Node(name + "/attn/MatMul_1", "BatchMatMulV2", "output", {weights, v});
-    const std::string attention = Projection(name + "/attn/out_proj", mixed);
-    const std::string inner = Node(name + "/mlp/Tanh", "Tanh", "y",
-                                   {Projection(name + "/mlp/fc_in", x)});
-    const std::string outer = Projection(name + "/mlp/fc_out", inner);
-    return Node(name + "/add_1", "AddV2", "z",
-                {Node(name + "/add", "AddV2", "z", {attention, outer}), x});
-  }
-
-  // The nodes of rotary positions, by count.
-  std::string Rotated(const std::string& name, const std::string& x) {
-    const std::string sine = Node(name + "/Sin", "Sin", "y", {x});
-    const std::string cosine = Node(name + "/Cos", "Cos", "y", {x});
-    return Node(name + "/add", "AddV2", "z",
-                {Node(name + "/mul", "Mul", "z", {x, sine}),
-                 Node(name + "/mul_1", "Mul", "z",
-                      {Node(name + "/Neg", "Neg", "y", {x}), cosine})});
+    Add(kRotation, name + "/attn/q", Projection(name + "/attn/q_proj", x));
+    Add(kRotation, name + "/attn/k", Projection(name + "/attn/k_proj", x));
+    Add(R"(
+      $0/MatMul = BatchMatMulV2($0/q/add:z:0, $0/k/add:z:0) T=float adj_y=true
+      $0/Softmax = Softmax($0/MatMul:output:0) T=float
+      $0/MatMul_1 = BatchMatMulV2($0/Softmax:softmax:0, $1) T=float
+    )",
+        name + "/attn", Projection(name + "/attn/v_proj", x));
+    const std::string attention =
+        Projection(name + "/attn/out_proj", name + "/attn/MatMul_1:output:0");
+    Add("$0/mlp/Tanh = Tanh($1) T=float\n", name,
+        Projection(name + "/mlp/fc_in", x));
+    const std::string outer =
+        Projection(name + "/mlp/fc_out", name + "/mlp/Tanh:y:0");
+    Add("$0/add = AddV2($1, $2) T=float\n", name, attention, outer);
+    Add("$0/add_1 = AddV2($0/add:z:0, $1) T=float\n", name, x);
+    return name + "/add_1:z:0";
   }
 
   const GptjShape shape_;
-  FunctionDef function_;
+  std::vector<std::string> arguments_ = {"x"};
+  std::string body_;
+  std::string result_;
 };
 
-// Variables, and a call of the first function with all of them.
-void AddCall(const FunctionDef& function, GraphDef* graph) {
-  SetNode("serving_default_x", "Placeholder", {},
-          {{"dtype", tensorflow::DT_FLOAT}}, graph->add_node());
-  NodeDef call;
-  SetNode("StatefulPartitionedCall", "StatefulPartitionedCall",
-          {"serving_default_x"}, {}, &call);
-  auto& types = *(*call.mutable_attr())["Tin"].mutable_list();
-  types.add_type(tensorflow::DT_FLOAT);
-  for (int i = 1; i < function.signature().input_arg_size(); ++i) {
-    NodeDef* variable = graph->add_node();
-    SetNode(absl::StrCat("Variable_", i), "VarHandleOp", {},
-            {{"dtype", tensorflow::DT_FLOAT}}, variable);
-    (*variable->mutable_attr())["shape"].mutable_shape()->set_unknown_rank(
-        true);
-    (*variable->mutable_attr())["shared_name"].set_s(variable->name());
-    (*variable->mutable_attr())["container"].set_s("");
-    call.add_input(variable->name());
-    types.add_type(tensorflow::DT_RESOURCE);
+// Variables, and a call of `function` with all of them.
+std::string CallWithVariables(const std::string& function, int variables) {
+  const std::string call = "StatefulPartitionedCall";
+  std::string nodes = "serving_default_x = Placeholder dtype=float\n";
+  std::string inputs = "serving_default_x", types = "float";
+  for (int i = 1; i <= variables; ++i) {
+    absl::SubstituteAndAppend(&nodes,
+                              "Variable_$0 = VarHandleOp dtype=float shape=<*> "
+                              "shared_name='Variable_$0' container=''\n",
+                              i);
+    absl::StrAppend(&inputs, ", Variable_", i);
+    absl::StrAppend(&types, ",resource");
   }
-  (*call.mutable_attr())["Tout"].mutable_list()->add_type(tensorflow::DT_FLOAT);
-  (*call.mutable_attr())["f"].mutable_func()->set_name(
-      function.signature().name());
-  *graph->add_node() = std::move(call);
+  return absl::Substitute("$0$1 = $1($2) Tin=[$3] Tout=[float] f=@$4\n", nodes,
+                          call, inputs, types, function);
 }
 
 }  // namespace
@@ -235,13 +143,14 @@ void AddCall(const FunctionDef& function, GraphDef* graph) {
 MetaGraphDef GptjMetaGraph(const GptjShape& shape) {
   MetaGraphDef meta;
   meta.mutable_meta_info_def()->add_tags("serve");
-  GraphDef& graph = *meta.mutable_graph_def();
-  graph.mutable_versions()->set_producer(1882);
+  const BodyBuilder body(shape);
+  std::vector<std::string> functions;
   for (int i = 0; i < shape.functions; ++i) {
-    *graph.mutable_library()->add_function() =
-        BodyBuilder(absl::StrCat("__inference_body_", i), shape).Take();
+    functions.push_back(body.Text(absl::StrCat("__inference_body_", i)));
   }
-  AddCall(graph.library().function(0), &graph);
+  *meta.mutable_graph_def() = GraphFromText(
+      absl::StrCat(CallWithVariables("__inference_body_0", body.variables()),
+                   Library(functions), "versions { producer: 1882 }"));
   auto& signature = (*meta.mutable_signature_def())["serving_default"];
   signature.set_method_name("tensorflow/serving/predict");
   auto& input = (*signature.mutable_inputs())["x"];

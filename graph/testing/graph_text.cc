@@ -1,13 +1,20 @@
 #include "graph/testing/graph_text.h"
 
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "re2/re2.h"
 
 namespace requant {
 namespace {
@@ -27,7 +34,205 @@ std::string Const(const std::string& name, const std::string& type,
                               Shape(shape), " } ", values, " }")}});
 }
 
+std::string AttributeField(const AttributeText& attribute) {
+  return absl::StrCat(" attr { key: \"", attribute.first, "\" value { ",
+                      attribute.second, " } }");
+}
+
+std::string TypeName(absl::string_view type) {
+  return absl::StrCat("DT_", absl::AsciiStrToUpper(type));
+}
+
+// Returns an argument of a signature; `declared` is "x", "x:int32" or "x:$T".
+std::string Argument(const char* field, absl::string_view declared) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(declared, absl::MaxSplits(':', 1));
+  const std::string& type = parts.second;
+  return absl::StrCat(" ", field, " { name: \"", parts.first, "\" ",
+                      type[0] == '$'
+                          ? absl::StrCat("type_attr: \"", type.substr(1), "\"")
+                          : "type: " + TypeName(type.empty() ? "float" : type),
+                      " }");
+}
+
+// Splits at commas, without blanks.
+std::vector<std::string> Parts(absl::string_view list) {
+  std::vector<std::string> parts =
+      absl::StrSplit(list, ',', absl::SkipWhitespace());
+  for (std::string& part : parts) absl::StripAsciiWhitespace(&part);
+  return parts;
+}
+
+// Returns the content of a TensorShapeProto for "2,?".
+std::string ShapeText(absl::string_view sizes) {
+  if (sizes == "*") return " unknown_rank: true";
+  std::string text;
+  for (const std::string& size : Parts(sizes)) {
+    absl::StrAppend(&text, " dim { size: ", size == "?" ? "-1" : size, " }");
+  }
+  return text;
+}
+
+// Returns the field of a TensorProto that holds values of `type`.
+std::string ValuesField(const std::string& type) {
+  static const auto* fields = new std::map<std::string, std::string>{
+      {"bool", "bool_val"}, {"double", "double_val"}, {"float", "float_val"},
+      {"half", "half_val"}, {"int64", "int64_val"},   {"string", "string_val"}};
+  const auto field = fields->find(type);
+  return field == fields->end() ? "int_val" : field->second;
+}
+
+// Reads lines from their beginning and writes them as a text GraphDef.
+class Translator {
+ public:
+  explicit Translator(absl::string_view lines) : rest_(lines) {}
+
+  std::string Text() {
+    const std::string nodes = Block(/*in_function=*/false);
+    return functions_.empty() ? nodes : nodes + Library(functions_);
+  }
+
+ private:
+  bool Take(absl::string_view text) {
+    return absl::ConsumePrefix(&rest_, text);
+  }
+  bool Take(const RE2& pattern, std::string* part) {
+    return RE2::Consume(&rest_, pattern, part);
+  }
+  void TakeBlanks() {
+    rest_.remove_prefix(
+        std::min(rest_.find_first_not_of(" \t\n;"), rest_.size()));
+  }
+  // Takes what stands before `end`, and `end`.
+  absl::string_view TakeUntil(char end) {
+    const absl::string_view part = rest_.substr(0, rest_.find(end));
+    rest_.remove_prefix(std::min(part.size() + 1, rest_.size()));
+    return part;
+  }
+
+  // Takes all lines, or those up to the end of a function.
+  std::string Block(bool in_function) {
+    static const RE2 node("([^\\s=({]+) = "), function("function ([\\w.]+)\\(");
+    std::string text, name;
+    while (TakeBlanks(), !rest_.empty()) {
+      if (Take(node, &name)) {
+        absl::StrAppend(&text, NodeText(name));
+      } else if (Take(function, &name)) {
+        functions_.push_back(FunctionText(name));
+      } else if (in_function && Take("}")) {
+        break;
+      } else {
+        absl::StrAppend(&text, TakeUntil('\n'), "\n");
+      }
+    }
+    return text;
+  }
+
+  std::string NodeText(const std::string& name) {
+    static const RE2 constant("^([a-z]+[0-9]*)[<{]"), op_name("([^\\s(;]+)");
+    std::string op = "Const", type;
+    std::vector<std::string> inputs;
+    std::vector<AttributeText> attributes;
+    if (RE2::PartialMatch(rest_, constant, &type)) {
+      attributes = {{"dtype", "type: " + TypeName(type)}, {"value", Value()}};
+    } else {
+      Take(op_name, &op);
+      if (Take("(")) inputs = Parts(TakeUntil(')'));
+    }
+    const std::string device =
+        Take(" device:'") ? absl::StrCat(" device: '", TakeUntil('\''), "'")
+                          : "";
+    for (const AttributeText& more : Attributes()) attributes.push_back(more);
+    return absl::StrCat("node {", device,
+                        Node(name, op, inputs, attributes).substr(6));
+  }
+
+  std::string FunctionText(const std::string& name) {
+    const std::vector<std::string> arguments = Parts(TakeUntil(')'));
+    TakeUntil('(');
+    std::vector<std::pair<std::string, std::string>> results;
+    for (const std::string& result : Parts(TakeUntil(')'))) {
+      results.push_back(absl::StrSplit(result, absl::MaxSplits('=', 1)));
+    }
+    TakeUntil('{');
+    return Function(name, arguments, results, Block(/*in_function=*/true));
+  }
+
+  std::vector<AttributeText> Attributes() {
+    static const RE2 start("\\s*([\\w.:]+)=");
+    std::vector<AttributeText> attributes;
+    std::string key;
+    while (Take(start, &key)) attributes.emplace_back(key, Value());
+    return attributes;
+  }
+
+  // Takes an attribute's value and returns it as a field of AttrValue.
+  std::string Value() {
+    static const RE2 number("(-?[0-9][-+.e0-9]*)"), word("([\\w.]+)");
+    std::string text;
+    if (Take("[")) return absl::StrCat("list {", List(), " }");
+    if (Take("<")) {
+      return absl::StrCat("shape {", ShapeText(TakeUntil('>')), " }");
+    }
+    if (Take("'")) return absl::StrCat("s: '", TakeUntil('\''), "'");
+    if (Take(number, &text)) {
+      return absl::StrCat(absl::StrContains(text, '.') ? "f: " : "i: ", text);
+    }
+    if (Take("@")) return FunctionName();
+    const bool placeholder = Take("$");
+    if (!Take(word, &text)) return "(no value)";
+    if (placeholder) return absl::StrCat("placeholder: '", text, "'");
+    if (text == "true" || text == "false") return "b: " + text;
+    return absl::StartsWith(rest_, "<") || absl::StartsWith(rest_, "{")
+               ? Tensor(text)
+               : "type: " + TypeName(text);
+  }
+
+  // Takes a list's values behind its bracket.
+  std::string List() {
+    std::string text;
+    while (!rest_.empty() && !Take("]")) {
+      absl::StrAppend(&text, " ", Value());
+      Take(",");
+    }
+    return text;
+  }
+
+  std::string FunctionName() {
+    static const RE2 word("([\\w.]+)");
+    std::string name, attributes;
+    Take(word, &name);
+    if (Take("(")) {
+      for (const AttributeText& attribute : Attributes()) {
+        attributes += AttributeField(attribute);
+      }
+      Take(")");
+    }
+    return absl::StrCat("func { name: '", name, "'", attributes, " }");
+  }
+
+  // Takes a tensor's shape and values behind its type.
+  std::string Tensor(const std::string& type) {
+    const std::string shape = Take("<") ? ShapeText(TakeUntil('>')) : "";
+    std::string values;
+    if (Take("'")) {
+      values = absl::StrCat("tensor_content: '", TakeUntil('\''), "'");
+    } else if (Take("{")) {
+      values = absl::StrCat(ValuesField(type), ": [", TakeUntil('}'), "]");
+    }
+    return absl::StrCat("tensor { dtype: ", TypeName(type), " tensor_shape {",
+                        shape, " } ", values, " }");
+  }
+
+  absl::string_view rest_;
+  std::vector<std::string> functions_;
+};
+
 }  // namespace
+
+std::string GraphText(const std::string& lines) {
+  return Translator(lines).Text();
+}
 
 std::string Node(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs,
@@ -37,9 +242,8 @@ std::string Node(const std::string& name, const std::string& op,
   for (const std::string& input : inputs) {
     absl::StrAppend(&text, " input: \"", input, "\"");
   }
-  for (const auto& [key, value] : attributes) {
-    absl::StrAppend(&text, " attr { key: \"", key, "\" value { ", value,
-                    " } }");
+  for (const AttributeText& attribute : attributes) {
+    text += AttributeField(attribute);
   }
   return absl::StrCat(text, " }\n");
 }
@@ -73,19 +277,15 @@ std::string Function(
   std::string text =
       absl::StrCat("function { signature { name: \"", name, "\"");
   for (const std::string& argument : arguments) {
-    const std::pair<std::string, std::string> parts =
-        absl::StrSplit(argument, absl::MaxSplits(':', 1));
-    absl::StrAppend(&text, " input_arg { name: \"", parts.first, "\" type: ",
-                    parts.second.empty() ? "DT_FLOAT" : parts.second, " }");
+    text += Argument("input_arg", argument);
   }
   for (const auto& [result, tensor] : results) {
-    absl::StrAppend(&text, " output_arg { name: \"", result,
-                    "\" type: DT_FLOAT }");
+    text += Argument("output_arg", result);
   }
   absl::StrAppend(&text, " }\n");
   for (const auto& [result, tensor] : results) {
-    absl::StrAppend(&text, " ret { key: \"", result, "\" value: \"", tensor,
-                    "\" }");
+    absl::StrAppend(&text, " ret { key: \"", result.substr(0, result.find(':')),
+                    "\" value: \"", tensor, "\" }");
   }
   // Each node starts a line.
   return absl::StrCat(text, "\n",

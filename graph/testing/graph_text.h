@@ -1,13 +1,35 @@
 #ifndef REQUANT_GRAPH_TESTING_GRAPH_TEXT_H_
 #define REQUANT_GRAPH_TESTING_GRAPH_TEXT_H_
 
-// Nodes of a text GraphDef, for tests whose graphs would fill pages otherwise.
+// Graphs as text, a line per node, for tests whose graphs would fill pages as
+// text GraphDefs.
+//
+//   x = Placeholder dtype=float shape=<?,3>
+//   w = float<3,2>{1,2,3,4,5,6}
+//   m = MatMul(x, w, ^init) T=float transpose_b=true
+//   function half(a, i:int32) -> (y=scaled:z:0, n:int32=i) {
+//     scaled = Mul(a, a) T=float
+//   }
+//
+// The line of `w` stands for a Const. Attributes have these values: 3, 3.5,
+// true, 'text', the type float, the shape <2,?> (<> is a scalar's, <*> that of
+// an unknown rank), the tensor float<2>{1,2} or int32{7}
+// (float<1>'\000\000\200?' has its values as bytes), the function @name or
+// @name(T=float), a function's attribute $T, and lists of them as in
+// [float,float]. Attributes may go on in the next line, and a device stands
+// before them (device:'/cpu:0'). Arguments and results of functions are float
+// unless their type is given. Nodes may stand in one line with semicolons
+// between them. Lines of other forms are those of a text GraphDef as they are.
 
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace requant {
+
+// Returns the text GraphDef for lines as above; one that makes no sense gives a
+// text that does not parse.
+std::string GraphText(const std::string& lines);
 
 // An attribute and its value as text: {"T", "type: DT_FLOAT"}.
 using AttributeText = std::pair<std::string, std::string>;
@@ -26,9 +48,9 @@ std::string FloatConst(const std::string& name, const std::vector<int>& shape,
 std::string IntConst(const std::string& name, const std::vector<int>& shape,
                      const std::vector<int>& values);
 
-// A function of float tensors, to stand in a Library. `arguments` and the keys
-// of `results` are names; an argument "x:DT_RESOURCE" has another type than
-// float. `body` is of Node and the like.
+// A function to stand in a Library. `arguments` and the keys of `results` are
+// names of float tensors, or names and types ("x:resource"). `body` is of Node
+// and the like.
 std::string Function(
     const std::string& name, const std::vector<std::string>& arguments,
     const std::vector<std::pair<std::string, std::string>>& results,

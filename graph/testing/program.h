@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tensorflow/core/framework/graph.pb.h"
+#include "graph/testing/testing.h"
 
 namespace requant {
 
@@ -18,6 +18,20 @@ struct ProgramRun {
   std::string out;
   std::string error;
 };
+
+// Matches a run that ended with `code`, and wrote `error` to stderr.
+MATCHER_P(Exits, code,
+          absl::StrCat(negation ? "does not exit" : "exits", " with ", code)) {
+  *result_listener << "which exits with " << arg.exit_code << ": " << arg.error;
+  return arg.exit_code == code;
+}
+MATCHER_P2(Exits, code, error,
+           absl::StrCat("exits with ", code, " and a stderr that ",
+                        testing::DescribeMatcher<std::string>(error,
+                                                              negation))) {
+  *result_listener << "which exits with " << arg.exit_code << ": " << arg.error;
+  return arg.exit_code == code && testing::Value(arg.error, error);
+}
 
 // The command line for `program` in the user's environment: without what
 // base/process/tensorflow_environment.cc sets for this process, and with

@@ -1,19 +1,14 @@
 #include "graph/testing/testing.h"
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
+#include "graph/const_node.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
@@ -22,14 +17,12 @@
 
 namespace requant {
 
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-
 GraphDef GraphFromText(const std::string& text) {
   GraphDef graph;
-  if (!google::protobuf::TextFormat::ParseFromString(text, &graph)) {
-    ADD_FAILURE() << "the test's graph does not parse:\n" << text;
+  const std::string whole = GraphText(text);
+  // Unlike ParseFromString, this allows the library in several pieces.
+  if (!google::protobuf::TextFormat::MergeFromString(whole, &graph)) {
+    ADD_FAILURE() << "the test's graph does not parse:\n" << whole;
   }
   return graph;
 }
@@ -49,6 +42,38 @@ bool HasNode(const GraphDef& graph, const std::string& name) {
   return false;
 }
 
+NodeDef* MutableNode(GraphDef* graph, const std::string& name) {
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (node.name() == name) return &node;
+  }
+  ADD_FAILURE() << "no node named " << name;
+  return graph->add_node();
+}
+
+std::vector<std::string> NodesOf(const GraphDef& graph, const std::string& op) {
+  std::vector<std::string> names;
+  for (const NodeDef& node : graph.node()) {
+    if (op.empty() || node.op() == op) names.push_back(node.name());
+  }
+  return names;
+}
+
+Tensor ConstNamed(const GraphDef& graph, const std::string& name) {
+  const auto value = ConstValue(NodeNamed(graph, name));
+  EXPECT_OK(value);
+  return value.ok() ? *value : Tensor();
+}
+
+float ScalarNamed(const GraphDef& graph, const std::string& name) {
+  const auto value = ScalarConstValue(NodeNamed(graph, name));
+  EXPECT_OK(value);
+  return value.value_or(0);
+}
+
+void AddNodes(const std::string& lines, GraphDef* graph) {
+  graph->MergeFrom(GraphFromText(lines));
+}
+
 absl::StatusOr<std::vector<Tensor>> RunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,
@@ -61,6 +86,16 @@ absl::StatusOr<std::vector<Tensor>> RunGraph(
   std::vector<Tensor> outputs;
   REQUANT_RETURN_IF_ERROR(session->Run(feeds, fetches, {}, &outputs));
   return outputs;
+}
+
+std::vector<Tensor> MustRunGraph(
+    const GraphDef& graph,
+    const std::vector<std::pair<std::string, Tensor>>& feeds,
+    const std::vector<std::string>& fetches) {
+  const auto outputs = RunGraph(graph, feeds, fetches);
+  EXPECT_OK(outputs);
+  return outputs.ok() ? *outputs
+                      : std::vector<Tensor>(fetches.size(), Tensor(0.0f));
 }
 
 std::string Gzip(const std::string& content) {

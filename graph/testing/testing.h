@@ -1,31 +1,91 @@
 #ifndef REQUANT_GRAPH_TESTING_TESTING_H_
 #define REQUANT_GRAPH_TESTING_TESTING_H_
 
-// For tests: graphs written as text, run and compared.
+// For tests: GoogleTest with the usual matchers under their short names, and
+// graphs written as text, run and compared. Test files need not include what
+// this header does.
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/testing/status_matchers.h"
+#include "graph/testing/graph_text.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 
-// Parses a text GraphDef; a mistake in it fails the test and gives an empty
-// graph.
-tensorflow::GraphDef GraphFromText(const std::string& text);
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+using testing::AllOf;
+using testing::Contains;
+using testing::Each;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+using testing::SizeIs;
+using testing::StartsWith;
+using testing::UnorderedElementsAre;
+
+// Parses a graph written as in graph_text.h; a mistake in it fails the test and
+// gives an empty graph.
+GraphDef GraphFromText(const std::string& text);
 
 // The node of that name; a missing one fails the test and gives an empty node.
-const tensorflow::NodeDef& NodeNamed(const tensorflow::GraphDef& graph,
-                                     const std::string& name);
-bool HasNode(const tensorflow::GraphDef& graph, const std::string& name);
+const NodeDef& NodeNamed(const GraphDef& graph, const std::string& name);
+bool HasNode(const GraphDef& graph, const std::string& name);
+// The same, to be changed; a missing one fails the test and is added.
+NodeDef* MutableNode(GraphDef* graph, const std::string& name);
+// The names of all nodes, or of those with this op.
+std::vector<std::string> NodesOf(const GraphDef& graph,
+                                 const std::string& op = "");
+// The value of a Const; anything else fails the test.
+Tensor ConstNamed(const GraphDef& graph, const std::string& name);
+// The value of a Const of one float.
+float ScalarNamed(const GraphDef& graph, const std::string& name);
+
+// Adds nodes written as in graph_text.h.
+void AddNodes(const std::string& lines, GraphDef* graph);
+
+// A tensor of `values`, row by row, and its values.
+template <typename T>
+Tensor TensorOf(const tensorflow::TensorShape& shape,
+                const std::vector<T>& values) {
+  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, shape);
+  std::copy(values.begin(), values.end(), tensor.flat<T>().data());
+  return tensor;
+}
+template <typename T = float>
+std::vector<T> ValuesOf(const Tensor& tensor) {
+  const auto flat = tensor.flat<T>();
+  return {flat.data(), flat.data() + flat.size()};
+}
 
 // Runs `graph` in a session of this process and returns the fetched tensors.
-absl::StatusOr<std::vector<tensorflow::Tensor>> RunGraph(
-    const tensorflow::GraphDef& graph,
-    const std::vector<std::pair<std::string, tensorflow::Tensor>>& feeds,
+absl::StatusOr<std::vector<Tensor>> RunGraph(
+    const GraphDef& graph,
+    const std::vector<std::pair<std::string, Tensor>>& feeds,
+    const std::vector<std::string>& fetches);
+// As RunGraph, of a graph that must run; a failure gives zeros.
+std::vector<Tensor> MustRunGraph(
+    const GraphDef& graph,
+    const std::vector<std::pair<std::string, Tensor>>& feeds,
     const std::vector<std::string>& fetches);
 
 // The gzip file that holds `content`.

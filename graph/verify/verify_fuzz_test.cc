@@ -1,15 +1,10 @@
 // Damaged graphs: whatever the bytes say, the verifier returns.
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <iterator>
 #include <map>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -23,7 +18,6 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
-using tensorflow::GraphDef;
 
 constexpr int kByteRounds = 300;
 constexpr int kFieldRounds = 600;
@@ -34,9 +28,8 @@ class GraphFuzz : public testing::TestWithParam<NamedGraph> {
   size_t Below(size_t bound) { return random_() % bound; }
 
   void Verify(const GraphDef& graph) {
-    auto problems = VerifyGraph(graph);
-    ASSERT_TRUE(problems.ok()) << problems.status();
-    for (const GraphProblem& problem : *problems) {
+    ASSERT_OK_AND_ASSIGN(auto problems, VerifyGraph(graph));
+    for (const GraphProblem& problem : problems) {
       ASSERT_FALSE(problem.message.empty());
     }
   }

@@ -1,30 +1,15 @@
 #include "graph/verify/verify.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "graph/testing/testing.h"
 #include "graph/testing/verify_test_graphs.h"
 
 namespace requant::verify_test {
 namespace {
 
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
-
 std::vector<GraphProblem> Problems(const GraphDef& graph,
                                    const VerifyOptions& options = {}) {
   auto problems = VerifyGraph(graph, options);
-  EXPECT_TRUE(problems.ok()) << problems.status();
+  EXPECT_OK(problems);
   return problems.ok() ? *std::move(problems) : std::vector<GraphProblem>();
 }
 
@@ -44,8 +29,8 @@ TEST_P(ValidGraph, HasNoProblem) {
   const GraphDef graph = GraphFromText(GetParam().text);
   EXPECT_THAT(Messages(graph), IsEmpty());
   auto run = RunGraph(graph, {}, {});
-  EXPECT_THAT(std::string(run.status().message()),
-              HasSubstr("Must specify at least one target to fetch or execute"))
+  EXPECT_THAT(run, FailsWith(HasSubstr(
+                       "Must specify at least one target to fetch or execute")))
       << "TensorFlow itself does not accept the graph";
 }
 
@@ -57,11 +42,7 @@ GraphDef Frozen() { return GraphFromText(ValidGraphs()[0].text); }
 GraphDef Functions() { return GraphFromText(ValidGraphs()[2].text); }
 
 NodeDef* Node(const std::string& name, GraphDef* graph) {
-  for (NodeDef& node : *graph->mutable_node()) {
-    if (node.name() == name) return &node;
-  }
-  ADD_FAILURE() << "no node named " << name;
-  return graph->add_node();
+  return MutableNode(graph, name);
 }
 
 tensorflow::AttrValue& Attribute(const std::string& node,
@@ -115,10 +96,7 @@ TEST(VerifyGraph, ReportsControlInputsBeforeDataInputs) {
 TEST(VerifyGraph, ReportsCyclesWithTheirFirstNames) {
   GraphDef graph;
   for (int i = 0; i < 8; ++i) {
-    NodeDef* node = graph.add_node();
-    node->set_name(absl::StrCat("n", i));
-    node->set_op("NoOp");
-    node->add_input(absl::StrCat("^n", (i + 1) % 8));
+    AddNodes(absl::StrCat("n", i, " = NoOp(^n", (i + 1) % 8, ")"), &graph);
   }
   EXPECT_THAT(
       Messages(graph),
@@ -262,8 +240,8 @@ TEST(VerifyGraph, ReportsAConstThatIsNotOfItsDeclaredType) {
   GraphDef graph = Frozen();
   Attribute("axis", "dtype", &graph).set_type(tensorflow::DT_INT64);
   EXPECT_THAT(Messages(graph),
-              testing::Contains("semantics: node \"axis\" (Const) is declared "
-                                "int64 but its value is int32"));
+              Contains("semantics: node \"axis\" (Const) is declared "
+                       "int64 but its value is int32"));
 }
 
 TEST(VerifyGraph, ReportsNamesThatTensorFlowRefuses) {
@@ -379,14 +357,11 @@ TEST(VerifyGraph, CountsGivenAsAttributesAllocateNothing) {
 
 TEST(VerifyGraph, SurvivesACrashOfTensorFlowsShapeFunctions) {
   GraphDef graph = Frozen();
-  NodeDef* gather = graph.add_node();
-  gather->set_name("gather");
-  gather->set_op("GatherV2");
-  for (const char* input : {"b", "axis", "axis"}) gather->add_input(input);
+  AddNodes(
+      "gather = GatherV2(b, axis, axis) Tparams=float Tindices=int32 "
+      "Taxis=int32",
+      &graph);
   Attribute("axis", "value", &graph).mutable_tensor()->set_int_val(0, 0);
-  Attribute("gather", "Tparams", &graph).set_type(tensorflow::DT_FLOAT);
-  Attribute("gather", "Tindices", &graph).set_type(tensorflow::DT_INT32);
-  Attribute("gather", "Taxis", &graph).set_type(tensorflow::DT_INT32);
   EXPECT_THAT(Messages(graph), IsEmpty());
   Attribute("gather", "batch_dims", &graph).set_i(1 << 20);
   EXPECT_THAT(Messages(graph),

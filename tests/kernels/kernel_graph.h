@@ -9,10 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/statusor.h"
-#include "graph/testing/graph_text.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/tensor.h"
+#include "graph/testing/testing.h"
 
 namespace tensorflow {
 class Session;

@@ -2,24 +2,15 @@
 // way: dynamic ranges below zero, one range per block of the input, and columns
 // too wide for one.
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 
 namespace requant::layer_tricks_test {
 namespace {
-
-using tensorflow::Tensor;
 
 const AttributeText kQuint8 = {"T", "type: DT_QUINT8"};
 const AttributeText kMinFirst = {"mode", "s: 'MIN_FIRST'"};
@@ -102,7 +93,7 @@ void BuildDynamicLayer(const Int8Layer& layer, const Tensor& x,
 double ErrorOfDynamicLayer(Int8Layer layer, KernelGraph* graph) {
   const auto outputs =
       graph->Run({"codes", "codes:1", "codes:2", "y", "y:1", "y:2"});
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_OK(outputs);
   if (!outputs.ok()) return INFINITY;
   layer.codes = Codes((*outputs)[0]);
   layer.input_min = Floats((*outputs)[1])[0];
@@ -213,11 +204,10 @@ TEST(BlockRanges, AreRightWhenFoldedIntoOneMatMul) {
   AddLayer("QuantizedMatMulWithBiasAndDequantize", layer, "codes",
            graph.Constant("bias", FloatTensor({layer.columns}, layer.bias)),
            graph.Constant("max_a", layer.input_max), &graph);
-  const auto outputs = graph.Run({"y", "codes"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  const std::vector<float> values = Floats((*outputs)[0]);
+  ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"y", "codes"}));
+  const std::vector<float> values = Floats(outputs[0]);
   EXPECT_LE(LargestDifference(std::vector<double>(values.begin(), values.end()),
-                              FloatOutputs(folded, Codes((*outputs)[1]))),
+                              FloatOutputs(folded, Codes(outputs[1]))),
             layer.SumScale());
 }
 
@@ -249,9 +239,8 @@ TEST(WideColumn, IsFineWhenSplitIntoSaturatingColumns) {
   AddLayer("QuantizedMatMulWithBiasAndDequantize", layer, "codes",
            graph.Constant("bias", FloatTensor({1}, layer.bias)), "fine_max",
            &graph);
-  const auto outputs = graph.Run({"y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  const std::vector<float> values = Floats((*outputs)[0]);
+  ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"y"}));
+  const std::vector<float> values = Floats(outputs[0]);
   const double weight = 60 * layer.WeightScale();
   for (int i = 0; i < kRows; ++i) {
     // Half of the fine step, though the range is eight times as wide.

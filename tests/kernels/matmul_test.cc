@@ -2,19 +2,13 @@
 // range and bias give the right outputs, which give garbage without an error,
 // and what is refused.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <csignal>
-#include <string>
 #include <tuple>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
+#include "graph/testing/testing.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/legacy_matmul.h"
 
@@ -22,7 +16,6 @@ namespace requant::matmul_test {
 namespace {
 
 using testing::AnyOf;
-using testing::HasSubstr;
 
 const char* const kOps[] = {kWithBias, kWithRelu, kWithReluAndRequantize,
                             kWithRequantize, kWithDequantize};
@@ -84,10 +77,9 @@ TEST_P(LegacyMatMulTest, IsRightOrGarbageAsKnown) {
   if (combination.bias == Combination::kBiasWithZeroPoint) {
     matmul.quantized_bias = QuantizedBiasWithZeroPoint(layer);
   }
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
   const double steps =
-      LargestDifference(outputs->values, Expected(op, layer)) / outputs->step;
+      LargestDifference(outputs.values, Expected(op, layer)) / outputs.step;
   if (combination.verdict == Verdict::kRight) {
     EXPECT_LE(steps, kHalfStep);
   } else {
@@ -131,8 +123,7 @@ TEST(FusedLayer, FollowsItsFormulaInEveryOutput) {
   // So that some outputs are clipped.
   matmul.output_max /= 3;
   matmul.quantized_bias = QuantizedBiasWithZeroPoint(layer);
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
   const double scale =
       layer.SumScale() / (static_cast<float>(matmul.output_max) / 255.0);
   std::vector<int> expected;
@@ -146,7 +137,7 @@ TEST(FusedLayer, FollowsItsFormulaInEveryOutput) {
       expected.push_back(std::clamp<int>(std::nearbyint(sum * scale), 0, 255));
     }
   }
-  EXPECT_EQ(outputs->codes, expected);
+  EXPECT_EQ(outputs.codes, expected);
 }
 
 TEST(FusedLayer, SaturatesAtAFrozenMaxOfSixAsRelu6Does) {
@@ -154,12 +145,11 @@ TEST(FusedLayer, SaturatesAtAFrozenMaxOfSixAsRelu6Does) {
   LegacyMatMul matmul = Fused(layer, kWithReluAndRequantize);
   ASSERT_GT(matmul.output_max, 7);
   matmul.output_max = 6;
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
   std::vector<double> expected = Expected(kWithReluAndRequantize, layer);
   for (double& value : expected) value = std::min(value, 6.0);
-  EXPECT_LE(LargestDifference(outputs->values, expected),
-            kHalfStep * outputs->step);
+  EXPECT_LE(LargestDifference(outputs.values, expected),
+            kHalfStep * outputs.step);
 }
 
 TEST(FusedLayer, TakesTheLargerEndForTheScaleOfScaledInput) {
@@ -169,23 +159,20 @@ TEST(FusedLayer, TakesTheLargerEndForTheScaleOfScaledInput) {
   matmul.own_range = true;
   matmul.min_a = -2.5;
   matmul.max_a = 1;
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_LE(LargestDifference(outputs->values, ExactOutputs(layer)),
-            kHalfStep * outputs->step);
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
+  EXPECT_LE(LargestDifference(outputs.values, ExactOutputs(layer)),
+            kHalfStep * outputs.step);
 }
 
 TEST(FusedLayer, HasNoZeroPointWhateverTheFrozenMin) {
   const Int8Layer layer = RandomLayer(0, 2.5);
   LegacyMatMul matmul = Fused(layer, kWithRequantize);
   matmul.output_min = -2 * matmul.output_max;
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
   // The larger of the two ends gives the scale, and negatives become 0.
-  EXPECT_NEAR(outputs->step, 2 * matmul.output_max / 255, 1e-6);
-  EXPECT_LE(
-      LargestDifference(outputs->values, Expected(kWithRequantize, layer)),
-      kHalfStep * outputs->step);
+  EXPECT_NEAR(outputs.step, 2 * matmul.output_max / 255, 1e-6);
+  EXPECT_LE(LargestDifference(outputs.values, Expected(kWithRequantize, layer)),
+            kHalfStep * outputs.step);
 }
 
 class RefusalTest : public testing::TestWithParam<const char*> {
@@ -229,10 +216,9 @@ TEST(LegacyMatMul, TakesSquareTransposedWeightsAsIfTheyWereNotTransposed) {
   layer.weights.resize(layer.depth * layer.columns);
   LegacyMatMul matmul;
   matmul.transpose_b = true;
-  const auto outputs = RunLayer(layer, matmul);
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_LE(LargestDifference(outputs->values, ExactOutputs(layer)),
-            outputs->step);
+  ASSERT_OK_AND_ASSIGN(const auto outputs, RunLayer(layer, matmul));
+  EXPECT_LE(LargestDifference(outputs.values, ExactOutputs(layer)),
+            outputs.step);
 }
 
 TEST(LegacyMatMul, RefusesWeightRangesPerColumnWhereItRequantizes) {
@@ -240,8 +226,8 @@ TEST(LegacyMatMul, RefusesWeightRangesPerColumnWhereItRequantizes) {
   for (const char* op : {kWithRequantize, kWithReluAndRequantize}) {
     LegacyMatMul matmul = Fused(layer, op);
     matmul.range_per_column = true;
-    EXPECT_THAT(RunLayer(layer, matmul).status().message(),
-                HasSubstr("must be rank 0"));
+    EXPECT_THAT(RunLayer(layer, matmul),
+                FailsWith(HasSubstr("must be rank 0")));
   }
 }
 

@@ -1,20 +1,12 @@
 // Ops that only move elements: which of them have kernels for quantized types,
 // and that quantization commutes with them bit by bit.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <random>
-#include <string>
 #include <tuple>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/kernels/kernel_graph.h"
 
 // This file is compiled with -ffp-contract=off: the formula for quantization
@@ -26,9 +18,7 @@ namespace {
 using tensorflow::DataType;
 using tensorflow::DT_QINT8;
 using tensorflow::DT_QUINT8;
-using tensorflow::Tensor;
 using testing::AnyOf;
-using testing::HasSubstr;
 
 constexpr int kRows = 6;
 constexpr int kColumns = 4;
@@ -132,9 +122,8 @@ class WorkingOpTest
 
 TEST_P(WorkingOpTest, MovesCodes) {
   const auto& [working, type] = GetParam();
-  const auto output = Move(working.moving, type);
-  ASSERT_TRUE(output.ok()) << output.status();
-  EXPECT_EQ(Codes(*output), working.places);
+  ASSERT_OK_AND_ASSIGN(const auto output, Move(working.moving, type));
+  EXPECT_EQ(Codes(output), working.places);
 }
 
 INSTANTIATE_TEST_SUITE_P(, WorkingOpTest,
@@ -148,10 +137,10 @@ INSTANTIATE_TEST_SUITE_P(, WorkingOpTest,
 
 TEST(Bitcast, TakesCodesForBytes) {
   for (DataType type : {DT_QUINT8, DT_QINT8}) {
-    const auto output =
-        Move({"Bitcast", {"x"}, {}, {{"type", "type: DT_UINT8"}}}, type);
-    ASSERT_TRUE(output.ok()) << output.status();
-    EXPECT_EQ(output->flat<uint8_t>()(7), 8);
+    ASSERT_OK_AND_ASSIGN(
+        const auto output,
+        Move({"Bitcast", {"x"}, {}, {{"type", "type: DT_UINT8"}}}, type));
+    EXPECT_EQ(output.flat<uint8_t>()(7), 8);
   }
 }
 
@@ -181,9 +170,9 @@ class MissingOpTest
 
 TEST_P(MissingOpTest, HasNoKernelForCodes) {
   const auto& [moving, type] = GetParam();
-  EXPECT_THAT(Move(moving, type).status().message(),
-              AnyOf(HasSubstr("No OpKernel was registered"),
-                    HasSubstr("data type is not supported")))
+  EXPECT_THAT(Move(moving, type),
+              FailsWith(AnyOf(HasSubstr("No OpKernel was registered"),
+                              HasSubstr("data type is not supported"))))
       << "TensorFlow now has this kernel: quantization may move up through it";
 }
 
@@ -199,11 +188,10 @@ INSTANTIATE_TEST_SUITE_P(, MissingOpTest,
 TEST(Split, HasAKernelForUnsignedCodesOnly) {
   const MovingOp split = {
       "Split", {"c0", "x"}, {IntTensor({}, {0})}, {{"num_split", "i: 3"}}};
-  const auto output = Move(split, DT_QUINT8);
-  ASSERT_TRUE(output.ok()) << output.status();
-  EXPECT_EQ(Codes(*output), Range(1, 8));
-  EXPECT_THAT(Move(split, DT_QINT8).status().message(),
-              HasSubstr("No OpKernel was registered"));
+  ASSERT_OK_AND_ASSIGN(const auto output, Move(split, DT_QUINT8));
+  EXPECT_EQ(Codes(output), Range(1, 8));
+  EXPECT_THAT(Move(split, DT_QINT8),
+              FailsWith(HasSubstr("No OpKernel was registered")));
 }
 
 constexpr float kMin = -1.37f;
@@ -264,14 +252,12 @@ TEST(QuantizedTable, GivesTheCodesOfAQuantizedLookupBitByBit) {
       {"joined", after.Constant("min", kMin), after.Constant("max", kMax)},
       {TypeAttribute("T", DT_QUINT8), {"mode", "s: 'MIN_FIRST'"}});
   FeedRows(&after);
-  const auto quantized_after = after.Run({"quantized"});
-  ASSERT_TRUE(quantized_after.ok()) << quantized_after.status();
+  ASSERT_OK_AND_ASSIGN(const auto quantized_after, after.Run({"quantized"}));
   KernelGraph before;
   AddLookup(CodeTensor(DT_QUINT8, {1000, 32}, codes), &before);
   FeedRows(&before);
-  const auto quantized_before = before.Run({"joined"});
-  ASSERT_TRUE(quantized_before.ok()) << quantized_before.status();
-  EXPECT_EQ(Codes((*quantized_before)[0]), Codes((*quantized_after)[0]));
+  ASSERT_OK_AND_ASSIGN(const auto quantized_before, before.Run({"joined"}));
+  EXPECT_EQ(Codes(quantized_before[0]), Codes(quantized_after[0]));
 }
 
 }  // namespace

@@ -1,18 +1,10 @@
 // QuantizeV2, Dequantize, RequantizationRange and Requantize: the formulas that
 // transforms write constants by, and where two kernels of one op disagree.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 
@@ -21,9 +13,6 @@
 
 namespace requant::quantize_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr int kCount = 1 << 16;
 constexpr float kMin = -1.37f;
@@ -78,7 +67,7 @@ Quantized RunQuantize(const std::vector<float>& values,
   KernelGraph graph;
   AddQuantize(values, quantize, &graph);
   const auto outputs = graph.Run({"quantize", "quantize:1", "quantize:2"});
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_OK(outputs);
   if (!outputs.ok()) return {};
   return {Codes((*outputs)[0]), Floats((*outputs)[1])[0],
           Floats((*outputs)[2])[0]};
@@ -191,7 +180,7 @@ std::vector<double> QuantizeAndBack(const std::vector<float>& values,
              {"mode", absl::StrCat("s: '", quantize.mode, "'")},
              {"narrow_range", quantize.narrow_range ? "b: true" : "b: false"}});
   const auto outputs = graph.Run({"back"});
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_OK(outputs);
   if (!outputs.ok()) return {};
   const std::vector<float> back = Floats((*outputs)[0]);
   std::vector<double> errors;
@@ -288,11 +277,10 @@ TEST(RequantizationRange, IsThatOfTheSumsAndOfZeroIfTheyAreAllPositive) {
     graph.Add("range", "RequantizationRange",
               AddSums(RandomSums(sums.min, sums.max), &graph),
               {{"Tinput", "type: DT_QINT32"}});
-    const auto range = graph.Run({"range", "range:1"});
-    ASSERT_TRUE(range.ok()) << range.status();
+    ASSERT_OK_AND_ASSIGN(const auto range, graph.Run({"range", "range:1"}));
     // The kernel adds half a unit.
-    EXPECT_NEAR(Floats((*range)[0])[0], sums.wanted_min * kUnit, 0.51 * kUnit);
-    EXPECT_NEAR(Floats((*range)[1])[0], sums.wanted_max * kUnit, 0.51 * kUnit);
+    EXPECT_NEAR(Floats(range[0])[0], sums.wanted_min * kUnit, 0.51 * kUnit);
+    EXPECT_NEAR(Floats(range[1])[0], sums.wanted_max * kUnit, 0.51 * kUnit);
   }
 }
 
@@ -305,11 +293,11 @@ TEST(Requantize, IsRightForNegativeSumsToo) {
   inputs.push_back(graph.Constant("max", 10));
   graph.Add("codes", "Requantize", inputs,
             {{"Tinput", "type: DT_QINT32"}, {"out_type", "type: DT_QUINT8"}});
-  const auto outputs = graph.Run({"codes", "codes:1", "codes:2"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_EQ(Floats((*outputs)[1])[0], -6);
-  EXPECT_EQ(Floats((*outputs)[2])[0], 10);
-  const std::vector<int> codes = Codes((*outputs)[0]);
+  ASSERT_OK_AND_ASSIGN(const auto outputs,
+                       graph.Run({"codes", "codes:1", "codes:2"}));
+  EXPECT_EQ(Floats(outputs[1])[0], -6);
+  EXPECT_EQ(Floats(outputs[2])[0], 10);
+  const std::vector<int> codes = Codes(outputs[0]);
   const double step = 16.0 / 255;
   std::vector<double> errors;
   for (int i = 0; i < sums.size(); ++i) {
@@ -328,15 +316,14 @@ absl::StatusOr<std::vector<tensorflow::Tensor>> DequantizeSums(
 }
 
 TEST(DequantizeSums, HasNoKernelForScaled) {
-  EXPECT_THAT(DequantizeSums(RandomSums(-9, 9), "SCALED").status().message(),
-              HasSubstr("OpKernel"));
+  EXPECT_THAT(DequantizeSums(RandomSums(-9, 9), "SCALED"),
+              FailsWith(HasSubstr("OpKernel")));
 }
 
 TEST(DequantizeSums, IsRightForMinFirst) {
   const std::vector<int> sums = RandomSums(-60000, 100000);
-  const auto outputs = DequantizeSums(sums, "MIN_FIRST");
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  const std::vector<float> values = Floats((*outputs)[0]);
+  ASSERT_OK_AND_ASSIGN(const auto outputs, DequantizeSums(sums, "MIN_FIRST"));
+  const std::vector<float> values = Floats(outputs[0]);
   for (int i = 0; i < sums.size(); ++i) {
     ASSERT_NEAR(values[i], sums[i] * kUnit, 1e-5) << sums[i];
   }

@@ -1,18 +1,11 @@
 // The op _QuantizedMatMul: it does more than the ops QuantizedMatMulWithBias…,
 // more slowly, and some of it wrong.
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
-#include <string>
 #include <tuple>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 
@@ -24,7 +17,6 @@ using tensorflow::DT_FLOAT;
 using tensorflow::DT_QINT32;
 using tensorflow::DT_QINT8;
 using tensorflow::DT_QUINT8;
-using tensorflow::Tensor;
 
 constexpr double kHalfStep = 0.52;
 
@@ -293,9 +285,8 @@ std::string Name(
 class RightTest : public QuantizedMatMulTest {};
 
 TEST_P(RightTest, IsWithinHalfAStep) {
-  const auto error = Error(Param());
-  ASSERT_TRUE(error.ok()) << error.status();
-  EXPECT_LE(*error, kHalfStep);
+  ASSERT_OK_AND_ASSIGN(const auto error, Error(Param()));
+  EXPECT_LE(error, kHalfStep);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -315,10 +306,9 @@ INSTANTIATE_TEST_SUITE_P(
 class WrongTest : public QuantizedMatMulTest {};
 
 TEST_P(WrongTest, IsManyStepsOffWithoutAnError) {
-  const auto error = Error(Param());
-  ASSERT_TRUE(error.ok()) << error.status();
-  EXPECT_GT(*error, 50) << "TensorFlow now does this right: the transforms "
-                           "need not avoid it any more";
+  ASSERT_OK_AND_ASSIGN(const auto error, Error(Param()));
+  EXPECT_GT(error, 50) << "TensorFlow now does this right: the transforms "
+                          "need not avoid it any more";
 }
 
 INSTANTIATE_TEST_SUITE_P(Inputs, WrongTest,
@@ -348,9 +338,8 @@ TEST(BiasCache, ServesForAnotherRangeThatIsTinyToo) {
     layer.input_max *= factor;
     graph.FeedAnew("min_a", FloatTensor({}, {layer.input_min}));
     graph.FeedAnew("max_a", FloatTensor({}, {layer.input_max}));
-    const auto outputs = graph.Run({"y"});
-    ASSERT_TRUE(outputs.ok()) << outputs.status();
-    const std::vector<float> values = Floats((*outputs)[0]);
+    ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"y"}));
+    const std::vector<float> values = Floats(outputs[0]);
     errors.push_back(
         LargestDifference({values.begin(), values.end()}, ExactOutputs(layer)) /
         layer.SumScale());

@@ -38,7 +38,7 @@ class SaturationTest : public testing::Test {
   // How far the kernel is from the exact outputs, as a share of the largest.
   static double Error(const Int8Layer& layer) {
     const auto outputs = RunLayer(layer, {});
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_OK(outputs);
     if (!outputs.ok()) return 1;
     const std::vector<double> exact = ExactOutputs(layer);
     return LargestDifference(outputs->values, exact) / Largest(exact);

@@ -1,15 +1,11 @@
 // Int8 MatMuls when TensorFlow's oneDNN is off, as it is by default on CPUs
 // without VNNI.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include <cstring>
-#include <vector>
 
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/kernel_graph.h"
 #include "tests/kernels/legacy_matmul.h"
@@ -17,15 +13,13 @@
 namespace requant::without_onednn_test {
 namespace {
 
-using tensorflow::Tensor;
-
 TEST(LegacyMatMul, GivesNoOutputWithoutOneDnn) {
   for (const char* op : {kWithBias, kWithRelu, kWithReluAndRequantize,
                          kWithRequantize, kWithDequantize}) {
     LegacyMatMul matmul;
     matmul.op = op;
-    EXPECT_THAT(RunLayer(RandomLayer(0, 2.5), matmul).status().message(),
-                testing::HasSubstr("Missing 0-th output"));
+    EXPECT_THAT(RunLayer(RandomLayer(0, 2.5), matmul),
+                FailsWith(testing::HasSubstr("Missing 0-th output")));
   }
 }
 
@@ -41,9 +35,8 @@ TEST(QuantizeMinFirst, HasOneKernelForFedAndConstantValuesWithoutOneDnn) {
               {constant ? graph.Constant("x", tensor) : graph.Feed("x", tensor),
                graph.Constant("min", -1.37f), graph.Constant("max", 2.91f)},
               {{"T", "type: DT_QUINT8"}, {"mode", "s: 'MIN_FIRST'"}});
-    const auto outputs = graph.Run({"codes"});
-    ASSERT_TRUE(outputs.ok()) << outputs.status();
-    codes.push_back(Codes((*outputs)[0]));
+    ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"codes"}));
+    codes.push_back(Codes(outputs[0]));
   }
   EXPECT_EQ(codes[0], codes[1]);
 }

@@ -1,19 +1,11 @@
 // requant benchmark as people run it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <set>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "runtime/datasets/testing/testing.h"
 #include "runtime/session/worker.pb.h"
 
@@ -21,10 +13,7 @@ namespace requant::benchmark_graph_test {
 namespace {
 
 using google::protobuf::Struct;
-using testing::AllOf;
-using testing::HasSubstr;
 using testing::IsSupersetOf;
-using testing::MatchesRegex;
 
 constexpr char kBenchmarkGraph[] = "runtime/benchmark_graph";
 
@@ -117,7 +106,7 @@ class BenchmarkGraphTest : public testing::Test {
 
   // A failure in one line that names what is wrong, and nothing else.
   static void ExpectFailure(const ProgramRun& run, const std::string& message) {
-    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run, Exits(1));
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.error, AllOf(MatchesRegex("benchmark_graph: [^\n]*\n"),
                                  HasSubstr(message)));
@@ -125,8 +114,7 @@ class BenchmarkGraphTest : public testing::Test {
 
   static void ExpectUsageError(const ProgramRun& run,
                                const std::string& message) {
-    EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.error, HasSubstr(message));
+    EXPECT_THAT(run, Exits(2, HasSubstr(message)));
   }
 
   TestFolder folder_;
@@ -137,8 +125,7 @@ TEST_F(BenchmarkGraphTest, ComparesGraphsWithTheFirst) {
   const ProgramRun run =
       Benchmark({"light.pbtxt", "heavy.pbtxt"},
                 {"--streams=1", "--threads=1", "--format=json"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.error, "");
+  ASSERT_THAT(run, Exits(0, ""));
   const Struct json = Parse(run.out);
   EXPECT_EQ(json.fields().at("preloaded_batches").number_value(), 2);
   EXPECT_EQ(json.fields().at("preloaded_records").number_value(), 256);
@@ -155,11 +142,11 @@ TEST_F(BenchmarkGraphTest, ComparesGraphsWithTheFirst) {
 }
 
 TEST_F(BenchmarkGraphTest, WritesItsFiguresAsAMessage) {
-  const ProgramRun run =
+  EXPECT_THAT(
       Benchmark({"light.pbtxt"},
                 {"--rounds=2", "--seconds=0", "--streams=1", "--threads=1",
-                 "--result_out=" + folder_.Path("result.pb")});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+                 "--result_out=" + folder_.Path("result.pb")}),
+      Exits(0));
   BenchmarkResult result;
   ASSERT_TRUE(result.ParseFromString(folder_.Read("result.pb")));
   ASSERT_EQ(result.entry_size(), 1);
@@ -169,7 +156,7 @@ TEST_F(BenchmarkGraphTest, WritesItsFiguresAsAMessage) {
 TEST_F(BenchmarkGraphTest, FindsStreamsAndThreadsByItself) {
   WriteGraphFile("other.pbtxt", Light());
   const ProgramRun run = Benchmark({"light.pbtxt", "other.pbtxt"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, AllOf(HasSubstr(" thread"), HasSubstr(" on "),
                              HasSubstr("  light.pbtxt\n"),
                              HasSubstr("  other.pbtxt\n")));
@@ -178,7 +165,7 @@ TEST_F(BenchmarkGraphTest, FindsStreamsAndThreadsByItself) {
 TEST_F(BenchmarkGraphTest, RunsSeveralStreamsOfSeveralThreads) {
   const ProgramRun run =
       Benchmark({"light.pbtxt"}, {"--streams=3", "--threads=2"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("\n3 streams x 2 threads on "));
 }
 
@@ -186,9 +173,9 @@ TEST_F(BenchmarkGraphTest, TakesADatasetForEachGraph) {
   WriteGraphFile("other.pbtxt", Light("y"));
   folder_.Write("y.textproto", Declaration("y"));
   const std::vector<std::string> graphs = {"light.pbtxt", "other.pbtxt"};
-  const ProgramRun run = Benchmark(graphs, {"--streams=1", "--threads=1"},
-                                   {"x.textproto", "y.textproto"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Benchmark(graphs, {"--streams=1", "--threads=1"},
+                        {"x.textproto", "y.textproto"}),
+              Exits(0));
   ExpectFailure(Benchmark(graphs, {}, {"y.textproto", "x.textproto"}),
                 "light.pbtxt has no placeholder \"y\"");
   ExpectUsageError(
@@ -202,7 +189,7 @@ TEST_F(BenchmarkGraphTest, WritesATraceOfTheOperations) {
       Benchmark({"light.pbtxt", "heavy.pbtxt"},
                 {"--streams=1", "--threads=1", "--rounds=1",
                  "--trace_file=" + folder_.Path("trace.json")});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, AllOf(HasSubstr("\nProfile of light.pbtxt: "),
                              HasSubstr("\nProfile of heavy.pbtxt: "),
                              HasSubstr("  predict\n")));
@@ -237,14 +224,9 @@ TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
   LetSegfaultsPass();
   folder_.Write("segv_kernel.pbtxt",
                 ReadFile("tests/data/hostile/segv_kernel.pbtxt").value());
-  folder_.Write("four.tfrecords", RecordBytes(ExampleBytes(R"pb(
-                  features {
-                    feature {
-                      key: "x"
-                      value { float_list { value: [ 1, 2, 3, 4 ] } }
-                    }
-                  }
-                )pb")));
+  folder_.Write("four.tfrecords", RecordBytes(ExampleBytes(R"(features {
+    feature { key: "x" value { float_list { value: [ 1, 2, 3, 4 ] } } }
+  })")));
   folder_.Write("four.textproto", R"pb(
     tfrecord { files: "four.tfrecords" }
     input { feature: "x" placeholder: "x" dtype: "float" shape: 4 }

@@ -1,30 +1,17 @@
 // requant calibrate as people run it, and the two ways to ranges against each
 // other: Print nodes and a log, or one pass that observes the tensors.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "ranges/range_table.h"
 
 namespace requant::calibration_test {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr char kCalibrateGraph[] = "runtime/calibrate_graph";
 constexpr char kEvaluateGraph[] = "runtime/evaluate_graph";
@@ -118,17 +105,17 @@ class CalibrationTest : public testing::Test {
 
   std::string Transform(const std::string& transforms, const std::string& graph,
                         const std::string& output) {
-    const ProgramRun run = RunProgram(
-        kTransformGraph,
-        {"--in_graph=" + graph, "--out_graph=" + folder_.Path(output),
-         "--outputs=predict", "--transforms=" + transforms});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(RunProgram(kTransformGraph,
+                           {"--in_graph=" + graph,
+                            "--out_graph=" + folder_.Path(output),
+                            "--outputs=predict", "--transforms=" + transforms}),
+                Exits(0));
     return folder_.Path(output);
   }
 
   RangeTable Table(const std::string& name) {
     const auto table = ReadRangeTable(folder_.Path(name));
-    EXPECT_TRUE(table.ok()) << table.status();
+    EXPECT_OK(table);
     return table.ok() ? *table : RangeTable();
   }
 
@@ -145,7 +132,7 @@ std::vector<std::string> Names(const RangeTable& table) {
 
 TEST_F(CalibrationTest, ObservesTheLayersOfAFloatGraph) {
   const ProgramRun run = Calibrate("t.ranges");
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, AllOf(HasSubstr("hidden:0\n"), HasSubstr("5 ranges")));
   const RangeTable table = Table("t.ranges");
   EXPECT_THAT(Names(table),
@@ -162,7 +149,7 @@ TEST_F(CalibrationTest, ObservesTheLayersOfAFloatGraph) {
 }
 
 TEST_F(CalibrationTest, KeepsMomentsOfLayersInputs) {
-  ASSERT_EQ(Calibrate("t.ranges", {"--moment_records=40"}).exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges", {"--moment_records=40"}), Exits(0));
   RangeTable table = Table("t.ranges");
   EXPECT_EQ(table.Find("x")->moments->rows(), 40);
   EXPECT_EQ(table.Find("x")->moments->channels(), 4);
@@ -172,9 +159,9 @@ TEST_F(CalibrationTest, KeepsMomentsOfLayersInputs) {
   EXPECT_THAT(Calibrate("t.ranges", {"--moment_records=50"}).error,
               Not(HasSubstr("is up to date")));
   EXPECT_EQ(Table("t.ranges").Find("x")->moments->rows(), 50);
-  ASSERT_EQ(Calibrate("t.ranges", {"--moment_records=0"}).exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges", {"--moment_records=0"}), Exits(0));
   EXPECT_FALSE(Table("t.ranges").Find("x")->moments.has_value());
-  ASSERT_EQ(Calibrate("t.ranges", {"--tensors=hidden,biased"}).exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges", {"--tensors=hidden,biased"}), Exits(0));
   table = Table("t.ranges");
   EXPECT_EQ(table.Find("hidden")->moments->rows(), 100);
   EXPECT_FALSE(table.Find("biased")->moments.has_value());
@@ -192,24 +179,22 @@ TEST_F(CalibrationTest, KeepsMomentsOfManyChannels) {
           FloatConst("w1", {channels, 2}, Weights(2 * channels, 2)),
           Node("m1", "MatMul", {"m", "w1"}, {kFloat}),
           Node("predict", "Softmax", {"m1"}, {kFloat}))));
-  const ProgramRun run = Calibrate("t.ranges");
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   EXPECT_EQ(Table("t.ranges").Find("m")->moments->channels(), channels);
 }
 
 TEST_F(CalibrationTest, IsTheSameWithAnyNumberOfThreads) {
-  ASSERT_EQ(Calibrate("one.ranges", {"--threads=1"}).exit_code, 0);
-  ASSERT_EQ(Calibrate("three.ranges", {"--threads=3", "--inter_op_threads=2"})
-                .exit_code,
-            0);
+  ASSERT_THAT(Calibrate("one.ranges", {"--threads=1"}), Exits(0));
+  ASSERT_THAT(
+      Calibrate("three.ranges", {"--threads=3", "--inter_op_threads=2"}),
+      Exits(0));
   EXPECT_EQ(folder_.Read("one.ranges"), folder_.Read("three.ranges"));
 }
 
 TEST_F(CalibrationTest, DoesNothingWhenTheTableIsUpToDate) {
-  ASSERT_EQ(Calibrate("t.ranges").exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   const ProgramRun again = Calibrate("t.ranges");
-  EXPECT_EQ(again.exit_code, 0);
-  EXPECT_THAT(again.error, HasSubstr("is up to date"));
+  EXPECT_THAT(again, Exits(0, HasSubstr("is up to date")));
   EXPECT_THAT(again.out, HasSubstr("5 ranges"));
   EXPECT_THAT(Calibrate("t.ranges", {"--force"}).error,
               Not(HasSubstr("is up to date")));
@@ -222,7 +207,7 @@ TEST_F(CalibrationTest, DoesNothingWhenTheTableIsUpToDate) {
 }
 
 TEST_F(CalibrationTest, MakesATableAgainInWhichABitChanged) {
-  ASSERT_EQ(Calibrate("t.ranges").exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   const std::string whole = folder_.Read("t.ranges");
   std::string changed = whole;
   changed[changed.size() / 2] ^= 1;
@@ -237,51 +222,49 @@ TEST_F(CalibrationTest, TablesOfSeveralMachinesAddUpToOne) {
   const auto of = [&](const std::string& rows, const std::string& output) {
     WriteRecords("data.csv", rows);
     // Sums of moments are rounded.
-    EXPECT_EQ(Calibrate(output, {"--moment_records=0"}).exit_code, 0);
+    EXPECT_THAT(Calibrate(output, {"--moment_records=0"}), Exits(0));
   };
   of(first, "first.ranges");
   of(second, "second.ranges");
   of(first + second, "whole.ranges");
-  const ProgramRun run =
+  EXPECT_THAT(
       RunProgram(kCalibrateGraph, {"--merge=" + folder_.Path("first.ranges"),
                                    "--merge=" + folder_.Path("second.ranges"),
-                                   "--output=" + folder_.Path("sum.ranges")});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+                                   "--output=" + folder_.Path("sum.ranges")}),
+      Exits(0));
   RangeTable whole = Table("whole.ranges");
   whole.set_made_from("");
   EXPECT_EQ(*SerializeRangeTable(whole), folder_.Read("sum.ranges"));
 }
 
 TEST_F(CalibrationTest, ATableIsPrinted) {
-  ASSERT_EQ(Calibrate("t.ranges").exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   const ProgramRun run = RunProgram(
       kCalibrateGraph, {"--print=" + folder_.Path("t.ranges"), "--method=mse"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, AllOf(HasSubstr("by mse"), HasSubstr("hidden:0\n"),
                              HasSubstr("of 7 batches")));
-  EXPECT_EQ(RunProgram(kParseLog, {folder_.Path("t.ranges")}).exit_code, 0);
+  EXPECT_THAT(RunProgram(kParseLog, {folder_.Path("t.ranges")}), Exits(0));
 }
 
 TEST_F(CalibrationTest, ObservesTheTensorsAskedFor) {
-  const ProgramRun run =
-      Calibrate("t.ranges", {"--tensors=biased,a:0", "--tensors=predict"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      Calibrate("t.ranges", {"--tensors=biased,a:0", "--tensors=predict"}),
+      Exits(0));
   EXPECT_THAT(Names(Table("t.ranges")),
               ElementsAre("a:0", "biased:0", "predict:0"));
 }
 
 TEST_F(CalibrationTest, ObservesWhatIsFedWithoutRunningAnything) {
-  const ProgramRun run = Calibrate("t.ranges", {"--tensors=a"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Calibrate("t.ranges", {"--tensors=a"}), Exits(0));
   EXPECT_EQ(Table("t.ranges").Find("a")->records, 100);
 }
 
 TEST_F(CalibrationTest, NamesTheRecordOfAValueThatIsNotFinite) {
   WriteRecords("data.csv", Rows(20, 1) + "1 nan,1 1,0\n" + Rows(20, 2));
-  const ProgramRun run = Calibrate("t.ranges");
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.error, HasSubstr("a:0: 1 value not finite, the first at "
-                                   "tensor a:0 record 20"));
+  EXPECT_THAT(Calibrate("t.ranges"),
+              Exits(0, HasSubstr("a:0: 1 value not finite, the first at "
+                                 "tensor a:0 record 20")));
   EXPECT_EQ(Table("t.ranges").Find("a")->not_finite.count, 1);
 }
 
@@ -307,10 +290,10 @@ TEST_F(CalibrationTest, SaysWhatIsWrong) {
   EXPECT_THAT(Calibrate("float.pbtxt").error, HasSubstr("float.pbtxt"));
   EXPECT_THAT(Calibrate("data.csv").error, HasSubstr("data.csv"));
   EXPECT_THAT(folder_.Read("float.pbtxt"), HasSubstr("MatMul"));
-  EXPECT_EQ(Calibrate("t.ranges", {"--method=kl"}).exit_code, 2);
-  EXPECT_EQ(Calibrate("t.ranges", {"--batch_size=0"}).exit_code, 2);
-  EXPECT_EQ(Calibrate("t.ranges", {"--moment_records=-1"}).exit_code, 2);
-  EXPECT_EQ(Calibrate("t.ranges", {"--print=x"}).exit_code, 2);
+  EXPECT_THAT(Calibrate("t.ranges", {"--method=kl"}), Exits(2));
+  EXPECT_THAT(Calibrate("t.ranges", {"--batch_size=0"}), Exits(2));
+  EXPECT_THAT(Calibrate("t.ranges", {"--moment_records=-1"}), Exits(2));
+  EXPECT_THAT(Calibrate("t.ranges", {"--print=x"}), Exits(2));
   folder_.Write("data.textproto", R"pb(
     in_graph { files: "data.csv" initializer: "start" }
     prediction { tensor: "predict" }
@@ -333,24 +316,26 @@ class BothWaysTest : public CalibrationTest {
         "insert_logging(op=Min, show_name=true, message=\"__min:\") "
         "insert_logging(op=Max, show_name=true, message=\"__max:\")",
         graph, "logged.pb");
-    const ProgramRun run = RunProgram(
-        kEvaluateGraph,
-        {"--graph=" + logged, "--dataset=" + folder_.Path(dataset),
-         "--batch_size=16", "--log_file=" + folder_.Path("log.txt")});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(
+        RunProgram(
+            kEvaluateGraph,
+            {"--graph=" + logged, "--dataset=" + folder_.Path(dataset),
+             "--batch_size=16", "--log_file=" + folder_.Path("log.txt")}),
+        Exits(0));
     return folder_.Path("log.txt");
   }
 
   void ExpectSameTables(const std::string& graph, const std::string& dataset) {
     const std::string log = Log(graph, dataset);
-    const ProgramRun parsed = RunProgram(
-        kParseLog, {log, "--strict", "--output=" + folder_.Path("log.ranges")});
-    ASSERT_EQ(parsed.exit_code, 0) << parsed.error;
+    ASSERT_THAT(
+        RunProgram(kParseLog,
+                   {log, "--strict", "--output=" + folder_.Path("log.ranges")}),
+        Exits(0));
     const ProgramRun run = RunProgram(
         kCalibrateGraph,
         {"--graph=" + graph, "--dataset=" + folder_.Path(dataset),
          "--batch_size=16", "--output=" + folder_.Path("run.ranges")});
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(run, Exits(0));
     const RangeTable by_log = Table("log.ranges"), by_run = Table("run.ranges");
     EXPECT_EQ(Names(by_log), Names(by_run));
     for (const auto& [key, entry] : by_run.entries()) {
@@ -398,7 +383,7 @@ double MeanChange(const ProgramRun& comparison) {
 }
 
 TEST_F(CalibrationTest, TheFloatGraphsRangesFreezeTheQuantizedGraph) {
-  ASSERT_EQ(Calibrate("t.ranges").exit_code, 0);
+  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   for (const char* method : {"", ", method=mse"}) {
     const std::string table = absl::StrCat(
         "(ranges_file=\"", folder_.Path("t.ranges"), "\"", method, ")");
@@ -406,7 +391,7 @@ TEST_F(CalibrationTest, TheFloatGraphsRangesFreezeTheQuantizedGraph) {
         absl::StrCat("quantize_eightbit freeze_requantization_ranges", table,
                      " freeze_min", table, " freeze_max", table),
         folder_.Path("float.pbtxt"), "frozen.pb");
-    const tensorflow::GraphDef graph = folder_.ReadGraphFile("frozen.pb");
+    const GraphDef graph = folder_.ReadGraphFile("frozen.pb");
     for (const auto& node : graph.node()) {
       EXPECT_NE(node.op(), "RequantizationRange");
       EXPECT_NE(node.op(), "Min");
@@ -416,7 +401,7 @@ TEST_F(CalibrationTest, TheFloatGraphsRangesFreezeTheQuantizedGraph) {
         kEvaluateGraph,
         {"--graph=" + frozen, "--baseline=" + folder_.Path("float.pbtxt"),
          "--dataset=" + folder_.Path("data.textproto"), "--format=json"});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(run, Exits(0));
     EXPECT_LT(MeanChange(run), 0.01) << method;
   }
 }

@@ -1,7 +1,5 @@
 // requant convert, dump_graph and pb_to_pbtxt as people run them.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -10,12 +8,8 @@
 
 #include <filesystem>
 #include <set>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/copy_file.h"
 #include "base/files/file.h"
 #include "base/files/files_below.h"
@@ -25,10 +19,8 @@
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/gptj_model.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
 #include "tensorflow/cc/saved_model/loader.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/support/processes.h"
 
@@ -37,18 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
-using tensorflow::NodeDef;
 using tensorflow::SavedModel;
-using tensorflow::Tensor;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::UnorderedElementsAre;
 
 constexpr char kConvert[] = "runtime/convert_model";
 constexpr char kTiny[] = "workflows/gptj_tiny";
@@ -57,14 +39,14 @@ constexpr char kData[] = "variables/variables.data-00000-of-00001";
 
 std::string Content(const std::string& path) {
   const auto content = ReadFile(path);
-  EXPECT_TRUE(content.ok()) << content.status();
+  EXPECT_OK(content);
   return content.ok() ? *content : "";
 }
 
 // The files below a folder, by their paths from it on.
 std::set<std::string> FilesIn(const std::string& folder) {
   const auto files = FilesBelow(folder);
-  EXPECT_TRUE(files.ok()) << files.status();
+  EXPECT_OK(files);
   return {files->begin(), files->end()};
 }
 
@@ -93,11 +75,10 @@ int CountOp(const GraphDef& graph, const std::string& op) {
 class LoadedModel {
  public:
   explicit LoadedModel(const std::string& directory) {
-    EXPECT_TRUE(LoadTensorFlow().ok());
-    const absl::Status status = tensorflow::LoadSavedModel(
-        tensorflow::SessionOptions(), tensorflow::RunOptions(), directory,
-        {"serve"}, &bundle_);
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_OK(LoadTensorFlow());
+    EXPECT_OK(tensorflow::LoadSavedModel(tensorflow::SessionOptions(),
+                                         tensorflow::RunOptions(), directory,
+                                         {"serve"}, &bundle_));
   }
 
   // Feeds the only input of the signature and fetches its only output.
@@ -110,10 +91,9 @@ class LoadedModel {
       ADD_FAILURE() << "no signature " << signature;
       return Tensor();
     }
-    const absl::Status status = bundle_.session->Run(
+    EXPECT_OK(bundle_.session->Run(
         {{found->second.inputs().begin()->second.name(), input}},
-        {found->second.outputs().begin()->second.name()}, {}, &outputs);
-    EXPECT_TRUE(status.ok()) << status;
+        {found->second.outputs().begin()->second.name()}, {}, &outputs));
     return outputs.empty() ? Tensor() : outputs[0];
   }
 
@@ -166,16 +146,15 @@ class Convert : public testing::Test {
     for (const std::string& file : FilesIn(model)) {
       const fs::path path = absl::StrCat(folder.Path(name), "/", file);
       fs::create_directories(path.parent_path());
-      EXPECT_TRUE(
-          WriteFileAtomically(path, Content(absl::StrCat(model, "/", file)))
-              .ok());
+      EXPECT_OK(
+          WriteFileAtomically(path, Content(absl::StrCat(model, "/", file))));
     }
     return folder.Path(name);
   }
   // Exit code 1, one sentence with all of this, and nothing but `left` there.
   void ExpectRefused(const ProgramRun& run, const std::string& message,
                      const std::vector<std::string>& left) {
-    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run, Exits(1));
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.error, MatchesRegex("convert_model: [^\n]*\n"));
     EXPECT_THAT(run.error, HasSubstr(message));
@@ -186,19 +165,16 @@ class Convert : public testing::Test {
 };
 
 TEST_F(Convert, WritesAModelBackToTheByte) {
-  const ProgramRun run = Run({"--saved_model=" + Absolute(kTiny)});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.error, "");
+  ASSERT_THAT(Run({"--saved_model=" + Absolute(kTiny)}), Exits(0, ""));
   EXPECT_THAT(folder.Names(), UnorderedElementsAre("converted_gptj_tiny",
                                                    "converted_graph_def.pb",
                                                    "extracted_graph_def.pb"));
   ExpectSameFiles(kTinyModel, folder.Path("converted_gptj_tiny"));
   EXPECT_EQ(folder.Read("extracted_graph_def.pb"),
             folder.Read("converted_graph_def.pb"));
-  const auto graph = ReadGraph(kTinyModel);
-  ASSERT_TRUE(graph.ok());
+  ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(kTinyModel));
   EXPECT_TRUE(
-      SameMessage(*graph, folder.ReadGraphFile("extracted_graph_def.pb")));
+      SameMessage(graph, folder.ReadGraphFile("extracted_graph_def.pb")));
   EXPECT_EQ(
       MeanSquaredError(
           LoadedModel(kTinyModel).Run(Characters()),
@@ -211,18 +187,16 @@ TEST_F(Convert, WritesEveryFixtureBackToTheByte) {
        {"functions", "partitioned_variables", "ref_variables",
         "resource_variables", "vocabulary_v1", "vocabulary_v2"}) {
     const std::string model = absl::StrCat("graph/testdata/", name);
-    const ProgramRun run = ConvertOnly(
-        {"--saved_model=" + Absolute(model), "--out=" + folder.Path(name)});
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(ConvertOnly({"--saved_model=" + Absolute(model),
+                             "--out=" + folder.Path(name)}),
+                Exits(0));
     ExpectSameFiles(model, folder.Path(name));
   }
 }
 
 TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
-  const ProgramRun run =
-      Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.error, HasSubstr("all ranges are -1 to 1"));
+  ASSERT_THAT(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq"}),
+              Exits(0, HasSubstr("all ranges are -1 to 1")));
   const GraphDef before = folder.ReadGraphFile("extracted_graph_def.pb");
   const GraphDef after = folder.ReadGraphFile("converted_graph_def.pb");
   EXPECT_EQ(CountOp(before, "QuantizeV2"), 0);
@@ -230,9 +204,9 @@ TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
   EXPECT_EQ(CountOp(after, "QuantizeV2"), CountOp(after, "Dequantize"));
   EXPECT_EQ(CountOp(after, "MatMul"), CountOp(before, "MatMul"));
   // What is dumped is what the model has.
-  const auto written = ReadGraph(folder.Path("converted_gptj_tiny"));
-  ASSERT_TRUE(written.ok()) << written.status();
-  EXPECT_TRUE(SameMessage(*written, after));
+  ASSERT_OK_AND_ASSIGN(const auto written,
+                       ReadGraph(folder.Path("converted_gptj_tiny")));
+  EXPECT_TRUE(SameMessage(written, after));
   const double error = MeanSquaredError(
       LoadedModel(kTinyModel).Run(Characters()),
       LoadedModel(folder.Path("converted_gptj_tiny")).Run(Characters()));
@@ -241,12 +215,13 @@ TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
 
 TEST_F(Convert, MeasuresRangesAndKeepsThem) {
   const std::string model = "--saved_model=" + Absolute(kTiny);
-  ASSERT_EQ(ConvertOnly({model, "--insert_qdq", "--out=fixed"}).exit_code, 0);
-  const ProgramRun run = ConvertOnly(
-      {model, "--insert_qdq", "--out=measured", "--ranges=calibrate",
-       "--dataset=" + Absolute("workflows/gptj_tiny/calibration.textproto"),
-       "--ranges_output=gptj.ranges"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(ConvertOnly({model, "--insert_qdq", "--out=fixed"}), Exits(0));
+  ASSERT_THAT(
+      ConvertOnly(
+          {model, "--insert_qdq", "--out=measured", "--ranges=calibrate",
+           "--dataset=" + Absolute("workflows/gptj_tiny/calibration.textproto"),
+           "--ranges_output=gptj.ranges"}),
+      Exits(0));
   const Tensor logits = LoadedModel(kTinyModel).Run(Characters());
   const double fixed = MeanSquaredError(
       logits, LoadedModel(folder.Path("fixed")).Run(Characters()));
@@ -254,10 +229,9 @@ TEST_F(Convert, MeasuresRangesAndKeepsThem) {
       logits, LoadedModel(folder.Path("measured")).Run(Characters()));
   EXPECT_GT(measured, 0);
   EXPECT_LT(measured, 0.01 * fixed);
-  ASSERT_EQ(ConvertOnly(
-                {model, "--insert_qdq", "--out=again", "--ranges=gptj.ranges"})
-                .exit_code,
-            0);
+  ASSERT_THAT(ConvertOnly({model, "--insert_qdq", "--out=again",
+                           "--ranges=gptj.ranges"}),
+              Exits(0));
   ExpectSameFiles(folder.Path("measured"), folder.Path("again"));
 }
 
@@ -318,7 +292,7 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
   std::vector<std::string> skip = flags, error = flags;
   skip.insert(skip.end(), {"--out=out", "--ranges_output=a.ranges"});
   const ProgramRun run = ConvertOnly(skip);
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(
       run.error,
       AllOf(HasSubstr("the range of z:0 is not observed: the signature "
@@ -335,19 +309,17 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
             0.1);
   error.insert(error.end(), {"--out=strict", "--missing=error"});
   const ProgramRun strict = ConvertOnly(error);
-  EXPECT_EQ(strict.exit_code, 1);
-  EXPECT_THAT(strict.error, HasSubstr("missing=skip"));
+  EXPECT_THAT(strict, Exits(1, HasSubstr("missing=skip")));
   // Files are taken to have all.
   const std::vector<std::string> files = {flags[0], flags[1], "--out=strict",
                                           "--ranges=a.ranges"};
-  EXPECT_EQ(ConvertOnly(files).exit_code, 1);
+  EXPECT_THAT(ConvertOnly(files), Exits(1));
   EXPECT_THAT(folder.Names(),
               UnorderedElementsAre("a.ranges", "data.csv", "data.textproto",
                                    "model", "out"));
-  EXPECT_EQ(
-      ConvertOnly({flags[0], flags[1], files[2], files[3], "--missing=skip"})
-          .exit_code,
-      0);
+  EXPECT_THAT(
+      ConvertOnly({flags[0], flags[1], files[2], files[3], "--missing=skip"}),
+      Exits(0));
 }
 
 // What is wrong is told at once, not after hours of measuring.
@@ -379,10 +351,9 @@ TEST_F(Convert, InterruptedWhileCalibratingSaysBySignal) {
 }
 
 TEST_F(Convert, TakesFixedRangesToTheLastDigit) {
-  ASSERT_EQ(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
-                 "--ranges=fixed(-0.123456789, 0.123456789)"})
-                .exit_code,
-            0);
+  ASSERT_THAT(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                   "--ranges=fixed(-0.123456789, 0.123456789)"}),
+              Exits(0));
   std::set<float> maxima;
   const GraphDef graph = folder.ReadGraphFile("converted_graph_def.pb");
   for (const auto& function : graph.library().function()) {
@@ -397,20 +368,17 @@ TEST_F(Convert, TakesFixedRangesToTheLastDigit) {
 }
 
 TEST_F(Convert, LeavesNothingWhenCalibrationFails) {
-  const ProgramRun run =
-      ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
-                   "--out=out", "--dataset=missing.textproto"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, AllOf(HasSubstr("missing.textproto"),
-                               HasSubstr("the calibration failed")));
+  EXPECT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                           "--out=out", "--dataset=missing.textproto"}),
+              Exits(1, AllOf(HasSubstr("missing.textproto"),
+                             HasSubstr("the calibration failed"))));
   EXPECT_THAT(folder.Names(), ElementsAre());
 }
 
 TEST_F(Convert, KeepsAllButTheGraph) {
-  ASSERT_EQ(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
-                         "--out=" + folder.Path("out")})
-                .exit_code,
-            0);
+  ASSERT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                           "--out=" + folder.Path("out")}),
+              Exits(0));
   EXPECT_EQ(FilesIn(kTinyModel), FilesIn(folder.Path("out")));
   EXPECT_EQ(Content(absl::StrCat(kTinyModel, "/", kData)),
             folder.Read(absl::StrCat("out/", kData)));
@@ -435,10 +403,9 @@ TEST_F(Convert, KeepsAllButTheGraph) {
 
 TEST_F(Convert, GivesTheSameBytesEveryTime) {
   for (const char* name : {"a", "b"}) {
-    ASSERT_EQ(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
-                           "--out=" + folder.Path(name)})
-                  .exit_code,
-              0);
+    ASSERT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                             "--out=" + folder.Path(name)}),
+                Exits(0));
   }
   ExpectSameFiles(folder.Path("a"), folder.Path("b"));
 }
@@ -449,9 +416,9 @@ TEST_F(Convert, ConvertedAgainChangesNothingMore) {
   std::vector<std::string> first = flags, second = flags;
   first.insert(first.end(), {"--saved_model=" + Absolute(kTiny), "--out=a"});
   second.insert(second.end(), {"--saved_model=a", "--out=b"});
-  ASSERT_EQ(ConvertOnly(first).exit_code, 0);
+  ASSERT_THAT(ConvertOnly(first), Exits(0));
   const ProgramRun run = ConvertOnly(second);
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("graph: unchanged"));
   ExpectSameFiles(folder.Path("a"), folder.Path("b"));
 }
@@ -464,14 +431,12 @@ TEST_F(Convert, EditsAFunctionThatSignaturesShareOnce) {
   auto& signatures = *saved.mutable_meta_graphs(0)->mutable_signature_def();
   signatures["second"] = signatures["serving_default"];
   folder.Write("model/saved_model.pb", DeterministicBytes(saved));
-  ASSERT_EQ(ConvertOnly({"--saved_model=" + model, "--insert_qdq", "--out=out",
-                         "--signature=second"})
-                .exit_code,
-            0);
-  ASSERT_EQ(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
-                         "--out=plain"})
-                .exit_code,
-            0);
+  ASSERT_THAT(ConvertOnly({"--saved_model=" + model, "--insert_qdq",
+                           "--out=out", "--signature=second"}),
+              Exits(0));
+  ASSERT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--insert_qdq",
+                           "--out=plain"}),
+              Exits(0));
   EXPECT_EQ(CountOp(*ReadGraph(folder.Path("out")), "QuantizeV2"),
             CountOp(*ReadGraph(folder.Path("plain")), "QuantizeV2"));
   LoadedModel loaded(folder.Path("out"));
@@ -488,10 +453,9 @@ TEST_F(Convert, KeepsTheGraphsOfOtherTags) {
   *other = saved.meta_graphs(0);
   other->mutable_meta_info_def()->add_tags("gpu");
   folder.Write("model/saved_model.pb", DeterministicBytes(saved));
-  ASSERT_EQ(ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out",
-                         "--tags=serve,gpu"})
-                .exit_code,
-            0);
+  ASSERT_THAT(ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out",
+                           "--tags=serve,gpu"}),
+              Exits(0));
   EXPECT_EQ(CountOp(*ReadGraph(folder.Path("out"), {"serve"}), "QuantizeV2"),
             0);
   EXPECT_GT(
@@ -507,9 +471,8 @@ TEST_F(Convert, ConvertsAModelInText) {
   std::string text;
   ASSERT_TRUE(google::protobuf::TextFormat::PrintToString(saved, &text));
   folder.Write("model/saved_model.pbtxt", text);
-  const ProgramRun run =
-      ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out"}),
+              Exits(0));
   EXPECT_FALSE(fs::exists(folder.Path("out/saved_model.pb")));
   EXPECT_GT(CountOp(*ReadGraph(folder.Path("out")), "QuantizeV2"), 0);
   LoadedModel loaded(folder.Path("out"));
@@ -524,40 +487,35 @@ TEST_F(Convert, PassesCustomOpsThroughAndSaysSo) {
   node->set_name("mine");
   node->set_op("MyOwnOp");
   folder.Write("model/saved_model.pb", DeterministicBytes(saved));
-  const ProgramRun run =
-      ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.error, AllOf(HasSubstr("warning: "), HasSubstr("MyOwnOp")));
-  const auto graph = ReadGraph(folder.Path("out"));
-  ASSERT_TRUE(graph.ok());
-  EXPECT_EQ(CountOp(*graph, "MyOwnOp"), 1);
-  EXPECT_GT(CountOp(*graph, "QuantizeV2"), 0);
+  ASSERT_THAT(ConvertOnly({"--saved_model=model", "--insert_qdq", "--out=out"}),
+              Exits(0, AllOf(HasSubstr("warning: "), HasSubstr("MyOwnOp"))));
+  ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("out")));
+  EXPECT_EQ(CountOp(graph, "MyOwnOp"), 1);
+  EXPECT_GT(CountOp(graph, "QuantizeV2"), 0);
 }
 
 TEST_F(Convert, RunsAnyTransforms) {
-  const ProgramRun run =
+  ASSERT_THAT(
       ConvertOnly({"--saved_model=" + Absolute("graph/testdata/ref_variables"),
-                   "--out=out", "--transforms=sort_by_execution_order"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+                   "--out=out", "--transforms=sort_by_execution_order"}),
+      Exits(0));
   LoadedModel loaded(folder.Path("out"));
 }
 
 TEST_F(Convert, RefusesTransformsThatTakeAwayWhatTheModelNames) {
-  const ProgramRun run =
+  EXPECT_THAT(
       ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=out",
                    "--transforms=rename_node(old_node_name=\"saver_filename\", "
-                   "new_node_name=\"other\")"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("removed the node \"saver_filename\", which "
-                                   "the saver of the model names"));
+                   "new_node_name=\"other\")"}),
+      Exits(1, HasSubstr("removed the node \"saver_filename\", which "
+                         "the saver of the model names")));
   EXPECT_THAT(folder.Names(), ElementsAre());
 }
 
 TEST_F(Convert, RefusesWrongTransformsAsUsage) {
-  const ProgramRun run = ConvertOnly({"--saved_model=" + Absolute(kTiny),
-                                      "--out=out", "--transforms=insert_qqdq"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("did you mean \"insert_qdq\"?"));
+  EXPECT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=out",
+                           "--transforms=insert_qqdq"}),
+              Exits(2, HasSubstr("did you mean \"insert_qdq\"?")));
   const std::vector<std::vector<std::string>> wrong = {
       {"--ranges=fixed(-1,1)"},
       {"--insert_qdq", "--ranges=fixed(1,-1)"},
@@ -653,12 +611,10 @@ TEST_F(Convert, DoesNotWriteGraphsOverTheModel) {
 
 TEST_F(Convert, ReplacesAModelOnlyWhenAsked) {
   const std::vector<std::string> flags = {"--saved_model=" + Absolute(kTiny)};
-  ASSERT_EQ(ConvertOnly(flags).exit_code, 0);
-  const ProgramRun again = ConvertOnly(flags);
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.error, HasSubstr("--overwrite replaces it"));
-  EXPECT_EQ(ConvertOnly({flags[0], "--overwrite", "--insert_qdq"}).exit_code,
-            0);
+  ASSERT_THAT(ConvertOnly(flags), Exits(0));
+  EXPECT_THAT(ConvertOnly(flags),
+              Exits(1, HasSubstr("--overwrite replaces it")));
+  EXPECT_THAT(ConvertOnly({flags[0], "--overwrite", "--insert_qdq"}), Exits(0));
   EXPECT_THAT(folder.Names(), ElementsAre("converted_gptj_tiny"));
   EXPECT_GT(
       CountOp(*ReadGraph(folder.Path("converted_gptj_tiny")), "QuantizeV2"), 0);
@@ -672,12 +628,11 @@ TEST_F(Convert, CopiesWhereItCannotLink) {
   }
   const std::vector<std::string> flags = {"--saved_model=" + Absolute(kTiny),
                                           "--out=disk/out"};
-  const ProgramRun linked = ConvertOnly({flags[0], flags[1], "--copy=link"});
-  EXPECT_EQ(linked.exit_code, 1);
-  EXPECT_THAT(linked.error, HasSubstr("--copy=auto"));
+  EXPECT_THAT(ConvertOnly({flags[0], flags[1], "--copy=link"}),
+              Exits(1, HasSubstr("--copy=auto")));
   EXPECT_TRUE(fs::is_empty(disk));
   const ProgramRun run = ConvertOnly(flags);
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   if (run.exit_code == 0) ExpectSameFiles(kTinyModel, disk + "/out");
   umount2(disk.c_str(), MNT_DETACH);
 }
@@ -688,11 +643,10 @@ TEST_F(Convert, AsksForRoomBeforeItCopies) {
   if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=256k") != 0) {
     GTEST_SKIP() << "may not mount a small disk";
   }
-  const ProgramRun run =
-      ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=disk/out"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, AllOf(HasSubstr("cannot write disk/out: it takes"),
-                               HasSubstr("are free there")));
+  EXPECT_THAT(
+      ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=disk/out"}),
+      Exits(1, AllOf(HasSubstr("cannot write disk/out: it takes"),
+                     HasSubstr("are free there"))));
   EXPECT_TRUE(fs::is_empty(disk));
   umount2(disk.c_str(), MNT_DETACH);
 }
@@ -723,9 +677,8 @@ TEST_F(Convert, KilledLeavesNoModelAndTheNextRunTidiesUp) {
   EXPECT_THAT(folder.Names(),
               Contains(absl::StrCat(".out.tmp.", running.worker)));
   EXPECT_THAT(folder.Names(), Not(Contains("out")));
-  ASSERT_EQ(
-      ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=out"}).exit_code,
-      0);
+  ASSERT_THAT(ConvertOnly({"--saved_model=" + Absolute(kTiny), "--out=out"}),
+              Exits(0));
   EXPECT_THAT(folder.Names(),
               AllOf(Contains("out"),
                     Not(Contains(absl::StrCat(".out.tmp.", running.worker)))));
@@ -736,14 +689,12 @@ TEST_F(Convert, KilledLeavesNoModelAndTheNextRunTidiesUp) {
 TEST_F(Convert, NeverReadsVariables) {
   constexpr int64_t kBytes = int64_t{20} << 30;
   constexpr int64_t kMostKilobytes = 1'000'000;
-  const absl::Status written =
-      WriteGptjModel(folder.Path("gpt-j-6B"), GptjShape(), kBytes);
-  ASSERT_TRUE(written.ok()) << written;
+  ASSERT_OK(WriteGptjModel(folder.Path("gpt-j-6B"), GptjShape(), kBytes));
   for (const char* copy : {"link", "copy"}) {
-    const ProgramRun run = ConvertOnly(
-        {"--saved_model=gpt-j-6B", "--insert_qdq",
-         absl::StrCat("--copy=", copy), absl::StrCat("--out=", copy)});
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(ConvertOnly({"--saved_model=gpt-j-6B", "--insert_qdq",
+                             absl::StrCat("--copy=", copy),
+                             absl::StrCat("--out=", copy)}),
+                Exits(0));
     const std::string data = folder.Path(absl::StrCat(copy, "/", kData));
     EXPECT_EQ(fs::file_size(data), kBytes);
     EXPECT_LT(AllocatedBytes(data), 1 << 20);
@@ -759,54 +710,50 @@ TEST_F(Convert, NeverReadsVariables) {
 
 TEST_F(Convert, EditsAModelOfGptJsSize) {
   const GptjShape shape;
-  ASSERT_TRUE(WriteGptjModel(folder.Path("gpt-j-6B"), shape, 1024).ok());
-  const ProgramRun run = ConvertOnly(
-      {"--saved_model=gpt-j-6B", "--insert_qdq", "--ops=MatMul", "--out=out"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  const auto graph = ReadGraph(folder.Path("out"));
-  ASSERT_TRUE(graph.ok());
-  EXPECT_GT(CountNodes(*graph), 10000);
+  ASSERT_OK(WriteGptjModel(folder.Path("gpt-j-6B"), shape, 1024));
+  ASSERT_THAT(ConvertOnly({"--saved_model=gpt-j-6B", "--insert_qdq",
+                           "--ops=MatMul", "--out=out"}),
+              Exits(0));
+  ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("out")));
+  EXPECT_GT(CountNodes(graph), 10000);
   // Six projections a layer and one behind them. The three projections of
   // attention and the first of the feed-forward part read reshaped values of
   // their own, so that each MatMul has a pair for its values and one for its
   // weights.
-  EXPECT_EQ(CountOp(*graph, "QuantizeV2"),
+  EXPECT_EQ(CountOp(graph, "QuantizeV2"),
             2 * shape.functions * (6 * shape.layers + 1));
 }
 
 TEST_F(Convert, DumpsTheGraphAndPrintsItAsText) {
-  ASSERT_EQ(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq"}).exit_code,
-            0);
-  const ProgramRun dumped =
-      Run({"--input_model=converted_gptj_tiny"}, "graph/dump_graph");
-  ASSERT_EQ(dumped.exit_code, 0) << dumped.error;
+  ASSERT_THAT(Run({"--saved_model=" + Absolute(kTiny), "--insert_qdq"}),
+              Exits(0));
+  ASSERT_THAT(Run({"--input_model=converted_gptj_tiny"}, "graph/dump_graph"),
+              Exits(0));
   EXPECT_EQ(folder.Read("dumped_graph.pb"),
             folder.Read("converted_graph_def.pb"));
-  const ProgramRun printed = Run({}, "graph/pb_to_pbtxt");
-  ASSERT_EQ(printed.exit_code, 0) << printed.error;
+  ASSERT_THAT(Run({}, "graph/pb_to_pbtxt"), Exits(0));
   const std::string text = folder.Read("converted_graph_def.pbtxt");
   EXPECT_THAT(text, HasSubstr("_eightbit_quantize_"));
   EXPECT_THAT(text, HasSubstr("Tensordot/MatMul_dequantize:output:0"));
   EXPECT_TRUE(SameMessage(folder.ReadGraphFile("converted_graph_def.pbtxt"),
                           folder.ReadGraphFile("converted_graph_def.pb")));
-  const ProgramRun named =
-      Run({"extracted_graph_def.pb", "before.txt"}, "graph/pb_to_pbtxt");
-  EXPECT_EQ(named.exit_code, 0) << named.error;
+  EXPECT_THAT(
+      Run({"extracted_graph_def.pb", "before.txt"}, "graph/pb_to_pbtxt"),
+      Exits(0));
   EXPECT_THAT(folder.Read("before.txt"), Not(HasSubstr("eightbit")));
 }
 
 TEST_F(Convert, ToolsForDumpsTellBadInputInASentence) {
   ProgramRun run = Run({}, "graph/pb_to_pbtxt");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("cannot read converted_graph_def.pb"));
+  EXPECT_THAT(run, Exits(1, HasSubstr("cannot read converted_graph_def.pb")));
   folder.Write("a.pb", "no graph");
-  EXPECT_EQ(Run({"a.pb"}, "graph/pb_to_pbtxt").exit_code, 1);
-  EXPECT_EQ(Run({"a", "b", "c"}, "graph/pb_to_pbtxt").exit_code, 2);
+  EXPECT_THAT(Run({"a.pb"}, "graph/pb_to_pbtxt"), Exits(1));
+  EXPECT_THAT(Run({"a", "b", "c"}, "graph/pb_to_pbtxt"), Exits(2));
   run = Run({"a.pb", "a.pb"}, "graph/pb_to_pbtxt");
   EXPECT_THAT(run.error, HasSubstr("it is also read"));
-  EXPECT_EQ(Run({}, "graph/dump_graph").exit_code, 2);
+  EXPECT_THAT(Run({}, "graph/dump_graph"), Exits(2));
   run = Run({"--input_model=nowhere"}, "graph/dump_graph");
-  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run, Exits(1));
   run = Run({"--input_model=" + Absolute(kTiny), "--tags=gpu"},
             "graph/dump_graph");
   EXPECT_THAT(run.error, HasSubstr("it has {serve}"));

@@ -1,26 +1,10 @@
 #include "tests/support/emitted_ops.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant::emitted_ops_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // A QuantizedMatMulWithBias… as its name, mode and bias say, on codes between
 // `min` and 1, with `weights` in one column.

@@ -1,35 +1,21 @@
 // fuse_feature_columns on genuine estimator graphs: the simplified and the
 // fused graph give what the original gives.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
 #include "runtime/datasets/criteo/criteo_format.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::feature_columns_test {
 namespace {
 
-using tensorflow::GraphDef;
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using testing::Contains;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
@@ -37,29 +23,13 @@ constexpr char kOutput[] = "head/predictions/probabilities";
 constexpr int kRecords = 300;
 
 Tensor Strings(const std::vector<std::string>& values) {
-  Tensor tensor(tensorflow::DT_STRING,
-                TensorShape({static_cast<int64_t>(values.size())}));
-  std::copy(values.begin(), values.end(),
-            tensor.flat<tensorflow::tstring>().data());
-  return tensor;
-}
-
-template <typename T>
-Tensor Numbers(const std::vector<int64_t>& shape,
-               const std::vector<T>& values) {
-  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, TensorShape(shape));
-  std::copy(values.begin(), values.end(), tensor.flat<T>().data());
-  return tensor;
+  return TensorOf<tensorflow::tstring>(
+      TensorShape({static_cast<int64_t>(values.size())}),
+      {values.begin(), values.end()});
 }
 
 std::vector<float> Probabilities(const GraphDef& graph, const Feeds& feeds) {
-  const auto result = RunGraph(graph, feeds, {kOutput});
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status();
-    return {};
-  }
-  const auto flat = (*result)[0].flat<float>();
-  return {flat.data(), flat.data() + flat.size()};
+  return ValuesOf(MustRunGraph(graph, feeds, {kOutput})[0]);
 }
 
 // The greatest difference; infinite when they are not comparable.
@@ -73,9 +43,7 @@ double Difference(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 GraphDef Transformed(const std::string& transform, const GraphDef& graph) {
-  const TransformRun run = RunTransform(transform, graph, {}, {kOutput});
-  EXPECT_TRUE(run.status.ok()) << run.status;
-  return run.graph;
+  return MustTransform(transform, graph, {}, {kOutput}).graph;
 }
 
 // As the recipe's third step leaves it.
@@ -91,12 +59,11 @@ class EmbeddedModel : public testing::Test {
     options.files.saved_model = "workflows/wide_deep/model";
     options.files.tags = {"serve"};
     options.outputs = {kOutput};
-    auto frozen = Freeze(options);
-    ASSERT_TRUE(frozen.ok()) << frozen.status();
-    raw_ = std::move(frozen->graph);
-    auto ranges = ReadRanges("workflows/wide_deep/ranges.json");
-    ASSERT_TRUE(ranges.ok()) << ranges.status();
-    ranges_ = *ranges;
+    ASSERT_OK_AND_ASSIGN(auto frozen, Freeze(options));
+    raw_ = std::move(frozen.graph);
+    ASSERT_OK_AND_ASSIGN(auto ranges,
+                         ReadRanges("workflows/wide_deep/ranges.json"));
+    ranges_ = ranges;
     MakeRecords();
   }
 
@@ -127,7 +94,7 @@ class EmbeddedModel : public testing::Test {
     Feeds feeds;
     for (int column = 0; column < kNumericColumns; ++column) {
       feeds.emplace_back(Placeholder(column),
-                         Numbers<float>({kRecords}, numbers_[column]));
+                         TensorOf<float>({kRecords}, numbers_[column]));
     }
     for (int column = 0; column < kCategoricalColumns; ++column) {
       feeds.emplace_back(Placeholder(kNumericColumns + column),
@@ -151,9 +118,9 @@ class EmbeddedModel : public testing::Test {
       }
     }
     return {{"new_numeric_placeholder",
-             Numbers<float>({kRecords, kNumericColumns}, numbers)},
+             TensorOf<float>({kRecords, kNumericColumns}, numbers)},
             {"new_categorical_placeholder",
-             Numbers<int64_t>({kRecords * kCategoricalColumns, 2}, pairs)}};
+             TensorOf<int64_t>({kRecords * kCategoricalColumns, 2}, pairs)}};
   }
 
   GraphDef raw_;
@@ -182,13 +149,9 @@ TEST_F(EmbeddedModel, IsFusedIntoTwoGathers) {
               Contains(HasSubstr("categorical column 0: \"Placeholder_22\"")));
   EXPECT_THAT(run.notes,
               Contains(HasSubstr("numeric column 1: \"Placeholder_9\"")));
-  std::vector<std::string> placeholders;
-  for (const auto& node : run.graph.node()) {
-    if (node.op() == "Placeholder") placeholders.push_back(node.name());
-  }
-  EXPECT_THAT(placeholders,
-              testing::UnorderedElementsAre("new_numeric_placeholder",
-                                            "new_categorical_placeholder"));
+  EXPECT_THAT(NodesOf(run.graph, "Placeholder"),
+              UnorderedElementsAre("new_numeric_placeholder",
+                                   "new_categorical_placeholder"));
 }
 
 TEST_F(EmbeddedModel, NormalisesAsItsRangesSay) {
@@ -219,9 +182,9 @@ TEST_F(EmbeddedModel, GivesTheSameSimplifiedEvenForEmptyStrings) {
 class ManyColumns : public testing::Test {
  protected:
   void SetUp() override {
-    auto graph = ReadGraph("transforms/testdata/columns.pb.gz");
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    raw_ = *std::move(graph);
+    ASSERT_OK_AND_ASSIGN(auto graph,
+                         ReadGraph("transforms/testdata/columns.pb.gz"));
+    raw_ = std::move(graph);
   }
 
   static Feeds RawFeeds(bool with_missing) {
@@ -249,10 +212,10 @@ class ManyColumns : public testing::Test {
         {"in_words", with_missing ? pick({"red", "green", "blue", "mauve"}, 1)
                                   : pick({"red", "green", "blue"}, 1)},
         {"in_words_oov", pick({"cat", "dog", "cow", "pig", "ant"}, 1)},
-        {"in_identity", Numbers<int64_t>({kRecords}, identity)},
-        {"in_identity_default", Numbers<int64_t>({kRecords}, with_default)},
-        {"in_age", Numbers<float>({kRecords}, age)},
-        {"in_income", Numbers<float>({kRecords}, income)}};
+        {"in_identity", TensorOf<int64_t>({kRecords}, identity)},
+        {"in_identity_default", TensorOf<int64_t>({kRecords}, with_default)},
+        {"in_age", TensorOf<float>({kRecords}, age)},
+        {"in_income", TensorOf<float>({kRecords}, income)}};
   }
 
   // What the graph itself makes of the crossed features.
@@ -342,17 +305,16 @@ TEST_F(ManyColumns, GiveTheSameFused) {
     numbers.push_back((values("income").flat<float>()(i) - 3) / 7);
   }
   const TransformRun run =
-      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", raw_, {}, {kOutput});
   // Columns of other kinds still read the raw placeholders.
   Feeds feeds;
   for (const auto& feed : raw_feeds) {
     if (HasNode(run.graph, feed.first)) feeds.push_back(feed);
   }
   feeds.emplace_back("new_categorical_placeholder",
-                     Numbers<int64_t>({kRecords * 10, 2}, pairs));
+                     TensorOf<int64_t>({kRecords * 10, 2}, pairs));
   feeds.emplace_back("new_numeric_placeholder",
-                     Numbers<float>({kRecords, 2}, numbers));
+                     TensorOf<float>({kRecords, 2}, numbers));
   EXPECT_LE(Difference(Probabilities(run.graph, feeds),
                        Probabilities(raw_, raw_feeds)),
             1e-6);

@@ -1,23 +1,13 @@
 // featurecolumn_graph_optimization as the published recipe's fourth step calls
 // it, and what its result makes of preprocessed records.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "re2/re2.h"
 
 namespace requant::featurecolumn_graph_optimization_test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr char kProgram[] = "transforms/featurecolumn_graph_optimization";
 constexpr char kColumns[] = "transforms/testdata/columns.pb.gz";
@@ -35,8 +25,7 @@ class FeatureColumnProgram : public testing::Test {
 
   void MustRun(const std::string& program,
                const std::vector<std::string>& arguments) {
-    const ProgramRun run = RunProgram(program, arguments);
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(RunProgram(program, arguments), Exits(0));
   }
 
   // Correct predictions of `graph` on the first records for evaluation, in
@@ -55,7 +44,7 @@ class FeatureColumnProgram : public testing::Test {
                    {"--graph=" + folder_.Path(graph),
                     absl::StrCat("--dataset=", kModel, declaration),
                     "--data=" + folder_.Path(format)});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(run, Exits(0));
     int64_t correct = -1;
     EXPECT_TRUE(RE2::PartialMatch(
         run.out, "No of correct predicitons    :  (\\d+)\n", &correct))
@@ -68,7 +57,7 @@ class FeatureColumnProgram : public testing::Test {
 
 TEST_F(FeatureColumnProgram, FusesOnTrue) {
   const ProgramRun run = Optimize(kColumns, "True");
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   const auto graph = folder_.ReadGraphFile("out.pb");
   EXPECT_TRUE(HasNode(graph, "new_categorical_placeholder"));
   EXPECT_TRUE(HasNode(graph, "new_numeric_placeholder"));
@@ -77,17 +66,15 @@ TEST_F(FeatureColumnProgram, FusesOnTrue) {
 }
 
 TEST_F(FeatureColumnProgram, OnlySimplifiesOnFalse) {
-  const ProgramRun run = Optimize(kColumns, "False");
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(Optimize(kColumns, "False"), Exits(0));
   const auto graph = folder_.ReadGraphFile("out.pb");
   EXPECT_FALSE(HasNode(graph, "new_categorical_placeholder"));
   EXPECT_TRUE(HasNode(graph, "import/in_hashed"));
 }
 
 TEST_F(FeatureColumnProgram, TakesNothingButTrueAndFalse) {
-  const ProgramRun run = Optimize(kColumns, "maybe");
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, AllOf(HasSubstr("True or False"), HasSubstr("maybe")));
+  EXPECT_THAT(Optimize(kColumns, "maybe"),
+              Exits(2, AllOf(HasSubstr("True or False"), HasSubstr("maybe"))));
 }
 
 TEST_F(FeatureColumnProgram, WritesNothingWhenItFails) {
@@ -95,19 +82,17 @@ TEST_F(FeatureColumnProgram, WritesNothingWhenItFails) {
       "plain.pbtxt",
       "node { name: \"x\" op: \"Placeholder\" attr { key: \"dtype\" value { "
       "type: DT_FLOAT } } }");
-  EXPECT_EQ(Optimize(plain, "True", "x").exit_code, 1);
-  EXPECT_EQ(Optimize(kColumns, "True", "head/predictions/none").exit_code, 1);
-  EXPECT_EQ(Optimize(folder_.Path("absent.pb"), "True").exit_code, 1);
+  EXPECT_THAT(Optimize(plain, "True", "x"), Exits(1));
+  EXPECT_THAT(Optimize(kColumns, "True", "head/predictions/none"), Exits(1));
+  EXPECT_THAT(Optimize(folder_.Path("absent.pb"), "True"), Exits(1));
   EXPECT_EQ(folder_.Names(), std::vector<std::string>{"plain.pbtxt"});
 }
 
 TEST_F(FeatureColumnProgram, SaysThatAGraphIsFusedAlready) {
-  ASSERT_EQ(Optimize(kColumns, "True").exit_code, 0);
+  ASSERT_THAT(Optimize(kColumns, "True"), Exits(0));
   const std::string fused = folder_.Write("fused.pb", folder_.Read("out.pb"));
-  const ProgramRun run =
-      Optimize(fused, "True", absl::StrCat("import/", kOutput));
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("fused already"));
+  EXPECT_THAT(Optimize(fused, "True", absl::StrCat("import/", kOutput)),
+              Exits(1, HasSubstr("fused already")));
 }
 
 TEST_F(FeatureColumnProgram, PredictsTheSameFromPreprocessedRecords) {
@@ -115,8 +100,7 @@ TEST_F(FeatureColumnProgram, PredictsTheSameFromPreprocessedRecords) {
           {absl::StrCat("--input_saved_model_dir=", kModel, "model"),
            "--output_graph=" + folder_.Path("frozen.pb"),
            absl::StrCat("--output_node_names=", kOutput)});
-  const ProgramRun run = Optimize(folder_.Path("frozen.pb"), "True");
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(Optimize(folder_.Path("frozen.pb"), "True"), Exits(0));
   const int64_t raw = Correct("frozen.pb", "tfrecord", "raw.textproto");
   EXPECT_GT(raw, 2000);
   // Rounding may turn a record whose probability is one half.

@@ -1,28 +1,19 @@
 // Names out of other people's files, in every program: none commands the
 // terminal, forges a line or fills the screen.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <limits>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/json.h"
 #include "base/text/printable.h"
 #include "graph/graph_io.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "workflows/report/manifest.h"
@@ -31,7 +22,6 @@ namespace requant::hostile_names_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 // No line starts with this, and most cases show it in the middle of one.
 constexpr char kMark[] = "FORGED";
@@ -124,7 +114,7 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
   }
   // Also of names that TensorFlow's own writer refuses.
   std::string Graph(const std::string& file, const std::string& text) const {
-    tensorflow::GraphDef graph = GraphFromText(text);
+    GraphDef graph = GraphFromText(text);
     Rename(&graph);
     return folder_.Write(file, graph.SerializePartialAsString());
   }
@@ -171,9 +161,7 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
     }
     table.FindOrAdd(name()).AddMin(std::numeric_limits<float>::infinity(),
                                    {name(), 1});
-    const absl::Status status =
-        WriteRangeTable(table, folder_.Path("table.ranges"));
-    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_OK(WriteRangeTable(table, folder_.Path("table.ranges")));
     return folder_.Path("table.ranges");
   }
   std::string Out(const std::string& file = "out.pb") const {
@@ -186,11 +174,11 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
   bool readable_ = true;
 
   // Puts the hostile name in place of "N", "N_w" and so on.
-  void Rename(tensorflow::GraphDef* graph) const {
+  void Rename(GraphDef* graph) const {
     const auto rename = [this](std::string* text) {
       if (absl::StartsWith(*text, "N")) *text = name() + text->substr(1);
     };
-    for (tensorflow::NodeDef& node : *graph->mutable_node()) {
+    for (NodeDef& node : *graph->mutable_node()) {
       rename(node.mutable_name());
       rename(node.mutable_op());
       rename(node.mutable_device());

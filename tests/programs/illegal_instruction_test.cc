@@ -1,29 +1,18 @@
 // A machine on which TensorFlow dies of SIGILL unless oneDNN is kept away from
 // something: programs find that out, go on, and remember it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/process/cpu.h"
 #include "graph/tensorflow_library.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "tests/support/mixed_records.h"
 
 namespace requant::illegal_instruction_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 class IllegalInstruction : public testing::Test {
  protected:
@@ -63,23 +52,21 @@ class InATransform : public IllegalInstruction {
 TEST_F(InATransform, IsTriedAgainAndRemembered) {
   for (const bool first : {true, false}) {
     const ProgramRun run = Transform();
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(run, Exits(0));
     // Nothing comes twice, and nothing half-written stays.
     EXPECT_EQ(run.error,
               first ? absl::StrCat("speaks\ntransform_graph: ", warning_)
                     : "speaks\n");
     EXPECT_EQ(run.out.find("prints\n"), run.out.rfind("prints\n")) << run.out;
     EXPECT_THAT(run.out, HasSubstr("prints\n"));
-    EXPECT_THAT(folder_.Names(),
-                testing::ElementsAre("cache", "g.pbtxt", "out.pb"));
+    EXPECT_THAT(folder_.Names(), ElementsAre("cache", "g.pbtxt", "out.pb"));
   }
 }
 
 TEST_F(InATransform, IsNotTriedAgainUnderTheUsersOwnCap) {
-  const ProgramRun run = Transform("AVX");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, AllOf(HasSubstr("was ended by SIGILL"),
-                               Not(HasSubstr("trying again"))));
+  EXPECT_THAT(Transform("AVX"),
+              Exits(1, AllOf(HasSubstr("was ended by SIGILL"),
+                             Not(HasSubstr("trying again")))));
 }
 
 class InAWorker : public IllegalInstruction {
@@ -98,9 +85,8 @@ class InAWorker : public IllegalInstruction {
                      "kill -ILL $$; fi\nexec '",
                      fs::canonical("runtime/worker").string(), "'\n"));
     fs::permissions(folder_.Path("bin/worker"), fs::perms::owner_all);
-    EXPECT_TRUE(WriteMixedRecords(folder_.Path("train.npz"),
-                                  MixedSplit::kCalibration, 500)
-                    .ok());
+    EXPECT_OK(WriteMixedRecords(folder_.Path("train.npz"),
+                                MixedSplit::kCalibration, 500));
   }
 
   ProgramRun Quantize(const std::string& program, const std::string& output) {
@@ -115,13 +101,13 @@ class InAWorker : public IllegalInstruction {
 
 TEST_F(InAWorker, IsTriedAgainAndRemembered) {
   const ProgramRun whole = Quantize("runtime/quantize_model", "whole.pb");
-  ASSERT_EQ(whole.exit_code, 0) << whole.error;
+  ASSERT_THAT(whole, Exits(0));
   for (const bool first : {true, false}) {
     const ProgramRun run =
         Quantize(folder_.Path("bin/quantize_model"), "again.pb");
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(run, Exits(0));
     EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), first);
-    EXPECT_THAT(run.error, testing::EndsWith(first ? warning_ : ""));
+    EXPECT_THAT(run.error, EndsWith(first ? warning_ : ""));
     EXPECT_THAT(run.out, Not(HasSubstr("stale")));
     EXPECT_TRUE(folder_.Read("again.pb") == folder_.Read("whole.pb"));
     const std::string log = folder_.Read("log");

@@ -1,30 +1,17 @@
 // Graphs after insert_qdq, run: what they compute differs from the float graph
 // by the rounding of the pairs and by nothing else.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
-#include "graph/testing/testing.h"
+#include "absl/strings/substitute.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_qdq_run_test {
 namespace {
 
-using tensorflow::GraphDef;
-using tensorflow::Tensor;
-using testing::Each;
 using testing::Le;
 
 constexpr int kRows = 16;
@@ -62,23 +49,21 @@ struct Projection {
   std::vector<float> w;
 
   GraphDef Graph() const {
-    const std::string shape = absl::StrCat("shape { dim { size: ", inner,
-                                           " } dim { size: ", columns, " } }");
-    const AttributeText type = {"dtype", "type: DT_FLOAT"};
-    return GraphFromText(absl::StrCat(
-        Placeholder("x", {rows, inner}),
-        FloatConst("initial", {inner, columns}, w),
-        Node("v", "VarHandleOp", {},
-             {type, {"shape", shape}, {"shared_name", "s: 'v'"}}),
-        Node("assign", "AssignVariableOp", {"v", "initial"}, {type}),
-        Call("y", "project", {"x", "v", "^assign"}, "DT_FLOAT, DT_RESOURCE"),
-        Library({Function(
-            "project", {"x", "v:DT_RESOURCE"}, {{"y", "dot:product:0"}},
-            absl::StrCat(
-                IntConst("shape", {2}, {rows, inner}),
-                Node("reshape", "Reshape", {"x", "shape:output:0"}, {kFloat}),
-                Node("read", "ReadVariableOp", {"v"}, {type}),
-                MatMul("dot", "reshape:output:0", "read:value:0")))})));
+    return GraphFromText(FloatConst("initial", {inner, columns}, w) +
+                         absl::Substitute(R"(
+      x = Placeholder dtype=float shape=<$0,$1>
+      v = VarHandleOp dtype=float shape=<$1,$2> shared_name='v'
+      assign = AssignVariableOp(v, initial) dtype=float
+      y = StatefulPartitionedCall(x, v, ^assign) f=@project
+          Tin=[float,resource] Tout=[float]
+      function project(x, v:resource) -> (y=dot:product:0) {
+        shape = int32<2>{$0,$1}
+        reshape = Reshape(x, shape:output:0) T=float
+        read = ReadVariableOp(v) dtype=float
+        dot = MatMul(reshape:output:0, read:value:0) T=float
+      }
+    )",
+                                          rows, inner, columns));
   }
 
   // As a calibration finds them.
@@ -91,26 +76,20 @@ struct Projection {
     add("project::reshape", x);
     add("project::read", w);
     const std::string path = testing::TempDir() + "ranges.pb";
-    EXPECT_TRUE(WriteRangeTable(table, path).ok());
+    EXPECT_OK(WriteRangeTable(table, path));
     return path;
   }
 
   std::vector<float> Run(const GraphDef& graph) const {
-    Tensor fed(tensorflow::DT_FLOAT, {rows, inner});
-    std::copy(x.begin(), x.end(), fed.flat<float>().data());
-    const auto outputs = RunGraph(graph, {{"x", fed}}, {"y"});
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
-    if (!outputs.ok()) return {};
-    const auto flat = outputs->front().flat<float>();
-    return std::vector<float>(flat.data(), flat.data() + flat.size());
+    const Tensor fed = TensorOf<float>({rows, inner}, x);
+    return ValuesOf(MustRunGraph(graph, {{"x", fed}}, {"y"})[0]);
   }
 
   std::vector<float> RunQuantized(const std::string& parameters = "") const {
     const TransformRun run =
-        RunTransform(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
-                                  RangesFile(), "\"", parameters, ")"),
-                     Graph());
-    EXPECT_TRUE(run.status.ok()) << run.status;
+        MustTransform(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
+                                   RangesFile(), "\"", parameters, ")"),
+                      Graph());
     return Run(run.graph);
   }
 };
@@ -185,8 +164,7 @@ TEST(InsertQdqRun, ClipsWhatIsOutsideAFixedRange) {
   projection.columns = kInner;
   projection.x = Random(kRows * kInner, 4, 6);
   projection.w = UnitMatrix(kInner);
-  const TransformRun run = RunTransform("insert_qdq", projection.Graph());
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const TransformRun run = MustTransform("insert_qdq", projection.Graph());
   std::vector<float> clipped = projection.x;
   for (float& value : clipped) value = std::clamp(value, -1.0f, 1.0f);
   EXPECT_THAT(StepsBetween(projection.Run(run.graph), clipped, 1.0f / 127),
@@ -198,42 +176,35 @@ TEST(InsertQdqRun, ClipsWhatIsOutsideAFixedRange) {
 TEST(InsertQdqRun, WorksInALoopOfNodes) {
   const AttributeText frame = {"frame_name", "s: 'loop'"};
   const AttributeText integer = {"T", "type: DT_INT32"};
-  const GraphDef graph = GraphFromText(absl::StrCat(
-      Placeholder("x", {2, 2}), FloatConst("w", {2, 2}, {0, 1, 1, 0}),
-      IntConst("zero", {}, {0}),
-      Node("i/enter", "Enter", {"zero"}, {integer, frame}),
-      Node("x/enter", "Enter", {"x"}, {kFloat, frame}),
-      Node("w/enter", "Enter", {"w"},
-           {kFloat, frame, {"is_constant", "b: true"}}),
-      Node("i/merge", "Merge", {"i/enter", "i/next"}, {integer, {"N", "i: 2"}}),
-      Node("x/merge", "Merge", {"x/enter", "x/next"}, {kFloat, {"N", "i: 2"}}),
-      Node(
-          "rounds", "Const", {"^i/merge"},
-          {{"dtype", "type: DT_INT32"},
-           {"value", "tensor { dtype: DT_INT32 tensor_shape {} int_val: 3 }"}}),
-      Node("less", "Less", {"i/merge", "rounds"}, {integer}),
-      Node("go_on", "LoopCond", {"less"}),
-      Node("i/switch", "Switch", {"i/merge", "go_on"}, {integer}),
-      Node("x/switch", "Switch", {"x/merge", "go_on"}, {kFloat}),
-      Node(
-          "one", "Const", {"^i/switch"},
-          {{"dtype", "type: DT_INT32"},
-           {"value", "tensor { dtype: DT_INT32 tensor_shape {} int_val: 1 }"}}),
-      Node("i/add", "AddV2", {"i/switch:1", "one"}, {integer}),
-      Node("i/next", "NextIteration", {"i/add"}, {integer}),
-      MatMul("dot", "x/switch:1", "w/enter"),
-      Node("x/next", "NextIteration", {"dot"}, {kFloat}),
-      Node("y", "Exit", {"x/switch"}, {kFloat})));
-  const TransformRun run = RunTransform("insert_qdq", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const GraphDef graph = GraphFromText(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    w = float<2,2>{0,1,1,0}
+    zero = int32{0}
+    i/enter = Enter(zero) T=int32 frame_name='loop'
+    x/enter = Enter(x) T=float frame_name='loop'
+    w/enter = Enter(w) T=float frame_name='loop' is_constant=true
+    i/merge = Merge(i/enter, i/next) T=int32 N=2
+    x/merge = Merge(x/enter, x/next) T=float N=2
+    rounds = Const(^i/merge) dtype=int32 value=int32{3}
+    less = Less(i/merge, rounds) T=int32
+    go_on = LoopCond(less)
+    i/switch = Switch(i/merge, go_on) T=int32
+    x/switch = Switch(x/merge, go_on) T=float
+    one = Const(^i/switch) dtype=int32 value=int32{1}
+    i/add = AddV2(i/switch:1, one) T=int32
+    i/next = NextIteration(i/add) T=int32
+    dot = MatMul(x/switch:1, w/enter) T=float
+    x/next = NextIteration(dot) T=float
+    y = Exit(x/switch) T=float
+  )");
+  const TransformRun run = MustTransform("insert_qdq", graph);
   Tensor x(tensorflow::DT_FLOAT, {2, 2});
   x.flat<float>()(0) = 1;
   x.flat<float>()(1) = .3f;
   x.flat<float>()(2) = 5;
   x.flat<float>()(3) = 0;
-  const auto outputs = RunGraph(run.graph, {{"x", x}}, {"y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  const auto y = outputs->front().flat<float>();
+  const auto outputs = MustRunGraph(run.graph, {{"x", x}}, {"y"});
+  const auto y = outputs.front().flat<float>();
   // w exchanges columns, three times.
   EXPECT_NEAR(y(0), .3f, .5 / 127);
   EXPECT_EQ(y(1), 1);
@@ -262,16 +233,14 @@ TEST(InsertQdqRun, WorksInALoopOfFunctions) {
                    Node("relu", "Relu", {"over:z:0"}, {kFloat}),
                    Node("max", "Max", {"relu:activations:0", "axes:output:0"},
                         {kFloat})))})));
-  const TransformRun run = RunTransform("insert_qdq", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const TransformRun run = MustTransform("insert_qdq", graph);
   Tensor x(tensorflow::DT_FLOAT, {2, 2});
   x.flat<float>()(0) = 1;
   x.flat<float>()(1) = .5f;
   x.flat<float>()(2) = -.25f;
   x.flat<float>()(3) = 0;
-  const auto outputs = RunGraph(run.graph, {{"x", x}}, {"y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  const auto y = outputs->front().flat<float>();
+  const auto outputs = MustRunGraph(run.graph, {{"x", x}}, {"y"});
+  const auto y = outputs.front().flat<float>();
   // Three halvings, three exchanges of columns.
   EXPECT_NEAR(y(0), .5 / 8, .01);
   EXPECT_NEAR(y(1), 1. / 8, .01);

@@ -1,31 +1,19 @@
 // What becomes of a transform_graph whose transforms crash, hang or are
 // interrupted.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 
 extern char** environ;
 
 namespace requant::isolation_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
 constexpr char kOddPlugin[] = "--plugins=tests/plugins/odd_plugin.so";
 
@@ -38,7 +26,7 @@ class Isolation : public testing::Test, public TransformGraphRunner {
   // One sentence that names the transform, exit code 1, and nothing written.
   void ExpectDeathSentence(const ProgramRun& run, const std::string& transform,
                            const std::string& message) {
-    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run, Exits(1));
     EXPECT_EQ(run.out, "");
     EXPECT_THAT(run.error, MatchesRegex("transform_graph: [^\n]*\n"));
     EXPECT_THAT(run.error, HasSubstr(absl::StrCat("the transform \"", transform,
@@ -154,12 +142,12 @@ TEST_F(Isolation, LeavesNoCoreFile) {
 
 TEST_F(Isolation, WhatADeadChildLeftHalfWrittenIsRemoved) {
   std::filesystem::create_directory(folder.Path("dump"));
-  const auto run = Transform(
-      absl::StrCat("leave_temporary_file(path=\"", folder.Path("out.pb"),
-                   "\", path=\"", folder.Path("dump/01_x.pb"), "\")"),
-      Small(), {kOddPlugin, "--dump_dir=" + folder.Path("dump")});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("was ended by SIGKILL"));
+  EXPECT_THAT(
+      Transform(
+          absl::StrCat("leave_temporary_file(path=\"", folder.Path("out.pb"),
+                       "\", path=\"", folder.Path("dump/01_x.pb"), "\")"),
+          Small(), {kOddPlugin, "--dump_dir=" + folder.Path("dump")}),
+      Exits(1, HasSubstr("was ended by SIGKILL")));
   EXPECT_THAT(folder.Names(), ElementsAre("dump", "g.pbtxt"));
   EXPECT_TRUE(std::filesystem::is_empty(folder.Path("dump")));
 }
@@ -261,8 +249,7 @@ TEST_F(Interrupted, AKilledProgramTakesItsChildAlong) {
 TEST_F(Isolation, ATransformThatHangsIsStoppedAtTheTimeLimit) {
   const auto run = Transform("leave_temporary_file(wait=true)", Small(),
                              {kOddPlugin, "--timeout=5"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("was stopped after 5 s on "));
+  EXPECT_THAT(run, Exits(1, HasSubstr("was stopped after 5 s on ")));
   EXPECT_THAT(run.error, HasSubstr("(--timeout sets the limit)\n"));
   EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
 }

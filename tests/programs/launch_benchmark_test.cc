@@ -1,20 +1,10 @@
 // launch_benchmark outside the container, as the published recipe calls it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "graph/testing/program.h"
 #include "tests/support/recipe.h"
 
 namespace requant::launch_benchmark_test {
 namespace {
-
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr char kLaunchBenchmark[] = "workflows/launch_benchmark";
 constexpr int kRecords = 2000;
@@ -57,7 +47,7 @@ WideDeepRecipe* LaunchBenchmarkTest::recipe_ = nullptr;
 TEST_F(LaunchBenchmarkTest, EndsAsThePublishedLogDoes) {
   const ProgramRun run =
       RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "fp32"));
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("\nTotal test records           :  2000\n"
                                  "Batch size is                :  1000\n"
                                  "Number of batches            :  2\n"));
@@ -69,10 +59,8 @@ TEST_F(LaunchBenchmarkTest, EndsAsThePublishedLogDoes) {
 }
 
 TEST_F(LaunchBenchmarkTest, SaysThatTheGraphIsOfAnotherPrecision) {
-  const ProgramRun run =
-      RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "int8"));
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.error, HasSubstr("--precision int8 is ignored"));
+  EXPECT_THAT(RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "int8")),
+              Exits(0, HasSubstr("--precision int8 is ignored")));
 }
 
 // Steps 7 to 9 store the output in a file that the freezing transforms read.
@@ -81,25 +69,20 @@ TEST_F(LaunchBenchmarkTest, LetsPrintOperationsWriteToStderr) {
   recipe_->Transform(kDynamicGraph, "logged.pb",
                      "insert_logging(op=RequantizationRange, show_name=true, "
                      "message=\"__requant_min_max:\")");
-  const ProgramRun run =
-      RunProgram(kLaunchBenchmark, PublishedFlags("logged.pb", "int8"));
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.error, HasSubstr("__print__;__requant_min_max:["));
+  EXPECT_THAT(RunProgram(kLaunchBenchmark, PublishedFlags("logged.pb", "int8")),
+              Exits(0, HasSubstr("__print__;__requant_min_max:[")));
 }
 
 TEST_F(LaunchBenchmarkTest, NamesTheFileThatIsMissing) {
-  const ProgramRun run =
-      RunProgram(kLaunchBenchmark, PublishedFlags("none.pb", "fp32"));
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("none.pb"));
+  EXPECT_THAT(RunProgram(kLaunchBenchmark, PublishedFlags("none.pb", "fp32")),
+              Exits(1, HasSubstr("none.pb")));
 }
 
 TEST_F(LaunchBenchmarkTest, RefusesAnotherModel) {
-  const ProgramRun run = RunProgram(
-      kLaunchBenchmark,
-      {"--in-graph=a.pb", "--data-location=b", "--model-name=resnet50"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("--model-name \"resnet50\""));
+  EXPECT_THAT(
+      RunProgram(kLaunchBenchmark, {"--in-graph=a.pb", "--data-location=b",
+                                    "--model-name=resnet50"}),
+      Exits(2, HasSubstr("--model-name \"resnet50\"")));
 }
 
 }  // namespace

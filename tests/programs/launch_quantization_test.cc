@@ -2,8 +2,6 @@
 // (data/fake_engine.sh). A real engine runs in the image's own test.
 
 #include <elf.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <pty.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -12,14 +10,10 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/sanitized.h"
@@ -30,12 +24,7 @@ namespace requant::launch_quantization_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::IsSupersetOf;
-using testing::Not;
 using Words = std::vector<std::string>;
 
 constexpr char kLauncher[] = "launch/launch_quantization";
@@ -121,17 +110,17 @@ class LaunchQuantizationTest : public testing::Test {
 
 // Fails, says `reason` in one line, and starts nothing.
 testing::Matcher<ProgramRun> FailsWith(int code, const std::string& reason) {
-  return AllOf(
-      testing::Field(&ProgramRun::exit_code, code),
-      testing::Field(&ProgramRun::out, ""),
-      testing::Field(
-          &ProgramRun::error,
-          AllOf(testing::StartsWith("launch_quantization: "), HasSubstr(reason),
-                testing::ResultOf(
-                    [](const std::string& text) {
-                      return std::count(text.begin(), text.end(), '\n');
-                    },
-                    1))));
+  return AllOf(testing::Field(&ProgramRun::exit_code, code),
+               testing::Field(&ProgramRun::out, ""),
+               testing::Field(
+                   &ProgramRun::error,
+                   AllOf(StartsWith("launch_quantization: "), HasSubstr(reason),
+                         testing::ResultOf(
+                             [](const std::string& text) {
+                               return std::count(text.begin(), text.end(),
+                                                 '\n');
+                             },
+                             1))));
 }
 
 TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
@@ -143,11 +132,11 @@ TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
               "--pre-trained-model-dir", model, "--name", "session", "--volume",
               folder_.Path("model") + ":/data:ro", "--env", "A=x y,B=$(z)",
               "--", "requant", "run", "a b", "", "'\"$x\n"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   Words words = RunArguments();
   ASSERT_GT(words.size(), 5);
-  EXPECT_THAT(words[5], testing::StartsWith(
-                            "--label=requant.session=launch_quantization-"));
+  EXPECT_THAT(words[5],
+              StartsWith("--label=requant.session=launch_quantization-"));
   words.erase(words.begin() + 5);
   std::string quoted = fs::canonical(model);
   for (size_t at = 0; (at = quoted.find('"', at)) != std::string::npos;) {
@@ -178,7 +167,7 @@ TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
 TEST_F(LaunchQuantizationTest, PassesOutputAndExitCodeThrough) {
   const ProgramRun run =
       LaunchModel({"--", "x"}, "echo result; echo progress >&2; exit 7");
-  EXPECT_EQ(run.exit_code, 7);
+  EXPECT_THAT(run, Exits(7));
   EXPECT_EQ(run.out, "result\n");
   EXPECT_EQ(run.error, "progress\n");
   EXPECT_THAT(RunArguments(), Not(Contains("--tty")));
@@ -187,7 +176,7 @@ TEST_F(LaunchQuantizationTest, PassesOutputAndExitCodeThrough) {
 
 TEST_F(LaunchQuantizationTest, RunsTheSelfTestWithoutAModel) {
   folder_.Write("run", "exit 3");
-  EXPECT_EQ(Launch({"--test"}).exit_code, 3);
+  EXPECT_THAT(Launch({"--test"}), Exits(3));
   EXPECT_EQ(RunArguments().back(), "requant-self-test");
   EXPECT_THAT(RunArguments(), Not(Contains("--mount")));
 }
@@ -255,8 +244,7 @@ TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
   fs::permissions(folder_.Path("model"),
                   fs::perms::owner_read | fs::perms::owner_exec);
   const ProgramRun run = LaunchModel({"--", "x"}, "exit 0");
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.error, HasSubstr("warning: "));
+  EXPECT_THAT(run, Exits(0, HasSubstr("warning: ")));
   EXPECT_THAT(run.error, HasSubstr("results cannot be written"));
 }
 
@@ -303,11 +291,10 @@ TEST_F(LaunchQuantizationTest, RefusesANameThatIsTaken) {
 // When the name is taken only after it was looked up.
 TEST_F(LaunchQuantizationTest, LeavesTheContainersOfOthersAlone) {
   folder_.Write("run_error", "Conflict. The name is already in use.\n");
-  const ProgramRun run = Launch({"-p", folder_.Path("model"), "--", "x"});
-  EXPECT_EQ(run.exit_code, 125);
-  EXPECT_THAT(run.error, AllOf(HasSubstr("Conflict."),
+  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--", "x"}),
+              Exits(125, AllOf(HasSubstr("Conflict."),
                                HasSubstr("Docker did not start the container "
-                                         "(exit code 125)")));
+                                         "(exit code 125)"))));
   EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("rm --force")));
 }
 
@@ -328,10 +315,10 @@ TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
   Words dry = arguments;
   dry.insert(dry.begin(), {"--dry-run", "--name=session"});
   const ProgramRun run = Launch(dry);
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_FALSE(Exists("run_argv"));
   folder_.Write("run", "exit 5");
-  EXPECT_EQ(RunProgram("/bin/sh", {"-c", run.out}, Variables()).exit_code, 5);
+  EXPECT_THAT(RunProgram("/bin/sh", {"-c", run.out}, Variables()), Exits(5));
   EXPECT_THAT(RunArguments(), IsSupersetOf({"--name=session", "A=it's $x", "sh",
                                             "-c", "echo \"$HOME\""}));
 }
@@ -339,9 +326,8 @@ TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
 TEST_F(LaunchQuantizationTest, DryRunNeedsNoEngine) {
   fs::remove(folder_.Path("bin/docker"));
   const ProgramRun run = Launch({"--dry-run", "-p", folder_.Path("model")});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.error, HasSubstr("warning: docker is not on PATH"));
-  EXPECT_THAT(run.out, testing::StartsWith("docker run --rm"));
+  EXPECT_THAT(run, Exits(0, HasSubstr("warning: docker is not on PATH")));
+  EXPECT_THAT(run.out, StartsWith("docker run --rm"));
 }
 
 TEST_F(LaunchQuantizationTest, PassesSignalsOnOnce) {
@@ -448,33 +434,32 @@ TEST_F(LaunchQuantizationTest, PassesTheNameOfAVariableAndNotItsValue) {
   Words variables = Variables();
   variables.push_back("TOKEN=secret");
   folder_.Write("run", "exit 0");
-  EXPECT_EQ(RunProgram(kLauncher,
-                       {"-p", folder_.Path("model"), "--env=TOKEN", "--", "x"},
-                       variables)
-                .exit_code,
-            0);
+  EXPECT_THAT(
+      RunProgram(kLauncher,
+                 {"-p", folder_.Path("model"), "--env=TOKEN", "--", "x"},
+                 variables),
+      Exits(0));
   EXPECT_THAT(RunArguments(), Contains("TOKEN"));
   EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("secret")));
 }
 
 TEST_F(LaunchQuantizationTest, ThePythonScriptDoesTheSame) {
   folder_.Write("run", "exit 9");
-  const ProgramRun run = RunProgram(
-      "/usr/bin/python3",
-      {"launch/launch_quantization.py", "--docker-image", "quantization:latest",
-       "--pre-trained-model-dir", folder_.Path("model"), "--", "a b"},
-      Variables());
-  EXPECT_EQ(run.exit_code, 9) << run.error;
+  EXPECT_THAT(RunProgram("/usr/bin/python3",
+                         {"launch/launch_quantization.py", "--docker-image",
+                          "quantization:latest", "--pre-trained-model-dir",
+                          folder_.Path("model"), "--", "a b"},
+                         Variables()),
+              Exits(9));
   EXPECT_EQ(RunArguments().back(), "a b");
 }
 
 TEST_F(LaunchQuantizationTest, ThePythonScriptSaysThatThereIsNoProgram) {
   fs::create_directories(folder_.Path("alone"));
   fs::copy_file("launch/launch_quantization.py", folder_.Path("alone/l.py"));
-  const ProgramRun run =
-      RunProgram("/usr/bin/python3", {folder_.Path("alone/l.py")}, Variables());
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("build it (bazel build"));
+  EXPECT_THAT(
+      RunProgram("/usr/bin/python3", {folder_.Path("alone/l.py")}, Variables()),
+      Exits(1, HasSubstr("build it (bazel build")));
 }
 
 // It runs on machines that have an engine and nothing else.
@@ -482,9 +467,8 @@ TEST(LaunchQuantization, IsStaticAndLinksNoTensorFlow) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers do not work in a static program";
   }
-  const auto content = ReadFile(kLauncher);
-  ASSERT_TRUE(content.ok()) << content.status();
-  const std::string& program = *content;
+  ASSERT_OK_AND_ASSIGN(const auto content, ReadFile(kLauncher));
+  const std::string& program = content;
   Elf64_Ehdr header;
   ASSERT_GE(program.size(), sizeof(header));
   std::memcpy(&header, program.data(), sizeof(header));

@@ -1,34 +1,23 @@
 // Limits that the system sets (ulimit): each is one sentence that names it, and
 // nothing is left half-written.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant::limits_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 using Words = std::vector<std::string>;
 
 class LimitsTest : public testing::Test {
  protected:
   LimitsTest() {
     // A graph and a SavedModel of 64 kB and more.
-    const tensorflow::GraphDef graph = GraphFromText(
+    const GraphDef graph = GraphFromText(
         absl::StrCat(Placeholder("x", {-1, 2}),
                      FloatConst("w", {2, 8192}, std::vector<float>(16384, 0.7)),
                      Node("m", "MatMul", {"x", "w"}, {kFloat}),
@@ -91,14 +80,13 @@ TEST_F(LimitsTest, OnTheSizeOfFilesIsNamedAndLeavesNothing) {
 }
 
 TEST_F(LimitsTest, OnTheSizeOfWhatIsPrintedIsNamed) {
-  const ProgramRun run =
+  EXPECT_THAT(
       RunProgram("/bin/sh",
                  {"-c", "ulimit -f 8; exec \"$0\" \"$@\" > \"$OUT\"",
                   "transforms/transform_graph", "--transforms_markdown"},
-                 {"OUT=" + Out()});
-  EXPECT_EQ(run.exit_code, 1) << run.error;
-  EXPECT_THAT(run.error, AllOf(HasSubstr("cannot write the result"),
-                               HasSubstr("ulimit -f")));
+                 {"OUT=" + Out()}),
+      Exits(1, AllOf(HasSubstr("cannot write the result"),
+                     HasSubstr("ulimit -f"))));
 }
 
 TEST_F(LimitsTest, OnOpenFilesIsNamed) {

@@ -1,31 +1,17 @@
 // The fixture of mixed layers: what its README promises, which the tests of
 // quantization rest on.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "re2/re2.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/support/mixed_records.h"
 
 namespace requant::mixed_layers_test {
 namespace {
-
-using tensorflow::NodeDef;
-using testing::ElementsAre;
-using testing::SizeIs;
-using testing::UnorderedElementsAre;
 
 constexpr char kFolder[] = "tests/data/mixed_layers/";
 
@@ -62,7 +48,7 @@ class MixedLayersTest : public testing::Test {
     return Named(Named(Named(matmul).input(1)).input(0));
   }
 
-  tensorflow::GraphDef graph_;
+  GraphDef graph_;
   TestFolder folder_;
 };
 
@@ -80,9 +66,9 @@ TEST_F(MixedLayersTest, HasDepthsThatAreNoMultiplesOfFour) {
   for (const char* layer :
        {"tower/signal/dense/", "tower/context/dense/", "head/mix/",
         "head/logits/", "tower/signal/projection/"}) {
-    const auto kernel = ConstValue(Kernel(absl::StrCat(layer, "MatMul")));
-    ASSERT_TRUE(kernel.ok()) << kernel.status();
-    EXPECT_NE(kernel->dim_size(0) % 4, 0) << layer;
+    ASSERT_OK_AND_ASSIGN(const auto kernel,
+                         ConstValue(Kernel(absl::StrCat(layer, "MatMul"))));
+    EXPECT_NE(kernel.dim_size(0) % 4, 0) << layer;
   }
 }
 
@@ -122,9 +108,9 @@ TEST_F(MixedLayersTest, MultipliesTwoActivations) {
 
 class MixedLayersRunTest : public MixedLayersTest {
  protected:
-  tensorflow::Tensor Rows(const std::vector<float>& values, int columns,
-                          int first, int rows) {
-    tensorflow::Tensor tensor(tensorflow::DT_FLOAT, {rows, columns});
+  Tensor Rows(const std::vector<float>& values, int columns, int first,
+              int rows) {
+    Tensor tensor(tensorflow::DT_FLOAT, {rows, columns});
     std::copy_n(values.begin() + first * columns, rows * columns,
                 tensor.flat<float>().data());
     return tensor;
@@ -138,7 +124,7 @@ class MixedLayersRunTest : public MixedLayersTest {
         {{"signal", Rows(records.signal, kMixedSignals, first, rows)},
          {"context", Rows(records.context, kMixedContexts, first, rows)}},
         {tensor});
-    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    EXPECT_OK(outputs);
     if (!outputs.ok()) return {0};
     const auto values = (*outputs)[0].flat<float>();
     return std::vector<float>(values.data(), values.data() + values.size());
@@ -180,15 +166,14 @@ TEST_F(MixedLayersTest, HasTheAccuracyThatItsTrainingRecorded) {
       ReadFile(absl::StrCat(kFolder, "model.json")).value(),
       "\"eval\": {\\s*\"records\": (\\d+),\\s*\"correct\": (\\d+)", &records,
       &recorded));
-  ASSERT_TRUE(
-      WriteMixedRecords(folder_.Path("eval.npz"), MixedSplit::kEval, records)
-          .ok());
+  ASSERT_OK(
+      WriteMixedRecords(folder_.Path("eval.npz"), MixedSplit::kEval, records));
   const ProgramRun run =
       RunProgram("runtime/evaluate_graph",
                  {absl::StrCat("--graph=", kFolder, "frozen.pb"),
                   absl::StrCat("--dataset=", kFolder, "dataset.textproto"),
                   "--data=" + folder_.Path("eval.npz")});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   int correct = 0;
   ASSERT_TRUE(RE2::PartialMatch(
       run.out, "No of correct predicitons    :  (\\d+)\n", &correct))

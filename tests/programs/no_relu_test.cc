@@ -2,20 +2,10 @@
 // RequantizationRange: the step that logs those is a copy, the one that freezes
 // them does nothing, and the others go on.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
 
 namespace requant::no_relu_test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
 
 constexpr char kDataset[] = R"(
   csv { files: "data.csv" }

@@ -1,32 +1,20 @@
 // Random graphs survive random pipelines of the transforms that promise
 // unchanged outputs: the verifier is silent and the outputs are the same.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "google/protobuf/text_format.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
 
 namespace requant::pipeline_property_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::Tensor;
 
 constexpr int kGraphs = 40;
 constexpr int kPipelinesPerGraph = 5;

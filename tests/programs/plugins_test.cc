@@ -1,25 +1,12 @@
 // Transforms from shared libraries, good and bad ones.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 
 namespace requant::plugins_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
 constexpr char kBareTransformGraph[] = "transforms/transform_graph_bare";
 constexpr char kExample[] = "transforms/example_plugin.so";
@@ -36,8 +23,7 @@ class Plugins : public testing::Test, public TransformGraphRunner {
   void ExpectRefused(const std::string& plugin, const std::string& message,
                      const std::string& transforms = "remove_device") {
     const auto run = Transform(transforms, Small(), {"--plugins=" + plugin});
-    EXPECT_EQ(run.exit_code, 1);
-    EXPECT_THAT(run.error, MatchesRegex("transform_graph: [^\n]*\n"));
+    EXPECT_THAT(run, Exits(1, MatchesRegex("transform_graph: [^\n]*\n")));
     EXPECT_THAT(run.error,
                 HasSubstr(absl::StrReplaceAll(message, {{"PLUGIN", plugin}})));
     EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
@@ -48,8 +34,7 @@ TEST_F(Plugins, TheExampleRuns) {
   const auto run =
       Transform("prefix_names(prefix=\"tower/\")", Small(),
                 {absl::StrCat("--plugins=", kExample), "--inputs=x"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run, Exits(0, ""));
   EXPECT_THAT(run.out,
               HasSubstr("prefix_names: puts \"tower/\" before 1 name\n"));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
@@ -57,10 +42,9 @@ TEST_F(Plugins, TheExampleRuns) {
 }
 
 TEST_F(Plugins, ParametersAreCheckedAsThoseOfOthers) {
-  const auto run = Transform("prefix_names(prefx=a)", Small(),
-                             {absl::StrCat("--plugins=", kExample)});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("did you mean \"prefix\"?"));
+  EXPECT_THAT(Transform("prefix_names(prefx=a)", Small(),
+                        {absl::StrCat("--plugins=", kExample)}),
+              Exits(2, HasSubstr("did you mean \"prefix\"?")));
 }
 
 TEST_F(Plugins, AreListedAndDescribed) {
@@ -73,25 +57,26 @@ TEST_F(Plugins, AreListedAndDescribed) {
 }
 
 TEST_F(Plugins, SeveralAtOnce) {
-  const auto run = Transform(
-      "prefix_names(prefix=a) throw_int", Small(),
-      {absl::StrCat("--plugins=", kExample, ",tests/plugins/odd_plugin.so"),
-       "--stop_after=1"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Transform("prefix_names(prefix=a) throw_int", Small(),
+                        {absl::StrCat("--plugins=", kExample,
+                                      ",tests/plugins/odd_plugin.so"),
+                         "--stop_after=1"}),
+              Exits(0));
   EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
 }
 
 TEST_F(Plugins, ANameWithoutASlashIsAFileHere) {
   std::filesystem::copy_file(kExample, folder.Path("example.so"));
   folder.WriteText("g.pbtxt", Small());
-  const auto run = RunProgram(
-      "/bin/sh",
-      {"-c", absl::StrCat("cd ", folder.Path("."), " && ",
-                          std::filesystem::absolute(kTransformGraph).string(),
-                          " --in_graph=g.pbtxt --out_graph=out.pb "
-                          "--plugins=example.so "
-                          "'--transforms=prefix_names(prefix=a)'")});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      RunProgram("/bin/sh",
+                 {"-c", absl::StrCat(
+                            "cd ", folder.Path("."), " && ",
+                            std::filesystem::absolute(kTransformGraph).string(),
+                            " --in_graph=g.pbtxt --out_graph=out.pb "
+                            "--plugins=example.so "
+                            "'--transforms=prefix_names(prefix=a)'")}),
+      Exits(0));
   EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
 }
 
@@ -165,16 +150,14 @@ TEST_F(Plugins, ATakenNameIsRefused) {
 TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
   const std::vector<std::string> flags = {
       "--plugins=tests/plugins/taken_name_plugin.so", "--allow_override"};
-  const auto run = Transform("remove_device", Small(), flags);
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error,
-            "transform_graph: note: \"remove_device\" of TensorFlow is "
-            "replaced by tests/plugins/taken_name_plugin.so\n");
+  EXPECT_THAT(Transform("remove_device", Small(), flags),
+              Exits(0,
+                    "transform_graph: note: \"remove_device\" of TensorFlow is "
+                    "replaced by tests/plugins/taken_name_plugin.so\n"));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "/device:CPU:7");
   // TensorFlow's stays within reach.
-  EXPECT_EQ(
-      Transform("remove_device stock:remove_device", Small(), flags).exit_code,
-      0);
+  EXPECT_THAT(Transform("remove_device stock:remove_device", Small(), flags),
+              Exits(0));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "");
 }
 
@@ -199,13 +182,13 @@ TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
        {std::string("insert_logging(op=Min, op=RequantizationRange)"), freeze,
         freeze + "fuse_quantized_matmul_and_requantize"}) {
     const auto linked = Transform(transforms, graph);
-    EXPECT_EQ(linked.exit_code, 0) << linked.error;
+    EXPECT_THAT(linked, Exits(0));
     const std::string expected = folder.Read("out.pb");
     const auto plugged = Transform(
         transforms, graph,
         {absl::StrCat("--plugins=", kQuantization), "--allow_override"},
         kBareTransformGraph);
-    EXPECT_EQ(plugged.exit_code, 0) << plugged.error;
+    EXPECT_THAT(plugged, Exits(0));
     EXPECT_EQ(plugged.out, linked.out);
     EXPECT_EQ(folder.Read("out.pb"), expected);
   }
@@ -214,11 +197,11 @@ TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
 TEST_F(Plugins, TheBareProgramHasNoneOfTheQuantizationTransforms) {
   for (const char* name :
        {"freeze_min", "freeze_max", "fuse_quantized_matmul_and_requantize"}) {
-    EXPECT_EQ(Transform(name, Small(), {}, kBareTransformGraph).exit_code, 2);
+    EXPECT_THAT(Transform(name, Small(), {}, kBareTransformGraph), Exits(2));
   }
   EXPECT_THAT(
       RunProgram(kBareTransformGraph, {"--describe=insert_logging"}).out,
-      testing::StartsWith("insert_logging (TensorFlow)"));
+      StartsWith("insert_logging (TensorFlow)"));
 }
 
 }  // namespace

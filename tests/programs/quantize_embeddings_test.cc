@@ -1,19 +1,10 @@
 // quantize_embeddings on the model of the published recipe, with kernels, sizes
 // and records as users have them.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "graph/testing/program.h"
 
 namespace requant::quantize_embeddings_test {
 namespace {
-
-using testing::HasSubstr;
 
 constexpr char kModel[] = "workflows/wide_deep/";
 constexpr char kOutput[] = "head/predictions/probabilities";

@@ -1,26 +1,10 @@
 // quantize_graph as the published recipe's sixth step calls it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 
 namespace requant::quantize_graph_test {
 namespace {
-
-using tensorflow::GraphDef;
-using testing::AllOf;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
 
 constexpr char kProgram[] = "transforms/quantize_graph";
 
@@ -57,8 +41,7 @@ TEST_F(QuantizeGraphProgram, TakesTheRecipesFlags) {
   const ProgramRun run =
       Quantize({"--mode=eightbit", "--intel_cpu_eightbitize=True",
                 "--model_name=wide_deep_large_ds"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.error, "");
+  ASSERT_THAT(run, Exits(0, ""));
   EXPECT_THAT(run.out, AllOf(HasSubstr("quantizes 2 of 2 MatMuls"),
                              HasSubstr("--model_name=wide_deep_large_ds makes "
                                        "no difference")));
@@ -71,20 +54,20 @@ TEST_F(QuantizeGraphProgram, TakesValuesAfterASpace) {
   const ProgramRun run = Quantize(
       {"--mode", "eightbit", "--intel_cpu_eightbitize", "1", "--per_channel",
        "false", "--target", "vnni", "--excluded_nodes", "logits"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("for the target \"vnni\""));
   EXPECT_EQ(NodeNamed(folder_.ReadGraphFile("out.pb"), "logits").op(),
             "MatMul");
 }
 
 TEST_F(QuantizeGraphProgram, TakesTheOriginalsOtherFlags) {
-  ASSERT_EQ(Quantize().exit_code, 0);
+  ASSERT_THAT(Quantize(), Exits(0));
   const GraphDef graph = folder_.ReadGraphFile("out.pb");
   const ProgramRun run =
       Quantize({"--input_binary", "--output_binary=False", "--print_nodes",
                 "--bitdepth", "8", "--test_input_dims=1,2",
                 "--strip_redundant_quantization", "--logtostderr"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, AllOf(HasSubstr("MatMul:hidden/MatMul\n"),
                              Not(HasSubstr("unneeded"))));
   EXPECT_THAT(folder_.Read("out.pb"), HasSubstr("op: \"Requantize\""));
@@ -111,17 +94,16 @@ TEST_F(QuantizeGraphProgram, FailsWhenNothingIsQuantized) {
     const ProgramRun run = RunProgram(
         kProgram, {"--input", folder_.Write("in.pbtxt", graph), "--output",
                    folder_.Path("out.pb"), "--output_node_names=y"});
-    EXPECT_EQ(run.exit_code, 1);
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("in.pbtxt: there is nothing to quantize: no "
-                                "MatMul has constant float weights"),
-                      HasSubstr(message), HasSubstr("nothing was written")));
+    EXPECT_THAT(
+        run,
+        Exits(1, AllOf(HasSubstr("in.pbtxt: there is nothing to quantize: no "
+                                 "MatMul has constant float weights"),
+                       HasSubstr(message), HasSubstr("nothing was written"))));
     EXPECT_EQ(absl::StrContains(run.error, "freeze"), graph == unfrozen);
     EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});
   }
-  const ProgramRun excluded = Quantize({"--excluded_ops=MatMul"});
-  EXPECT_EQ(excluded.exit_code, 1);
-  EXPECT_THAT(excluded.error, HasSubstr("\"hidden/MatMul\" stays float: "));
+  EXPECT_THAT(Quantize({"--excluded_ops=MatMul"}),
+              Exits(1, HasSubstr("\"hidden/MatMul\" stays float: ")));
 }
 
 // Each of the original's modes is refused with the command that does it.
@@ -134,7 +116,7 @@ TEST_F(QuantizeGraphProgram, NamesTheTransformForAnotherMode) {
            {"quantize",
             "'add_default_attributes quantize_weights quantize_nodes'"}}) {
     const ProgramRun run = Quantize({"--mode=" + mode});
-    EXPECT_EQ(run.exit_code, 2);
+    EXPECT_THAT(run, Exits(2));
     const size_t start = run.error.find("requant transform ");
     const size_t end = run.error.find("; see ");
     ASSERT_TRUE(start < end && end < run.error.size()) << run.error;
@@ -162,24 +144,22 @@ TEST_F(QuantizeGraphProgram, SaysWhatIsNotSupported) {
     EXPECT_EQ(run.exit_code, 2) << flag;
     EXPECT_THAT(run.error, HasSubstr(message));
   }
-  const ProgramRun outputs = Quantize({}, "");
-  EXPECT_EQ(outputs.exit_code, 2);
-  EXPECT_THAT(outputs.error, HasSubstr("--output_node_names is missing"));
+  EXPECT_THAT(Quantize({}, ""),
+              Exits(2, HasSubstr("--output_node_names is missing")));
 }
 
 TEST_F(QuantizeGraphProgram, WritesNothingWhenItFails) {
-  const ProgramRun absent = Quantize({}, "logit");
-  EXPECT_EQ(absent.exit_code, 1);
-  EXPECT_THAT(absent.error, HasSubstr("did you mean \"logits\"?"));
-  EXPECT_EQ(Quantize({"--per_channel=True"}).exit_code, 1);
-  EXPECT_EQ(Quantize({"--excluded_nodes=none"}).exit_code, 1);
+  EXPECT_THAT(Quantize({}, "logit"),
+              Exits(1, HasSubstr("did you mean \"logits\"?")));
+  EXPECT_THAT(Quantize({"--per_channel=True"}), Exits(1));
+  EXPECT_THAT(Quantize({"--excluded_nodes=none"}), Exits(1));
   EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});
 }
 
 TEST_F(QuantizeGraphProgram, WritesTheSameBytesEveryTime) {
-  ASSERT_EQ(Quantize().exit_code, 0);
+  ASSERT_THAT(Quantize(), Exits(0));
   const std::string first = folder_.Read("out.pb");
-  ASSERT_EQ(Quantize().exit_code, 0);
+  ASSERT_THAT(Quantize(), Exits(0));
   EXPECT_EQ(folder_.Read("out.pb"), first);
 }
 

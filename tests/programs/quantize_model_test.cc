@@ -1,42 +1,29 @@
 // requant quantize as people run it: one command from a float graph to an
 // eight-bit one.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <algorithm>
-#include <string>
 #include <thread>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "re2/re2.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tests/support/mixed_records.h"
 #include "tests/support/processes.h"
 
 namespace requant::quantize_model_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-
 constexpr char kQuantizeModel[] = "runtime/quantize_model";
 constexpr char kGraph[] = "tests/data/mixed_layers/frozen.pb";
 constexpr char kDataset[] = "tests/data/mixed_layers/dataset.textproto";
 
-int QuantizedMatMuls(const tensorflow::GraphDef& graph) {
+int QuantizedMatMuls(const GraphDef& graph) {
   return std::count_if(graph.node().begin(), graph.node().end(),
-                       [](const tensorflow::NodeDef& node) {
+                       [](const NodeDef& node) {
                          return absl::StartsWith(node.op(), "QuantizedMatMul");
                        });
 }
@@ -44,9 +31,8 @@ int QuantizedMatMuls(const tensorflow::GraphDef& graph) {
 class QuantizeModel : public testing::Test {
  protected:
   QuantizeModel() {
-    const absl::Status written = WriteMixedRecords(
-        folder_.Path("train.npz"), MixedSplit::kCalibration, 2000);
-    EXPECT_TRUE(written.ok()) << written;
+    EXPECT_OK(WriteMixedRecords(folder_.Path("train.npz"),
+                                MixedSplit::kCalibration, 2000));
   }
 
   // Without records.
@@ -70,7 +56,7 @@ class QuantizeModel : public testing::Test {
 
 TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
   const ProgramRun run = Quantize();
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(
       run.out,
       AllOf(HasSubstr("calibrated on 2000 records\n"),
@@ -87,16 +73,15 @@ TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
 }
 
 TEST_F(QuantizeModel, AgreesWithTheFloatGraphOnOtherRecords) {
-  ASSERT_EQ(Quantize().exit_code, 0);
-  ASSERT_TRUE(
-      WriteMixedRecords(folder_.Path("eval.npz"), MixedSplit::kEval, 4000)
-          .ok());
+  ASSERT_THAT(Quantize(), Exits(0));
+  ASSERT_OK(
+      WriteMixedRecords(folder_.Path("eval.npz"), MixedSplit::kEval, 4000));
   const ProgramRun run = RunProgram(
       "runtime/evaluate_graph",
       {"--graph=" + folder_.Path("q.pb"), absl::StrCat("--baseline=", kGraph),
        absl::StrCat("--dataset=", kDataset),
        "--data=" + folder_.Path("eval.npz"), "--format=json"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   double share = 0;
   ASSERT_TRUE(RE2::PartialMatch(
       run.out, "\"agreement\":\\s*{[^}]*\"share\":\\s*([0-9.]+)", &share))
@@ -105,14 +90,14 @@ TEST_F(QuantizeModel, AgreesWithTheFloatGraphOnOtherRecords) {
 }
 
 TEST_F(QuantizeModel, WritesWhatCalibrateAndTransformWouldTogether) {
-  ASSERT_EQ(Quantize().exit_code, 0);
-  const ProgramRun calibrated = RunProgram(
-      "runtime/calibrate_graph",
-      {absl::StrCat("--graph=", kGraph), absl::StrCat("--dataset=", kDataset),
-       "--data=" + folder_.Path("train.npz"),
-       "--output=" + folder_.Path("model.ranges")});
-  ASSERT_EQ(calibrated.exit_code, 0) << calibrated.error;
-  const ProgramRun transformed =
+  ASSERT_THAT(Quantize(), Exits(0));
+  ASSERT_THAT(RunProgram("runtime/calibrate_graph",
+                         {absl::StrCat("--graph=", kGraph),
+                          absl::StrCat("--dataset=", kDataset),
+                          "--data=" + folder_.Path("train.npz"),
+                          "--output=" + folder_.Path("model.ranges")}),
+              Exits(0));
+  ASSERT_THAT(
       RunProgram(kTransformGraph,
                  {absl::StrCat("--in_graph=", kGraph),
                   "--out_graph=" + folder_.Path("steps.pb"),
@@ -120,28 +105,26 @@ TEST_F(QuantizeModel, WritesWhatCalibrateAndTransformWouldTogether) {
                   absl::StrCat("--transforms=quantize_static(ranges_file=\"",
                                folder_.Path("model.ranges"),
                                "\") strip_unused_nodes quantize_embeddings "
-                               "strip_unused_nodes")});
-  ASSERT_EQ(transformed.exit_code, 0) << transformed.error;
+                               "strip_unused_nodes")}),
+      Exits(0));
   EXPECT_TRUE(folder_.Read("q.pb") == folder_.Read("steps.pb"));
 }
 
 TEST_F(QuantizeModel, KeepsTheRangesForTheNextTime) {
-  ASSERT_EQ(
-      Quantize({"--ranges_output=" + folder_.Path("kept.ranges")}).exit_code,
-      0);
+  ASSERT_THAT(Quantize({"--ranges_output=" + folder_.Path("kept.ranges")}),
+              Exits(0));
   const std::string first = folder_.Read("q.pb");
   const ProgramRun run = Run({"--ranges=" + folder_.Path("kept.ranges"),
                               "--outputs=head/probabilities"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, Not(HasSubstr("calibrated on")));
   EXPECT_TRUE(folder_.Read("q.pb") == first);
 }
 
 TEST_F(QuantizeModel, KeepsExcludedNodesAndFurtherOutputsInFloat) {
-  const ProgramRun run =
-      Quantize({"--excluded_nodes=head/mix/MatMul,head/logits/MatMul",
-                "--outputs=head/hidden/Relu"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(Quantize({"--excluded_nodes=head/mix/MatMul,head/logits/MatMul",
+                        "--outputs=head/hidden/Relu"}),
+              Exits(0));
   const auto graph = folder_.ReadGraphFile("q.pb");
   EXPECT_EQ(NodeNamed(graph, "head/mix/MatMul").op(), "MatMul");
   EXPECT_EQ(NodeNamed(graph, "head/logits/MatMul").op(), "MatMul");
@@ -150,7 +133,7 @@ TEST_F(QuantizeModel, KeepsExcludedNodesAndFurtherOutputsInFloat) {
 
 TEST_F(QuantizeModel, TakesThisMachinesTarget) {
   const ProgramRun run = Quantize({"--target=host"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(run, Exits(0));
   EXPECT_TRUE(RE2::PartialMatch(run.out, "for the target \"(vnni|avx2)\""))
       << run.out;
 }
@@ -199,9 +182,8 @@ TEST_F(QuantizeModel, WritesNothingWhenItFails) {
 }
 
 TEST_F(QuantizeModel, EndsWithTheSignalsExitCodeWhenInterrupted) {
-  ASSERT_TRUE(
-      WriteMixedRecords(folder_.Path("many.npz"), MixedSplit::kTrain, 20000)
-          .ok());
+  ASSERT_OK(
+      WriteMixedRecords(folder_.Path("many.npz"), MixedSplit::kTrain, 20000));
   const std::vector<std::string> before = folder_.Names();
   // Two million records: it is not done before the signal comes.
   const std::vector<std::string> data(100, folder_.Path("many.npz"));
@@ -221,7 +203,7 @@ TEST_F(QuantizeModel, EndsWithTheSignalsExitCodeWhenInterrupted) {
 
 TEST_F(QuantizeModel, LeavesTheOldGraphWhenItFails) {
   folder_.Write("q.pb", "old");
-  EXPECT_EQ(Quantize({"--timeout=0.001"}).exit_code, 1);
+  EXPECT_THAT(Quantize({"--timeout=0.001"}), Exits(1));
   EXPECT_EQ(folder_.Read("q.pb"), "old");
 }
 

@@ -1,15 +1,9 @@
 // An int8 graph in a stock Python TensorFlow, in the environment that
 // docs/quantization.md tells people to give it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
 #include <string_view>
 #include <tuple>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/process/tensorflow_child.h"
@@ -20,10 +14,6 @@
 
 namespace requant::serving_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 constexpr char kPage[] = "docs/quantization.md";
 constexpr char kFloatGraph[] = "tests/data/mixed_layers/frozen.pb";
@@ -76,7 +66,7 @@ class Serving : public testing::Test {
     for (const auto& [file, split, rows] :
          {std::tuple{"train.npz", MixedSplit::kCalibration, 2000},
           std::tuple{"eval.npz", MixedSplit::kEval, 4000}}) {
-      ASSERT_TRUE(WriteMixedRecords(folder_.Path(file), split, rows).ok());
+      ASSERT_OK(WriteMixedRecords(folder_.Path(file), split, rows));
     }
     const ProgramRun run =
         RunProgram("runtime/quantize_model",
@@ -84,7 +74,7 @@ class Serving : public testing::Test {
                     "--dataset=tests/data/mixed_layers/dataset.textproto",
                     "--data=" + folder_.Path("train.npz"),
                     "--output=" + folder_.Path("int8.pb")});
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    ASSERT_THAT(run, Exits(0));
     quantize_output_ = run.out;
   }
 

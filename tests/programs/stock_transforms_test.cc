@@ -2,33 +2,18 @@
 // where it has something to do. Where the result must stay the same, both
 // graphs are run.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "graph/graph_io.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant::stock_transforms_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
 
 Tensor RandomTensor(const std::vector<int>& shape) {
   tensorflow::TensorShape tensor_shape;
@@ -43,15 +28,7 @@ Tensor RandomTensor(const std::vector<int>& shape) {
 }
 
 std::vector<float> RandomValues(int count) {
-  const Tensor tensor = RandomTensor({count});
-  const auto flat = tensor.flat<float>();
-  return {flat.data(), flat.data() + count};
-}
-
-int CountOp(const GraphDef& graph, const std::string& op) {
-  int count = 0;
-  for (const NodeDef& node : graph.node()) count += node.op() == op;
-  return count;
+  return ValuesOf(RandomTensor({count}));
 }
 
 class StockTransform : public testing::Test, public TransformGraphRunner {
@@ -60,7 +37,7 @@ class StockTransform : public testing::Test, public TransformGraphRunner {
   GraphDef Apply(const std::string& transforms, const GraphDef& graph) {
     const auto run =
         Transform(transforms, graph, {"--inputs=x", "--outputs=y"});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(run, Exits(0));
     EXPECT_THAT(run.out, Not(HasSubstr("changes nothing")));
     return run.exit_code == 0 ? folder.ReadGraphFile("out.pb") : GraphDef();
   }
@@ -69,9 +46,7 @@ class StockTransform : public testing::Test, public TransformGraphRunner {
   static Tensor Y(const GraphDef& graph, const std::vector<int>& x_shape) {
     std::vector<std::pair<std::string, Tensor>> feeds;
     if (!x_shape.empty()) feeds.emplace_back("x", RandomTensor(x_shape));
-    const auto y = RunGraph(graph, feeds, {"y"});
-    EXPECT_TRUE(y.ok()) << y.status();
-    return y.ok() ? y->at(0) : Tensor();
+    return MustRunGraph(graph, feeds, {"y"})[0];
   }
 
   // Applies transforms that promise an unchanged y, and checks that.
@@ -103,14 +78,11 @@ GraphDef MatMulGraph(const std::string& more = "") {
 
 const std::vector<int> kMatMulInput = {5, 4};
 
-constexpr char kUnitStrides[] = "list { i: [1, 1, 1, 1] }";
-
 std::string Conv(const std::string& name, const std::string& input,
                  const std::string& weights, const std::string& padding) {
-  return Node(name, "Conv2D", {input, weights},
-              {kFloat,
-               {"padding", absl::StrCat("s: \"", padding, "\"")},
-               {"strides", kUnitStrides}});
+  return absl::Substitute(
+      "$0 = Conv2D($1, $2) T=float padding='$3' strides=[1,1,1,1]\n", name,
+      input, weights, padding);
 }
 
 // x [?,8,8,2], through `before` -> "padded", then a 3x3 convolution -> y.
@@ -125,11 +97,11 @@ const std::vector<int> kConvInput = {2, 8, 8, 2};
 const std::vector<int> kOneConvInput = {1, 8, 8, 2};
 
 std::string MirrorPad(const std::string& input) {
-  return absl::StrCat(IntConst("pads", {4, 2}, {0, 0, 1, 1, 1, 1, 0, 0}),
-                      Node("padded", "MirrorPad", {input, "pads"},
-                           {kFloat,
-                            {"Tpaddings", "type: DT_INT32"},
-                            {"mode", "s: \"REFLECT\""}}));
+  return absl::Substitute(R"(
+    pads = int32<4,2>{0,0,1,1,1,1,0,0}
+    padded = MirrorPad($0, pads) T=float Tpaddings=int32 mode='REFLECT'
+  )",
+                          input);
 }
 
 std::string ResizeBilinear(const std::string& name) {
@@ -144,10 +116,11 @@ TEST_F(StockTransform, AddDefaultAttributes) {
 }
 
 TEST_F(StockTransform, BackportConcatV2) {
-  const GraphDef graph = GraphFromText(
-      absl::StrCat(Placeholder("x", {-1, 4}), IntConst("axis", {}, {1}),
-                   Node("y", "ConcatV2", {"x", "x", "axis"},
-                        {kFloat, {"N", "i: 2"}, {"Tidx", "type: DT_INT32"}})));
+  const GraphDef graph = GraphFromText(R"(
+    x = Placeholder dtype=float shape=<?,4>
+    axis = int32{1}
+    y = ConcatV2(x, x, axis) T=float N=2 Tidx=int32
+  )");
   const GraphDef after =
       ApplyKeepingY("backport_concatv2", graph, kMatMulInput, 0);
   EXPECT_EQ(NodeNamed(after, "y").op(), "Concat");
@@ -155,15 +128,15 @@ TEST_F(StockTransform, BackportConcatV2) {
 }
 
 TEST_F(StockTransform, BackportTensorArrayV3) {
-  const AttributeText dtype = {"dtype", "type: DT_FLOAT"};
-  const GraphDef graph = GraphFromText(absl::StrCat(
-      Placeholder("x", {4}), IntConst("size", {}, {1}),
-      IntConst("index", {}, {0}),
-      Node("array", "TensorArrayV3", {"size"}, {dtype}),
-      Node("write", "TensorArrayWriteV3", {"array", "index", "x", "array:1"},
-           {kFloat}),
-      Node("y", "TensorArrayReadV3", {"array", "index", "write"}, {dtype}),
-      "versions { producer: 20 }"));
+  const GraphDef graph = GraphFromText(R"(
+    x = Placeholder dtype=float shape=<4>
+    size = int32{1}
+    index = int32{0}
+    array = TensorArrayV3(size) dtype=float
+    write = TensorArrayWriteV3(array, index, x, array:1) T=float
+    y = TensorArrayReadV3(array, index, write) dtype=float
+    versions { producer: 20 }
+  )");
   const GraphDef after =
       ApplyKeepingY("backport_tensor_array_v3", graph, {4}, 0);
   EXPECT_EQ(NodeNamed(after, "array").op(), "TensorArrayV2");
@@ -171,24 +144,22 @@ TEST_F(StockTransform, BackportTensorArrayV3) {
 }
 
 TEST_F(StockTransform, FlattenAtrousConv) {
-  const std::vector<AttributeText> space_to_batch = {
-      kFloat,
-      {"Tblock_shape", "type: DT_INT32"},
-      {"Tpaddings", "type: DT_INT32"}};
-  const std::vector<AttributeText> batch_to_space = {
-      kFloat, {"Tblock_shape", "type: DT_INT32"}, {"Tcrops", "type: DT_INT32"}};
-  const GraphDef graph = GraphFromText(absl::StrCat(
-      Placeholder("x", {-1, 8, 8, 2}),
-      FloatConst("w", {3, 3, 2, 2}, RandomValues(36)),
-      IntConst("block", {2}, {2, 2}), IntConst("zeros", {2, 2}, {0, 0, 0, 0}),
-      // What makes the output as large as the input.
-      IntConst("pads", {2, 2}, {2, 2, 2, 2}),
-      Node("space", "SpaceToBatchND", {"x", "block", "pads"}, space_to_batch),
-      Conv("conv", "space", "w", "VALID"),
-      Node("y", "BatchToSpaceND", {"conv", "block", "zeros"}, batch_to_space)));
+  // The pads make the output as large as the input.
+  const GraphDef graph = GraphFromText(
+      absl::StrCat(FloatConst("w", {3, 3, 2, 2}, RandomValues(36)),
+                   Conv("conv", "space", "w", "VALID"), R"(
+    x = Placeholder dtype=float shape=<?,8,8,2>
+    block = int32<2>{2,2}
+    zeros = int32<2,2>{0,0,0,0}
+    pads = int32<2,2>{2,2,2,2}
+    space = SpaceToBatchND(x, block, pads) T=float Tblock_shape=int32
+        Tpaddings=int32
+    y = BatchToSpaceND(conv, block, zeros) T=float Tblock_shape=int32
+        Tcrops=int32
+  )"));
   const GraphDef after = ApplyKeepingY(
       "add_default_attributes flatten_atrous_conv", graph, kConvInput);
-  EXPECT_EQ(CountOp(after, "SpaceToBatchND"), 0);
+  EXPECT_EQ(NodesOf(after, "SpaceToBatchND").size(), 0);
   EXPECT_EQ(NodeNamed(after, "y").op(), "Conv2D");
 }
 
@@ -229,7 +200,7 @@ TEST_F(StockTransform, FoldConstants) {
       Node("y", "Add", {"x", "c"}, {kFloat})));
   const GraphDef after = ApplyKeepingY("fold_constants", graph, kMatMulInput);
   EXPECT_EQ(after.node_size(), 3);
-  EXPECT_EQ(CountOp(after, "Const"), 1);
+  EXPECT_EQ(NodesOf(after, "Const").size(), 1);
 }
 
 TEST_F(StockTransform, FoldOldBatchNorms) {
@@ -244,20 +215,20 @@ TEST_F(StockTransform, FoldOldBatchNorms) {
            {kFloat, {"epsilon", "f: 0.001"}, {"is_training", "b: false"}})));
   const GraphDef after =
       ApplyKeepingY("fold_old_batch_norms", graph, kConvInput, 1e-4f);
-  EXPECT_EQ(CountOp(after, "FusedBatchNorm"), 0);
+  EXPECT_EQ(NodesOf(after, "FusedBatchNorm").size(), 0);
   EXPECT_EQ(NodeNamed(after, "y").op(), "BiasAdd");
 }
 
 TEST_F(StockTransform, FreezeRequantizationRanges) {
-  const auto graph = ReadGraph("tests/data/dynamic_classifier.pbtxt");
-  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_OK_AND_ASSIGN(const auto graph,
+                       ReadGraph("tests/data/dynamic_classifier.pbtxt"));
   const GraphDef after = Apply(
       absl::StrCat(
           "stock:freeze_requantization_ranges(min_max_log_file=\"",
           std::filesystem::absolute("tests/data/calibration_log.txt").string(),
           "\")"),
-      *graph);
-  EXPECT_EQ(CountOp(after, "RequantizationRange"), 0);
+      graph);
+  EXPECT_EQ(NodesOf(after, "RequantizationRange").size(), 0);
   EXPECT_TRUE(
       HasNode(after, "hidden/MatMul_eightbit_requant_range/frozen_min"));
 }
@@ -266,7 +237,7 @@ TEST_F(StockTransform, FusePadAndConv) {
   const GraphDef after = ApplyKeepingY(
       "fuse_pad_and_conv", ConvGraph(MirrorPad("x")), kOneConvInput);
   EXPECT_EQ(NodeNamed(after, "y").op(), "FusedPadConv2D");
-  EXPECT_EQ(CountOp(after, "MirrorPad"), 0);
+  EXPECT_EQ(NodesOf(after, "MirrorPad").size(), 0);
 }
 
 TEST_F(StockTransform, FuseResizeAndConv) {
@@ -274,7 +245,7 @@ TEST_F(StockTransform, FuseResizeAndConv) {
       ApplyKeepingY("add_default_attributes fuse_resize_and_conv",
                     ConvGraph(ResizeBilinear("padded")), kOneConvInput);
   EXPECT_EQ(NodeNamed(after, "y").op(), "FusedResizeAndPadConv2D");
-  EXPECT_EQ(CountOp(after, "ResizeBilinear"), 0);
+  EXPECT_EQ(NodesOf(after, "ResizeBilinear").size(), 0);
 }
 
 TEST_F(StockTransform, FuseResizePadAndConv) {
@@ -283,19 +254,19 @@ TEST_F(StockTransform, FuseResizePadAndConv) {
       ConvGraph(absl::StrCat(ResizeBilinear("resized"), MirrorPad("resized"))),
       kOneConvInput);
   EXPECT_EQ(NodeNamed(after, "y").op(), "FusedResizeAndPadConv2D");
-  EXPECT_EQ(CountOp(after, "MirrorPad"), 0);
+  EXPECT_EQ(NodesOf(after, "MirrorPad").size(), 0);
 }
 
 // If this fails, TensorFlow's kernel has been mended: drop the warning from
 // stock_specs.cc.
 TEST_F(StockTransform, FusedConvolutionsAreWrongForBatchesAndSaySo) {
   const GraphDef graph = ConvGraph(MirrorPad("x"));
-  const auto run = Transform("fuse_pad_and_conv", graph);
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error,
+  EXPECT_THAT(
+      Transform("fuse_pad_and_conv", graph),
+      Exits(0,
             "transform_graph: warning: fuse_pad_and_conv: the fused op's "
             "kernel computes only the first record of a batch right; feed the "
-            "graph one record at a time\n");
+            "graph one record at a time\n"));
   const Tensor expected = Y(graph, kConvInput);
   const Tensor actual = Y(folder.ReadGraphFile("out.pb"), kConvInput);
   const int64_t record = expected.NumElements() / 2;
@@ -307,58 +278,31 @@ TEST_F(StockTransform, FusedConvolutionsAreWrongForBatchesAndSaySo) {
 
 // x -> `op` that calls a function -> "call" -> y.
 GraphDef CallGraph(const std::string& op) {
-  return GraphFromText(
-      absl::StrCat(Placeholder("x", {-1, 4}),
-                   Node("call", op, {"x"},
-                        {{"Tin", "list { type: DT_FLOAT }"},
-                         {"Tout", "list { type: DT_FLOAT }"},
-                         {"f", "func { name: \"square_of_relu\" }"}}),
-                   Node("y", "Identity", {"call"}, {kFloat}),
-                   R"pb(
-                     library {
-                       function {
-                         signature {
-                           name: "square_of_relu"
-                           input_arg { name: "a" type: DT_FLOAT }
-                           output_arg { name: "b" type: DT_FLOAT }
-                         }
-                         node_def {
-                           name: "relu"
-                           op: "Relu"
-                           input: "a"
-                           attr {
-                             key: "T"
-                             value { type: DT_FLOAT }
-                           }
-                         }
-                         node_def {
-                           name: "square"
-                           op: "Square"
-                           input: "relu:activations:0"
-                           attr {
-                             key: "T"
-                             value { type: DT_FLOAT }
-                           }
-                         }
-                         ret { key: "b" value: "square:y:0" }
-                       }
-                     }
-                     versions { producer: 1205 }
-                   )pb"));
+  return GraphFromText(absl::Substitute(R"(
+    x = Placeholder dtype=float shape=<?,4>
+    call = $0(x) Tin=[float] Tout=[float] f=@square_of_relu
+    y = Identity(call) T=float
+    function square_of_relu(a) -> (b=square:y:0) {
+      relu = Relu(a) T=float
+      square = Square(relu:activations:0) T=float
+    }
+    versions { producer: 1205 }
+  )",
+                                        op));
 }
 
 TEST_F(StockTransform, InlinePartitionedCall) {
   const GraphDef after = ApplyKeepingY(
       "inline_partitionedcall", CallGraph("PartitionedCall"), kMatMulInput, 0);
-  EXPECT_EQ(CountOp(after, "PartitionedCall"), 0);
-  EXPECT_EQ(CountOp(after, "Square"), 1);
+  EXPECT_EQ(NodesOf(after, "PartitionedCall").size(), 0);
+  EXPECT_EQ(NodesOf(after, "Square").size(), 1);
   EXPECT_EQ(after.library().function_size(), 1);
 }
 
 TEST_F(StockTransform, InlinePartitionedCallLeavesStatefulCalls) {
   const auto run =
       Transform("inline_partitionedcall", CallGraph("StatefulPartitionedCall"));
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("inline_partitionedcall: changes nothing\n"));
 }
 
@@ -374,7 +318,7 @@ TEST_F(StockTransform, InsertLogging) {
   const GraphDef after =
       ApplyKeepingY("stock:insert_logging(op=Identity, show_name=true)",
                     MatMulGraph(), kMatMulInput, 0);
-  EXPECT_EQ(CountOp(after, "Print"), 1);
+  EXPECT_EQ(NodesOf(after, "Print").size(), 1);
 }
 
 TEST_F(StockTransform, MergeDuplicateNodes) {
@@ -387,8 +331,8 @@ TEST_F(StockTransform, MergeDuplicateNodes) {
       Node("y", "AddN", {"xa", "xb", "xc"}, {{"N", "i: 3"}, kFloat})));
   const GraphDef after =
       ApplyKeepingY("merge_duplicate_nodes", graph, kMatMulInput, 0);
-  EXPECT_EQ(CountOp(after, "Const"), 2);
-  EXPECT_EQ(CountOp(after, "Add"), 2);
+  EXPECT_EQ(NodesOf(after, "Const").size(), 2);
+  EXPECT_EQ(NodesOf(after, "Add").size(), 2);
 }
 
 TEST_F(StockTransform, ObfuscateNames) {
@@ -405,30 +349,28 @@ TEST_F(StockTransform, QuantizeNodes) {
       "remove_nodes(op=Identity) add_default_attributes "
       "quantize_weights(minimum_size=1) quantize_nodes",
       MatMulGraph(), kMatMulInput, 0.1f);
-  EXPECT_EQ(CountOp(after, "MatMul"), 0);
-  EXPECT_EQ(CountOp(after, "QuantizedMatMul"), 1);
+  EXPECT_EQ(NodesOf(after, "MatMul").size(), 0);
+  EXPECT_EQ(NodesOf(after, "QuantizedMatMul").size(), 1);
 }
 
 TEST_F(StockTransform, QuantizeNodesLeavesTheOpsItIsTold) {
-  const GraphDef after = Apply(
-      "quantize_nodes(ignore_op=MatMul, ignore_op=Relu6)",
-      GraphFromText(absl::StrCat(Placeholder("x", {-1, 4}),
-                                 FloatConst("w", {4, 3}, RandomValues(12)),
-                                 Node("product", "MatMul", {"x", "w"},
-                                      {kFloat,
-                                       {"transpose_a", "b: false"},
-                                       {"transpose_b", "b: false"}}),
-                                 Node("relu", "Relu", {"product"}, {kFloat}),
-                                 Node("y", "Relu6", {"relu"}, {kFloat}))));
-  EXPECT_EQ(CountOp(after, "MatMul"), 1);
-  EXPECT_EQ(CountOp(after, "QuantizedRelu"), 1);
-  EXPECT_EQ(CountOp(after, "Relu6"), 1);
+  const GraphDef after =
+      Apply("quantize_nodes(ignore_op=MatMul, ignore_op=Relu6)",
+            GraphFromText(FloatConst("w", {4, 3}, RandomValues(12)) + R"(
+    x = Placeholder dtype=float shape=<?,4>
+    product = MatMul(x, w) T=float transpose_a=false transpose_b=false
+    relu = Relu(product) T=float
+    y = Relu6(relu) T=float
+  )"));
+  EXPECT_EQ(NodesOf(after, "MatMul").size(), 1);
+  EXPECT_EQ(NodesOf(after, "QuantizedRelu").size(), 1);
+  EXPECT_EQ(NodesOf(after, "Relu6").size(), 1);
 }
 
 TEST_F(StockTransform, QuantizeWeights) {
   const GraphDef after = ApplyKeepingY("quantize_weights(minimum_size=12)",
                                        MatMulGraph(), kMatMulInput, 0.1f);
-  EXPECT_EQ(CountOp(after, "Dequantize"), 1);
+  EXPECT_EQ(NodesOf(after, "Dequantize").size(), 1);
   EXPECT_EQ(NodeNamed(after, "w_quantized_const").attr().at("dtype").type(),
             tensorflow::DT_QUINT8);
 }
@@ -521,22 +463,17 @@ TEST_F(StockTransform, SparsifyGather) {
   std::vector<float> table(64, 0);
   table[3] = 1.5f;
   table[40] = -2;
-  const GraphDef graph = GraphFromText(absl::StrCat(
-      FloatConst("table", {64, 1}, table),
-      Node("table/read", "Identity", {"table"}, {kFloat}),
-      Node("indices", "Const", {},
-           {{"dtype", "type: DT_INT64"},
-            {"value",
-             "tensor { dtype: DT_INT64 tensor_shape { dim { size: 3 } } "
-             "int64_val: [40, 7, 3] }"}}),
-      Node("y", "Gather", {"table/read", "indices"},
-           {{"Tparams", "type: DT_FLOAT"}, {"Tindices", "type: DT_INT64"}})));
-  const auto run = Transform("sparsify_gather(group_init_node=init)", graph,
-                             {"--outputs=y"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const GraphDef graph = GraphFromText(FloatConst("table", {64, 1}, table) + R"(
+    table/read = Identity(table) T=float
+    indices = int64<3>{40,7,3}
+    y = Gather(table/read, indices) Tparams=float Tindices=int64
+  )");
+  ASSERT_THAT(Transform("sparsify_gather(group_init_node=init)", graph,
+                        {"--outputs=y"}),
+              Exits(0));
   const GraphDef after = folder.ReadGraphFile("out.pb");
-  EXPECT_EQ(CountOp(after, "Gather"), 0);
-  EXPECT_EQ(CountOp(after, "LookupTableFind"), 1);
+  EXPECT_EQ(NodesOf(after, "Gather").size(), 0);
+  EXPECT_EQ(NodesOf(after, "LookupTableFind").size(), 1);
   EXPECT_THAT(NodeNamed(after, "init").input(),
               ElementsAre("^table/InitializeTable"));
 }
@@ -551,10 +488,9 @@ TEST_F(StockTransform, StripUnusedNodes) {
 }
 
 TEST_F(StockTransform, StripUnusedNodesMakesPlaceholdersOfInputs) {
-  const auto run =
-      Transform("strip_unused_nodes(type=float, shape=\"4,3\")", MatMulGraph(),
-                {"--inputs=x,identity", "--outputs=y"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Transform("strip_unused_nodes(type=float, shape=\"4,3\")",
+                        MatMulGraph(), {"--inputs=x,identity", "--outputs=y"}),
+              Exits(0));
   const GraphDef after = folder.ReadGraphFile("out.pb");
   EXPECT_EQ(NodeNamed(after, "identity").op(), "Placeholder");
   EXPECT_FALSE(HasNode(after, "w"));

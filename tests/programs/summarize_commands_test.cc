@@ -1,17 +1,10 @@
 // Every command line that requant summarize proposes works as it stands.
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
 
 namespace requant::summarize_commands_test {
@@ -28,7 +21,7 @@ class SummarizeCommands : public testing::Test {
   int Follow(const std::string& path) {
     const ProgramRun summary =
         RunProgram(kRequant, {"summarize", "--in_graph=" + path});
-    EXPECT_EQ(summary.exit_code, 0) << summary.error;
+    EXPECT_THAT(summary, Exits(0));
     report_ = summary.out;
     int commands = 0;
     for (std::string_view line : absl::StrSplit(summary.out, '\n')) {

@@ -1,36 +1,18 @@
 // transform_graph as people run it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "graph/graph_io.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 
 namespace requant::transform_graph_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::StartsWith;
 
 // x -> y = x · w, with an Identity on the way and a node that nobody needs.
 std::string SmallText() {
@@ -43,18 +25,12 @@ std::string SmallText() {
 
 GraphDef Small() { return GraphFromText(SmallText()); }
 
-std::vector<std::string> NodeNames(const GraphDef& graph) {
-  std::vector<std::string> names;
-  for (const NodeDef& node : graph.node()) names.push_back(node.name());
-  return names;
-}
-
 class TransformGraph : public testing::Test, public TransformGraphRunner {
  protected:
   // A failure: the exit code, one line on stderr, nothing written.
   void ExpectFailure(const ProgramRun& run, int exit_code,
                      const std::string& message) {
-    EXPECT_EQ(run.exit_code, exit_code);
+    EXPECT_THAT(run, Exits(exit_code));
     EXPECT_THAT(run.out, Not(HasSubstr("->")));
     EXPECT_THAT(run.error, MatchesRegex("transform_graph: [^\n]*\n"));
     EXPECT_THAT(run.error, HasSubstr(message));
@@ -65,13 +41,12 @@ class TransformGraph : public testing::Test, public TransformGraphRunner {
 TEST_F(TransformGraph, RunsTransformsInOrderAndSumsUp) {
   const auto run = Transform("strip_unused_nodes remove_nodes(op=Identity)",
                              Small(), {"--inputs=x", "--outputs=y"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run, Exits(0, ""));
   EXPECT_THAT(run.out, MatchesRegex("5 -> 3 nodes \\(-40 %\\), [0-9]+ -> "
                                     "[0-9]+ B \\(-[0-9]+ %\\)\n"));
   EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt", "out.pb"));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
-  EXPECT_THAT(NodeNames(graph), testing::UnorderedElementsAre("x", "w", "y"));
+  EXPECT_THAT(NodesOf(graph), UnorderedElementsAre("x", "w", "y"));
   EXPECT_EQ(NodeNamed(graph, "y").input(1), "w");
   EXPECT_EQ(graph.versions().producer(), 1205);
 }
@@ -94,20 +69,20 @@ TEST_F(TransformGraph, TakesTheRecipesCommandLine) {
                   Node("head/predictions/probabilities", "Sigmoid", {"check"},
                        {kFloat, {"_class", "list { s: \"loc:@sum\" }"}}),
                   Node("train", "NoOp", {"^sum"}));
-  const auto run = Transform(
-      "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-      "remove_attribute(attribute_name=_class)",
-      GraphFromText(text),
-      {R"(--inputs=Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
+  EXPECT_THAT(
+      Transform(
+          "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
+          "remove_attribute(attribute_name=_class)",
+          GraphFromText(text),
+          {R"(--inputs=Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
         Placeholder_5,Placeholder_6,Placeholder_7,Placeholder_8,Placeholder_9,Placeholder_10, \
         Placeholder_11,Placeholder_12,Placeholder_13,Placeholder_14,Placeholder_15,Placeholder_16, \
         Placeholder_17,Placeholder_18,Placeholder_19,Placeholder_20,Placeholder_21,Placeholder_22, \
         Placeholder_23,Placeholder_24,Placeholder_25,Placeholder_26,Placeholder_27,Placeholder_28,  \
         Placeholder_29,Placeholder_30,Placeholder_31,Placeholder_32,Placeholder_33,Placeholder_34,   \
         Placeholder_35,Placeholder_36,Placeholder_37,Placeholder_38)",
-       "--outputs=head/predictions/probabilities"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+           "--outputs=head/predictions/probabilities"}),
+      Exits(0, ""));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
   EXPECT_EQ(graph.node_size(), 41);
   for (const std::string& input : inputs) {
@@ -120,17 +95,18 @@ TEST_F(TransformGraph, TakesTheRecipesCommandLine) {
 
 TEST_F(TransformGraph, TakesFlagsApartFromTheirValues) {
   const std::string in = folder.WriteText("g.pbtxt", Small());
-  const auto run = RunProgram(
-      kTransformGraph, {"--in_graph", in, "--out_graph", folder.Path("out.pb"),
-                        "--transforms", "remove_device", "--noverify"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      RunProgram(kTransformGraph,
+                 {"--in_graph", in, "--out_graph", folder.Path("out.pb"),
+                  "--transforms", "remove_device", "--noverify"}),
+      Exits(0));
 }
 
 TEST_F(TransformGraph, PassesQuotedAndRepeatedParametersOn) {
   const auto run = Transform(
       R"(insert_logging(op=MatMul, op=Identity, message="a, (b) \"c\""))",
       Small());
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, HasSubstr("insert_logging: logs 2 nodes\n"));
   EXPECT_THAT(NodeNamed(folder.ReadGraphFile("out.pb"), "y__print__")
                   .attr()
@@ -140,36 +116,34 @@ TEST_F(TransformGraph, PassesQuotedAndRepeatedParametersOn) {
 }
 
 TEST_F(TransformGraph, WithIgnoreErrorsAFailureBecomesAWarning) {
-  const auto run = Transform(
-      "freeze_min(min_max_log_file=absent, ignore_errors=true) "
-      "rename_node(old_node_name=unused, new_node_name=used)",
-      Small());
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_THAT(run.error,
-              MatchesRegex("transform_graph: warning: freeze_min: ignoring an "
-                           "error: [^\n]*\n"));
-  EXPECT_THAT(NodeNames(folder.ReadGraphFile("out.pb")),
+  EXPECT_THAT(
+      Transform("freeze_min(min_max_log_file=absent, ignore_errors=true) "
+                "rename_node(old_node_name=unused, new_node_name=used)",
+                Small()),
+      Exits(0, MatchesRegex("transform_graph: warning: freeze_min: ignoring an "
+                            "error: [^\n]*\n")));
+  EXPECT_THAT(NodesOf(folder.ReadGraphFile("out.pb")),
               ElementsAre("x", "w", "identity", "y", "used"));
 }
 
 TEST_F(TransformGraph, WritesTextWhenAskedTo) {
-  const auto run = Transform("remove_device", Small(), {"--output_as_text"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Transform("remove_device", Small(), {"--output_as_text"}),
+              Exits(0));
   EXPECT_THAT(folder.Read("out.pb"), StartsWith("node {\n  name: \"x\"\n"));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node_size(), 5);
 }
 
 TEST_F(TransformGraph, TellsBinaryFromTextByContent) {
-  ASSERT_TRUE(
-      WriteGraph(Small(), folder.Path("binary.pbtxt"), GraphFormat::kBinary)
-          .ok());
+  ASSERT_OK(
+      WriteGraph(Small(), folder.Path("binary.pbtxt"), GraphFormat::kBinary));
   folder.WriteText("text.pb", Small());
   for (const char* name : {"binary.pbtxt", "text.pb"}) {
-    const auto run = RunProgram(
-        kTransformGraph,
-        {"--in_graph=" + folder.Path(name), "--transforms=remove_device",
-         absl::StrCat("--out_graph=", folder.Path("out_"), name)});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(
+        RunProgram(
+            kTransformGraph,
+            {"--in_graph=" + folder.Path(name), "--transforms=remove_device",
+             absl::StrCat("--out_graph=", folder.Path("out_"), name)}),
+        Exits(0));
   }
   EXPECT_EQ(folder.Read("out_binary.pbtxt"), folder.Read("out_text.pb"));
 }
@@ -188,20 +162,20 @@ TEST_F(TransformGraph, ReadsASavedModelByItsTags) {
   const std::vector<std::string> arguments = {
       "--in_graph=" + folder.Path("model"),
       "--out_graph=" + folder.Path("out.pb"), "--transforms=remove_device"};
-  EXPECT_EQ(RunProgram(kTransformGraph, arguments).exit_code, 0);
+  EXPECT_THAT(RunProgram(kTransformGraph, arguments), Exits(0));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node_size(), 5);
   std::vector<std::string> tagged = arguments;
   tagged.push_back("--saved_model_tags=train");
-  EXPECT_EQ(RunProgram(kTransformGraph, tagged).exit_code, 0);
-  EXPECT_THAT(NodeNames(folder.ReadGraphFile("out.pb")), ElementsAre("t"));
+  EXPECT_THAT(RunProgram(kTransformGraph, tagged), Exits(0));
+  EXPECT_THAT(NodesOf(folder.ReadGraphFile("out.pb")), ElementsAre("t"));
 }
 
 TEST_F(TransformGraph, TheInputMayBeTheOutput) {
   const std::string path = folder.WriteText("g.pbtxt", Small());
-  const auto run = RunProgram(
-      kTransformGraph, {"--in_graph=" + path, "--out_graph=" + path,
-                        "--outputs=y", "--transforms=strip_unused_nodes"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(RunProgram(kTransformGraph,
+                         {"--in_graph=" + path, "--out_graph=" + path,
+                          "--outputs=y", "--transforms=strip_unused_nodes"}),
+              Exits(0));
   EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
   EXPECT_EQ(folder.ReadGraphFile("g.pbtxt").node_size(), 4);
 }
@@ -211,15 +185,15 @@ TEST_F(TransformGraph, GivesTheSameBytesTwice) {
       "add_default_attributes fold_constants quantize_weights(minimum_size=1) "
       "merge_duplicate_nodes obfuscate_names sort_by_execution_order";
   const std::vector<std::string> names = {"--inputs=x", "--outputs=y"};
-  ASSERT_EQ(Transform(transforms, Small(), names).exit_code, 0);
+  ASSERT_THAT(Transform(transforms, Small(), names), Exits(0));
   const std::string first = folder.Read("out.pb");
-  ASSERT_EQ(Transform(transforms, Small(), names).exit_code, 0);
+  ASSERT_THAT(Transform(transforms, Small(), names), Exits(0));
   EXPECT_EQ(folder.Read("out.pb"), first);
 }
 
 TEST_F(TransformGraph, QuietPrintsNothing) {
   const auto run = Transform("insert_logging(op=MatMul)", Small(), {"--quiet"});
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run, Exits(0));
   EXPECT_EQ(run.out, "");
   EXPECT_EQ(run.error, "");
 }
@@ -227,7 +201,7 @@ TEST_F(TransformGraph, QuietPrintsNothing) {
 TEST_F(TransformGraph, AGraphToStandardOutputHasNoOtherLinesInIt) {
   const auto run = Transform("insert_logging(op=MatMul)", Small(),
                              {"--out_graph=/dev/stdout", "--output_as_text"});
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out, StartsWith("node {"));
   EXPECT_THAT(run.out, Not(HasSubstr(" nodes ")));
 }
@@ -239,20 +213,20 @@ TEST_F(TransformGraph, TellsWhichTransformChangesNothing) {
 }
 
 TEST_F(TransformGraph, DumpsTheGraphAfterEveryTransform) {
-  const auto run = Transform(
-      "remove_nodes(op=Identity) stock:rename_node(old_node_name=y, "
-      "new_node_name=z)",
-      Small(), {"--dump_dir=" + folder.Path("dump")});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(NodeNames(folder.ReadGraphFile("dump/01_remove_nodes.pb")),
+  EXPECT_THAT(
+      Transform("remove_nodes(op=Identity) stock:rename_node(old_node_name=y, "
+                "new_node_name=z)",
+                Small(), {"--dump_dir=" + folder.Path("dump")}),
+      Exits(0));
+  EXPECT_THAT(NodesOf(folder.ReadGraphFile("dump/01_remove_nodes.pb")),
               ElementsAre("x", "w", "y", "unused"));
   EXPECT_EQ(folder.Read("dump/02_rename_node.pb"), folder.Read("out.pb"));
 }
 
 TEST_F(TransformGraph, DumpsTheGraphThatWasBroken) {
-  const auto run = Transform("remove_attribute(attribute_name=T)", Small(),
-                             {"--dump_dir=" + folder.Path("dump")});
-  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(Transform("remove_attribute(attribute_name=T)", Small(),
+                        {"--dump_dir=" + folder.Path("dump")}),
+              Exits(1));
   const GraphDef dumped = folder.ReadGraphFile("dump/01_remove_attribute.pb");
   EXPECT_TRUE(NodeNamed(dumped, "y").attr().empty());
   EXPECT_THAT(folder.Names(), ElementsAre("dump", "g.pbtxt"));
@@ -261,10 +235,10 @@ TEST_F(TransformGraph, DumpsTheGraphThatWasBroken) {
 TEST_F(TransformGraph, StopsAfterSoManyTransforms) {
   const std::string transforms =
       "remove_nodes(op=Identity) rename_node(old_node_name=y, new_node_name=z)";
-  EXPECT_EQ(Transform(transforms, Small(), {"--stop_after=1"}).exit_code, 0);
-  EXPECT_THAT(NodeNames(folder.ReadGraphFile("out.pb")),
+  EXPECT_THAT(Transform(transforms, Small(), {"--stop_after=1"}), Exits(0));
+  EXPECT_THAT(NodesOf(folder.ReadGraphFile("out.pb")),
               ElementsAre("x", "w", "y", "unused"));
-  EXPECT_EQ(Transform(transforms, Small(), {"--stop_after=0"}).exit_code, 0);
+  EXPECT_THAT(Transform(transforms, Small(), {"--stop_after=0"}), Exits(0));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node_size(), 5);
 }
 
@@ -277,20 +251,20 @@ TEST_F(TransformGraph, NamesTheTransformThatBreaksTheGraph) {
 
 // A TensorFlow with that op may run the graph; later transforms go on with it.
 TEST_F(TransformGraph, WarnsOfAnUnknownOpThatWasAskedFor) {
-  const auto run = Transform(
-      "rename_op(old_op_name=MatMul, new_op_name=MatMull) obfuscate_names",
-      Small(), {"--inputs=x", "--outputs=y"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error,
+  EXPECT_THAT(
+      Transform(
+          "rename_op(old_op_name=MatMul, new_op_name=MatMull) obfuscate_names",
+          Small(), {"--inputs=x", "--outputs=y"}),
+      Exits(0,
             "transform_graph: warning: rename_op: node \"y\" (MatMull) has an "
-            "unknown op (did you mean \"MatMul\"?)\n");
+            "unknown op (did you mean \"MatMul\"?)\n"));
   EXPECT_EQ(NodeNamed(folder.ReadGraphFile("out.pb"), "y").op(), "MatMull");
 }
 
 TEST_F(TransformGraph, NoverifyLetsABrokenGraphPass) {
-  const auto run =
-      Transform("remove_attribute(attribute_name=T)", Small(), {"--noverify"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(
+      Transform("remove_attribute(attribute_name=T)", Small(), {"--noverify"}),
+      Exits(0));
   EXPECT_TRUE(NodeNamed(folder.ReadGraphFile("out.pb"), "y").attr().empty());
 }
 
@@ -320,12 +294,10 @@ TEST_F(TransformGraph, RefusesToWriteAGraphThatLacksAnInput) {
       absl::StrCat(Placeholder("x"), Node("r", "Relu", {}, {kFloat})));
   ExpectFailure(Transform("remove_device", fragment, {"--outputs=r"}), 1,
                 "node \"r\" (Relu) takes 1 input but has 0");
-  EXPECT_EQ(Transform("remove_device", incomplete, {"--noverify"}).exit_code,
-            0);
-  EXPECT_EQ(
-      Transform("strip_unused_nodes", incomplete, {"--outputs=z"}).exit_code,
-      0);
-  EXPECT_EQ(Transform("remove_device", fragment).exit_code, 0);
+  EXPECT_THAT(Transform("remove_device", incomplete, {"--noverify"}), Exits(0));
+  EXPECT_THAT(Transform("strip_unused_nodes", incomplete, {"--outputs=z"}),
+              Exits(0));
+  EXPECT_THAT(Transform("remove_device", fragment), Exits(0));
 }
 
 // What TensorFlow would not run in the first place is no transform's fault,
@@ -369,12 +341,10 @@ TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
   };
   for (const auto& test : kCases) {
     SCOPED_TRACE(test.transforms);
-    const auto run = Transform(test.transforms, GraphFromText(test.graph),
-                               {"--inputs=x", "--outputs=y"});
-    EXPECT_EQ(run.exit_code, 0);
-    EXPECT_THAT(run.error,
-                MatchesRegex("transform_graph: warning: TensorFlow "
-                             "cannot run the input graph: [^\n]*\n"));
+    EXPECT_THAT(Transform(test.transforms, GraphFromText(test.graph),
+                          {"--inputs=x", "--outputs=y"}),
+                Exits(0, MatchesRegex("transform_graph: warning: TensorFlow "
+                                      "cannot run the input graph: [^\n]*\n")));
     EXPECT_FALSE(HasNode(folder.ReadGraphFile("out.pb"), test.left_out));
   }
 }
@@ -382,11 +352,10 @@ TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
 TEST_F(TransformGraph, NamesTheTransformThatAddsAnotherKindOfProblem) {
   const GraphDef graph = GraphFromText(
       SmallText() + Node("custom", "FrobnicateV2", {"y"}, {kFloat}));
-  const auto run = Transform("remove_attribute(attribute_name=T)", graph);
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("the transform \"remove_attribute\" broke "
-                                   "the graph: node \"identity\" (Identity) "
-                                   "lacks the attribute \"T\""));
+  EXPECT_THAT(Transform("remove_attribute(attribute_name=T)", graph),
+              Exits(1, HasSubstr("the transform \"remove_attribute\" broke "
+                                 "the graph: node \"identity\" (Identity) "
+                                 "lacks the attribute \"T\"")));
 }
 
 TEST_F(TransformGraph, RefusesToStripWithoutOutputs) {
@@ -400,7 +369,7 @@ TEST_F(TransformGraph, RefusesToStripWithoutOutputs) {
 TEST_F(TransformGraph, WarnsOfAnInputThatIsNotInTheGraph) {
   const auto run = Transform("strip_unused_nodes", Small(),
                              {"--inputs=identiti", "--outputs=y:0"});
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run, Exits(0));
   EXPECT_EQ(
       run.error,
       "transform_graph: warning: --inputs names \"identiti\" (did you mean "
@@ -408,11 +377,11 @@ TEST_F(TransformGraph, WarnsOfAnInputThatIsNotInTheGraph) {
 }
 
 TEST_F(TransformGraph, TakesAnOutputThatATransformGivesItsName) {
-  const auto run = Transform(
-      "rename_node(old_node_name=y, new_node_name=z) strip_unused_nodes",
-      Small(), {"--inputs=x", "--outputs=z"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(
+      Transform(
+          "rename_node(old_node_name=y, new_node_name=z) strip_unused_nodes",
+          Small(), {"--inputs=x", "--outputs=z"}),
+      Exits(0, ""));
 }
 
 TEST_F(TransformGraph, UnknownNamesAreUsageErrorsThatSuggestOthers) {
@@ -430,12 +399,11 @@ TEST_F(TransformGraph, UnknownNamesAreUsageErrorsThatSuggestOthers) {
 }
 
 TEST_F(TransformGraph, MistakesAreFoundBeforeTheGraphIsRead) {
-  const auto run =
+  EXPECT_THAT(
       RunProgram(kTransformGraph, {"--in_graph=" + folder.Path("missing.pb"),
                                    "--out_graph=" + folder.Path("out.pb"),
-                                   "--transforms=remove_device frobnicate"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("there is no transform \"frobnicate\""));
+                                   "--transforms=remove_device frobnicate"}),
+      Exits(2, HasSubstr("there is no transform \"frobnicate\"")));
 }
 
 TEST_F(TransformGraph, MissingFlagsAreUsageErrors) {
@@ -472,13 +440,13 @@ TEST_F(TransformGraph, UnreadableInputIsOneSentence) {
 }
 
 TEST_F(TransformGraph, AMissingInputIsOneSentence) {
-  const auto run = RunProgram(kTransformGraph,
-                              {"--in_graph=/no/graph.pb", "--out_graph=out.pb",
-                               "--transforms=remove_device"});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_EQ(run.error,
+  EXPECT_THAT(
+      RunProgram(kTransformGraph,
+                 {"--in_graph=/no/graph.pb", "--out_graph=out.pb",
+                  "--transforms=remove_device"}),
+      Exits(1,
             "transform_graph: cannot read /no/graph.pb: No such file or "
-            "directory\n");
+            "directory\n"));
 }
 
 TEST_F(TransformGraph, AnUnwritableOutputIsOneSentence) {
@@ -503,8 +471,8 @@ TEST_F(TransformGraph, AFullDiskLeavesNothingBehind) {
 
 TEST_F(TransformGraph, AFailureLeavesTheOldOutputAlone) {
   folder.Write("out.pb", "old");
-  EXPECT_EQ(Transform("remove_attribute(attribute_name=T)", Small()).exit_code,
-            1);
+  EXPECT_THAT(Transform("remove_attribute(attribute_name=T)", Small()),
+              Exits(1));
   EXPECT_EQ(folder.Read("out.pb"), "old");
   EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt", "out.pb"));
 }
@@ -512,7 +480,7 @@ TEST_F(TransformGraph, AFailureLeavesTheOldOutputAlone) {
 TEST_F(TransformGraph, AReadOnlyOutputIsReplacedAsOneFile) {
   folder.Write("out.pb", "old");
   ASSERT_EQ(chmod(folder.Path("out.pb").c_str(), 0444), 0);
-  EXPECT_EQ(Transform("remove_device", Small()).exit_code, 0);
+  EXPECT_THAT(Transform("remove_device", Small()), Exits(0));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node_size(), 5);
 }
 
@@ -523,8 +491,7 @@ TEST_F(TransformGraph, GivesUpAtTheTimeLimit) {
 
 TEST_F(TransformGraph, HelpShowsTheFlagsOnly) {
   const auto run = RunProgram(kTransformGraph, {"--help"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run, Exits(0, ""));
   EXPECT_THAT(run.out, StartsWith("transform_graph: Runs transforms on a "
                                   "TensorFlow graph.\n\nUsage:\n"));
   for (const char* flag :
@@ -540,8 +507,7 @@ TEST_F(TransformGraph, HelpShowsTheFlagsOnly) {
 
 TEST_F(TransformGraph, ListsEveryTransformOnALine) {
   const auto run = RunProgram(kTransformGraph, {"--list_transforms"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(run, Exits(0, ""));
   const std::vector<std::string> lines =
       absl::StrSplit(run.out, '\n', absl::SkipEmpty());
   // TensorFlow's 29, and ours; two of theirs under "stock:".
@@ -553,7 +519,7 @@ TEST_F(TransformGraph, ListsEveryTransformOnALine) {
 
 TEST_F(TransformGraph, DescribesATransform) {
   const auto run = RunProgram(kTransformGraph, {"--describe=remove_nodes"});
-  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out,
               AllOf(StartsWith("remove_nodes (TensorFlow): Removes nodes"),
                     HasSubstr("\n  op (string, required, may be repeated)\n"),
@@ -566,9 +532,8 @@ TEST_F(TransformGraph, DescribesATransform) {
 }
 
 TEST_F(TransformGraph, DescribeSuggestsTheNearestName) {
-  const auto run = RunProgram(kTransformGraph, {"--describe=remove_node"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("did you mean \"remove_nodes\"?"));
+  EXPECT_THAT(RunProgram(kTransformGraph, {"--describe=remove_node"}),
+              Exits(2, HasSubstr("did you mean \"remove_nodes\"?")));
 }
 
 TEST_F(TransformGraph, AReaderWhoLeavesEarlyIsNoError) {
@@ -583,20 +548,19 @@ TEST_F(TransformGraph, LostOutputIsAnError) {
   const auto run = RunProgram(
       "/bin/sh",
       {"-c", absl::StrCat(kTransformGraph, " --list_transforms > /dev/full")});
-  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run, Exits(1));
   EXPECT_EQ(
       run.error,
       "transform_graph: cannot write the result: No space left on device\n");
 }
 
 TEST_F(TransformGraph, TensorFlowsNoticesDoNotReachTheUser) {
-  const auto run = RunProgram(
-      kTransformGraph,
-      {"--in_graph=" + folder.WriteText("g.pbtxt", Small()), "--outputs=y",
-       "--out_graph=" + folder.Path("out.pb"), "--transforms=fold_constants"},
-      {"TF_ENABLE_ONEDNN_OPTS=1", "TF_CPP_MIN_LOG_LEVEL=0"});
-  EXPECT_EQ(run.exit_code, 0);
-  EXPECT_EQ(run.error, "");
+  EXPECT_THAT(RunProgram(kTransformGraph,
+                         {"--in_graph=" + folder.WriteText("g.pbtxt", Small()),
+                          "--outputs=y", "--out_graph=" + folder.Path("out.pb"),
+                          "--transforms=fold_constants"},
+                         {"TF_ENABLE_ONEDNN_OPTS=1", "TF_CPP_MIN_LOG_LEVEL=0"}),
+              Exits(0, ""));
 }
 
 // Steps 7 to 10 of the recipe on a small model, without --inputs, and without
@@ -635,9 +599,9 @@ TEST_F(TransformGraph, TheRecipesQuantizationStepsRun) {
   for (const NodeDef& node : result.node()) {
     if (absl::StartsWith(node.op(), "Quantized")) ops.push_back(node.op());
   }
-  EXPECT_THAT(ops, testing::UnorderedElementsAre(
-                       "QuantizedMatMulWithBiasAndReluAndRequantize",
-                       "QuantizedMatMulWithBiasAndDequantize"));
+  EXPECT_THAT(
+      ops, UnorderedElementsAre("QuantizedMatMulWithBiasAndReluAndRequantize",
+                                "QuantizedMatMulWithBiasAndDequantize"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include <gtest/gtest.h>
-
 #include "base/files/file.h"
 #include "graph/testing/program.h"
 
@@ -8,10 +6,9 @@ namespace {
 
 TEST(TransformsReference, IsWhatTheProgramPrints) {
   const auto run = RunProgram(kTransformGraph, {"--transforms_markdown"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  const auto page = ReadFile("docs/transforms.md");
-  ASSERT_TRUE(page.ok()) << page.status();
-  EXPECT_TRUE(*page == run.out)
+  ASSERT_THAT(run, Exits(0));
+  ASSERT_OK_AND_ASSIGN(const auto page, ReadFile("docs/transforms.md"));
+  EXPECT_TRUE(page == run.out)
       << "docs/transforms.md is out of date; refresh it with\n"
          "  bazel-bin/transforms/transform_graph --transforms_markdown "
          "> docs/transforms.md";

@@ -1,33 +1,17 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "base/process/cpu.h"
 #include "base/process/tensorflow_child.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::fuse_quantized_matmul_and_requantize_test {
 namespace {
-
-using tensorflow::DataType;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
 constexpr char kFuseCompat[] =
@@ -40,6 +24,13 @@ struct LayerSpec {
   bool relu = true;
 };
 
+// A layer and its output's range.
+struct RangedLayer {
+  LayerSpec spec;
+  float output_min;
+  float output_max;
+};
+
 // A chain of quantized layers as freeze_max leaves it: x -> QuantizeV2 ->
 // layers
 // -> Requantize -> Dequantize "y", every range constant.
@@ -48,15 +39,24 @@ class NetBuilder {
   // Weight codes reach up to `levels`.
   NetBuilder(int levels, float input_min, float input_max)
       : levels_(levels), input_min_(input_min), input_max_(input_max) {
-    Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
     Scalar("x_min/frozen_min_only", input_min);
     Scalar("x_max/frozen_max_only", input_max);
-    NodeDef* quantize =
-        Node("q", "QuantizeV2",
-             {"x", "x_min/frozen_min_only", "x_max/frozen_max_only"},
-             {{"T", tensorflow::DT_QUINT8}});
-    (*quantize->mutable_attr())["mode"].set_s("MIN_FIRST");
+    AddNodes(R"(
+      x = Placeholder dtype=float
+      q = QuantizeV2(x, x_min/frozen_min_only, x_max/frozen_max_only) T=quint8
+          mode='MIN_FIRST'
+    )",
+             &graph);
     last_ = "q";
+  }
+
+  NetBuilder(int levels, float input_min, float input_max,
+             const std::vector<RangedLayer>& layers)
+      : NetBuilder(levels, input_min, input_max) {
+    for (const RangedLayer& layer : layers) {
+      Layer(layer.spec, layer.output_min, layer.output_max);
+    }
+    Finish();
   }
 
   void Layer(const LayerSpec& spec, float output_min, float output_max) {
@@ -73,38 +73,32 @@ class NetBuilder {
     for (int i = 0; i < spec.outputs; ++i) {
       bias.flat<float>()(i) = bias_value(random_);
     }
-    Add(MakeConst(spec.name + "/weights", weights));
-    Add(MakeConst(spec.name + "/bias", bias));
+    *graph.add_node() = MakeConst(spec.name + "/weights", weights);
+    *graph.add_node() = MakeConst(spec.name + "/bias", bias);
     // The kernels take max/127 as one step of the weights.
     Scalar(spec.name + "/weight_min", -top * 127 / levels_);
     Scalar(spec.name + "/weight_max", top * 127 / levels_);
     Scalar(spec.name + "/range/frozen_min", output_min);
     Scalar(spec.name + "/range/frozen_max", output_max);
-    Node(spec.name + "/matmul",
-         spec.relu ? "QuantizedMatMulWithBiasAndRelu"
-                   : "QuantizedMatMulWithBias",
-         {last_, spec.name + "/weights", spec.name + "/bias", last_ + ":1",
-          last_ + ":2", spec.name + "/weight_min", spec.name + "/weight_max"},
-         {{"T1", tensorflow::DT_QUINT8},
-          {"T2", tensorflow::DT_QINT8},
-          {"Toutput", tensorflow::DT_QINT32}});
-    if (!spec.relu) {
-      (*graph.mutable_node()->rbegin()->mutable_attr())["Tbias"].set_type(
-          tensorflow::DT_FLOAT);
-    }
-    const std::string matmul = spec.name + "/matmul";
-    Node(spec.name, "Requantize",
-         {matmul, matmul + ":1", matmul + ":2", spec.name + "/range/frozen_min",
-          spec.name + "/range/frozen_max"},
-         {{"Tinput", tensorflow::DT_QINT32},
-          {"out_type", tensorflow::DT_QUINT8}});
+    AddNodes(absl::Substitute(R"(
+      $0/matmul = $2($1, $0/weights, $0/bias, $1:1, $1:2, $0/weight_min,
+          $0/weight_max) T1=quint8 T2=qint8 Toutput=qint32 $3
+      $0 = Requantize($0/matmul, $0/matmul:1, $0/matmul:2, $0/range/frozen_min,
+          $0/range/frozen_max) Tinput=qint32 out_type=quint8
+    )",
+                              spec.name, last_,
+                              spec.relu ? "QuantizedMatMulWithBiasAndRelu"
+                                        : "QuantizedMatMulWithBias",
+                              spec.relu ? "" : "Tbias=float"),
+             &graph);
     last_ = spec.name;
   }
 
   void Finish() {
-    NodeDef* node = Node("y", "Dequantize", {last_, last_ + ":1", last_ + ":2"},
-                         {{"T", tensorflow::DT_QUINT8}});
-    (*node->mutable_attr())["mode"].set_s("MIN_FIRST");
+    AddNodes(
+        absl::Substitute(
+            "y = Dequantize($0, $0:1, $0:2) T=quint8 mode='MIN_FIRST'", last_),
+        &graph);
   }
 
   Tensor Input(int rows, int columns) {
@@ -119,24 +113,8 @@ class NetBuilder {
   GraphDef graph;
 
  private:
-  NodeDef* Add(NodeDef node) {
-    *graph.add_node() = std::move(node);
-    return graph.mutable_node(graph.node_size() - 1);
-  }
   void Scalar(const std::string& name, float value) {
-    Add(MakeScalarConst(name, value));
-  }
-  NodeDef* Node(const std::string& name, const std::string& op,
-                const std::vector<std::string>& inputs,
-                const std::vector<std::pair<std::string, DataType>>& types) {
-    NodeDef node;
-    node.set_name(name);
-    node.set_op(op);
-    for (const std::string& input : inputs) node.add_input(input);
-    for (const auto& [attribute, type] : types) {
-      (*node.mutable_attr())[attribute].set_type(type);
-    }
-    return Add(std::move(node));
+    *graph.add_node() = MakeScalarConst(name, value);
   }
 
   std::mt19937 random_{20261116};
@@ -148,34 +126,32 @@ class NetBuilder {
 
 // One small Relu layer behind a QuantizeV2.
 GraphDef OneLayer(float input_min = -1, float input_max = 3) {
-  NetBuilder net(63, input_min, input_max);
-  net.Layer({"layer", 8, 4}, 0, 5);
-  net.Finish();
+  NetBuilder net(63, input_min, input_max, {{{"layer", 8, 4}, 0, 5}});
   return net.graph;
 }
 
-Tensor ConstNamed(const GraphDef& graph, const std::string& name) {
-  const auto value = ConstValue(NodeNamed(graph, name));
-  EXPECT_TRUE(value.ok()) << value.status();
-  return value.ok() ? *value : Tensor();
+std::vector<int> CodesNamed(const GraphDef& graph, const std::string& name) {
+  std::vector<int> codes;
+  for (auto code : ValuesOf<tensorflow::qint32>(ConstNamed(graph, name))) {
+    codes.push_back(code.value);
+  }
+  return codes;
 }
 
-float ScalarNamed(const GraphDef& graph, const std::string& name) {
-  return ConstNamed(graph, name).flat<float>()(0);
+// The sum of a layer's weight codes in one column.
+int ColumnSum(const GraphDef& graph, const std::string& layer, int column) {
+  const Tensor weights = ConstNamed(graph, layer + "/weights");
+  int sum = 0;
+  for (int k = 0; k < weights.dim_size(0); ++k) {
+    sum += weights.matrix<tensorflow::qint8>()(k, column).value;
+  }
+  return sum;
 }
 
 std::string Error(const GraphDef& graph) {
   const auto run = RunTransform(kFuse, graph);
   EXPECT_FALSE(run.status.ok());
   return std::string(run.status.message());
-}
-
-NodeDef* Mutable(GraphDef* graph, const std::string& name) {
-  for (NodeDef& node : *graph->mutable_node()) {
-    if (node.name() == name) return &node;
-  }
-  ADD_FAILURE() << name;
-  return nullptr;
 }
 
 // The layer's exact outputs for given input codes, before requantization.
@@ -235,24 +211,22 @@ TEST_P(FusedChain, IsWithinOneStepOfAFloatReference) {
   for (int i = 0; i < 3; ++i) net.Layer(specs[i], 0, tops[i]);
   net.Layer({"logits", 256, 2, /*relu=*/false}, -8, 8);
   net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_THAT(run.notes, ElementsAre("fuses 4 layers: l1, l2, l3, y"));
-  const auto outputs = RunGraph(run.graph, {{"x", net.Input(64, 845)}},
-                                {"q", "l1", "l2", "l3", "y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  const auto outputs = MustRunGraph(run.graph, {{"x", net.Input(64, 845)}},
+                                    {"q", "l1", "l2", "l3", "y"});
   double step = (kMax - kMin) / 255.0, offset = kMin;
   for (int i = 0; i < 3; ++i) {
     const auto exact =
-        ExactOutputs(net.graph, specs[i], (*outputs)[i], step, offset);
+        ExactOutputs(net.graph, specs[i], outputs[i], step, offset);
     step = tops[i] / 255.0;
     offset = 0;
-    EXPECT_LT(WorstError(exact, (*outputs)[i + 1], step), 0.51) << i;
+    EXPECT_LT(WorstError(exact, outputs[i + 1], step), 0.51) << i;
   }
-  const auto logits = ExactOutputs(net.graph, {"logits", 256, 2, false},
-                                   (*outputs)[3], step, 0);
+  const auto logits =
+      ExactOutputs(net.graph, {"logits", 256, 2, false}, outputs[3], step, 0);
   for (int i = 0; i < 128; ++i) {
-    EXPECT_NEAR((*outputs)[4].flat<float>()(i), logits[i], 1e-3);
+    EXPECT_NEAR(outputs[4].flat<float>()(i), logits[i], 1e-3);
   }
 }
 
@@ -260,27 +234,21 @@ INSTANTIATE_TEST_SUITE_P(WeightLevels, FusedChain, testing::Values(63, 127));
 
 TEST(Fuse, GivesTheSameCodesAsTheUnfusedGraph) {
   // Unfused, the kernels are right only for inputs without negative values.
-  NetBuilder net(63, 0, 3);
-  net.Layer({"l1", 32, 16}, 0, 5);
-  net.Layer({"l2", 16, 8}, 0, 4);
-  net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, 0, 3, {{{"l1", 32, 16}, 0, 5}, {{"l2", 16, 8}, 0, 4}});
+  const auto run = MustTransform(kFuse, net.graph);
   const Tensor x = net.Input(50, 32);
-  const auto before = RunGraph(net.graph, {{"x", x}}, {"l1", "y"});
-  const auto after = RunGraph(run.graph, {{"x", x}}, {"l1", "y"});
-  ASSERT_TRUE(before.ok()) << before.status();
-  ASSERT_TRUE(after.ok()) << after.status();
-  const auto want = (*before)[0].flat<tensorflow::quint8>();
-  const auto got = (*after)[0].flat<tensorflow::quint8>();
-  for (int64_t i = 0; i < want.size(); ++i) {
-    EXPECT_LE(std::abs(want(i).value - got(i).value), 1) << i;
+  const auto want = ValuesOf<tensorflow::quint8>(
+      MustRunGraph(net.graph, {{"x", x}}, {"l1", "y"})[0]);
+  const auto got = ValuesOf<tensorflow::quint8>(
+      MustRunGraph(run.graph, {{"x", x}}, {"l1", "y"})[0]);
+  ASSERT_EQ(want.size(), got.size());
+  for (size_t i = 0; i < want.size(); ++i) {
+    EXPECT_LE(std::abs(want[i].value - got[i].value), 1) << i;
   }
 }
 
 TEST(Fuse, KeepsTheRequantizesNameAndDropsWhatIsUnread) {
-  const auto run = RunTransform(kFuse, OneLayer());
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, OneLayer());
   const NodeDef& fused = NodeNamed(run.graph, "layer");
   EXPECT_EQ(fused.op(), "QuantizedMatMulWithBiasAndReluAndRequantize");
   EXPECT_THAT(fused.input(),
@@ -296,16 +264,13 @@ TEST(Fuse, KeepsTheRequantizesNameAndDropsWhatIsUnread) {
 }
 
 TEST(Fuse, RunningItAgainChangesNothing) {
-  NetBuilder net(63, -1, 3);
-  net.Layer({"l1", 8, 8}, 0, 5);
-  net.Layer({"inner", 8, 8, /*relu=*/false}, -4, 4);
-  net.Layer({"l3", 8, 8}, 0, 5);
-  net.Layer({"logits", 8, 2, /*relu=*/false}, -4, 4);
-  net.Finish();
-  const auto once = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(once.status.ok()) << once.status;
-  const auto twice = RunTransform(kFuse, once.graph);
-  ASSERT_TRUE(twice.status.ok()) << twice.status;
+  NetBuilder net(63, -1, 3,
+                 {{{"l1", 8, 8}, 0, 5},
+                  {{"inner", 8, 8, /*relu=*/false}, -4, 4},
+                  {{"l3", 8, 8}, 0, 5},
+                  {{"logits", 8, 2, /*relu=*/false}, -4, 4}});
+  const auto once = MustTransform(kFuse, net.graph);
+  const auto twice = MustTransform(kFuse, once.graph);
   EXPECT_THAT(twice.notes, ElementsAre("no layer to fuse"));
   EXPECT_EQ(SerializeGraph(once.graph).value(),
             SerializeGraph(twice.graph).value());
@@ -313,51 +278,36 @@ TEST(Fuse, RunningItAgainChangesNothing) {
 
 TEST(Fuse, RoundsTheBiasAtTheKernelsScaleWithTheZeroPointFoldedIn) {
   const GraphDef graph = OneLayer(-1, 3);
-  const auto run = RunTransform(kFuse, graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  const Tensor weights = ConstNamed(graph, "layer/weights");
+  const auto run = MustTransform(kFuse, graph);
   const Tensor bias = ConstNamed(graph, "layer/bias");
-  const Tensor fused = ConstNamed(run.graph, "layer/matmul/bias_qint32");
+  const auto fused = CodesNamed(run.graph, "layer/matmul/bias_qint32");
   const double wm = ScalarNamed(graph, "layer/weight_max");
   const double scale = 255.0 * 127.0 / (4.0 * wm);
   for (int j = 0; j < 4; ++j) {
-    int sum = 0;
-    for (int k = 0; k < 8; ++k) {
-      sum += weights.matrix<tensorflow::qint8>()(k, j).value;
-    }
-    EXPECT_EQ(fused.flat<tensorflow::qint32>()(j).value,
+    const int sum = ColumnSum(graph, "layer", j);
+    EXPECT_EQ(fused[j],
               std::rint(bias.flat<float>()(j) * scale + sum * 255.0 * -1 / 4));
   }
 }
 
 // The original: max(|min|, |max|) in place of max − min, and truncation.
 TEST(Fuse, CompatReproducesTheOriginalsBiases) {
-  NetBuilder net(63, -1, 3);
-  net.Layer({"l1", 8, 4}, 0.25f, 5);
-  net.Layer({"l2", 4, 4}, 0, 4);
-  net.Layer({"logits", 4, 2, /*relu=*/false}, -4, 4);
-  net.Finish();
-  const auto run = RunTransform(kFuseCompat, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, -1, 3,
+                 {{{"l1", 8, 4}, 0.25f, 5},
+                  {{"l2", 4, 4}, 0, 4},
+                  {{"logits", 4, 2, /*relu=*/false}, -4, 4}});
+  const auto run = MustTransform(kFuseCompat, net.graph);
   const float w1 = ScalarNamed(net.graph, "l1/weight_max");
   const float scale1 = 255.0f * 127.0f / (3.0f * w1);
   const float scale2 =
       255.0f * 127.0f / (5.0f * ScalarNamed(net.graph, "l2/weight_max"));
-  const Tensor weights = ConstNamed(net.graph, "l1/weights");
   for (int j = 0; j < 4; ++j) {
-    int sum = 0;
-    for (int k = 0; k < 8; ++k) {
-      sum += weights.matrix<tensorflow::qint8>()(k, j).value;
-    }
-    EXPECT_EQ(ConstNamed(run.graph, "l1/matmul/bias_qint32")
-                  .flat<tensorflow::qint32>()(j)
-                  .value,
+    const int sum = ColumnSum(net.graph, "l1", j);
+    EXPECT_EQ(CodesNamed(run.graph, "l1/matmul/bias_qint32")[j],
               static_cast<int>(
                   ConstNamed(net.graph, "l1/bias").flat<float>()(j) * scale1 +
                   255.0f * -1.0f / 4.0f * sum));
-    EXPECT_EQ(ConstNamed(run.graph, "l2/matmul/bias_qint32")
-                  .flat<tensorflow::qint32>()(j)
-                  .value,
+    EXPECT_EQ(CodesNamed(run.graph, "l2/matmul/bias_qint32")[j],
               static_cast<int>(
                   ConstNamed(net.graph, "l2/bias").flat<float>()(j) * scale2));
   }
@@ -368,12 +318,10 @@ TEST(Fuse, CompatReproducesTheOriginalsBiases) {
 
 // The original did not fuse it, but gave it a truncated bias all the same.
 TEST(Fuse, CompatQuantizesTheBiasOfALayerWithoutRelu) {
-  NetBuilder net(63, -1, 3);
-  net.Layer({"l1", 8, 4}, 0, 5);
-  net.Layer({"logits", 4, 2, /*relu=*/false}, -4, 4);
-  net.Finish();
-  const auto run = RunTransform(kFuseCompat, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(
+      63, -1, 3,
+      {{{"l1", 8, 4}, 0, 5}, {{"logits", 4, 2, /*relu=*/false}, -4, 4}});
+  const auto run = MustTransform(kFuseCompat, net.graph);
   const NodeDef& logits = NodeNamed(run.graph, "logits/matmul");
   EXPECT_EQ(logits.op(), "QuantizedMatMulWithBias");
   EXPECT_EQ(logits.attr().at("Tbias").type(), tensorflow::DT_QINT32);
@@ -381,34 +329,21 @@ TEST(Fuse, CompatQuantizesTheBiasOfALayerWithoutRelu) {
       255.0f * 127.0f / (5.0f * ScalarNamed(net.graph, "logits/weight_max"));
   for (int j = 0; j < 2; ++j) {
     EXPECT_EQ(
-        ConstNamed(run.graph, logits.input(2))
-            .flat<tensorflow::qint32>()(j)
-            .value,
+        CodesNamed(run.graph, logits.input(2))[j],
         static_cast<int>(ConstNamed(net.graph, "logits/bias").flat<float>()(j) *
                          scale));
   }
-  const auto outputs = RunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
+  MustRunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
 }
 
 // Nor did it look at what QuantizeV2 makes of the range it is asked for.
 TEST(Fuse, CompatTakesTheRequestedRangeOfAQuantize) {
-  NetBuilder net(63, 1, 3);
-  net.Layer({"layer", 8, 4}, 0, 5);
-  net.Finish();
-  const auto run = RunTransform(kFuseCompat, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, 1, 3, {{{"layer", 8, 4}, 0, 5}});
+  const auto run = MustTransform(kFuseCompat, net.graph);
   const float scale =
       255.0f * 127.0f / (3.0f * ScalarNamed(net.graph, "layer/weight_max"));
-  int sum = 0;
-  for (int k = 0; k < 8; ++k) {
-    sum += ConstNamed(net.graph, "layer/weights")
-               .matrix<tensorflow::qint8>()(k, 0)
-               .value;
-  }
-  EXPECT_EQ(ConstNamed(run.graph, "layer/matmul/bias_qint32")
-                .flat<tensorflow::qint32>()(0)
-                .value,
+  const int sum = ColumnSum(net.graph, "layer", 0);
+  EXPECT_EQ(CodesNamed(run.graph, "layer/matmul/bias_qint32")[0],
             static_cast<int>(
                 ConstNamed(net.graph, "layer/bias").flat<float>()(0) * scale +
                 255.0f * 1.0f / 2.0f * sum));
@@ -416,188 +351,153 @@ TEST(Fuse, CompatTakesTheRequestedRangeOfAQuantize) {
 
 TEST(Fuse, CompatKeepsTheBiasOfALayerFedByNeitherQuantizeNorFusedLayer) {
   GraphDef graph = OneLayer();
-  NodeDef* other = graph.add_node();
-  other->set_name("reshaped");
-  other->set_op("Identity");
-  other->add_input("q");
-  (*other->mutable_attr())["T"].set_type(tensorflow::DT_QUINT8);
-  Mutable(&graph, "layer/matmul")->set_input(0, "reshaped");
-  const auto run = RunTransform(kFuseCompat, graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  AddNodes("reshaped = Identity(q) T=quint8", &graph);
+  MutableNode(&graph, "layer/matmul")->set_input(0, "reshaped");
+  const auto run = MustTransform(kFuseCompat, graph);
   const NodeDef& layer = NodeNamed(run.graph, "layer");
   EXPECT_EQ(layer.input(2), "layer/bias");
   EXPECT_EQ(layer.attr().at("Tbias").type(), tensorflow::DT_FLOAT);
 }
 
 TEST(Fuse, ALayerWithoutReluBecomesFloatAndKeepsItsSign) {
-  NetBuilder net(63, -1, 1);
-  net.Layer({"logits", 16, 3, /*relu=*/false}, -3, 3);
-  net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, -1, 1, {{{"logits", 16, 3, /*relu=*/false}, -3, 3}});
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "y").op(),
             "QuantizedMatMulWithBiasAndDequantize");
   EXPECT_FALSE(HasNode(run.graph, "logits"));
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "y"}));
   const auto exact = ExactOutputs(net.graph, {"logits", 16, 3, false},
-                                  (*outputs)[0], 2 / 255.0, -1);
+                                  outputs[0], 2 / 255.0, -1);
   EXPECT_LT(*std::min_element(exact.begin(), exact.end()), -0.1);
   for (size_t i = 0; i < exact.size(); ++i) {
-    EXPECT_NEAR((*outputs)[1].flat<float>()(i), exact[i], 1e-4);
+    EXPECT_NEAR(outputs[1].flat<float>()(i), exact[i], 1e-4);
   }
 }
 
 TEST(Fuse, AnInnerLayerWithoutReluIsQuantizedAgainWithItsSign) {
-  NetBuilder net(63, -1, 1);
-  net.Layer({"inner", 16, 8, /*relu=*/false}, -3, 3);
-  net.Layer({"last", 8, 4}, 0, 5);
-  net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(
+      63, -1, 1,
+      {{{"inner", 16, 8, /*relu=*/false}, -3, 3}, {{"last", 8, 4}, 0, 5}});
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "inner").op(), "QuantizeV2");
   EXPECT_EQ(NodeNamed(run.graph, "inner/dequantized").op(),
             "QuantizedMatMulWithBiasAndDequantize");
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "inner", "last"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  auto exact = ExactOutputs(net.graph, {"inner", 16, 8, false}, (*outputs)[0],
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "inner", "last"}));
+  auto exact = ExactOutputs(net.graph, {"inner", 16, 8, false}, outputs[0],
                             2 / 255.0, -1);
   for (double& value : exact) value += 3;
-  EXPECT_LT(WorstError(exact, (*outputs)[1], 6 / 255.0), 0.51);
-  exact = ExactOutputs(net.graph, {"last", 8, 4}, (*outputs)[1], 6 / 255.0, -3);
-  EXPECT_LT(WorstError(exact, (*outputs)[2], 5 / 255.0), 0.51);
+  EXPECT_LT(WorstError(exact, outputs[1], 6 / 255.0), 0.51);
+  exact = ExactOutputs(net.graph, {"last", 8, 4}, outputs[1], 6 / 255.0, -3);
+  EXPECT_LT(WorstError(exact, outputs[2], 5 / 255.0), 0.51);
 }
 
 // QuantizeV2 would widen a range below .01 on its own, and the next layer's
 // bias would not fit it.
 TEST(Fuse, ANarrowInnerRangeStaysAsItIs) {
-  NetBuilder net(63, -0.01f, 0.01f);
-  net.Layer({"inner", 16, 8, /*relu=*/false}, -0.002f, 0.003f);
-  net.Layer({"last", 8, 4}, 0, 2);
-  net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  const auto outputs = RunGraph(run.graph, {{"x", net.Input(40, 16)}},
-                                {"inner", "inner:2", "last"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_FLOAT_EQ((*outputs)[1].flat<float>()(0), 0.003f);
-  const auto exact = ExactOutputs(net.graph, {"last", 8, 4}, (*outputs)[0],
-                                  0.005 / 255, -0.002);
-  EXPECT_LT(WorstError(exact, (*outputs)[2], 2 / 255.0), 0.51);
+  NetBuilder net(63, -0.01f, 0.01f,
+                 {{{"inner", 16, 8, /*relu=*/false}, -0.002f, 0.003f},
+                  {{"last", 8, 4}, 0, 2}});
+  const auto run = MustTransform(kFuse, net.graph);
+  const auto outputs = MustRunGraph(run.graph, {{"x", net.Input(40, 16)}},
+                                    {"inner", "inner:2", "last"});
+  EXPECT_FLOAT_EQ(outputs[1].flat<float>()(0), 0.003f);
+  const auto exact =
+      ExactOutputs(net.graph, {"last", 8, 4}, outputs[0], 0.005 / 255, -0.002);
+  EXPECT_LT(WorstError(exact, outputs[2], 2 / 255.0), 0.51);
 }
 
 TEST(Fuse, ALastRequantizeWithoutReluKeepsItsName) {
   NetBuilder net(63, -1, 1);
   net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "QuantizeV2");
 }
 
 // On a quint8, SCALED means [0, max(|min|, |max|)].
 TEST(Fuse, TakesTheRangeOfAScaledQuantize) {
-  NetBuilder net(63, -2, 3);
-  net.Layer({"layer", 16, 8}, 0, 5);
-  net.Finish();
-  (*Mutable(&net.graph, "q")->mutable_attr())["mode"].set_s("SCALED");
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  NetBuilder net(63, -2, 3, {{{"layer", 16, 8}, 0, 5}});
+  (*MutableNode(&net.graph, "q")->mutable_attr())["mode"].set_s("SCALED");
+  const auto run = MustTransform(kFuse, net.graph);
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"}));
   const auto exact =
-      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 3 / 255.0, 0);
-  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+      ExactOutputs(net.graph, {"layer", 16, 8}, outputs[0], 3 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, outputs[1], 5 / 255.0), 0.51);
 }
 
 TEST(Fuse, LeavesADequantizeOverAnotherRangeAlone) {
-  NetBuilder net(63, -1, 1);
-  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
-  net.Finish();
+  NetBuilder net(63, -1, 1, {{{"logits", 4, 2, /*relu=*/false}, -3, 3}});
   *net.graph.add_node() = MakeScalarConst("six", 6);
-  Mutable(&net.graph, "y")->set_input(2, "six");
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  MutableNode(&net.graph, "y")->set_input(2, "six");
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "y").op(), "Dequantize");
 }
 
 TEST(Fuse, AFrozenMinimumAboveZeroBehindReluBecomesZero) {
-  NetBuilder net(63, 0, 3);
-  net.Layer({"l1", 16, 8}, 0.5f, 5);
-  net.Layer({"l2", 8, 4}, 0, 5);
-  net.Finish();
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, 0, 3, {{{"l1", 16, 8}, 0.5f, 5}, {{"l2", 8, 4}, 0, 5}});
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(ScalarNamed(run.graph, NodeNamed(run.graph, "l1").input(7)), 0);
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"l1", "l2"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"l1", "l2"}));
   const auto exact =
-      ExactOutputs(net.graph, {"l2", 8, 4}, (*outputs)[0], 5 / 255.0, 0);
-  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+      ExactOutputs(net.graph, {"l2", 8, 4}, outputs[0], 5 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, outputs[1], 5 / 255.0), 0.51);
 }
 
 // QuantizeV2 without narrow_range writes −128s…127s for weights of step s.
 TEST(Fuse, RepairsAWeightRangeThatIsNotSymmetric) {
-  NetBuilder net(63, -1, 3);
-  net.Layer({"layer", 16, 8}, 0, 5);
-  net.Finish();
+  NetBuilder net(63, -1, 3, {{{"layer", 16, 8}, 0, 5}});
   GraphDef skewed = net.graph;
   const float top = ScalarNamed(net.graph, "layer/weight_max");
-  *Mutable(&skewed, "layer/weight_min") =
+  *MutableNode(&skewed, "layer/weight_min") =
       MakeScalarConst("layer/weight_min", -top * 128 / 127);
-  const auto run = RunTransform(kFuse, skewed);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, skewed);
   EXPECT_EQ(ScalarNamed(run.graph, NodeNamed(run.graph, "layer").input(5)),
             -top);
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"}));
   const auto exact =
-      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 4 / 255.0, -1);
-  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+      ExactOutputs(net.graph, {"layer", 16, 8}, outputs[0], 4 / 255.0, -1);
+  EXPECT_LT(WorstError(exact, outputs[1], 5 / 255.0), 0.51);
 }
 
 // The dynamic graphs of our own quantizer feed the op as SCALED with min 0.
 TEST(Fuse, TakesAScaledInputWithConstantRange) {
-  NetBuilder net(63, 0, 3);
-  net.Layer({"layer", 16, 8}, 0, 5);
-  net.Finish();
-  NodeDef* matmul = Mutable(&net.graph, "layer/matmul");
+  NetBuilder net(63, 0, 3, {{{"layer", 16, 8}, 0, 5}});
+  NodeDef* matmul = MutableNode(&net.graph, "layer/matmul");
   (*matmul->mutable_attr())["input_quant_mode"].set_s("SCALED");
   *net.graph.add_node() = MakeScalarConst("zero", 0);
   *net.graph.add_node() = MakeScalarConst("three", 3);
-  matmul = Mutable(&net.graph, "layer/matmul");
+  matmul = MutableNode(&net.graph, "layer/matmul");
   matmul->set_input(3, "zero");
   matmul->set_input(4, "three");
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "layer").attr().at("input_quant_mode").s(),
             "SCALED");
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(40, 16)}}, {"q", "layer"}));
   const auto exact =
-      ExactOutputs(net.graph, {"layer", 16, 8}, (*outputs)[0], 3 / 255.0, 0);
-  EXPECT_LT(WorstError(exact, (*outputs)[1], 5 / 255.0), 0.51);
+      ExactOutputs(net.graph, {"layer", 16, 8}, outputs[0], 3 / 255.0, 0);
+  EXPECT_LT(WorstError(exact, outputs[1], 5 / 255.0), 0.51);
 }
 
 TEST(Fuse, AGraphWithoutQuantizedLayersStaysAsItIs) {
-  const GraphDef graph = GraphFromText(R"pb(
-    node { name: "a" op: "NoOp" }
-    node { name: "r" op: "Requantize" }
-  )pb");
-  const auto run = RunTransform(kFuse, graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const GraphDef graph = GraphFromText("a = NoOp; r = Requantize");
+  const auto run = MustTransform(kFuse, graph);
   EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
 }
 
 TEST(Fuse, RefusesAnOutputRangeThatIsNotConstant) {
   GraphDef graph = OneLayer();
-  NodeDef* range = Mutable(&graph, "layer/range/frozen_min");
-  range->set_op("RequantizationRange");
+  MutableNode(&graph, "layer/range/frozen_min")->set_op("RequantizationRange");
   EXPECT_THAT(Error(graph),
               HasSubstr("the output range of \"layer\" is not constant; run "
                         "freeze_requantization_ranges first"));
@@ -605,41 +505,41 @@ TEST(Fuse, RefusesAnOutputRangeThatIsNotConstant) {
 
 TEST(Fuse, RefusesAnInputRangeThatIsNotConstant) {
   GraphDef graph = OneLayer();
-  NodeDef* min = Mutable(&graph, "x_min/frozen_min_only");
-  min->set_op("Min");
+  MutableNode(&graph, "x_min/frozen_min_only")->set_op("Min");
   EXPECT_THAT(Error(graph), HasSubstr("run freeze_min and freeze_max first"));
 }
 
 TEST(Fuse, RefusesWeightsThatAreNotConstant) {
   GraphDef graph = OneLayer();
-  Mutable(&graph, "layer/weights")->set_op("Placeholder");
+  MutableNode(&graph, "layer/weights")->set_op("Placeholder");
   EXPECT_THAT(Error(graph), HasSubstr("the weights of \"layer/matmul\""));
 }
 
 TEST(Fuse, RefusesTransposedWeights) {
   GraphDef graph = OneLayer();
-  (*Mutable(&graph, "layer/matmul")->mutable_attr())["transpose_b"].set_b(true);
+  (*MutableNode(&graph, "layer/matmul")->mutable_attr())["transpose_b"].set_b(
+      true);
   EXPECT_THAT(Error(graph), HasSubstr("transposed"));
 }
 
 TEST(Fuse, RefusesABiasOfTheWrongLength) {
   GraphDef graph = OneLayer();
-  *Mutable(&graph, "layer/bias") =
+  *MutableNode(&graph, "layer/bias") =
       MakeConst("layer/bias", Tensor(tensorflow::DT_FLOAT, {3}));
   EXPECT_THAT(Error(graph), HasSubstr("the bias of \"layer/matmul\""));
 }
 
 TEST(Fuse, RefusesAnEmptyRange) {
   GraphDef graph = OneLayer();
-  *Mutable(&graph, "layer/range/frozen_max") =
+  *MutableNode(&graph, "layer/range/frozen_max") =
       MakeScalarConst("layer/range/frozen_max", 0);
-  EXPECT_THAT(Error(graph), testing::AllOf(HasSubstr("has an empty range"),
-                                           HasSubstr("excluded_nodes")));
+  EXPECT_THAT(Error(graph), AllOf(HasSubstr("has an empty range"),
+                                  HasSubstr("excluded_nodes")));
 }
 
 TEST(Fuse, RefusesOutputsThatAreNotQuint8) {
   GraphDef graph = OneLayer();
-  (*Mutable(&graph, "layer")->mutable_attr())["out_type"].set_type(
+  (*MutableNode(&graph, "layer")->mutable_attr())["out_type"].set_type(
       tensorflow::DT_QINT8);
   EXPECT_THAT(Error(graph), HasSubstr("\"layer\" has out_type = qint8"));
 }
@@ -649,7 +549,7 @@ TEST(Fuse, RefusesABiasThatIsNoInt32AtTheLayersScale) {
     GraphDef graph = OneLayer();
     Tensor bias(tensorflow::DT_FLOAT, {4});
     bias.flat<float>().setConstant(value);
-    *Mutable(&graph, "layer/bias") = MakeConst("layer/bias", bias);
+    *MutableNode(&graph, "layer/bias") = MakeConst("layer/bias", bias);
     EXPECT_THAT(Error(graph), HasSubstr("bias 0 of \"layer/matmul\""));
   }
 }
@@ -662,13 +562,8 @@ TEST(Fuse, RefusesAReluLayerWhoseOutputIsNeverPositive) {
 
 TEST(Fuse, KeepsAMatMulThatSomethingElseReads) {
   GraphDef graph = OneLayer();
-  NodeDef* other = graph.add_node();
-  other->set_name("other");
-  other->set_op("Identity");
-  other->add_input("layer/matmul");
-  (*other->mutable_attr())["T"].set_type(tensorflow::DT_QINT32);
-  const auto run = RunTransform(kFuse, graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  AddNodes("other = Identity(layer/matmul) T=qint32", &graph);
+  const auto run = MustTransform(kFuse, graph);
   EXPECT_TRUE(HasNode(run.graph, "layer/matmul"));
   EXPECT_EQ(NodeNamed(run.graph, "layer").op(),
             "QuantizedMatMulWithBiasAndReluAndRequantize");
@@ -676,35 +571,28 @@ TEST(Fuse, KeepsAMatMulThatSomethingElseReads) {
 
 TEST(Fuse, KeepsControlInputs) {
   GraphDef graph = OneLayer();
-  Mutable(&graph, "layer/matmul")->add_input("^x");
-  const auto run = RunTransform(kFuse, graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  MutableNode(&graph, "layer/matmul")->add_input("^x");
+  const auto run = MustTransform(kFuse, graph);
   EXPECT_EQ(NodeNamed(run.graph, "layer").input(9), "^x");
 }
 
 TEST(Fuse, KeepsControlInputsOfADequantize) {
-  NetBuilder net(63, -1, 1);
-  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
-  net.Finish();
-  Mutable(&net.graph, "y")->add_input("^x");
-  const auto run = RunTransform(kFuse, net.graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  NetBuilder net(63, -1, 1, {{{"logits", 4, 2, /*relu=*/false}, -3, 3}});
+  MutableNode(&net.graph, "y")->add_input("^x");
+  const auto run = MustTransform(kFuse, net.graph);
   EXPECT_EQ(NodeNamed(run.graph, "y").input(9), "^x");
 }
 
 TEST(Fuse, EveryDequantizeThatIsAnOutputKeepsItsName) {
-  NetBuilder net(63, -1, 1);
-  net.Layer({"logits", 4, 2, /*relu=*/false}, -3, 3);
-  net.Finish();
+  NetBuilder net(63, -1, 1, {{{"logits", 4, 2, /*relu=*/false}, -3, 3}});
   *net.graph.add_node() = NodeNamed(net.graph, "y");
   net.graph.mutable_node(net.graph.node_size() - 1)->set_name("y2");
-  const auto run = RunTransform(kFuse, net.graph, {"x"}, {"y", "y2"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(kFuse, net.graph, {"x"}, {"y", "y2"});
   EXPECT_EQ(NodeNamed(run.graph, "y2").op(), "Identity");
-  const auto outputs =
-      RunGraph(run.graph, {{"x", net.Input(5, 4)}}, {"y", "y2"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_EQ((*outputs)[0].flat<float>()(3), (*outputs)[1].flat<float>()(3));
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunGraph(run.graph, {{"x", net.Input(5, 4)}}, {"y", "y2"}));
+  EXPECT_EQ(outputs[0].flat<float>()(3), outputs[1].flat<float>()(3));
 }
 
 }  // namespace

@@ -1,40 +1,21 @@
 #include "transforms/eightbit/quantize_eightbit.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <memory>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
-#include "graph/testing/graph_text.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/public/session.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::quantize_eightbit_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kQuantize[] = "quantize_eightbit";
 constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
@@ -73,19 +54,14 @@ std::string Input() { return Placeholder("x", {-1, 8}); }
 
 // Values of both signs.
 Tensor InputValues(int rows = 50, int columns = 8) {
-  Tensor x(tensorflow::DT_FLOAT, {rows, columns});
-  const auto values = Random(rows * columns, 1, 7);
-  std::copy(values.begin(), values.end(), x.flat<float>().data());
-  return x;
+  return TensorOf<float>({rows, columns}, Random(rows * columns, 1, 7));
 }
 
 TransformRun Quantize(const std::string& text,
                       const std::vector<std::string>& outputs,
                       const std::string& parameters = "") {
-  TransformRun run =
-      RunTransform(kQuantize + parameters, GraphFromText(text), {"x"}, outputs);
-  EXPECT_TRUE(run.status.ok()) << run.status;
-  return run;
+  return MustTransform(kQuantize + parameters, GraphFromText(text), {"x"},
+                       outputs);
 }
 
 std::string Error(const std::string& text, const std::string& parameters) {
@@ -98,10 +74,7 @@ std::string Error(const std::string& text, const std::string& parameters) {
 std::vector<Tensor> MustRun(const GraphDef& graph,
                             const std::vector<std::string>& fetches,
                             const Tensor& x = InputValues()) {
-  auto outputs = RunGraph(graph, {{"x", x}}, fetches);
-  EXPECT_TRUE(outputs.ok()) << outputs.status();
-  return outputs.ok() ? *outputs
-                      : std::vector<Tensor>(fetches.size(), Tensor(0.f));
+  return MustRunGraph(graph, {{"x", x}}, fetches);
 }
 
 // The largest difference of two float tensors over the first one's largest
@@ -130,14 +103,6 @@ void ExpectSameOutputs(const std::string& text, const GraphDef& graph,
   }
 }
 
-std::vector<std::string> NodesOf(const GraphDef& graph, const std::string& op) {
-  std::vector<std::string> names;
-  for (const NodeDef& node : graph.node()) {
-    if (node.op() == op) names.push_back(node.name());
-  }
-  return names;
-}
-
 // The graph with the ranges that it computes for the inputs as constants.
 GraphDef Freeze(const GraphDef& graph) {
   GraphDef frozen = graph;
@@ -154,12 +119,11 @@ GraphDef Freeze(const GraphDef& graph) {
       absl::StrAppend(&lines, "\n");
     }
     if (lines.empty()) return;
-    const auto run = RunTransform(
-        absl::StrCat(transform, "(min_max_log_file=\"",
-                     WriteTestFile(transform + ".txt", lines), "\")"),
-        frozen);
-    ASSERT_TRUE(run.status.ok()) << run.status;
-    frozen = run.graph;
+    frozen = MustTransform(
+                 absl::StrCat(transform, "(min_max_log_file=\"",
+                              WriteTestFile(transform + ".txt", lines), "\")"),
+                 frozen)
+                 .graph;
   };
   freeze("RequantizationRange", "freeze_requantization_ranges",
          "requant_min_max", 2);
@@ -230,15 +194,15 @@ TEST(QuantizeEightbit, IsRightForNegativeInputs) {
 TEST(QuantizeEightbit, FollowsTheRangeOfEveryRun) {
   const std::string text = absl::StrCat(Input(), Layer("l", "x", 8, 6, "Relu"));
   const GraphDef graph = Quantize(text, {"l/Relu"}).graph;
-  ASSERT_TRUE(LoadTensorFlow().ok());
+  ASSERT_OK(LoadTensorFlow());
   std::unique_ptr<tensorflow::Session> session(
       tensorflow::NewSession(tensorflow::SessionOptions()));
-  ASSERT_TRUE(session->Create(graph).ok());
+  ASSERT_OK(session->Create(graph));
   for (const float shift : {0.0f, -2.0f, 3.0f}) {
     Tensor x = InputValues();
     x.flat<float>() = x.flat<float>() + shift;
     std::vector<Tensor> outputs;
-    ASSERT_TRUE(session->Run({{"x", x}}, {"l/Relu"}, {}, &outputs).ok());
+    ASSERT_OK(session->Run({{"x", x}}, {"l/Relu"}, {}, &outputs));
     const auto want = MustRun(GraphFromText(text), {"l/Relu"}, x);
     EXPECT_LT(Difference(want[0], outputs[0]), 0.03f) << shift;
   }
@@ -373,8 +337,7 @@ TEST(QuantizeEightbit, ALayerThatWasNeverPositiveCanBeFused) {
       continue;
     node = MakeConst(node.name(), Tensor(0.0f));
   }
-  const auto fused = RunTransform(kFuse, frozen, {"x"}, {"next/Relu"});
-  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  const auto fused = MustTransform(kFuse, frozen, {"x"}, {"next/Relu"});
   EXPECT_THAT(NodesOf(fused.graph, "Maximum"), IsEmpty());
   ExpectSameOutputs(text, fused.graph, {"next/Relu"});
 }
@@ -388,8 +351,7 @@ TEST(QuantizeEightbit, ALargeBiasWidensTheInputsRangeAndIsWarnedOf) {
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("excluded_nodes=l/MatMul")));
   ExpectSameOutputs(text, run.graph, {"l/BiasAdd"}, 1e-3f);
   const auto fused =
-      RunTransform(kFuse, Freeze(run.graph), {"x"}, {"l/BiasAdd"});
-  ASSERT_TRUE(fused.status.ok()) << fused.status;
+      MustTransform(kFuse, Freeze(run.graph), {"x"}, {"l/BiasAdd"});
   ExpectSameOutputs(text, fused.graph, {"l/BiasAdd"}, 1e-3f);
 }
 
@@ -434,11 +396,9 @@ TEST(QuantizeEightbit, TellsOfEveryLayer) {
                {"b/BiasAdd"}, "(target=vnni)");
   EXPECT_EQ(run.notes[0], "quantizes 2 of 2 MatMuls for the target \"vnni\"");
   EXPECT_THAT(run.notes[2],
-              testing::MatchesRegex(
-                  "  a/MatMul +8 x 6 +Relu6 +127 +[0-9.]+ % +quint8"));
-  EXPECT_THAT(
-      run.notes[3],
-      testing::MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
+              MatchesRegex("  a/MatMul +8 x 6 +Relu6 +127 +[0-9.]+ % +quint8"));
+  EXPECT_THAT(run.notes[3],
+              MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
 }
 
 TEST(QuantizeEightbit, ExcludedNodesStayFloat) {
@@ -515,8 +475,7 @@ TEST(QuantizeEightbit, EveryStageOfAnotherKindOfModelIsRight) {
     EXPECT_THAT(NodesOf(frozen, op), IsEmpty());
   }
   ExpectSameOutputs(text, frozen, outputs, 0.05f);
-  const auto fused = RunTransform(kFuse, frozen, {"x"}, outputs);
-  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  const auto fused = MustTransform(kFuse, frozen, {"x"}, outputs);
   ExpectSameOutputs(text, fused.graph, outputs, 0.05f);
   const auto before = MustRun(frozen, outputs);
   const auto after = MustRun(fused.graph, outputs);
@@ -527,10 +486,9 @@ TEST(QuantizeEightbit, EveryStageOfAnotherKindOfModelIsRight) {
 
 TEST(QuantizeEightbit, FusesToQint32BiasesAndConstantRanges) {
   const std::vector<std::string> outputs = {"y", "product"};
-  const auto fused =
-      RunTransform(kFuse, Freeze(Quantize(AnotherKindOfModel(), outputs).graph),
-                   {"x"}, outputs);
-  ASSERT_TRUE(fused.status.ok()) << fused.status;
+  const auto fused = MustTransform(
+      kFuse, Freeze(Quantize(AnotherKindOfModel(), outputs).graph), {"x"},
+      outputs);
   for (const NodeDef& node : fused.graph.node()) {
     EXPECT_FALSE(node.op() == "Requantize" || node.op() == "Sub" ||
                  node.op() == "Mul" || node.op() == "AddV2" ||
@@ -550,8 +508,8 @@ TEST(QuantizeEightbit, FusingBeforeFreezingSaysWhatToDo) {
       Quantize(absl::StrCat(Input(), Layer("l", "x", 8, 4)), {"l/BiasAdd"})
           .graph;
   const auto run = RunTransform(kFuse, dynamic);
-  EXPECT_THAT(run.status.message(),
-              testing::AllOf(HasSubstr("l/BiasAdd"), HasSubstr("freeze_min")));
+  EXPECT_THAT(run.status, FailsWith(AllOf(HasSubstr("l/BiasAdd"),
+                                          HasSubstr("freeze_min"))));
 }
 
 // A bias that is shifted by anything else is not known to be constant.
@@ -566,8 +524,8 @@ TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
     sums.flat<float>()(2) += 1;
     node = MakeConst(node.name(), sums);
   }
-  EXPECT_THAT(RunTransform(kFuse, frozen).status.message(),
-              HasSubstr("l/BiasAdd"));
+  EXPECT_THAT(RunTransform(kFuse, frozen).status,
+              FailsWith(HasSubstr("l/BiasAdd")));
 }
 
 // The formulas of the original (quantized_bias.h), on what quantize_eightbit
@@ -576,23 +534,19 @@ TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
   const std::string text = absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
                                         Layer("b", "a/Relu", 6, 4, "Relu"));
   const GraphDef frozen = Freeze(Quantize(text, {"b/Relu"}).graph);
-  const auto run = RunTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
-                                {"x"}, {"b/Relu"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  const auto constant = [&](const GraphDef& graph, const std::string& name) {
-    return ConstValue(NodeNamed(graph, name)).value();
-  };
+  const auto run = MustTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
+                                 {"x"}, {"b/Relu"});
   const auto scalar = [&](const std::string& name) {
-    return constant(frozen, name).flat<float>()(0);
+    return ScalarNamed(frozen, name);
   };
   const float min = scalar("a/MatMul_eightbit_min_x/frozen_min_only");
   const float max = scalar("a/MatMul_eightbit_max_x/frozen_max_only");
   const float scale =
       255.0f * 127.0f / (std::max(-min, max) * scalar("a/w_max"));
-  const Tensor codes = constant(frozen, "a/w_qint8_const");
-  const Tensor bias_a = constant(
+  const Tensor codes = ConstNamed(frozen, "a/w_qint8_const");
+  const Tensor bias_a = ConstNamed(
       run.graph, NodeNamed(run.graph, "a/MatMul_eightbit_requantize").input(2));
-  const Tensor bias_b = constant(
+  const Tensor bias_b = ConstNamed(
       run.graph, NodeNamed(run.graph, "b/MatMul_eightbit_requantize").input(2));
   for (int j = 0; j < 6; ++j) {
     int sum = 0;
@@ -601,7 +555,7 @@ TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
     }
     EXPECT_EQ(
         bias_a.flat<tensorflow::qint32>()(j).value,
-        static_cast<int>(constant(frozen, "a/b").flat<float>()(j) * scale +
+        static_cast<int>(ConstNamed(frozen, "a/b").flat<float>()(j) * scale +
                          255.0f * min / (max - min) * sum));
   }
   const float top = scalar("a/MatMul_eightbit_requant_range/frozen_max");
@@ -609,7 +563,7 @@ TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
   for (int j = 0; j < 4; ++j) {
     EXPECT_EQ(
         bias_b.flat<tensorflow::qint32>()(j).value,
-        static_cast<int>(constant(frozen, "b/b").flat<float>()(j) * scale_b));
+        static_cast<int>(ConstNamed(frozen, "b/b").flat<float>()(j) * scale_b));
   }
 }
 

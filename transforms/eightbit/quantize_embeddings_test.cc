@@ -1,21 +1,12 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "base/testing/fuzz_rounds.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/testing/testing.h"
 
@@ -23,14 +14,7 @@ namespace requant::quantize_embeddings_test {
 namespace {
 
 using tensorflow::DataType;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr char kTransform[] = "quantize_embeddings";
 constexpr int kRows = 50;
@@ -49,33 +33,15 @@ struct Quantization {
 class Builder {
  public:
   Builder() {
-    Node("ids", "Placeholder", {}, {{"dtype", tensorflow::DT_INT32}});
-    Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
-    Integer("axis", 1);
-    Integer("axis0", 0);
+    Add(R"(
+      ids = Placeholder dtype=int32
+      x = Placeholder dtype=float
+      axis = int32{1}
+      axis0 = int32{0}
+    )");
   }
 
-  NodeDef* Node(const std::string& name, const std::string& op,
-                const std::vector<std::string>& inputs,
-                const std::vector<std::pair<std::string, DataType>>& types) {
-    NodeDef* node = graph.add_node();
-    node->set_name(name);
-    node->set_op(op);
-    for (const std::string& input : inputs) node->add_input(input);
-    for (const auto& [attribute, type] : types) {
-      (*node->mutable_attr())[attribute].set_type(type);
-    }
-    return node;
-  }
-  void Integer(const std::string& name, int32_t value) {
-    *graph.add_node() = MakeConst(name, Tensor(value));
-  }
-  void Integers(const std::string& name, const std::vector<int32_t>& values) {
-    Tensor tensor(tensorflow::DT_INT32,
-                  TensorShape({static_cast<int64_t>(values.size())}));
-    std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
-    *graph.add_node() = MakeConst(name, tensor);
-  }
+  void Add(const std::string& lines) { AddNodes(lines, &graph); }
   void Table(const std::string& name, const TensorShape& shape) {
     *graph.add_node() = MakeConst(name, Floats(shape));
   }
@@ -84,49 +50,28 @@ class Builder {
     Table(name + "/table", {kRows, kWidth});
     Gather(name, name + "/table");
   }
-  NodeDef* Gather(const std::string& name, const std::string& table) {
-    return Node(name, "GatherV2", {table, "ids", "axis0"},
-                {{"Tparams", tensorflow::DT_FLOAT},
-                 {"Tindices", tensorflow::DT_INT32},
-                 {"Taxis", tensorflow::DT_INT32}});
+  void Gather(const std::string& name, const std::string& table) {
+    Add(absl::StrCat(name, " = GatherV2(", table,
+                     ", ids, axis0) Tparams=float Tindices=int32 Taxis=int32"));
   }
-  void Concat(const std::string& name, std::vector<std::string> inputs) {
-    const int count = static_cast<int>(inputs.size());
-    inputs.push_back("axis");
-    NodeDef* node =
-        Node(name, "ConcatV2", inputs,
-             {{"T", tensorflow::DT_FLOAT}, {"Tidx", tensorflow::DT_INT32}});
-    (*node->mutable_attr())["N"].set_i(count);
-  }
-  void Arrange(const std::string& name, const std::string& op,
-               const std::vector<std::string>& inputs) {
-    NodeDef* node = Node(name, op, inputs, {{"T", tensorflow::DT_FLOAT}});
-    if (op == "Reshape") {
-      (*node->mutable_attr())["Tshape"].set_type(tensorflow::DT_INT32);
-    } else if (op == "ExpandDims") {
-      (*node->mutable_attr())["Tdim"].set_type(tensorflow::DT_INT32);
-    } else if (op == "Slice") {
-      (*node->mutable_attr())["Index"].set_type(tensorflow::DT_INT32);
-    }
+  void Concat(const std::string& name, const std::vector<std::string>& inputs) {
+    Add(absl::StrCat(name, " = ConcatV2(", absl::StrJoin(inputs, ", "),
+                     ", axis) T=float Tidx=int32 N=", inputs.size()));
   }
   // QuantizeV2 `name` whose outputs "codes", "low" and "high" show.
-  NodeDef* Quantize(const std::string& name, const std::string& input,
-                    const Quantization& how = {},
-                    const std::string& prefix = "") {
+  void Quantize(const std::string& name, const std::string& input,
+                const Quantization& how = {}, const std::string& prefix = "") {
     *graph.add_node() = MakeScalarConst(name + "/from", how.min);
     *graph.add_node() = MakeScalarConst(name + "/to", how.max);
-    Node(prefix + "codes", "Identity", {name}, {{"T", how.type}});
-    Node(prefix + "low", "Identity", {name + ":1"},
-         {{"T", tensorflow::DT_FLOAT}});
-    Node(prefix + "high", "Identity", {name + ":2"},
-         {{"T", tensorflow::DT_FLOAT}});
-    NodeDef* node =
-        Node(name, "QuantizeV2", {input, name + "/from", name + "/to"},
-             {{"T", how.type}});
-    (*node->mutable_attr())["mode"].set_s(how.mode);
-    (*node->mutable_attr())["round_mode"].set_s(
-        how.mode == "SCALED" ? "HALF_TO_EVEN" : "HALF_AWAY_FROM_ZERO");
-    return node;
+    Add(absl::Substitute(
+        R"(
+      $0codes = Identity($1) T=$3
+      $0low = Identity($1:1) T=float
+      $0high = Identity($1:2) T=float
+      $1 = QuantizeV2($2, $1/from, $1/to) T=$3 mode='$4' round_mode='$5'
+    )",
+        prefix, name, input, tensorflow::DataTypeString(how.type), how.mode,
+        how.mode == "SCALED" ? "HALF_TO_EVEN" : "HALF_AWAY_FROM_ZERO"));
   }
   Tensor Floats(const TensorShape& shape) {
     Tensor tensor(tensorflow::DT_FLOAT, shape);
@@ -172,23 +117,13 @@ std::vector<std::string> InputsOf(const GraphDef& graph,
 
 GraphDef Transformed(const GraphDef& graph,
                      const std::vector<std::string>& outputs = {}) {
-  TransformRun run = RunTransform(kTransform, graph, {"ids", "x"}, outputs);
-  EXPECT_TRUE(run.status.ok()) << run.status;
-  return run.graph;
+  return MustTransform(kTransform, graph, {"ids", "x"}, outputs).graph;
 }
 
 std::string Bytes(const GraphDef& graph) {
   const auto bytes = SerializeGraph(graph);
-  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_OK(bytes);
   return bytes.ok() ? *bytes : "";
-}
-
-NodeDef* Mutable(GraphDef* graph, const std::string& name) {
-  for (NodeDef& node : *graph->mutable_node()) {
-    if (node.name() == name) return &node;
-  }
-  ADD_FAILURE() << name;
-  return nullptr;
 }
 
 std::vector<Tensor> Run(const GraphDef& graph,
@@ -198,10 +133,7 @@ std::vector<Tensor> Run(const GraphDef& graph,
   std::uniform_int_distribution<int> row(0, kRows - 1);
   for (int i = 0; i < kBatch; ++i) ids.flat<int32_t>()(i) = row(random);
   const Tensor x = Builder().Floats({kBatch, kWidth});
-  std::vector<std::pair<std::string, Tensor>> feeds = {{"ids", ids}, {"x", x}};
-  const auto run = RunGraph(graph, feeds, fetches);
-  EXPECT_TRUE(run.ok()) << run.status();
-  return run.ok() ? *run : std::vector<Tensor>();
+  return MustRunGraph(graph, {{"ids", ids}, {"x", x}}, fetches);
 }
 
 // Whether the two graphs give the same bits.
@@ -222,8 +154,7 @@ void ExpectSameBits(const GraphDef& before, const GraphDef& after,
 void ExpectLeft(const GraphDef& graph, const std::string& why,
                 const std::vector<std::string>& outputs = {}) {
   const TransformRun run =
-      RunTransform(kTransform, graph, {"ids", "x"}, outputs);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform(kTransform, graph, {"ids", "x"}, outputs);
   EXPECT_EQ(Bytes(run.graph), Bytes(graph));
   EXPECT_THAT(run.notes, Contains(HasSubstr(why)));
 }
@@ -276,19 +207,18 @@ TEST(QuantizeEmbeddings, RangeOutputsBecomeWhatTheKernelGives) {
 TEST(QuantizeEmbeddings, PassesEveryArrangingOp) {
   Builder builder;
   builder.Table("table3", {kRows, 2, 4});
-  builder.Arrange("table3/read", "Identity", {"table3"});
+  builder.Add("table3/read = Identity(table3) T=float");
   builder.Gather("rows", "table3/read");
-  builder.Integers("flat", {-1, kWidth});
-  builder.Arrange("reshape", "Reshape", {"rows", "flat"});
-  builder.Arrange("expand", "ExpandDims", {"reshape", "axis"});
-  builder.Integers("begin", {0, 0, 2});
-  builder.Integers("size", {-1, 1, 5});
-  builder.Arrange("slice", "Slice", {"expand", "begin", "size"});
-  builder.Arrange("squeeze", "Squeeze", {"slice"});
-  (*Mutable(&builder.graph, "squeeze")->mutable_attr())["squeeze_dims"]
-      .mutable_list()
-      ->add_i(1);
-  builder.Arrange("same", "Identity", {"squeeze"});
+  builder.Add(R"(
+    flat = int32<2>{-1,8}
+    reshape = Reshape(rows, flat) T=float Tshape=int32
+    expand = ExpandDims(reshape, axis) T=float Tdim=int32
+    begin = int32<3>{0,0,2}
+    size = int32<3>{-1,1,5}
+    slice = Slice(expand, begin, size) T=float Index=int32
+    squeeze = Squeeze(slice) T=float squeeze_dims=[1]
+    same = Identity(squeeze) T=float
+  )");
   builder.Quantize("quantize", "same");
   const GraphDef moved = Transformed(builder.graph);
   for (const char* node : {"reshape", "expand", "slice", "squeeze", "same"}) {
@@ -301,12 +231,10 @@ TEST(QuantizeEmbeddings, PassesEveryArrangingOp) {
 TEST(QuantizeEmbeddings, PassesOldGathersAndConcats) {
   Builder builder;
   builder.Table("table", {kRows, kWidth});
-  builder.Node(
-      "gather", "Gather", {"table", "ids"},
-      {{"Tparams", tensorflow::DT_FLOAT}, {"Tindices", tensorflow::DT_INT32}});
-  NodeDef* concat = builder.Node("concat", "Concat", {"axis", "x", "gather"},
-                                 {{"T", tensorflow::DT_FLOAT}});
-  (*concat->mutable_attr())["N"].set_i(2);
+  builder.Add(R"(
+    gather = Gather(table, ids) Tparams=float Tindices=int32
+    concat = Concat(axis, x, gather) T=float N=2
+  )");
   builder.Quantize("quantize", "concat");
   const GraphDef moved = Transformed(builder.graph);
   EXPECT_THAT(InputsOf(moved, "concat"),
@@ -317,15 +245,12 @@ TEST(QuantizeEmbeddings, PassesOldGathersAndConcats) {
 TEST(QuantizeEmbeddings, PassesGatherNdAndPack) {
   Builder builder;
   builder.Table("table", {kRows, kWidth});
-  builder.Node("row", "ExpandDims", {"ids", "axis"},
-               {{"T", tensorflow::DT_INT32}, {"Tdim", tensorflow::DT_INT32}});
-  builder.Node(
-      "gather", "GatherNd", {"table", "row"},
-      {{"Tparams", tensorflow::DT_FLOAT}, {"Tindices", tensorflow::DT_INT32}});
   builder.Lookup("lookup");
-  NodeDef* pack = builder.Node("pack", "Pack", {"gather", "lookup"},
-                               {{"T", tensorflow::DT_FLOAT}});
-  (*pack->mutable_attr())["N"].set_i(2);
+  builder.Add(R"(
+    row = ExpandDims(ids, axis) T=int32 Tdim=int32
+    gather = GatherNd(table, row) Tparams=float Tindices=int32
+    pack = Pack(gather, lookup) T=float N=2
+  )");
   builder.Quantize("quantize", "pack");
   const GraphDef moved = Transformed(builder.graph);
   EXPECT_EQ(TypeOf(moved, "gather", "Tparams"), tensorflow::DT_QUINT8);
@@ -349,7 +274,7 @@ TEST(QuantizeEmbeddings, QuantizesAConstantBlockAhead) {
 TEST(QuantizeEmbeddings, QuantizesNeighbouringFloatsTogether) {
   Builder builder;
   builder.Lookup("lookup");
-  builder.Node("y", "Neg", {"x"}, {{"T", tensorflow::DT_FLOAT}});
+  builder.Add("y = Neg(x) T=float");
   builder.Concat("concat", {"x", "lookup", "x", "y", "x"});
   builder.Quantize("quantize", "concat");
   const GraphDef moved = Transformed(builder.graph);
@@ -406,7 +331,7 @@ TEST(QuantizeEmbeddings, MovesEqualQuantizationsOfATensorTogether) {
 class RandomMatrix {
  public:
   RandomMatrix(Builder* builder, int seed) : builder_(*builder), random_(seed) {
-    builder_.Integers("rows", {kBatch, -1});
+    builder_.Add(absl::StrCat("rows = int32<2>{", kBatch, ",-1}"));
     builder_.Table("shared_table", {kRows, kWidth});
   }
 
@@ -420,7 +345,7 @@ class RandomMatrix {
         builder_.Table(name, {kBatch, 1 + Upto(5)});
         break;
       case 2:
-        builder_.Node(name, "Neg", {"x"}, {{"T", tensorflow::DT_FLOAT}});
+        builder_.Add(name + " = Neg(x) T=float");
         break;
       case 3:
         builder_.Gather(name, "shared_table");
@@ -430,10 +355,12 @@ class RandomMatrix {
         builder_.Lookup(name);
         break;
       case 6:
-        builder_.Arrange(name, "Identity", {Make(depth - 1)});
+        builder_.Add(
+            absl::StrCat(name, " = Identity(", Make(depth - 1), ") T=float"));
         break;
       case 7:
-        builder_.Arrange(name, "Reshape", {Make(depth - 1), "rows"});
+        builder_.Add(absl::StrCat(name, " = Reshape(", Make(depth - 1),
+                                  ", rows) T=float Tshape=int32"));
         break;
       default: {
         std::vector<std::string> inputs;
@@ -443,8 +370,7 @@ class RandomMatrix {
       }
     }
     if (Upto(15) == 0) {
-      builder_.Node(name + "/reader", "Neg", {name},
-                    {{"T", tensorflow::DT_FLOAT}});
+      builder_.Add(absl::StrCat(name, "/reader = Neg(", name, ") T=float"));
       readers.push_back(name + "/reader");
     }
     return name;
@@ -496,8 +422,8 @@ TEST(QuantizeEmbeddings, ChangesNothingTheSecondTime) {
 
 TEST(QuantizeEmbeddings, KeepsControlEdgesAndDropsColocationsThatAreLost) {
   Builder builder = ConcatGraph();
-  builder.Node("after", "NoOp", {"^quantize"}, {});
-  (*Mutable(&builder.graph, "lookup")->mutable_attr())["_class"]
+  builder.Add("after = NoOp(^quantize)");
+  (*MutableNode(&builder.graph, "lookup")->mutable_attr())["_class"]
       .mutable_list()
       ->add_s("loc:@lookup/table");
   const GraphDef moved = Transformed(builder.graph);
@@ -515,19 +441,18 @@ TEST(QuantizeEmbeddings, LeavesWhatNoTableReaches) {
 
 TEST(QuantizeEmbeddings, LeavesADynamicRange) {
   Builder builder = ConcatGraph();
-  builder.Node("smallest", "Min", {"x", "axis"},
-               {{"T", tensorflow::DT_FLOAT}, {"Tidx", tensorflow::DT_INT32}});
-  Mutable(&builder.graph, "quantize")->set_input(1, "smallest");
+  builder.Add("smallest = Min(x, axis) T=float Tidx=int32");
+  MutableNode(&builder.graph, "quantize")->set_input(1, "smallest");
   ExpectLeft(builder.graph, "its range is not constant");
 }
 
 TEST(QuantizeEmbeddings, LeavesCodesItCannotCompute) {
   Builder builder = ConcatGraph();
-  (*Mutable(&builder.graph, "quantize")->mutable_attr())["narrow_range"].set_b(
-      true);
+  (*MutableNode(&builder.graph, "quantize")->mutable_attr())["narrow_range"]
+      .set_b(true);
   ExpectLeft(builder.graph, "narrow range");
   builder = ConcatGraph({tensorflow::DT_QUINT8, "SCALED"});
-  Mutable(&builder.graph, "quantize")->mutable_attr()->erase("round_mode");
+  MutableNode(&builder.graph, "quantize")->mutable_attr()->erase("round_mode");
   ExpectLeft(builder.graph, "SCALED with HALF_AWAY_FROM_ZERO");
   builder = ConcatGraph({tensorflow::DT_QUINT8, "MIN_COMBINED"});
   ExpectLeft(builder.graph, "mode MIN_COMBINED");
@@ -535,7 +460,7 @@ TEST(QuantizeEmbeddings, LeavesCodesItCannotCompute) {
 
 TEST(QuantizeEmbeddings, LeavesFloatsThatSomethingElseReads) {
   Builder builder = ConcatGraph();
-  builder.Node("reader", "Neg", {"concat"}, {{"T", tensorflow::DT_FLOAT}});
+  builder.Add("reader = Neg(concat) T=float");
   ExpectLeft(builder.graph, "\"concat\" is also read by \"reader\"");
 }
 
@@ -580,7 +505,7 @@ TEST(QuantizeEmbeddings, MovesTheOtherTableWhenOneIsShared) {
 // For an index out of bounds it gives the float 0, whose code is not 0.
 TEST(QuantizeEmbeddings, LeavesGathersThatForgiveBadIndices) {
   Builder builder = ConcatGraph();
-  (*Mutable(&builder.graph, "lookup")->mutable_attr())["bad_indices_policy"]
+  (*MutableNode(&builder.graph, "lookup")->mutable_attr())["bad_indices_policy"]
       .set_s("IGNORE");
   ExpectLeft(builder.graph, "gives 0 for indices out of bounds");
 }
@@ -589,7 +514,8 @@ TEST(QuantizeEmbeddings, LeavesTablesWithoutFiniteValues) {
   Builder builder = ConcatGraph();
   Tensor table = builder.Floats({kRows, kWidth});
   table.flat<float>()(3) = std::numeric_limits<float>::quiet_NaN();
-  *Mutable(&builder.graph, "lookup/table") = MakeConst("lookup/table", table);
+  *MutableNode(&builder.graph, "lookup/table") =
+      MakeConst("lookup/table", table);
   ExpectLeft(builder.graph, "\"lookup/table\" is damaged or has values");
 }
 
@@ -598,7 +524,7 @@ TEST(QuantizeEmbeddings, LeavesABlockThatWouldBeFolded) {
   Builder builder;
   builder.Lookup("lookup");
   builder.Table("block", {kBatch, 3});
-  builder.Node("minus", "Neg", {"block"}, {{"T", tensorflow::DT_FLOAT}});
+  builder.Add("minus = Neg(block) T=float");
   builder.Concat("concat", {"minus", "lookup"});
   builder.Quantize("quantize", "concat");
   ExpectLeft(builder.graph, "run fold_constants first");
@@ -608,9 +534,7 @@ TEST(QuantizeEmbeddings, LeavesABlockThatWouldBeFolded) {
 TEST(QuantizeEmbeddings, LeavesAPackWithFloats) {
   Builder builder;
   builder.Lookup("lookup");
-  NodeDef* pack = builder.Node("pack", "Pack", {"x", "lookup"},
-                               {{"T", tensorflow::DT_FLOAT}});
-  (*pack->mutable_attr())["N"].set_i(2);
+  builder.Add("pack = Pack(x, lookup) T=float N=2");
   builder.Quantize("quantize", "pack");
   ExpectLeft(builder.graph, "leaves \"quantize\"");
 }

@@ -1,65 +1,34 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::fuse_feature_columns_test {
 namespace {
 
-using tensorflow::DataType;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
-constexpr DataType kFloat = tensorflow::DT_FLOAT;
-constexpr DataType kInt32 = tensorflow::DT_INT32;
-constexpr DataType kInt64 = tensorflow::DT_INT64;
-constexpr DataType kString = tensorflow::DT_STRING;
-constexpr DataType kBool = tensorflow::DT_BOOL;
-
-Tensor Floats(const std::vector<int64_t>& shape,
-              const std::vector<float>& values) {
-  Tensor tensor(kFloat, TensorShape(shape));
-  std::copy(values.begin(), values.end(), tensor.flat<float>().data());
-  return tensor;
+Tensor Floats(const TensorShape& shape, const std::vector<float>& values) {
+  return TensorOf<float>(shape, values);
 }
 
 Tensor Strings(const std::vector<std::string>& values) {
-  Tensor tensor(kString, TensorShape({static_cast<int64_t>(values.size())}));
-  std::copy(values.begin(), values.end(),
-            tensor.flat<tensorflow::tstring>().data());
-  return tensor;
+  return TensorOf<tensorflow::tstring>(
+      TensorShape({static_cast<int64_t>(values.size())}),
+      {values.begin(), values.end()});
 }
 
 Tensor Pairs(const std::vector<int64_t>& values) {
-  Tensor tensor(kInt64,
-                TensorShape({static_cast<int64_t>(values.size() / 2), 2}));
-  std::copy(values.begin(), values.end(), tensor.flat<int64_t>().data());
-  return tensor;
+  return TensorOf<int64_t>(
+      TensorShape({static_cast<int64_t>(values.size() / 2), 2}), values);
 }
 
 // Row i is {10 i + first, 10 i + first + 1, ...}.
 Tensor Table(int64_t rows, int64_t width, float first) {
-  Tensor table(kFloat, TensorShape({rows, width}));
+  Tensor table(tensorflow::DT_FLOAT, TensorShape({rows, width}));
   for (int64_t i = 0; i < rows * width; ++i) {
     table.flat<float>()(i) = first + 10 * (i / width) + i % width;
   }
@@ -69,41 +38,10 @@ Tensor Table(int64_t rows, int64_t width, float first) {
 // Writes the nodes that tf.estimator makes for feature columns.
 class EstimatorGraph {
  public:
-  NodeDef* Add(const std::string& name, const std::string& op,
-               const std::vector<std::string>& inputs,
-               const std::map<std::string, DataType>& types = {},
-               const std::map<std::string, int64_t>& integers = {}) {
-    NodeDef* node = graph.add_node();
-    node->set_name(name);
-    node->set_op(op);
-    for (const std::string& input : inputs) node->add_input(input);
-    for (const auto& [key, type] : types) {
-      (*node->mutable_attr())[key].set_type(type);
-    }
-    for (const auto& [key, value] : integers) {
-      (*node->mutable_attr())[key].set_i(value);
-    }
-    return node;
-  }
-
-  // A new constant; its name.
-  std::string Value(const Tensor& value) {
-    const std::string name = absl::StrCat("value_", graph.node_size());
-    *graph.add_node() = MakeConst(name, value);
-    return name;
-  }
-  std::string Scalar(int32_t value) { return Value(Tensor(value)); }
-  std::string Vector(const std::vector<int32_t>& values) {
-    Tensor tensor(kInt32, TensorShape({static_cast<int64_t>(values.size())}));
-    std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
-    return Value(tensor);
-  }
-
-  void Placeholder(const std::string& name, DataType type,
-                   const std::vector<int64_t>& shape) {
-    NodeDef* node = Add(name, "Placeholder", {}, {{"dtype", type}});
-    auto* sizes = (*node->mutable_attr())["shape"].mutable_shape();
-    for (int64_t size : shape) sizes->add_dim()->set_size(size);
+  // `names` stand for $0, $1, ...
+  template <typename... Names>
+  void Add(const std::string& lines, const Names&... names) {
+    AddNodes(absl::Substitute(lines, names...), &graph);
   }
 
   // The column `name`: the strings of `placeholder` hashed, and the rows of
@@ -111,93 +49,98 @@ class EstimatorGraph {
   void Lookup(const std::string& name, const std::string& placeholder,
               int64_t buckets, const Tensor& table, bool expand = true,
               const std::string& combiner = "SparseSegmentMean") {
-    const auto n = [&](const std::string& part) { return name + "/" + part; };
-    std::string dense = placeholder;
     if (expand) {
-      Add(n("dense"), "ExpandDims", {placeholder, Scalar(-1)},
-          {{"T", kString}});
-      dense = n("dense");
+      Add("$0/last = int32{-1}; $0/dense = ExpandDims($1, $0/last) T=string",
+          name, placeholder);
     }
-    const std::string missing = Value(Tensor(tensorflow::tstring("")));
-    Add(n("present"), "NotEqual", {dense, missing}, {{"T", kString}});
-    Add(n("indices"), "Where", {n("present")}, {{"T", kBool}});
-    Add(n("values"), "GatherNd", {dense, n("indices")},
-        {{"Tparams", kString}, {"Tindices", kInt64}});
-    Add(n("shape"), "Shape", {dense}, {{"T", kString}, {"out_type", kInt64}});
-    Add(n("hash"), "StringToHashBucketFast", {n("values")}, {},
-        {{"num_buckets", buckets}});
-    Add(n("first"), "StridedSlice",
-        {n("shape"), Vector({0}), Vector({1}), Vector({1})},
-        {{"T", kInt64}, {"Index", kInt32}}, {{"shrink_axis_mask", 1}});
-    Add(n("new_shape"), "Pack", {n("first"), Value(Tensor(int64_t{-1}))},
-        {{"T", kInt64}}, {{"N", 2}});
-    Add(n("reshape"), "SparseReshape",
-        {n("indices"), n("shape"), n("new_shape")});
-    SafeLookup(name, n("hash"), table, combiner);
+    Add(R"(
+      $0/missing = string{''}
+      $0/present = NotEqual($1, $0/missing) T=string
+      $0/indices = Where($0/present) T=bool
+      $0/values = GatherNd($1, $0/indices) Tparams=string Tindices=int64
+      $0/shape = Shape($1) T=string out_type=int64
+      $0/hash = StringToHashBucketFast($0/values) num_buckets=$2
+      $0/0 = int32<1>{0}
+      $0/1 = int32<1>{1}
+      $0/first = StridedSlice($0/shape, $0/0, $0/1, $0/1) T=int64 Index=int32
+          shrink_axis_mask=1
+      $0/rest = int64{-1}
+      $0/new_shape = Pack($0/first, $0/rest) T=int64 N=2
+      $0/reshape = SparseReshape($0/indices, $0/shape, $0/new_shape)
+    )",
+        name, expand ? name + "/dense" : placeholder, buckets);
+    SafeLookup(name, table, combiner);
   }
 
-  void SafeLookup(const std::string& name, const std::string& ids,
-                  const Tensor& table, const std::string& combiner) {
-    const auto n = [&](const std::string& part) { return name + "/" + part; };
-    const std::map<std::string, DataType> gather = {
-        {"Tparams", kInt64}, {"Tindices", kInt64}, {"Taxis", kInt32}};
-    Add(n("is_id"), "GreaterEqual", {ids, Value(Tensor(int64_t{0}))},
-        {{"T", kInt64}});
-    Add(n("where_id"), "Where", {n("is_id")}, {{"T", kBool}});
-    Add(n("kept"), "Reshape", {n("where_id"), Vector({-1})}, {{"T", kInt64}});
-    Add(n("kept_indices"), "GatherV2", {n("reshape"), n("kept"), Scalar(0)},
-        gather);
-    Add(n("kept_ids"), "GatherV2", {ids, n("kept"), Scalar(0)}, gather);
-    Add(n("fill"), "SparseFillEmptyRows",
-        {n("kept_indices"), n("kept_ids"), n("reshape") + ":1",
-         Value(Tensor(int64_t{0}))},
-        {{"T", kInt64}});
-    Add(n("segments"), "StridedSlice",
-        {n("fill"), Vector({0, 0}), Vector({0, 1}), Vector({1, 1})},
-        {{"T", kInt64}, {"Index", kInt32}},
-        {{"begin_mask", 1}, {"end_mask", 1}, {"shrink_axis_mask", 2}});
-    Add(n("unique"), "Unique", {n("fill") + ":1"}, {{"T", kInt64}});
-    Add(n("looked_up"), "GatherV2", {Value(table), n("unique"), Scalar(0)},
-        {{"Tparams", kFloat}, {"Tindices", kInt64}, {"Taxis", kInt32}});
-    Add(n("rows"), combiner,
-        {n("looked_up"), n("unique") + ":1", n("segments")},
-        {{"T", kFloat}, {"Tsegmentids", kInt64}});
-    Add(n("empty"), "Reshape", {n("fill") + ":2", Vector({-1, 1})},
-        {{"T", kBool}});
-    Add(n("rows_shape"), "Shape", {n("rows")}, {{"T", kFloat}});
-    Add(n("width"), "StridedSlice",
-        {n("rows_shape"), Vector({1}), Vector({2}), Vector({1})},
-        {{"T", kInt32}, {"Index", kInt32}}, {{"shrink_axis_mask", 1}});
-    Add(n("multiples"), "Pack", {Scalar(1), n("width")}, {{"T", kInt32}},
-        {{"N", 2}});
-    Add(n("is_empty"), "Tile", {n("empty"), n("multiples")}, {{"T", kBool}});
-    Add(n("zeros"), "ZerosLike", {n("rows")}, {{"T", kFloat}});
-    Add(name, "Select", {n("is_empty"), n("zeros"), n("rows")},
-        {{"T", kFloat}});
+  void SafeLookup(const std::string& name, const Tensor& table,
+                  const std::string& combiner) {
+    *graph.add_node() = MakeConst(name + "/table", table);
+    Add(R"(
+      $0/least = int64{0}
+      $0/is_id = GreaterEqual($0/hash, $0/least) T=int64
+      $0/where_id = Where($0/is_id) T=bool
+      $0/flat = int32<1>{-1}
+      $0/kept = Reshape($0/where_id, $0/flat) T=int64
+      $0/axis = int32{0}
+      $0/kept_indices = GatherV2($0/reshape, $0/kept, $0/axis)
+          Tparams=int64 Tindices=int64 Taxis=int32
+      $0/kept_ids = GatherV2($0/hash, $0/kept, $0/axis)
+          Tparams=int64 Tindices=int64 Taxis=int32
+      $0/fill = SparseFillEmptyRows($0/kept_indices, $0/kept_ids, $0/reshape:1,
+          $0/least) T=int64
+      $0/00 = int32<2>{0,0}
+      $0/01 = int32<2>{0,1}
+      $0/11 = int32<2>{1,1}
+      $0/segments = StridedSlice($0/fill, $0/00, $0/01, $0/11) T=int64
+          Index=int32 begin_mask=1 end_mask=1 shrink_axis_mask=2
+      $0/unique = Unique($0/fill:1) T=int64
+      $0/looked_up = GatherV2($0/table, $0/unique, $0/axis)
+          Tparams=float Tindices=int64 Taxis=int32
+      $0/rows = $1($0/looked_up, $0/unique:1, $0/segments) T=float
+          Tsegmentids=int64
+      $0/column = int32<2>{-1,1}
+      $0/empty = Reshape($0/fill:2, $0/column) T=bool
+      $0/rows_shape = Shape($0/rows) T=float
+      $0/from = int32<1>{1}
+      $0/to = int32<1>{2}
+      $0/width = StridedSlice($0/rows_shape, $0/from, $0/to, $0/from) T=int32
+          Index=int32 shrink_axis_mask=1
+      $0/one = int32{1}
+      $0/multiples = Pack($0/one, $0/width) T=int32 N=2
+      $0/is_empty = Tile($0/empty, $0/multiples) T=bool
+      $0/zeros = ZerosLike($0/rows) T=float
+      $0 = Select($0/is_empty, $0/zeros, $0/rows) T=float
+    )",
+        name, combiner);
   }
 
   // The numbers of `placeholder`, (x - minimum) / range.
   void Numeric(const std::string& name, const std::string& placeholder,
                float minimum, float range) {
-    Add(name + "/dense", "ExpandDims", {placeholder, Scalar(-1)},
-        {{"T", kFloat}});
-    Add(name + "/sub", "Sub", {name + "/dense", Value(Tensor(minimum))},
-        {{"T", kFloat}});
-    Add(name + "/div", "RealDiv", {name + "/sub", Value(Tensor(range))},
-        {{"T", kFloat}});
-    Add(name, "Reshape", {name + "/div", Vector({-1, 1})}, {{"T", kFloat}});
+    Add(R"(
+      $0/last = int32{-1}
+      $0/minimum = float{$2}
+      $0/range = float{$3}
+      $0/column = int32<2>{-1,1}
+      $0/dense = ExpandDims($1, $0/last) T=float
+      $0/sub = Sub($0/dense, $0/minimum) T=float
+      $0/div = RealDiv($0/sub, $0/range) T=float
+      $0 = Reshape($0/div, $0/column) T=float
+    )",
+        name, placeholder, minimum, range);
   }
 
-  void Concat(const std::string& name, std::vector<std::string> inputs) {
-    const int64_t count = inputs.size();
-    inputs.push_back(Scalar(-1));
-    Add(name, "ConcatV2", inputs, {{"T", kFloat}, {"Tidx", kInt32}},
-        {{"N", count}});
+  void Concat(const std::string& name, const std::vector<std::string>& inputs) {
+    Add(R"(
+      $0/axis = int32{-1}
+      $0 = ConcatV2($1, $0/axis) T=float Tidx=int32 N=$2
+    )",
+        name, absl::StrJoin(inputs, ", "), inputs.size());
   }
 
   void Sum(const std::string& name, const std::vector<std::string>& inputs) {
-    Add(name, "AddN", inputs, {{"T", kFloat}},
-        {{"N", static_cast<int64_t>(inputs.size())}});
+    Add("$0 = AddN($1) T=float N=$2", name, absl::StrJoin(inputs, ", "),
+        inputs.size());
   }
 
   GraphDef graph;
@@ -205,42 +148,29 @@ class EstimatorGraph {
 
 // The bucket that TensorFlow's own op gives.
 int64_t Hash(const std::string& text, int64_t buckets) {
-  EstimatorGraph g;
-  g.Placeholder("text", kString, {1});
-  g.Add("hash", "StringToHashBucketFast", {"text"}, {},
-        {{"num_buckets", buckets}});
-  const auto result = RunGraph(g.graph, {{"text", Strings({text})}}, {"hash"});
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status();
-    return 0;
-  }
-  return (*result)[0].flat<int64_t>()(0);
+  const GraphDef graph = GraphFromText(
+      absl::StrCat("text = Placeholder dtype=string shape=<1>\n"
+                   "hash = StringToHashBucketFast(text) num_buckets=",
+                   buckets));
+  return ValuesOf<int64_t>(
+      MustRunGraph(graph, {{"text", Strings({text})}}, {"hash"})[0])[0];
 }
 
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
 std::vector<float> Output(const GraphDef& graph, const Feeds& feeds,
                           const std::string& output) {
-  const auto result = RunGraph(graph, feeds, {output});
-  if (!result.ok()) {
-    ADD_FAILURE() << result.status();
-    return {};
-  }
-  const auto flat = (*result)[0].flat<float>();
-  return {flat.data(), flat.data() + flat.size()};
-}
-
-int CountOps(const GraphDef& graph, const std::string& op) {
-  return std::count_if(graph.node().begin(), graph.node().end(),
-                       [&](const NodeDef& node) { return node.op() == op; });
+  return ValuesOf(MustRunGraph(graph, feeds, {output})[0]);
 }
 
 // Two strings and a number, joined as names sort: b, number, a.
 GraphDef DeepGraph(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1});
-  g.Placeholder("b", kString, {-1});
-  g.Placeholder("x", kFloat, {-1});
+  g.Add(R"(
+    a = Placeholder dtype=string shape=<?>
+    b = Placeholder dtype=string shape=<?>
+    x = Placeholder dtype=float shape=<?>
+  )");
   g.Lookup("a_embedding", "a", buckets_of_a, Table(buckets_of_a, 2, 100));
   g.Lookup("b_embedding", "b", buckets_of_b, Table(buckets_of_b, 2, 200));
   g.Numeric("number", "x", 1, 4);
@@ -272,11 +202,10 @@ Feeds FusedFeeds(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
 TEST(FuseFeatureColumns, StacksEmbeddingsInTheOrderOfTheConcat) {
   const GraphDef raw = DeepGraph();
   const TransformRun run =
-      RunTransform("fuse_feature_columns", raw, {}, {"deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", raw, {}, {"deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "deep"),
             Output(raw, RawFeeds(), "deep"));
-  EXPECT_EQ(CountOps(run.graph, "GatherNd"), 1);
+  EXPECT_EQ(NodesOf(run.graph, "GatherNd").size(), 1);
   EXPECT_FALSE(HasNode(run.graph, "a"));
   EXPECT_FALSE(HasNode(run.graph, "x"));
   EXPECT_THAT(run.warnings, IsEmpty());
@@ -297,11 +226,10 @@ TEST(FuseFeatureColumns, TellsWhichPlaceholderEachColumnComesFrom) {
 TEST(FuseFeatureColumns, KeepsTablesOfDifferentSizesApart) {
   const GraphDef raw = DeepGraph(5, 7);
   const TransformRun run =
-      RunTransform("fuse_feature_columns", raw, {}, {"deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", raw, {}, {"deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(5, 7), "deep"),
             Output(raw, RawFeeds(), "deep"));
-  EXPECT_EQ(CountOps(run.graph, "GatherNd"), 2);
+  EXPECT_EQ(NodesOf(run.graph, "GatherNd").size(), 2);
 }
 
 TEST(FuseFeatureColumns, AddsUpLinearWeights) {
@@ -311,8 +239,7 @@ TEST(FuseFeatureColumns, AddsUpLinearWeights) {
   g.Lookup("wide_b", "b", 5, Table(5, 1, 0.25), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "wide_b"});
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
   // The deep part's order holds for both.
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "wide"),
             Output(g.graph, RawFeeds(), "wide"));
@@ -323,11 +250,10 @@ TEST(FuseFeatureColumns, AddsWhatItDoesNotKnowToTheFusedSum) {
   EstimatorGraph g;
   g.graph = DeepGraph();
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
-  g.Placeholder("other", kFloat, {-1, 1});
+  g.Add("other = Placeholder dtype=float shape=<?,1>");
   g.Sum("wide", {"other", "wide_a"});
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
   Feeds raw = RawFeeds();
   Feeds fused = FusedFeeds();
   raw.emplace_back("other", Floats({3, 1}, {1, 2, 3}));
@@ -340,13 +266,11 @@ TEST(FuseFeatureColumns, TakesANumericColumnWithItsWeight) {
   EstimatorGraph g;
   g.graph = DeepGraph();
   g.Numeric("wide_number", "x", 1, 4);
-  g.Add("weighted", "MatMul", {"wide_number", g.Value(Floats({1, 1}, {3}))},
-        {{"T", kFloat}});
+  g.Add("three = float<1,1>{3}; weighted = MatMul(wide_number, three) T=float");
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "weighted"});
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "wide"),
             Output(g.graph, RawFeeds(), "wide"));
   EXPECT_FALSE(HasNode(run.graph, "x"));
@@ -354,12 +278,11 @@ TEST(FuseFeatureColumns, TakesANumericColumnWithItsWeight) {
 
 TEST(FuseFeatureColumns, FusesALookupThatNothingJoins) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1});
+  g.Add("a = Placeholder dtype=string shape=<?>");
   g.Lookup("a_embedding", "a", 5, Table(5, 2, 100));
-  g.Add("y", "Neg", {"a_embedding"}, {{"T", kFloat}});
+  g.Add("y = Neg(a_embedding) T=float");
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"y"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
   EXPECT_EQ(
       Output(run.graph,
              {{"new_categorical_placeholder", Pairs({0, Hash("cat", 5)})}},
@@ -381,15 +304,14 @@ TEST(FuseFeatureColumns, RefusesAnIdBeyondTheTable) {
 TEST(FuseFeatureColumns, SimplifiesEachColumnExactly) {
   const GraphDef raw = DeepGraph(5, 7);
   const TransformRun run =
-      RunTransform("fuse_feature_columns(fuse=false)", raw, {}, {"deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns(fuse=false)", raw, {}, {"deep"});
   // The empty string is a missing value: zeros.
   const Feeds feeds = {{"a", Strings({"cat", "", "cow", ""})},
                        {"b", Strings({"", "green", " ", ""})},
                        {"x", Floats({4}, {1, 5, 9, 2})}};
   EXPECT_EQ(Output(run.graph, feeds, "deep"), Output(raw, feeds, "deep"));
-  EXPECT_EQ(CountOps(run.graph, "SparseFillEmptyRows"), 0);
-  EXPECT_EQ(CountOps(run.graph, "GatherV2"), 2);
+  EXPECT_EQ(NodesOf(run.graph, "SparseFillEmptyRows").size(), 0);
+  EXPECT_EQ(NodesOf(run.graph, "GatherV2").size(), 2);
 }
 
 TEST(FuseFeatureColumns, HashesAColumnOnceForBothParts) {
@@ -397,33 +319,30 @@ TEST(FuseFeatureColumns, HashesAColumnOnceForBothParts) {
   g.graph = DeepGraph();
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a"});
-  const TransformRun run = RunTransform("fuse_feature_columns(fuse=false)",
-                                        g.graph, {}, {"wide", "deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(CountOps(run.graph, "StringToHashBucketFast"), 2);
+  const TransformRun run = MustTransform("fuse_feature_columns(fuse=false)",
+                                         g.graph, {}, {"wide", "deep"});
+  EXPECT_EQ(NodesOf(run.graph, "StringToHashBucketFast").size(), 2);
 }
 
 TEST(FuseFeatureColumns, TakesPlaceholdersWithASecondDimensionOfOne) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1, 1});
+  g.Add("a = Placeholder dtype=string shape=<?,1>");
   g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
   const TransformRun run =
-      RunTransform("fuse_feature_columns(fuse=false)", g.graph, {}, {"y"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  Tensor values(kString, TensorShape({2, 1}));
+      MustTransform("fuse_feature_columns(fuse=false)", g.graph, {}, {"y"});
+  Tensor values(tensorflow::DT_STRING, TensorShape({2, 1}));
   values.flat<tensorflow::tstring>()(0) = "cat";
-  EXPECT_EQ(CountOps(run.graph, "SparseFillEmptyRows"), 0);
+  EXPECT_EQ(NodesOf(run.graph, "SparseFillEmptyRows").size(), 0);
   EXPECT_EQ(Output(run.graph, {{"a", values}}, "y"),
             Output(g.graph, {{"a", values}}, "y"));
 }
 
 TEST(FuseFeatureColumns, LeavesAColumnWithSeveralValuesPerRecord) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1, 3});
+  g.Add("a = Placeholder dtype=string shape=<?,3>");
   g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"y"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
   EXPECT_THAT(run.warnings,
               ElementsAre("leaves \"y\": \"a\" may have several values per "
@@ -433,14 +352,11 @@ TEST(FuseFeatureColumns, LeavesAColumnWithSeveralValuesPerRecord) {
 
 TEST(FuseFeatureColumns, LeavesALookupThatDiffersInOneNode) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1});
+  g.Add("a = Placeholder dtype=string shape=<?>");
   g.Lookup("y", "a", 5, Table(5, 2, 100));
-  for (NodeDef& node : *g.graph.mutable_node()) {
-    if (node.name() == "y/zeros") node.set_op("OnesLike");
-  }
+  MutableNode(&g.graph, "y/zeros")->set_op("OnesLike");
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"y"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
   EXPECT_THAT(run.warnings, ElementsAre(AllOf(HasSubstr("leaves \"y\""),
                                               HasSubstr("OnesLike"))));
@@ -448,7 +364,7 @@ TEST(FuseFeatureColumns, LeavesALookupThatDiffersInOneNode) {
 
 TEST(FuseFeatureColumns, LeavesATableSmallerThanTheHash) {
   EstimatorGraph g;
-  g.Placeholder("a", kString, {-1});
+  g.Add("a = Placeholder dtype=string shape=<?>");
   g.Lookup("y", "a", 6, Table(5, 2, 100));
   const TransformRun run =
       RunTransform("fuse_feature_columns", g.graph, {}, {"y"});
@@ -458,10 +374,9 @@ TEST(FuseFeatureColumns, LeavesATableSmallerThanTheHash) {
 TEST(FuseFeatureColumns, WarnsOfAPlaceholderThatIsReadElsewhere) {
   EstimatorGraph g;
   g.graph = DeepGraph();
-  g.Add("echo", "Identity", {"a"}, {{"T", kString}});
+  g.Add("echo = Identity(a) T=string");
   const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"deep", "echo"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns", g.graph, {}, {"deep", "echo"});
   EXPECT_TRUE(HasNode(run.graph, "a"));
   EXPECT_THAT(run.warnings,
               ElementsAre(AllOf(HasSubstr("\"a\" is still needed"),
@@ -473,8 +388,7 @@ TEST(FuseFeatureColumns, KeepsALookupThatIsAnOutput) {
   for (const char* transform :
        {"fuse_feature_columns", "fuse_feature_columns(fuse=false)"}) {
     const TransformRun run =
-        RunTransform(transform, raw, {}, {"deep", "a_embedding"});
-    ASSERT_TRUE(run.status.ok()) << run.status;
+        MustTransform(transform, raw, {}, {"deep", "a_embedding"});
     EXPECT_TRUE(HasNode(run.graph, "a_embedding")) << transform;
   }
 }
@@ -485,27 +399,24 @@ TEST(FuseFeatureColumns, ChangesNothingTheSecondTime) {
     const TransformRun once =
         RunTransform(transform, DeepGraph(), {}, {"deep"});
     const TransformRun twice =
-        RunTransform(transform, once.graph, {}, {"deep"});
-    ASSERT_TRUE(twice.status.ok()) << twice.status;
+        MustTransform(transform, once.graph, {}, {"deep"});
     EXPECT_TRUE(SameMessage(twice.graph, once.graph)) << transform;
   }
 }
 
 TEST(FuseFeatureColumns, LeavesAGraphWithoutColumnsAsItIs) {
   EstimatorGraph g;
-  g.Placeholder("x", kFloat, {-1, 4});
-  g.Add("y", "Relu", {"x"}, {{"T", kFloat}});
+  g.Add("x = Placeholder dtype=float shape=<?,4>");
+  g.Add("y = Relu(x) T=float");
   const TransformRun run =
-      RunTransform("fuse_feature_columns(prefix=import/)", g.graph, {}, {"y"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform("fuse_feature_columns(prefix=import/)", g.graph, {}, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
   EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
 }
 
 TEST(FuseFeatureColumns, PrefixesAllButTheNewPlaceholders) {
-  const TransformRun run = RunTransform("fuse_feature_columns(prefix=import/)",
-                                        DeepGraph(), {}, {"deep"});
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const TransformRun run = MustTransform("fuse_feature_columns(prefix=import/)",
+                                         DeepGraph(), {}, {"deep"});
   for (const NodeDef& node : run.graph.node()) {
     const bool is_new = node.name() == "new_categorical_placeholder" ||
                         node.name() == "new_numeric_placeholder";
@@ -517,11 +428,10 @@ TEST(FuseFeatureColumns, PrefixesAllButTheNewPlaceholders) {
 
 TEST(FuseFeatureColumns, SurvivesACycleOfIdentities) {
   EstimatorGraph g;
-  g.Add("p", "Identity", {"q"}, {{"T", kFloat}});
-  g.Add("q", "Identity", {"p"}, {{"T", kFloat}});
+  g.Add("p = Identity(q) T=float");
+  g.Add("q = Identity(p) T=float");
   g.Concat("y", {"p", "q"});
-  EXPECT_TRUE(
-      RunTransform("fuse_feature_columns", g.graph, {}, {"y"}).status.ok());
+  MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
 }
 
 }  // namespace

@@ -1,22 +1,10 @@
 #include "transforms/layers/calibration_tensors.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "graph/graph_index.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 
 namespace requant::calibration_tensors_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::string Show(const CalibrationTensor& tensor) {
   const char* kinds[] = {"", "min ", "max ", "range "};
@@ -26,9 +14,9 @@ std::string Show(const CalibrationTensor& tensor) {
 
 std::vector<std::string> Find(const std::string& text,
                               const std::vector<std::string>& outputs = {}) {
-  tensorflow::GraphDef graph = GraphFromText(text);
+  GraphDef graph = GraphFromText(text);
   const auto index = GraphIndex::Create(&graph);
-  EXPECT_TRUE(index.ok()) << index.status();
+  EXPECT_OK(index);
   std::vector<std::string> found;
   for (const auto& tensor : FindCalibrationTensors(*index, outputs)) {
     found.push_back(Show(tensor));
@@ -80,15 +68,14 @@ TEST(FindCalibrationTensors, TakesInputAndOutputOfEachLayerOnce) {
 }
 
 TEST(FindCalibrationTensors, KnowsWhichAreTheInputOfALayer) {
-  tensorflow::GraphDef graph = GraphFromText(absl::StrCat(
+  GraphDef graph = GraphFromText(absl::StrCat(
       Placeholder("x"), Placeholder("y"), Concat("both", {"x", "y", "axis"}),
       Layer("one", "both"), Layer("two", "one/r")));
-  const auto index = GraphIndex::Create(&graph);
-  ASSERT_TRUE(index.ok()) << index.status();
-  std::vector<CalibrationTensor> tensors = FindCalibrationTensors(*index, {});
+  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
+  std::vector<CalibrationTensor> tensors = FindCalibrationTensors(index, {});
   EXPECT_THAT(LayerInputs(tensors), ElementsAre("both:0", "one/r:0"));
   for (CalibrationTensor& tensor : tensors) tensor.layer_input = false;
-  MarkLayerInputs(*index, &tensors);
+  MarkLayerInputs(index, &tensors);
   EXPECT_THAT(LayerInputs(tensors), ElementsAre("both:0", "one/r:0"));
 }
 
@@ -128,23 +115,20 @@ TEST(FindCalibrationTensors, LeavesTheModelsOwnMinAndMax) {
 }
 
 TEST(FindCalibrationTensor, KnowsWhatANodeComputes) {
-  tensorflow::GraphDef graph = GraphFromText(DynamicRange());
-  const auto index = GraphIndex::Create(&graph);
-  ASSERT_TRUE(index.ok()) << index.status();
-  EXPECT_EQ(Show(*FindCalibrationTensor(*index, "min")), "min min:0");
-  EXPECT_EQ(Show(*FindCalibrationTensor(*index, "range:1")), "range range:0");
-  EXPECT_EQ(Show(*FindCalibrationTensor(*index, "q:2")), "q:2");
+  GraphDef graph = GraphFromText(DynamicRange());
+  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
+  EXPECT_EQ(Show(*FindCalibrationTensor(index, "min")), "min min:0");
+  EXPECT_EQ(Show(*FindCalibrationTensor(index, "range:1")), "range range:0");
+  EXPECT_EQ(Show(*FindCalibrationTensor(index, "q:2")), "q:2");
 }
 
 TEST(FindCalibrationTensor, NamesANodeThatTheGraphLacks) {
-  tensorflow::GraphDef graph = GraphFromText(DynamicRange());
-  const auto index = GraphIndex::Create(&graph);
-  ASSERT_TRUE(index.ok()) << index.status();
-  const auto missing = FindCalibrationTensor(*index, "rang:0");
+  GraphDef graph = GraphFromText(DynamicRange());
+  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
+  const auto missing = FindCalibrationTensor(index, "rang:0");
   ASSERT_FALSE(missing.ok());
-  EXPECT_THAT(std::string(missing.status().message()),
-              HasSubstr("did you mean \"range\"?"));
-  EXPECT_FALSE(FindCalibrationTensor(*index, "^x").ok());
+  EXPECT_THAT(missing, FailsWith(HasSubstr("did you mean \"range\"?")));
+  EXPECT_FALSE(FindCalibrationTensor(index, "^x").ok());
 }
 
 }  // namespace

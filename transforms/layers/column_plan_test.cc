@@ -1,15 +1,9 @@
 #include "transforms/layers/column_plan.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <vector>
+#include "graph/testing/testing.h"
 
 namespace requant::column_plan_test {
 namespace {
-
-using testing::Each;
-using testing::ElementsAre;
 
 PlannedColumn Column(double step, double largest_weight, bool may_repeat) {
   PlannedColumn column;

@@ -1,24 +1,16 @@
 #include "transforms/layers/compensated_rounding.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <random>
-#include <vector>
 
-#include "absl/status/statusor.h"
+#include "graph/testing/testing.h"
 
 namespace requant::compensated_rounding_test {
 namespace {
-
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr PairLimit kLimits[] = {PairLimit::kNone, PairLimit::kEvenPairs,
                                  PairLimit::kNeighbours};
@@ -115,32 +107,29 @@ int LargestPairSum(const std::vector<int8_t>& codes, int64_t columns,
 TEST(RoundCompensated, ReportsTheLossOfItsCodes) {
   for (const PairLimit limit : kLimits) {
     const Layer layer = RandomLayer(150, 70);
-    const auto result = RoundLayer(layer, limit);
-    ASSERT_TRUE(result.ok()) << result.status();
-    const double loss =
-        Loss(layer, result->codes, result->scale, result->damping);
-    EXPECT_NEAR(result->loss, loss, 1e-3 * loss);
+    ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, limit));
+    const double loss = Loss(layer, result.codes, result.scale, result.damping);
+    EXPECT_NEAR(result.loss, loss, 1e-3 * loss);
   }
 }
 
 TEST(RoundCompensated, ReportsTheLossOfTheNearestCodes) {
   for (const PairLimit limit : kLimits) {
     const Layer layer = RandomLayer(150, 70);
-    const auto result = RoundLayer(layer, limit);
-    ASSERT_TRUE(result.ok()) << result.status();
+    ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, limit));
     const int levels = SafeLevels(limit);
     const double loss =
         Loss(layer, Nearest(layer, levels),
-             result->scale * result->levels / levels, result->damping);
-    EXPECT_NEAR(result->nearest_loss, loss, 1e-3 * loss);
+             result.scale * result.levels / levels, result.damping);
+    EXPECT_NEAR(result.nearest_loss, loss, 1e-3 * loss);
   }
 }
 
 TEST(RoundCompensated, OutputsOfCorrelatedInputsAreMuchBetterThanNearest) {
   for (const PairLimit limit : kLimits) {
-    const auto result = RoundLayer(RandomLayer(150, 70), limit);
-    ASSERT_TRUE(result.ok()) << result.status();
-    EXPECT_LT(result->loss, 0.2 * result->nearest_loss);
+    ASSERT_OK_AND_ASSIGN(const auto result,
+                         RoundLayer(RandomLayer(150, 70), limit));
+    EXPECT_LT(result.loss, 0.2 * result.nearest_loss);
   }
 }
 
@@ -149,11 +138,10 @@ TEST(RoundCompensated, IsNeverWorseThanNearest) {
     for (int64_t rows = 1; rows <= 12; ++rows) {
       for (int64_t columns = 1; columns <= 20; ++columns) {
         const Layer layer = RandomLayer(rows, columns);
-        const auto result = RoundLayer(layer, limit);
-        ASSERT_TRUE(result.ok()) << result.status();
-        EXPECT_LE(result->loss, result->nearest_loss);
-        EXPECT_LE(Loss(layer, result->codes, result->scale, result->damping),
-                  result->nearest_loss * 1.001 + 1e-12);
+        ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, limit));
+        EXPECT_LE(result.loss, result.nearest_loss);
+        EXPECT_LE(Loss(layer, result.codes, result.scale, result.damping),
+                  result.nearest_loss * 1.001 + 1e-12);
       }
     }
   }
@@ -191,11 +179,11 @@ TEST(RoundCompensated, TinyColumnsAreNearlyOptimal) {
   for (int i = 0; i < kColumns; ++i) {
     Layer layer = RandomLayer(2 + i % 2, 1, /*hidden=*/1);
     for (float& weight : layer.weights) weight = uniform(random);
-    const auto result = RoundLayer(layer, PairLimit::kNone);
-    ASSERT_TRUE(result.ok()) << result.status();
-    const double least = LeastLoss(layer, result->scale, result->damping);
-    EXPECT_GE(result->loss, 0.999 * least);
-    optimal += result->loss <= 1.001 * least;
+    ASSERT_OK_AND_ASSIGN(const auto result,
+                         RoundLayer(layer, PairLimit::kNone));
+    const double least = LeastLoss(layer, result.scale, result.damping);
+    EXPECT_GE(result.loss, 0.999 * least);
+    optimal += result.loss <= 1.001 * least;
   }
   EXPECT_GE(optimal, 0.7 * kColumns);
 }
@@ -203,28 +191,25 @@ TEST(RoundCompensated, TinyColumnsAreNearlyOptimal) {
 // The second row makes up for the rounding of the first, of the same input.
 TEST(RoundCompensated, ADuplicateOfAnInputMakesUpForItsError) {
   const Layer layer{3, 1, {127, 10.4f, 10.4f}, {1, 0, 0, 0, 9, 9, 0, 9, 9}};
-  const auto result = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(result->codes, ElementsAre(127, 10, 11));
-  EXPECT_EQ(result->scale, 1);
+  ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
+  EXPECT_THAT(result.codes, ElementsAre(127, 10, 11));
+  EXPECT_EQ(result.scale, 1);
 }
 
 TEST(RoundCompensated, IndependentInputsGetTheNearestCodes) {
   Layer layer = RandomLayer(90, 65);
   layer.moments = Identity(90);
-  const auto result = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->codes, Nearest(layer, 127));
-  EXPECT_EQ(result->levels, 127);
-  EXPECT_EQ(result->clipped, 0);
+  ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
+  EXPECT_EQ(result.codes, Nearest(layer, 127));
+  EXPECT_EQ(result.levels, 127);
+  EXPECT_EQ(result.clipped, 0);
 }
 
 TEST(RoundCompensated, MomentsThatAreAllZeroCountAsTheIdentity) {
   Layer layer = RandomLayer(5, 4);
   layer.moments.assign(25, 0.0);
-  const auto result = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->codes, Nearest(layer, 127));
+  ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
+  EXPECT_EQ(result.codes, Nearest(layer, 127));
 }
 
 TEST(RoundCompensated, AnInputThatNeverVariesGetsTheNearestCodes) {
@@ -232,21 +217,20 @@ TEST(RoundCompensated, AnInputThatNeverVariesGetsTheNearestCodes) {
   for (int i = 0; i < 3; ++i) {
     layer.moments[3 + i] = layer.moments[3 * i + 1] = 0;
   }
-  const auto result = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
   const std::vector<int8_t> nearest = Nearest(layer, 127);
-  for (int c = 0; c < 8; ++c) EXPECT_EQ(result->codes[8 + c], nearest[8 + c]);
+  for (int c = 0; c < 8; ++c) EXPECT_EQ(result.codes[8 + c], nearest[8 + c]);
 }
 
 TEST(RoundCompensated, PairsKeepTheirLimit) {
   for (const int64_t rows : {1, 2, 3, 64, 65, 131}) {
     const Layer layer = RandomLayer(rows, 33);
-    const auto pairs = RoundLayer(layer, PairLimit::kEvenPairs);
-    ASSERT_TRUE(pairs.ok()) << pairs.status();
-    EXPECT_LE(LargestPairSum(pairs->codes, 33, /*step=*/2), 128);
-    const auto neighbours = RoundLayer(layer, PairLimit::kNeighbours);
-    ASSERT_TRUE(neighbours.ok()) << neighbours.status();
-    EXPECT_LE(LargestPairSum(neighbours->codes, 33, /*step=*/1), 128);
+    ASSERT_OK_AND_ASSIGN(const auto pairs,
+                         RoundLayer(layer, PairLimit::kEvenPairs));
+    EXPECT_LE(LargestPairSum(pairs.codes, 33, /*step=*/2), 128);
+    ASSERT_OK_AND_ASSIGN(const auto neighbours,
+                         RoundLayer(layer, PairLimit::kNeighbours));
+    EXPECT_LE(LargestPairSum(neighbours.codes, 33, /*step=*/1), 128);
   }
 }
 
@@ -256,20 +240,20 @@ TEST(RoundCompensated, AClippedCodeIsMadeUpForByOtherRows) {
   Layer layer = RandomLayer(200, 20);
   layer.weights[0] = 0.6f;
   layer.weights[20] = 0.1f;
-  const auto result = RoundLayer(layer, PairLimit::kEvenPairs);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_GT(result->levels, 64);
-  EXPECT_GT(result->clipped, 0);
-  EXPECT_EQ(LargestPairSum(result->codes, 20, /*step=*/2), 128);
-  EXPECT_LT(result->loss, result->nearest_loss);
+  ASSERT_OK_AND_ASSIGN(const auto result,
+                       RoundLayer(layer, PairLimit::kEvenPairs));
+  EXPECT_GT(result.levels, 64);
+  EXPECT_GT(result.clipped, 0);
+  EXPECT_EQ(LargestPairSum(result.codes, 20, /*step=*/2), 128);
+  EXPECT_LT(result.loss, result.nearest_loss);
 }
 
 TEST(RoundCompensated, LargePairsEverywhereLowerTheLevels) {
   Layer layer{8, 16, std::vector<float>(128, 1.0f), Identity(8)};
-  const auto result = RoundLayer(layer, PairLimit::kEvenPairs);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_EQ(result->levels, 64);
-  EXPECT_THAT(result->codes, Each(64));
+  ASSERT_OK_AND_ASSIGN(const auto result,
+                       RoundLayer(layer, PairLimit::kEvenPairs));
+  EXPECT_EQ(result.levels, 64);
+  EXPECT_THAT(result.codes, Each(64));
 }
 
 TEST(RoundCompensated, DoesNotDependOnTheNumberOfThreads) {
@@ -289,8 +273,7 @@ TEST(RoundCompensated, DoesNotDependOnTheNumberOfThreads) {
 // A column's codes depend on the other columns by the scale only.
 TEST(RoundCompensated, ColumnsAreIndependent) {
   const Layer layer = RandomLayer(70, 130);
-  const auto whole = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(whole.ok());
+  ASSERT_OK_AND_ASSIGN(const auto whole, RoundLayer(layer, PairLimit::kNone));
   Layer part{70, 2, {}, layer.moments};
   float largest = 0;
   for (const float w : layer.weights) largest = std::max(largest, std::fabs(w));
@@ -298,10 +281,9 @@ TEST(RoundCompensated, ColumnsAreIndependent) {
     part.weights.push_back(layer.weights[row * 130 + 128]);
     part.weights.push_back(row == 0 ? largest : 0);
   }
-  const auto alone = RoundLayer(part, PairLimit::kNone);
-  ASSERT_TRUE(alone.ok());
+  ASSERT_OK_AND_ASSIGN(const auto alone, RoundLayer(part, PairLimit::kNone));
   for (int row = 0; row < 70; ++row) {
-    EXPECT_EQ(alone->codes[row * 2], whole->codes[row * 130 + 128]);
+    EXPECT_EQ(alone.codes[row * 2], whole.codes[row * 130 + 128]);
   }
 }
 
@@ -316,17 +298,14 @@ TEST(RoundCompensated, UnitsOfTheInputsDoNotMatter) {
 
 TEST(RoundCompensated, DampsMoreWhatIsNotQuiteACovariance) {
   const Layer layer{2, 1, {1, 0.3f}, {1, 1.05, 1.05, 1}};
-  const auto result = RoundLayer(layer, PairLimit::kNone);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_DOUBLE_EQ(result->damping, 0.1);
+  ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
+  EXPECT_DOUBLE_EQ(result.damping, 0.1);
 }
 
 TEST(RoundCompensated, RefusesWhatIsNoCovariance) {
   const auto refuses = [](const std::vector<double>& moments, const char* why) {
-    EXPECT_THAT(RoundLayer({2, 1, {1, 1}, moments}, PairLimit::kNone)
-                    .status()
-                    .message(),
-                HasSubstr(why));
+    EXPECT_THAT(RoundLayer({2, 1, {1, 1}, moments}, PairLimit::kNone),
+                FailsWith(HasSubstr(why)));
   };
   refuses({1, 100, 100, 1}, "not positive semidefinite");
   refuses({1, 0, 0, -1}, "input 1 has the variance -1");
@@ -337,10 +316,8 @@ TEST(RoundCompensated, RefusesWhatIsNoCovariance) {
 
 TEST(RoundCompensated, RefusesWeightsWithoutAScale) {
   const auto refuses = [](float weight, const char* why) {
-    EXPECT_THAT(RoundLayer({2, 1, {0, weight}, Identity(2)}, PairLimit::kNone)
-                    .status()
-                    .message(),
-                HasSubstr(why));
+    EXPECT_THAT(RoundLayer({2, 1, {0, weight}, Identity(2)}, PairLimit::kNone),
+                FailsWith(HasSubstr(why)));
   };
   refuses(0, "all zero");
   refuses(1e-44f, "too small");
@@ -354,7 +331,7 @@ TEST(RoundCompensated, RefusesSizesThatDoNotFit) {
     const auto result =
         RoundCompensated(weights, rows, columns,
                          std::vector<double>(moments, 1.0), RoundingOptions());
-    EXPECT_THAT(result.status().message(), HasSubstr("has 6 weights and"))
+    EXPECT_THAT(result, FailsWith(HasSubstr("has 6 weights and")))
         << rows << " by " << columns;
   };
   refuses(2, 2, 4);

@@ -1,24 +1,13 @@
 #include "transforms/layers/float_layer.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <list>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 
 namespace requant::float_layer_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
 
 // x [?, 2] and the weights w [2, 3], the bias b [3].
 std::string Beginning() {
@@ -35,10 +24,10 @@ std::string MatMul(const std::string& weights = "w",
 FloatLayers Find(const std::string& text,
                  const FloatLayerOptions& options = {}) {
   // The layers point into it.
-  static auto* graphs = new std::list<tensorflow::GraphDef>();
+  static auto* graphs = new std::list<GraphDef>();
   graphs->push_back(GraphFromText(text));
   auto index = GraphIndex::Create(&graphs->back());
-  EXPECT_TRUE(index.ok()) << index.status();
+  EXPECT_OK(index);
   return FindFloatLayers(*index, options);
 }
 
@@ -57,11 +46,6 @@ std::string WhySkipped(const std::string& text,
   return found.skipped.empty() ? "" : found.skipped[0].reason;
 }
 
-std::vector<float> Values(const tensorflow::Tensor& tensor) {
-  const auto flat = tensor.flat<float>();
-  return {flat.data(), flat.data() + flat.size()};
-}
-
 TEST(FindFloatLayers, FindsMatMulBiasAndRelu) {
   for (const char* activation : {"Relu", "Relu6"}) {
     const FloatLayer layer = OnlyLayer(absl::StrCat(
@@ -72,8 +56,8 @@ TEST(FindFloatLayers, FindsMatMulBiasAndRelu) {
     EXPECT_EQ(layer.bias_add->name(), "a");
     EXPECT_EQ(layer.activation->op(), activation);
     EXPECT_EQ(layer.weights_node->name(), "w");
-    EXPECT_THAT(Values(layer.weights), ElementsAre(1, 2, 3, 4, 5, 6));
-    EXPECT_THAT(Values(layer.bias), ElementsAre(7, 8, 9));
+    EXPECT_THAT(ValuesOf(layer.weights), ElementsAre(1, 2, 3, 4, 5, 6));
+    EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(7, 8, 9));
   }
 }
 
@@ -84,7 +68,7 @@ TEST(FindFloatLayers, ABiasIsAlsoAddedByAddInEitherOrder) {
       const FloatLayer layer = OnlyLayer(
           absl::StrCat(Beginning(), MatMul(), Node("a", op, inputs, {kFloat})));
       EXPECT_EQ(layer.output, "a:0");
-      EXPECT_THAT(Values(layer.bias), ElementsAre(7, 8, 9));
+      EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(7, 8, 9));
     }
   }
 }
@@ -94,7 +78,7 @@ TEST(FindFloatLayers, ALayerWithoutABiasHasZeros) {
       absl::StrCat(Beginning(), MatMul(), Node("r", "Relu", {"m"}, {kFloat})));
   EXPECT_EQ(layer.bias_add, nullptr);
   EXPECT_EQ(layer.output, "r:0");
-  EXPECT_THAT(Values(layer.bias), ElementsAre(0, 0, 0));
+  EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(0, 0, 0));
 }
 
 TEST(FindFloatLayers, LooksThroughIdentities) {
@@ -113,7 +97,7 @@ TEST(FindFloatLayers, TransposesTheWeightsOfTransposeB) {
       MatMul("w", {kFloat, {"transpose_b", "b: true"}})));
   EXPECT_TRUE(layer.transposed);
   EXPECT_EQ(layer.weights.dim_size(0), 2);
-  EXPECT_THAT(Values(layer.weights), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(ValuesOf(layer.weights), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 TEST(FindFloatLayers, ALayerEndsWithWhatSomethingElseReads) {

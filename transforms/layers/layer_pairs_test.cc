@@ -1,21 +1,10 @@
 #include "transforms/layers/layer_pairs.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-
-#include "absl/strings/str_cat.h"
 #include "graph/graph_index.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 
 namespace requant::layer_pairs_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::IsEmpty;
-using testing::SizeIs;
 
 // relu = Relu(MatMul(x, w) + b), named with a prefix.
 std::string FloatLayerText(const std::string& prefix = "") {
@@ -28,8 +17,8 @@ std::string FloatLayerText(const std::string& prefix = "") {
 }
 
 LayerPairs Find(const std::string& float_text, const std::string& other_text) {
-  tensorflow::GraphDef graph = GraphFromText(float_text);
-  tensorflow::GraphDef other = GraphFromText(other_text);
+  GraphDef graph = GraphFromText(float_text);
+  GraphDef other = GraphFromText(other_text);
   const auto index = GraphIndex::Create(&graph);
   const auto other_index = GraphIndex::Create(&other);
   EXPECT_TRUE(index.ok() && other_index.ok());
@@ -141,11 +130,9 @@ TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
 }
 
 TEST(FindLayerPairs, EndsALayerAtAnOutput) {
-  tensorflow::GraphDef graph = GraphFromText(FloatLayerText());
-  const auto index = GraphIndex::Create(&graph);
-  ASSERT_TRUE(index.ok());
-  EXPECT_EQ(Only(FindLayerPairs(*index, *index, {"add"})).float_tensor,
-            "add:0");
+  GraphDef graph = GraphFromText(FloatLayerText());
+  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
+  EXPECT_EQ(Only(FindLayerPairs(index, index, {"add"})).float_tensor, "add:0");
 }
 
 }  // namespace

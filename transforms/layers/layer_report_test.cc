@@ -1,19 +1,10 @@
 #include "transforms/layers/layer_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "graph/graph_index.h"
-#include "tensorflow/core/framework/graph.pb.h"
+#include "graph/testing/testing.h"
 
 namespace requant::layer_report_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 TEST(LayerTable, AlignsItsColumns) {
   EXPECT_THAT(
@@ -30,25 +21,23 @@ TEST(LayerTable, AlignsNamesOfSeveralBytesPerCharacter) {
 }
 
 TEST(CheckExcluded, SuggestsTheNameThatMayBeMeant) {
-  tensorflow::GraphDef graph;
+  GraphDef graph;
   graph.add_node()->set_name("dense/MatMul");
   const GraphIndex index = GraphIndex::Create(&graph).value();
   std::vector<std::string> warnings;
   FloatLayerOptions options;
   options.excluded_nodes = {"dense/MatMull"};
-  const absl::Status status = CheckExcluded(options, index, &warnings);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"dense/MatMul\""));
+  EXPECT_THAT(CheckExcluded(options, index, &warnings),
+              FailsWith(HasSubstr("\"dense/MatMul\"")));
 }
 
 TEST(CheckExcluded, WarnsOfATypeThatNoNodeHas) {
-  tensorflow::GraphDef graph;
-  graph.add_node()->set_name("x");
-  graph.mutable_node(0)->set_op("Placeholder");
+  GraphDef graph = GraphFromText("x = Placeholder");
   const GraphIndex index = GraphIndex::Create(&graph).value();
   std::vector<std::string> warnings;
   FloatLayerOptions options;
   options.excluded_ops = {"MatMul", "Placeholder"};
-  EXPECT_TRUE(CheckExcluded(options, index, &warnings).ok());
+  EXPECT_OK(CheckExcluded(options, index, &warnings));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("MatMul")));
 }
 

@@ -1,18 +1,13 @@
 #include "transforms/layers/quantize_codes.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "graph/const_node.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -20,9 +15,6 @@ namespace requant::quantize_codes_test {
 namespace {
 
 using tensorflow::DataType;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
 struct Quantization {
@@ -39,20 +31,15 @@ GraphDef QuantizeGraph(const Quantization& how, int count) {
   *graph.add_node() = MakeScalarConst("min", how.min);
   *graph.add_node() = MakeScalarConst("max", how.max);
   for (int i = 0; i < count; ++i) {
-    NodeDef& x = *graph.add_node();
-    x.set_name(absl::StrCat("x", i));
-    x.set_op("Placeholder");
-    (*x.mutable_attr())["dtype"].set_type(tensorflow::DT_FLOAT);
-    NodeDef& q = *graph.add_node();
-    q.set_name(absl::StrCat("q", i));
-    q.set_op("QuantizeV2");
-    q.add_input(absl::StrCat("x", i));
-    q.add_input("min");
-    q.add_input("max");
-    (*q.mutable_attr())["T"].set_type(how.type);
-    (*q.mutable_attr())["mode"].set_s(how.scaled ? "SCALED" : "MIN_FIRST");
-    (*q.mutable_attr())["round_mode"].set_s(how.scaled ? "HALF_TO_EVEN"
-                                                       : "HALF_AWAY_FROM_ZERO");
+    AddNodes(
+        absl::Substitute(R"(
+      x$0 = Placeholder dtype=float
+      q$0 = QuantizeV2(x$0, min, max) T=$1 mode='$2' round_mode='$3'
+    )",
+                         i, tensorflow::DataTypeString(how.type),
+                         how.scaled ? "SCALED" : "MIN_FIRST",
+                         how.scaled ? "HALF_TO_EVEN" : "HALF_AWAY_FROM_ZERO"),
+        &graph);
   }
   return graph;
 }
@@ -116,13 +103,11 @@ std::vector<Quantization> Quantizations() {
 
 // The formula for the range that the kernel itself says it used.
 CodeFormula KernelFormula(const Quantization& how) {
-  const auto run =
-      RunGraph(QuantizeGraph(how, 1),
-               {{"x0", Tensor(tensorflow::DT_FLOAT, {1})}}, {"q0:1", "q0:2"});
-  EXPECT_TRUE(run.ok()) << run.status();
-  if (!run.ok()) return {how.type, how.scaled, how.min, how.max};
-  return {how.type, how.scaled, (*run)[0].scalar<float>()(),
-          (*run)[1].scalar<float>()()};
+  const auto range = MustRunGraph(QuantizeGraph(how, 1),
+                                  {{"x0", Tensor(tensorflow::DT_FLOAT, {1})}},
+                                  {"q0:1", "q0:2"});
+  return {how.type, how.scaled, range[0].scalar<float>()(),
+          range[1].scalar<float>()()};
 }
 
 TEST(QuantizedCodes, AreThoseOfTheKernelAtRunTime) {
@@ -138,13 +123,13 @@ TEST(QuantizedCodes, AreThoseOfTheKernelAtRunTime) {
       feeds.emplace_back(absl::StrCat("x", i), HardValues(formula, shapes[i]));
       fetches.push_back(absl::StrCat("q", i));
     }
-    const auto run =
-        RunGraph(QuantizeGraph(how, shapes.size()), feeds, fetches);
-    ASSERT_TRUE(run.ok()) << run.status();
+    ASSERT_OK_AND_ASSIGN(
+        const auto run,
+        RunGraph(QuantizeGraph(how, shapes.size()), feeds, fetches));
     for (size_t i = 0; i < shapes.size(); ++i) {
       const Tensor codes = QuantizedCodes(formula, feeds[i].second);
-      ASSERT_EQ(codes.dtype(), (*run)[i].dtype());
-      EXPECT_EQ(codes.tensor_data(), (*run)[i].tensor_data())
+      ASSERT_EQ(codes.dtype(), run[i].dtype());
+      EXPECT_EQ(codes.tensor_data(), run[i].tensor_data())
           << tensorflow::DataTypeString(how.type) << " scaled " << how.scaled
           << " [" << how.min << ", " << how.max << "] "
           << shapes[i].DebugString();

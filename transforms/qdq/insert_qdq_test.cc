@@ -1,70 +1,53 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/testing/fuzz_rounds.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "graph/testing/graph_text.h"
-#include "graph/testing/testing.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_qdq_test {
 namespace {
 
 using tensorflow::FunctionDef;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 std::string MatMul(const std::string& name, const std::string& a,
                    const std::string& b) {
   return Node(name, "MatMul", {a, b}, {kFloat});
 }
 
-std::string ReadVariable(const std::string& name, const std::string& handle) {
-  return Node(name, "ReadVariableOp", {handle}, {{"dtype", "type: DT_FLOAT"}});
-}
-
-std::string Variable(const std::string& name) {
-  return Node(name, "VarHandleOp", {},
-              {{"dtype", "type: DT_FLOAT"},
-               {"shape", "shape { dim { size: 2 } dim { size: 2 } }"}});
-}
-
 // A projection as Tensordot makes it, in a function, with a variable.
 std::string ProjectionGraph() {
-  return absl::StrCat(
-      Placeholder("x", {2, 2}), Variable("v"),
-      Call("call", "project", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
-      Library({Function(
-          "project", {"x", "v:DT_RESOURCE"}, {{"y", "dot/MatMul:product:0"}},
-          absl::StrCat(IntConst("dot/shape", {2}, {2, 2}),
-                       Node("dot/Reshape", "Reshape",
-                            {"x", "dot/shape:output:0"}, {kFloat}),
-                       ReadVariable("dot/Read", "v"),
-                       MatMul("dot/MatMul", "dot/Reshape:output:0",
-                              "dot/Read:value:0")))}));
+  return GraphText(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    v = VarHandleOp dtype=float shape=<2,2>
+    call = StatefulPartitionedCall(x, v) f=@project Tin=[float,resource]
+        Tout=[float]
+    function project(x, v:resource) -> (y=dot/MatMul:product:0) {
+      dot/shape = int32<2>{2,2}
+      dot/Reshape = Reshape(x, dot/shape:output:0) T=float
+      dot/Read = ReadVariableOp(v) dtype=float
+      dot/MatMul = MatMul(dot/Reshape:output:0, dot/Read:value:0) T=float
+    }
+  )");
+}
+
+TransformRun TryToInsert(const std::string& text,
+                         const std::string& parameters = "") {
+  return RunTransform(absl::StrCat("insert_qdq(", parameters, ")"),
+                      GraphFromText(text));
 }
 
 TransformRun Insert(const std::string& text,
                     const std::string& parameters = "") {
-  return RunTransform(absl::StrCat("insert_qdq(", parameters, ")"),
-                      GraphFromText(text));
+  TransformRun run = TryToInsert(text, parameters);
+  EXPECT_OK(run.status);
+  return run;
 }
 
 // The nodes of a function as a graph, for what looks nodes up.
@@ -79,25 +62,13 @@ GraphDef BodyOf(const GraphDef& graph, const std::string& function) {
   return body;
 }
 
-std::vector<std::string> NodeNames(const GraphDef& graph) {
-  std::vector<std::string> names;
-  for (const NodeDef& node : graph.node()) names.push_back(node.name());
-  return names;
-}
-
-float ConstOf(const GraphDef& graph, const std::string& name) {
-  const auto value = ScalarConstValue(NodeNamed(graph, name));
-  EXPECT_TRUE(value.ok()) << value.status();
-  return value.value_or(0);
-}
-
 std::vector<std::string> Problems(const GraphDef& graph, bool shapes = true) {
   std::vector<std::string> messages;
   VerifyOptions options;
   options.max_problems = 0;
   options.shapes = shapes;
   const auto problems = VerifyGraph(graph, options);
-  EXPECT_TRUE(problems.ok()) << problems.status();
+  EXPECT_OK(problems);
   for (const GraphProblem& problem : *problems) {
     messages.push_back(problem.message);
   }
@@ -113,7 +84,7 @@ std::string TableFile(
     entry.AddRange(range.first, range.second, {"test", 1});
   }
   const std::string path = testing::TempDir() + "qdq_ranges.pb";
-  EXPECT_TRUE(WriteRangeTable(table, path).ok());
+  EXPECT_OK(WriteRangeTable(table, path));
   return path;
 }
 
@@ -121,8 +92,7 @@ TEST(InsertQdq, PutsAPairBeforeEachInputInAGraph) {
   const TransformRun run =
       Insert(Placeholder("x", {2, 2}) + FloatConst("w", {2, 2}, {1, 2, 3, 4}) +
              MatMul("m", "x", "w"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_THAT(NodeNames(run.graph),
+  EXPECT_THAT(NodesOf(run.graph),
               ElementsAre("x", "w", "m_eightbit_min_x", "m_eightbit_max_x",
                           "m_eightbit_quantize_x", "m_dequantize",
                           "m_eightbit_min_w", "m_eightbit_max_w",
@@ -131,8 +101,8 @@ TEST(InsertQdq, PutsAPairBeforeEachInputInAGraph) {
               ElementsAre("m_dequantize", "m_dequantize_1"));
   EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_quantize_w").input(),
               ElementsAre("w", "m_eightbit_min_w", "m_eightbit_max_w"));
-  EXPECT_EQ(ConstOf(run.graph, "m_eightbit_min_x"), -1);
-  EXPECT_EQ(ConstOf(run.graph, "m_eightbit_max_x"), 1);
+  EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_min_x"), -1);
+  EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_max_x"), 1);
   const NodeDef& quantize = NodeNamed(run.graph, "m_eightbit_quantize_x");
   EXPECT_EQ(quantize.attr().at("mode").s(), "SCALED");
   EXPECT_TRUE(quantize.attr().at("narrow_range").b());
@@ -141,7 +111,6 @@ TEST(InsertQdq, PutsAPairBeforeEachInputInAGraph) {
 
 TEST(InsertQdq, WritesPortsAsAFunctionDoes) {
   const TransformRun run = Insert(ProjectionGraph());
-  ASSERT_TRUE(run.status.ok()) << run.status;
   const GraphDef body = BodyOf(run.graph, "project");
   const std::string quantize = "dot/MatMul_eightbit_quantize_dot/Reshape";
   EXPECT_THAT(NodeNamed(body, quantize).input(),
@@ -179,7 +148,6 @@ TEST(InsertQdq, QuantizesASharedInputOnce) {
                  MatMul("q", "x:0", "w") + MatMul("k", "x", "w") +
                  MatMul("same", "x", "x"),
              "inputs=activations");
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(NodeNamed(run.graph, "q").input(),
               ElementsAre("q_dequantize", "w"));
   EXPECT_THAT(NodeNamed(run.graph, "k").input(),
@@ -192,8 +160,7 @@ TEST(InsertQdq, QuantizesASharedInputOnce) {
 
 TEST(InsertQdq, OfWhatIsQuantizedAlreadyChangesNothing) {
   const TransformRun once = Insert(ProjectionGraph());
-  const TransformRun twice = RunTransform("insert_qdq", once.graph);
-  ASSERT_TRUE(twice.status.ok()) << twice.status;
+  const TransformRun twice = MustTransform("insert_qdq", once.graph);
   EXPECT_TRUE(SameMessage(once.graph, twice.graph));
   EXPECT_THAT(twice.notes, ElementsAre(HasSubstr("2 inputs left as before")));
   EXPECT_THAT(twice.warnings, IsEmpty());
@@ -201,8 +168,7 @@ TEST(InsertQdq, OfWhatIsQuantizedAlreadyChangesNothing) {
 
 TEST(InsertQdq, OfWeightsAfterActivationsIsTheSecondPair) {
   const TransformRun first = Insert(ProjectionGraph(), "inputs=activations");
-  const TransformRun second = RunTransform("insert_qdq", first.graph);
-  ASSERT_TRUE(second.status.ok()) << second.status;
+  const TransformRun second = MustTransform("insert_qdq", first.graph);
   EXPECT_THAT(NodeNamed(BodyOf(second.graph, "project"), "dot/MatMul").input(),
               ElementsAre("dot/MatMul_dequantize:output:0",
                           "dot/MatMul_dequantize_1:output:0"));
@@ -210,7 +176,6 @@ TEST(InsertQdq, OfWeightsAfterActivationsIsTheSecondPair) {
 
 TEST(InsertQdq, WithoutAMatMulSaysSo) {
   const TransformRun run = Insert(Placeholder("x"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(run.graph.node_size(), 1);
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("nothing to quantize")));
 }
@@ -221,7 +186,6 @@ TEST(InsertQdq, TakesOtherNamesWhereItsOwnAreTaken) {
           Placeholder("m_dequantize", {2, 2}) +
           MatMul("m", "x", "m_dequantize"),
       "");
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(NodeNamed(run.graph, "m").input(),
               ElementsAre("m_dequantize_1", "m_dequantize_2"));
   EXPECT_EQ(NodeNamed(run.graph, "m_dequantize_1").input(0),
@@ -233,7 +197,6 @@ TEST(InsertQdq, TakesNoArgumentsNameInAFunction) {
   const TransformRun run = Insert(
       Library({Function("f", {"x", "m_dequantize"}, {{"y", "m:product:0"}},
                         MatMul("m", "x", "m_dequantize"))}));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(
       NodeNamed(BodyOf(run.graph, "f"), "m").input(),
       ElementsAre("m_dequantize_1:output:0", "m_dequantize_2:output:0"));
@@ -249,8 +212,7 @@ TEST(InsertQdq, KeepsControlInputsDevicesAndColocations) {
                    Node("near", "Identity", {"m"},
                         {kFloat, {"_class", "list { s: 'loc:@m' }"}})));
   graph.mutable_node(2)->set_device(device);
-  const TransformRun run = RunTransform("insert_qdq", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const TransformRun run = MustTransform("insert_qdq", graph);
   EXPECT_THAT(NodeNamed(run.graph, "m").input(),
               ElementsAre("m_dequantize", "m_dequantize", "^first"));
   for (const char* name : {"m_eightbit_min_x", "m_eightbit_max_x",
@@ -269,7 +231,6 @@ TEST(InsertQdq, KeepsItsConstantsInTheLoop) {
       Placeholder("x", {2, 2}) +
       Node("enter", "Enter", {"x"}, {kFloat, {"frame_name", frame}}) +
       MatMul("m", "enter", "enter") + Node("exit", "Exit", {"m"}, {kFloat}));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_min_enter").input(),
               ElementsAre("^enter"));
   EXPECT_THAT(Problems(run.graph), IsEmpty());
@@ -283,8 +244,7 @@ TEST(InsertQdq, LeavesTheRestOfAFunction) {
   (*(*function->mutable_arg_attr())[0].mutable_attr())["_user"].set_s("u");
   (*function->mutable_control_ret())["done"] = "dot/MatMul";
   function->mutable_signature()->add_control_output("done");
-  const TransformRun run = RunTransform("insert_qdq", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const TransformRun run = MustTransform("insert_qdq", graph);
   FunctionDef expected = *function;
   *expected.mutable_node_def() = run.graph.library().function(0).node_def();
   EXPECT_TRUE(SameMessage(run.graph.library().function(0), expected));
@@ -300,12 +260,11 @@ TEST(InsertQdq, TakesEachTensorsOwnRange) {
   const TransformRun run =
       Insert(ProjectionGraph(),
              absl::StrCat("ranges_file=\"", table, "\", method=minmax"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   const GraphDef body = BodyOf(run.graph, "project");
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_min_dot/Reshape"), -5);
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_min_dot/Read"), -.25);
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_max_dot/Read"), .25);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Reshape"), -5);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Read"), -.25);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Read"), .25);
 }
 
 TEST(InsertQdq, OfQuint8HasBothEndsOfTheRange) {
@@ -314,10 +273,9 @@ TEST(InsertQdq, OfQuint8HasBothEndsOfTheRange) {
       Insert(ProjectionGraph(), absl::StrCat("ranges_file=\"", table,
                                              "\", method=minmax, type=quint8, "
                                              "inputs=activations"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   const GraphDef body = BodyOf(run.graph, "project");
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_min_dot/Reshape"), -2);
-  EXPECT_EQ(ConstOf(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Reshape"), -2);
+  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
   EXPECT_EQ(NodeNamed(body, "dot/MatMul_dequantize").attr().at("mode").s(),
             "MIN_FIRST");
   EXPECT_THAT(Problems(run.graph), IsEmpty());
@@ -327,13 +285,12 @@ TEST(InsertQdq, NamesATensorWithoutARange) {
   const std::string table = TableFile({{{"project::dot/Reshape", 0}, {-2, 5}}});
   const std::string given =
       absl::StrCat("ranges_file=\"", table, "\", method=minmax");
-  const TransformRun refused = Insert(ProjectionGraph(), given);
-  EXPECT_THAT(std::string(refused.status.message()),
-              HasSubstr("no range for \"project::dot/Read:0\", which node "
-                        "\"dot/MatMul\" of function \"project\" reads"));
+  EXPECT_THAT(
+      TryToInsert(ProjectionGraph(), given).status,
+      FailsWith(HasSubstr("no range for \"project::dot/Read:0\", which node "
+                          "\"dot/MatMul\" of function \"project\" reads")));
   const TransformRun skipped =
       Insert(ProjectionGraph(), given + ", missing=skip");
-  ASSERT_TRUE(skipped.status.ok()) << skipped.status;
   EXPECT_THAT(skipped.warnings, ElementsAre(HasSubstr("project::dot/Read:0")));
   EXPECT_THAT(
       NodeNamed(BodyOf(skipped.graph, "project"), "dot/MatMul").input(),
@@ -347,14 +304,14 @@ TEST(InsertQdq, NeedsNoRangesForFunctionsThatTheGraphDoesNotCall) {
       Insert(Library({Function("f", {"x"}, {{"y", "m:product:0"}},
                                MatMul("m", "x", "x"))}),
              absl::StrCat("ranges_file=\"", table, "\""));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("the graph does not call")));
   EXPECT_EQ(BodyOf(run.graph, "f").node_size(), 1);
 }
 
 TEST(InsertQdq, RefusesParametersThatMeanNothing) {
   const auto why = [](const std::string& parameters) {
-    return std::string(Insert(ProjectionGraph(), parameters).status.message());
+    return std::string(
+        TryToInsert(ProjectionGraph(), parameters).status.message());
   };
   EXPECT_THAT(why("op=MatMuI"), HasSubstr("did you mean \"MatMul\"?"));
   EXPECT_THAT(why("inputs=all"), HasSubstr("activations, weights or both"));
@@ -369,46 +326,39 @@ TEST(InsertQdq, RefusesParametersThatMeanNothing) {
 }
 
 TEST(InsertQdq, RefusesRangesThatAreNotFinite) {
-  RangeTable table;
-  table.FindOrAdd("x").AddRange(0, INFINITY, {"run", 3});
-  const std::string path = testing::TempDir() + "not_finite.pb";
-  ASSERT_TRUE(WriteRangeTable(table, path).ok());
+  const std::string table = TableFile({{{"x", 0}, {0, INFINITY}}});
   const TransformRun run =
-      Insert(Placeholder("x", {2, 2}) + MatMul("m", "x", "x"),
-             absl::StrCat("ranges_file=\"", path, "\", method=minmax"));
-  EXPECT_THAT(std::string(run.status.message()),
-              HasSubstr("\"x:0\" had values that are not finite"));
+      TryToInsert(Placeholder("x", {2, 2}) + MatMul("m", "x", "x"),
+                  absl::StrCat("ranges_file=\"", table, "\", method=minmax"));
+  EXPECT_THAT(run.status,
+              FailsWith(HasSubstr("\"x:0\" had values that are not finite")));
 }
 
 // Both branches and a loop's body, some of them called twice, each edited once.
 std::string NestedGraph() {
-  const std::string types = "list { type: [DT_FLOAT, DT_FLOAT] }";
-  const std::string two = "DT_FLOAT, DT_FLOAT";
-  const auto multiply = [](const std::string& name) {
-    return Function(name, {"a", "b"}, {{"y", "m:product:0"}, {"z", "b"}},
-                    MatMul("m", "a", "b"));
-  };
-  return absl::StrCat(
-      Placeholder("x", {2, 2}), FloatConst("w", {2, 2}, {1}),
-      Placeholder("choose"), Call("one", "body", {"x", "w"}, two, 2),
-      Node("if", "StatelessIf", {"choose", "one", "w"},
-           {{"Tcond", "type: DT_FLOAT"},
-            {"Tin", types},
-            {"Tout", types},
-            {"then_branch", "func { name: \"body\" }"},
-            {"else_branch", "func { name: \"other\" }"}}),
-      Node("loop", "StatelessWhile", {"if", "w"},
-           {{"T", types},
-            {"body", "func { name: \"body\" }"},
-            {"cond", "func { name: \"cond\" }"}}),
-      Library({multiply("body"), multiply("other"),
-               Function("cond", {"a", "b"}, {{"y", "m:product:0"}},
-                        MatMul("m", "a", "b"))}));
+  return GraphText(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    w = float<2,2>{1}
+    choose = Placeholder dtype=float
+    one = StatefulPartitionedCall(x, w) f=@body Tin=[float,float]
+        Tout=[float,float]
+    if = StatelessIf(choose, one, w) Tcond=float Tin=[float,float]
+        Tout=[float,float] then_branch=@body else_branch=@other
+    loop = StatelessWhile(if, w) T=[float,float] body=@body cond=@cond
+    function body(a, b) -> (y=m:product:0, z=b) {
+      m = MatMul(a, b) T=float
+    }
+    function other(a, b) -> (y=m:product:0, z=b) {
+      m = MatMul(a, b) T=float
+    }
+    function cond(a, b) -> (y=m:product:0) {
+      m = MatMul(a, b) T=float
+    }
+  )");
 }
 
 TEST(InsertQdq, EditsEachFunctionOnce) {
   const TransformRun run = Insert(NestedGraph());
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_EQ(run.graph.library().function_size(), 3);
   for (const FunctionDef& function : run.graph.library().function()) {
     EXPECT_EQ(function.node_def_size(), 1 + 8) << function.signature().name();
@@ -505,8 +455,8 @@ TEST(InsertQdq, SurvivesDamagedGraphs) {
     const GraphDef damaged = Damage(round).Of(graphs[round % 2]);
     const TransformRun run = RunTransform("insert_qdq", damaged);
     if (!run.status.ok()) {
-      ASSERT_THAT(std::string(run.status.message()),
-                  HasSubstr("the graph has a function named"));
+      ASSERT_THAT(run.status,
+                  FailsWith(HasSubstr("the graph has a function named")));
       continue;
     }
     edited += SameMessage(run.graph, damaged) ? 0 : 1;

@@ -1,27 +1,12 @@
 #include "transforms/qdq/qdq_observers.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "graph/graph_index.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant::qdq_observers_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::UnorderedElementsAre;
 
 const AttributeText kDtype = {"dtype", "type: DT_FLOAT"};
 
@@ -38,7 +23,7 @@ std::string Squares() {
 
 QdqObservers Make(const GraphDef& graph, const std::string& output) {
   auto made = MakeQdqObservers(graph, {}, {output});
-  EXPECT_TRUE(made.ok()) << made.status();
+  EXPECT_OK(made);
   return made.ok() ? *std::move(made) : QdqObservers();
 }
 
@@ -141,10 +126,10 @@ TEST(QdqObservers, RefuseFunctionsThatStandForTooManyNodes) {
   }
   const GraphDef graph = GraphFromText(absl::StrCat(
       Placeholder("x"), Call("y", callee, {"x"}), Library(functions)));
-  EXPECT_THAT(
-      std::string(MakeQdqObservers(graph, {}, {"y"}).status().message()),
-      HasSubstr("with its functions inlined the graph has more than 1000000 "
-                "nodes"));
+  EXPECT_THAT(MakeQdqObservers(graph, {}, {"y"}),
+              FailsWith(HasSubstr(
+                  "with its functions inlined the graph has more than 1000000 "
+                  "nodes")));
 }
 
 TEST(QdqObservers, RepeatWhatReadsACallAndShareTheRest) {
@@ -164,10 +149,9 @@ TEST(QdqObservers, ShareVariables) {
   const GraphDef graph = GraphFromText(absl::StrCat(
       Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
       Call("call", "f", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
-      Library(
-          {Function("f", {"a", "handle:DT_RESOURCE"}, {{"y", "m:product:0"}},
-                    Node("read", "ReadVariableOp", {"handle"}, {kDtype}) +
-                        MatMul("m", "a", "read:value:0"))})));
+      Library({Function("f", {"a", "handle:resource"}, {{"y", "m:product:0"}},
+                        Node("read", "ReadVariableOp", {"handle"}, {kDtype}) +
+                            MatMul("m", "a", "read:value:0"))})));
   const QdqObservers observers = Make(graph, "call");
   EXPECT_THAT(Show(observers), ElementsAre("f::a:0 x1", "f::read:0 x1 w"));
   for (const NodeDef& node : observers.added.node()) {
@@ -210,7 +194,7 @@ TEST(QdqObservers, LeaveTheBodiesOfLoopsOut) {
 TEST(QdqObservers, RefuseOpsWithoutSites) {
   const auto made = MakeQdqObservers(GraphFromText(Placeholder("x")),
                                      QdqSiteOptions{{"Relu"}}, {"x"});
-  EXPECT_THAT(made.status().message(), HasSubstr("\"Relu\""));
+  EXPECT_THAT(made, FailsWith(HasSubstr("\"Relu\"")));
 }
 
 }  // namespace

@@ -1,17 +1,12 @@
 #include "transforms/qdq/qdq_pair.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
-#include <string>
+
+#include "graph/testing/testing.h"
 
 namespace requant::qdq_pair_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::string WhyNot(const std::string& type, const std::string& mode) {
   return std::string(ParseQdqFormat(type, mode).status().message());

@@ -1,26 +1,15 @@
 #include "transforms/qdq/qdq_sites.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "graph/testing/graph_text.h"
 #include "graph/testing/testing.h"
 
 namespace requant::qdq_sites_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
 const AttributeText kDtype = {"dtype", "type: DT_FLOAT"};
 
 QdqSites Find(const std::string& text, const QdqSiteOptions& options = {}) {
   auto found = FindQdqSites(GraphFromText(text), options);
-  EXPECT_TRUE(found.ok()) << found.status();
+  EXPECT_OK(found);
   return found.ok() ? *found : QdqSites();
 }
 
@@ -102,7 +91,7 @@ TEST(QdqSites, KnowVariablesThatAFunctionIsHanded) {
       Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
       Call("call", "f", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
       Library({Function(
-          "f", {"a", "handle:DT_RESOURCE"}, {{"y", "m:product:0"}},
+          "f", {"a", "handle:resource"}, {{"y", "m:product:0"}},
           ReadVariable("read", "handle") + MatMul("m", "a", "read:value:0"))}));
   EXPECT_THAT(Sites(text),
               ElementsAre("f|m[0] f::a:0", "f|m[1] f::read:0 (w)"));
@@ -201,9 +190,9 @@ TEST(QdqSites, RefuseAnOpThatMultipliesNothing) {
   QdqSiteOptions options;
   options.ops = {"MatMull"};
   const auto found = FindQdqSites({}, options);
-  EXPECT_THAT(std::string(found.status().message()),
-              HasSubstr("\"MatMull\" cannot be quantized (did you mean "
-                        "\"MatMul\"?)"));
+  EXPECT_THAT(found, FailsWith(HasSubstr(
+                         "\"MatMull\" cannot be quantized (did you mean "
+                         "\"MatMul\"?)")));
 }
 
 TEST(QdqSites, AreNotWhereADequantizeStands) {
@@ -235,9 +224,9 @@ TEST(QdqSites, LeaveOutWhatCannotBeUnderstood) {
 }
 
 TEST(ParseQdqInputs, ListsWhatThereIs) {
-  EXPECT_TRUE(ParseQdqInputs("both").ok());
-  EXPECT_THAT(std::string(ParseQdqInputs("all").status().message()),
-              HasSubstr("activations, weights or both"));
+  EXPECT_OK(ParseQdqInputs("both"));
+  EXPECT_THAT(ParseQdqInputs("all"),
+              FailsWith(HasSubstr("activations, weights or both")));
 }
 
 }  // namespace

@@ -1,170 +1,39 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "graph/const_node.h"
-#include "graph/testing/testing.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::freeze_ranges_test {
 namespace {
 
-using tensorflow::GraphDef;
-using testing::AllOf;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
 // x is quantized over [Min(x), Max(x)] and turned back.
 GraphDef DynamicQuantization() {
-  return GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "dims"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_INT32 }
-      }
-      attr {
-        key: "value"
-        value {
-          tensor {
-            dtype: DT_INT32
-            tensor_shape { dim { size: 1 } }
-            int_val: 0
-          }
-        }
-      }
-    }
-    node {
-      name: "x_min"
-      op: "Min"
-      input: "x"
-      input: "dims"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "x_max"
-      op: "Max"
-      input: "x"
-      input: "dims"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "q"
-      op: "QuantizeV2"
-      input: "x"
-      input: "x_min"
-      input: "x_max"
-      attr {
-        key: "T"
-        value { type: DT_QUINT8 }
-      }
-      attr {
-        key: "mode"
-        value { s: "MIN_FIRST" }
-      }
-    }
-    node {
-      name: "y"
-      op: "Dequantize"
-      input: "q"
-      input: "q:1"
-      input: "q:2"
-      attr {
-        key: "T"
-        value { type: DT_QUINT8 }
-      }
-      attr {
-        key: "mode"
-        value { s: "MIN_FIRST" }
-      }
-    }
-  )pb");
+  return GraphFromText(R"(
+    x = Placeholder dtype=float
+    dims = int32<1>{0}
+    x_min = Min(x, dims) T=float
+    x_max = Max(x, dims) T=float
+    q = QuantizeV2(x, x_min, x_max) T=quint8 mode='MIN_FIRST'
+    y = Dequantize(q, q:1, q:2) T=quint8 mode='MIN_FIRST'
+  )");
 }
 
 // Requantizes over a range computed as the graph runs.
 GraphDef DynamicRequantization() {
-  return GraphFromText(R"pb(
-    node {
-      name: "acc"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_QINT32 }
-      }
-    }
-    node {
-      name: "lo"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "hi"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-    node {
-      name: "r/range"
-      op: "RequantizationRange"
-      input: "acc"
-      input: "lo"
-      input: "hi"
-      attr {
-        key: "Tinput"
-        value { type: DT_QINT32 }
-      }
-    }
-    node { name: "after" op: "NoOp" input: "^r/range" }
-    node {
-      name: "r/requantize"
-      op: "Requantize"
-      input: "acc"
-      input: "lo"
-      input: "hi"
-      input: "r/range"
-      input: "r/range:1"
-      attr {
-        key: "Tinput"
-        value { type: DT_QINT32 }
-      }
-      attr {
-        key: "out_type"
-        value { type: DT_QUINT8 }
-      }
-    }
-  )pb");
+  return GraphFromText(R"(
+    acc = Placeholder dtype=qint32
+    lo = Placeholder dtype=float
+    hi = Placeholder dtype=float
+    r/range = RequantizationRange(acc, lo, hi) Tinput=qint32
+    after = NoOp(^r/range)
+    r/requantize = Requantize(acc, lo, hi, r/range, r/range:1) Tinput=qint32
+        out_type=quint8
+  )");
 }
 
 // A log with one line per value.
@@ -194,10 +63,14 @@ std::string Call(const std::string& transform, const std::string& file,
   return absl::StrCat(transform, "(min_max_log_file=\"", file, "\"", more, ")");
 }
 
-float ConstNamed(const GraphDef& graph, const std::string& name) {
-  const auto value = ScalarConstValue(NodeNamed(graph, name));
-  EXPECT_TRUE(value.ok()) << value.status();
-  return value.ok() ? *value : 0;
+std::string FreezeMin(const std::vector<float>& values,
+                      const std::string& more = "") {
+  return Call("freeze_min", LogFile("min", "x_min", "__min:", values), more);
+}
+
+std::string FreezeMax(const std::vector<float>& values,
+                      const std::string& more = "") {
+  return Call("freeze_max", LogFile("max", "x_max", "__max:", values), more);
 }
 
 std::vector<float> OneTo(int n) {
@@ -212,15 +85,25 @@ std::string Error(const std::string& call, const GraphDef& graph) {
   return std::string(run.status.message());
 }
 
+std::string TableFile(const std::string& name, const RangeTable& ranges) {
+  const std::string path = testing::TempDir() + name;
+  EXPECT_OK(WriteRangeTable(ranges, path));
+  return path;
+}
+
+std::string CallWithTable(const std::string& transform,
+                          const RangeTable& ranges,
+                          const std::string& more = "") {
+  return absl::StrCat(transform, "(ranges_file=\"", TableFile("table", ranges),
+                      "\"", more, ")");
+}
+
 TEST(FreezeMin, TakesTheLowerTailOfTheMinima) {
   std::vector<float> values;
   for (float v : OneTo(100)) values.push_back(-v);
-  const auto run = RunTransform(
-      Call("freeze_min", LogFile("min", "x_min", "__min:", values)),
-      DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(FreezeMin(values), DynamicQuantization());
   // Ascending -100 … -1, index round(100 · 0.05) = 5.
-  EXPECT_EQ(ConstNamed(run.graph, "x_min/frozen_min_only"), -95);
+  EXPECT_EQ(ScalarNamed(run.graph, "x_min/frozen_min_only"), -95);
   EXPECT_FALSE(HasNode(run.graph, "x_min"));
   EXPECT_THAT(NodeNamed(run.graph, "q").input(),
               ElementsAre("x", "x_min/frozen_min_only", "x_max"));
@@ -232,46 +115,34 @@ TEST(FreezeMin, CompatTakesTheTailTheOriginalTook) {
   std::vector<float> values;
   for (float v : OneTo(100)) values.push_back(-v);
   const auto run =
-      RunTransform(Call("freeze_min", LogFile("min", "x_min", "__min:", values),
-                        ", compat=true"),
-                   DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
+      MustTransform(FreezeMin(values, ", compat=true"), DynamicQuantization());
   // Index round(100 · 0.95) = 95 of the ascending minima.
-  EXPECT_EQ(ConstNamed(run.graph, "x_min/frozen_min_only"), -5);
+  EXPECT_EQ(ScalarNamed(run.graph, "x_min/frozen_min_only"), -5);
 }
 
 TEST(FreezeMax, TakesTheUpperTailOfTheMaxima) {
-  const auto run = RunTransform(
-      Call("freeze_max", LogFile("max", "x_max", "__max:", OneTo(100))),
-      DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "x_max/frozen_max_only"), 96);
+  const auto run = MustTransform(FreezeMax(OneTo(100)), DynamicQuantization());
+  EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 96);
 }
 
 TEST(FreezeMax, ClampsThePercentileToTheObservations) {
   for (const char* percentile : {"0", "1"}) {
-    const auto run = RunTransform(
-        Call("freeze_max", LogFile("max", "x_max", "__max:", OneTo(3)),
-             absl::StrCat(", max_percentile=", percentile)),
+    const auto run = MustTransform(
+        FreezeMax(OneTo(3), absl::StrCat(", max_percentile=", percentile)),
         DynamicQuantization());
-    ASSERT_TRUE(run.status.ok()) << run.status;
-    EXPECT_EQ(ConstNamed(run.graph, "x_max/frozen_max_only"), 3);
+    EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 3);
   }
-  const auto run =
-      RunTransform(Call("freeze_min", LogFile("one", "x_min", "__min:", {-7}),
-                        ", min_percentile=100"),
-                   DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "x_min/frozen_min_only"), -7);
+  const auto run = MustTransform(FreezeMin({-7}, ", min_percentile=100"),
+                                 DynamicQuantization());
+  EXPECT_EQ(ScalarNamed(run.graph, "x_min/frozen_min_only"), -7);
 }
 
 TEST(FreezeRequantizationRanges, ReplacesBothOutputsAndTheControlInput) {
-  const auto run = RunTransform(
+  const auto run = MustTransform(
       Call("freeze_requantization_ranges", RangeLogFile("r", {{-1, 4}})),
       DynamicRequantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_min"), -1);
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 4);
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_min"), -1);
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_max"), 4);
   EXPECT_FALSE(HasNode(run.graph, "r/range"));
   EXPECT_THAT(NodeNamed(run.graph, "r/requantize").input(),
               ElementsAre("acc", "lo", "hi", "r/range/frozen_min",
@@ -293,13 +164,12 @@ TEST(FreezeRequantizationRanges, ChoosesWhatTheStockTransformChooses) {
     for (const char* more : {"", ", min_percentile=0, max_percentile=0",
                              ", min_percentile=12.5, max_percentile=33"}) {
       const std::string call = Call("freeze_requantization_ranges", file, more);
-      const auto ours = RunTransform(call, DynamicRequantization());
+      const auto ours = MustTransform(call, DynamicRequantization());
       const auto theirs =
-          RunTransform("stock:" + call, DynamicRequantization());
-      ASSERT_TRUE(ours.status.ok()) << ours.status;
-      ASSERT_TRUE(theirs.status.ok()) << theirs.status;
+          MustTransform("stock:" + call, DynamicRequantization());
       for (const char* name : {"r/range/frozen_min", "r/range/frozen_max"}) {
-        EXPECT_EQ(ConstNamed(ours.graph, name), ConstNamed(theirs.graph, name))
+        EXPECT_EQ(ScalarNamed(ours.graph, name),
+                  ScalarNamed(theirs.graph, name))
             << count << more;
       }
     }
@@ -307,39 +177,31 @@ TEST(FreezeRequantizationRanges, ChoosesWhatTheStockTransformChooses) {
 }
 
 TEST(Freeze, GivesTheSameResultsWhenTheLoggedRangeIsFrozen) {
-  tensorflow::Tensor x(tensorflow::DT_FLOAT, {5});
-  for (int i = 0; i < 5; ++i) x.flat<float>()(i) = i * 0.5f - 1;
+  const Tensor x = TensorOf<float>({5}, {-1, -0.5, 0, 0.5, 1});
   const GraphDef dynamic = DynamicQuantization();
-  auto frozen = RunTransform(
-      Call("freeze_min", LogFile("min", "x_min", "__min:", {-1})), dynamic);
-  ASSERT_TRUE(frozen.status.ok()) << frozen.status;
-  frozen = RunTransform(
-      Call("freeze_max", LogFile("max", "x_max", "__max:", {1})), frozen.graph);
-  ASSERT_TRUE(frozen.status.ok()) << frozen.status;
-  const auto before = RunGraph(dynamic, {{"x", x}}, {"y"});
-  const auto after = RunGraph(frozen.graph, {{"x", x}}, {"y"});
-  ASSERT_TRUE(before.ok()) << before.status();
-  ASSERT_TRUE(after.ok()) << after.status();
+  const GraphDef frozen =
+      MustTransform(FreezeMax({1}),
+                    MustTransform(FreezeMin({-1}), dynamic).graph)
+          .graph;
+  const Tensor before = MustRunGraph(dynamic, {{"x", x}}, {"y"})[0];
+  const Tensor after = MustRunGraph(frozen, {{"x", x}}, {"y"})[0];
   for (int i = 0; i < 5; ++i) {
-    EXPECT_NEAR((*before)[0].flat<float>()(i), (*after)[0].flat<float>()(i),
-                1e-5);
+    EXPECT_NEAR(before.flat<float>()(i), after.flat<float>()(i), 1e-5);
   }
 }
 
 TEST(Freeze, ReadsSeveralLogsAndRangeTables) {
   const std::string a = LogFile("a", "x_max", "__max:", {1});
   const std::string b = LogFile("b", "x_max", "__max:", {2});
-  const std::string table = testing::TempDir() + "table";
   RangeTable ranges;
   ranges.FindOrAdd("x_max").AddMax(3, {"here", 1});
-  ASSERT_TRUE(WriteRangeTable(ranges, table).ok());
-  const auto run = RunTransform(
+  const std::string table = TableFile("table", ranges);
+  const auto run = MustTransform(
       absl::StrCat("freeze_max(min_max_log_file=\"", a,
                    "\", min_max_log_file=\"", b, "\", ranges_file=\"", table,
                    "\", max_percentile=0)"),
       DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "x_max/frozen_max_only"), 3);
+  EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 3);
   EXPECT_THAT(run.notes, ElementsAre(HasSubstr("at least 3 observations")));
 }
 
@@ -348,10 +210,8 @@ TEST(Freeze, ALogOfSeveralKindsServesEveryTransform) {
       WriteTestFile("mixed",
                     ";x_min__print__;__min:[-1]\n;x_max__print__;__max:[2]\n"
                     ";r/range__print__;__requant_min_max:[0][1]\n");
-  EXPECT_TRUE(
-      RunTransform(Call("freeze_min", log), DynamicQuantization()).status.ok());
-  EXPECT_TRUE(
-      RunTransform(Call("freeze_max", log), DynamicQuantization()).status.ok());
+  MustTransform(Call("freeze_min", log), DynamicQuantization());
+  MustTransform(Call("freeze_max", log), DynamicQuantization());
 }
 
 // The nodes of the other kinds may be constants already.
@@ -360,13 +220,8 @@ TEST(Freeze, ARangeTableOfSeveralKindsServesEveryTransform) {
   ranges.FindOrAdd("x_min").AddMin(-1, {"here", 1});
   ranges.FindOrAdd("x_max").AddMax(2, {"here", 2});
   ranges.FindOrAdd("r/range").AddRange(0, 1, {"here", 3});
-  const std::string table = testing::TempDir() + "mixed_table";
-  ASSERT_TRUE(WriteRangeTable(ranges, table).ok());
   for (const char* transform : {"freeze_min", "freeze_max"}) {
-    const auto run =
-        RunTransform(absl::StrCat(transform, "(ranges_file=\"", table, "\")"),
-                     DynamicQuantization());
-    EXPECT_TRUE(run.status.ok()) << run.status;
+    MustTransform(CallWithTable(transform, ranges), DynamicQuantization());
   }
 }
 
@@ -376,14 +231,12 @@ TEST(Freeze, LeavesTheModelsOwnMinAlone) {
   graph.mutable_node(6)->set_name("model/min");
   const std::string log = WriteTestFile(
       "own", ";x_min__print__;__min:[-1]\n;model/min__print__;__min:[-2]\n");
-  const auto run = RunTransform(Call("freeze_min", log), graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(Call("freeze_min", log), graph);
   EXPECT_TRUE(HasNode(run.graph, "model/min"));
   EXPECT_THAT(run.warnings, Contains(HasSubstr("\"model/min\" stays")));
   const auto compat =
-      RunTransform(Call("freeze_min", log, ", compat=true"), graph);
-  ASSERT_TRUE(compat.status.ok()) << compat.status;
-  EXPECT_EQ(ConstNamed(compat.graph, "model/min/frozen_min_only"), -2);
+      MustTransform(Call("freeze_min", log, ", compat=true"), graph);
+  EXPECT_EQ(ScalarNamed(compat.graph, "model/min/frozen_min_only"), -2);
 }
 
 TEST(Freeze, NeedsALog) {
@@ -422,8 +275,7 @@ GraphDef TwoQuantizations() {
 
 TEST(Freeze, NamesNodesOfTheGraphThatTheLogNeverMentions) {
   EXPECT_THAT(
-      Error(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1})),
-            TwoQuantizations()),
+      Error(FreezeMin({-1}), TwoQuantizations()),
       AllOf(HasSubstr("never mentions 1 Min"), HasSubstr("\"other_min\"")));
 }
 
@@ -433,15 +285,13 @@ TEST(Freeze, WarnsOfALogThatEndsWithinABatch) {
     absl::StrAppend(&log, ";x_min__print__;__min:[-1]\n");
     absl::StrAppend(&log, ";other_min__print__;__min:[-2]\n");
   }
-  const auto whole = RunTransform(
+  const auto whole = MustTransform(
       Call("freeze_min", WriteTestFile("whole", log)), TwoQuantizations());
-  ASSERT_TRUE(whole.status.ok()) << whole.status;
   EXPECT_THAT(whole.warnings, IsEmpty());
 
   absl::StrAppend(&log, ";x_min__print__;__min:[-1]\n");
-  const auto cut = RunTransform(Call("freeze_min", WriteTestFile("cut", log)),
-                                TwoQuantizations());
-  ASSERT_TRUE(cut.status.ok()) << cut.status;
+  const auto cut = MustTransform(Call("freeze_min", WriteTestFile("cut", log)),
+                                 TwoQuantizations());
   EXPECT_THAT(cut.warnings,
               ElementsAre(AllOf(HasSubstr("\"other_min\" has 9 observations"),
                                 HasSubstr("\"x_min\" 10"),
@@ -483,12 +333,8 @@ TEST(Freeze, RefusesPercentilesThatLeaveAnEmptyRange) {
 }
 
 TEST(Freeze, RefusesAQuantizationWithItsEndsSwapped) {
-  const auto min =
-      RunTransform(Call("freeze_min", LogFile("min", "x_min", "__min:", {5})),
-                   DynamicQuantization());
-  ASSERT_TRUE(min.status.ok()) << min.status;
-  EXPECT_THAT(Error(Call("freeze_max", LogFile("max", "x_max", "__max:", {1})),
-                    min.graph),
+  const auto min = MustTransform(FreezeMin({5}), DynamicQuantization());
+  EXPECT_THAT(Error(FreezeMax({1}), min.graph),
               HasSubstr("\"q\" would quantize the empty range [5, 1]"));
 }
 
@@ -500,42 +346,31 @@ TEST(Freeze, RefusesPercentilesThatAreNone) {
 
 TEST(Freeze, RefusesToFreezeAnOutput) {
   const auto run =
-      RunTransform(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1})),
-                   DynamicQuantization(), {}, {"x_min"});
-  EXPECT_THAT(std::string(run.status.message()),
-              HasSubstr("\"x_min\" is one of --outputs"));
+      RunTransform(FreezeMin({-1}), DynamicQuantization(), {}, {"x_min"});
+  EXPECT_THAT(run.status,
+              FailsWith(HasSubstr("\"x_min\" is one of --outputs")));
 }
 
 TEST(Freeze, WarnsOfARangeFromFewObservations) {
-  EXPECT_THAT(RunTransform(Call("freeze_max",
-                                LogFile("few", "x_max", "__max:", OneTo(7))),
-                           DynamicQuantization())
-                  .warnings,
+  EXPECT_THAT(RunTransform(FreezeMax(OneTo(7)), DynamicQuantization()).warnings,
               ElementsAre(HasSubstr("from 7 observations")));
-  EXPECT_THAT(RunTransform(Call("freeze_max",
-                                LogFile("more", "x_max", "__max:", OneTo(8))),
-                           DynamicQuantization())
-                  .warnings,
+  EXPECT_THAT(RunTransform(FreezeMax(OneTo(8)), DynamicQuantization()).warnings,
               IsEmpty());
 }
 
 TEST(Freeze, WarnsOfMalformedLines) {
   const std::string log = WriteTestFile(
       "bad", ";x_min__print__;__min:[-1]\n;x_min__print__;__min:[oops]\n");
-  const auto run = RunTransform(Call("freeze_min", log), DynamicQuantization());
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run =
+      MustTransform(Call("freeze_min", log), DynamicQuantization());
   EXPECT_THAT(run.warnings, Contains(HasSubstr("bad:2")));
 }
 
 // Step 9 of the recipe logs the graph before freeze_min and freezes the one
 // after.
 TEST(Freeze, ALogFitsEveryGraphThatHasItsNodes) {
-  const auto min =
-      RunTransform(Call("freeze_min", LogFile("min", "x_min", "__min:", {-1})),
-                   DynamicQuantization());
-  const auto both = RunTransform(
-      Call("freeze_max", LogFile("max", "x_max", "__max:", {1})), min.graph);
-  ASSERT_TRUE(both.status.ok()) << both.status;
+  const auto min = RunTransform(FreezeMin({-1}), DynamicQuantization());
+  const auto both = MustTransform(FreezeMax({1}), min.graph);
   EXPECT_THAT(
       NodeNamed(both.graph, "q").input(),
       ElementsAre("x", "x_min/frozen_min_only", "x_max/frozen_max_only"));
@@ -555,19 +390,6 @@ RangeEntry TensorEntry(float low, float high) {
   return entry;
 }
 
-std::string TableFile(const std::string& name, const RangeTable& ranges) {
-  const std::string path = testing::TempDir() + name;
-  EXPECT_TRUE(WriteRangeTable(ranges, path).ok());
-  return path;
-}
-
-std::string CallWithTable(const std::string& transform,
-                          const RangeTable& ranges,
-                          const std::string& more = "") {
-  return absl::StrCat(transform, "(ranges_file=\"", TableFile("table", ranges),
-                      "\"", more, ")");
-}
-
 // Says of which float tensor the nodes' ranges are.
 GraphDef WithRangeOf(GraphDef graph, const std::string& op,
                      const std::string& tensor) {
@@ -579,40 +401,40 @@ GraphDef WithRangeOf(GraphDef graph, const std::string& op,
   return graph;
 }
 
+GraphDef RequantizationOf(const std::string& tensor) {
+  return WithRangeOf(DynamicRequantization(), "RequantizationRange", tensor);
+}
+
 TEST(Freeze, TakesTheRangeOfTheTensorThatTheNodeNames) {
   RangeTable ranges;
   ranges.FindOrAdd("float/concat") = TensorEntry(-2, 3);
   const GraphDef graph =
       WithRangeOf(WithRangeOf(DynamicQuantization(), "Min", "float/concat:0"),
                   "Max", "float/concat:0");
-  const auto min = RunTransform(CallWithTable("freeze_min", ranges), graph);
-  ASSERT_TRUE(min.status.ok()) << min.status;
-  EXPECT_EQ(ConstNamed(min.graph, "x_min/frozen_min_only"), -2);
-  const auto max = RunTransform(CallWithTable("freeze_max", ranges), graph);
-  ASSERT_TRUE(max.status.ok()) << max.status;
-  EXPECT_EQ(ConstNamed(max.graph, "x_max/frozen_max_only"), 3);
+  const auto min = MustTransform(CallWithTable("freeze_min", ranges), graph);
+  EXPECT_EQ(ScalarNamed(min.graph, "x_min/frozen_min_only"), -2);
+  const auto max = MustTransform(CallWithTable("freeze_max", ranges), graph);
+  EXPECT_EQ(ScalarNamed(max.graph, "x_max/frozen_max_only"), 3);
 }
 
 TEST(Freeze, DistinguishesTheOutputsOfANode) {
   RangeTable ranges;
   ranges.FindOrAdd("split", 0) = TensorEntry(-1, 1);
   ranges.FindOrAdd("split", 1) = TensorEntry(-2, 2);
-  const auto run = RunTransform(
-      CallWithTable("freeze_requantization_ranges", ranges),
-      WithRangeOf(DynamicRequantization(), "RequantizationRange", "split:1"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 2);
+  const auto run =
+      MustTransform(CallWithTable("freeze_requantization_ranges", ranges),
+                    RequantizationOf("split:1"));
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_max"), 2);
 }
 
 TEST(Freeze, ANodesOwnEntryComesFirst) {
   RangeTable ranges;
   ranges.FindOrAdd("relu") = TensorEntry(0, 3);
   ranges.FindOrAdd("r/range").AddRange(0, 7, {"log", 1});
-  const auto run = RunTransform(
-      CallWithTable("freeze_requantization_ranges", ranges),
-      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 7);
+  const auto run =
+      MustTransform(CallWithTable("freeze_requantization_ranges", ranges),
+                    RequantizationOf("relu:0"));
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_max"), 7);
 }
 
 // Also one that is another node of this graph.
@@ -621,29 +443,26 @@ TEST(Freeze, FloatTensorsThatNoNodeNamesAreNoError) {
   ranges.FindOrAdd("relu") = TensorEntry(0, 3);
   ranges.FindOrAdd("acc") = TensorEntry(0, 4);
   ranges.FindOrAdd("elsewhere") = TensorEntry(0, 5);
-  const auto run = RunTransform(
-      CallWithTable("freeze_requantization_ranges", ranges),
-      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_max"), 3);
+  const auto run =
+      MustTransform(CallWithTable("freeze_requantization_ranges", ranges),
+                    RequantizationOf("relu:0"));
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_max"), 3);
 }
 
 TEST(Freeze, ATensorsRangeIncludesZero) {
   RangeTable ranges;
   ranges.FindOrAdd("relu") = TensorEntry(1, 3);
-  const auto run = RunTransform(
-      CallWithTable("freeze_requantization_ranges", ranges),
-      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0"));
-  ASSERT_TRUE(run.status.ok()) << run.status;
-  EXPECT_EQ(ConstNamed(run.graph, "r/range/frozen_min"), 0);
+  const auto run =
+      MustTransform(CallWithTable("freeze_requantization_ranges", ranges),
+                    RequantizationOf("relu:0"));
+  EXPECT_EQ(ScalarNamed(run.graph, "r/range/frozen_min"), 0);
 }
 
 TEST(Freeze, RefusesATableOfAnotherFloatGraph) {
   RangeTable ranges;
   ranges.FindOrAdd("other") = TensorEntry(0, 3);
   EXPECT_THAT(Error(CallWithTable("freeze_requantization_ranges", ranges),
-                    WithRangeOf(DynamicRequantization(), "RequantizationRange",
-                                "relu:0")),
+                    RequantizationOf("relu:0")),
               AllOf(HasSubstr("fits no RequantizationRange"),
                     HasSubstr("\"r/range\""), HasSubstr("\"relu:0\"")));
 }
@@ -663,8 +482,7 @@ TEST(Freeze, RefusesATensorThatIsNotFinite) {
   entry.not_finite.Add(2, "tensor relu:0 record 7");
   EXPECT_THAT(
       Error(CallWithTable("freeze_requantization_ranges", ranges),
-            WithRangeOf(DynamicRequantization(), "RequantizationRange",
-                        "relu:0")),
+            RequantizationOf("relu:0")),
       AllOf(HasSubstr("not finite"), HasSubstr("tensor relu:0 record 7")));
 }
 
@@ -673,14 +491,12 @@ TEST(Freeze, ChoosesByPercentileOrErrorOfTheValues) {
   RangeEntry& entry = ranges.FindOrAdd("relu");
   entry = TensorEntry(0, 100);
   entry.histogram->Add(std::vector<float>(10'000'000, 1.0f));
-  const GraphDef graph =
-      WithRangeOf(DynamicRequantization(), "RequantizationRange", "relu:0");
+  const GraphDef graph = RequantizationOf("relu:0");
   const auto max = [&](const std::string& method) {
-    const auto run = RunTransform(CallWithTable("freeze_requantization_ranges",
-                                                ranges, ", method=" + method),
-                                  graph);
-    EXPECT_TRUE(run.status.ok()) << run.status;
-    return ConstNamed(run.graph, "r/range/frozen_max");
+    const auto run = MustTransform(CallWithTable("freeze_requantization_ranges",
+                                                 ranges, ", method=" + method),
+                                   graph);
+    return ScalarNamed(run.graph, "r/range/frozen_max");
   };
   EXPECT_EQ(max("minmax"), 100);
   EXPECT_NEAR(max("percentile"), 1, 0.1);
@@ -690,8 +506,7 @@ TEST(Freeze, ChoosesByPercentileOrErrorOfTheValues) {
 
 TEST(Freeze, OtherMethodsThanMinMaxNeedValues) {
   for (const char* method : {"percentile", "mse"}) {
-    EXPECT_THAT(Error(Call("freeze_min", LogFile("l", "x_min", "__min:", {-1}),
-                           absl::StrCat(", method=", method)),
+    EXPECT_THAT(Error(FreezeMin({-1}, absl::StrCat(", method=", method)),
                       DynamicQuantization()),
                 AllOf(HasSubstr("\"x_min\""), HasSubstr("requant calibrate")));
   }
@@ -718,16 +533,14 @@ TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
         Call("freeze_requantization_ranges", RangeLogFile("empty", {})),
         Call("freeze_requantization_ranges",
              LogFile("max", "x_max", "__max:", {1}))}) {
-    const auto run = RunTransform(call, DynamicQuantization());
-    ASSERT_TRUE(run.status.ok()) << run.status;
+    const auto run = MustTransform(call, DynamicQuantization());
     EXPECT_THAT(run.notes, ElementsAre(HasSubstr("nothing to freeze")));
     EXPECT_THAT(run.warnings, IsEmpty());
     EXPECT_EQ(run.graph.DebugString(), DynamicQuantization().DebugString());
   }
   for (const char* transform : {"freeze_min", "freeze_max"}) {
-    const auto run =
-        RunTransform(CallWithTable(transform, ranges), DynamicRequantization());
-    ASSERT_TRUE(run.status.ok()) << run.status;
+    const auto run = MustTransform(CallWithTable(transform, ranges),
+                                   DynamicRequantization());
     EXPECT_THAT(run.notes, ElementsAre(HasSubstr("nothing to freeze")));
   }
 }
@@ -751,8 +564,7 @@ TEST(Freeze, WarnsOfAGraphThatIsNotQuantized) {
   *graph.add_node() = DynamicQuantization().node(0);
   RangeTable ranges;
   ranges.FindOrAdd("x") = TensorEntry(-1, 3);
-  const auto run = RunTransform(CallWithTable("freeze_min", ranges), graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform(CallWithTable("freeze_min", ranges), graph);
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("quantize_eightbit")));
 }
 

@@ -1,86 +1,25 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <map>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/testing.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_logging_test {
 namespace {
 
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-constexpr char kQuantizedLayer[] = R"pb(
-  node {
-    name: "acc"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_QINT32 }
-    }
-  }
-  node {
-    name: "acc_min"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "acc_max"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "range"
-    op: "RequantizationRange"
-    input: "acc"
-    input: "acc_min"
-    input: "acc_max"
-    attr {
-      key: "Tinput"
-      value { type: DT_QINT32 }
-    }
-  }
-  node {
-    name: "requantize"
-    op: "Requantize"
-    input: "acc"
-    input: "acc_min"
-    input: "acc_max"
-    input: "range"
-    input: "range:1"
-    attr {
-      key: "Tinput"
-      value { type: DT_QINT32 }
-    }
-    attr {
-      key: "out_type"
-      value { type: DT_QUINT8 }
-    }
-  }
-)pb";
+constexpr char kQuantizedLayer[] = R"(
+  acc = Placeholder dtype=qint32
+  acc_min = Placeholder dtype=float
+  acc_max = Placeholder dtype=float
+  range = RequantizationRange(acc, acc_min, acc_max) Tinput=qint32
+  requantize = Requantize(acc, acc_min, acc_max, range, range:1) Tinput=qint32
+      out_type=quint8
+)";
 
 TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
-  const auto run = RunTransform(
+  const auto run = MustTransform(
       "insert_logging(op=RequantizationRange, show_name=true, "
       "message=\"__requant_min_max:\")",
       GraphFromText(kQuantizedLayer));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   EXPECT_THAT(run.notes, ElementsAre("logs 1 node"));
   const NodeDef& print = run.graph.node(4);
   EXPECT_EQ(print.name(), "range__print__");
@@ -98,11 +37,10 @@ TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
 }
 
 TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
-  const auto run = RunTransform(
+  const auto run = MustTransform(
       "insert_logging(op=RequantizationRange, show_op=true, show_name=true, "
       "message=m, first_n=3, summarize=2)",
       GraphFromText(kQuantizedLayer));
-  ASSERT_TRUE(run.status.ok()) << run.status;
   const NodeDef& print = NodeNamed(run.graph, "range__print__");
   EXPECT_EQ(print.attr().at("message").s(),
             ";RequantizationRange;;range__print__;m");
@@ -112,8 +50,7 @@ TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
 
 TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
   const GraphDef graph = GraphFromText(kQuantizedLayer);
-  const auto run = RunTransform("insert_logging(op=Max, prefix=x)", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  const auto run = MustTransform("insert_logging(op=Max, prefix=x)", graph);
   EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
   EXPECT_THAT(run.warnings,
               ElementsAre(HasSubstr(
@@ -127,87 +64,37 @@ TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {
                                  GraphFromText(kQuantizedLayer));
   const auto twice =
       RunTransform("insert_logging(op=RequantizationRange)", once.graph);
-  EXPECT_THAT(std::string(twice.status.message()),
-              HasSubstr("already has a node \"range__print__\""));
+  EXPECT_THAT(twice.status,
+              FailsWith(HasSubstr("already has a node \"range__print__\"")));
 }
 
 TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
-  const auto run = RunTransform("insert_logging", GraphFromText(R"pb(
-                                  node { name: "a" op: "NoSuchOp" }
-                                  node { name: "b" op: "Identity" input: "a" }
-                                )pb"));
-  EXPECT_THAT(std::string(run.status.message()),
-              HasSubstr("\"a\" has the op \"NoSuchOp\""));
+  const auto run = RunTransform("insert_logging",
+                                GraphFromText("a = NoSuchOp; b = Identity(a)"));
+  EXPECT_THAT(run.status,
+              FailsWith(HasSubstr("\"a\" has the op \"NoSuchOp\"")));
 }
 
 // Only some outputs in use: the stock transform writes a Print that TensorFlow
 // refuses to load, ours must load.
 TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
-  GraphDef graph = GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Const"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "value"
-        value {
-          tensor {
-            dtype: DT_FLOAT
-            tensor_shape { dim { size: 2 } }
-            float_val: [ 1, 5 ]
-          }
-        }
-      }
-    }
-    node {
-      name: "moments"
-      op: "Unpack"
-      input: "x"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "num"
-        value { i: 2 }
-      }
-    }
-    node {
-      name: "y"
-      op: "Neg"
-      input: "moments:1"
-      attr {
-        key: "T"
-        value { type: DT_FLOAT }
-      }
-    }
-  )pb");
-  const auto run = RunTransform("insert_logging(op=Unpack)", graph);
-  ASSERT_TRUE(run.status.ok()) << run.status;
+  GraphDef graph = GraphFromText(R"(
+    x = float<2>{1,5}
+    moments = Unpack(x) T=float num=2
+    y = Neg(moments:1) T=float
+  )");
+  const auto run = MustTransform("insert_logging(op=Unpack)", graph);
   EXPECT_THAT(NodeNamed(run.graph, "moments__print__").input(),
               ElementsAre("moments:1", "moments:1"));
-  const auto outputs = RunGraph(run.graph, {}, {"y"});
-  ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_EQ((*outputs)[0].scalar<float>()(), -5);
+  const auto outputs = MustRunGraph(run.graph, {}, {"y"});
+  EXPECT_EQ(outputs[0].scalar<float>()(), -5);
 }
 
 // A random chain of two-input ops, each reading all outputs of what it reads,
 // with control inputs now and then.
 GraphDef RandomGraph(int seed) {
   std::mt19937 random(seed);
-  GraphDef graph = GraphFromText(R"pb(
-    node {
-      name: "x"
-      op: "Placeholder"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-  )pb");
+  GraphDef graph = GraphFromText("x = Placeholder dtype=float");
   const std::vector<std::string> ops = {"Neg",  "Add", "Relu",    "Mul",
                                         "Sub",  "Abs", "Maximum", "Identity",
                                         "Sqrt", "Exp"};
@@ -237,8 +124,7 @@ TEST_P(InsertLoggingAgainstStock, GivesTheSameNodes) {
         "insert_logging(op=Identity, op=Neg, prefix=scope0, prefix=scope2, "
         "first_n=2, summarize=7)"}) {
     const auto ours = RunTransform(call, graph);
-    const auto theirs = RunTransform(absl::StrCat("stock:", call), graph);
-    ASSERT_TRUE(theirs.status.ok()) << theirs.status;
+    const auto theirs = MustTransform(absl::StrCat("stock:", call), graph);
     if (!ours.status.ok()) {
       EXPECT_EQ(theirs.graph.DebugString(), graph.DebugString());
       continue;

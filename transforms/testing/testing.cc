@@ -1,11 +1,5 @@
 #include "transforms/testing/testing.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/status/status.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "transforms/pipeline_parser.h"
@@ -43,6 +37,15 @@ TransformRun RunTransform(const std::string& transform,
   run.status = Run(transform, &context, &run.graph);
   run.notes = context.notes;
   run.warnings = context.warnings;
+  return run;
+}
+
+TransformRun MustTransform(const std::string& transform,
+                           const tensorflow::GraphDef& graph,
+                           const std::vector<std::string>& inputs,
+                           const std::vector<std::string>& outputs) {
+  TransformRun run = RunTransform(transform, graph, inputs, outputs);
+  EXPECT_OK(run.status);
   return run;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/framework/graph.pb.h"
+#include "graph/testing/testing.h"
 
 namespace requant {
 
@@ -23,6 +23,12 @@ TransformRun RunTransform(const std::string& transform,
                           const tensorflow::GraphDef& graph,
                           const std::vector<std::string>& inputs = {},
                           const std::vector<std::string>& outputs = {});
+
+// As RunTransform, of a transform that must succeed.
+TransformRun MustTransform(const std::string& transform,
+                           const tensorflow::GraphDef& graph,
+                           const std::vector<std::string>& inputs = {},
+                           const std::vector<std::string>& outputs = {});
 
 // A new file in the test's temporary folder.
 std::string WriteTestFile(const std::string& name, const std::string& content);
