@@ -33,7 +33,7 @@ struct Default {
 
 struct Script {
   const char* name;
-  const char* room;
+  const char* folder;
   const char* program;
   std::vector<Default> defaults = {};
   bool is_common_name = false;
@@ -120,7 +120,7 @@ std::optional<ScriptCommand> ScriptCommandOf(
   for (const Script& script : Scripts()) {
     if (NameOf(args[at]) != script.name) continue;
     ScriptCommand command = {
-        args[at], script.room, script.program, {}, script.is_common_name};
+        args[at], script.folder, script.program, {}, script.is_common_name};
     for (const Default& one : script.defaults) {
       if (HasFlag(given, one.argument)) continue;
       if (one.with != nullptr && !HasFlag(given, one.with)) continue;

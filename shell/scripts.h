@@ -13,12 +13,12 @@
 
 namespace requant {
 
-// A program and its room, as base/process/sibling_program.h takes them, and
-// what it gets as arguments.
+// A program and its package folder, as base/process/sibling_program.h takes
+// them, and what it gets as arguments.
 struct ScriptCommand {
   // As it was typed.
   std::string path;
-  std::string room;
+  std::string folder;
   // "" for prepare_model.py, which python itself is.
   std::string program;
   std::vector<std::string> arguments;

@@ -38,7 +38,7 @@ TEST(ScriptCommand, KnowsAScriptByItsNameInAnyFolder) {
     const auto command = ScriptCommandOf({path});
     ASSERT_TRUE(command.has_value());
     EXPECT_EQ(command->path, path);
-    EXPECT_EQ(command->room, "graph");
+    EXPECT_EQ(command->folder, "graph");
     EXPECT_EQ(command->program, "freeze_graph");
     EXPECT_THAT(command->arguments, IsEmpty());
   }
