@@ -19,7 +19,7 @@
 #include "workflows/commands/run_command.h"
 #include "workflows/commands/shell_command.h"
 #include "workflows/commands/verify_command.h"
-#include "workflows/language/programs.h"
+#include "workflows/language/stage_fields.h"
 
 namespace requant {
 namespace {
@@ -62,8 +62,8 @@ std::map<std::string, std::string> Summaries() {
   for (const Command& command : OwnCommands()) {
     summaries.emplace(command.name, command.summary);
   }
-  for (const Program& program : Programs()) {
-    summaries.emplace(program.command, program.summary);
+  for (const Program& program : Stages().program()) {
+    summaries.emplace(program.command(), program.summary());
   }
   return summaries;
 }
@@ -103,7 +103,7 @@ int RunCommand(const std::string& name, const Args& args) {
   const Program* const program = FindProgram(name);
   if (program == nullptr) return RefuseCommand(name);
   return ReportFailure(
-      kProgram, BecomeSiblingProgram(program->folder, program->name, args,
+      kProgram, BecomeSiblingProgram(program->folder(), program->name(), args,
                                      absl::StrCat(kProgram, " ", name)));
 }
 

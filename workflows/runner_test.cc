@@ -17,9 +17,8 @@
 #include "base/files/file.h"
 #include "workflows/language/workflow_file.h"
 #include "workflows/plan/plan.h"
-#include "workflows/run/run_machine.h"
 #include "workflows/run/run_observer.h"
-#include "workflows/run/run_places.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/stage_store.h"
 
 namespace requant::runner_test {
@@ -33,34 +32,25 @@ node { name: "y" op: "Identity" input: "x" attr { key: "T" value { type: DT_FLOA
 node { name: "z" op: "Neg" input: "y" attr { key: "T" value { type: DT_FLOAT } } }
 versions { producer: 1882 })";
 
-constexpr char kTwoStages[] = R"pb(
-  name: "two"
-  stage {
-    name: "first"
-    transform {
-      graph { file: "graph.pbtxt" }
-      outputs: "z"
-      transforms: "rename_op(old_op_name=Neg, new_op_name=Abs)"
-    }
-  }
-  stage {
-    name: "second"
-    transform {
-      graph { stage: "first" }
-      outputs: "z"
-      transforms: "SECOND"
-    }
-  })pb";
+constexpr char kTwoStages[] = R"(
+name: "two"
+stage { name: "first" transform { graph { file: "graph.pbtxt" } outputs: "z"
+        transforms: "rename_op(old_op_name=Neg, new_op_name=Abs)"
+}
+}
+stage { name: "second" transform { graph { stage: "first" } outputs: "z"
+        transforms: "SECOND" } })";
 
-// A stage that fails when it runs.
-constexpr char kBroken[] = R"pb(
-  stage {
-    name: "broken"
-    transform {
-      graph { file: "broken.pbtxt" }
-      transforms: "sort_by_execution_order"
-    }
-  })pb";
+// A stage that fails when it runs, one that reads it, and one beside them.
+constexpr char kBroken[] = R"(
+stage { name: "broken" transform { graph { file: "broken.pbtxt" }
+        transforms: "sort_by_execution_order" } })";
+constexpr char kReader[] = R"(
+stage { name: "reader" transform { graph { stage: "broken" }
+        transforms: "sort_by_execution_order" } })";
+constexpr char kBeside[] = R"(
+stage { name: "beside" transform { graph { file: "graph.pbtxt" }
+        transforms: "sort_by_execution_order" } })";
 
 // Notes what observers are told.
 class Listener : public RunObserver {
@@ -137,6 +127,26 @@ class RunnerTest : public testing::Test {
     return RunWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}),
                        options);
   }
+  RunResult RunWith(const RunOptions& options) {
+    return RunStages("strip_unused_nodes", options);
+  }
+  // Lets a shell script get the outputs of the first stage.
+  RunResult RunWithScript(const std::string& script) {
+    Write("tamper.sh", script);
+    RunOptions options;
+    options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/tamper.sh");
+    return RunWith(options);
+  }
+
+  // Changes a file of the cache to one of the same size; returns its path.
+  std::string Damage(const std::string& key, const std::string& file) {
+    const std::string path =
+        absl::StrCat(WorkPath("cache"), "/", key, "/", file);
+    std::string content = *ReadFile(path);
+    content.back() ^= 1;
+    std::ofstream(path) << content;
+    return path;
+  }
 
   std::string folder_;
   Listener listener_;
@@ -194,12 +204,8 @@ TEST_F(RunnerTest, TellsAProgramsLastWords) {
 TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
   const RunResult before = RunStages();
   for (const char* file : {"first.pb", "result.pb"}) {
-    // The new content has the same size.
-    const std::string path =
-        absl::StrCat(WorkPath("cache"), "/", before.keys[0], "/", file);
-    std::string content = *ReadFile(path);
-    content.back() ^= 1;
-    std::ofstream(path) << content;
+    const std::string path = Damage(before.keys[0], file);
+    const std::string content = *ReadFile(path);
     listener_.said.clear();
     const RunResult result = RunStages();
     EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
@@ -216,14 +222,10 @@ TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
 // Found only when the first stage has run.
 TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
   const RunResult before = RunStages();
-  const std::string path =
-      absl::StrCat(WorkPath("cache"), "/", before.keys[1], "/result.pb");
-  std::string content = *ReadFile(path);
-  content.back() ^= 1;
-  std::ofstream(path) << content;
+  Damage(before.keys[1], "result.pb");
   RunOptions options;
   options.choice.force = {"first"};
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result = RunWith(options);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
   ASSERT_EQ(listener_.said.size(), 1);
   EXPECT_TRUE(absl::StrContains(listener_.said[0], "\"second\" is done again"))
@@ -234,7 +236,7 @@ TEST_F(RunnerTest, DoesAForcedStageAgain) {
   RunStages();
   RunOptions options;
   options.choice.force = {"first"};
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result = RunWith(options);
   EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
 }
@@ -242,7 +244,7 @@ TEST_F(RunnerTest, DoesAForcedStageAgain) {
 TEST_F(RunnerTest, LeavesOutWhatIsNotAskedFor) {
   RunOptions options;
   options.choice.only = {"first"};
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result = RunWith(options);
   EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
   EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
@@ -251,10 +253,7 @@ TEST_F(RunnerTest, LeavesOutWhatIsNotAskedFor) {
 
 TEST_F(RunnerTest, LetsAProgramTamperWithOutputs) {
   RunStages();
-  Write("cut.sh", "for f; do : > \"$f\"; done");
-  RunOptions options;
-  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/cut.sh");
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result = RunWithScript("for f; do : > \"$f\"; done");
   const TaskRecord& first = result.record.stage(0).work();
   EXPECT_EQ(first.state(), TaskRecord::DONE);
   EXPECT_EQ(first.output(0).bytes(), 0);
@@ -291,21 +290,7 @@ TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
 }
 
 TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
-  const std::string three = absl::StrCat(kBroken, R"pb(
-    stage {
-      name: "behind"
-      transform {
-        graph { stage: "broken" }
-        transforms: "sort_by_execution_order"
-      }
-    }
-    stage {
-      name: "beside"
-      transform {
-        graph { file: "graph.pbtxt" }
-        transforms: "sort_by_execution_order"
-      }
-    })pb");
+  const std::string three = absl::StrCat(kBroken, kReader, kBeside);
   RunOptions options;
   options.jobs = 1;
   const RunResult stopped = RunWorkflow(three, options);
@@ -322,10 +307,7 @@ TEST_F(RunnerTest, GoesOnWithWhatDoesNotDependOnAFailure) {
 }
 
 TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
-  Write("stop.sh", "kill -TERM $PPID; exec sleep 1000");
-  RunOptions options;
-  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/stop.sh");
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result = RunWithScript("kill -TERM $PPID; exec sleep 1000");
   EXPECT_EQ(result.record.outcome(), RunRecord::INTERRUPTED);
   EXPECT_EQ(ExitCodeOf(result, false), 128 + SIGTERM);
   EXPECT_EQ(StateOf(result, 0), TaskRecord::INTERRUPTED);
@@ -357,10 +339,8 @@ TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
 }
 
 TEST_F(RunnerTest, AnInputThatChangesWhileItIsReadGivesNoResult) {
-  Write("change.sh", absl::StrCat("echo >> ", folder_, "/graph.pbtxt"));
-  RunOptions options;
-  options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/change.sh");
-  const RunResult result = RunStages("strip_unused_nodes", options);
+  const RunResult result =
+      RunWithScript(absl::StrCat("echo >> ", folder_, "/graph.pbtxt"));
   EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
   EXPECT_TRUE(
       absl::EndsWith(result.record.stage(0).work().message(),

@@ -26,7 +26,6 @@
 #include "workflows/commands/format_flag.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/run/stage_store.h"
-#include "workflows/run/store_pruning.h"
 
 DEFINE_double(unused_days, -1,
               "prune: Remove what no run used for so many days.");

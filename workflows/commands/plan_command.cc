@@ -18,7 +18,7 @@ namespace {
 constexpr char kPlanProgram[] = "requant plan";
 
 using Renderer = std::string (*)(const Plan& plan,
-                                 const std::vector<TaskState>& states);
+                                 const std::vector<TaskOutlook>& states);
 
 // Null for a word that is no format.
 Renderer FindRenderer(const std::string& format) {
@@ -60,7 +60,7 @@ int RunPlanCommand(const std::vector<std::string>& args,
   }
   const absl::StatusOr<Plan> plan = PlanOf(flags);
   if (!plan.ok()) return ReportMistakes(kPlanProgram, plan.status());
-  std::vector<TaskState> states;
+  std::vector<TaskOutlook> states;
   if (find_states != nullptr) {
     auto found = find_states(*plan, flags.work_dir);
     if (!found.ok()) return ReportFailure(kPlanProgram, found.status());

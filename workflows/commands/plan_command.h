@@ -12,7 +12,7 @@
 namespace requant {
 
 // Looks up in a work folder what would become of each task, in their order.
-using TaskStateFinder = std::function<absl::StatusOr<std::vector<TaskState>>(
+using TaskStateFinder = std::function<absl::StatusOr<std::vector<TaskOutlook>>(
     const Plan& plan, const std::string& work_dir)>;
 
 // `requant plan`: says what a workflow would do. Without `find_states` nothing

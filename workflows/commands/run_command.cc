@@ -36,11 +36,9 @@
 #include "workflows/display/run_display.h"
 #include "workflows/plan/plan_text.h"
 #include "workflows/report/run_folder.h"
-#include "workflows/run/run_machine.h"
-#include "workflows/run/run_places.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/runner.h"
 #include "workflows/run/stage_store.h"
-#include "workflows/run/store_pruning.h"
 
 DEFINE_string(only, "",
               "Do only these stages, separated by commas, and what they need.");
@@ -194,23 +192,17 @@ std::vector<std::string> ArgumentsToResume(
   return rest;
 }
 
-absl::StatusOr<std::vector<TaskState>> StatesOf(const Plan& plan,
-                                                const RunOptions& options,
-                                                const std::string& work_dir) {
+absl::StatusOr<std::vector<TaskOutlook>> StatesOf(const Plan& plan,
+                                                  const RunOptions& options,
+                                                  const std::string& work_dir) {
   REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
   const std::unique_ptr<StageStore> store = StageStore::OpenToLook(work_dir);
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskOutlook> outlooks,
-                           LookAhead(plan, machine, options, store.get()));
-  std::vector<TaskState> states;
-  for (const TaskOutlook& outlook : outlooks) {
-    states.push_back({outlook.cached, outlook.reason, outlook.chosen});
-  }
-  return states;
+  return LookAhead(plan, machine, options, store.get());
 }
 
 int TellOutlook(const Plan& plan, const RunOptions& options,
                 const std::string& work_dir) {
-  const absl::StatusOr<std::vector<TaskState>> states =
+  const absl::StatusOr<std::vector<TaskOutlook>> states =
       StatesOf(plan, options, work_dir);
   if (!states.ok()) return ReportFailure(kRunProgram, states.status());
   std::fputs(PlanAsText(plan, *states).c_str(), stdout);
@@ -351,7 +343,7 @@ int RunRunCommand(const std::vector<std::string>& args) {
   return *exit_code;
 }
 
-absl::StatusOr<std::vector<TaskState>> FindTaskStates(
+absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir) {
   return StatesOf(plan, {}, WorkDirOf(plan, work_dir));
 }

@@ -16,7 +16,7 @@ int RunRunCommand(const std::vector<std::string>& args);
 
 // What would become of each task, for `requant plan`. An empty `work_dir` is
 // the workflow's own.
-absl::StatusOr<std::vector<TaskState>> FindTaskStates(
+absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir);
 
 }  // namespace requant

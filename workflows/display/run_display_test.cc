@@ -51,7 +51,7 @@ class RunDisplayTest : public testing::Test {
   void Progress(int stage, bool verifies, int64_t done, int64_t total,
                 const std::string& note) {
     display_->TaskProgressed(record_, {stage, -1, verifies},
-                             {"evaluating", "records", done, total, note});
+                             {done, total, "evaluating", "records", note});
   }
 
   void End(int stage, bool verifies, TaskRecord::State state, double seconds) {

@@ -31,36 +31,35 @@ WorkflowPlaces NoPlaces() {
   return places;
 }
 
+// The path, or why there is none.
+std::string Found(const std::string& name, const WorkflowPlaces& places) {
+  const auto path = FindWorkflow(name, places);
+  return path.ok() ? *path : std::string(path.status().message());
+}
+
 TEST(FindWorkflow, TakesABareNameFromHome) {
   WorkflowPlaces places = NoPlaces();
   places.home = MakeHome("home");
-  const auto path = FindWorkflow("fast", places);
-  ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(*path, places.home + "/workflows/fast.textproto");
+  EXPECT_EQ(Found("fast", places), places.home + "/workflows/fast.textproto");
 }
 
 TEST(FindWorkflow, MeansTheDefaultWhenNoneIsNamed) {
   WorkflowPlaces places = NoPlaces();
   places.current = MakeHome("current");
-  const auto path = FindWorkflow("", places);
-  ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(*path, places.current + "/workflows/wide_deep.textproto");
+  EXPECT_EQ(Found("", places),
+            places.current + "/workflows/wide_deep.textproto");
 }
 
 TEST(FindWorkflow, LooksAboveTheProgram) {
   const std::string home = MakeHome("above");
   WorkflowPlaces places = NoPlaces();
   places.program = home + "/bin/workflows/requant";
-  const auto path = FindWorkflow("fast", places);
-  ASSERT_TRUE(path.ok()) << path.status();
-  EXPECT_EQ(*path, home + "/workflows/fast.textproto");
+  EXPECT_EQ(Found("fast", places), home + "/workflows/fast.textproto");
 }
 
 TEST(FindWorkflow, LeavesAPathAsItIs) {
   for (const char* path : {"some/where", "mine.textproto", "/absent"}) {
-    const auto found = FindWorkflow(path, NoPlaces());
-    ASSERT_TRUE(found.ok()) << found.status();
-    EXPECT_EQ(*found, path);
+    EXPECT_EQ(Found(path, NoPlaces()), path);
   }
 }
 
@@ -69,22 +68,19 @@ TEST(FindWorkflow, PrefersAFileHereToAShippedName) {
   places.home = MakeHome("home");
   places.current = places.home + "/workflows";
   std::ofstream(places.current + "/fast") << "\n";
-  const auto found = FindWorkflow("fast", places);
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(*found, "fast");
+  EXPECT_EQ(Found("fast", places), "fast");
 }
 
 TEST(FindWorkflow, SuggestsTheNearestNameAndListsThemAll) {
   WorkflowPlaces places = NoPlaces();
   places.home = MakeHome("home");
-  EXPECT_THAT(FindWorkflow("wide_dep", places).status().message(),
+  EXPECT_THAT(Found("wide_dep", places),
               HasSubstr("no workflow is named \"wide_dep\" (did you mean "
                         "\"wide_deep\"?); there are fast, wide_deep"));
 }
 
 TEST(FindWorkflow, TellsWhereItLookedWhenThereAreNone) {
-  EXPECT_THAT(FindWorkflow("", NoPlaces()).status().message(),
-              HasSubstr("set REQUANT_HOME"));
+  EXPECT_THAT(Found("", NoPlaces()), HasSubstr("set REQUANT_HOME"));
 }
 
 TEST(WorkflowsIn, ListsTextprotosByName) {

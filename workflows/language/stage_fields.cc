@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "workflows/language/stage_parts.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
+#include "workflows/language/stages.h"
 
 namespace requant {
 namespace {
@@ -20,318 +24,6 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::OneofDescriptor;
 using google::protobuf::Reflection;
-using Kind = StageField::Kind;
-using Texts = std::vector<std::string>;
-
-// The tables; their short names are for nothing else.
-namespace stage_tables {
-
-using Fields = std::vector<StageField>;
-
-// Rows. A flag that is not given is called like its field.
-
-StageField Row(Kind kind, const std::string& field, const std::string& flag,
-               const std::string& role = "") {
-  StageField row;
-  row.kind = kind;
-  row.field = field;
-  row.flag = flag;
-  row.role = role;
-  return row;
-}
-
-StageField Constant(const std::string& word, const std::string& field = "") {
-  return Row(Kind::kConstant, field, word);
-}
-
-StageField Value(const std::string& field, const std::string& flag = "") {
-  return Row(Kind::kValue, field, flag.empty() ? LastName(field) : flag);
-}
-
-StageField Word(StageField row, const Texts& words) {
-  row.check = StageField::Check::kWord;
-  row.words = words;
-  return row;
-}
-
-StageField Number(StageField::Check check, const std::string& field,
-                  double above = 0) {
-  StageField row = Value(field);
-  row.check = check;
-  row.above = above;
-  return row;
-}
-
-StageField Count(const std::string& field) {
-  return Number(StageField::Check::kCount, field);
-}
-
-StageField Whole(const std::string& field) {
-  return Number(StageField::Check::kWhole, field);
-}
-
-StageField Input(const std::string& role, const std::string& field,
-                 const std::string& flag, const Texts& fitting) {
-  StageField row = Row(Kind::kInput, field, flag, role);
-  row.fitting = fitting;
-  return row;
-}
-
-StageField Graph(const std::string& flag, const std::string& field = "graph") {
-  return Input(LastName(field), field, flag, {"graph", "logged_graph"});
-}
-
-StageField SavedModel(const std::string& flag) {
-  return Input("saved_model", "saved_model", flag, {"graph"});
-}
-
-StageField Output(const std::string& role, const std::string& flag,
-                  const std::string& ending,
-                  const std::string& field = "output") {
-  StageField row = Row(Kind::kOutput, field, flag, role);
-  row.ending = ending;
-  return row;
-}
-
-// What the task has, whichever field it comes from.
-StageField Given(const std::string& role) {
-  return Row(Kind::kInput, "", role, role);
-}
-
-StageField Made(const std::string& role, const std::string& flag) {
-  return Row(Kind::kOutput, "", flag, role);
-}
-
-StageField Optional(StageField row) {
-  row.optional = true;
-  return row;
-}
-
-StageField Unnamed(StageField row) {
-  row.unnamed = true;
-  return row;
-}
-
-StageField OutputIfNamed(const std::string& name) {
-  StageField row = Optional(Output(name, name, "", name));
-  row.even_empty = true;
-  return row;
-}
-
-StageField Needed(StageField row, const std::string& sentence,
-                  const std::string& at = "") {
-  row.needed = sentence;
-  row.needed_at = at.empty() ? LastName(row.field) : at;
-  return row;
-}
-
-StageField Need(const std::string& field, const std::string& sentence,
-                const std::string& at = "") {
-  return Needed(Row(Kind::kNeed, field, ""), sentence, at);
-}
-
-StageField With(StageField row, const std::string& other) {
-  row.goes_with = other;
-  return row;
-}
-
-Fields Joined(const std::vector<Fields>& parts) {
-  Fields all;
-  for (const Fields& part : parts) {
-    all.insert(all.end(), part.begin(), part.end());
-  }
-  return all;
-}
-
-// Rows that several programs have.
-
-Fields Fed() {
-  return {Given("dataset"), Optional(Given("data")), Value("on.output"),
-          Value("on.batch_size")};
-}
-
-StageField Streams() { return Row(Kind::kStreams, "", "streams"); }
-
-StageField Format(const std::string& field) {
-  return Word(Value(field), {"csv", "tfrecord", "preprocessed"});
-}
-
-StageField RangesOfColumns(const std::string& field) {
-  return Optional(Input("ranges", field, "ranges", {"text"}));
-}
-
-StageField QdqInputs(const std::string& field) {
-  return Word(Value(field), {"activations", "weights", "both"});
-}
-
-StageField Ranges(const std::string& field) {
-  return Input("ranges", field, "ranges", {"ranges"});
-}
-
-// How a CalibratedRanges makes ranges.
-Fields Method(const std::string& calibrated) {
-  return {
-      Word(Value(calibrated + ".method"), {"minmax", "percentile", "mse"}),
-      Number(StageField::Check::kAbove, calibrated + ".value_percentile", 50)};
-}
-
-Fields Quantized(const std::string& output_flag) {
-  StageField target = Word(Value("target"), {"any", "avx2", "avx512", "vnni",
-                                             "avx_vnni", "amx", "host"});
-  target.kind = Kind::kTarget;
-  return {Output("graph", "output", ".pb"),
-          Needed(Value("output_node", output_flag),
-                 "quantize needs output_node, what the graph is to compute"),
-          target};
-}
-
-Fields Excluded() {
-  return {Value("excluded_op", "excluded_ops"),
-          Value("excluded_node", "excluded_nodes")};
-}
-
-Fields Measured() {
-  return {Count("rounds"), Number(StageField::Check::kAbove, "seconds"),
-          Unnamed(Output("result", "result_out", ".benchmark.pb", "graph"))};
-}
-
-StageForm Form(const std::string& kind, const std::string& when,
-               const std::string& summary, const std::string& command,
-               const Fields& fields) {
-  return {kind, when, summary, {{command, fields}}};
-}
-
-std::vector<StageForm> ModelForms() {
-  const std::string qdq = "insert_qdq.calibrated";
-  return {
-      Form("freeze", "", "variables become constants", "freeze",
-           {Graph("input_graph", "graph.graph"),
-            Needed(Row(Kind::kPath, "graph.checkpoint", "input_checkpoint",
-                       "checkpoint"),
-                   "graph needs a checkpoint, the path before \".index\""),
-            SavedModel("input_saved_model_dir"), Value("saved_model_tags"),
-            Value("output_node", "output_node_names"),
-            Output("graph", "output_graph", ".pb"),
-            Need("from", "freeze needs saved_model or graph", "output")}),
-      Form("transform", "", "transform the graph", "transform",
-           {Graph("in_graph"), Output("graph", "out_graph", ".pb"),
-            Value("inputs"), Value("outputs"),
-            Optional(Row(Kind::kPath, "plugin", "plugins", "plugin")),
-            Row(Kind::kTransforms, "transforms", "transforms"),
-            Row(Kind::kFiles, "file", "")}),
-      Form("quantize", "calibrated", "quantize the graph", "quantize",
-           Joined({{Graph("graph"), Ranges("calibrated.ranges")},
-                   Quantized("outputs"),
-                   Method("calibrated"),
-                   Excluded()})),
-      Form("quantize", "dynamic", "quantize the graph", "quantize_graph",
-           Joined(
-               {{Graph("input")},
-                Quantized("output_node_names"),
-                Excluded(),
-                {Need("way", "quantize needs dynamic {} or calibrated { ... }",
-                      "output")}})),
-      // A run's commands.sh makes the same files again: --overwrite.
-      Form("convert", "", "convert the SavedModel", "convert",
-           Joined(
-               {{SavedModel("saved_model"),
-                 Output("graph", "out", "_saved_model"),
-                 Value("saved_model_tags", "tags"), Constant("--overwrite"),
-                 Word(Value("variables", "copy"), {"auto", "link", "copy"}),
-                 OutputIfNamed("extracted_graph_def"),
-                 OutputIfNamed("converted_graph_def"),
-                 Constant("--insert_qdq", "insert_qdq"),
-                 Value("insert_qdq.op", "ops"), QdqInputs("insert_qdq.inputs"),
-                 Value("insert_qdq.fixed", "ranges"), Ranges(qdq + ".ranges")},
-                Method(qdq),
-                {Need("insert_qdq.way",
-                      "insert_qdq needs fixed { min: \"-1\" max: \"1\" } "
-                      "or calibrated { ... }",
-                      "op")}})),
-  };
-}
-
-// By logging, batches run one after the other: lines of Print operations that
-// several streams write would interleave.
-std::vector<StageForm> CalibrateForms() {
-  return {
-      {"calibrate",
-       "logging",
-       "observe ranges",
-       {{"transform",
-         {Graph("in_graph"),
-          Output("logged_graph", "out_graph", ".logged.pb",
-                 "logging.logged_graph"),
-          Value("logging", "transforms"),
-          Need("logging.op", "logging needs op, such as \"Min\""),
-          Need("logging.message",
-               "logging needs message, such as \"__min:\"")}},
-        {"evaluate",
-         Joined({{Made("logged_graph", "graph")},
-                 Fed(),
-                 {Value("on.records"),
-                  Output("log", "log_file", ".log.txt", "logging.log")}})},
-        {"parse_log",
-         {Constant("--allow_empty"),
-          Output("ranges", "output", ".ranges", "ranges"), Made("log", "")}}}},
-      Form("calibrate", "direct", "observe ranges", "calibrate",
-           {Graph("graph"), Given("dataset"), Optional(Given("data")),
-            Value("on.batch_size"), Value("on.records", "max_records"),
-            Whole("direct.moment_records"), Value("direct.qdq_op", "qdq_ops"),
-            With(QdqInputs("direct.qdq_inputs"), "qdq_op"),
-            Output("ranges", "output", ".ranges", "ranges"),
-            Need("way", "calibrate needs logging { ... } or direct {}",
-                 "ranges")}),
-  };
-}
-
-// Graphs are measured as they are evaluated, SavedModels one batch at a time on
-// all cores, as the published example does.
-std::vector<StageForm> OtherForms() {
-  return {
-      Form("dataset", "", "make records", "dataset",
-           {Constant("preprocess", "preprocess"),
-            Input("data", "preprocess.data", "", {"data"}),
-            Format("preprocess.format"), RangesOfColumns("preprocess.ranges"),
-            Count("preprocess.buckets"), Constant("synthesize", "synthesize"),
-            Word(Value("synthesize.split"), {"train", "calibration", "eval"}),
-            Count("synthesize.rows"), Whole("synthesize.seed"),
-            Format("synthesize.format"), RangesOfColumns("synthesize.ranges"),
-            Count("synthesize.buckets"), Output("data", "out", ".tfrecords"),
-            Need("way", "dataset needs synthesize or preprocess", "output")}),
-      Form("summarize", "", "list inputs and outputs", "summarize",
-           {Graph("in_graph"), Output("text", ">", ".txt")}),
-      Form("diff", "", "list what changed", "diff",
-           {Graph("", "before"), Graph("", "after"), Whole("max_nodes"),
-            Output("text", ">", ".txt")}),
-      Form("evaluate", "", "evaluate the graph", "evaluate", {Graph("graph")}),
-      Form("compare", "", "compare two graphs", "evaluate",
-           {Graph("graph"), Graph("baseline", "baseline"),
-            Count("layer_records")}),
-      Form("benchmark", "published_name", "measure speed", "benchmark",
-           Joined({{Needed(Graph("saved_model"), "benchmark needs a graph"),
-                    Value("published_name", "name")},
-                   Fed(),
-                   Measured(),
-                   {Unnamed(Output("text", ">", ".txt", "published_name"))}})),
-      Form("benchmark", "", "measure speed", "benchmark",
-           Joined({{Needed(Graph("graph"), "benchmark needs a graph")},
-                   Fed(),
-                   {Streams()},
-                   Measured()})),
-  };
-}
-
-Fields Judging() {
-  return Joined({{Given("graph")},
-                 Fed(),
-                 {Value("on.records"), Streams(), Made("result", "result_out"),
-                  Optional(Made("predictions", "predictions_out")),
-                  Optional(Given("baseline_predictions")),
-                  Optional(Given("baseline")), Value("layer_records")}});
-}
-
-}  // namespace stage_tables
 
 std::vector<std::string> Names(const std::string& path) {
   return absl::StrSplit(path, '.', absl::SkipEmpty());
@@ -359,25 +51,74 @@ std::vector<std::string> MessageTexts(const Message& message) {
       "\")")};
 }
 
-}  // namespace
-
-const std::vector<StageForm>& StageForms() {
-  static const auto* const forms = [] {
-    auto* all = new std::vector<StageForm>;
-    for (const auto& some :
-         {stage_tables::ModelForms(), stage_tables::CalibrateForms(),
-          stage_tables::OtherForms()}) {
-      all->insert(all->end(), some.begin(), some.end());
-    }
-    return all;
-  }();
-  return *forms;
+const OneofDescriptor* Kinds() {
+  return Stage::descriptor()->FindOneofByName("kind");
 }
 
-const std::vector<StageField>& JudgingFields() {
-  static const auto* const fields =
-      new std::vector<StageField>(stage_tables::Judging());
-  return *fields;
+std::string DataEnding(const DatasetStage& dataset) {
+  const std::string& format = dataset.has_synthesize()
+                                  ? dataset.synthesize().format()
+                                  : dataset.preprocess().format();
+  const bool is_csv =
+      format == "csv" || (format.empty() && dataset.has_synthesize());
+  return is_csv ? ".csv" : ".tfrecords";
+}
+
+std::string FileOf(const Stage& stage, const StageField& row,
+                   const FoundField& found) {
+  const std::string name = row.unnamed() ? "" : found.Text();
+  if (!name.empty()) return name;
+  return absl::StrCat(stage.name(), row.role() == "data"
+                                        ? DataEnding(stage.dataset())
+                                        : row.ending());
+}
+
+std::vector<std::string> Fitting(const StageField& row) {
+  return {row.fitting().begin(), row.fitting().end()};
+}
+
+void AddInput(const StageField& row, const FoundField& found,
+              const FieldPlaces& places, std::vector<StageInput>* inputs) {
+  const std::string name = LastName(row.field());
+  const Reflection* const reflection = found.message->GetReflection();
+  if (!found.field->is_repeated()) {
+    if (row.may_lack() && !found.IsSet()) return;
+    inputs->push_back({row.role(),
+                       static_cast<const Input*>(&reflection->GetMessage(
+                           *found.message, found.field)),
+                       places.Nested(name), Fitting(row)});
+    return;
+  }
+  for (int i = 0; i < reflection->FieldSize(*found.message, found.field); ++i) {
+    const Message& element =
+        reflection->GetRepeatedMessage(*found.message, found.field, i);
+    if (row.kind() == StageField::INPUT) {
+      inputs->push_back({row.role(), static_cast<const Input*>(&element),
+                         places.Nested(name, i), Fitting(row)});
+    } else {
+      const auto& file = static_cast<const NamedInput&>(element);
+      inputs->push_back({file.name(), &file.from(),
+                         places.Nested(name, i).Nested("from"), Fitting(row)});
+    }
+  }
+}
+
+}  // namespace
+
+const StageTable& Stages() {
+  static const auto* const table = [] {
+    auto* parsed = new StageTable;
+    google::protobuf::TextFormat::ParseFromString(std::string(kStages), parsed);
+    return parsed;
+  }();
+  return *table;
+}
+
+const Program* FindProgram(std::string_view command) {
+  for (const Program& program : Stages().program()) {
+    if (program.command() == command) return &program;
+  }
+  return nullptr;
 }
 
 const Message& KindMessage(const Stage& stage) {
@@ -387,10 +128,10 @@ const Message& KindMessage(const Stage& stage) {
 
 const StageForm& FormOf(const Stage& stage) {
   const StageForm* last = nullptr;
-  for (const StageForm& form : StageForms()) {
-    if (form.kind != StageKind(stage)) continue;
+  for (const StageForm& form : Stages().form()) {
+    if (form.kind() != StageKind(stage)) continue;
     last = &form;
-    const auto when = FindField(KindMessage(stage), form.when);
+    const auto when = FindField(KindMessage(stage), form.when());
     if (when.has_value() && when->IsSet()) break;
   }
   return *last;
@@ -398,9 +139,9 @@ const StageForm& FormOf(const Stage& stage) {
 
 std::vector<StageRow> RowsOf(const Stage& stage) {
   std::vector<StageRow> rows;
-  for (const StageStep& step : FormOf(stage).steps) {
-    for (const StageField& row : step.fields) {
-      const auto found = FindField(KindMessage(stage), row.field);
+  for (const StageStep& step : FormOf(stage).step()) {
+    for (const StageField& row : step.row()) {
+      const auto found = FindField(KindMessage(stage), row.field());
       if (found.has_value()) rows.push_back({&row, *found});
     }
   }
@@ -467,17 +208,102 @@ std::string LastName(const std::string& path) {
 bool IsStagePath(const FieldDescriptor* field) {
   static const auto* const paths = [] {
     auto* found = new std::set<const FieldDescriptor*>;
-    for (const StageForm& form : StageForms()) {
-      for (const StageStep& step : form.steps) {
-        for (const StageField& row : step.fields) {
-          if (row.kind != Kind::kPath) continue;
-          found->insert(DescriptorOf(form.kind, row.field));
+    for (const StageForm& form : Stages().form()) {
+      for (const StageStep& step : form.step()) {
+        for (const StageField& row : step.row()) {
+          if (row.kind() != StageField::PATH) continue;
+          found->insert(DescriptorOf(form.kind(), row.field()));
         }
       }
     }
     return found;
   }();
   return paths->count(field) > 0;
+}
+
+std::string StageKind(const Stage& stage) {
+  const FieldDescriptor* const field =
+      stage.GetReflection()->GetOneofFieldDescriptor(stage, Kinds());
+  return field == nullptr ? "" : std::string(field->name());
+}
+
+std::vector<std::string> StageKinds() {
+  std::vector<std::string> kinds;
+  for (int i = 0; i < Kinds()->field_count(); ++i) {
+    kinds.emplace_back(Kinds()->field(i)->name());
+  }
+  return kinds;
+}
+
+bool MakesGraph(const Stage& stage) {
+  for (const auto& [row, found] : RowsOf(stage)) {
+    if (row->kind() == StageField::OUTPUT && row->role() == "graph") {
+      return true;
+    }
+  }
+  return false;
+}
+
+const Verify* VerifyOf(const Stage& stage) {
+  if (stage.has_evaluate()) return &stage.evaluate().verify();
+  return stage.has_verify() ? &stage.verify() : nullptr;
+}
+
+FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places) {
+  return stage.has_evaluate() ? places.Nested("evaluate").Nested("verify")
+                              : places.Nested("verify");
+}
+
+std::vector<StageOutput> OutputsOf(const Stage& stage,
+                                   const FieldPlaces& places) {
+  const FieldPlaces kind = places.Nested(StageKind(stage));
+  std::vector<StageOutput> outputs;
+  for (const auto& [row, found] : RowsOf(stage)) {
+    if (row->kind() != StageField::OUTPUT || row->field().empty()) continue;
+    if (row->may_lack() && !found.IsSet()) continue;
+    outputs.push_back(
+        {row->role(), FileOf(stage, *row, found),
+         PlacesAround(kind, row->field()).Line(LastName(row->field()))});
+  }
+  return outputs;
+}
+
+std::vector<StageInput> InputsOf(const Stage& stage,
+                                 const FieldPlaces& places) {
+  const FieldPlaces kind = places.Nested(StageKind(stage));
+  std::vector<StageInput> inputs;
+  for (const auto& [row, found] : RowsOf(stage)) {
+    if ((row->kind() != StageField::INPUT &&
+         row->kind() != StageField::FILES) ||
+        row->field().empty()) {
+      continue;
+    }
+    AddInput(*row, found, PlacesAround(kind, row->field()), &inputs);
+  }
+  return inputs;
+}
+
+std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage) {
+  std::vector<std::pair<std::string, std::string>> paths;
+  for (const auto& [row, found] : RowsOf(stage)) {
+    if (row->kind() != StageField::PATH) continue;
+    for (const std::string& path : found.Texts()) {
+      paths.emplace_back(row->role(), path);
+    }
+  }
+  return paths;
+}
+
+const Records* RecordsOf(const Stage& stage) {
+  const Message& kind = KindMessage(stage);
+  const FieldDescriptor* const on = kind.GetDescriptor()->FindFieldByName("on");
+  return on == nullptr ? nullptr
+                       : static_cast<const Records*>(
+                             &kind.GetReflection()->GetMessage(kind, on));
+}
+
+FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places) {
+  return places.Nested(StageKind(stage)).Nested("on");
 }
 
 }  // namespace requant

@@ -1,107 +1,36 @@
 #ifndef REQUANT_WORKFLOWS_LANGUAGE_STAGE_FIELDS_H_
 #define REQUANT_WORKFLOWS_LANGUAGE_STAGE_FIELDS_H_
 
-// What there is to know of each kind of stage, as data: which fields are read,
-// written or told to a program, and what they may be. Checks, inputs, outputs
-// and command lines follow from these tables.
+// What there is to know of each kind of stage, as data (stage_table.proto):
+// which fields are read, written or given to a program, and what they may be.
+// Checks, inputs, outputs and command lines follow from these tables.
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "workflows/language/field_places.h"
+#include "workflows/language/stage_table.pb.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {
 
-// An argument of a program, and the field of the stage that it comes from. One
-// whose field is inside a message that the stage does not set does not count.
-struct StageField {
-  enum class Kind {
-    // The word `flag`; with a field only if that is set.
-    kConstant,
-    // A text, or several, joined by commas.
-    kValue,
-    // A value that may be "host".
-    kTarget,
-    // The transforms, with the paths of the stage's files in them.
-    kTransforms,
-    // The inputs of `role`, one flag for each.
-    kInput,
-    // Inputs by the names that the transforms have for them; no argument.
-    kFiles,
-    // What is read by a path that is no Input.
-    kPath,
-    kOutput,
-    // How many batches run side by side.
-    kStreams,
-    // No argument: what the kind needs (`needed`).
-    kNeed,
-  };
-  enum class Check { kNone, kWord, kCount, kWhole, kAbove };
+// All kinds (stages.textproto).
+const StageTable& Stages();
 
-  Kind kind;
-  // Below the kind's message, such as "calibrated.ranges"; "": there is none,
-  // and the argument is what the task has in `role`.
-  std::string field;
-  // "": a word behind all flags. ">": of an output, what the program prints.
-  std::string flag;
-  // As of TaskInput and TaskOutput.
-  std::string role;
+// Returns the program of a command; null if the command has none.
+const Program* FindProgram(std::string_view command);
 
-  // An input that may be missing, or an output that is.
-  bool optional = false;
-  // The flag is there even if the output is not: without a name the program
-  // would write it under its own.
-  bool even_empty = false;
-  // What an output's name ends with when the stage gives none.
-  std::string ending;
-  // The field does not give the output's name, only its line.
-  bool unnamed = false;
-  // As of StageInput.
-  std::vector<std::string> fitting;
-
-  Check check = Check::kNone;
-  std::vector<std::string> words;
-  double above = 0;
-  // The sentence when the field, or the oneof, is not set, and the field whose
-  // line it is told on; "": need not be.
-  std::string needed;
-  std::string needed_at;
-  // A field beside it without which it means nothing.
-  std::string goes_with;
-};
-
-// One program that a stage runs.
-struct StageStep {
-  // As requant's command: "transform".
-  std::string command;
-  std::vector<StageField> fields;
-};
-
-// A way in which stages of a kind work. Of several forms the first counts whose
-// field `when` is set, or else the last.
-struct StageForm {
-  // The field of Stage.kind.
-  std::string kind;
-  std::string when;
-  // What it does, in a few words.
-  std::string summary;
-  std::vector<StageStep> steps;
-};
-
-const std::vector<StageForm>& StageForms();
+using StageFields = google::protobuf::RepeatedPtrField<StageField>;
 
 // Only for stages that have a kind.
 const StageForm& FormOf(const Stage& stage);
 // The message of its kind.
 const google::protobuf::Message& KindMessage(const Stage& stage);
-
-// The arguments of `requant evaluate` by which a graph is judged, from a
-// CompareStage.
-const std::vector<StageField>& JudgingFields();
 
 // A field in the message that it is in. The field is null for a oneof, and for
 // the path "".
@@ -135,8 +64,58 @@ std::vector<StageRow> RowsOf(const Stage& stage);
 FieldPlaces PlacesAround(const FieldPlaces& places, const std::string& path);
 std::string LastName(const std::string& path);
 
-// Whether it is read by a path that is no Input (StageField::Kind::kPath).
+// Whether it is read by a path that is no Input (StageField.PATH).
 bool IsStagePath(const google::protobuf::FieldDescriptor* field);
+
+// What a stage is as a whole. MakesGraph, OutputsOf, InputsOf, PathsOf and
+// RecordsOf are for stages that have a kind.
+
+// The field of Stage.kind that is set, such as "transform"; "" when none is.
+std::string StageKind(const Stage& stage);
+
+// All of them.
+std::vector<std::string> StageKinds();
+
+// Whether the stage makes a graph: freeze, transform, quantize or convert.
+bool MakesGraph(const Stage& stage);
+
+// The stage's verification: its own, or that of an EvaluateStage; null: none.
+const Verify* VerifyOf(const Stage& stage);
+// Where that is; only for a stage that has one.
+FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places);
+
+struct StageOutput {
+  // As of TaskOutput.
+  std::string role;
+  // As the stage names it, or made from the stage's name.
+  std::string file;
+  int line = 0;
+};
+
+// What making the stage's outputs leaves; nothing for stages that only judge.
+std::vector<StageOutput> OutputsOf(const Stage& stage,
+                                   const FieldPlaces& places);
+
+struct StageInput {
+  // As of TaskInput.
+  std::string role;
+  const Input* input;
+  FieldPlaces places;
+  // Roles of outputs that fit when the input names none, best first; empty:
+  // what a transform reads may be anything.
+  std::vector<std::string> fitting;
+};
+
+// What making the stage's outputs reads, except records; for an EvaluateStage
+// and a CompareStage what judging reads.
+std::vector<StageInput> InputsOf(const Stage& stage, const FieldPlaces& places);
+
+// What the stage reads by a path that is no Input: a role and the path.
+std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage);
+
+// The records that the stage itself reads; null: none.
+const Records* RecordsOf(const Stage& stage);
+FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places);
 
 }  // namespace requant
 

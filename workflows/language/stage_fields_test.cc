@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "workflows/language/programs.h"
-#include "workflows/language/stage_parts.h"
 
 namespace requant::stage_fields_test {
 namespace {
@@ -37,7 +35,7 @@ const Descriptor* TypeOf(const std::string& kind) {
 
 TEST(StageForms, AreThereForEveryKind) {
   std::set<std::string> kinds;
-  for (const StageForm& form : StageForms()) kinds.insert(form.kind);
+  for (const StageForm& form : Stages().form()) kinds.insert(form.kind());
   for (const std::string& kind : StageKinds()) {
     EXPECT_EQ(kinds.count(kind), 1u) << kind;
   }
@@ -45,18 +43,18 @@ TEST(StageForms, AreThereForEveryKind) {
 }
 
 TEST(StageForms, NameFieldsAndProgramsThatExist) {
-  for (const StageForm& form : StageForms()) {
-    EXPECT_TRUE(Has(TypeOf(form.kind), form.when)) << form.when;
-    for (const StageStep& step : form.steps) {
-      EXPECT_NE(FindProgram(step.command), nullptr) << step.command;
-      for (const StageField& row : step.fields) {
-        EXPECT_TRUE(Has(TypeOf(form.kind), row.field))
-            << form.kind << ": " << row.field;
+  for (const StageForm& form : Stages().form()) {
+    EXPECT_TRUE(Has(TypeOf(form.kind()), form.when())) << form.when();
+    for (const StageStep& step : form.step()) {
+      EXPECT_NE(FindProgram(step.command()), nullptr) << step.command();
+      for (const StageField& row : step.row()) {
+        EXPECT_TRUE(Has(TypeOf(form.kind()), row.field()))
+            << form.kind() << ": " << row.field();
       }
     }
   }
-  for (const StageField& row : JudgingFields()) {
-    EXPECT_TRUE(Has(CompareStage::descriptor(), row.field)) << row.field;
+  for (const StageField& row : Stages().judging()) {
+    EXPECT_TRUE(Has(CompareStage::descriptor(), row.field())) << row.field();
   }
 }
 

@@ -11,15 +11,20 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/status_macros.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
+#include "transforms/stock_specs.h"
+#include "transforms/transform.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/language/stage_parts.h"
-#include "workflows/language/transform_check.h"
 #include "workflows/language/workflow_variables.h"
 
 namespace requant {
@@ -28,163 +33,202 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-void Refuse(const FieldPlaces& places, const std::string& field,
-            std::string_view sentence, const CheckContext& context) {
-  context.problems->Add(places.Line(field),
-                        absl::StrCat(context.whose, ": ", sentence));
+constexpr char kNoCount[] = "not a number from 1 on";
+
+bool IsNumberFrom(const std::string& value, int64_t least) {
+  int64_t number = 0;
+  return absl::SimpleAtoi(value, &number) && number >= least;
 }
 
-void CheckWord(const std::string& value, const std::vector<std::string>& words,
-               const FieldPlaces& places, const std::string& field,
-               const CheckContext& context) {
-  if (value.empty() ||
-      std::find(words.begin(), words.end(), value) != words.end()) {
-    return;
-  }
-  Refuse(places, field,
-         absl::StrCat(field, " \"", value, "\" is none of ",
-                      absl::StrJoin(words, ", ")),
-         context);
-}
-
-void CheckAbove(const std::string& value, double least,
-                const FieldPlaces& places, const std::string& field,
-                const CheckContext& context) {
+// What is wrong with a value that is set; "" for nothing.
+std::string ValueProblem(const StageField& row, const std::string& value) {
+  uint64_t whole = 0;
   double number = 0;
-  if (value.empty() || (absl::SimpleAtod(value, &number) &&
-                        std::isfinite(number) && number > least)) {
-    return;
+  switch (row.check()) {
+    default:
+      return "";
+    case StageField::WORD:
+      return std::count(row.word().begin(), row.word().end(), value) > 0
+                 ? ""
+                 : absl::StrCat("none of ", absl::StrJoin(row.word(), ", "));
+    case StageField::COUNT:
+      return IsNumberFrom(value, 1) ? "" : kNoCount;
+    case StageField::WHOLE:
+      return absl::SimpleAtoi(value, &whole) ? ""
+                                             : "not a whole number from 0 on";
+    case StageField::ABOVE:
+      return absl::SimpleAtod(value, &number) && std::isfinite(number) &&
+                     number > row.above()
+                 ? ""
+                 : absl::StrCat("not a number above ", row.above());
   }
-  Refuse(places, field,
-         absl::StrCat(field, " \"", value, "\" is not a number above ", least),
-         context);
 }
 
-void CheckWhole(const std::string& value, const FieldPlaces& places,
-                const std::string& field, const CheckContext& context) {
-  uint64_t number = 0;
-  if (value.empty() || absl::SimpleAtoi(value, &number)) return;
-  Refuse(
-      places, field,
-      absl::StrCat(field, " \"", value, "\" is not a whole number from 0 on"),
-      context);
-}
-
-void CheckSynthesize(const Synthesize& synthesize, const FieldPlaces& places,
-                     const CheckContext& context) {
-  if ((synthesize.format() == "preprocessed") != synthesize.has_ranges()) {
-    Refuse(places, "ranges",
-           "ranges go with format \"preprocessed\", and only with it", context);
-  }
+// A number from 1 on, unless it is unset.
+void CheckCount(const std::string& value, const std::string& field,
+                const CheckedPart& part) {
+  if (value.empty() || IsNumberFrom(value, 1)) return;
+  part.Refuse(field, absl::StrCat(field, " \"", value, "\" is ", kNoCount));
 }
 
 void CheckTransformFiles(const TransformStage& transform,
-                         const FieldPlaces& places,
-                         const CheckContext& context) {
+                         const CheckedPart& part) {
   std::set<std::string> names;
   for (int i = 0; i < transform.file_size(); ++i) {
-    const FieldPlaces file = places.Nested("file", i);
+    const CheckedPart file = part.Nested("file", i);
     const std::string& name = transform.file(i).name();
     if (name == "graph" || name == "plugin" || !IsPlainName(name)) {
-      Refuse(file, "name",
-             absl::StrCat("a file cannot be named \"", name, "\""), context);
+      file.Refuse("name",
+                  absl::StrCat("a file cannot be named \"", name, "\""));
     } else if (!names.insert(name).second) {
-      Refuse(file, "name", absl::StrCat("two files are named \"", name, "\""),
-             context);
+      file.Refuse("name", absl::StrCat("two files are named \"", name, "\""));
     } else if (!absl::StrContains(transform.transforms(),
                                   absl::StrCat("${", name, "}"))) {
-      Refuse(file, "name",
-             absl::StrCat("the transforms do not use file \"", name,
-                          "\": write \"${", name, "}\" where they take it"),
-             context);
+      file.Refuse("name", absl::StrCat("the transforms do not use file \"",
+                                       name, "\": write \"${", name,
+                                       "}\" where they take it"));
     }
   }
 }
 
-void CheckTransform(const TransformStage& transform, const FieldPlaces& places,
-                    const CheckContext& context) {
-  CheckTransformFiles(transform, places, context);
-  TransformCheck check;
+// TensorFlow's transforms are known by their descriptions, so that no library
+// is opened. As in the registry, where both have a name, ours is under it.
+const std::map<std::string, TransformSpec>& AllSpecs() {
+  static const auto* const specs = [] {
+    auto* all = new std::map<std::string, TransformSpec>();
+    for (const ModuleTransform& own : ModuleTransforms()) {
+      all->emplace(own.spec.name, own.spec);
+    }
+    for (const TransformSpec& stock : StockSpecs()) {
+      all->emplace(stock.name, stock);
+      all->emplace(absl::StrCat("stock:", stock.name), stock);
+    }
+    return all;
+  }();
+  return *specs;
+}
+
+// All parameters that name files are called so.
+constexpr char kFileEnding[] = "_file";
+
+// Fails unless every file that the transform reads is one of the stage's: a
+// file that is only named could change unnoticed.
+absl::Status CheckFiles(const TransformCall& call,
+                        const std::set<std::string>& files) {
+  for (const auto& [name, values] : call.parameters) {
+    if (!absl::EndsWith(name, kFileEnding)) continue;
+    for (const std::string& value : values) {
+      if (files.count(value) > 0) continue;
+      const std::string file(absl::StripSuffix(name, kFileEnding));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "transform \"", call.name, "\" reads \"", value,
+          "\", a file whose content must count: add file { name: \"", file,
+          "\" from { file: \"", absl::Utf8SafeCEscape(value),
+          "\" } } and write ", name, "=${", file, "}"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Plugins may bring further names, which are then not known here.
+absl::Status CheckCall(const TransformCall& call,
+                       const TransformStage& transform,
+                       const std::set<std::string>& files) {
+  const auto spec = AllSpecs().find(call.name);
+  if (spec == AllSpecs().end()) {
+    if (transform.plugin_size() > 0) return absl::OkStatus();
+    std::vector<std::string> names;
+    for (const auto& [name, unused] : AllSpecs()) names.push_back(name);
+    const std::string suggestion = SuggestName(call.name, names);
+    return absl::NotFoundError(absl::StrCat(
+        "\"", call.name, "\": no such transform",
+        suggestion.empty() ? "; requant transform --list_transforms lists them"
+                           : suggestion));
+  }
+  REQUANT_RETURN_IF_ERROR(ResolveParameters(spec->second, call).status());
+  REQUANT_RETURN_IF_ERROR(CheckFiles(call, files));
+  if (spec->second.needs_outputs && transform.outputs_size() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("transform \"", call.name,
+                     "\" needs the graph's outputs: add outputs"));
+  }
+  return absl::OkStatus();
+}
+
+// Whether transform_graph would take these transforms: their names, parameters
+// and need for outputs.
+absl::Status CheckTransforms(const TransformStage& transform) {
   std::map<std::string, std::string> paths;
+  std::set<std::string> files;
   for (const NamedInput& file : transform.file()) {
     const std::string path = absl::StrCat("${", file.name(), "}");
     paths.emplace(file.name(), path);
-    check.files.insert(path);
+    files.insert(path);
   }
-  check.transforms = FillInFiles(transform.transforms(), paths);
-  check.has_outputs = transform.outputs_size() > 0;
-  check.has_plugins = transform.plugin_size() > 0;
-  const absl::Status status = CheckTransforms(check);
-  if (!status.ok()) Refuse(places, "transforms", status.message(), context);
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<TransformCall> calls,
+      ParsePipeline(FillInFiles(transform.transforms(), paths)));
+  if (calls.empty()) return absl::InvalidArgumentError("no transform is named");
+  for (const TransformCall& call : calls) {
+    REQUANT_RETURN_IF_ERROR(CheckCall(call, transform, files));
+  }
+  return absl::OkStatus();
 }
 
-void CheckFixedRange(const FixedRange& fixed, const FieldPlaces& places,
-                     const CheckContext& context) {
+void CheckFixedRange(const FixedRange& fixed, const CheckedPart& part) {
   double min = 0, max = 0;
   if (absl::SimpleAtod(fixed.min(), &min) &&
       absl::SimpleAtod(fixed.max(), &max) && std::isfinite(min) &&
       std::isfinite(max) && min < max) {
     return;
   }
-  Refuse(places, "min",
-         absl::StrCat("fixed needs two numbers, min below max; \"", fixed.min(),
-                      "\" and \"", fixed.max(), "\" are none"),
-         context);
+  part.Refuse("min", absl::StrCat("fixed needs two numbers, min below max; \"",
+                                  fixed.min(), "\" and \"", fixed.max(),
+                                  "\" are none"));
 }
 
 void CheckField(const StageField& row, const FoundField& found,
-                const FieldPlaces& places, const CheckContext& context) {
-  const std::string name = LastName(row.field);
-  if (!row.needed.empty() && !found.IsSet()) {
-    Refuse(places, row.needed_at, row.needed, context);
+                const CheckedPart& part) {
+  const std::string name = LastName(row.field());
+  if (!row.needed().empty() && !found.IsSet()) {
+    part.Refuse(row.needed_at(), row.needed());
   }
-  switch (row.check) {
-    case StageField::Check::kNone:
-      break;
-    case StageField::Check::kWord:
-      CheckWord(found.Text(), row.words, places, name, context);
-      break;
-    case StageField::Check::kCount:
-      CheckCount(found.Text(), places, name, context);
-      break;
-    case StageField::Check::kWhole:
-      CheckWhole(found.Text(), places, name, context);
-      break;
-    case StageField::Check::kAbove:
-      CheckAbove(found.Text(), row.above, places, name, context);
-      break;
+  const std::string value = found.Text();
+  const std::string problem = value.empty() ? "" : ValueProblem(row, value);
+  if (!problem.empty()) {
+    part.Refuse(name, absl::StrCat(name, " \"", value, "\" is ", problem));
   }
-  if (!row.goes_with.empty() && found.IsSet() &&
-      !FindField(*found.message, row.goes_with)->IsSet()) {
-    Refuse(places, name, absl::StrCat(name, " needs ", row.goes_with), context);
+  if (!row.goes_with().empty() && found.IsSet() &&
+      !FindField(*found.message, row.goes_with())->IsSet()) {
+    part.Refuse(name, absl::StrCat(name, " needs ", row.goes_with()));
   }
 }
 
-// What a table of fields cannot say.
-void CheckFurther(const Stage& stage, const FieldPlaces& places,
-                  const CheckContext& context) {
-  if (stage.dataset().has_synthesize()) {
-    CheckSynthesize(stage.dataset().synthesize(), places.Nested("synthesize"),
-                    context);
+// Checks the fields in the tables, and what a table of fields cannot say.
+void CheckKind(const Stage& stage, const CheckedPart& part) {
+  for (const auto& [row, found] : RowsOf(stage)) {
+    CheckField(
+        *row, found,
+        {PlacesAround(part.places, row->field()), part.whose, part.problems});
+  }
+  const Synthesize& synthesize = stage.dataset().synthesize();
+  if ((synthesize.format() == "preprocessed") != synthesize.has_ranges()) {
+    part.Nested("synthesize")
+        .Refuse("ranges",
+                "ranges go with format \"preprocessed\", and only with it");
   }
   if (stage.has_transform()) {
-    CheckTransform(stage.transform(), places, context);
+    CheckTransformFiles(stage.transform(), part);
+    const absl::Status status = CheckTransforms(stage.transform());
+    if (!status.ok()) part.Refuse("transforms", status.message());
   }
   if (stage.convert().insert_qdq().has_fixed()) {
     CheckFixedRange(stage.convert().insert_qdq().fixed(),
-                    places.Nested("insert_qdq").Nested("fixed"), context);
+                    part.Nested("insert_qdq").Nested("fixed"));
   }
   if (stage.has_compare()) {
-    CheckGates(stage.compare().gates(), places.Nested("gates"), context);
+    CheckGates(stage.compare().gates(), part.Nested("gates"));
   }
-}
-
-void CheckKind(const Stage& stage, const FieldPlaces& places,
-               const CheckContext& context) {
-  for (const auto& [row, found] : RowsOf(stage)) {
-    CheckField(*row, found, PlacesAround(places, row->field), context);
-  }
-  CheckFurther(stage, places, context);
 }
 
 // The largest value that a limit can have.
@@ -245,28 +289,21 @@ std::string OutputNameProblem(const std::string& name) {
   return "";
 }
 
-void CheckCount(const std::string& value, const FieldPlaces& places,
-                const std::string& field, const CheckContext& context) {
-  int64_t count = 0;
-  if (value.empty() || (absl::SimpleAtoi(value, &count) && count >= 1)) return;
-  Refuse(places, field,
-         absl::StrCat(field, " \"", value, "\" is not a number from 1 on"),
-         context);
+void CheckedPart::Refuse(const std::string& field,
+                         std::string_view sentence) const {
+  problems->Add(places.Line(field), absl::StrCat(whose, ": ", sentence));
 }
 
-void CheckRecords(const Records& records, const FieldPlaces& places,
-                  const CheckContext& context) {
+void CheckRecords(const Records& records, const CheckedPart& part) {
   if (records.dataset().empty()) {
-    Refuse(places, "dataset",
-           "no records: on { dataset: \"...\" } names their declaration",
-           context);
+    part.Refuse("dataset",
+                "no records: on { dataset: \"...\" } names their declaration");
   }
-  CheckCount(records.batch_size(), places, "batch_size", context);
-  CheckCount(records.records(), places, "records", context);
+  CheckCount(records.batch_size(), "batch_size", part);
+  CheckCount(records.records(), "records", part);
 }
 
-void CheckGates(const Gates& gates, const FieldPlaces& places,
-                const CheckContext& context) {
+void CheckGates(const Gates& gates, const CheckedPart& part) {
   const Reflection* const reflection = gates.GetReflection();
   for (int i = 0; i < Gates::descriptor()->field_count(); ++i) {
     const FieldDescriptor* const field = Gates::descriptor()->field(i);
@@ -274,43 +311,48 @@ void CheckGates(const Gates& gates, const FieldPlaces& places,
     const double limit = reflection->GetDouble(gates, field);
     const double largest = LargestLimit(field->name());
     if (std::isfinite(limit) && limit <= largest) continue;
-    Refuse(places, std::string(field->name()),
-           std::isfinite(largest)
-               ? absl::StrCat(field->name(), " ", limit, " is more than ",
-                              largest, ", which is all there is")
-               : absl::StrCat(field->name(), " is not a finite number"),
-           context);
+    part.Refuse(std::string(field->name()),
+                std::isfinite(largest)
+                    ? absl::StrCat(field->name(), " ", limit, " is more than ",
+                                   largest, ", which is all there is")
+                    : absl::StrCat(field->name(), " is not a finite number"));
   }
 }
 
-void CheckExpect(const Expect& expect, const FieldPlaces& places,
-                 const CheckContext& context) {
-  if (!(expect.accuracy() > 0 && expect.accuracy() <= 100)) {
-    Refuse(places, "accuracy",
-           absl::StrCat("expect needs accuracy, in percent; ",
-                        expect.accuracy(), " is none"),
-           context);
+void CheckVerify(const Verify& verify, const CheckedPart& part) {
+  CheckGates(verify.gates(), part.Nested("gates"));
+  CheckCount(verify.baseline().records(), "records", part.Nested("baseline"));
+  const double accuracy = verify.expect().accuracy();
+  if (verify.has_expect() && !(accuracy > 0 && accuracy <= 100)) {
+    part.Nested("expect").Refuse(
+        "accuracy", absl::StrCat("expect needs accuracy, in percent; ",
+                                 accuracy, " is none"));
   }
-  if (!(expect.within() > 0 && expect.within() <= 100)) {
-    Refuse(places, "within",
-           "expect needs within, how many points from it are the same",
-           context);
+  const double within = verify.expect().within();
+  if (verify.has_expect() && !(within > 0 && within <= 100)) {
+    part.Nested("expect").Refuse(
+        "within", "expect needs within, how many points from it are the same");
+  }
+  const double at_most = verify.relative_mse().at_most();
+  if (!(at_most >= 0 && std::isfinite(at_most))) {
+    part.Nested("relative_mse")
+        .Refuse("at_most", "relative_mse needs at_most, a number from 0 on");
   }
 }
 
-void CheckRelativeMse(const RelativeMse& relative, const FieldPlaces& places,
-                      const CheckContext& context) {
-  if (relative.at_most() >= 0 && std::isfinite(relative.at_most())) return;
-  Refuse(places, "at_most", "relative_mse needs at_most, a number from 0 on",
-         context);
+void CheckEvaluation(const Evaluation& evaluation, const CheckedPart& part) {
+  CheckRecords(evaluation.on(), part.Nested("on"));
+  CheckGates(evaluation.gates(), part.Nested("gates"));
+  CheckCount(evaluation.layer_records(), "layer_records", part);
+  CheckCount(evaluation.baseline().records(), "records",
+             part.Nested("baseline"));
 }
 
-void CheckStage(const Stage& stage, const FieldPlaces& places,
-                const CheckContext& context) {
+void CheckStage(const Stage& stage, const CheckedPart& part) {
   const std::string kind = StageKind(stage);
   if (kind.empty()) {
-    context.problems->Add(
-        places.line(), absl::StrCat(context.whose, " does nothing: add one of ",
+    part.problems->Add(part.places.line(),
+                       absl::StrCat(part.whose, " does nothing: add one of ",
                                     absl::StrJoin(StageKinds(), ", ")));
     return;
   }
@@ -318,16 +360,14 @@ void CheckStage(const Stage& stage, const FieldPlaces& places,
     const std::string end =
         absl::StrCat(" is for stages that make a graph; ", kind, " makes none");
     if (stage.has_verify()) {
-      Refuse(places, "verify",
-             stage.has_evaluate() ? "verify goes inside evaluate"
-                                  : absl::StrCat("verify", end),
-             context);
+      part.Refuse("verify", stage.has_evaluate() ? "verify goes inside evaluate"
+                                                 : absl::StrCat("verify", end));
     }
     if (!stage.use_file().empty()) {
-      Refuse(places, "use_file", absl::StrCat("use_file", end), context);
+      part.Refuse("use_file", absl::StrCat("use_file", end));
     }
   }
-  if (stage.use_file().empty()) CheckKind(stage, places.Nested(kind), context);
+  if (stage.use_file().empty()) CheckKind(stage, part.Nested(kind));
 }
 
 }  // namespace requant

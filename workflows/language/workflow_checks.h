@@ -15,41 +15,42 @@ namespace requant {
 // and ".", starting with a letter or "_".
 bool IsPlainName(std::string_view name);
 
-// What is wrong with a workflow's name, which is also that of a folder; "" for
-// nothing.
+// Returns what is wrong with a workflow's name, which is also that of a folder;
+// "" for nothing.
 std::string WorkflowNameProblem(const std::string& name);
 
-// What is wrong with the name of a file that a run leaves; "" for nothing. It
-// goes into folders together with what the runner itself writes.
+// Returns what is wrong with the name of a file that a run leaves; "" for
+// nothing. The file goes into folders together with what the runner writes.
 std::string OutputNameProblem(const std::string& name);
 
-// `whose` starts each sentence, such as "stage \"fuse\"".
-struct CheckContext {
+// A message of the file that is checked.
+struct CheckedPart {
+  FieldPlaces places;
+  // Starts each sentence, such as "stage \"fuse\"".
   std::string whose;
   FileProblems* problems;
+
+  // Reports a mistake in a field of the message.
+  void Refuse(const std::string& field, std::string_view sentence) const;
+  CheckedPart Nested(const std::string& field, int index = -1) const {
+    return {places.Nested(field, index), whose, problems};
+  }
 };
 
-void CheckRelativeMse(const RelativeMse& relative, const FieldPlaces& places,
-                      const CheckContext& context);
+// Checks the fields that the stage's kind needs, numbers, words, transforms,
+// and that `verify` and `use_file` are where there is a graph.
+void CheckStage(const Stage& stage, const CheckedPart& part);
 
-// Fields that the stage's kind needs, numbers, words, transforms, and that
-// `verify` and `use_file` are where there is a graph.
-void CheckStage(const Stage& stage, const FieldPlaces& places,
-                const CheckContext& context);
+void CheckGates(const Gates& gates, const CheckedPart& part);
 
-void CheckGates(const Gates& gates, const FieldPlaces& places,
-                const CheckContext& context);
+// Checks gates, the expectation and what its error is relative to; that the
+// evaluation exists is the caller's to check.
+void CheckVerify(const Verify& verify, const CheckedPart& part);
 
-void CheckExpect(const Expect& expect, const FieldPlaces& places,
-                 const CheckContext& context);
+void CheckEvaluation(const Evaluation& evaluation, const CheckedPart& part);
 
-// Numbers, and that there is a declaration. Files are not looked at.
-void CheckRecords(const Records& records, const FieldPlaces& places,
-                  const CheckContext& context);
-
-// A number from 1 on, unless it is unset.
-void CheckCount(const std::string& value, const FieldPlaces& places,
-                const std::string& field, const CheckContext& context);
+// Checks numbers, and that there is a declaration. Does not look at files.
+void CheckRecords(const Records& records, const CheckedPart& part);
 
 }  // namespace requant
 

@@ -55,17 +55,8 @@ bool IsVariableName(std::string_view name) {
   return true;
 }
 
-const char* ValueWord(Variable::Kind kind) {
-  switch (kind) {
-    case Variable::FILE:
-      return "FILE";
-    case Variable::FOLDER:
-      return "FOLDER";
-    case Variable::COUNT:
-      return "NUMBER";
-    default:
-      return "TEXT";
-  }
+std::string ValueWord(Variable::Kind kind) {
+  return kind == Variable::COUNT ? "NUMBER" : Variable::Kind_Name(kind);
 }
 
 bool IsPathField(const FieldDescriptor* field) {
@@ -124,35 +115,334 @@ class Variables {
         workflow_(workflow),
         problems_(problems) {}
 
-  void FindValues();
-  void ExpandWorkflow();
-  void CheckValues();
-  std::string Missing() const;
+  void FindValues() {
+    for (int i = 0; i < workflow_->variable_size(); ++i) {
+      CheckDeclaration(i);
+      const Variable& variable = workflow_->variable(i);
+      if (auto value = ValueOf(variable))
+        values_.emplace(variable.name(), *value);
+    }
+    for (const auto& [name, value] : settings_.variables) {
+      if (Find(name) != nullptr) continue;
+      const std::string suggestion = SuggestName(name, names_);
+      problems_->Add(
+          0, absl::StrCat("--set ", name, "=", value, ": no such variable",
+                          !suggestion.empty() ? suggestion
+                          : names_.empty()
+                              ? "; the file declares none"
+                              : absl::StrCat("; there are ",
+                                             absl::StrJoin(names_, ", "))));
+    }
+  }
+
+  void ExpandWorkflow() {
+    for (int i = 0; i < workflow_->stage_size(); ++i) ExpandStage(i);
+    for (int i = 0; i < workflow_->evaluation_size(); ++i) {
+      const bool active =
+          used_evaluations_.count(workflow_->evaluation(i).name()) > 0;
+      ExpandFields(workflow_->mutable_evaluation(i),
+                   places_.Nested("evaluation", i), active);
+    }
+    for (const char* name : {"name", "summary"}) {
+      ExpandField(workflow_, Workflow::descriptor()->FindFieldByName(name),
+                  places_, true);
+    }
+  }
+
+  void CheckValues() {
+    for (int i = 0; i < workflow_->variable_size(); ++i) {
+      const Variable& variable = workflow_->variable(i);
+      const auto value = values_.find(variable.name());
+      if (value == values_.end()) continue;
+      if (value->second.from == "default" &&
+          used_.count(variable.name()) == 0) {
+        continue;
+      }
+      CheckValue(variable, places_.Nested("variable", i).line());
+    }
+  }
+
+  std::string Missing() const {
+    std::vector<std::string> lines;
+    for (const Variable& variable : workflow_->variable()) {
+      if (used_.count(variable.name()) == 0 ||
+          values_.count(variable.name()) > 0) {
+        continue;
+      }
+      lines.push_back(absl::StrCat(
+          "  --set ", variable.name(), "=", ValueWord(variable.kind()),
+          variable.help().empty() ? "" : "  ", variable.help()));
+    }
+    return absl::StrJoin(lines, "\n");
+  }
+
   std::map<std::string, VariableValue> values() && {
     return std::move(values_);
   }
 
  private:
-  void CheckDeclaration(int index);
-  std::optional<VariableValue> ValueOf(const Variable& variable) const;
-  void CheckValue(const Variable& variable, int line);
-  void ExpandStage(int index);
-  // Whether the variable that `field` names by `name` is set and not empty.
-  bool IsSet(const std::string& name, const char* field,
-             const FieldPlaces& places);
-  void DropExpectation(Verify* verify, const FieldPlaces& places);
-  void ExpandFields(Message* message, const FieldPlaces& places, bool active);
-  void ExpandField(Message* message, const FieldDescriptor* field,
-                   const FieldPlaces& places, bool active);
-  void ExpandValue(Message* message, const FieldDescriptor* field, int index,
-                   int line, bool active);
-  ExpandedText Expand(const std::string& text,
-                      const std::set<std::string>* own_files, int line,
-                      bool active);
+  const Variable* Find(const std::string& name) const {
+    for (const Variable& variable : workflow_->variable()) {
+      if (variable.name() == name) return &variable;
+    }
+    return nullptr;
+  }
+
+  void CheckDeclaration(int index) {
+    const Variable& variable = workflow_->variable(index);
+    const FieldPlaces places = places_.Nested("variable", index);
+    if (!IsVariableName(variable.name())) {
+      problems_->Add(places.Line("name"),
+                     absl::StrCat("\"", variable.name(),
+                                  "\" is no name of a variable: small letters, "
+                                  "digits and _, not starting with a digit"));
+      return;
+    }
+    if (Find(variable.name()) != &variable) {
+      problems_->Add(
+          places.Line("name"),
+          absl::StrCat("variable \"", variable.name(), "\" is declared twice"));
+    }
+    if (absl::StrContains(variable.default_value(), "${")) {
+      problems_->Add(places.Line("default_value"),
+                     absl::StrCat("the default of variable \"", variable.name(),
+                                  "\" cannot use another variable"));
+    }
+    names_.push_back(variable.name());
+  }
+
+  std::optional<VariableValue> ValueOf(const Variable& variable) const {
+    const auto set = settings_.variables.find(variable.name());
+    if (set != settings_.variables.end()) {
+      return VariableValue{set->second, "command line"};
+    }
+    if (!variable.environment().empty()) {
+      std::optional<std::string> value;
+      if (settings_.environment != nullptr) {
+        value = settings_.environment(variable.environment());
+      } else if (const char* text =
+                     std::getenv(variable.environment().c_str())) {
+        value = text;
+      }
+      if (value.has_value() && !value->empty()) {
+        return VariableValue{*value, "environment"};
+      }
+    }
+    if (!variable.has_default_value()) return std::nullopt;
+    return VariableValue{variable.default_value(), "default"};
+  }
+
   void AppendValue(const std::string& name,
                    const std::set<std::string>* own_files, int line,
-                   bool active, ExpandedText* out);
-  const Variable* Find(const std::string& name) const;
+                   bool active, ExpandedText* out) {
+    const Variable* const variable = Find(name);
+    if (variable == nullptr && problems_->full()) {
+      return problems_->Add(line, "no such variable");
+    }
+    if (variable == nullptr) {
+      std::vector<std::string> candidates = names_;
+      if (own_files != nullptr) {
+        candidates.insert(candidates.end(), own_files->begin(),
+                          own_files->end());
+      }
+      problems_->Add(line, absl::StrCat("\"${", name, "}\": no such variable",
+                                        SuggestName(name, candidates)));
+      return;
+    }
+    if (active) used_.insert(name);
+    if (own_files != nullptr && (variable->kind() == Variable::FILE ||
+                                 variable->kind() == Variable::FOLDER)) {
+      problems_->Add(
+          line, absl::StrCat("the transforms read \"${", name,
+                             "}\", a file whose content must count: add file { "
+                             "name: \"",
+                             name, "\" from { file: \"${", name, "}\" } }"));
+      return;
+    }
+    const auto value = values_.find(name);
+    if (value == values_.end()) return;
+    out->Append(own_files == nullptr
+                    ? value->second.value
+                    // FillInFiles must find nothing in it.
+                    : absl::StrReplaceAll(value->second.value, {{"${", "$${"}}),
+                value->second.from != "default");
+  }
+
+  // With `own_files` the text is a TransformStage's, which FillInFiles is still
+  // to see: these names and "$${" stay.
+  ExpandedText Expand(const std::string& text,
+                      const std::set<std::string>* own_files, int line,
+                      bool active) {
+    ExpandedText out;
+    std::string_view rest = text;
+    while (!rest.empty()) {
+      if (absl::StartsWith(rest, "$${")) {
+        out.Append(own_files == nullptr ? "${" : "$${", false);
+        rest.remove_prefix(3);
+        continue;
+      }
+      if (!absl::StartsWith(rest, "${")) {
+        const size_t next = std::min(rest.find('$', 1), rest.size());
+        out.Append(rest.substr(0, next), false);
+        rest.remove_prefix(next);
+        continue;
+      }
+      const size_t end = rest.find('}');
+      const std::string name(rest.substr(2, end - 2));
+      if (end == std::string_view::npos || !IsVariableName(name)) {
+        problems_->Add(line,
+                       "\"${\" starts a variable, as in \"${name}\"; write "
+                       "\"$${\" for the characters themselves");
+        return out;
+      }
+      if (own_files != nullptr && own_files->count(name) > 0) {
+        out.Append(rest.substr(0, end + 1), false);
+      } else {
+        AppendValue(name, own_files, line, active, &out);
+      }
+      rest.remove_prefix(end + 1);
+    }
+    return out;
+  }
+
+  void ExpandValue(Message* message, const FieldDescriptor* field, int index,
+                   int line, bool active) {
+    const Reflection* const reflection = message->GetReflection();
+    const std::string text =
+        index < 0 ? reflection->GetString(*message, field)
+                  : reflection->GetRepeatedString(*message, field, index);
+    std::set<std::string> own_files;
+    const bool is_transforms =
+        field->full_name() == "requant.TransformStage.transforms";
+    if (is_transforms) {
+      for (const NamedInput& file :
+           static_cast<const TransformStage*>(message)->file()) {
+        own_files.insert(file.name());
+      }
+    }
+    const ExpandedText expanded =
+        Expand(text, is_transforms ? &own_files : nullptr, line, active);
+    const std::string result =
+        IsPathField(field) ? AsPaths(expanded, folder_) : expanded.text;
+    if (index < 0) {
+      reflection->SetString(message, field, result);
+    } else {
+      reflection->SetRepeatedString(message, field, index, result);
+    }
+  }
+
+  void ExpandField(Message* message, const FieldDescriptor* field,
+                   const FieldPlaces& places, bool active) {
+    const Reflection* const reflection = message->GetReflection();
+    const std::string name(field->name());
+    const bool is_message =
+        field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (!is_message && field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+      return;
+    }
+    if (!field->is_repeated()) {
+      if (!reflection->HasField(*message, field)) return;
+      if (is_message) {
+        ExpandFields(reflection->MutableMessage(message, field),
+                     places.Nested(name), active);
+      } else {
+        ExpandValue(message, field, -1, places.Line(name), active);
+      }
+      return;
+    }
+    for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
+      if (is_message) {
+        ExpandFields(reflection->MutableRepeatedMessage(message, field, i),
+                     places.Nested(name, i), active);
+      } else {
+        ExpandValue(message, field, i, places.Line(name, i), active);
+      }
+    }
+  }
+
+  void ExpandFields(Message* message, const FieldPlaces& places, bool active) {
+    for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+      ExpandField(message, message->GetDescriptor()->field(i), places, active);
+    }
+  }
+
+  // Whether the variable that `field` names by `name` is set and not empty.
+  bool IsSet(const std::string& name, const char* field,
+             const FieldPlaces& places) {
+    if (name.empty()) return false;
+    if (Find(name) == nullptr) {
+      problems_->Add(
+          places.Line(field),
+          absl::StrCat(field, " names \"", name, "\": no such variable",
+                       SuggestName(name, names_)));
+      return false;
+    }
+    const auto value = values_.find(name);
+    return value != values_.end() && !value->second.value.empty();
+  }
+
+  // Drops the expectation of a verification whose only_if names a variable that
+  // is not set, or says no.
+  void DropExpectation(Verify* verify, const FieldPlaces& places) {
+    const std::string& only_if = verify->expect().only_if();
+    if (only_if.empty()) return;
+    if (!IsSet(only_if, "only_if", places.Nested("expect")) ||
+        ParseTruth(values_[only_if].value) == false) {
+      verify->clear_expect();
+    }
+  }
+
+  void ExpandStage(int index) {
+    Stage* const stage = workflow_->mutable_stage(index);
+    const FieldPlaces places = places_.Nested("stage", index);
+    const bool active = !IsSet(stage->skip_if(), "skip_if", places);
+    const google::protobuf::Descriptor* const type = Stage::descriptor();
+    ExpandField(stage, type->FindFieldByName("use_file"), places, active);
+    for (int i = 0; i < type->field_count(); ++i) {
+      const FieldDescriptor* const field = type->field(i);
+      if (field->name() == "use_file") continue;
+      const bool is_given = field->real_containing_oneof() != nullptr &&
+                            !stage->use_file().empty();
+      ExpandField(stage, field, places, active && !is_given);
+    }
+    if (!active) return;
+    if (stage->has_verify()) {
+      DropExpectation(stage->mutable_verify(), places.Nested("verify"));
+    }
+    if (stage->has_evaluate()) {
+      DropExpectation(stage->mutable_evaluate()->mutable_verify(),
+                      places.Nested("evaluate").Nested("verify"));
+    }
+    used_evaluations_.insert(stage->verify().evaluation());
+    used_evaluations_.insert(stage->evaluate().verify().evaluation());
+  }
+
+  void CheckValue(const Variable& variable, int line) {
+    const VariableValue& value = values_.at(variable.name());
+    std::string problem;
+    if (variable.kind() == Variable::COUNT) {
+      int64_t count = 0;
+      if (!absl::SimpleAtoi(value.value, &count) || count < 1) {
+        problem =
+            absl::StrCat("\"", value.value, "\" is not a number from 1 on");
+      }
+    } else if (variable.kind() != Variable::TEXT && !value.value.empty()) {
+      ExpandedText text;
+      text.Append(value.value, value.from != "default");
+      problem = PathProblem(variable.kind(), AsPaths(text, folder_));
+    }
+    if (problem.empty()) return;
+    problems_->Add(
+        line,
+        absl::StrCat("variable \"", variable.name(), "\" (",
+                     value.from == "environment"
+                         ? absl::StrCat("environment: ", variable.environment())
+                         : value.from,
+                     "): ", problem,
+                     variable.help().empty()
+                         ? ""
+                         : absl::StrCat("; it is ", variable.help())));
+  }
 
   const WorkflowSettings& settings_;
   const std::string& folder_;
@@ -165,325 +455,6 @@ class Variables {
   std::set<std::string> used_;
   std::set<std::string> used_evaluations_;
 };
-
-const Variable* Variables::Find(const std::string& name) const {
-  for (const Variable& variable : workflow_->variable()) {
-    if (variable.name() == name) return &variable;
-  }
-  return nullptr;
-}
-
-void Variables::CheckDeclaration(int index) {
-  const Variable& variable = workflow_->variable(index);
-  const FieldPlaces places = places_.Nested("variable", index);
-  if (!IsVariableName(variable.name())) {
-    problems_->Add(places.Line("name"),
-                   absl::StrCat("\"", variable.name(),
-                                "\" is no name of a variable: small letters, "
-                                "digits and _, not starting with a digit"));
-    return;
-  }
-  if (Find(variable.name()) != &variable) {
-    problems_->Add(
-        places.Line("name"),
-        absl::StrCat("variable \"", variable.name(), "\" is declared twice"));
-  }
-  if (absl::StrContains(variable.default_value(), "${")) {
-    problems_->Add(places.Line("default_value"),
-                   absl::StrCat("the default of variable \"", variable.name(),
-                                "\" cannot use another variable"));
-  }
-  names_.push_back(variable.name());
-}
-
-std::optional<VariableValue> Variables::ValueOf(
-    const Variable& variable) const {
-  const auto set = settings_.variables.find(variable.name());
-  if (set != settings_.variables.end()) {
-    return VariableValue{set->second, "command line"};
-  }
-  if (!variable.environment().empty()) {
-    std::optional<std::string> value;
-    if (settings_.environment != nullptr) {
-      value = settings_.environment(variable.environment());
-    } else if (const char* text = std::getenv(variable.environment().c_str())) {
-      value = text;
-    }
-    if (value.has_value() && !value->empty()) {
-      return VariableValue{*value, "environment"};
-    }
-  }
-  if (!variable.has_default_value()) return std::nullopt;
-  return VariableValue{variable.default_value(), "default"};
-}
-
-void Variables::FindValues() {
-  for (int i = 0; i < workflow_->variable_size(); ++i) {
-    CheckDeclaration(i);
-    const Variable& variable = workflow_->variable(i);
-    if (auto value = ValueOf(variable))
-      values_.emplace(variable.name(), *value);
-  }
-  for (const auto& [name, value] : settings_.variables) {
-    if (Find(name) != nullptr) continue;
-    const std::string suggestion = SuggestName(name, names_);
-    problems_->Add(
-        0, absl::StrCat("--set ", name, "=", value, ": no such variable",
-                        !suggestion.empty() ? suggestion
-                        : names_.empty()
-                            ? "; the file declares none"
-                            : absl::StrCat("; there are ",
-                                           absl::StrJoin(names_, ", "))));
-  }
-}
-
-void Variables::AppendValue(const std::string& name,
-                            const std::set<std::string>* own_files, int line,
-                            bool active, ExpandedText* out) {
-  const Variable* const variable = Find(name);
-  if (variable == nullptr && problems_->full()) {
-    return problems_->Add(line, "no such variable");
-  }
-  if (variable == nullptr) {
-    std::vector<std::string> candidates = names_;
-    if (own_files != nullptr) {
-      candidates.insert(candidates.end(), own_files->begin(), own_files->end());
-    }
-    problems_->Add(line, absl::StrCat("\"${", name, "}\": no such variable",
-                                      SuggestName(name, candidates)));
-    return;
-  }
-  if (active) used_.insert(name);
-  if (own_files != nullptr && (variable->kind() == Variable::FILE ||
-                               variable->kind() == Variable::FOLDER)) {
-    problems_->Add(
-        line, absl::StrCat("the transforms read \"${", name,
-                           "}\", a file whose content must count: add file { "
-                           "name: \"",
-                           name, "\" from { file: \"${", name, "}\" } }"));
-    return;
-  }
-  const auto value = values_.find(name);
-  if (value == values_.end()) return;
-  out->Append(own_files == nullptr
-                  ? value->second.value
-                  // FillInFiles must find nothing in it.
-                  : absl::StrReplaceAll(value->second.value, {{"${", "$${"}}),
-              value->second.from != "default");
-}
-
-// With `own_files` the text is a TransformStage's, which FillInFiles is still
-// to see: these names and "$${" stay.
-ExpandedText Variables::Expand(const std::string& text,
-                               const std::set<std::string>* own_files, int line,
-                               bool active) {
-  ExpandedText out;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    if (absl::StartsWith(rest, "$${")) {
-      out.Append(own_files == nullptr ? "${" : "$${", false);
-      rest.remove_prefix(3);
-      continue;
-    }
-    if (!absl::StartsWith(rest, "${")) {
-      const size_t next = std::min(rest.find('$', 1), rest.size());
-      out.Append(rest.substr(0, next), false);
-      rest.remove_prefix(next);
-      continue;
-    }
-    const size_t end = rest.find('}');
-    const std::string name(rest.substr(2, end - 2));
-    if (end == std::string_view::npos || !IsVariableName(name)) {
-      problems_->Add(line,
-                     "\"${\" starts a variable, as in \"${name}\"; write "
-                     "\"$${\" for the characters themselves");
-      return out;
-    }
-    if (own_files != nullptr && own_files->count(name) > 0) {
-      out.Append(rest.substr(0, end + 1), false);
-    } else {
-      AppendValue(name, own_files, line, active, &out);
-    }
-    rest.remove_prefix(end + 1);
-  }
-  return out;
-}
-
-void Variables::ExpandValue(Message* message, const FieldDescriptor* field,
-                            int index, int line, bool active) {
-  const Reflection* const reflection = message->GetReflection();
-  const std::string text =
-      index < 0 ? reflection->GetString(*message, field)
-                : reflection->GetRepeatedString(*message, field, index);
-  std::set<std::string> own_files;
-  const bool is_transforms =
-      field->full_name() == "requant.TransformStage.transforms";
-  if (is_transforms) {
-    for (const NamedInput& file :
-         static_cast<const TransformStage*>(message)->file()) {
-      own_files.insert(file.name());
-    }
-  }
-  const ExpandedText expanded =
-      Expand(text, is_transforms ? &own_files : nullptr, line, active);
-  const std::string result =
-      IsPathField(field) ? AsPaths(expanded, folder_) : expanded.text;
-  if (index < 0) {
-    reflection->SetString(message, field, result);
-  } else {
-    reflection->SetRepeatedString(message, field, index, result);
-  }
-}
-
-void Variables::ExpandField(Message* message, const FieldDescriptor* field,
-                            const FieldPlaces& places, bool active) {
-  const Reflection* const reflection = message->GetReflection();
-  const std::string name(field->name());
-  const bool is_message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
-  if (!is_message && field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
-    return;
-  }
-  if (!field->is_repeated()) {
-    if (!reflection->HasField(*message, field)) return;
-    if (is_message) {
-      ExpandFields(reflection->MutableMessage(message, field),
-                   places.Nested(name), active);
-    } else {
-      ExpandValue(message, field, -1, places.Line(name), active);
-    }
-    return;
-  }
-  for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
-    if (is_message) {
-      ExpandFields(reflection->MutableRepeatedMessage(message, field, i),
-                   places.Nested(name, i), active);
-    } else {
-      ExpandValue(message, field, i, places.Line(name, i), active);
-    }
-  }
-}
-
-void Variables::ExpandFields(Message* message, const FieldPlaces& places,
-                             bool active) {
-  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
-    ExpandField(message, message->GetDescriptor()->field(i), places, active);
-  }
-}
-
-bool Variables::IsSet(const std::string& name, const char* field,
-                      const FieldPlaces& places) {
-  if (name.empty()) return false;
-  if (Find(name) == nullptr) {
-    problems_->Add(places.Line(field), absl::StrCat(field, " names \"", name,
-                                                    "\": no such variable",
-                                                    SuggestName(name, names_)));
-    return false;
-  }
-  const auto value = values_.find(name);
-  return value != values_.end() && !value->second.value.empty();
-}
-
-// Drops the expectation of a verification whose only_if names a variable that
-// is not set, or says no.
-void Variables::DropExpectation(Verify* verify, const FieldPlaces& places) {
-  const std::string& only_if = verify->expect().only_if();
-  if (only_if.empty()) return;
-  if (!IsSet(only_if, "only_if", places.Nested("expect")) ||
-      ParseTruth(values_[only_if].value) == false) {
-    verify->clear_expect();
-  }
-}
-
-void Variables::ExpandStage(int index) {
-  Stage* const stage = workflow_->mutable_stage(index);
-  const FieldPlaces places = places_.Nested("stage", index);
-  const bool active = !IsSet(stage->skip_if(), "skip_if", places);
-  const google::protobuf::Descriptor* const type = Stage::descriptor();
-  ExpandField(stage, type->FindFieldByName("use_file"), places, active);
-  for (int i = 0; i < type->field_count(); ++i) {
-    const FieldDescriptor* const field = type->field(i);
-    if (field->name() == "use_file") continue;
-    const bool is_given =
-        field->real_containing_oneof() != nullptr && !stage->use_file().empty();
-    ExpandField(stage, field, places, active && !is_given);
-  }
-  if (!active) return;
-  if (stage->has_verify()) {
-    DropExpectation(stage->mutable_verify(), places.Nested("verify"));
-  }
-  if (stage->has_evaluate()) {
-    DropExpectation(stage->mutable_evaluate()->mutable_verify(),
-                    places.Nested("evaluate").Nested("verify"));
-  }
-  used_evaluations_.insert(stage->verify().evaluation());
-  used_evaluations_.insert(stage->evaluate().verify().evaluation());
-}
-
-void Variables::ExpandWorkflow() {
-  for (int i = 0; i < workflow_->stage_size(); ++i) ExpandStage(i);
-  for (int i = 0; i < workflow_->evaluation_size(); ++i) {
-    const bool active =
-        used_evaluations_.count(workflow_->evaluation(i).name()) > 0;
-    ExpandFields(workflow_->mutable_evaluation(i),
-                 places_.Nested("evaluation", i), active);
-  }
-  for (const char* name : {"name", "summary"}) {
-    ExpandField(workflow_, Workflow::descriptor()->FindFieldByName(name),
-                places_, true);
-  }
-}
-
-void Variables::CheckValue(const Variable& variable, int line) {
-  const VariableValue& value = values_.at(variable.name());
-  std::string problem;
-  if (variable.kind() == Variable::COUNT) {
-    int64_t count = 0;
-    if (!absl::SimpleAtoi(value.value, &count) || count < 1) {
-      problem = absl::StrCat("\"", value.value, "\" is not a number from 1 on");
-    }
-  } else if (variable.kind() != Variable::TEXT && !value.value.empty()) {
-    ExpandedText text;
-    text.Append(value.value, value.from != "default");
-    problem = PathProblem(variable.kind(), AsPaths(text, folder_));
-  }
-  if (problem.empty()) return;
-  problems_->Add(
-      line,
-      absl::StrCat("variable \"", variable.name(), "\" (",
-                   value.from == "environment"
-                       ? absl::StrCat("environment: ", variable.environment())
-                       : value.from,
-                   "): ", problem,
-                   variable.help().empty()
-                       ? ""
-                       : absl::StrCat("; it is ", variable.help())));
-}
-
-void Variables::CheckValues() {
-  for (int i = 0; i < workflow_->variable_size(); ++i) {
-    const Variable& variable = workflow_->variable(i);
-    const auto value = values_.find(variable.name());
-    if (value == values_.end()) continue;
-    if (value->second.from == "default" && used_.count(variable.name()) == 0) {
-      continue;
-    }
-    CheckValue(variable, places_.Nested("variable", i).line());
-  }
-}
-
-std::string Variables::Missing() const {
-  std::vector<std::string> lines;
-  for (const Variable& variable : workflow_->variable()) {
-    if (used_.count(variable.name()) == 0 ||
-        values_.count(variable.name()) > 0) {
-      continue;
-    }
-    lines.push_back(absl::StrCat(
-        "  --set ", variable.name(), "=", ValueWord(variable.kind()),
-        variable.help().empty() ? "" : "  ", variable.help()));
-  }
-  return absl::StrJoin(lines, "\n");
-}
 
 }  // namespace
 

@@ -14,8 +14,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/language/stage_parts.h"
-#include "workflows/plan/effective_gates.h"
 
 namespace requant {
 namespace {
@@ -67,13 +65,13 @@ std::string InputName(const Plan& plan, const TaskInput& input) {
   return "";
 }
 
-std::string StateText(const std::vector<TaskState>& states, size_t task) {
-  if (task >= states.size()) return "would run";
-  if (!states[task].asked_for) return "not asked for";
-  if (states[task].cached) return "cached";
-  return states[task].why.empty()
+std::string StateText(const TaskOutlooks& outlooks, size_t task) {
+  if (task >= outlooks.size()) return "would run";
+  if (!outlooks[task].chosen) return "not asked for";
+  if (outlooks[task].cached) return "cached";
+  return outlooks[task].reason.empty()
              ? "would run"
-             : absl::StrCat("would run: ", states[task].why);
+             : absl::StrCat("would run: ", outlooks[task].reason);
 }
 
 std::vector<std::string> InputNames(const Plan& plan, const Task& task) {
@@ -93,11 +91,11 @@ std::vector<std::string> OutputNames(const Task& task) {
 }
 
 void AppendTask(const Plan& plan, size_t index, size_t name_width,
-                const std::vector<TaskState>& states, std::string* out) {
+                const TaskOutlooks& outlooks, std::string* out) {
   const Task& task = plan.tasks[index];
   absl::StrAppendFormat(
       out, "%-*s  %s  [%s]\n", name_width, Printable(task.name),
-      Printable(TaskSummary(plan, task)), StateText(states, index));
+      Printable(TaskSummary(plan, task)), StateText(outlooks, index));
   const std::string indent(name_width + 2, ' ');
   const auto append = [&](std::string_view word,
                           const std::vector<std::string>& names) {
@@ -145,7 +143,7 @@ std::string InputAsJson(const Plan& plan, const TaskInput& input) {
 }
 
 std::string TaskAsJson(const Plan& plan, size_t index,
-                       const std::vector<TaskState>& states) {
+                       const TaskOutlooks& outlooks) {
   const Task& task = plan.tasks[index];
   std::vector<std::string> inputs, outputs, after;
   for (const TaskInput& input : task.inputs) {
@@ -163,9 +161,9 @@ std::string TaskAsJson(const Plan& plan, size_t index,
       {"outputs", JsonArray(outputs)},
       {"after", NamesAsJson(after)},
       {"notes", NamesAsJson(task.notes)}};
-  if (index < states.size()) {
-    members.emplace_back("cached", states[index].cached ? "true" : "false");
-    members.emplace_back("why", JsonString(states[index].why));
+  if (index < outlooks.size()) {
+    members.emplace_back("cached", outlooks[index].cached ? "true" : "false");
+    members.emplace_back("why", JsonString(outlooks[index].reason));
   }
   return JsonObject(members);
 }
@@ -176,8 +174,8 @@ std::string Label(std::string_view text) {
       Printable(text), {{"\\", "/"}, {"\"", "'"}, {"<", "("}, {">", ")"}});
 }
 
-bool IsCached(const std::vector<TaskState>& states, size_t task) {
-  return task < states.size() && states[task].cached;
+bool IsCached(const TaskOutlooks& outlooks, size_t task) {
+  return task < outlooks.size() && outlooks[task].cached;
 }
 
 // What the edge between two tasks carries: the files, or nothing when one only
@@ -202,17 +200,16 @@ std::string TaskSummary(const Plan& plan, const Task& task) {
   if (task.kind == Task::Kind::kVerify && task.evaluation >= 0) {
     const std::string& evaluation =
         plan.file.workflow.evaluation(task.evaluation).name();
-    for (const TaskInput& input : task.inputs) {
-      if (input.role != "baseline_predictions") continue;
+    if (const TaskInput* input = task.Find("baseline_predictions")) {
       return absl::StrCat("evaluate by \"", evaluation, "\" against ",
-                          plan.tasks[input.task].name);
+                          plan.tasks[input->task].name);
     }
     return absl::StrCat("evaluate by \"", evaluation, "\"");
   }
-  return stage.summary().empty() ? FormOf(stage).summary : stage.summary();
+  return stage.summary().empty() ? FormOf(stage).summary() : stage.summary();
 }
 
-std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
+std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks) {
   const Workflow& workflow = plan.file.workflow;
   std::string text = absl::StrCat(Printable(workflow.name()),
                                   workflow.summary().empty() ? "" : ": ",
@@ -222,14 +219,14 @@ std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
     width = std::max(width, Printable(task.name).size());
   }
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
-    AppendTask(plan, i, width, states, &text);
+    AppendTask(plan, i, width, outlooks, &text);
   }
   AppendOtherStages(plan, &text);
   size_t cached = 0, others = 0;
-  for (const TaskState& state : states) {
-    if (!state.asked_for) {
+  for (const TaskOutlook& outlook : outlooks) {
+    if (!outlook.chosen) {
       ++others;
-    } else if (state.cached) {
+    } else if (outlook.cached) {
       ++cached;
     }
   }
@@ -240,10 +237,10 @@ std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states) {
   return text;
 }
 
-std::string PlanAsJson(const Plan& plan, const std::vector<TaskState>& states) {
+std::string PlanAsJson(const Plan& plan, const TaskOutlooks& outlooks) {
   std::vector<std::string> tasks, left_out;
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
-    tasks.push_back(TaskAsJson(plan, i, states));
+    tasks.push_back(TaskAsJson(plan, i, outlooks));
   }
   std::vector<std::pair<std::string, std::string>> variables;
   for (const auto& [name, value] : plan.file.variables) {
@@ -261,7 +258,7 @@ std::string PlanAsJson(const Plan& plan, const std::vector<TaskState>& states) {
                       "\n]}\n");
 }
 
-std::string PlanAsDot(const Plan& plan, const std::vector<TaskState>& states) {
+std::string PlanAsDot(const Plan& plan, const TaskOutlooks& outlooks) {
   std::string text =
       absl::StrCat("digraph \"", Label(plan.file.workflow.name()),
                    "\" {\n  rankdir=TB;\n  node [shape=box, style=rounded];\n");
@@ -270,7 +267,7 @@ std::string PlanAsDot(const Plan& plan, const std::vector<TaskState>& states) {
     absl::StrAppend(&text, "  t", i, " [label=\"", Label(task.name), "\\n",
                     Label(TaskSummary(plan, task)), "\"",
                     task.kind == Task::Kind::kMake ? "" : ", shape=ellipse",
-                    IsCached(states, i) ? ", color=gray, fontcolor=gray" : "",
+                    IsCached(outlooks, i) ? ", color=gray, fontcolor=gray" : "",
                     "];\n");
     for (const int other : task.after) {
       const std::string files = EdgeFiles(plan, task, other);
@@ -284,8 +281,7 @@ std::string PlanAsDot(const Plan& plan, const std::vector<TaskState>& states) {
   return text + "}\n";
 }
 
-std::string PlanAsMermaid(const Plan& plan,
-                          const std::vector<TaskState>& states) {
+std::string PlanAsMermaid(const Plan& plan, const TaskOutlooks& outlooks) {
   std::string text = "flowchart TD\n";
   for (size_t i = 0; i < plan.tasks.size(); ++i) {
     const Task& task = plan.tasks[i];
@@ -301,7 +297,7 @@ std::string PlanAsMermaid(const Plan& plan,
                           : absl::StrCat(" -->|\"", Label(files), "\"| "),
                       "t", i, "\n");
     }
-    if (IsCached(states, i)) {
+    if (IsCached(outlooks, i)) {
       absl::StrAppend(&text, "  style t", i, " stroke-dasharray: 5 5\n");
     }
   }

@@ -10,26 +10,17 @@
 
 namespace requant {
 
-// What would become of a task if the workflow ran now.
-struct TaskState {
-  // Done by a former run.
-  bool cached = false;
-  // Why it would run, as a clause: "never ran", "its input graph changed".
-  std::string why;
-  // Whether it is among those that the run is about.
-  bool asked_for = true;
-};
+// In the order of the plan's tasks, or empty when nothing is known of them.
+using TaskOutlooks = std::vector<TaskOutlook>;
 
-// `states` are in the order of the plan's tasks, or empty when nothing is known
-// of them.
-std::string PlanAsText(const Plan& plan, const std::vector<TaskState>& states);
-std::string PlanAsJson(const Plan& plan, const std::vector<TaskState>& states);
+std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks);
+std::string PlanAsJson(const Plan& plan, const TaskOutlooks& outlooks);
 // For Graphviz, and for Markdown on GitHub.
-std::string PlanAsDot(const Plan& plan, const std::vector<TaskState>& states);
-std::string PlanAsMermaid(const Plan& plan,
-                          const std::vector<TaskState>& states);
+std::string PlanAsDot(const Plan& plan, const TaskOutlooks& outlooks);
+std::string PlanAsMermaid(const Plan& plan, const TaskOutlooks& outlooks);
 
-// "fuse feature columns into table lookups", or a few words of its kind.
+// Returns "fuse feature columns into table lookups", or a few words of its
+// kind.
 std::string TaskSummary(const Plan& plan, const Task& task);
 
 }  // namespace requant

@@ -31,7 +31,7 @@
 #include "base/text/shell_quote.h"
 #include "workflows/report/manifest.h"
 #include "workflows/report/run_files.h"
-#include "workflows/run/run_places.h"
+#include "workflows/run/run_record.h"
 
 namespace requant {
 namespace {
@@ -328,10 +328,10 @@ std::string CommandScript(const Plan& plan, const RunRecord& record,
       " did. In this folder it makes the same files again.\nset -e\n"
       "cd \"$(dirname \"$0\")\"\nrequant() { ",
       ShellQuoted(program), " \"$@\"; }\n");
-  for (size_t i = 0; i < plan.tasks.size(); ++i) {
-    const TaskRecord& work = WorkOf(plan, static_cast<int>(i), record);
+  for (const Task& task : plan.tasks) {
+    const TaskRecord& work = WorkOf(task, record);
     if (work.command_size() == 0) continue;
-    absl::StrAppend(&script, "\n# ", Printable(plan.tasks[i].name), "\n");
+    absl::StrAppend(&script, "\n# ", Printable(task.name), "\n");
     for (const std::string& command : work.command()) {
       absl::StrAppend(&script, command, "\n");
     }

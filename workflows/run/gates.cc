@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "google/protobuf/descriptor.h"
@@ -15,6 +17,7 @@
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "workflows/language/stage_fields.h"
 
 namespace requant {
 namespace {
@@ -288,6 +291,9 @@ const GateSpec& SpecOf(std::string_view name) {
                        [name](const auto& spec) { return spec.name == name; });
 }
 
+// A verdict that is not certain is sought on this many times the records.
+constexpr int64_t kMoreRecords = 4;
+
 constexpr char kRelativeMse[] = "relative_mse";
 constexpr char kLostValues[] = "lost_values";
 constexpr char kLostAdvice[] =
@@ -391,6 +397,26 @@ std::optional<double> Limit(const Gates& gates, const std::string& name) {
   return limit;
 }
 
+// What a stage's error is judged by, of another stage, which is finished.
+MseReference ReferenceOf(const Plan& plan, const Stage& stage,
+                         const FinishedTasks& finished) {
+  const Verify* const verify = VerifyOf(stage);
+  if (verify == nullptr || !verify->has_relative_mse()) return {};
+  const Workflow& workflow = plan.file.workflow;
+  for (int i = 0; i < workflow.stage_size(); ++i) {
+    const int other = plan.verify_task[i];
+    if (workflow.stage(i).name() != verify->relative_mse().stage() ||
+        other < 0) {
+      continue;
+    }
+    const FinishedTask* const reference = finished(other);
+    return {&verify->relative_mse(), reference == nullptr
+                                         ? &EvaluateResult::default_instance()
+                                         : &reference->result.evaluation()};
+  }
+  return {};
+}
+
 }  // namespace
 
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
@@ -424,6 +450,51 @@ VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates) {
   RecordVerdict worst = VerificationRecord::NONE;
   for (const GateRecord& gate : gates) worst = std::max(worst, gate.verdict());
   return worst;
+}
+
+std::vector<GateRecord> JudgeTask(const Plan& plan, const Task& task,
+                                  const CachedTask& result,
+                                  const FinishedTasks& finished) {
+  if (task.kind != Task::Kind::kVerify) return {};
+  const Stage& stage = plan.file.workflow.stage(task.stage);
+  const Verify* const verify = VerifyOf(stage);
+  const bool expects =
+      !stage.has_compare() && verify != nullptr && verify->has_expect();
+  return JudgeGates(result.evaluation(), EffectiveGates(plan, task),
+                    expects ? &verify->expect() : nullptr,
+                    !LimitsAccuracyDrop(plan, task),
+                    ReferenceOf(plan, stage, finished));
+}
+
+int64_t RecordLimit(const Plan& plan, const Task& task) {
+  if (task.kind != Task::Kind::kVerify) return 0;
+  const Workflow& workflow = plan.file.workflow;
+  const std::string& records =
+      task.evaluation >= 0
+          ? workflow.evaluation(task.evaluation).on().records()
+          : workflow.stage(task.stage).compare().on().records();
+  int64_t limit = 0;
+  return absl::SimpleAtoi(records, &limit) ? limit : 0;
+}
+
+std::optional<int64_t> RecordsToRepeatOn(const Plan& plan, const Task& task,
+                                         const CachedTask& result,
+                                         int64_t limit,
+                                         const std::vector<GateRecord>& gates) {
+  // One that took fewer has reached the end of the data.
+  if (limit <= 0 || result.evaluation().timing().records() < limit ||
+      WorstVerdict(gates) != VerificationRecord::INCONCLUSIVE) {
+    return std::nullopt;
+  }
+  if (const TaskInput* baseline = task.Find("baseline_predictions")) {
+    const Task& maker = plan.tasks[baseline->task];
+    // The user limited the comparison.
+    if (maker.kind == Task::Kind::kBaseline &&
+        !maker.baseline_records.empty()) {
+      return std::nullopt;
+    }
+  }
+  return limit * kMoreRecords;
 }
 
 }  // namespace requant

@@ -1,13 +1,17 @@
 #ifndef REQUANT_WORKFLOWS_RUN_GATES_H_
 #define REQUANT_WORKFLOWS_RUN_GATES_H_
 
-// Whether what an evaluation found is within a stage's limits, and what to say
-// about it.
+// Whether what an evaluation found is within a stage's limits, what to say
+// about it, and whether it is to look at more records.
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/evaluation.pb.h"
+#include "workflows/plan/plan.h"
 #include "workflows/run/run_record.pb.h"
+#include "workflows/run/task_key.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {
@@ -15,13 +19,13 @@ namespace requant {
 // What a RelativeMse is relative to; nothing unless both are set.
 struct MseReference {
   const RelativeMse* relative = nullptr;
-  // Of that stage's verification.
+  // What that stage's verification found.
   const EvaluateResult* result = nullptr;
 };
 
 // Judges every gate that is set and not negative, and `expect` unless it is
 // null, in the order of their fields, then `reference`; limits are
-// EffectiveGates' (effective_gates.h). One gate more, "lost_values", is always
+// EffectiveGates' (plan.h). One gate more, "lost_values", is always
 // judged: outputs of which none is finite never pass, nor does a value that
 // became infinite or NaN. A gate that cannot be judged (layers that have no
 // counterpart, an output without classes, data without labels) fails.
@@ -33,8 +37,24 @@ std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    bool accuracy_is_default = false,
                                    const MseReference& reference = {});
 
-// The worst; NONE when none was judged.
+// Returns the worst; NONE when none was judged.
 VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates);
+
+// Returns the verdicts on `result` of a verification, once all that it waits
+// for is finished; none for any other task.
+std::vector<GateRecord> JudgeTask(const Plan& plan, const Task& task,
+                                  const CachedTask& result,
+                                  const FinishedTasks& finished);
+
+// Returns how many records the workflow lets a verification take; 0: all.
+int64_t RecordLimit(const Plan& plan, const Task& task);
+
+// Returns how many records a verification is to be repeated on that took
+// `limit` at most and whose `gates` are not certain; unset: it is not.
+std::optional<int64_t> RecordsToRepeatOn(const Plan& plan, const Task& task,
+                                         const CachedTask& result,
+                                         int64_t limit,
+                                         const std::vector<GateRecord>& gates);
 
 }  // namespace requant
 

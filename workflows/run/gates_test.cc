@@ -2,15 +2,19 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <limits>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "workflows/testing/golden_cases.h"
 
 namespace requant::gates_test {
 namespace {
@@ -41,111 +45,61 @@ Message Parse(const std::string& text) {
   return message;
 }
 
-std::vector<GateRecord> Judge(const std::string& gates,
-                              const std::string& result = kResult) {
-  return JudgeGates(Parse<EvaluateResult>(result), Parse<Gates>(gates),
-                    nullptr);
-}
-
-VerificationRecord::Verdict VerdictOf(const std::string& gates,
-                                      const std::string& result = kResult) {
-  return Judge(gates, result).at(0).verdict();
-}
-
 constexpr auto kPass = VerificationRecord::PASS;
 constexpr auto kFail = VerificationRecord::FAIL;
 constexpr auto kInconclusive = VerificationRecord::INCONCLUSIVE;
 
-TEST(JudgeGates, HoldsAnIntervalAgainstTheLimit) {
-  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.5"), kPass);
-  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.12"), kInconclusive);
-  EXPECT_EQ(VerdictOf("max_accuracy_drop: 0.04"), kFail);
-  EXPECT_EQ(VerdictOf("min_agreement: 0.98"), kPass);
-  EXPECT_EQ(VerdictOf("min_agreement: 0.9905"), kInconclusive);
-  EXPECT_EQ(VerdictOf("min_agreement: 0.999"), kFail);
-  EXPECT_EQ(VerdictOf("max_mean_output_change: 0.006"), kPass);
-  EXPECT_EQ(VerdictOf("max_mean_output_change: 0.003"), kFail);
+std::vector<GateRecord> Judged(const std::string& gates) {
+  return JudgeGates(Parse<EvaluateResult>(kResult), Parse<Gates>(gates),
+                    nullptr);
 }
 
-TEST(JudgeGates, HoldsANumberAgainstTheLimit) {
-  EXPECT_EQ(VerdictOf("max_output_change: 0.2"), kPass);
-  EXPECT_EQ(VerdictOf("max_output_change: 0.19"), kFail);
-}
-
-TEST(JudgeGates, HoldsTheMeanSquaredErrorAgainstTheLimit) {
-  EXPECT_EQ(VerdictOf("max_mse: 0.04"), kPass);
-  EXPECT_EQ(VerdictOf("max_mse: 0.03"), kInconclusive);
-  EXPECT_EQ(VerdictOf("max_mse: 0.01"), kFail);
-  EXPECT_EQ(Judge("max_mse: 0.01")[0].sentence(),
-            "mean squared error 0.030000 (0.020000 to 0.040000), limit "
-            "0.010000: 3.0 times as much");
-  // Of the same outputs it is exactly zero.
-  EXPECT_EQ(VerdictOf("max_mse: 0", R"(
-              comparison {
-                output_change { mean: 0 interval {} }
-                squared_change { mean: 0 interval {} }
-              })"),
-            kPass);
-}
-
-// The last gate's verdict, of an error that is 0.03, by another stage's.
-GateRecord JudgeRelative(double at_most, const std::string& other,
-                         const std::string& result = kResult) {
+// What the lines of a case say: "gates: max_mse: 0.01" and others.
+std::vector<GateRecord> JudgeCase(const std::string& input) {
+  Gates gates;
+  auto result = Parse<EvaluateResult>(kResult);
+  bool accuracy_is_default = false;
+  std::optional<Expect> expect;
   RelativeMse relative;
-  relative.set_stage("fixed");
-  relative.set_at_most(at_most);
-  const auto reference = Parse<EvaluateResult>(other);
-  return JudgeGates(Parse<EvaluateResult>(result), {}, nullptr, false,
-                    {&relative, &reference})
-      .back();
+  std::optional<EvaluateResult> other;
+  for (const std::string_view line : absl::StrSplit(input, '\n')) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 1));
+    const std::string value(parts.size() > 1 ? parts[1] : "");
+    if (parts[0] == "gates") {
+      gates = Parse<Gates>(value);
+    } else if (parts[0] == "result") {
+      result = Parse<EvaluateResult>(value);
+    } else if (parts[0] == "more") {
+      result.MergeFrom(Parse<EvaluateResult>(value));
+    } else if (parts[0] == "expect") {
+      expect = Parse<Expect>(value);
+    } else if (parts[0] == "relative") {
+      relative = Parse<RelativeMse>("stage: 'fixed' at_most: " + value);
+    } else if (parts[0] == "other") {
+      other = Parse<EvaluateResult>(value == " the same" ? kResult : value);
+    } else {
+      EXPECT_EQ(line, "accuracy is default");
+      accuracy_is_default = true;
+    }
+  }
+  const MseReference reference = {other.has_value() ? &relative : nullptr,
+                                  other.has_value() ? &*other : nullptr};
+  return JudgeGates(result, gates, expect.has_value() ? &*expect : nullptr,
+                    accuracy_is_default, reference);
 }
 
-TEST(JudgeGates, HoldsTheErrorAgainstAShareOfAnotherStages) {
-  constexpr char kBad[] = "comparison { squared_change { mean: 10 } }";
-  EXPECT_EQ(JudgeRelative(0.01, kBad).verdict(), kPass);
-  EXPECT_EQ(JudgeRelative(0.003, kBad).verdict(), kInconclusive);
-  const GateRecord failed = JudgeRelative(0.001, kBad);
-  EXPECT_EQ(failed.verdict(), kFail);
-  EXPECT_EQ(failed.name(), "relative_mse");
-  EXPECT_EQ(failed.limit(), 0.01);
-  EXPECT_EQ(failed.sentence(),
-            "mean squared error 0.030000 (0.020000 to 0.040000), limit "
-            "0.010000: 3.0 times as much: 0.001 of stage fixed's, 10");
-}
-
-TEST(JudgeGates, FailsWithoutTheOtherStagesError) {
-  EXPECT_EQ(JudgeRelative(0.01, "").verdict(), kFail);
-  EXPECT_EQ(JudgeRelative(0.01, kResult, "").verdict(), kFail);
-}
-
-TEST(JudgeGates, JudgesTheWorstLayerInItsOwnSteps) {
-  EXPECT_EQ(VerdictOf("max_layer_error: 1"), kPass);
-  EXPECT_EQ(VerdictOf("max_layer_error: 0.9"), kFail);
-  EXPECT_EQ(Judge("max_layer_error: 0.9")[0].layer(), "second");
-  EXPECT_EQ(VerdictOf("max_layer_shift: 2"), kPass);
-  EXPECT_EQ(Judge("max_layer_shift: 1.9")[0].layer(), "first");
-  EXPECT_EQ(VerdictOf("max_layer_shift: 1.9"), kFail);
-  EXPECT_EQ(VerdictOf("min_layer_snr: 30"), kPass);
-  EXPECT_EQ(VerdictOf("min_layer_snr: 31"), kFail);
-  EXPECT_EQ(VerdictOf("max_layer_clipped: 0.001"), kPass);
-  EXPECT_EQ(VerdictOf("max_layer_clipped: 0"), kFail);
-  EXPECT_EQ(VerdictOf("max_layer_clipped_records: 0.02"), kPass);
-  EXPECT_EQ(VerdictOf("max_layer_clipped_records: 0.01"), kFail);
-}
-
-TEST(JudgeGates, TakesAGainOnEitherSideOfOne) {
-  EXPECT_EQ(VerdictOf("max_layer_gain_error: 0.011"), kPass);
-  EXPECT_EQ(VerdictOf("max_layer_gain_error: 0.009"), kFail);
-  EXPECT_EQ(Judge("max_layer_gain_error: 0.009")[0].layer(), "first");
-}
-
-TEST(JudgeGates, MeasuresRangesByWhatTheyHoldAndZero) {
-  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.5"), kPass);
-  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.4"), kFail);
-  EXPECT_EQ(VerdictOf("max_layer_range_excess: 1.4",
-                      "comparison { records: 9 } "
-                      "layer { name: \"dead\" range { low: 0 high: 1 } }"),
-            kPass);
+TEST(JudgeGates, HoldsFiguresAgainstLimits) {
+  CheckGoldenCases("workflows/run/gate_cases.txt", [](const std::string& in) {
+    std::vector<std::string> lines;
+    for (const GateRecord& gate : JudgeCase(in)) {
+      lines.push_back(absl::StrCat(
+          VerificationRecord::Verdict_Name(gate.verdict()), " ", gate.name(),
+          " limit ", gate.limit(), ": ", gate.sentence()));
+      if (gate.has_advice()) lines.push_back("  " + gate.advice());
+    }
+    return absl::StrJoin(lines, "\n");
+  });
 }
 
 TEST(JudgeGates, KnowsEveryLimitOfTheSchema) {
@@ -163,97 +117,88 @@ TEST(JudgeGates, KnowsEveryLimitOfTheSchema) {
   }
 }
 
-TEST(JudgeGates, LeavesOutWhatIsTakenAway) {
-  EXPECT_EQ(Judge("max_accuracy_drop: -1").size(), 1u);
-}
-
-TEST(JudgeGates, NanIsBeyondEveryLimit) {
-  EvaluateResult result = Parse<EvaluateResult>(kResult);
-  result.mutable_layer(0)->set_rms_error(
-      std::numeric_limits<double>::quiet_NaN());
-  const GateRecord gate =
-      JudgeGates(result, Parse<Gates>("max_layer_error: 1000"), nullptr)[0];
-  EXPECT_EQ(gate.verdict(), kFail);
-  EXPECT_EQ(gate.layer(), "first");
-}
-
-TEST(JudgeGates, MissingLayersDoNotPass) {
-  EXPECT_EQ(VerdictOf("max_layer_error: 1000", "comparison { records: 9 }"),
-            kFail);
-  EXPECT_EQ(VerdictOf("max_layer_error: 1000",
-                      absl::StrCat(kResult, "unmatched_layer: \"third\"")),
-            kFail);
-}
-
-// Numbers, and no labels.
-constexpr char kNumbers[] = R"(
-  comparison { records: 9 output_change { mean: 0.1 max: 0.1 } }
-)";
-
-TEST(JudgeGates, WhatCannotBeJudgedFails) {
-  EXPECT_EQ(VerdictOf("max_accuracy_drop: 1", kNumbers), kFail);
-  EXPECT_EQ(VerdictOf("min_agreement: 0", kNumbers), kFail);
-}
-
-TEST(JudgeGates, AccuracyThatNobodyAskedForNeedsNoLabels) {
-  const auto result = Parse<EvaluateResult>(kNumbers);
-  const auto with_another =
-      Parse<Gates>("max_accuracy_drop: 0.5 max_output_change: 1");
-  EXPECT_EQ(JudgeGates(result, with_another, nullptr, true)[0].verdict(),
-            VerificationRecord::NONE);
-  const auto alone = Parse<Gates>("max_accuracy_drop: 0.5");
-  EXPECT_EQ(JudgeGates(result, alone, nullptr, true)[0].verdict(), kFail);
-}
-
-TEST(JudgeGates, OutputsThatAreNeverFiniteFail) {
-  EXPECT_EQ(Judge("", "comparison { records: 9 }").back().verdict(), kFail);
-  EXPECT_EQ(VerdictOf("", "scores { records: 9 nan_records: 9 }"), kFail);
-  EXPECT_EQ(VerdictOf("", "scores { records: 9 nan_records: 8 }"), kPass);
-}
-
-TEST(JudgeGates, LostValuesNeverPass) {
-  const std::vector<GateRecord> gates =
-      Judge("",
-            "comparison { records: 9 lost_values: 2 "
-            "candidate_non_finite { nan: 2 first_record: 4 } }");
-  ASSERT_EQ(gates.size(), 1u);
-  EXPECT_EQ(gates[0].verdict(), kFail);
-  EXPECT_NE(gates[0].sentence().find("the first in record 4"),
-            std::string::npos);
-}
-
-TEST(JudgeGates, NothingIsJudgedWithoutABaseline) {
-  EXPECT_TRUE(
-      Judge("max_accuracy_drop: 0", "scores { accuracy: 0.5 }").empty());
-}
-
-TEST(JudgeGates, PinsAPublishedAccuracy) {
-  const EvaluateResult result = Parse<EvaluateResult>(kResult);
-  Expect expect = Parse<Expect>("accuracy: 78.41 within: 0.02");
-  EXPECT_EQ(JudgeGates(result, {}, &expect).back().verdict(), kPass);
-  expect.set_accuracy(78.45);
-  const GateRecord missed = JudgeGates(result, {}, &expect).back();
-  EXPECT_EQ(missed.verdict(), kFail);
-  EXPECT_EQ(missed.sentence(),
-            "accuracy 78.4000 %; 78.4500 %, as published or otherwise known, "
-            "was expected within 0.02 points");
-  EXPECT_EQ(JudgeGates({}, {}, &expect).back().verdict(), kFail);
-}
-
-TEST(JudgeGates, SaysByHowMuchAndWhatToTry) {
-  const GateRecord gate = Judge("max_mean_output_change: 0.002")[0];
-  EXPECT_EQ(gate.sentence(),
-            "mean output change 0.00500 (0.00400 to 0.00600), limit 0.00200: "
-            "2.5 times as much");
-  EXPECT_FALSE(gate.advice().empty());
-  EXPECT_TRUE(Judge("max_mean_output_change: 1")[0].advice().empty());
-}
-
 TEST(WorstVerdict, IsTheWorst) {
   EXPECT_EQ(WorstVerdict({}), VerificationRecord::NONE);
-  EXPECT_EQ(WorstVerdict(Judge("max_accuracy_drop: 0.12")), kInconclusive);
-  EXPECT_EQ(WorstVerdict(Judge("max_accuracy_drop: 0.12 min_agreement: 1")),
+  EXPECT_EQ(WorstVerdict(Judged("max_accuracy_drop: 0.12")), kInconclusive);
+  EXPECT_EQ(WorstVerdict(Judged("max_accuracy_drop: 0.12 min_agreement: 1")),
             kFail);
+}
+
+// A baseline's run, and a verification of stage "a" against it.
+Plan VerificationOn(const std::string& records, double max_accuracy_drop) {
+  Plan plan;
+  plan.file.workflow = Parse<Workflow>(absl::StrCat(
+      "evaluation { name: 'e' on { records: '", records,
+      "' } gates { max_accuracy_drop: ", max_accuracy_drop,
+      " } } stage { name: 'a' transform {} verify { evaluation: 'e' } }"));
+  plan.verify_task = {1};
+  plan.tasks.resize(2);
+  plan.tasks[0].kind = Task::Kind::kBaseline;
+  plan.tasks[0].evaluation = 0;
+  plan.tasks[1].kind = Task::Kind::kVerify;
+  plan.tasks[1].stage = 0;
+  plan.tasks[1].evaluation = 0;
+  plan.tasks[1].inputs = {{"baseline_predictions", 0, "", ""}};
+  return plan;
+}
+
+// A tenth of a point worse, give or take half of that.
+CachedTask ResultOn(int64_t records) {
+  return Parse<CachedTask>(absl::StrCat(
+      "evaluation { timing { records: ", records, " } scores { records: ",
+      records, " accuracy: 0.784 } comparison { records: ", records,
+      " accuracy { points: -0.1 interval { low: -0.15 high: -0.05 } }"
+      " output_change { mean: 0.005 interval { low: 0.004 high: 0.006 } } } "
+      "}"));
+}
+
+const FinishedTask* Nothing(int) { return nullptr; }
+
+std::vector<GateRecord> JudgeOn(const Plan& plan, int task, int64_t records) {
+  return JudgeTask(plan, plan.tasks[task], ResultOn(records), Nothing);
+}
+
+std::optional<int64_t> Repeat(const Plan& plan, int64_t taken, int64_t limit) {
+  return RecordsToRepeatOn(plan, plan.tasks[1], ResultOn(taken), limit,
+                           JudgeOn(plan, 1, taken));
+}
+
+TEST(JudgeTask, HoldsAVerificationToTheLimitsOfItsWorkflow) {
+  const auto verdict = [](double limit) {
+    return WorstVerdict(JudgeOn(VerificationOn("100", limit), 1, 100));
+  };
+  EXPECT_EQ(verdict(0.2), kPass);
+  EXPECT_EQ(verdict(0.12), kInconclusive);
+  EXPECT_EQ(verdict(0.01), kFail);
+  EXPECT_TRUE(JudgeOn(VerificationOn("100", 0.01), 0, 100).empty());
+}
+
+TEST(RecordLimit, IsTheEvaluationsForAVerification) {
+  const Plan plan = VerificationOn("100", 0.12);
+  EXPECT_EQ(RecordLimit(plan, plan.tasks[1]), 100);
+  EXPECT_EQ(RecordLimit(plan, plan.tasks[0]), 0);
+  const Plan unlimited = VerificationOn("", 0.12);
+  EXPECT_EQ(RecordLimit(unlimited, unlimited.tasks[1]), 0);
+}
+
+TEST(RecordsToRepeatOn, AreFourTimesAsManyWhenNothingIsCertain) {
+  const Plan plan = VerificationOn("100", 0.12);
+  EXPECT_EQ(Repeat(plan, 100, 100), 400);
+  EXPECT_EQ(Repeat(plan, 400, 400), 1600);
+}
+
+TEST(RecordsToRepeatOn, AreNoneWhenTheVerdictIsCertainOrNoRecordIsLeft) {
+  EXPECT_EQ(Repeat(VerificationOn("100", 0.2), 100, 100), std::nullopt);
+  EXPECT_EQ(Repeat(VerificationOn("100", 0.01), 100, 100), std::nullopt);
+  EXPECT_EQ(Repeat(VerificationOn("100", 0.12), 99, 100), std::nullopt);
+  EXPECT_EQ(Repeat(VerificationOn("", 0.12), 100, 0), std::nullopt);
+}
+
+// The user said how many records of the baseline there are to compare with.
+TEST(RecordsToRepeatOn, AreNoneWhenTheBaselineIsLimited) {
+  Plan plan = VerificationOn("100", 0.12);
+  plan.tasks[0].baseline_records = "100";
+  EXPECT_EQ(Repeat(plan, 100, 100), std::nullopt);
 }
 
 }  // namespace

@@ -1,26 +1,17 @@
 #ifndef REQUANT_WORKFLOWS_RUN_RUN_OBSERVER_H_
 #define REQUANT_WORKFLOWS_RUN_RUN_OBSERVER_H_
 
-// Who looks on as a workflow runs, such as the display on a terminal.
+// What looks on as a workflow runs, such as the display on a terminal.
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 
+#include "base/terminal/progress.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 
-struct TaskProgress {
-  // "evaluating", "records".
-  std::string what;
-  std::string unit;
-  int64_t done = 0;
-  // 0: not known.
-  int64_t total = 0;
-  // Such as "accuracy 77.52 %".
-  std::string note;
-};
+// What a task's programs report of their work.
+using TaskProgress = ProgressReport;
 
 // Which of a run's tasks it is about.
 struct TaskPlace {
@@ -28,7 +19,7 @@ struct TaskPlace {
   // index into RunRecord.baseline.
   int stage = -1;
   int baseline = -1;
-  // Of a stage: its verification rather than its own work.
+  // Whether it is a stage's verification rather than its own work.
   bool verifies = false;
 };
 

@@ -4,11 +4,9 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <cstring>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/process/subprocess.h"
@@ -27,43 +27,21 @@
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "workflows/run/gates.h"
-#include "workflows/run/run_places.h"
 #include "workflows/run/task_command.h"
 #include "workflows/run/task_key.h"
 #include "workflows/run/task_maker.h"
-#include "workflows/run/task_space.h"
-#include "workflows/run/task_verdict.h"
-#include "workflows/run/task_work.h"
 
 namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The files of cached outputs, which are read to see whether they changed.
-struct OutputToCheck {
-  int task = -1;
-  std::string key;
-  FileRecord output;
+// What a task is judged by: for a verification it may be on more records than
+// those that readers of its predictions take.
+struct JudgedTask {
+  FinishedTask finished;
+  std::vector<GateRecord> gates;
 };
-
-// By output: whether it is still what it was, looked at side by side.
-std::vector<absl::Status> CheckOutputs(
-    const std::vector<OutputToCheck>& outputs, const StageStore& store,
-    int threads) {
-  std::vector<absl::Status> checked(outputs.size());
-  std::atomic<size_t> next{0};
-  const auto check = [&] {
-    for (size_t i = next++; i < outputs.size(); i = next++) {
-      checked[i] = store.Check(outputs[i].key, outputs[i].output);
-    }
-  };
-  std::vector<std::thread> others;
-  for (int i = 1; i < threads; ++i) others.emplace_back(check);
-  check();
-  for (std::thread& other : others) other.join();
-  return checked;
-}
 
 class Runner {
  public:
@@ -71,24 +49,23 @@ class Runner {
          RunRecord record, StageStore* store,
          const std::vector<RunObserver*>& observers)
       : plan_(plan),
-        machine_(machine),
         options_(options),
         store_(store),
         observers_(observers),
         choice_(ChooseTasks(plan, options.choice)),
         maker_(plan, machine, options.run_folder, options.tamper, store),
         jobs_(options.jobs > 0 ? options.jobs : machine.cores),
+        finished_tasks_(plan.tasks.size()),
         tasks_(plan.tasks.size()),
-        empty_record_(std::move(record)),
-        record_(empty_record_) {}
+        record_(std::move(record)) {}
 
   absl::StatusOr<RunResult> Run() {
     const SignalForwarding forwarding;
-    empty_record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
-    REQUANT_RETURN_IF_ERROR(UseCache());
-    REQUANT_RETURN_IF_ERROR(CheckSpace(plan_, TasksToRun(), *store_));
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
+      record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
+      REQUANT_RETURN_IF_ERROR(UseCache());
+      REQUANT_RETURN_IF_ERROR(maker_.CheckSpace(TasksToRun()));
       for (RunObserver* observer : observers_) observer->RunStarted(record_);
       for (const std::string& line : early_lines_) Say(line);
     }
@@ -97,186 +74,177 @@ class Runner {
   }
 
   absl::StatusOr<std::vector<TaskOutlook>> LookAhead() {
+    const absl::MutexLock lock(&mutex_);
     REQUANT_RETURN_IF_ERROR(UseCache());
     std::vector<TaskOutlook> outlooks;
     for (int i = 0; i < Count(); ++i) {
-      TaskOutlook& outlook = outlooks.emplace_back();
-      outlook.chosen = choice_.chosen[i];
-      outlook.cached = HasResult(i);
-      if (!outlook.cached) outlook.reason = ReasonToRun(i);
+      const bool cached = HasResult(i);
+      outlooks.push_back(
+          {cached, cached ? "" : ReasonToRun(i), choice_.chosen[i]});
     }
     return outlooks;
   }
 
  private:
   enum class State { kWaiting, kRunning, kSucceeded, kFailed };
-  struct TaskState {
+  struct TaskRun {
     State state = State::kWaiting;
-    // For the tasks that read it.
-    FinishedTask finished;
-    // What it is judged by: of a verification it may be on more records than
-    // those who read its predictions take.
     std::string judged_key;
     // It failed only because another task did.
     bool stopped = false;
     std::thread thread;
-    double start = 0;
   };
 
   int Count() const { return static_cast<int>(plan_.tasks.size()); }
   const Task& TaskAt(int i) const { return plan_.tasks[i]; }
-  // One whose gate failed has a result too.
-  bool HasResult(int i) const { return !tasks_[i].finished.key.empty(); }
+  // A verification whose gate failed has a result too.
+  bool HasResult(int i) const { return !finished_tasks_[i].key.empty(); }
   double Now() const { return SecondsSince(start_); }
-  TaskRecord* Work(int i) { return WorkOf(plan_, i, &record_); }
-
-  void Say(const std::string& line) {
+  TaskRecord* Work(int i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return WorkOf(TaskAt(i), &record_);
+  }
+  // Calls of observers never overlap.
+  void Say(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (RunObserver* observer : observers_) observer->Said(line);
   }
-  void TellEnd(int i) {
-    for (RunObserver* observer : observers_) {
-      observer->TaskEnded(record_, PlaceOf(plan_, i));
-    }
-  }
 
-  // --- What the cache has.
+  // --- What the cache has; before anything runs.
 
-  absl::Status UseCache();
-  // One pass over the plan; results in changed_ are as good as gone.
-  absl::StatusOr<std::vector<OutputToCheck>> FindCached();
+  absl::Status UseCache() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Takes what the store has of the task, unless its gates, which it returns,
+  // ask for more records.
+  std::vector<GateRecord> FindCached(int i, const std::string& key)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes that the result of task `i` changed, as `change` says.
-  void AddChanged(int i, const std::string& key, const absl::Status& change);
+  void AddChanged(int i, const std::string& key, const absl::Status& change) {
+    changed_.insert(key);
+    early_lines_.push_back(ChangeLine(i, change));
+  }
   // "warning: x.pb was changed since it was made; "freeze" is done again".
   std::string ChangeLine(int i, const absl::Status& change) const {
     return absl::StrCat("warning: ", change.message(), "; \"", TaskAt(i).name,
                         "\" is done again");
   }
-  std::string ReasonToRun(int i);
+  std::string ReasonToRun(int i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<int> TasksToRun() const;
 
   // --- A single task.
 
-  bool AllBeforeSucceeded(int i) const;
-  // Null unless it is done.
-  const FinishedTask* Finished(int i) const {
-    return HasResult(i) ? &tasks_[i].finished : nullptr;
-  }
+  // The state of a task that has a result, by its gates.
+  State StateBy(const std::vector<GateRecord>& gates) const;
+  bool AllBeforeSucceeded(int i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PreparedTask> Prepare(int i) const {
     return maker_.Prepare(TaskAt(i), finished_, std::nullopt);
   }
-  // The result of a task of which everything it waits for is done; `judged` is
-  // that on the most records.
-  absl::StatusOr<FinishedTask> Obtain(int i, FinishedTask* judged);
-  // From the cache unless `forced`, or made. It is told as the work of task
-  // `teller`.
+  // Returns the result of a task of which everything it waits for is done;
+  // `judged` is that on the most records.
+  absl::StatusOr<FinishedTask> Obtain(int i, JudgedTask* judged)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes it from the cache unless `forced`, or makes it. Observers see it as
+  // the work of task `teller`.
   absl::StatusOr<FinishedTask> ObtainPrepared(int i,
                                               const PreparedTask& prepared,
                                               bool forced, bool* cached,
-                                              int teller);
+                                              int teller)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   TaskWatch WatchFor(int teller);
   // Prepares it on another number of records, once those whose predictions it
   // reads are obtained on as many.
-  absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records);
+  absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // --- The record, with the mutex held or before there are threads.
+  // --- The record.
 
   void Describe(int i, const PreparedTask& prepared,
-                const FinishedTask& finished, bool cached);
-  void RecordResult(int i, const CachedTask& result);
+                const FinishedTask& finished, bool cached)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // `judged` is of the same task, on as many records or more.
-  void Succeed(int i, FinishedTask finished, const FinishedTask& judged);
-  void Fail(int i, const absl::Status& status);
+  void Succeed(int i, FinishedTask finished, const JudgedTask& judged)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Fail(int i, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // --- All tasks.
 
-  void DoTheRest();
-  bool MayStart(int i) const;
-  void Start(int i);
-  void WorkInThread(int i);
-  RunResult Conclude();
-  void ExplainWhatDidNotRun();
-  RunRecord::Outcome Outcome() const;
+  void DoTheRest() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayStart(int i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void WorkInThread(int i) ABSL_LOCKS_EXCLUDED(mutex_);
+  RunResult Conclude() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ExplainWhatDidNotRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  RunRecord::Outcome Outcome() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Plan& plan_;
-  const RunMachine& machine_;
   const RunOptions& options_;
   StageStore* const store_;
   const std::vector<RunObserver*>& observers_;
   const TaskChoice choice_;
   const TaskMaker maker_;
-  const FinishedTasks finished_ = [this](int i) { return Finished(i); };
   const int jobs_;
   const Clock::time_point start_ = Clock::now();
 
-  std::mutex mutex_;
-  std::condition_variable something_ended_;
-  std::vector<TaskState> tasks_;
-  // Before anything was found in the cache.
-  RunRecord empty_record_;
-  RunRecord record_;
-  // Of tasks that have ended and whose threads are to be joined.
-  std::vector<int> ended_;
-  // Something failed, and not everything else may go on.
-  bool failed_ = false;
+  // By task; an empty key: it has no result. Needs no lock: one is written
+  // before any task starts that reads it, and not changed after that.
+  std::vector<FinishedTask> finished_tasks_;
+  const FinishedTasks finished_ = [this](int i) {
+    return HasResult(i) ? &finished_tasks_[i] : nullptr;
+  };
   std::atomic<bool> stop_{false};
-  std::vector<std::string> early_lines_;
-  // The keys of results that were found changed before anything ran.
+  // The keys of results that were found changed before anything ran, and what
+  // to say of them; not changed after that.
   std::set<std::string> changed_;
+  std::vector<std::string> early_lines_;
+
+  absl::Mutex mutex_;
+  std::vector<TaskRun> tasks_ ABSL_GUARDED_BY(mutex_);
+  RunRecord record_ ABSL_GUARDED_BY(mutex_);
+  // Tasks that have ended and whose threads are to be joined.
+  std::vector<int> ended_ ABSL_GUARDED_BY(mutex_);
+  // Something failed, and not everything else may go on.
+  bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 absl::Status Runner::UseCache() {
-  bool found_changed = true;
-  while (found_changed) {
-    found_changed = false;
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<OutputToCheck> outputs,
-                             FindCached());
-    const std::vector<absl::Status> checked =
-        CheckOutputs(outputs, *store_, machine_.cores);
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      if (checked[i].ok()) continue;
-      AddChanged(outputs[i].task, outputs[i].key, checked[i]);
-      found_changed = true;
+  std::vector<PreparedTask> prepared(Count());
+  std::vector<std::vector<GateRecord>> gates(Count());
+  for (int i = 0; i < Count(); ++i) {
+    if (!choice_.chosen[i] || choice_.forced[i] || !AllBeforeSucceeded(i)) {
+      continue;
     }
+    REQUANT_ASSIGN_OR_RETURN(prepared[i], Prepare(i));
+    gates[i] = FindCached(i, prepared[i].key);
+  }
+  for (const auto& [i, change] : maker_.FindChanged(finished_tasks_)) {
+    AddChanged(i, finished_tasks_[i].key, change);
+  }
+  // What depends on a changed result is not used before that is made again.
+  for (int i = 0; i < Count(); ++i) {
+    if (!HasResult(i)) continue;
+    tasks_[i].state = State::kWaiting;
+    const JudgedTask judged = {std::exchange(finished_tasks_[i], {}), gates[i]};
+    if (changed_.count(judged.finished.key) > 0 || !AllBeforeSucceeded(i)) {
+      continue;
+    }
+    Describe(i, prepared[i], judged.finished, /*cached=*/true);
+    Succeed(i, judged.finished, judged);
   }
   return absl::OkStatus();
 }
 
-void Runner::AddChanged(int i, const std::string& key,
-                        const absl::Status& change) {
-  changed_.insert(key);
-  early_lines_.push_back(ChangeLine(i, change));
-}
-
-absl::StatusOr<std::vector<OutputToCheck>> Runner::FindCached() {
-  std::vector<OutputToCheck> outputs;
-  record_ = empty_record_;
-  for (int i = 0; i < Count(); ++i) {
-    tasks_[i].state = State::kWaiting;
-    tasks_[i].finished = {};
-    if (!choice_.chosen[i] || choice_.forced[i] || !AllBeforeSucceeded(i)) {
-      continue;
-    }
-    REQUANT_ASSIGN_OR_RETURN(const PreparedTask prepared, Prepare(i));
-    if (changed_.count(prepared.key) > 0) continue;
-    absl::StatusOr<CachedTask> cached = store_->Find(prepared.key);
-    if (absl::IsDataLoss(cached.status())) {
-      AddChanged(i, prepared.key, cached.status());
-    }
-    if (!cached.ok()) continue;
-    // Such a verification takes further steps, which may be cached too.
-    if (RecordsToRepeatOn(plan_, TaskAt(i), *cached,
-                          RecordLimit(plan_, TaskAt(i)), finished_)
-            .has_value()) {
-      continue;
-    }
-    for (const FileRecord& output : cached->work().output()) {
-      outputs.push_back({i, prepared.key, output});
-    }
-    FinishedTask finished = {prepared.key, std::move(*cached)};
-    Describe(i, prepared, finished, /*cached=*/true);
-    Succeed(i, finished, finished);
+std::vector<GateRecord> Runner::FindCached(int i, const std::string& key) {
+  absl::StatusOr<CachedTask> cached = store_->Find(key);
+  if (absl::IsDataLoss(cached.status())) AddChanged(i, key, cached.status());
+  if (!cached.ok()) return {};
+  std::vector<GateRecord> gates =
+      JudgeTask(plan_, TaskAt(i), *cached, finished_);
+  // A verification that is repeated takes further steps, which may be cached
+  // too.
+  if (!RecordsToRepeatOn(plan_, TaskAt(i), *cached,
+                         RecordLimit(plan_, TaskAt(i)), gates)
+           .has_value()) {
+    finished_tasks_[i] = {key, *std::move(cached)};
+    tasks_[i].state = StateBy(gates);
   }
-  return outputs;
+  return gates;
 }
 
 std::string Runner::ReasonToRun(int i) {
@@ -318,15 +286,13 @@ TaskWatch Runner::WatchFor(int teller) {
   TaskWatch watch;
   watch.stop = &stop_;
   watch.on_progress = [this, teller](const ProgressReport& report) {
-    const TaskProgress progress = {report.what, report.unit, report.done,
-                                   report.total, report.note};
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     for (RunObserver* observer : observers_) {
-      observer->TaskProgressed(record_, PlaceOf(plan_, teller), progress);
+      observer->TaskProgressed(record_, PlaceOf(TaskAt(teller)), report);
     }
   };
   watch.on_warning = [this, teller](const std::string& warning) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     Say(absl::StrCat(TaskAt(teller).name, ": warning: ", warning));
   };
   return watch;
@@ -342,18 +308,18 @@ absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
       return intact;
     }
     if (absl::IsDataLoss(intact.status())) {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       Say(ChangeLine(i, intact.status()));
     }
   }
   *cached = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (Work(teller)->state() != TaskRecord::RUNNING) {
       Work(teller)->set_state(TaskRecord::RUNNING);
       Work(teller)->set_start(Now());
       for (RunObserver* observer : observers_) {
-        observer->TaskStarted(record_, PlaceOf(plan_, teller));
+        observer->TaskStarted(record_, PlaceOf(TaskAt(teller)));
       }
     }
   }
@@ -376,102 +342,68 @@ absl::StatusOr<PreparedTask> Runner::PrepareOnMore(int i, int64_t records) {
   }
   const auto finished = [&](int task) -> const FinishedTask* {
     const auto baseline = baselines.find(task);
-    return baseline != baselines.end() ? &baseline->second : Finished(task);
+    return baseline != baselines.end() ? &baseline->second : finished_(task);
   };
   return maker_.Prepare(TaskAt(i), finished, records);
 }
 
-absl::StatusOr<FinishedTask> Runner::Obtain(int i, FinishedTask* judged) {
+absl::StatusOr<FinishedTask> Runner::Obtain(int i, JudgedTask* judged) {
+  const Task& task = TaskAt(i);
   REQUANT_ASSIGN_OR_RETURN(PreparedTask prepared, Prepare(i));
   bool cached = false;
   REQUANT_ASSIGN_OR_RETURN(
-      FinishedTask finished,
+      const FinishedTask finished,
       ObtainPrepared(i, prepared, choice_.forced[i], &cached, i));
-  *judged = finished;
-  int64_t limit = RecordLimit(plan_, TaskAt(i));
-  while (const auto more = RecordsToRepeatOn(plan_, TaskAt(i), judged->result,
-                                             limit, finished_)) {
+  judged->finished = finished;
+  judged->gates = JudgeTask(plan_, task, finished.result, finished_);
+  int64_t limit = RecordLimit(plan_, task);
+  while (const auto more = RecordsToRepeatOn(
+             plan_, task, judged->finished.result, limit, judged->gates)) {
     limit = *more;
     REQUANT_ASSIGN_OR_RETURN(prepared, PrepareOnMore(i, limit));
     bool more_cached = false;
     REQUANT_ASSIGN_OR_RETURN(
-        *judged,
+        judged->finished,
         ObtainPrepared(i, prepared, choice_.forced[i], &more_cached, i));
+    judged->gates = JudgeTask(plan_, task, judged->finished.result, finished_);
     cached = cached && more_cached;
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Describe(i, prepared, *judged, cached);
-  if (judged->key != finished.key) {
+  const absl::MutexLock lock(&mutex_);
+  Describe(i, prepared, judged->finished, cached);
+  if (judged->finished.key != finished.key) {
     Work(i)->add_note(absl::StrCat(
-        "not certain on ", RecordLimit(plan_, TaskAt(i)), " records, so ",
-        judged->result.evaluation().timing().records(), " were taken"));
+        "not certain on ", RecordLimit(plan_, task), " records, so ",
+        judged->finished.result.evaluation().timing().records(),
+        " were taken"));
   }
   return finished;
 }
 
 void Runner::Describe(int i, const PreparedTask& prepared,
                       const FinishedTask& finished, bool cached) {
-  const Task& task = TaskAt(i);
   TaskRecord& record = *Work(i);
   const double start = record.start();
   const bool ran = record.state() == TaskRecord::RUNNING;
-  record = finished.result.work();
-  for (const std::string& note : task.notes) record.add_note(note);
+  record = maker_.RecordOf(TaskAt(i), prepared, finished);
   record.set_state(cached ? TaskRecord::CACHED : TaskRecord::DONE);
-  record.set_key(finished.key);
   record.set_start(ran ? start : Now());
   record.set_seconds(ran ? Now() - start : 0);
-  TaskPaths shown;
-  for (const ResolvedInput& input : prepared.inputs) {
-    shown.inputs.push_back(input.shown_path);
-    for (const FileRecord& file : input.files) *record.add_input() = file;
-  }
-  for (const TaskOutput& output : task.outputs) {
-    shown.outputs.push_back(output.file);
-  }
-  const auto commands = TaskCommands(plan_, task, shown, prepared.settings);
-  if (!commands.ok()) return;
-  for (const TaskCommand& command : *commands) {
-    record.add_command(ShellCommand(command));
-  }
 }
 
-void Runner::RecordResult(int i, const CachedTask& result) {
-  const TaskPlace place = PlaceOf(plan_, i);
-  if (place.stage < 0) {
-    *record_.mutable_baseline(place.baseline)->mutable_result() =
-        result.evaluation();
-    return;
-  }
-  StageRecord& stage = *record_.mutable_stage(place.stage);
-  if (!place.verifies) {
-    if (result.has_graph()) *stage.mutable_graph() = result.graph();
-    if (result.has_benchmark()) {
-      *stage.mutable_benchmark()->mutable_result() = result.benchmark();
-    }
-    return;
-  }
-  VerificationRecord& verification = *stage.mutable_verification();
-  *verification.mutable_result() = result.evaluation();
-  const std::vector<GateRecord> gates =
-      JudgeTask(plan_, TaskAt(i), result, finished_);
-  verification.clear_gate();
-  for (const GateRecord& gate : gates) *verification.add_gate() = gate;
-  verification.set_verdict(WorstVerdict(gates));
+Runner::State Runner::StateBy(const std::vector<GateRecord>& gates) const {
+  const VerificationRecord::Verdict verdict = WorstVerdict(gates);
+  return verdict == VerificationRecord::FAIL ||
+                 (verdict == VerificationRecord::INCONCLUSIVE &&
+                  options_.strict)
+             ? State::kFailed
+             : State::kSucceeded;
 }
 
-void Runner::Succeed(int i, FinishedTask finished, const FinishedTask& judged) {
-  tasks_[i].finished = std::move(finished);
-  tasks_[i].judged_key = judged.key;
-  RecordResult(i, judged.result);
-  tasks_[i].state = State::kSucceeded;
-  if (TaskAt(i).kind != Task::Kind::kVerify) return;
-  const VerificationRecord::Verdict verdict =
-      record_.stage(TaskAt(i).stage).verification().verdict();
-  if (verdict == VerificationRecord::FAIL ||
-      (verdict == VerificationRecord::INCONCLUSIVE && options_.strict)) {
-    tasks_[i].state = State::kFailed;
-  }
+void Runner::Succeed(int i, FinishedTask finished, const JudgedTask& judged) {
+  finished_tasks_[i] = std::move(finished);
+  tasks_[i].judged_key = judged.finished.key;
+  tasks_[i].state = StateBy(judged.gates);
+  RecordResult(TaskAt(i), judged.finished.result, judged.gates, &record_);
 }
 
 void Runner::Fail(int i, const absl::Status& status) {
@@ -513,15 +445,10 @@ bool Runner::MayStart(int i) const {
   return running < jobs_ && !cores_are_taken && !UsesAllCores(plan_, TaskAt(i));
 }
 
-void Runner::Start(int i) {
-  tasks_[i].state = State::kRunning;
-  tasks_[i].thread = std::thread([this, i] { WorkInThread(i); });
-}
-
 void Runner::WorkInThread(int i) {
-  FinishedTask judged;
+  JudgedTask judged;
   absl::StatusOr<FinishedTask> finished = Obtain(i, &judged);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (finished.ok()) {
     Succeed(i, std::move(*finished), judged);
   } else {
@@ -531,16 +458,16 @@ void Runner::WorkInThread(int i) {
     failed_ = true;
     stop_ = true;
   }
-  TellEnd(i);
+  for (RunObserver* observer : observers_) {
+    observer->TaskEnded(record_, PlaceOf(TaskAt(i)));
+  }
   ended_.push_back(i);
-  something_ended_.notify_one();
 }
 
 void Runner::DoTheRest() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  for (int i = 0; i < Count(); ++i) {
-    failed_ =
-        failed_ || (tasks_[i].state == State::kFailed && !options_.keep_going);
+  const absl::MutexLock lock(&mutex_);
+  for (const TaskRun& task : tasks_) {
+    failed_ = failed_ || (task.state == State::kFailed && !options_.keep_going);
   }
   int running = 0;
   while (true) {
@@ -548,11 +475,13 @@ void Runner::DoTheRest() {
       if (failed_ || SignalForwarding::Received() != 0 || !MayStart(i)) {
         continue;
       }
-      Start(i);
+      tasks_[i].state = State::kRunning;
+      tasks_[i].thread = std::thread([this, i] { WorkInThread(i); });
       ++running;
     }
     if (running == 0) return;
-    something_ended_.wait(lock, [this] { return !ended_.empty(); });
+    mutex_.Await(absl::Condition(
+        +[](std::vector<int>* ended) { return !ended->empty(); }, &ended_));
     for (const int i : ended_) {
       tasks_[i].thread.join();
       --running;
@@ -607,7 +536,7 @@ RunRecord::Outcome Runner::Outcome() const {
 }
 
 RunResult Runner::Conclude() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   RunResult result;
   ExplainWhatDidNotRun();
   record_.set_outcome(Outcome());

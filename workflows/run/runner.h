@@ -10,16 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "workflows/plan/plan.h"
-#include "workflows/plan/task_choice.h"
-#include "workflows/run/run_machine.h"
 #include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/run/stage_store.h"
 
 namespace requant {
 
 struct RunOptions {
-  // Where the run's folder will be; commands are told relative to it.
+  // Where the run's folder will be; commands are recorded relative to it.
   std::string run_folder;
   StageChoice choice;
   // After a failure, what does not depend on it goes on.
@@ -28,20 +27,11 @@ struct RunOptions {
   bool strict = false;
   // Tasks side by side; 0: as many as help.
   int jobs = 0;
-  // By stage: a program that edits its outputs, with arguments behind blanks.
+  // By stage: a program that edits its outputs, with arguments after blanks.
   std::map<std::string, std::string> tamper;
 };
 
-// What a task would do, for who asks before it runs.
-struct TaskOutlook {
-  // Whether it is among those that are asked for.
-  bool chosen = true;
-  bool cached = false;
-  // Of one that is not cached: why it would run. "it never ran here".
-  std::string reason;
-};
-
-// By task. Nothing runs.
+// Returns by task what would become of it. Nothing runs.
 absl::StatusOr<std::vector<TaskOutlook>> LookAhead(const Plan& plan,
                                                    const RunMachine& machine,
                                                    const RunOptions& options,
@@ -53,15 +43,15 @@ struct RunResult {
   std::vector<std::string> keys;
   // The signal that ended the run; 0: none.
   int interrupted_by = 0;
-  // Of the tasks that were asked for.
+  // Counts the tasks that were asked for.
   int done = 0;
   int tasks = 0;
-  // Of those that are done: how many the cache had.
+  // How many of those that are done the cache had.
   int cached = 0;
 };
 
-// Runs the plan to its end, be it good or bad. `record` is StartRecord's
-// (run_places.h) with what the caller adds. An error is one that kept it from
+// Runs the plan to its end, whatever the outcome. `record` is StartRecord's
+// (run_record.h) with what the caller adds. An error is one that kept it from
 // starting, such as an input file that is gone or too small a disk. Observers
 // may be called from other threads, one call at a time.
 absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
@@ -69,7 +59,7 @@ absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
                                   StageStore* store,
                                   const std::vector<RunObserver*>& observers);
 
-// 0, 1, 3, or 128 + signal.
+// Returns 0, 1, 3, or 128 + signal.
 int ExitCodeOf(const RunResult& result, bool strict);
 
 }  // namespace requant

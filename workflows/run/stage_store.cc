@@ -14,7 +14,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -33,6 +32,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/files/content_hash.h"
@@ -40,6 +40,7 @@
 #include "base/files/files_below.h"
 #include "base/files/seal.h"
 #include "base/files/sha256.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 
 namespace requant {
@@ -385,7 +386,7 @@ absl::Status StageStore::Check(const std::string& key,
 absl::StatusOr<std::string> StageStore::NewFolder() {
   std::string path;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     path = absl::StrCat(folder_, "/", kTmp, "/", kTmpPrefix, ++next_folder_);
   }
   REQUANT_RETURN_IF_ERROR(MakeFolder(path));
@@ -425,7 +426,7 @@ void StageStore::Use(const std::string& key) {
   if (!for_run_) return;
   // Without the time and the note a result may be removed earlier than others.
   utimensat(AT_FDCWD, PathOf(key, "").c_str(), nullptr, 0);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (!used_.insert(key).second) return;
   const std::string path = StoppedPath(folder_, command_);
   std::string line = absl::StrCat(key, "\n");
@@ -436,7 +437,7 @@ void StageStore::Use(const std::string& key) {
 }
 
 void StageStore::RunEnded(bool finished) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   for (const StoppedRun& run : StoppedRuns(folder_)) {
     if (std::includes(used_.begin(), used_.end(), run.keys.begin(),
                       run.keys.end())) {
@@ -455,7 +456,7 @@ std::vector<StoredResult> StageStore::Results() const {
     for (const std::string& key : run.keys) needed_by[key] = run.command;
   }
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     for (const std::string& key : used_) needed_by[key] = command_;
   }
   std::vector<StoredResult> results;
@@ -502,7 +503,7 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   digest.set_inode(static_cast<int64_t>(info.st_ino));
   digest.set_device(static_cast<int64_t>(info.st_dev));
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const auto known = digests_.find(digest.path());
     if (known != digests_.end() && IsSameFile(known->second, digest)) {
       return PathDigest{known->second.sha256(), known->second.bytes()};
@@ -512,7 +513,7 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const PathDigest read, DigestOfFile(path));
   if (std::max(digest.modified_ns(), digest.changed_ns()) + kYoungNs < now) {
     digest.set_sha256(read.sha256);
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     digests_[digest.path()] = digest;
     digests_changed_ = true;
   }
@@ -527,10 +528,12 @@ void StageStore::ReadDigests() {
   const std::optional<std::string_view> unsealed = Unsealed(*content);
   FileDigests digests;
   if (!unsealed.has_value() || !digests.ParseFromString(*unsealed)) return;
+  const absl::MutexLock lock(&mutex_);
   for (const FileDigest& file : digests.file()) digests_[file.path()] = file;
 }
 
 void StageStore::WriteDigests() {
+  const absl::MutexLock lock(&mutex_);
   if (!digests_changed_) return;
   FileDigests digests;
   for (const auto& [path, digest] : digests_) *digests.add_file() = digest;
@@ -544,6 +547,31 @@ std::optional<int64_t> StageStore::FreeBytes() const {
   if (statvfs(folder_.c_str(), &info) != 0) return std::nullopt;
   return static_cast<int64_t>(info.f_bavail) *
          static_cast<int64_t>(info.f_frsize);
+}
+
+absl::StatusOr<Pruned> PruneStore(const PruneLimits& limits,
+                                  StageStore* store) {
+  const std::vector<StoredResult> results = store->Results();
+  Pruned pruned;
+  for (const StoredResult& result : results) pruned.kept_bytes += result.bytes;
+  for (const StoredResult& result : results) {
+    if (!result.needed_by.empty()) {
+      pruned.needed_bytes += result.bytes;
+    } else if (result.last_used < limits.unused_since ||
+               pruned.kept_bytes > limits.max_bytes) {
+      REQUANT_RETURN_IF_ERROR(store->Remove(result.key));
+      ++pruned.results;
+      pruned.bytes += result.bytes;
+      pruned.kept_bytes -= result.bytes;
+    }
+  }
+  return pruned;
+}
+
+std::string PrunedText(const Pruned& pruned) {
+  return absl::StrCat("removed ", pruned.results,
+                      pruned.results == 1 ? " result" : " results",
+                      " of former runs (", SizeText(pruned.bytes), ")");
 }
 
 }  // namespace requant

@@ -17,14 +17,15 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/files/sha256.h"
 #include "workflows/run/stage_store.pb.h"
@@ -55,7 +56,7 @@ struct StoredResult {
 class StageStore {
  public:
   // For a run: makes the folder, takes its lock and removes what killed runs
-  // left. `command` is told to who finds the lock taken.
+  // left. Whoever finds the lock taken is told `command`.
   static absl::StatusOr<std::unique_ptr<StageStore>> OpenForRun(
       const std::string& folder, const std::string& command);
   // To look at what is there, if anything; writes nothing.
@@ -118,12 +119,38 @@ class StageStore {
   const std::string command_;
   const bool for_run_;
   int lock_fd_ = -1;
-  mutable std::mutex mutex_;
-  std::set<std::string> used_;
-  int next_folder_ = 0;
-  std::map<std::string, FileDigest> digests_;
-  bool digests_changed_ = false;
+  mutable absl::Mutex mutex_;
+  std::set<std::string> used_ ABSL_GUARDED_BY(mutex_);
+  int next_folder_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, FileDigest> digests_ ABSL_GUARDED_BY(mutex_);
+  bool digests_changed_ ABSL_GUARDED_BY(mutex_) = false;
 };
+
+// Keeping a work folder's cache from growing for ever.
+
+struct PruneLimits {
+  // Results that no run used since then go.
+  absl::Time unused_since = absl::InfinitePast();
+  // All results together may have this many: the least recently used go until
+  // they fit.
+  int64_t max_bytes = INT64_MAX;
+};
+
+struct Pruned {
+  int results = 0;
+  int64_t bytes = 0;
+  // What remains, and how much of that runs need (StoredResult::needed_by).
+  int64_t kept_bytes = 0;
+  int64_t needed_bytes = 0;
+};
+
+// Removes what is beyond the limits and no run needs. `store` is open for a
+// run. A kill at any instant leaves each result whole or gone. Fails at the
+// first result that cannot be removed.
+absl::StatusOr<Pruned> PruneStore(const PruneLimits& limits, StageStore* store);
+
+// "removed 3 results of former runs (1.20 GB)".
+std::string PrunedText(const Pruned& pruned);
 
 }  // namespace requant
 

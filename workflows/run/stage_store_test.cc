@@ -15,7 +15,6 @@
 #include "base/files/file.h"
 #include "base/files/seal.h"
 #include "base/files/sha256.h"
-#include "workflows/run/store_pruning.h"
 
 namespace requant::stage_store_test {
 namespace {

@@ -14,9 +14,7 @@
 #include "base/status_macros.h"
 #include "base/text/shell_quote.h"
 #include "google/protobuf/message.h"
-#include "workflows/language/programs.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/language/stage_parts.h"
 #include "workflows/language/workflow_variables.h"
 #include "workflows/workflow.pb.h"
 
@@ -39,16 +37,17 @@ class CommandMaker {
   absl::StatusOr<std::vector<TaskCommand>> Make() const {
     std::vector<TaskCommand> commands;
     if (task_.kind != Task::Kind::kMake) {
-      REQUANT_ASSIGN_OR_RETURN(commands.emplace_back(),
-                               Command("evaluate", JudgingFields(), Judging()));
+      REQUANT_ASSIGN_OR_RETURN(
+          commands.emplace_back(),
+          Command("evaluate", Stages().judging(), Judging()));
       return commands;
     }
     const Stage& stage = StageOf(plan_, task_);
     if (StageKind(stage).empty()) return Lacks("work of its own");
-    for (const StageStep& step : FormOf(stage).steps) {
+    for (const StageStep& step : FormOf(stage).step()) {
       REQUANT_ASSIGN_OR_RETURN(
           commands.emplace_back(),
-          Command(step.command, step.fields, KindMessage(stage)));
+          Command(step.command(), step.row(), KindMessage(stage)));
     }
     return commands;
   }
@@ -97,15 +96,15 @@ class CommandMaker {
   }
 
   absl::StatusOr<TaskCommand> Command(const std::string& name,
-                                      const std::vector<StageField>& fields,
+                                      const StageFields& fields,
                                       const Message& message) const {
     TaskCommand command;
     command.command = name;
-    // Words come behind all flags.
+    // Words come after all flags.
     for (const bool words : {false, true}) {
       for (const StageField& row : fields) {
-        if (row.flag.empty() != words) continue;
-        const auto found = FindField(message, row.field);
+        if (row.flag().empty() != words) continue;
+        const auto found = FindField(message, row.field());
         if (!found.has_value()) continue;
         REQUANT_RETURN_IF_ERROR(Add(row, *found, &command));
       }
@@ -115,48 +114,44 @@ class CommandMaker {
 
   absl::Status Add(const StageField& row, const FoundField& found,
                    TaskCommand* command) const {
-    switch (row.kind) {
-      case StageField::Kind::kConstant:
-        if (row.field.empty() || found.IsSet()) {
-          command->args.push_back(row.flag);
+    switch (row.kind()) {
+      case StageField::CONSTANT:
+        if (row.field().empty() || found.IsSet()) {
+          command->args.push_back({"", row.flag()});
         }
-        return absl::OkStatus();
-      case StageField::Kind::kValue:
-        return AddFlag(row.flag, found.Text(), command);
-      case StageField::Kind::kTarget:
-        return AddFlag(
-            row.flag,
-            found.Text() == "host" ? settings_.host_target : found.Text(),
-            command);
-      case StageField::Kind::kTransforms:
+        break;
+      case StageField::VALUE:
+        AddFlag(row.flag(), found.Text(), command);
+        break;
+      case StageField::TARGET:
+        AddFlag(row.flag(),
+                found.Text() == "host" ? settings_.host_target : found.Text(),
+                command);
+        break;
+      case StageField::TRANSFORMS:
         return AddTransforms(
             row, static_cast<const TransformStage&>(*found.message), command);
-      case StageField::Kind::kInput:
-      case StageField::Kind::kPath:
+      case StageField::INPUT:
+      case StageField::PATH:
         return AddInputs(row, command);
-      case StageField::Kind::kOutput:
+      case StageField::OUTPUT:
         return AddOutput(row, command);
-      case StageField::Kind::kStreams:
+      case StageField::STREAMS:
         if (settings_.streams > 1) {
-          command->args.push_back(
-              absl::StrCat("--streams=", settings_.streams));
-          command->args.push_back("--threads=1");
+          AddFlag(row.flag(), absl::StrCat(settings_.streams), command);
+          AddFlag("threads", "1", command);
         }
-        return absl::OkStatus();
-      case StageField::Kind::kFiles:
-      case StageField::Kind::kNeed:
+        break;
+      default:
         break;
     }
     return absl::OkStatus();
   }
 
   // Leaves the flag out when the value is empty.
-  static absl::Status AddFlag(const std::string& flag, const std::string& value,
-                              TaskCommand* command) {
-    if (!value.empty()) {
-      command->args.push_back(absl::StrCat("--", flag, "=", value));
-    }
-    return absl::OkStatus();
+  static void AddFlag(const std::string& flag, const std::string& value,
+                      TaskCommand* command) {
+    if (!value.empty()) command->args.push_back({flag, value});
   }
 
   absl::Status AddTransforms(const StageField& row,
@@ -168,25 +163,25 @@ class CommandMaker {
       if (paths.empty()) return LacksFile("input", file.name());
       files.emplace(file.name(), paths[0]);
     }
-    return AddFlag(row.flag, FillInFiles(transform.transforms(), files),
-                   command);
+    AddFlag(row.flag(), FillInFiles(transform.transforms(), files), command);
+    return absl::OkStatus();
   }
 
   absl::Status AddInputs(const StageField& row, TaskCommand* command) const {
-    const std::vector<std::string> paths = Inputs(row.role);
-    if (paths.empty() && !row.optional) return LacksFile("input", row.role);
-    if (row.kind == StageField::Kind::kPath) {
-      return AddFlag(row.flag, absl::StrJoin(paths, ","), command);
+    std::vector<std::string> paths = Inputs(row.role());
+    if (paths.empty() && !row.may_lack()) return LacksFile("input", row.role());
+    if (row.kind() == StageField::PATH) {
+      paths = {absl::StrJoin(paths, ",")};
     }
     for (const std::string& path : paths) {
-      if (!row.flag.empty()) {
-        REQUANT_RETURN_IF_ERROR(AddFlag(row.flag, path, command));
-      } else if (row.role != "data") {
-        command->args.push_back(path);
+      if (!row.flag().empty()) {
+        AddFlag(row.flag(), path, command);
+      } else if (row.role() != "data") {
+        command->args.push_back({"", path});
       } else {
-        for (std::string_view file :
+        for (const std::string_view file :
              absl::StrSplit(path, ',', absl::SkipEmpty())) {
-          command->args.emplace_back(file);
+          command->args.push_back({"", std::string(file)});
         }
       }
     }
@@ -194,14 +189,12 @@ class CommandMaker {
   }
 
   absl::Status AddOutput(const StageField& row, TaskCommand* command) const {
-    const std::string path = Output(row.role);
-    if (path.empty() && !row.optional) return LacksFile("output", row.role);
-    if (row.flag == ">") {
+    const std::string path = Output(row.role());
+    if (path.empty() && !row.may_lack()) return LacksFile("output", row.role());
+    if (row.flag() == ">") {
       command->stdout_file = path;
-    } else if (row.flag.empty()) {
-      command->args.push_back(path);
-    } else if (!path.empty() || row.even_empty) {
-      command->args.push_back(absl::StrCat("--", row.flag, "=", path));
+    } else if (row.flag().empty() || !path.empty() || row.even_empty()) {
+      command->args.push_back({row.flag(), path});
     }
     return absl::OkStatus();
   }
@@ -218,6 +211,10 @@ class CommandMaker {
 
 }  // namespace
 
+std::string TaskArgument::Text() const {
+  return flag.empty() ? value : absl::StrCat("--", flag, "=", value);
+}
+
 absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
     const Plan& plan, const Task& task, const TaskPaths& paths,
     const CommandSettings& settings) {
@@ -225,28 +222,29 @@ absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
 }
 
 bool MeasuresTime(const Plan& plan, const Task& task) {
-  return task.kind == Task::Kind::kMake && StageOf(plan, task).has_benchmark();
+  return task.kind == Task::Kind::kMake &&
+         StageOf(plan, task).has_benchmark();
 }
 
 bool UsesAllCores(const Plan& plan, const Task& task) {
   if (task.kind != Task::Kind::kMake) return true;
-  const std::vector<StageStep>& steps = FormOf(StageOf(plan, task)).steps;
+  const auto& steps = FormOf(StageOf(plan, task)).step();
   return std::any_of(steps.begin(), steps.end(), [](const StageStep& step) {
-    return FindProgram(step.command)->runs_graphs;
+    return FindProgram(step.command())->runs_graphs();
   });
 }
 
 std::string ShellCommand(const TaskCommand& command) {
   std::string line = absl::StrCat("requant ", command.command);
-  for (const std::string& arg : command.args) {
-    absl::StrAppend(&line, " ", ShellQuoted(arg));
+  for (const TaskArgument& arg : command.args) {
+    absl::StrAppend(&line, " ", ShellQuoted(arg.Text()));
   }
   if (!command.stdout_file.empty()) {
     absl::StrAppend(&line, " > ", ShellQuoted(command.stdout_file));
   }
   const Program* const program = FindProgram(command.command);
-  if (program != nullptr && program->other_success != 0) {
-    absl::StrAppend(&line, " || [ $? = ", program->other_success, " ]");
+  if (program != nullptr && program->other_success() != 0) {
+    absl::StrAppend(&line, " || [ $? = ", program->other_success(), " ]");
   }
   return line;
 }

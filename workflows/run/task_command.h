@@ -29,16 +29,24 @@ struct CommandSettings {
   std::optional<int64_t> records;
 };
 
+struct TaskArgument {
+  // "": the argument is the word `value`.
+  std::string flag;
+  std::string value;
+
+  std::string Text() const;
+};
+
 struct TaskCommand {
   // As requant's command: "transform".
   std::string command;
-  std::vector<std::string> args;
+  std::vector<TaskArgument> args;
   // Where its stdout goes; "": to whoever reads it.
   std::string stdout_file;
 };
 
-// The commands, to be run one after the other. An error is a task that lacks an
-// input which its kind needs.
+// Returns the commands, to be run one after the other. Fails if the task lacks
+// an input which its kind needs.
 absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
     const Plan& plan, const Task& task, const TaskPaths& paths,
     const CommandSettings& settings);
@@ -50,7 +58,7 @@ bool UsesAllCores(const Plan& plan, const Task& task);
 // Whether it measures times, which anything beside it would spoil.
 bool MeasuresTime(const Plan& plan, const Task& task);
 
-// The command for a shell: "requant transform --in_graph=…".
+// Returns the command for a shell: "requant transform --in_graph=…".
 std::string ShellCommand(const TaskCommand& command);
 
 }  // namespace requant

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -20,7 +19,7 @@
 #include "base/process/sibling_program.h"
 #include "base/status_macros.h"
 #include "base/version.h"
-#include "workflows/language/programs.h"
+#include "workflows/language/stage_fields.h"
 
 namespace requant {
 namespace {
@@ -125,22 +124,13 @@ std::string ChangedPath(const ResolvedInput& before, const ResolvedInput& now) {
   return "";
 }
 
-// Collects the parts of a key.
-class Parts {
- public:
-  void Add(KeyPart::Kind kind, const std::string& name,
-           const std::string& value) {
-    KeyPart part;
-    part.set_kind(kind);
-    part.set_name(name);
-    part.set_value(value);
-    parts_.push_back(std::move(part));
-  }
-  std::vector<KeyPart> Get() { return std::move(parts_); }
-
- private:
-  std::vector<KeyPart> parts_;
-};
+void AddPart(KeyPart::Kind kind, const std::string& name,
+             const std::string& value, std::vector<KeyPart>* parts) {
+  KeyPart& part = parts->emplace_back();
+  part.set_kind(kind);
+  part.set_name(name);
+  part.set_value(value);
+}
 
 // The commands with names of inputs and outputs in place of their paths.
 absl::StatusOr<std::vector<TaskCommand>> NamelessCommands(
@@ -155,42 +145,28 @@ absl::StatusOr<std::vector<TaskCommand>> NamelessCommands(
   return TaskCommands(plan, task, paths, settings);
 }
 
-void AddParameters(const std::vector<TaskCommand>& commands, Parts* parts) {
-  for (const TaskCommand& command : commands) {
-    for (const std::string& arg : command.args) {
-      const size_t equals = arg.find('=');
-      const bool is_flag =
-          absl::StartsWith(arg, "--") && equals != std::string::npos;
-      parts->Add(KeyPart::PARAMETER,
-                 absl::StrCat(is_flag ? arg.substr(0, equals) : "argument",
-                              " of ", command.command),
-                 is_flag ? arg.substr(equals + 1) : arg);
-    }
-  }
-}
-
 absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
                          const RunMachine& machine, StageStore* store,
-                         Parts* parts) {
+                         std::vector<KeyPart>* parts) {
   std::set<std::pair<std::string, std::string>> programs;
   for (const TaskCommand& command : commands) {
     const Program& program = *FindProgram(command.command);
-    programs.emplace(program.folder, program.name);
-    if (program.runs_graphs) programs.emplace("runtime", "worker");
+    programs.emplace(program.folder(), program.name());
+    if (program.runs_graphs()) programs.emplace("runtime", "worker");
   }
   for (const auto& [folder, program] : programs) {
     REQUANT_ASSIGN_OR_RETURN(const std::string path,
                              SiblingProgram(machine.own_path, folder, program));
     REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(path));
-    parts->Add(KeyPart::PROGRAM, program, hashed.sha256);
+    AddPart(KeyPart::PROGRAM, program, hashed.sha256, parts);
   }
   return absl::OkStatus();
 }
 
 // The environment decides which kernels run, too.
-void AddMachine(const RunMachine& machine, Parts* parts) {
-  parts->Add(KeyPart::MACHINE, "the set of working instructions",
-             absl::StrJoin(machine.features, ","));
+void AddMachine(const RunMachine& machine, std::vector<KeyPart>* parts) {
+  AddPart(KeyPart::MACHINE, "the set of working instructions",
+          absl::StrJoin(machine.features, ","), parts);
   for (const char* name :
        {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "TF_ENABLE_ONEDNN_OPTS"}) {
     const char* variable = std::getenv(name);
@@ -198,18 +174,11 @@ void AddMachine(const RunMachine& machine, Parts* parts) {
     for (const auto& [set_name, set_value] : machine.environment) {
       if (set_name == name) value = set_value;
     }
-    parts->Add(KeyPart::MACHINE, name, value);
+    AddPart(KeyPart::MACHINE, name, value, parts);
   }
 }
 
 }  // namespace
-
-CommandSettings SettingsOn(const RunMachine& machine) {
-  CommandSettings settings;
-  settings.streams = machine.cores;
-  settings.host_target = machine.target;
-  return settings;
-}
 
 absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
     const Plan& plan, const Task& task, const FinishedTasks& finished,
@@ -257,27 +226,35 @@ absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     StageStore* store) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskCommand> commands,
                            NamelessCommands(plan, task, settings));
-  Parts parts;
-  parts.Add(KeyPart::VERSION, "requant", VersionLine());
+  std::vector<KeyPart> parts;
+  AddPart(KeyPart::VERSION, "requant", VersionLine(), &parts);
   REQUANT_RETURN_IF_ERROR(AddPrograms(commands, machine, store, &parts));
   AddMachine(machine, &parts);
-  AddParameters(commands, &parts);
+  for (const TaskCommand& command : commands) {
+    for (const TaskArgument& arg : command.args) {
+      AddPart(KeyPart::PARAMETER,
+              absl::StrCat(
+                  arg.flag.empty() ? "argument" : absl::StrCat("--", arg.flag),
+                  " of ", command.command),
+              arg.value, &parts);
+    }
+  }
   for (const TaskOutput& output : task.outputs) {
-    parts.Add(KeyPart::PARAMETER, absl::StrCat("output ", output.role),
-              output.file);
+    AddPart(KeyPart::PARAMETER, absl::StrCat("output ", output.role),
+            output.file, &parts);
   }
   for (const ResolvedInput& input : inputs) {
     for (const FileRecord& file : input.files) {
-      parts.Add(KeyPart::INPUT, file.role(), file.sha256());
+      AddPart(KeyPart::INPUT, file.role(), file.sha256(), &parts);
     }
   }
   if (!tamper.empty()) {
     const std::string program = tamper.substr(0, tamper.find(' '));
     REQUANT_ASSIGN_OR_RETURN(const PathDigest hashed, store->Hash(program));
-    parts.Add(KeyPart::TAMPERING, "program", hashed.sha256);
-    parts.Add(KeyPart::TAMPERING, "command", tamper);
+    AddPart(KeyPart::TAMPERING, "program", hashed.sha256, &parts);
+    AddPart(KeyPart::TAMPERING, "command", tamper, &parts);
   }
-  return parts.Get();
+  return parts;
 }
 
 }  // namespace requant

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "workflows/plan/plan.h"
-#include "workflows/run/run_machine.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/stage_store.h"
 #include "workflows/run/task_command.h"
 
@@ -58,9 +58,6 @@ absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     const std::vector<ResolvedInput>& inputs, const RunMachine& machine,
     const CommandSettings& settings, const std::string& tamper,
     StageStore* store);
-
-// The settings of a task's commands on this machine.
-CommandSettings SettingsOn(const RunMachine& machine);
 
 }  // namespace requant
 

@@ -1,21 +1,27 @@
 #ifndef REQUANT_WORKFLOWS_RUN_TASK_MAKER_H_
 #define REQUANT_WORKFLOWS_RUN_TASK_MAKER_H_
 
-// One task's result: its key, whether the store has it, and making it.
+// One task's result: its key, whether the store has it, whether the disk has
+// space for it, and making it: its programs run one after the other and leave
+// their outputs in a folder.
 
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "workflows/plan/plan_tasks.h"
-#include "workflows/run/run_machine.h"
+#include "base/terminal/progress.h"
+#include "workflows/plan/plan.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/stage_store.h"
 #include "workflows/run/task_command.h"
 #include "workflows/run/task_key.h"
-#include "workflows/run/task_work.h"
 
 namespace requant {
 
@@ -27,11 +33,19 @@ struct PreparedTask {
   std::string key;
 };
 
+struct TaskWatch {
+  std::function<void(const ProgressReport& report)> on_progress;
+  // A warning as it comes.
+  std::function<void(const std::string& warning)> on_warning;
+  // Once true, the work is given up.
+  const std::atomic<bool>* stop = nullptr;
+};
+
 // Thread-safe. Whatever it is given must outlive it.
 class TaskMaker {
  public:
   // `run_folder` is where shown paths start. `tamper`: by stage, a program that
-  // edits its outputs, with arguments behind blanks.
+  // edits its outputs, with arguments after blanks.
   TaskMaker(const Plan& plan, const RunMachine& machine,
             const std::string& run_folder,
             const std::map<std::string, std::string>& tamper, StageStore* store)
@@ -41,28 +55,44 @@ class TaskMaker {
         tamper_(tamper),
         store_(store) {}
 
-  // Finds the inputs of a task of the plan, all tasks that make any being
+  // Finds the inputs of a task of the plan; all tasks that make any are
   // finished. `records`: how many a verification takes, unless as many as the
   // workflow says.
   absl::StatusOr<PreparedTask> Prepare(const Task& task,
                                        const FinishedTasks& finished,
                                        std::optional<int64_t> records) const;
 
-  // What the store has of that key, all its files being as they were made.
-  // Errors are as of StageStore::Find.
+  // Returns what the store has of that key, with all its files as they were
+  // made. Errors are those of StageStore::Find.
   absl::StatusOr<FinishedTask> FindIntact(const std::string& key) const;
 
-  // Runs the task's commands and puts what they made into the store. An error
-  // is as of DoTaskWork, or that an input changed meanwhile; the store then
-  // has nothing of it.
+  // Looks side by side whether files of the store's results are still what they
+  // were. Returns each change with the index of the result.
+  std::vector<std::pair<int, absl::Status>> FindChanged(
+      const std::vector<FinishedTask>& results) const;
+
+  // Runs the task's commands and puts what they made into the store, which has
+  // nothing of it after an error. The error of a program that failed is the
+  // sentence that it wrote; Cancelled: it was interrupted or stopped; otherwise
+  // an input changed meanwhile.
   absl::StatusOr<FinishedTask> Make(const Task& task,
                                     const PreparedTask& prepared,
                                     const TaskWatch& watch) const;
 
+  // Returns what is recorded of the work: what was made and read, the commands
+  // as a shell in the run's folder takes them, and what the user should know.
+  TaskRecord RecordOf(const Task& task, const PreparedTask& prepared,
+                      const FinishedTask& finished) const;
+
+  // Whether the store's disk has space for what `tasks`, by their index, are
+  // expected to write. OK when there is none of them, or when that is not
+  // known; ResourceExhausted says how much is free, how much is needed, and
+  // what to do.
+  absl::Status CheckSpace(const std::vector<int>& tasks) const;
+
  private:
   std::string TamperOf(const Task& task) const;
-  absl::StatusOr<TaskWork> WorkIn(const std::string& folder, const Task& task,
-                                  const PreparedTask& prepared) const;
+  int64_t ExpectedBytes(const Task& task) const;
 
   const Plan& plan_;
   const RunMachine& machine_;

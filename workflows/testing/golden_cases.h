@@ -1,0 +1,34 @@
+#ifndef REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
+#define REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
+
+// Cases of a test that are data: what goes in, and what is to come out.
+
+#include <functional>
+#include <map>
+#include <string>
+
+namespace requant {
+
+// Checks every case of a file, which is among the test's data. A case is
+//
+//   === the rule that it is about
+//   input
+//   ---
+//   output
+//
+// with any number of lines each. `output_of` gets the input, and returns the
+// output, both without a line break at the end. If the environment variable
+// REQUANT_WRITE_CASES names a folder, the file is written there with the
+// outputs as they are now.
+void CheckGoldenCases(
+    const std::string& path,
+    const std::function<std::string(const std::string& input)>& output_of);
+
+// Takes lines such as "--set NAME=VALUE" off the start of an input. "T/" in a
+// value becomes `folder`.
+std::map<std::string, std::string> TakeSettings(const std::string& folder,
+                                                std::string* input);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
