@@ -32,7 +32,7 @@ constexpr char kProgram[] = "requant";
 struct Command {
   std::string name;
   std::string summary;
-  // Gets the arguments behind the command's name; returns the exit code.
+  // Gets the arguments after the command's name; returns the exit code.
   // `--help` among them prints the command's help.
   int (*run)(const Args& args);
 };
@@ -68,7 +68,7 @@ std::map<std::string, std::string> Summaries() {
   return summaries;
 }
 
-// One line per command, behind two blanks: ./requant help ends with these
+// One line per command, after two blanks: ./requant help ends with these
 // lines.
 std::string CommandList() {
   std::string list;

@@ -32,14 +32,12 @@ node { name: "y" op: "Identity" input: "x" attr { key: "T" value { type: DT_FLOA
 node { name: "z" op: "Neg" input: "y" attr { key: "T" value { type: DT_FLOAT } } }
 versions { producer: 1882 })";
 
-constexpr char kTwoStages[] = R"(
+constexpr char kTwoStages[] = R"text(
 name: "two"
 stage { name: "first" transform { graph { file: "graph.pbtxt" } outputs: "z"
-        transforms: "rename_op(old_op_name=Neg, new_op_name=Abs)"
-}
-}
+        transforms: "rename_op(old_op_name=Neg, new_op_name=Abs)" } }
 stage { name: "second" transform { graph { stage: "first" } outputs: "z"
-        transforms: "SECOND" } })";
+        transforms: "SECOND" } })text";
 
 // A stage that fails when it runs, one that reads it, and one beside them.
 constexpr char kBroken[] = R"(
@@ -52,7 +50,7 @@ constexpr char kBeside[] = R"(
 stage { name: "beside" transform { graph { file: "graph.pbtxt" }
         transforms: "sort_by_execution_order" } })";
 
-// Notes what observers are told.
+// Notes the calls of an observer.
 class Listener : public RunObserver {
  public:
   void RunStarted(const RunRecord&) override { calls.push_back("run"); }
@@ -209,7 +207,7 @@ TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
     listener_.said.clear();
     const RunResult result = RunStages();
     EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
-    // What was made again is as before, so nothing behind it runs.
+    // What was made again is as before, so nothing after it runs.
     EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
     EXPECT_EQ(listener_.said,
               std::vector<std::string>{absl::StrCat(
@@ -316,7 +314,7 @@ TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
   EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
 }
 
-// Two stages on each level, each behind both of the level before: 2^60 paths.
+// Two stages on each level, each after both of the level before: 2^60 paths.
 TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
   std::string text = kBroken;
   for (int level = 0; level < 60; ++level) {

@@ -16,8 +16,8 @@ inline constexpr char kDefaultWorkflow[] = "wide_deep";
 
 // Where shipped workflows may be; tests have places of their own.
 struct WorkflowPlaces {
-  // The folder that has workflows/ in it, as ./requant tells its program; "":
-  // not told.
+  // The folder that has workflows/ in it, which ./requant sets; "": it is not
+  // set.
   std::string home;
   // The current folder, or a path to it.
   std::string current = ".";

@@ -40,9 +40,10 @@ struct FoundField {
   const google::protobuf::OneofDescriptor* oneof;
 
   bool IsSet() const;
-  // Of a field of type bytes: each of a repeated one, or one, set or not. A
-  // FixedRange is as `requant convert --ranges` takes it, Logging as
-  // `requant transform --transforms` does. None of other messages.
+  // Returns the values of a field of type bytes: each of a repeated one, or
+  // one, set or not. Returns a FixedRange as `requant convert --ranges` takes
+  // it, Logging as `requant transform --transforms` does, and nothing for other
+  // messages.
   std::vector<std::string> Texts() const;
   // All of them, joined by commas.
   std::string Text() const;
@@ -85,7 +86,7 @@ const Verify* VerifyOf(const Stage& stage);
 FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places);
 
 struct StageOutput {
-  // As of TaskOutput.
+  // That of TaskOutput.
   std::string role;
   // As the stage names it, or made from the stage's name.
   std::string file;
@@ -97,7 +98,7 @@ std::vector<StageOutput> OutputsOf(const Stage& stage,
                                    const FieldPlaces& places);
 
 struct StageInput {
-  // As of TaskInput.
+  // That of TaskInput.
   std::string role;
   const Input* input;
   FieldPlaces places;

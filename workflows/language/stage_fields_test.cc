@@ -58,7 +58,7 @@ TEST(StageForms, NameFieldsAndProgramsThatExist) {
   }
 }
 
-// Of several in a oneof only the one that is set counts.
+// In a oneof only the one that is set counts.
 TEST(FindField, LeavesOutWhatTheStageDoesNotSet) {
   FreezeStage freeze;
   EXPECT_TRUE(FindField(freeze, "saved_model").has_value());

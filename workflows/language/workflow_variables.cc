@@ -340,23 +340,19 @@ class Variables {
     if (!is_message && field->cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
       return;
     }
-    if (!field->is_repeated()) {
-      if (!reflection->HasField(*message, field)) return;
-      if (is_message) {
-        ExpandFields(reflection->MutableMessage(message, field),
-                     places.Nested(name), active);
-      } else {
-        ExpandValue(message, field, -1, places.Line(name), active);
+    const bool is_repeated = field->is_repeated();
+    const int count = is_repeated ? reflection->FieldSize(*message, field)
+                                  : reflection->HasField(*message, field);
+    for (int i = 0; i < count; ++i) {
+      const int index = is_repeated ? i : -1;
+      if (!is_message) {
+        ExpandValue(message, field, index, places.Line(name, index), active);
+        continue;
       }
-      return;
-    }
-    for (int i = 0; i < reflection->FieldSize(*message, field); ++i) {
-      if (is_message) {
-        ExpandFields(reflection->MutableRepeatedMessage(message, field, i),
-                     places.Nested(name, i), active);
-      } else {
-        ExpandValue(message, field, i, places.Line(name, i), active);
-      }
+      ExpandFields(is_repeated
+                       ? reflection->MutableRepeatedMessage(message, field, i)
+                       : reflection->MutableMessage(message, field),
+                   places.Nested(name, index), active);
     }
   }
 

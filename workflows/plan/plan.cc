@@ -22,7 +22,7 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// Of accuracy, in percentage points, as in the published recipe.
+// In percentage points, as in the published recipe.
 constexpr double kDefaultMaxAccuracyDrop = 0.5;
 
 // Messages of gates, the narrowest first.

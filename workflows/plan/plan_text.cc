@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/json.h"
+#include "base/message_text.h"
 #include "base/text/printable.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -230,9 +231,8 @@ std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks) {
       ++cached;
     }
   }
-  absl::StrAppend(&text, "\n", plan.tasks.size(),
-                  plan.tasks.size() == 1 ? " task, " : " tasks, ", cached,
-                  " cached, ", plan.tasks.size() - cached - others,
+  absl::StrAppend(&text, "\n", CountText(plan.tasks.size(), "task"), ", ",
+                  cached, " cached, ", plan.tasks.size() - cached - others,
                   " would run\n");
   return text;
 }

@@ -25,22 +25,16 @@ namespace {
 using RecordVerdict = VerificationRecord::Verdict;
 
 RecordVerdict ToRecord(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::kPass:
-      return VerificationRecord::PASS;
-    case Verdict::kFail:
-      return VerificationRecord::FAIL;
-    case Verdict::kInconclusive:
-      return VerificationRecord::INCONCLUSIVE;
-  }
-  return VerificationRecord::NONE;
+  return verdict == Verdict::kPass   ? VerificationRecord::PASS
+         : verdict == Verdict::kFail ? VerificationRecord::FAIL
+                                     : VerificationRecord::INCONCLUSIVE;
 }
 
 // How a gate's figures are written.
 struct Unit {
   // In front of the figures: "the accuracy drop".
   std::string what;
-  // Of the figures: decimals, and what follows: " points".
+  // How many decimals figures have, and what follows them: " points".
   int decimals = 4;
   std::string suffix;
   bool at_least = false;
@@ -348,7 +342,7 @@ GateRecord JudgeLostValues(const Comparison& comparison) {
   return gate;
 }
 
-// Of a graph that is compared with nothing: it may have its own reasons for a
+// For a graph that is compared with nothing: it may have its own reasons for a
 // NaN, but not in every record.
 GateRecord JudgeLostValues(const Scores& scores) {
   GateRecord gate = NewGate(kLostValues, 0);

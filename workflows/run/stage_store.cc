@@ -569,8 +569,7 @@ absl::StatusOr<Pruned> PruneStore(const PruneLimits& limits,
 }
 
 std::string PrunedText(const Pruned& pruned) {
-  return absl::StrCat("removed ", pruned.results,
-                      pruned.results == 1 ? " result" : " results",
+  return absl::StrCat("removed ", CountText(pruned.results, "result"),
                       " of former runs (", SizeText(pruned.bytes), ")");
 }
 

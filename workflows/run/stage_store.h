@@ -56,7 +56,7 @@ struct StoredResult {
 class StageStore {
  public:
   // For a run: makes the folder, takes its lock and removes what killed runs
-  // left. Whoever finds the lock taken is told `command`.
+  // left. Whoever finds the lock taken reads `command`.
   static absl::StatusOr<std::unique_ptr<StageStore>> OpenForRun(
       const std::string& folder, const std::string& command);
   // To look at what is there, if anything; writes nothing.
@@ -102,7 +102,7 @@ class StageStore {
   // since it was last read is not read again.
   absl::StatusOr<PathDigest> Hash(const std::string& path);
 
-  // Free bytes where the folder is; unset when that cannot be told.
+  // Free bytes where the folder is; unset when that is not known.
   std::optional<int64_t> FreeBytes() const;
 
  private:

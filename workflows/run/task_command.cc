@@ -222,8 +222,7 @@ absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
 }
 
 bool MeasuresTime(const Plan& plan, const Task& task) {
-  return task.kind == Task::Kind::kMake &&
-         StageOf(plan, task).has_benchmark();
+  return task.kind == Task::Kind::kMake && StageOf(plan, task).has_benchmark();
 }
 
 bool UsesAllCores(const Plan& plan, const Task& task) {

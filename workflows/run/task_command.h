@@ -25,7 +25,7 @@ struct CommandSettings {
   int streams = 1;
   // What quantization's target "host" means (base/process/cpu.h).
   std::string host_target = "any";
-  // Of an evaluation: instead of the workflow's.
+  // How many records an evaluation takes, instead of the workflow's.
   std::optional<int64_t> records;
 };
 

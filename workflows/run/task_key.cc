@@ -77,7 +77,7 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   std::vector<std::string> shown;
   for (const std::string& path : PathList(input)) {
     shown.push_back(ShownFrom(run_folder, path));
-    // A checkpoint is several files behind one path.
+    // A checkpoint is several files that begin with one path.
     const bool is_checkpoint = input.role == "checkpoint";
     for (const std::string& file :
          Expand(is_checkpoint ? absl::StrCat(path, ".*") : path)) {

@@ -51,7 +51,7 @@ absl::Status CheckUnchanged(const Task& task,
                             const std::vector<ResolvedInput>& inputs,
                             StageStore* store);
 
-// `tamper` is a program that edits the outputs, with arguments behind blanks;
+// `tamper` is a program that edits the outputs, with arguments after blanks;
 // "": none.
 absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     const Plan& plan, const Task& task,
