@@ -5,10 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/process/sibling_program.h"
 #include "base/program/flags.h"
 #include "base/text/nearest_name.h"

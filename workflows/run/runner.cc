@@ -1,6 +1,5 @@
 #include "workflows/run/runner.h"
 
-#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>

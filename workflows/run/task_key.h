@@ -5,8 +5,6 @@
 // its inputs, wherever they are.
 
 #include <functional>
-#include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
