@@ -8,20 +8,14 @@
 
 #include "absl/strings/numbers.h"
 #include "graph/graph_index.h"
-#include "tensorflow/core/framework/op_def.pb.h"
 
 namespace requant {
 
 using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-using tensorflow::OpDef;
 
 namespace {
-
-bool IsList(const OpDef::ArgDef& argument) {
-  return !argument.type_list_attr().empty() || !argument.number_attr().empty();
-}
 
 // How many tensors the outputs before number `output` are; -1: not known.
 int64_t TensorsBefore(int output, const NodeDef& node, const OpEntry& op) {

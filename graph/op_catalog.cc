@@ -6,8 +6,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/tensorflow_library.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -26,10 +33,6 @@ namespace {
 bool IsUsableType(DataType type) {
   return tensorflow::DataType_IsValid(type) && type != tensorflow::DT_INVALID &&
          !tensorflow::IsRefType(type);
-}
-
-bool IsList(const OpDef::ArgDef& argument) {
-  return !argument.type_list_attr().empty() || !argument.number_attr().empty();
 }
 
 std::unique_ptr<OpEntry> MakeEntry(const OpDef& definition,
@@ -184,6 +187,26 @@ Output OutputAt(const NodeDef& node, const OpEntry& op, int port) {
     rest -= types->count;
   }
   return {Output::kOutOfRange};
+}
+
+absl::StatusOr<std::vector<DataType>> OutputTypes(const NodeDef& node) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  const OpDef* op = nullptr;
+  if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("node \"", node.name(), "\" has the op \"", node.op(),
+                     "\", which TensorFlow does not know"));
+  }
+  NodeDef complete = node;
+  tensorflow::AddDefaultsToNodeDef(*op, &complete);
+  tensorflow::DataTypeVector types;
+  const absl::Status status =
+      tensorflow::OutputTypesForNode(complete, *op, &types);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node \"", node.name(), "\" (", node.op(), "): ", status.message()));
+  }
+  return std::vector<DataType>(types.begin(), types.end());
 }
 
 }  // namespace requant
