@@ -25,6 +25,14 @@ class TensorSliceReader;
 
 namespace requant {
 
+// Returns the files of the checkpoint that exist: `prefix` with ".index",
+// ".meta" and ".data-…", and those that `prefix` itself names, sorted.
+std::vector<std::string> CheckpointFiles(const std::string& prefix);
+
+// Refuses a checkpoint with a pipe or device among its files, which TensorFlow
+// would wait for.
+absl::Status CheckCheckpointFiles(const std::string& prefix);
+
 // A tensor of a checkpoint, or a part of one.
 struct CheckpointTensor {
   std::string key;
