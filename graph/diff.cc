@@ -188,7 +188,7 @@ std::string InUnit(int64_t bytes, const Unit& unit) {
                          : absl::StrFormat("%.2f", bytes / unit.bytes);
 }
 
-// " (-27 %)", with a digit behind the point below one percent, or "" when there
+// " (-27 %)", with a digit after the point below one percent, or "" when there
 // was nothing or the change rounds to nothing.
 std::string PercentChange(int64_t before, int64_t after) {
   if (before == 0) return "";

@@ -114,8 +114,4 @@ const std::string& GraphBody::NameOf(const BodyTensor& tensor) const {
              : (*nodes_)[tensor.index].name();
 }
 
-bool GraphBody::HasName(std::string_view name) const {
-  return node_ids_.contains(name) || arguments_.contains(name);
-}
-
 }  // namespace requant

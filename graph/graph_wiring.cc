@@ -15,6 +15,25 @@ using tensorflow::NodeDef;
 
 namespace {
 
+// Returns the edges to the readers of each node, in the order of the readers.
+NodeEdges Reversed(const NodeEdges& inputs) {
+  const int32_t count = inputs.node_count();
+  NodeEdges uses;
+  uses.first.assign(count + 1, 0);
+  for (const Edge& edge : inputs.edges) {
+    if (edge.node != kNoNode) ++uses.first[edge.node + 1];
+  }
+  for (int32_t i = 0; i < count; ++i) uses.first[i + 1] += uses.first[i];
+  uses.edges.resize(uses.first[count]);
+  std::vector<int64_t> next(uses.first.begin(), uses.first.end() - 1);
+  for (int32_t i = 0; i < count; ++i) {
+    for (const Edge& edge : inputs.Of(i)) {
+      if (edge.node != kNoNode) uses.edges[next[edge.node]++] = {i, edge.port};
+    }
+  }
+  return uses;
+}
+
 // Walks against the data from every node that waits (`waiting` > 0), always to
 // the first producer that waits too; such a walk ends in a cycle or in what an
 // earlier walk has seen.
@@ -42,24 +61,6 @@ std::vector<std::vector<int32_t>> FindCycles(
 }
 
 }  // namespace
-
-NodeEdges Reversed(const NodeEdges& inputs) {
-  const int32_t count = inputs.node_count();
-  NodeEdges uses;
-  uses.first.assign(count + 1, 0);
-  for (const Edge& edge : inputs.edges) {
-    if (edge.node != kNoNode) ++uses.first[edge.node + 1];
-  }
-  for (int32_t i = 0; i < count; ++i) uses.first[i + 1] += uses.first[i];
-  uses.edges.resize(uses.first[count]);
-  std::vector<int64_t> next(uses.first.begin(), uses.first.end() - 1);
-  for (int32_t i = 0; i < count; ++i) {
-    for (const Edge& edge : inputs.Of(i)) {
-      if (edge.node != kNoNode) uses.edges[next[edge.node]++] = {i, edge.port};
-    }
-  }
-  return uses;
-}
 
 NodeOrder SortNodes(const NodeEdges& inputs) {
   const int32_t count = inputs.node_count();

@@ -40,9 +40,6 @@ struct NodeEdges {
   }
 };
 
-// Returns the edges to the readers of each node, in the order of the readers.
-NodeEdges Reversed(const NodeEdges& inputs);
-
 struct NodeOrder {
   // All nodes that depend on no cycle, each after the producers of its inputs.
   std::vector<int32_t> sorted;

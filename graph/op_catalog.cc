@@ -49,6 +49,21 @@ std::unique_ptr<OpEntry> MakeEntry(const OpDef& definition,
   return entry;
 }
 
+// Returns the value of an attribute of `node`, or the op's default, or null.
+const AttrValue* AttributeOrDefault(const NodeDef& node,
+                                    const OpDef& definition,
+                                    const std::string& name) {
+  const auto found = node.attr().find(name);
+  if (found != node.attr().end()) return &found->second;
+  for (const OpDef::AttrDef& attribute : definition.attr()) {
+    if (attribute.name() == name) {
+      return attribute.has_default_value() ? &attribute.default_value()
+                                           : nullptr;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 bool IsTooVariable(const OpDef& definition) {
@@ -101,20 +116,6 @@ DataType ArgumentTypes::At(int64_t index) const {
       list == nullptr ? type : list->type(static_cast<int>(index));
   if (!IsUsableType(plain)) return tensorflow::DT_INVALID;
   return is_ref ? tensorflow::MakeRefType(plain) : plain;
-}
-
-const AttrValue* AttributeOrDefault(const NodeDef& node,
-                                    const OpDef& definition,
-                                    const std::string& name) {
-  const auto found = node.attr().find(name);
-  if (found != node.attr().end()) return &found->second;
-  for (const OpDef::AttrDef& attribute : definition.attr()) {
-    if (attribute.name() == name) {
-      return attribute.has_default_value() ? &attribute.default_value()
-                                           : nullptr;
-    }
-  }
-  return nullptr;
 }
 
 std::optional<ArgumentTypes> TypesOfArgument(const OpDef::ArgDef& argument,

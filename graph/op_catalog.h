@@ -73,11 +73,6 @@ struct ArgumentTypes {
   tensorflow::DataType At(int64_t index) const;
 };
 
-// The value of an attribute of `node`, or the op's default, or null.
-const tensorflow::AttrValue* AttributeOrDefault(
-    const tensorflow::NodeDef& node, const tensorflow::OpDef& definition,
-    const std::string& name);
-
 // Nothing when the attributes that decide it are missing, ill-typed or left to
 // the caller of a function.
 std::optional<ArgumentTypes> TypesOfArgument(

@@ -43,7 +43,8 @@ using tensorflow::checkpoint::TensorSliceReader;
 
 namespace {
 
-// The key under which TensorFlow 2 keeps the objects that a checkpoint's keys are paths of.
+// The key under which TensorFlow 2 keeps the objects that a checkpoint's keys
+// are paths of.
 constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
 // More elements than these need not be counted exactly: no graph holds them.

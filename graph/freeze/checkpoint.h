@@ -45,7 +45,7 @@ struct CheckpointEntry {
   tensorflow::DataType dtype;
   tensorflow::TensorShape shape;
   // How much the values take. For a part of a string tensor: the whole tensor;
-  // 0 for strings of the first format, whose index does not tell.
+  // 0 for strings of the first format, whose index does not say.
   int64_t bytes;
 };
 

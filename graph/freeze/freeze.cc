@@ -368,29 +368,33 @@ absl::Status Freezer::CheckSize() {
 }
 
 absl::Status Freezer::ReplaceVariables() {
-  ResourceValues values(&graph());
   REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
                            GraphIndex::Create(&graph()));
+  std::vector<FrozenValue> values;
   for (const FrozenVariable& variable : variables_) {
-    NodeDef* node = index.Find(variable.node);
     FrozenValue value;
     value.variable = variable.node;
     value.dtype = variable.entry.dtype;
     variable.entry.shape.AsProto(&value.shape);
-    value.is_reference = IsReferenceVariable(*node);
-    REQUANT_RETURN_IF_ERROR(values.Replace(variable.node, value));
-    NodeDef constant;
-    constant.set_name(node->name());
-    constant.set_op("Const");
-    constant.set_device(node->device());
-    (*constant.mutable_attr())["dtype"].set_type(value.dtype);
-    auto* tensor = (*constant.mutable_attr())["value"].mutable_tensor();
+    value.is_reference = IsReferenceVariable(*index.Find(variable.node));
+    values.push_back(std::move(value));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> dropped,
+                           HandOutValues(values, &graph()));
+  for (const FrozenValue& value : values) {
+    NodeDef* node = index.Find(value.variable);
+    // In place, because the index refers to the node's name.
+    node->set_op("Const");
+    node->clear_input();
+    node->clear_attr();
+    node->clear_experimental_debug_info();
+    node->clear_experimental_type();
+    (*node->mutable_attr())["dtype"].set_type(value.dtype);
+    auto* tensor = (*node->mutable_attr())["value"].mutable_tensor();
     tensor->set_dtype(value.dtype);
     *tensor->mutable_tensor_shape() = value.shape;
-    *node = std::move(constant);
   }
-  left_out_.insert(left_out_.end(), values.dropped_assignments().begin(),
-                   values.dropped_assignments().end());
+  left_out_.insert(left_out_.end(), dropped.begin(), dropped.end());
   if (!left_out_.empty()) {
     result_.notes.push_back(absl::StrCat(
         "what changes variables is left out: ", left_out_[0],

@@ -37,7 +37,7 @@ using tensorflow::SavedModel;
 
 namespace {
 
-// Reads what is behind `tag`.
+// Reads what follows `tag`.
 bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
                MessageField* field) {
   if (WireFormatLite::GetTagWireType(tag) !=
@@ -89,7 +89,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
   return all;
 }
 
-// Of the MetaGraphs, the one of that number.
+// Returns the MetaGraph of that number.
 std::string_view MetaGraphBytes(const std::vector<MessageField>& model,
                                 int index) {
   for (const MessageField& field : model) {

@@ -23,7 +23,7 @@ class Writer : public testing::Test {
   void SetUp() override {
     options_.source = home_ + "/model";
     options_.target = home_ + "/out";
-    // Of their own, as Bazel's are links.
+    // The files are copied, as Bazel's are links.
     for (const char* name :
          {"saved_model.pb", "variables/variables.index", kData}) {
       Add(name, *ReadFile(absl::StrCat(kModel, "/", name)));

@@ -116,7 +116,7 @@ bool IsWeight(const NodeDef& node) {
   }
 }
 
-// Its result tells of its input's shape, not of its values.
+// Whether its result depends on its input's shape and not on its values.
 bool IgnoresValues(std::string_view op) {
   return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
          op == "ZerosLike" || op == "OnesLike";

@@ -27,14 +27,11 @@
 namespace requant {
 namespace {
 
+using tensorflow::DataTypeString;
 using tensorflow::NodeDef;
 using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorProto;
-
-std::string TypeName(tensorflow::DataType type) {
-  return tensorflow::DataTypeString(type);
-}
 
 std::string ShapeText(const TensorSummary& tensor) {
   if (!tensor.has_shape) return "None";
@@ -57,7 +54,7 @@ std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
 
 std::string TensorText(const TensorSummary& tensor) {
   return absl::StrCat("(name=", Printable(tensor.name),
-                      ", type=", TypeName(tensor.type), "(", tensor.type,
+                      ", type=", DataTypeString(tensor.type), "(", tensor.type,
                       "), shape=", ShapeText(tensor), ")");
 }
 
@@ -239,7 +236,7 @@ Members TensorMembers(const TensorSummary& tensor) {
   const auto dimensions = Dimensions(tensor);
   return {{"name", JsonString(tensor.name)},
           {"op", JsonString(tensor.op)},
-          {"type", JsonString(TypeName(tensor.type))},
+          {"type", JsonString(DataTypeString(tensor.type))},
           {"type_number", absl::StrCat(tensor.type)},
           {"shape",
            dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
@@ -289,7 +286,7 @@ std::string BenchmarkArguments(const GraphSummary& summary,
   fed.insert(fed.end(), summary.chosen_variables.begin(),
              summary.chosen_variables.end());
   const auto type = [](const TensorSummary& tensor) {
-    return TypeName(tensor.type);
+    return DataTypeString(tensor.type);
   };
   const auto sizes = [](const TensorSummary& tensor) {
     const auto dimensions = Dimensions(tensor);

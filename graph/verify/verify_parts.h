@@ -104,7 +104,7 @@ void CheckFunctions(const tensorflow::FunctionDefLibrary& library,
 // problem too, and the last one. Fails when there can be no such copy. The
 // graph must be free of other problems: `inputs` resolved, data before control
 // inputs, attributes and types checked. What only TensorFlow's constant folding
-// or the handles of resources could tell stays unknown, so nothing valid is
+// or the handles of resources could show stays unknown, so nothing valid is
 // refused.
 absl::Status CheckShapes(const tensorflow::GraphDef& graph,
                          const std::vector<const OpEntry*>& ops,
