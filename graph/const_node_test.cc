@@ -15,33 +15,22 @@ TEST(ConstNode, RoundTripsScalarsAndMatrices) {
 }
 
 TEST(ConstNode, NamesTheNodeThatIsNoScalarConst) {
-  auto message = [](const char* text) {
-    const auto graph = GraphFromText(text);
-    return std::string(ScalarConstValue(graph.node(0)).status().message());
+  const auto read = [](const char* text) {
+    return ScalarConstValue(GraphFromText(text).node(0));
   };
-  EXPECT_THAT(message("node { name: 'n' op: 'Neg' }"),
-              HasSubstr("\"n\" is a Neg, not a Const"));
-  EXPECT_THAT(message("node { name: 'n' op: 'Const' }"),
-              HasSubstr("\"n\" has no readable value"));
-  EXPECT_THAT(message("node { name: 'n' op: 'Const' attr { key: 'value' value {"
-                      " tensor { dtype: DT_INT32 int_val: 1 } } } }"),
-              HasSubstr("not one float but DT_INT32"));
+  EXPECT_THAT(read("n = Neg"),
+              FailsWith(HasSubstr("\"n\" is a Neg, not a Const")));
+  EXPECT_THAT(read("n = Const"),
+              FailsWith(HasSubstr("\"n\" has no readable value")));
+  EXPECT_THAT(read("n = int32{1}"),
+              FailsWith(HasSubstr("not one float but DT_INT32")));
 }
 
-TEST(ConstNode, RefusesAShapeThatDoesNotFitTheBytes) {
-  const auto graph = GraphFromText(
-      "node { name: 'n' op: 'Const' attr { key: 'value' value { tensor { dtype:"
-      " DT_FLOAT tensor_shape { dim { size: 1000000 } } tensor_content: 'x' }"
-      " } } }");
-  EXPECT_FALSE(ConstValue(graph.node(0)).ok());
-}
-
-TEST(ConstNode, RefusesAShapeThatNoGraphCanHold) {
-  const auto graph = GraphFromText(
-      "node { name: 'n' op: 'Const' attr { key: 'value' value { tensor { dtype:"
-      " DT_FLOAT tensor_shape { dim { size: 4000000 } dim { size: 4000000 } }"
-      " float_val: 1 } } } }");
-  EXPECT_FALSE(ConstValue(graph.node(0)).ok());
+TEST(ConstNode, RefusesShapesThatDoNotFitTheBytesOrAnyGraph) {
+  for (const char* text :
+       {"n = float<1000000>'x'", "n = float<4000000,4000000>{1}"}) {
+    EXPECT_FALSE(ConstValue(GraphFromText(text).node(0)).ok()) << text;
+  }
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 namespace requant {
 
 struct GraphSize {
-  // Of the graph itself, without the bodies of functions.
+  // Counts the graph itself, without the bodies of functions.
   int64_t nodes = 0;
   // Serialized, with all constants and functions.
   int64_t bytes = 0;

@@ -2,20 +2,21 @@
 
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
-#include "graph/testing/testing.h"
+#include "graph/graph_io.h"
+#include "graph/testing/program.h"
 
 namespace requant::diff_test {
 namespace {
+
+using testing::FieldsAre;
 
 GraphDef Graph() {
   return GraphFromText(R"(
     a = float{1}
     b = Relu(a) T=float
     c = NoOp(^b) device:'/cpu:0'
-    function f() -> () {
-    }
-    function g() -> () {
-    }
+    function f() -> () {}
+    function g() -> () {}
     versions { producer: 27 }
   )");
 }
@@ -33,11 +34,8 @@ TEST(DiffGraphs, ListsAddedAndRemovedNodes) {
   GraphDef other = Graph();
   other.mutable_node(1)->set_name("d");
   const GraphDiff diff = DiffGraphs(Graph(), other);
-  ASSERT_EQ(diff.added.size(), 1);
-  EXPECT_EQ(diff.added[0].name, "d");
-  EXPECT_EQ(diff.added[0].op, "Relu");
-  ASSERT_EQ(diff.removed.size(), 1);
-  EXPECT_EQ(diff.removed[0].name, "b");
+  EXPECT_THAT(diff.added, ElementsAre(FieldsAre("d", "Relu")));
+  EXPECT_THAT(diff.removed, ElementsAre(FieldsAre("b", "Relu")));
   EXPECT_THAT(diff.changed, IsEmpty());
 }
 
@@ -110,10 +108,7 @@ TEST(GraphSizeSummary, IsOneReadableLine) {
 
 TEST(DiffAsText, ListsAtMostTheGivenNumberOfNames) {
   GraphDef other = Graph();
-  for (const char* name : {"x1", "x2", "x3"}) {
-    other.add_node()->set_name(name);
-    other.mutable_node(other.node_size() - 1)->set_op("NoOp");
-  }
+  AddNodes("x1 = NoOp; x2 = NoOp; x3 = NoOp", &other);
   const GraphDiff diff = DiffGraphs(Graph(), other);
   EXPECT_THAT(
       DiffAsText(diff, 2),
@@ -140,15 +135,49 @@ TEST(DiffAsJson, IsValidWhateverTheNames) {
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json, &parsed).ok())
       << json;
   EXPECT_FALSE(parsed.fields().at("equal").bool_value());
-  EXPECT_EQ(parsed.fields()
-                .at("added")
-                .list_value()
-                .values(0)
-                .struct_value()
-                .fields()
-                .at("name")
-                .string_value(),
+  const auto& added = parsed.fields().at("added").list_value().values(0);
+  EXPECT_EQ(added.struct_value().fields().at("name").string_value(),
             "q\"\\\n\xef\xbf\xbd\xc3\xa9");
+}
+
+// The program.
+class DiffGraphsProgram : public testing::Test {
+ protected:
+  ProgramRun Run(const std::vector<std::string>& arguments) {
+    return RunProgram("graph/diff_graphs", arguments);
+  }
+  std::string Written(const std::string& name, const std::string& text) {
+    const std::string path = folder_.Path(name);
+    EXPECT_OK(WriteGraph(GraphFromText(text), path, GraphFormat::kBinary));
+    return path;
+  }
+
+  TestFolder folder_;
+  const std::string a_ = Written("a.pb", "a = NoOp");
+};
+
+TEST_F(DiffGraphsProgram, ExitsWithZeroForEqualGraphsOfAnyFormat) {
+  const ProgramRun run =
+      Run({a_, folder_.WriteText("a.pbtxt", GraphFromText("a = NoOp"))});
+  EXPECT_THAT(run, Exits(0));
+  EXPECT_THAT(run.out, StartsWith("the graphs are equal"));
+}
+
+TEST_F(DiffGraphsProgram, ExitsWithOneForDifferentGraphs) {
+  const std::string b = Written("b.pb", "b = NoOp");
+  const ProgramRun text = Run({a_, b});
+  EXPECT_THAT(text, Exits(1));
+  EXPECT_THAT(text.out, HasSubstr("nodes added: 1\n  b (NoOp)"));
+  const ProgramRun json = Run({"--format=json", a_, b});
+  EXPECT_THAT(json, Exits(1));
+  EXPECT_THAT(json.out, HasSubstr("\"equal\": false"));
+}
+
+TEST_F(DiffGraphsProgram, ExitsWithTwoOnTrouble) {
+  EXPECT_THAT(Run({a_, "no/such/file.pb"}),
+              Exits(2, HasSubstr("no/such/file.pb")));
+  EXPECT_THAT(Run({a_}), Exits(2));
+  EXPECT_THAT(Run({a_, a_, "--format=xml"}), Exits(2));
 }
 
 }  // namespace

@@ -16,12 +16,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
+#include "base/message_text.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "graph/freeze/freeze.h"
-#include "graph/freeze/freeze_model.h"
 #include "graph/graph_io.h"
 
 DEFINE_string(input_saved_model_dir, "",
@@ -177,10 +177,6 @@ void Note(std::string_view text) {
   Say(kProgram, absl::StrCat("note: ", text));
 }
 
-std::string Count(int count, std::string_view what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
-}
-
 absl::Status FreezeAndWrite() {
   REQUANT_RETURN_IF_ERROR(
       CheckDistinct(FilesOf(Options().files), {FLAGS_output_graph}));
@@ -194,10 +190,11 @@ absl::Status FreezeAndWrite() {
   std::printf(
       "%s (%.3f MB) frozen, %s inlined, %s kept; wrote %s to "
       "%s\n",
-      Count(frozen.variables, "variable").c_str(), frozen.variable_bytes / 1e6,
-      Count(frozen.inlined_calls, "function call").c_str(),
-      Count(frozen.tables, "lookup table").c_str(),
-      Count(frozen.graph.node_size(), "node").c_str(),
+      CountText(frozen.variables, "variable").c_str(),
+      frozen.variable_bytes / 1e6,
+      CountText(frozen.inlined_calls, "function call").c_str(),
+      CountText(frozen.tables, "lookup table").c_str(),
+      CountText(frozen.graph.node_size(), "node").c_str(),
       Printable(FLAGS_output_graph).c_str());
   return absl::OkStatus();
 }

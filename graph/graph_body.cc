@@ -8,20 +8,14 @@
 
 #include "absl/strings/numbers.h"
 #include "graph/graph_index.h"
-#include "tensorflow/core/framework/op_def.pb.h"
 
 namespace requant {
 
 using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-using tensorflow::OpDef;
 
 namespace {
-
-bool IsList(const OpDef::ArgDef& argument) {
-  return !argument.type_list_attr().empty() || !argument.number_attr().empty();
-}
 
 // How many tensors the outputs before number `output` are; -1: not known.
 int64_t TensorsBefore(int output, const NodeDef& node, const OpEntry& op) {
@@ -118,10 +112,6 @@ const std::string& GraphBody::NameOf(const BodyTensor& tensor) const {
   return tensor.kind == BodyTensor::kArgument
              ? function_->signature().input_arg(tensor.index).name()
              : (*nodes_)[tensor.index].name();
-}
-
-bool GraphBody::HasName(std::string_view name) const {
-  return node_ids_.contains(name) || arguments_.contains(name);
 }
 
 }  // namespace requant

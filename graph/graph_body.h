@@ -56,9 +56,6 @@ class GraphBody {
   // The name of the node or argument.
   const std::string& NameOf(const BodyTensor& tensor) const;
 
-  // Whether a node or an argument has that name.
-  bool HasName(std::string_view name) const;
-
  private:
   void IndexNodes();
   BodyTensor FindOutput(int32_t node, std::string_view output) const;

@@ -5,11 +5,6 @@
 namespace requant::graph_index_test {
 namespace {
 
-GraphDef Diamond() {
-  return GraphFromText(
-      "a = Const; s = Split(a); b = Add(s:1, s, ^a); c = Neg(s:1)");
-}
-
 std::vector<std::string> Described(const std::vector<Use>& uses) {
   std::vector<std::string> text;
   for (const Use& use : uses) {
@@ -30,75 +25,64 @@ TEST(ParseTensorName, KnowsPortsAndControlInputs) {
   EXPECT_EQ(FormatTensorName("a", kControlPort), "^a");
 }
 
-TEST(GraphIndex, ListsUsesOnEveryPort) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
-  EXPECT_THAT(Described(index.Uses("s")),
+class GraphIndexOfADiamond : public testing::Test {
+ protected:
+  GraphDef graph_ = GraphFromText(
+      "a = Const; s = Split(a); b = Add(s:1, s, ^a); c = Neg(s:1)");
+  GraphIndex index_ = GraphIndex::Create(&graph_).value();
+};
+
+TEST_F(GraphIndexOfADiamond, ListsUsesOnEveryPort) {
+  EXPECT_THAT(Described(index_.Uses("s")),
               UnorderedElementsAre("b#0 port 1", "b#1 port 0", "c#0 port 1"));
-  EXPECT_THAT(Described(index.Uses("a")),
+  EXPECT_THAT(Described(index_.Uses("a")),
               UnorderedElementsAre("s#0 port 0", "b#2 port -1"));
-  EXPECT_EQ(index.Producer(*index.Find("c"), 0)->name(), "s");
-  EXPECT_EQ(index.Producer(*index.Find("c"), 1), nullptr);
+  EXPECT_EQ(index_.Producer(*index_.Find("c"), 0)->name(), "s");
+  EXPECT_EQ(index_.Producer(*index_.Find("c"), 1), nullptr);
 }
 
-TEST(GraphIndex, RedirectsOnlyTheNamedPort) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
-  index.RedirectUses({"s", 1}, {"a", 0}, index.Find("c"));
-  EXPECT_THAT(index.Find("b")->input(), ElementsAre("a", "s", "^a"));
-  EXPECT_THAT(index.Find("c")->input(), ElementsAre("s:1"));
-  EXPECT_THAT(Described(index.Uses("s")),
+TEST_F(GraphIndexOfADiamond, RedirectsOnlyTheNamedPort) {
+  index_.RedirectUses({"s", 1}, {"a", 0}, index_.Find("c"));
+  EXPECT_THAT(index_.Find("b")->input(), ElementsAre("a", "s", "^a"));
+  EXPECT_THAT(index_.Find("c")->input(), ElementsAre("s:1"));
+  EXPECT_THAT(Described(index_.Uses("s")),
               UnorderedElementsAre("b#1 port 0", "c#0 port 1"));
 }
 
-TEST(GraphIndex, RefusesToRemoveWhatIsStillRead) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
-  EXPECT_THAT(std::string(index.Remove("s").message()),
-              HasSubstr("\"s\" is still read by"));
-  EXPECT_EQ(index.Remove("x").code(), absl::StatusCode::kNotFound);
+TEST_F(GraphIndexOfADiamond, RefusesToRemoveWhatIsStillRead) {
+  EXPECT_THAT(index_.Remove("s"),
+              FailsWith(HasSubstr("\"s\" is still read by")));
+  EXPECT_EQ(index_.Remove("x").code(), absl::StatusCode::kNotFound);
 }
 
-TEST(GraphIndex, RemovalKeepsTheOrderOfTheOthers) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
-  ASSERT_OK(index.Remove("b"));
-  EXPECT_EQ(index.Find("b"), nullptr);
-  EXPECT_THAT(Described(index.Uses("a")), ElementsAre("s#0 port 0"));
-  index.Commit();
-  ASSERT_EQ(graph.node_size(), 3);
-  EXPECT_EQ(graph.node(0).name(), "a");
-  EXPECT_EQ(graph.node(1).name(), "s");
-  EXPECT_EQ(graph.node(2).name(), "c");
+TEST_F(GraphIndexOfADiamond, RemovalKeepsTheOrderOfTheOthers) {
+  ASSERT_OK(index_.Remove("b"));
+  EXPECT_EQ(index_.Find("b"), nullptr);
+  EXPECT_THAT(Described(index_.Uses("a")), ElementsAre("s#0 port 0"));
+  index_.Commit();
+  EXPECT_THAT(NodesOf(graph_), ElementsAre("a", "s", "c"));
 }
 
-TEST(GraphIndex, AddedNodesAreIndexedAndNamesStayUnique) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
+TEST_F(GraphIndexOfADiamond, AddedNodesAreIndexedAndNamesStayUnique) {
   NodeDef node;
-  node.set_name(index.FreeName("a"));
+  node.set_name(index_.FreeName("a"));
   node.add_input("c");
-  ASSERT_OK(index.Add(node));
-  EXPECT_EQ(index.Find("a_1")->input(0), "c");
-  EXPECT_THAT(Described(index.Uses("c")), ElementsAre("a_1#0 port 0"));
-  EXPECT_EQ(index.Add(node).status().code(), absl::StatusCode::kAlreadyExists);
+  ASSERT_OK(index_.Add(node));
+  EXPECT_EQ(index_.Find("a_1")->input(0), "c");
+  EXPECT_THAT(Described(index_.Uses("c")), ElementsAre("a_1#0 port 0"));
+  EXPECT_EQ(index_.Add(node).status().code(), absl::StatusCode::kAlreadyExists);
 }
 
-TEST(GraphIndex, SetInputsReplacesAllUses) {
-  GraphDef graph = Diamond();
-  auto index = GraphIndex::Create(&graph).value();
-  index.SetInputs(index.Find("b"), {"c", "c", "c", "s:2"});
-  EXPECT_THAT(Described(index.Uses("c")),
+TEST_F(GraphIndexOfADiamond, SetInputsReplacesAllUses) {
+  index_.SetInputs(index_.Find("b"), {"c", "c", "c", "s:2"});
+  EXPECT_THAT(Described(index_.Uses("c")),
               UnorderedElementsAre("b#0 port 0", "b#1 port 0", "b#2 port 0"));
-  EXPECT_THAT(Described(index.Uses("s")),
+  EXPECT_THAT(Described(index_.Uses("s")),
               UnorderedElementsAre("b#3 port 2", "c#0 port 1"));
 }
 
 TEST(GraphIndex, RefusesRepeatedAndEmptyNames) {
-  GraphDef graph = GraphFromText(R"(
-    node { name: "a" }
-    node { name: "a" }
-  )");
+  GraphDef graph = GraphFromText("a = A; a = A");
   EXPECT_THAT(GraphIndex::Create(&graph),
               FailsWith(HasSubstr("two nodes are named \"a\"")));
   graph.mutable_node(1)->clear_name();
@@ -107,7 +91,7 @@ TEST(GraphIndex, RefusesRepeatedAndEmptyNames) {
 }
 
 TEST(GraphIndex, KeepsInputsThatNameNoNode) {
-  GraphDef graph = GraphFromText(R"(node { name: "a" input: "gone:1" })");
+  GraphDef graph = GraphFromText("a = A(gone:1)");
   auto index = GraphIndex::Create(&graph).value();
   EXPECT_EQ(index.Producer(*index.Find("a"), 0), nullptr);
   index.SetInput(index.Find("a"), 0, "gone");

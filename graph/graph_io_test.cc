@@ -10,11 +10,8 @@
 namespace requant::graph_io_test {
 namespace {
 
-constexpr char kGraph[] = R"(
-  x = Placeholder shape=<?> dtype=float _b=2 _a=1
-  function f() -> () {
-  }
-)";
+constexpr char kGraph[] =
+    "x = Placeholder shape=<?> dtype=float _b=2 _a=1\n function f() -> () {}";
 
 std::string Path(const std::string& name) { return testing::TempDir() + name; }
 
@@ -156,7 +153,7 @@ TEST(WriteGraph, NamesTheFileItCannotWrite) {
 
 TEST(ReadGraph, ReadsGzippedTextAndBinary) {
   const GraphDef graph = GraphFromText(kGraph);
-  const std::string path = testing::TempDir() + "graph.gz";
+  const std::string path = Path("graph.gz");
   for (const GraphFormat format : {GraphFormat::kText, GraphFormat::kBinary}) {
     ASSERT_OK(WriteGraph(graph, path, format));
     ASSERT_OK(WriteFileAtomically(path, Gzip(*ReadFile(path))));

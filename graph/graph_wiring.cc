@@ -1,5 +1,7 @@
 #include "graph/graph_wiring.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -11,47 +13,92 @@ namespace requant {
 
 using tensorflow::NodeDef;
 
-GraphWiring::GraphWiring(const tensorflow::GraphDef& graph) : graph_(graph) {
-  const int count = graph.node_size();
-  ids_.reserve(count);
-  for (int i = 0; i < count; ++i) ids_[graph.node(i).name()] = i;
+namespace {
 
-  first_producer_.reserve(count + 1);
-  first_consumer_.assign(count + 1, 0);
+// Returns the edges to the readers of each node, in the order of the readers.
+NodeEdges Reversed(const NodeEdges& inputs) {
+  const int32_t count = inputs.node_count();
+  NodeEdges uses;
+  uses.first.assign(count + 1, 0);
+  for (const Edge& edge : inputs.edges) {
+    if (edge.node != kNoNode) ++uses.first[edge.node + 1];
+  }
+  for (int32_t i = 0; i < count; ++i) uses.first[i + 1] += uses.first[i];
+  uses.edges.resize(uses.first[count]);
+  std::vector<int64_t> next(uses.first.begin(), uses.first.end() - 1);
+  for (int32_t i = 0; i < count; ++i) {
+    for (const Edge& edge : inputs.Of(i)) {
+      if (edge.node != kNoNode) uses.edges[next[edge.node]++] = {i, edge.port};
+    }
+  }
+  return uses;
+}
+
+// Walks against the data from every node that waits (`waiting` > 0), always to
+// the first producer that waits too; such a walk ends in a cycle or in what an
+// earlier walk has seen.
+std::vector<std::vector<int32_t>> FindCycles(
+    const NodeEdges& inputs, const std::vector<int32_t>& waiting) {
+  std::vector<std::vector<int32_t>> cycles;
+  std::vector<int32_t> walk_of(inputs.node_count(), -1);
+  for (int32_t start = 0; start < inputs.node_count(); ++start) {
+    if (waiting[start] == 0) continue;
+    std::vector<int32_t> path;
+    int32_t at = start;
+    while (walk_of[at] < 0) {
+      walk_of[at] = start;
+      path.push_back(at);
+      const auto edges = inputs.Of(at);
+      at = std::find_if(edges.begin(), edges.end(), [&](const Edge& edge) {
+             return edge.node != kNoNode && waiting[edge.node] > 0;
+           })->node;
+    }
+    if (walk_of[at] != start) continue;
+    cycles.emplace_back(std::find(path.begin(), path.end(), at), path.end());
+    std::reverse(cycles.back().begin(), cycles.back().end());
+  }
+  return cycles;
+}
+
+}  // namespace
+
+NodeOrder SortNodes(const NodeEdges& inputs) {
+  const int32_t count = inputs.node_count();
+  const NodeEdges uses = Reversed(inputs);
+  NodeOrder order;
+  order.sorted.reserve(count);
+  std::vector<int32_t> waiting(count, 0);
+  for (int32_t i = 0; i < count; ++i) {
+    for (const Edge& edge : inputs.Of(i)) waiting[i] += edge.node != kNoNode;
+    if (waiting[i] == 0) order.sorted.push_back(i);
+  }
+  for (size_t done = 0; done < order.sorted.size(); ++done) {
+    for (const Edge& use : uses.Of(order.sorted[done])) {
+      if (--waiting[use.node] == 0) order.sorted.push_back(use.node);
+    }
+  }
+  if (order.sorted.size() < static_cast<size_t>(count)) {
+    order.cycles = FindCycles(inputs, waiting);
+  }
+  return order;
+}
+
+GraphWiring::GraphWiring(const tensorflow::GraphDef& graph) : graph_(graph) {
+  ids_.reserve(graph.node_size());
+  for (int i = 0; i < graph.node_size(); ++i) ids_[graph.node(i).name()] = i;
   for (const NodeDef& node : graph.node()) {
-    first_producer_.push_back(producers_.size());
     for (const std::string& input : node.input()) {
       const TensorName tensor = ParseTensorName(input);
-      const int producer = Find(tensor.node);
-      producers_.push_back({producer, tensor.port});
-      if (producer != kNoNode) ++first_consumer_[producer + 1];
+      inputs_.edges.push_back({Find(tensor.node), tensor.port});
     }
+    inputs_.EndNode();
   }
-  first_producer_.push_back(producers_.size());
-
-  for (int i = 0; i < count; ++i) first_consumer_[i + 1] += first_consumer_[i];
-  consumers_.resize(first_consumer_[count]);
-  std::vector<size_t> next(first_consumer_.begin(), first_consumer_.end() - 1);
-  for (int i = 0; i < count; ++i) {
-    for (const Edge& edge : Producers(i)) {
-      if (edge.node != kNoNode) consumers_[next[edge.node]++] = {i, edge.port};
-    }
-  }
+  uses_ = Reversed(inputs_);
 }
 
 int GraphWiring::Find(std::string_view name) const {
   const auto found = ids_.find(name);
   return found == ids_.end() ? kNoNode : found->second;
-}
-
-absl::Span<const GraphWiring::Edge> GraphWiring::Producers(int node) const {
-  return absl::MakeConstSpan(producers_.data() + first_producer_[node],
-                             producers_.data() + first_producer_[node + 1]);
-}
-
-absl::Span<const GraphWiring::Edge> GraphWiring::Consumers(int node) const {
-  return absl::MakeConstSpan(consumers_.data() + first_consumer_[node],
-                             consumers_.data() + first_consumer_[node + 1]);
 }
 
 std::vector<int> GraphWiring::PendingInputs() const {

@@ -1,10 +1,11 @@
 #ifndef REQUANT_GRAPH_GRAPH_WIRING_H_
 #define REQUANT_GRAPH_GRAPH_WIRING_H_
 
-// Who reads whom in a graph that is only looked at. Unlike GraphIndex it takes
-// any graph, also one with repeated names or missing inputs, and numbers the
-// nodes, so that walks over a million of them need only arrays.
+// Who reads whom in a graph that is only looked at, in arrays by the number of
+// a node, so that walks over a million nodes need nothing else; and the orders
+// in which nodes can be visited.
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -14,35 +15,66 @@
 
 namespace requant {
 
+inline constexpr int32_t kNoNode = -1;
+
+struct Edge {
+  // The node at the other end; kNoNode when an input names none or is to be
+  // ignored.
+  int32_t node;
+  // The producer's output that is read, or kControlPort.
+  int32_t port;
+};
+
+// The edges of nodes numbered from 0, either those of their inputs or those to
+// their readers. Nodes are added one after the other: their edges, then
+// EndNode.
+struct NodeEdges {
+  std::vector<int64_t> first = {0};
+  std::vector<Edge> edges;
+
+  void EndNode() { first.push_back(edges.size()); }
+  int32_t node_count() const { return static_cast<int32_t>(first.size()) - 1; }
+  absl::Span<const Edge> Of(int32_t node) const {
+    return absl::MakeConstSpan(edges.data() + first[node],
+                               edges.data() + first[node + 1]);
+  }
+};
+
+struct NodeOrder {
+  // All nodes that depend on no cycle, each after the producers of its inputs.
+  std::vector<int32_t> sorted;
+  // Cycles that have no node in common, each in the direction of the data.
+  // There is at least one if a node is missing in `sorted`.
+  std::vector<std::vector<int32_t>> cycles;
+};
+
+// Sorts nodes so that producers come before consumers. Takes time in proportion
+// to nodes and inputs, and no stack.
+NodeOrder SortNodes(const NodeEdges& inputs);
+
+// The wiring of a graph. Unlike GraphIndex it takes any graph, also one with
+// repeated names or missing inputs.
 class GraphWiring {
  public:
-  // Nodes are known by their position in the graph.
-  static constexpr int kNoNode = -1;
-
-  struct Edge {
-    // The node at the other end; kNoNode when an input names none.
-    int node;
-    // The producer's output that is read, or kControlPort.
-    int port;
-  };
-
-  // `graph` must outlive the wiring and stay as it is.
+  // Nodes are known by their position in `graph`, which must outlive the wiring
+  // and stay as it is.
   explicit GraphWiring(const tensorflow::GraphDef& graph);
 
-  // The node of this name (the last one when it is repeated), or kNoNode.
+  // Returns the node of this name (the last one when it is repeated), or
+  // kNoNode.
   int Find(std::string_view name) const;
 
   // One edge for each of the node's inputs, in their order.
-  absl::Span<const Edge> Producers(int node) const;
+  absl::Span<const Edge> Producers(int node) const { return inputs_.Of(node); }
 
   // One edge for each input anywhere that reads the node, in graph order.
-  absl::Span<const Edge> Consumers(int node) const;
+  absl::Span<const Edge> Consumers(int node) const { return uses_.Of(node); }
 
-  int size() const { return static_cast<int>(first_producer_.size()) - 1; }
+  int size() const { return inputs_.node_count(); }
 
-  // The nodes in the order in which TensorFlow's SortByExecutionOrder puts
-  // them; what cannot be sorted (cycles that are no v1 while loop, nodes behind
-  // a missing input) follows in graph order.
+  // Returns the nodes in the order in which TensorFlow's SortByExecutionOrder
+  // puts them; what cannot be sorted (cycles that are no v1 while loop, nodes
+  // that need a missing input) follows in graph order.
   std::vector<int> ExecutionOrder() const;
 
  private:
@@ -50,10 +82,8 @@ class GraphWiring {
 
   const tensorflow::GraphDef& graph_;
   absl::flat_hash_map<std::string_view, int> ids_;
-  std::vector<Edge> producers_;
-  std::vector<size_t> first_producer_;  // per node, and one past the last
-  std::vector<Edge> consumers_;
-  std::vector<size_t> first_consumer_;
+  NodeEdges inputs_;
+  NodeEdges uses_;
 };
 
 }  // namespace requant

@@ -6,8 +6,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/tensorflow_library.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -28,10 +35,6 @@ bool IsUsableType(DataType type) {
          !tensorflow::IsRefType(type);
 }
 
-bool IsList(const OpDef::ArgDef& argument) {
-  return !argument.type_list_attr().empty() || !argument.number_attr().empty();
-}
-
 std::unique_ptr<OpEntry> MakeEntry(const OpDef& definition,
                                    const OpRegistrationData* registration) {
   const auto& outputs = definition.output_arg();
@@ -44,6 +47,21 @@ std::unique_ptr<OpEntry> MakeEntry(const OpDef& definition,
     entry->output_index.emplace(outputs[i].name(), i);
   }
   return entry;
+}
+
+// Returns the value of an attribute of `node`, or the op's default, or null.
+const AttrValue* AttributeOrDefault(const NodeDef& node,
+                                    const OpDef& definition,
+                                    const std::string& name) {
+  const auto found = node.attr().find(name);
+  if (found != node.attr().end()) return &found->second;
+  for (const OpDef::AttrDef& attribute : definition.attr()) {
+    if (attribute.name() == name) {
+      return attribute.has_default_value() ? &attribute.default_value()
+                                           : nullptr;
+    }
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -98,20 +116,6 @@ DataType ArgumentTypes::At(int64_t index) const {
       list == nullptr ? type : list->type(static_cast<int>(index));
   if (!IsUsableType(plain)) return tensorflow::DT_INVALID;
   return is_ref ? tensorflow::MakeRefType(plain) : plain;
-}
-
-const AttrValue* AttributeOrDefault(const NodeDef& node,
-                                    const OpDef& definition,
-                                    const std::string& name) {
-  const auto found = node.attr().find(name);
-  if (found != node.attr().end()) return &found->second;
-  for (const OpDef::AttrDef& attribute : definition.attr()) {
-    if (attribute.name() == name) {
-      return attribute.has_default_value() ? &attribute.default_value()
-                                           : nullptr;
-    }
-  }
-  return nullptr;
 }
 
 std::optional<ArgumentTypes> TypesOfArgument(const OpDef::ArgDef& argument,
@@ -184,6 +188,26 @@ Output OutputAt(const NodeDef& node, const OpEntry& op, int port) {
     rest -= types->count;
   }
   return {Output::kOutOfRange};
+}
+
+absl::StatusOr<std::vector<DataType>> OutputTypes(const NodeDef& node) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  const OpDef* op = nullptr;
+  if (!OpRegistry::Global()->LookUpOpDef(node.op(), &op).ok()) {
+    return absl::NotFoundError(
+        absl::StrCat("node \"", node.name(), "\" has the op \"", node.op(),
+                     "\", which TensorFlow does not know"));
+  }
+  NodeDef complete = node;
+  tensorflow::AddDefaultsToNodeDef(*op, &complete);
+  tensorflow::DataTypeVector types;
+  const absl::Status status =
+      tensorflow::OutputTypesForNode(complete, *op, &types);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "node \"", node.name(), "\" (", node.op(), "): ", status.message()));
+  }
+  return std::vector<DataType>(types.begin(), types.end());
 }
 
 }  // namespace requant

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -30,6 +31,11 @@ struct OpEntry {
   // The number of each output argument.
   absl::flat_hash_map<std::string_view, int> output_index;
 };
+
+// Whether an argument stands for any number of tensors.
+inline bool IsList(const tensorflow::OpDef::ArgDef& argument) {
+  return !argument.type_list_attr().empty() || !argument.number_attr().empty();
+}
 
 // A function that declares more than this many attributes or list arguments
 // cannot be checked in reasonable time at each of its calls.
@@ -67,11 +73,6 @@ struct ArgumentTypes {
   tensorflow::DataType At(int64_t index) const;
 };
 
-// The value of an attribute of `node`, or the op's default, or null.
-const tensorflow::AttrValue* AttributeOrDefault(
-    const tensorflow::NodeDef& node, const tensorflow::OpDef& definition,
-    const std::string& name);
-
 // Nothing when the attributes that decide it are missing, ill-typed or left to
 // the caller of a function.
 std::optional<ArgumentTypes> TypesOfArgument(
@@ -91,6 +92,12 @@ struct Output {
   tensorflow::DataType type = tensorflow::DT_INVALID;
 };
 Output OutputAt(const tensorflow::NodeDef& node, const OpEntry& op, int port);
+
+// Returns the types of a node's outputs, with the op's defaults for missing
+// attributes. Opens TensorFlow's library for the op definitions. Fails, naming
+// the node, for an unknown op or attributes that do not fit.
+absl::StatusOr<std::vector<tensorflow::DataType>> OutputTypes(
+    const tensorflow::NodeDef& node);
 
 }  // namespace requant
 

@@ -34,7 +34,7 @@ const absl::StatusOr<void*>& Library() {
 }  // namespace
 
 absl::StatusOr<std::string> TensorFlowLibraryFolder() {
-  // A function that only libtensorflow_framework defines tells where it lies;
+  // A function that only libtensorflow_framework defines shows where it lies;
   // the two libraries are side by side in the wheel and in the container.
   void* symbol =
       dlsym(RTLD_DEFAULT, "_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE");

@@ -30,7 +30,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "graph/freeze/freeze_model.h"
+#include "graph/freeze/freeze.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/saved_model/saved_model_folder.h"
 #include "graph/saved_model/saved_model_writer.h"

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -17,9 +19,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "graph/freeze/checkpoint_files.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
@@ -41,17 +43,18 @@ using tensorflow::checkpoint::TensorSliceReader;
 
 namespace {
 
-// Where TensorFlow 2 keeps the objects that a checkpoint's keys are paths of.
+// The key under which TensorFlow 2 keeps the objects that a checkpoint's keys
+// are paths of.
 constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-// So many elements need not be counted exactly: no graph holds them.
+// More elements than these need not be counted exactly: no graph holds them.
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool IsFolder(const std::string& path) { return Exists(path + "/."); }
 
-// The checkpoint of which `path` is only one file, or "".
+// Returns the checkpoint of which `path` is only one file, or "".
 std::string MeantPrefix(const std::string& path) {
   const std::string shorter = path.substr(0, path.rfind('.'));
   const std::string_view ending = std::string_view(path).substr(shorter.size());
@@ -117,6 +120,40 @@ bool CopyAnySlice(const TensorSliceReader& reader, const std::string& key,
 }
 
 }  // namespace
+
+std::vector<std::string> CheckpointFiles(const std::string& prefix) {
+  const size_t slash = prefix.rfind('/');
+  const std::string folder =
+      slash == std::string::npos ? "" : prefix.substr(0, slash + 1);
+  const std::string base = prefix.substr(folder.size());
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator
+           entry(folder.empty() ? "." : folder, error),
+       end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (name == base + ".index" || name == base + ".meta" ||
+        absl::StartsWith(name, base + ".data-")) {
+      files.push_back(folder + name);
+    }
+  }
+  std::vector<std::string> named;
+  if (tensorflow::Env::Default()->GetMatchingPaths(prefix, &named).ok()) {
+    for (const std::string& file : named) {
+      if (!std::filesystem::is_directory(file, error)) files.push_back(file);
+    }
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+absl::Status CheckCheckpointFiles(const std::string& prefix) {
+  for (const std::string& file : CheckpointFiles(prefix)) {
+    REQUANT_RETURN_IF_ERROR(CheckRegular(file));
+  }
+  return absl::OkStatus();
+}
 
 Checkpoint::Checkpoint(std::string prefix) : prefix_(std::move(prefix)) {}
 

@@ -25,6 +25,14 @@ class TensorSliceReader;
 
 namespace requant {
 
+// Returns the files of the checkpoint that exist: `prefix` with ".index",
+// ".meta" and ".data-…", and those that `prefix` itself names, sorted.
+std::vector<std::string> CheckpointFiles(const std::string& prefix);
+
+// Refuses a checkpoint with a pipe or device among its files, which TensorFlow
+// would wait for.
+absl::Status CheckCheckpointFiles(const std::string& prefix);
+
 // A tensor of a checkpoint, or a part of one.
 struct CheckpointTensor {
   std::string key;
@@ -37,7 +45,7 @@ struct CheckpointEntry {
   tensorflow::DataType dtype;
   tensorflow::TensorShape shape;
   // How much the values take. For a part of a string tensor: the whole tensor;
-  // 0 for strings of the first format, whose index does not tell.
+  // 0 for strings of the first format, whose index does not say.
   int64_t bytes;
 };
 

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/files/file.h"
-#include "graph/freeze/checkpoint_files.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/platform/env.h"
@@ -19,17 +18,9 @@ namespace {
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
 
-std::string Message(const absl::Status& status) {
-  return std::string(status.message());
-}
-
 // The checkpoints have the vector "v" = [0, 1, 2, 3] and the second half of the
 // partitioned "p", with the same values.
-Tensor Values() {
-  Tensor value(tensorflow::DT_INT32, TensorShape({4}));
-  for (int i = 0; i < 4; ++i) value.flat<int32_t>()(i) = i;
-  return value;
-}
+Tensor Values() { return TensorOf<int32_t>({4}, {0, 1, 2, 3}); }
 
 TensorSlice Half() { return TensorSlice::ParseOrDie("4,4"); }
 
@@ -80,26 +71,25 @@ TEST_P(EitherFormat, ReadsAWholeTensor) {
 
 TEST_P(EitherFormat, ReadsAPartOfAPart) {
   ASSERT_OK_AND_ASSIGN(const auto value, checkpoint_->Read({"p", "8 5,2"}));
-  ASSERT_EQ(value.NumElements(), 2);
-  EXPECT_EQ(value.flat<int32_t>()(0), 1);
-  EXPECT_EQ(value.flat<int32_t>()(1), 2);
+  EXPECT_THAT(ValuesOf<int32_t>(value), ElementsAre(1, 2));
 }
 
 TEST_P(EitherFormat, RefusesASliceOfAnotherTensor) {
-  EXPECT_THAT(Message(checkpoint_->Find({"p", "9 5,2"}).status()),
-              HasSubstr("its shape is [8]"));
-  EXPECT_THAT(Message(checkpoint_->Find({"p", "8 x"}).status()),
-              HasSubstr("no slice of a tensor"));
+  EXPECT_THAT(checkpoint_->Find({"p", "9 5,2"}),
+              FailsWith(HasSubstr("its shape is [8]")));
+  EXPECT_THAT(checkpoint_->Find({"p", "8 x"}),
+              FailsWith(HasSubstr("no slice of a tensor")));
 }
 
 TEST_P(EitherFormat, RefusesTheMissingHalfOfAPartitionedTensor) {
-  EXPECT_THAT(Message(checkpoint_->Read({"p", "8 0,2"}).status()),
-              HasSubstr("cannot read \"p\""));
+  EXPECT_THAT(checkpoint_->Read({"p", "8 0,2"}),
+              FailsWith(HasSubstr("cannot read \"p\"")));
 }
 
 TEST_P(EitherFormat, SuggestsATensorThatIsSpelledAlike) {
-  EXPECT_THAT(Message(checkpoint_->Find({"vv", ""}).status()),
-              HasSubstr("has no tensor \"vv\" (did you mean \"v\"?)"));
+  EXPECT_THAT(
+      checkpoint_->Find({"vv", ""}),
+      FailsWith(HasSubstr("has no tensor \"vv\" (did you mean \"v\"?)")));
 }
 
 INSTANTIATE_TEST_SUITE_P(Formats, EitherFormat,
@@ -127,15 +117,15 @@ TEST(FirstFormat, NoticesADamagedByteAndACutFile) {
       ASSERT_OK(WriteFileAtomically(path, damaged));
       const auto checkpoint = Checkpoint::Open(path);
       if (!checkpoint.ok()) {
-        EXPECT_EQ(Message(checkpoint.status()),
-                  path + " is damaged or not a checkpoint");
+        EXPECT_THAT(checkpoint,
+                    FailsWith(path + " is damaged or not a checkpoint"));
         continue;
       }
       const auto value = (*checkpoint)->Read({"v", ""});
       if (value.ok()) {
         EXPECT_EQ(value->DebugString(), Values().DebugString()) << i;
       } else {
-        EXPECT_THAT(Message(value.status()), HasSubstr("\"v\"")) << i;
+        EXPECT_THAT(value, FailsWith(HasSubstr("\"v\""))) << i;
       }
     }
   }
@@ -144,16 +134,16 @@ TEST(FirstFormat, NoticesADamagedByteAndACutFile) {
 TEST(Checkpoint, SuggestsTheNameThatWasMeant) {
   const std::string prefix = WriteCheckpoint("named");
   for (const char* ending : {".index", ".data-00000-of-00001"}) {
-    EXPECT_THAT(Message(Checkpoint::Open(prefix + ending).status()),
-                HasSubstr("name it " + prefix));
+    EXPECT_THAT(Checkpoint::Open(prefix + ending),
+                FailsWith(HasSubstr("name it " + prefix)));
   }
 }
 
 TEST(Checkpoint, RefusesAnIndexThatIsNone) {
   const std::string prefix = testing::TempDir() + "/text";
   ASSERT_OK(WriteFileAtomically(prefix + ".index", "not a table"));
-  EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
-              HasSubstr("is damaged or not a checkpoint's index"));
+  EXPECT_THAT(Checkpoint::Open(prefix),
+              FailsWith(HasSubstr("is damaged or not a checkpoint's index")));
 }
 
 TEST(Checkpoint, DoesNotWaitForAPipe) {
@@ -161,8 +151,8 @@ TEST(Checkpoint, DoesNotWaitForAPipe) {
   const std::string data = prefix + ".data-00000-of-00001";
   ASSERT_EQ(unlink(data.c_str()), 0);
   ASSERT_EQ(mkfifo(data.c_str(), 0666), 0);
-  EXPECT_THAT(Message(Checkpoint::Open(prefix).status()),
-              HasSubstr(data + ": it is no regular file"));
+  EXPECT_THAT(Checkpoint::Open(prefix),
+              FailsWith(HasSubstr(data + ": it is no regular file")));
   unlink(data.c_str());
 }
 

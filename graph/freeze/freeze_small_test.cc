@@ -1,14 +1,11 @@
 // Small models made by hand: one rule each.
 
-#include <unistd.h>
-
 #include <cstdio>
+#include <utility>
 
-#include "absl/strings/str_join.h"
-#include "base/files/file.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
+#include "graph/testing/program.h"
 #include "tensorflow/core/framework/tensor_slice.h"
 #include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
@@ -32,36 +29,41 @@ constexpr char kOneVariable[] = R"(
   y = Identity(v) T=float
 )";
 
-// Writes a model with one output "y"; every test has files of its own.
+// Writes a model with one output "y" and a checkpoint; every test has files of
+// its own.
 class FreezeSmall : public testing::Test {
  protected:
-  FreezeSmall()
-      : prefix_(absl::StrCat(
-            testing::TempDir(), "/",
-            testing::UnitTest::GetInstance()->current_test_info()->name())),
-        writer_(tensorflow::Env::Default(), prefix_) {
+  FreezeSmall() {
     options_.outputs = {"y"};
+    options_.files.graph = prefix_ + ".pb";
+    options_.files.checkpoint = prefix_;
   }
 
   void Save(const std::string& key, const Tensor& value) {
     ASSERT_OK(writer_.Add(key, value));
+    saved_ = true;
   }
 
+  void SaveSlice(const std::string& key, int64_t size, const char* slice,
+                 const Tensor& value) {
+    ASSERT_OK(writer_.AddSlice(key, TensorShape({size}),
+                               TensorSlice::ParseOrDie(slice), value));
+    saved_ = true;
+  }
+
+  // Freezes a graph. Unless something else was saved before, the checkpoint
+  // has "v" = [1, 2].
   absl::StatusOr<FrozenGraph> FreezeText(const std::string& text) {
-    EXPECT_OK(writer_.Finish());
-    options_.files.graph = prefix_ + ".pb";
-    if (options_.files.checkpoint.empty()) options_.files.checkpoint = prefix_;
+    if (!saved_) Save("v", Floats({1, 2}));
+    if (!std::exchange(finished_, true)) {
+      EXPECT_OK(writer_.Finish());
+    }
     EXPECT_OK(WriteGraph(GraphFromText(text), options_.files.graph,
                          GraphFormat::kBinary));
     return Freeze(options_);
   }
 
-  std::string ErrorOf(const std::string& text) {
-    const auto frozen = FreezeText(text);
-    return frozen.ok() ? "no error" : std::string(frozen.status().message());
-  }
-
-  // What "y" is after freezing.
+  // Returns what "y" is after freezing.
   Tensor ValueOf(const std::string& text) {
     const auto frozen = FreezeText(text);
     EXPECT_OK(frozen);
@@ -73,13 +75,14 @@ class FreezeSmall : public testing::Test {
     return ValuesOf(ValueOf(text));
   }
 
-  const std::string prefix_;
-  tensorflow::BundleWriter writer_;
+  TestFolder folder_;
+  const std::string prefix_ = folder_.Path("model");
+  tensorflow::BundleWriter writer_{tensorflow::Env::Default(), prefix_};
+  bool saved_ = false, finished_ = false;
   FreezeOptions options_;
 };
 
 TEST_F(FreezeSmall, KeepsOnlyWhatTheOutputsNeed) {
-  Save("v", Floats({1, 2}));
   ASSERT_OK_AND_ASSIGN(const auto frozen,
                        FreezeText(absl::StrCat(kOneVariable, R"(
     other = VariableV2 dtype=float shape=<2>
@@ -91,11 +94,8 @@ TEST_F(FreezeSmall, KeepsOnlyWhatTheOutputsNeed) {
 }
 
 TEST_F(FreezeSmall, FindsPartsOfAVariableByTheirShapes) {
-  const TensorShape whole({5});
-  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("0,3"),
-                             Floats({1, 2, 3})));
-  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("3,2"),
-                             Floats({4, 5})));
+  SaveSlice("v", 5, "0,3", Floats({1, 2, 3}));
+  SaveSlice("v", 5, "3,2", Floats({4, 5}));
   EXPECT_THAT(FloatsOf(R"(
     v/part_0 = VarHandleOp dtype=float shape=<3>
     v/part_1 = VarHandleOp dtype=float shape=<2>
@@ -179,7 +179,6 @@ TEST_F(FreezeSmall, GathersFromBatchesAndAsksForShapes) {
 }
 
 TEST_F(FreezeSmall, DropsTheWaitForAssignments) {
-  Save("v", Floats({1, 2}));
   ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
     v = VarHandleOp dtype=float shape=<2>
     r = ReadVariableOp(v) dtype=float
@@ -192,7 +191,6 @@ TEST_F(FreezeSmall, DropsTheWaitForAssignments) {
 }
 
 TEST_F(FreezeSmall, LeavesVariablesThatAreToStay) {
-  Save("v", Floats({1, 2}));
   options_.kept_variables = {"w"};
   ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
     v = VarHandleOp dtype=float shape=<2>
@@ -207,7 +205,6 @@ TEST_F(FreezeSmall, LeavesVariablesThatAreToStay) {
 }
 
 TEST_F(FreezeSmall, FreezesOnlyTheVariablesAskedFor) {
-  Save("v", Floats({1, 2}));
   options_.only_variables = {"v"};
   ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
     v = VariableV2 dtype=float shape=<2>
@@ -219,7 +216,6 @@ TEST_F(FreezeSmall, FreezesOnlyTheVariablesAskedFor) {
 }
 
 TEST_F(FreezeSmall, KeepsDevicesOnlyWhenAsked) {
-  Save("v", Floats({1, 2}));
   const char text[] = R"(
     v = VariableV2 dtype=float shape=<2>
     y = Identity(v) device:'/cpu:0' T=float
@@ -230,92 +226,6 @@ TEST_F(FreezeSmall, KeepsDevicesOnlyWhenAsked) {
   options_.clear_devices = true;
   ASSERT_OK_AND_ASSIGN(const auto cleared, Freeze(options_));
   EXPECT_EQ(NodeNamed(cleared.graph, "y").device(), "");
-}
-
-// Errors.
-
-TEST_F(FreezeSmall, SuggestsTheOutputThatWasMeant) {
-  options_.outputs = {"logit"};
-  EXPECT_THAT(ErrorOf("logits = NoOp"),
-              AllOf(HasSubstr("no output node \"logit\""),
-                    HasSubstr("did you mean \"logits\"?")));
-}
-
-TEST_F(FreezeSmall, AsksForOutputsThatNothingNames) {
-  options_.outputs = {};
-  EXPECT_THAT(ErrorOf("y = NoOp"), HasSubstr("--output_node_names"));
-}
-
-TEST_F(FreezeSmall, NamesAVariableWithoutValue) {
-  Save("dense/kernel", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(R"(
-    dense/kernl = VarHandleOp dtype=float shape=<2>
-    y = ReadVariableOp(dense/kernl) dtype=float
-  )"),
-              AllOf(HasSubstr("variable \"dense/kernl\" has no value"),
-                    HasSubstr("did you mean \"dense/kernel\"?")));
-}
-
-TEST_F(FreezeSmall, RefusesAnotherShape) {
-  Save("v", Floats({1, 2, 3}));
-  EXPECT_THAT(ErrorOf(R"(
-    v = VarHandleOp dtype=float shape=<2>
-    y = ReadVariableOp(v) dtype=float
-  )"),
-              AllOf(HasSubstr("\"v\" has shape [2] in the graph"),
-                    HasSubstr("has shape [3]")));
-}
-
-TEST_F(FreezeSmall, RefusesAnotherType) {
-  Save("v", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(R"(
-    v = VarHandleOp dtype=int32 shape=<2>
-    y = ReadVariableOp(v) dtype=float
-  )"),
-              HasSubstr("of type int32 in the graph"));
-}
-
-TEST_F(FreezeSmall, RefusesACheckpointWithoutData) {
-  Save("v", Floats({1, 2}));
-  ASSERT_OK(writer_.Finish());
-  ASSERT_EQ(std::remove((prefix_ + ".data-00000-of-00001").c_str()), 0);
-  options_.files.graph = prefix_ + ".pb";
-  options_.files.checkpoint = prefix_;
-  ASSERT_OK(WriteGraph(GraphFromText(kOneVariable), options_.files.graph,
-                       GraphFormat::kBinary));
-  EXPECT_THAT(Freeze(options_),
-              FailsWith(HasSubstr("cannot read \"v\" from the checkpoint")));
-}
-
-TEST_F(FreezeSmall, RefusesToGrowBeyondTwoGigabytesBeforeReading) {
-  // The index has the shape of the whole; only one element is on the disk.
-  const TensorShape whole({int64_t{600} << 20});
-  ASSERT_OK(writer_.AddSlice("v", whole, TensorSlice::ParseOrDie("0,1"),
-                             Floats({1})));
-  EXPECT_THAT(ErrorOf(R"(
-    v = VariableV2 dtype=float shape=<629145600>
-    y = Identity(v) T=float
-  )"),
-              HasSubstr("at most 2 GB"));
-}
-
-TEST_F(FreezeSmall, RefusesOutputsThatNeedAnAssignment) {
-  Save("v", Floats({1, 2}));
-  EXPECT_THAT(
-      ErrorOf(
-          "v = VariableV2 dtype=float shape=<2>; y = AssignAdd(v, v) T=float"),
-      HasSubstr("AssignAdd node \"y\", which changes the variable"));
-}
-
-TEST_F(FreezeSmall, RefusesVariablesInPlacesItDoesNotKnow) {
-  Save("v", Floats({1, 2}));
-  EXPECT_THAT(
-      ErrorOf(R"(
-    v = VarHandleOp dtype=float shape=<2>
-    pack = Pack(v, v) T=resource N=2
-    y = Unpack(pack) T=resource num=2
-  )"),
-      AllOf(HasSubstr("variable \"v\""), HasSubstr("Pack node \"pack\"")));
 }
 
 // A variable in a function that is called conditionally.
@@ -330,7 +240,6 @@ std::string Conditional(const std::string& function) {
 }
 
 TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
-  Save("v", Floats({1, 2}));
   EXPECT_THAT(FloatsOf(Conditional(R"(
     function f(a:resource) -> (r=read:value:0) {
       read = ReadVariableOp(a) dtype=float
@@ -339,28 +248,74 @@ TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
               ElementsAre(1, 2));
 }
 
-TEST_F(FreezeSmall, NamesTheOpTheVariableAndTheFunctionItCannotFreeze) {
-  Save("v", Floats({1, 2}));
-  EXPECT_THAT(ErrorOf(Conditional(R"(
-    function f(a:resource) -> (r=odd:output:0) {
-      odd = PrintV2(a)
-    }
-  )")),
-              AllOf(HasSubstr("PrintV2 node \"odd\""),
-                    HasSubstr("function \"f\""), HasSubstr("variable \"v\"")));
+// Errors.
+
+TEST_F(FreezeSmall, SuggestsTheOutputThatWasMeantAndAsksForOne) {
+  options_.outputs = {"logit"};
+  EXPECT_THAT(FreezeText("logits = NoOp"),
+              FailsWith(AllOf(HasSubstr("no output node \"logit\""),
+                              HasSubstr("did you mean \"logits\"?"))));
+  options_.outputs = {};
+  EXPECT_THAT(Freeze(options_), FailsWith(HasSubstr("--output_node_names")));
 }
 
-TEST_F(FreezeSmall, RefusesCycles) {
-  EXPECT_THAT(ErrorOf("a = Identity(y) T=float\n y = Identity(a) T=float"),
-              HasSubstr("depends on its own output"));
-}
-
-TEST_F(FreezeSmall, RefusesATableThatNothingFills) {
-  EXPECT_THAT(ErrorOf(R"(
-    table = HashTableV2 key_dtype=string value_dtype=int64
-    y = LookupTableSizeV2(table)
+TEST_F(FreezeSmall, NamesAVariableWithoutValue) {
+  Save("dense/kernel", Floats({1, 2}));
+  EXPECT_THAT(
+      FreezeText(R"(
+    dense/kernl = VarHandleOp dtype=float shape=<2>
+    y = ReadVariableOp(dense/kernl) dtype=float
   )"),
-              HasSubstr("lookup table \"table\""));
+      FailsWith(AllOf(HasSubstr("variable \"dense/kernl\" has no value"),
+                      HasSubstr("did you mean \"dense/kernel\"?"))));
+}
+
+TEST_F(FreezeSmall, RefusesWhatItCannotFreeze) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      // Another shape or type than the checkpoint's.
+      {"v = VarHandleOp dtype=float shape=<3>; "
+       "y = ReadVariableOp(v) dtype=float",
+       {"\"v\" has shape [3] in the graph", "has shape [2]"}},
+      {"v = VarHandleOp dtype=int32 shape=<2>; "
+       "y = ReadVariableOp(v) dtype=float",
+       {"of type int32 in the graph"}},
+      // An output that needs an assignment.
+      {"v = VariableV2 dtype=float shape=<2>; y = AssignAdd(v, v) T=float",
+       {"AssignAdd node \"y\", which changes the variable"}},
+      // Variables in places that it does not know, in functions too.
+      {"v = VarHandleOp dtype=float shape=<2>; "
+       "pack = Pack(v, v) T=resource N=2; y = Unpack(pack) T=resource num=2",
+       {"variable \"v\"", "Pack node \"pack\""}},
+      {Conditional("function f(a:resource) -> (r=odd:output:0) {\n odd = "
+                   "PrintV2(a)\n}"),
+       {"PrintV2 node \"odd\"", "function \"f\"", "variable \"v\""}},
+      {"a = Identity(y) T=float\n y = Identity(a) T=float",
+       {"depends on its own output"}},
+      // A table that nothing fills.
+      {"table = HashTableV2 key_dtype=string value_dtype=int64; "
+       "y = LookupTableSizeV2(table)",
+       {"lookup table \"table\""}},
+  };
+  for (const auto& [graph, sentences] : cases) {
+    for (const std::string& sentence : sentences) {
+      EXPECT_THAT(FreezeText(graph), FailsWith(HasSubstr(sentence)));
+    }
+  }
+}
+
+TEST_F(FreezeSmall, RefusesACheckpointWithoutData) {
+  ASSERT_OK(FreezeText(kOneVariable));
+  ASSERT_EQ(std::remove((prefix_ + ".data-00000-of-00001").c_str()), 0);
+  EXPECT_THAT(Freeze(options_),
+              FailsWith(HasSubstr("cannot read \"v\" from the checkpoint")));
+}
+
+TEST_F(FreezeSmall, RefusesToGrowBeyondTwoGigabytesBeforeReading) {
+  // The index has the shape of the whole; only one element is on the disk.
+  SaveSlice("v", int64_t{600} << 20, "0,1", Floats({1}));
+  EXPECT_THAT(FreezeText("v = VariableV2 dtype=float shape=<629145600>; "
+                         "y = Identity(v) T=float"),
+              FailsWith(HasSubstr("at most 2 GB")));
 }
 
 // Every type that a variable can have.
@@ -381,13 +336,9 @@ TEST_P(FreezeType, KeepsTheBits) {
   Save("y", value);
   ASSERT_OK_AND_ASSIGN(
       const auto frozen,
-      FreezeText(
-          Node("y", "VariableV2", {},
-               {{"dtype", "type: " + tensorflow::DataType_Name(GetParam())},
-                {"shape", "shape { dim { size: 2 } }"}})));
-  Tensor constant;
-  ASSERT_TRUE(constant.FromProto(
-      NodeNamed(frozen.graph, "y").attr().at("value").tensor()));
+      FreezeText(absl::StrCat("y = VariableV2 shape=<2> dtype=",
+                              tensorflow::DataTypeString(GetParam()))));
+  const Tensor constant = ConstNamed(frozen.graph, "y");
   EXPECT_EQ(constant.dtype(), GetParam());
   if (GetParam() == tensorflow::DT_STRING) {
     EXPECT_EQ(constant.flat<tensorflow::tstring>()(1),

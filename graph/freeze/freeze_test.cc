@@ -57,16 +57,13 @@ Tensor RandomTensor(const tensorflow::TensorInfo& info,
 void ExpectEqual(const Tensor& expected, const Tensor& actual) {
   ASSERT_EQ(expected.dtype(), actual.dtype());
   ASSERT_EQ(expected.shape().DebugString(), actual.shape().DebugString());
-  for (int64_t i = 0; i < expected.NumElements(); ++i) {
-    if (expected.dtype() == tensorflow::DT_FLOAT) {
-      EXPECT_NEAR(expected.flat<float>()(i), actual.flat<float>()(i),
-                  kTolerance);
-    } else if (expected.dtype() == tensorflow::DT_STRING) {
-      EXPECT_EQ(expected.flat<tensorflow::tstring>()(i),
-                actual.flat<tensorflow::tstring>()(i));
-    } else {
-      EXPECT_EQ(expected.flat<int64_t>()(i), actual.flat<int64_t>()(i));
-    }
+  if (expected.dtype() == tensorflow::DT_FLOAT) {
+    EXPECT_THAT(
+        ValuesOf(actual),
+        testing::Pointwise(testing::FloatNear(kTolerance), ValuesOf(expected)));
+  } else {
+    EXPECT_EQ(expected.SummarizeValue(expected.NumElements()),
+              actual.SummarizeValue(expected.NumElements()));
   }
 }
 

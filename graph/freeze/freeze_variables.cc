@@ -30,7 +30,15 @@ using tensorflow::TensorShape;
 
 namespace {
 
-// Element `port` of a constant vector of strings.
+// Returns the variable's name; several nodes can stand for one variable.
+std::string VariableName(const NodeDef& node) {
+  const auto name = node.attr().find("shared_name");
+  return name == node.attr().end() || name->second.s().empty()
+             ? node.name()
+             : name->second.s();
+}
+
+// Returns element `port` of a constant vector of strings.
 absl::StatusOr<std::string> StringAt(const NodeDef* node, int port) {
   if (node == nullptr) return absl::NotFoundError("no constant");
   REQUANT_ASSIGN_OR_RETURN(const Tensor tensor, ConstValue(*node));
@@ -149,13 +157,6 @@ bool IsReferenceVariable(const NodeDef& node) {
 
 bool IsVariable(const NodeDef& node) {
   return IsReferenceVariable(node) || node.op() == "VarHandleOp";
-}
-
-std::string VariableName(const NodeDef& node) {
-  const auto name = node.attr().find("shared_name");
-  return name == node.attr().end() || name->second.s().empty()
-             ? node.name()
-             : name->second.s();
 }
 
 Source SourceOf(const GraphIndex& index, const NodeDef& node, int input) {

@@ -21,9 +21,6 @@ bool IsVariable(const tensorflow::NodeDef& node);
 // Whether readers get a reference to it (VariableV2) rather than a handle.
 bool IsReferenceVariable(const tensorflow::NodeDef& node);
 
-// The variable's name; several nodes can stand for one variable.
-std::string VariableName(const tensorflow::NodeDef& node);
-
 // What the node `restore_op` and those it depends on would read from a
 // checkpoint.
 struct RestorePlan {
@@ -35,15 +32,15 @@ struct RestorePlan {
 RestorePlan FindRestored(const GraphIndex& index,
                          const std::string& restore_op);
 
-// If input `input` of `node` is, behind Identity nodes, an output of a
-// RestoreV2, RestoreSlice or Restore with constant names: where it is in the
-// checkpoint.
+// Returns where in the checkpoint input `input` of `node` is, if it is, through
+// any Identity nodes, an output of a RestoreV2, RestoreSlice or Restore with
+// constant names.
 absl::StatusOr<CheckpointTensor> RestoredInput(const GraphIndex& index,
                                                const tensorflow::NodeDef& node,
                                                int input);
 
-// The node and port that input `input` of `node` comes from, behind Identity
-// nodes. The node is null when there is none.
+// The node and port that input `input` of `node` comes from, through any
+// Identity nodes. The node is null when there is none.
 struct Source {
   const tensorflow::NodeDef* node;
   int port;

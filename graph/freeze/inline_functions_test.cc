@@ -2,11 +2,14 @@
 
 #include <cstdint>
 
+#include "absl/strings/substitute.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/testing/testing.h"
 
 namespace requant::inline_functions_test {
 namespace {
+
+using tensorflow::FunctionDef;
 
 // f(a) = (a + a, a).
 constexpr char kTwice[] = R"(
@@ -18,7 +21,7 @@ constexpr char kTwice[] = R"(
 
 std::string WithTwice(const std::string& nodes) { return kTwice + nodes; }
 
-// Inlines so many `calls` as "y" needs.
+// Inlines what "y" needs, which must be this many `calls`.
 GraphDef Inlined(int calls, const std::string& text) {
   GraphDef graph = GraphFromText(text);
   InlineOptions options;
@@ -118,6 +121,64 @@ TEST(InlineFunctions, RefusesACallWithTooFewInputs) {
   EXPECT_THAT(
       Error(WithTwice("y = PartitionedCall f=@f Tin=[] Tout=[float,float]")),
       HasSubstr("gives 0 inputs to the function \"f\", which takes 1"));
+}
+
+constexpr int64_t kLimit = 1'000'000'000;
+
+int64_t SizeOf(const std::string& text) {
+  const GraphDef graph = GraphFromText("x = Placeholder\n" + text);
+  const auto called = [&graph](const NodeDef& node) -> const FunctionDef* {
+    for (const FunctionDef& function : graph.library().function()) {
+      if (function.signature().name() == node.op()) return &function;
+    }
+    return nullptr;
+  };
+  return InlinedSize(graph, {"y"}, called, kLimit);
+}
+
+// A function of one node, and one that calls another twice, one call after the
+// other.
+constexpr char kRelu[] = "function f0(a) -> (r=r:r:0) {\n r = Relu(a)\n}\n";
+std::string Twice(const std::string& name, const std::string& callee) {
+  return absl::Substitute(
+      "function $0(a) -> (r=d:r:0) {\n c = $1(a); d = $1(c:r:0)\n}\n", name,
+      callee);
+}
+
+TEST(InlinedSize, CountsABodyForEachCall) {
+  EXPECT_EQ(SizeOf("y = Relu(x)"), 2);
+  EXPECT_EQ(SizeOf(kRelu + Twice("g", "f0") + "y = g(x)"), 2 + 2 + 2);
+}
+
+TEST(InlinedSize, LeavesOutCallsThatNothingNeeds) {
+  EXPECT_EQ(SizeOf(R"(
+    function f(a) -> (r=r:r:0) {
+      r = Relu(a)
+      dead = h(r:r:0)
+    }
+    function h(a) -> (r=r:r:0) {
+      r = Relu(a)
+      s = Relu(a)
+    }
+    y = f(x)
+    dead = h(x)
+  )"),
+            3 + 2);
+}
+
+TEST(InlinedSize, StopsAtTheLimitHoweverOftenFunctionsCall) {
+  std::string functions = kRelu;
+  for (int i = 1; i <= 200; ++i) {
+    functions += Twice(absl::StrCat("f", i), absl::StrCat("f", i - 1));
+  }
+  // Bodies of 2 nodes, doubling, and 1024 Relus.
+  EXPECT_EQ(SizeOf(functions + "y = f10(x)"), 2 + 2 * 1023 + 1024);
+  EXPECT_EQ(SizeOf(functions + "y = f200(x)"), kLimit);
+}
+
+TEST(InlinedSize, EndsWhereFunctionsCallThemselves) {
+  EXPECT_EQ(SizeOf(Twice("f", "g") + Twice("g", "f") + "y = f(x)"),
+            2 + 2 + 2 + 2);
 }
 
 }  // namespace

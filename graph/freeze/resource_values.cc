@@ -1,7 +1,7 @@
 #include "graph/freeze/resource_values.h"
 
 #include <algorithm>
-#include <memory>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,11 +16,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 namespace {
@@ -86,12 +87,7 @@ void DropHandleAttributes(NodeDef* node) {
 void BecomeTrue(NodeDef* node) {
   KeepControlInputs(node);
   node->set_op("Const");
-  node->mutable_attr()->clear();
-  SetType("dtype", tensorflow::DT_BOOL, node);
-  auto* tensor = (*node->mutable_attr())["value"].mutable_tensor();
-  tensor->set_dtype(tensorflow::DT_BOOL);
-  tensor->mutable_tensor_shape();
-  tensor->add_bool_val(true);
+  *node->mutable_attr() = MakeConst("", tensorflow::Tensor(true)).attr();
 }
 
 // The nodes of a graph or of a function, and who reads whom.
@@ -245,9 +241,7 @@ bool IsWhile(const std::string& op) {
   return op == "While" || op == "StatelessWhile";
 }
 
-}  // namespace
-
-class ResourceValues::Rewriter {
+class Rewriter {
  public:
   explicit Rewriter(GraphDef* graph) : graph_(*graph), top_(graph) {
     for (const FunctionDef& function : graph->library().function()) {
@@ -255,8 +249,8 @@ class ResourceValues::Rewriter {
     }
   }
 
-  absl::Status Replace(const std::string& name, const FrozenValue& value) {
-    return Follow({name, -1}, value, &top_).status();
+  absl::Status Replace(const FrozenValue& value) {
+    return Follow({value.variable, -1}, value, &top_).status();
   }
 
   const std::vector<std::string>& dropped() const { return dropped_; }
@@ -290,8 +284,9 @@ class ResourceValues::Rewriter {
   std::vector<std::string> dropped_;
 };
 
-absl::StatusOr<std::vector<Carrier>> ResourceValues::Rewriter::Follow(
-    Carrier start, const FrozenValue& value, Body* body) {
+absl::StatusOr<std::vector<Carrier>> Rewriter::Follow(Carrier start,
+                                                      const FrozenValue& value,
+                                                      Body* body) {
   std::vector<Carrier> carriers = {std::move(start)};
   std::set<std::pair<int, int>> seen;
   for (size_t i = 0; i < carriers.size(); ++i) {
@@ -310,18 +305,13 @@ absl::StatusOr<std::vector<Carrier>> ResourceValues::Rewriter::Follow(
 }
 
 // GatherV2 takes the axis as an input.
-void ResourceValues::Rewriter::RewriteGather(const FrozenValue& value,
-                                             NodeDef* node, Body* body) {
+void Rewriter::RewriteGather(const FrozenValue& value, NodeDef* node,
+                             Body* body) {
   const auto batch_dims = node->attr().find("batch_dims");
-  NodeDef axis;
-  axis.set_name(absl::StrCat(node->name(), "/axis"));
-  axis.set_op("Const");
-  SetType("dtype", tensorflow::DT_INT32, &axis);
-  auto* tensor = (*axis.mutable_attr())["value"].mutable_tensor();
-  tensor->set_dtype(tensorflow::DT_INT32);
-  tensor->mutable_tensor_shape();
-  tensor->add_int_val(
-      batch_dims == node->attr().end() ? 0 : batch_dims->second.i());
+  const int32_t number =
+      batch_dims == node->attr().end() ? 0 : batch_dims->second.i();
+  NodeDef axis = MakeConst(absl::StrCat(node->name(), "/axis"),
+                           tensorflow::Tensor(number));
   // In a loop of Enter and Exit nodes a constant must be of the same iteration.
   if (body->has_loops() && node->input_size() > 1) {
     axis.add_input(absl::StrCat("^", NodeOf(node->input(1))));
@@ -338,9 +328,9 @@ void ResourceValues::Rewriter::RewriteGather(const FrozenValue& value,
   SetType("Taxis", tensorflow::DT_INT32, node);
 }
 
-absl::Status ResourceValues::Rewriter::RewriteReference(
-    int input, const FrozenValue& value, NodeDef* node, Body* body,
-    std::vector<Carrier>* carriers) {
+absl::Status Rewriter::RewriteReference(int input, const FrozenValue& value,
+                                        NodeDef* node, Body* body,
+                                        std::vector<Carrier>* carriers) {
   const std::string op = node->op();
   if (op == "IsVariableInitialized") {
     BecomeTrue(node);
@@ -357,10 +347,9 @@ absl::Status ResourceValues::Rewriter::RewriteReference(
   return absl::OkStatus();
 }
 
-absl::Status ResourceValues::Rewriter::Rewrite(int node_index, int input,
-                                               const FrozenValue& value,
-                                               Body* body,
-                                               std::vector<Carrier>* carriers) {
+absl::Status Rewriter::Rewrite(int node_index, int input,
+                               const FrozenValue& value, Body* body,
+                               std::vector<Carrier>* carriers) {
   NodeDef* node = body->node(node_index);
   if (value.is_reference) {
     return RewriteReference(input, value, node, body, carriers);
@@ -403,9 +392,9 @@ absl::Status ResourceValues::Rewriter::Rewrite(int node_index, int input,
   return absl::OkStatus();
 }
 
-absl::Status ResourceValues::Rewriter::RewriteCaller(
-    int input, const FrozenValue& value, NodeDef* node, const Body& body,
-    std::vector<Carrier>* carriers) {
+absl::Status Rewriter::RewriteCaller(int input, const FrozenValue& value,
+                                     NodeDef* node, const Body& body,
+                                     std::vector<Carrier>* carriers) {
   const std::string op = node->op();
   std::vector<std::string*> callees;
   // If and Case have their condition as input 0.
@@ -465,8 +454,9 @@ absl::Status ResourceValues::Rewriter::RewriteCaller(
   return absl::OkStatus();
 }
 
-absl::StatusOr<Specialized> ResourceValues::Rewriter::Specialize(
-    const std::string& function, int input, const FrozenValue& value) {
+absl::StatusOr<Specialized> Rewriter::Specialize(const std::string& function,
+                                                 int input,
+                                                 const FrozenValue& value) {
   const auto found = functions_.find(function);
   if (found == functions_.end()) {
     return absl::InvalidArgumentError(
@@ -488,7 +478,7 @@ absl::StatusOr<Specialized> ResourceValues::Rewriter::Specialize(
   return made;
 }
 
-absl::StatusOr<Specialized> ResourceValues::Rewriter::MakeSpecialized(
+absl::StatusOr<Specialized> Rewriter::MakeSpecialized(
     const FunctionDef& original, int input, const FrozenValue& value) {
   for (const auto& argument : original.signature().input_arg()) {
     if (!argument.number_attr().empty() || !argument.type_list_attr().empty() ||
@@ -537,18 +527,15 @@ absl::StatusOr<Specialized> ResourceValues::Rewriter::MakeSpecialized(
   return result;
 }
 
-ResourceValues::ResourceValues(GraphDef* graph)
-    : rewriter_(std::make_unique<Rewriter>(graph)) {}
+}  // namespace
 
-ResourceValues::~ResourceValues() = default;
-
-absl::Status ResourceValues::Replace(const std::string& name,
-                                     const FrozenValue& value) {
-  return rewriter_->Replace(name, value);
-}
-
-const std::vector<std::string>& ResourceValues::dropped_assignments() const {
-  return rewriter_->dropped();
+absl::StatusOr<std::vector<std::string>> HandOutValues(
+    const std::vector<FrozenValue>& values, GraphDef* graph) {
+  Rewriter rewriter(graph);
+  for (const FrozenValue& value : values) {
+    REQUANT_RETURN_IF_ERROR(rewriter.Replace(value));
+  }
+  return rewriter.dropped();
 }
 
 bool ChangesVariables(const std::string& op) {

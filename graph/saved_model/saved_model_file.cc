@@ -1,6 +1,8 @@
 #include "graph/saved_model/saved_model_file.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -12,23 +14,48 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/wire_format_lite.h"
 #include "graph/graph_io.h"
-#include "graph/saved_model/message_fields.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
-namespace {
 
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
 using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
 using tensorflow::SavedModel;
+
+namespace {
+
+// Reads what follows `tag`.
+bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
+               MessageField* field) {
+  if (WireFormatLite::GetTagWireType(tag) !=
+      WireFormatLite::WIRETYPE_LENGTH_DELIMITED) {
+    return WireFormatLite::SkipField(input, tag);
+  }
+  uint32_t size;
+  if (!input->ReadVarint32(&size)) return false;
+  const size_t begin = input->CurrentPosition();
+  if (size > message.size() - begin) return false;
+  field->payload = message.substr(begin, size);
+  return input->Skip(static_cast<int>(size));
+}
+
+uint32_t TagOf(int number) {
+  return WireFormatLite::MakeTag(number,
+                                 WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+}
 
 constexpr int kMetaGraphs = SavedModel::kMetaGraphsFieldNumber;
 constexpr int kMetaInfo = MetaGraphDef::kMetaInfoDefFieldNumber;
@@ -62,7 +89,7 @@ absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
   return all;
 }
 
-// Of the MetaGraphs, the one of that number.
+// Returns the MetaGraph of that number.
 std::string_view MetaGraphBytes(const std::vector<MessageField>& model,
                                 int index) {
   for (const MessageField& field : model) {
@@ -150,6 +177,44 @@ absl::StatusOr<std::string> AsText(const std::string& path,
 }
 
 }  // namespace
+
+bool SplitFields(std::string_view message, std::vector<MessageField>* fields) {
+  fields->clear();
+  if (message.size() > std::numeric_limits<int>::max()) return false;
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
+                         static_cast<int>(message.size()));
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  while (true) {
+    const size_t begin = input.CurrentPosition();
+    const uint32_t tag = input.ReadTag();
+    if (tag == 0) return begin == message.size();
+    MessageField field;
+    field.number = WireFormatLite::GetTagFieldNumber(tag);
+    if (field.number == 0 || !SkipField(message, tag, &input, &field)) {
+      return false;
+    }
+    field.bytes = message.substr(begin, input.CurrentPosition() - begin);
+    fields->push_back(field);
+  }
+}
+
+std::string JoinedPayload(const std::vector<MessageField>& fields, int number) {
+  std::string joined;
+  for (const MessageField& field : fields) {
+    if (field.number == number) joined.append(field.payload);
+  }
+  return joined;
+}
+
+void AppendField(int number, std::string_view payload, std::string* message) {
+  constexpr int kMostHeaderBytes = 10;
+  uint8_t header[kMostHeaderBytes];
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(TagOf(number), header);
+  end = CodedOutputStream::WriteVarint32ToArray(
+      static_cast<uint32_t>(payload.size()), end);
+  message->append(reinterpret_cast<const char*>(header), end - header);
+  message->append(payload);
+}
 
 absl::StatusOr<SavedModelFile> SavedModelFile::Read(
     const std::string& directory, const std::set<std::string>& tags) {

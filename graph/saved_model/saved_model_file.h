@@ -6,6 +6,8 @@
 
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +15,28 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
+
+// A field of a serialized protocol buffer, which is taken apart and put
+// together again without being parsed, so that what is not touched keeps its
+// bytes.
+struct MessageField {
+  int number = 0;
+  // The field with its tag.
+  std::string_view bytes;
+  // What a field of type message, string or bytes holds; "" for others.
+  std::string_view payload;
+};
+
+// Splits a serialized message into its fields in their order, as parts of
+// `message`. Returns false when it is none.
+bool SplitFields(std::string_view message, std::vector<MessageField>* fields);
+
+// Returns the payloads of all fields of that number one after another: the
+// serialized submessage, of which a serializer may write parts.
+std::string JoinedPayload(const std::vector<MessageField>& fields, int number);
+
+// Appends a field of type message, string or bytes.
+void AppendField(int number, std::string_view payload, std::string* message);
 
 class SavedModelFile {
  public:

@@ -2,14 +2,10 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
-#include "base/files/copy_file.h"
-#include "base/files/file.h"
-#include "base/files/files_below.h"
 #include "graph/graph_io.h"
-#include "graph/testing/testing.h"
+#include "graph/testing/program.h"
 
 namespace requant::saved_model_folder_test {
 namespace {
@@ -20,43 +16,24 @@ constexpr char kModel[] = "graph/testdata/resource_variables";
 
 class ModelFolder : public testing::Test {
  protected:
-  void SetUp() override {
-    home_ = testing::TempDir() + "/models.XXXXXX";
-    ASSERT_NE(mkdtemp(home_.data()), nullptr);
-  }
-  void TearDown() override { RemoveTree(home_); }
-
   // A folder below the home folder that counts as a SavedModel.
   std::string Make(const std::string& name) {
     const std::string path = absl::StrCat(home_, "/", name);
     fs::create_directories(path);
-    EXPECT_OK(WriteFileAtomically(path + "/saved_model.pb", "x"));
+    folder_.Write(name + "/saved_model.pb", "x");
     return path;
   }
   std::string Found(const std::string& name) {
     const auto found = FindSavedModel(absl::StrCat(home_, "/", name));
     return found.ok() ? *found : std::string(found.status().message());
   }
-  // A copy of the test model, whose files may be links to the original ones.
-  std::string CopyModel() {
-    const std::string path = absl::StrCat(home_, "/copy");
-    const auto files = FilesBelow(kModel);
-    EXPECT_OK(files);
-    for (const std::string& file : *files) {
-      const std::string copy = absl::StrCat(path, "/", file);
-      fs::create_directories(fs::path(copy).parent_path());
-      EXPECT_OK(CopyFile(absl::StrCat(kModel, "/", file), copy));
-      fs::permissions(copy, fs::perms::owner_write, fs::perm_options::add);
-    }
-    return path;
-  }
-  static std::string VariablesError(const std::string& directory) {
-    const auto graph = ReadGraph(kModel);
-    EXPECT_OK(graph);
-    return std::string(CheckVariables(directory, *graph).message());
+  std::string CopyModel() { return folder_.Copy(kModel, "copy"); }
+  static absl::Status Check(const std::string& directory) {
+    return CheckVariables(directory, ReadGraph(kModel).value());
   }
 
-  std::string home_;
+  TestFolder folder_;
+  const std::string home_ = folder_.path();
 };
 
 TEST_F(ModelFolder, IsFoundWhereItIsAndAsServersLayItOut) {
@@ -85,7 +62,7 @@ TEST_F(ModelFolder, ThatIsNoneIsASentence) {
   EXPECT_THAT(Found("empty"), HasSubstr("is an empty folder"));
   fs::create_directories(home_ + "/other/src");
   EXPECT_THAT(Found("other"), HasSubstr("is not a SavedModel"));
-  ASSERT_OK(WriteFileAtomically(home_ + "/graph.pb", "x"));
+  folder_.Write("graph.pb", "x");
   EXPECT_THAT(Found("graph.pb"), HasSubstr("name the folder"));
   ASSERT_EQ(symlink("circle", (home_ + "/circle").c_str()), 0);
   EXPECT_THAT(Found("circle"), HasSubstr("symbolic links"));
@@ -101,36 +78,28 @@ TEST(SavedModelNames, LeaveOutVersionsAndInnerFolders) {
 }
 
 TEST_F(ModelFolder, HasTheValuesOfItsVariables) {
-  EXPECT_EQ(VariablesError(CopyModel()), "");
-}
-
-TEST_F(ModelFolder, WithoutVariablesIsWholeWhenTheGraphHasNone) {
+  EXPECT_OK(Check(CopyModel()));
   EXPECT_OK(CheckVariables(home_, GraphDef()));
 }
 
-TEST_F(ModelFolder, WithoutItsIndexIsRefused) {
-  const std::string model = CopyModel();
-  fs::remove_all(model + "/variables");
-  EXPECT_THAT(VariablesError(model), HasSubstr("variables.index is missing"));
-}
-
-TEST_F(ModelFolder, WithoutAShardIsRefused) {
-  const std::string model = CopyModel();
-  fs::remove(model + "/variables/variables.data-00000-of-00001");
-  EXPECT_THAT(VariablesError(model), HasSubstr("is missing"));
+TEST_F(ModelFolder, WithoutItsIndexOrAShardIsRefused) {
+  const std::string variables = CopyModel() + "/variables";
+  fs::remove(variables + "/variables.data-00000-of-00001");
+  EXPECT_THAT(Check(home_ + "/copy"), FailsWith(HasSubstr("is missing")));
+  fs::remove_all(variables);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("variables.index is missing")));
 }
 
 // As after a download that broke off, or of a pointer instead of the file.
-TEST_F(ModelFolder, WithAShortShardIsRefused) {
-  const std::string model = CopyModel();
-  fs::resize_file(model + "/variables/variables.data-00000-of-00001", 1);
-  EXPECT_THAT(VariablesError(model), HasSubstr("is cut short: it has 1 of"));
-}
-
-TEST_F(ModelFolder, WithADamagedIndexIsRefused) {
-  const std::string model = CopyModel();
-  fs::resize_file(model + "/variables/variables.index", 20);
-  EXPECT_THAT(VariablesError(model), HasSubstr("variables.index is damaged"));
+TEST_F(ModelFolder, WithAShortShardOrIndexIsRefused) {
+  const std::string variables = CopyModel() + "/variables/variables";
+  fs::resize_file(variables + ".data-00000-of-00001", 1);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("is cut short: it has 1 of")));
+  fs::resize_file(variables + ".index", 20);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("variables.index is damaged")));
 }
 
 }  // namespace

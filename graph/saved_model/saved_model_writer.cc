@@ -217,9 +217,9 @@ absl::Status SavedModelWriter::CopyRest(const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
-// TensorFlow does not check a fingerprint, but tells it to whoever keeps track
-// of models. Its uuid is random; ours follows from the content, so that equal
-// models are equal files.
+// TensorFlow does not check a fingerprint, but shows it to programs that keep
+// track of models. Its uuid is random; ours follows from the content, so that
+// equal models are equal files.
 absl::Status SavedModelWriter::RenewFingerprint(const std::string& name,
                                                 const std::string& content) {
   if (name != kBinaryName) {

@@ -7,11 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -23,8 +25,11 @@ namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-using Edge = GraphWiring::Edge;
-using NameSet = absl::flat_hash_set<std::string_view>;
+
+bool IsOneOf(std::string_view text,
+             std::initializer_list<std::string_view> names) {
+  return absl::c_linear_search(names, text);
+}
 
 bool HasPrefixOf(std::string_view text,
                  std::initializer_list<std::string_view> prefixes) {
@@ -45,30 +50,15 @@ bool IsGradientOp(std::string_view op) {
 }
 
 bool IsAuxiliaryOp(std::string_view op) {
-  static const auto* const kOps = new NameSet({"Assert",
-                                               "InTopK",
-                                               "InTopKV2",
-                                               "IsVariableInitialized",
-                                               "L2Loss",
-                                               "LookupTableExportV2",
-                                               "LookupTableImportV2",
-                                               "LookupTableInsertV2",
-                                               "LookupTableSizeV2",
-                                               "MakeIterator",
-                                               "MergeV2Checkpoints",
-                                               "NoOp",
-                                               "QueueCloseV2",
-                                               "QueueEnqueueManyV2",
-                                               "QueueEnqueueV2",
-                                               "QueueSizeV2",
-                                               "ScatterAdd",
-                                               "ScatterDiv",
-                                               "ScatterMul",
-                                               "ScatterSub",
-                                               "ScatterUpdate",
-                                               "ShardedFilename",
-                                               "VarIsInitializedOp"});
-  return kOps->contains(op) || IsCrossEntropy(op) || IsGradientOp(op) ||
+  return IsOneOf(op, {"LookupTableExportV2", "LookupTableImportV2",
+                      "LookupTableInsertV2", "LookupTableSizeV2",
+                      "QueueCloseV2", "QueueEnqueueManyV2", "QueueEnqueueV2",
+                      "QueueSizeV2", "ScatterAdd", "ScatterDiv", "ScatterMul",
+                      "ScatterSub", "ScatterUpdate"}) ||
+         IsOneOf(op, {"Assert", "InTopK", "InTopKV2", "IsVariableInitialized",
+                      "L2Loss", "MakeIterator", "MergeV2Checkpoints", "NoOp",
+                      "ShardedFilename", "VarIsInitializedOp"}) ||
+         IsCrossEntropy(op) || IsGradientOp(op) ||
          absl::StrContains(op, "Summary") || absl::EndsWith(op, "Loss") ||
          HasPrefixOf(op, {"Assign", "Save", "Restore", "Apply", "ResourceApply",
                           "SparseApply", "ResourceSparseApply",
@@ -86,15 +76,15 @@ std::string NameWord(std::string_view part) {
 }
 
 bool IsAuxiliaryWord(std::string_view word) {
-  static const auto* const kWords = new NameSet(
-      {"accuracy", "checkpoint_initializer", "clip_by_global_norm", "cost",
-       "global_norm", "gradient_tape", "gradients", "loss", "losses",
-       "mean_absolute_error", "mean_squared_error", "metrics",
-       "report_uninitialized_variables", "save", "saver_filename", "summaries",
-       "summary", "train_op", "zero_fraction"});
-  return kWords->contains(word) || absl::EndsWith(word, "_accuracy") ||
-         absl::EndsWith(word, "_grad") || absl::EndsWith(word, "_loss") ||
-         absl::EndsWith(word, "_summary");
+  return IsOneOf(
+             word,
+             {"accuracy", "checkpoint_initializer", "clip_by_global_norm",
+              "cost", "global_norm", "gradient_tape", "gradients", "loss",
+              "losses", "mean_absolute_error", "mean_squared_error", "metrics",
+              "report_uninitialized_variables", "save", "saver_filename",
+              "summaries", "summary", "train_op", "zero_fraction"}) ||
+         absl::EndsWith(word, "_accuracy") || absl::EndsWith(word, "_grad") ||
+         absl::EndsWith(word, "_loss") || absl::EndsWith(word, "_summary");
 }
 
 bool IsAuxiliaryName(std::string_view name) {
@@ -126,7 +116,7 @@ bool IsWeight(const NodeDef& node) {
   }
 }
 
-// Its result tells of its input's shape, not of its values.
+// Whether its result depends on its input's shape and not on its values.
 bool IgnoresValues(std::string_view op) {
   return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
          op == "ZerosLike" || op == "OnesLike";
@@ -169,7 +159,7 @@ absl::flat_hash_set<std::pair<int, int>> SourcesOfCrossEntropy(
   while (!edges.empty()) {
     const Edge edge = edges.back();
     edges.pop_back();
-    if (edge.node == GraphWiring::kNoNode || edge.port == kControlPort) {
+    if (edge.node == kNoNode || edge.port == kControlPort) {
       continue;
     }
     if (IsInputOp(graph.node(edge.node).op())) {
@@ -231,29 +221,27 @@ std::vector<bool> FindAuxiliary(const GraphDef& graph,
   return reached;
 }
 
+struct WordPoints {
+  std::string_view word;
+  int points;
+};
+
+int Find(absl::Span<const WordPoints> list, std::string_view word) {
+  const auto found = absl::c_find_if(
+      list, [&](const WordPoints& entry) { return entry.word == word; });
+  return found == list.end() ? 0 : found->points;
+}
+
 int PointsOfWord(std::string_view word) {
-  static const auto* const kPoints =
-      new absl::flat_hash_map<std::string_view, int>({{"class_ids", 15},
-                                                      {"classes", 12},
-                                                      {"detections", 35},
-                                                      {"logistic", 20},
-                                                      {"logits", 30},
-                                                      {"out", 25},
-                                                      {"output", 35},
-                                                      {"outputs", 35},
-                                                      {"pred", 32},
-                                                      {"predict", 32},
-                                                      {"prediction", 35},
-                                                      {"predictions", 35},
-                                                      {"prob", 38},
-                                                      {"probability", 40},
-                                                      {"probabilities", 40},
-                                                      {"probs", 38},
-                                                      {"scores", 30},
-                                                      {"softmax", 30},
-                                                      {"softmax_tensor", 35}});
-  const auto found = kPoints->find(word);
-  return found == kPoints->end() ? 0 : found->second;
+  static constexpr WordPoints kPoints[] = {
+      {"class_ids", 15},     {"classes", 12},     {"detections", 35},
+      {"logistic", 20},      {"logits", 30},      {"out", 25},
+      {"output", 35},        {"outputs", 35},     {"pred", 32},
+      {"predict", 32},       {"prediction", 35},  {"predictions", 35},
+      {"prob", 38},          {"probability", 40}, {"probabilities", 40},
+      {"probs", 38},         {"scores", 30},      {"softmax", 30},
+      {"softmax_tensor", 35}};
+  return Find(kPoints, word);
 }
 
 int PointsOfName(std::string_view name) {
@@ -267,24 +255,15 @@ int PointsOfName(std::string_view name) {
 }
 
 int PointsOfOp(std::string_view op) {
-  static const auto* const kPoints =
-      new absl::flat_hash_map<std::string_view, int>({{"ArgMax", 15},
-                                                      {"LogSoftmax", 20},
-                                                      {"Sigmoid", 20},
-                                                      {"Softmax", 25},
-                                                      {"TopK", 10},
-                                                      {"TopKV2", 10},
-                                                      {"_Retval", 25}});
-  const auto found = kPoints->find(op);
-  if (found != kPoints->end()) return found->second;
-  return absl::StrContains(op, "NonMaxSuppression") ? 15 : 0;
+  static constexpr WordPoints kPoints[] = {
+      {"ArgMax", 15}, {"LogSoftmax", 20}, {"Sigmoid", 20}, {"Softmax", 25},
+      {"TopK", 10},   {"TopKV2", 10},     {"_Retval", 25}};
+  return absl::StrContains(op, "NonMaxSuppression") ? 15 : Find(kPoints, op);
 }
 
 bool PassesItsInputOn(std::string_view op) {
-  static const auto* const kOps =
-      new NameSet({"Cast", "ExpandDims", "Identity", "IdentityN", "Reshape",
-                   "Squeeze", "StopGradient"});
-  return kOps->contains(op);
+  return IsOneOf(op, {"Cast", "ExpandDims", "Identity", "IdentityN", "Reshape",
+                      "Squeeze", "StopGradient"});
 }
 
 int PointsOfComputation(const GraphDef& graph, const GraphWiring& wiring,
@@ -293,8 +272,7 @@ int PointsOfComputation(const GraphDef& graph, const GraphWiring& wiring,
   for (int hop = 0; hop < kMaxHops; ++hop) {
     const std::string& op = graph.node(node).op();
     const auto inputs = wiring.Producers(node);
-    if (!PassesItsInputOn(op) || inputs.empty() ||
-        inputs[0].node == GraphWiring::kNoNode) {
+    if (!PassesItsInputOn(op) || inputs.empty() || inputs[0].node == kNoNode) {
       break;
     }
     node = inputs[0].node;
@@ -316,9 +294,8 @@ int PointsOfResult(const NodeDef& node) {
 
 // What TensorFlow's summarize_graph lists.
 bool IsTerminal(const NodeDef& node, absl::Span<const Edge> consumers) {
-  static const auto* const kNeverOutputs =
-      new NameSet({"Assign", "Const", "NoOp", "Placeholder"});
-  return consumers.empty() && !kNeverOutputs->contains(node.op());
+  return consumers.empty() &&
+         !IsOneOf(node.op(), {"Assign", "Const", "NoOp", "Placeholder"});
 }
 
 bool EndsForwardPart(const NodeParts& parts, absl::Span<const Edge> consumers) {
@@ -334,11 +311,10 @@ bool EndsForwardPart(const NodeParts& parts, absl::Span<const Edge> consumers) {
 }  // namespace
 
 bool IsInputOp(std::string_view op) {
-  static const auto* const kOps = new NameSet(
-      {"IteratorGetNext", "IteratorGetNextSync", "Placeholder", "PlaceholderV2",
-       "PlaceholderWithDefault", "QueueDequeueManyV2", "QueueDequeueUpToV2",
-       "QueueDequeueV2", "_Arg"});
-  return kOps->contains(op);
+  return IsOneOf(
+      op, {"IteratorGetNext", "IteratorGetNextSync", "Placeholder",
+           "PlaceholderV2", "PlaceholderWithDefault", "QueueDequeueManyV2",
+           "QueueDequeueUpToV2", "QueueDequeueV2", "_Arg"});
 }
 
 bool IsVariableOp(std::string_view op) {

@@ -4,8 +4,8 @@
 // Which of a graph's many loose ends is the model's output?
 //
 // A training graph ends in hundreds of nodes that nothing reads: optimizer
-// steps, savers, summaries. This library tells them from the prediction by the
-// graph alone (names, ops, wiring; no op definitions).
+// steps, savers, summaries. This library sets the prediction apart from them by
+// the graph alone (names, ops, wiring; no op definitions).
 //
 // First every node gets its parts:
 //   auxiliary   it serves training or bookkeeping: its op assigns, saves,

@@ -20,6 +20,7 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.h"
 
@@ -32,15 +33,13 @@ using tensorflow::MetaGraphDef;
 using tensorflow::NodeDef;
 using tensorflow::TensorProto;
 using tensorflow::TensorShapeProto;
-using Edge = GraphWiring::Edge;
 
 constexpr size_t kLikelyOutputs = 5;
 constexpr int64_t kMaxProblems = 20;
 constexpr char kDefaultSignature[] = "serving_default";
 
 const AttrValue* FindAttr(const NodeDef& node, const std::string& name) {
-  const auto found = node.attr().find(name);
-  return found == node.attr().end() ? nullptr : &found->second;
+  return tensorflow::AttrSlice(node).Find(name);
 }
 
 // The number of elements; nothing for a shape that is not fully known or whose
@@ -226,7 +225,7 @@ void Summarizer::CollectSignatures(const MetaGraphDef& meta) {
     for (auto* tensors : {&summary.inputs, &summary.outputs}) {
       for (SignatureTensor& tensor : *tensors) {
         const int node = NodeOf(tensor.tensor.name);
-        if (node != GraphWiring::kNoNode) {
+        if (node != kNoNode) {
           tensor.tensor.op = graph_.node(node).op();
         } else {
           AddProblem(absl::StrCat("signature \"", name, "\" names \"",
@@ -255,7 +254,7 @@ void Summarizer::CollectOutputs() {
     if (IsInternalSignature(signature.name)) continue;
     for (const SignatureTensor& output : signature.outputs) {
       const int node = NodeOf(output.tensor.name);
-      if (node != GraphWiring::kNoNode) signature_nodes.emplace(node, i);
+      if (node != kNoNode) signature_nodes.emplace(node, i);
     }
   }
   const std::vector<RankedOutput> ranked =
@@ -317,7 +316,7 @@ std::vector<bool> Summarizer::NeededByChosenOutputs() const {
   std::vector<bool> needed(wiring_.size());
   std::vector<int> open;
   const auto visit = [&](int node) {
-    if (node == GraphWiring::kNoNode || needed[node]) return;
+    if (node == kNoNode || needed[node]) return;
     needed[node] = true;
     open.push_back(node);
   };
@@ -341,7 +340,7 @@ std::vector<Feed> Summarizer::FindRecords() const {
   for (int i = 0; i < wiring_.size(); ++i) {
     const auto inputs = wiring_.Producers(i);
     if (!absl::StartsWith(graph_.node(i).op(), "ParseExample") ||
-        inputs.empty() || inputs[0].node == GraphWiring::kNoNode ||
+        inputs.empty() || inputs[0].node == kNoNode ||
         inputs[0].port == kControlPort ||
         !seen.insert({inputs[0].node, inputs[0].port}).second) {
       continue;
@@ -463,7 +462,7 @@ void Summarizer::CollectDefects() {
     const auto producers = wiring_.Producers(i);
     for (int input = 0; input < node.input_size(); ++input) {
       if (producers[input].port == kControlPort) ++summary_.control_edges;
-      if (producers[input].node != GraphWiring::kNoNode) continue;
+      if (producers[input].node != kNoNode) continue;
       summary_.invalid_inputs.emplace_back(
           node.name(), ParseTensorName(node.input(input)).node);
     }

@@ -53,7 +53,7 @@ struct OutputSummary {
 };
 
 struct GraphSummary {
-  // Of a SavedModel, for the caller to fill in: its folder, and its graph's
+  // For the caller of a SavedModel to fill in: its folder, and its graph's
   // tags, separated by commas, unless programs choose that graph by themselves.
   std::string saved_model;
   std::string saved_model_tags;

@@ -42,11 +42,10 @@ TEST(SummarizeGraph, CountsElementsFromShapesAlone) {
 }
 
 TEST(SummarizeGraph, TheSumOfElementsDoesNotOverflow) {
-  const GraphSummary summary = Summarize(R"(
-    a = Const value=float<9223372036854775807>{1}
-    b = Const value=float<9223372036854775807>{1}
-  )");
-  EXPECT_EQ(summary.const_parameters, INT64_MAX);
+  EXPECT_EQ(Summarize("a = Const value=float<9223372036854775807>{1}; "
+                      "b = Const value=float<9223372036854775807>{1}")
+                .const_parameters,
+            INT64_MAX);
 }
 
 TEST(SummarizeGraph, ReportsConstsThatCannotBe) {
@@ -85,14 +84,8 @@ TEST(SummarizeGraph, CountsVariablesOfBothKindsByTheirShapes) {
 }
 
 TEST(SummarizeGraph, CountsOpsOfFunctionsToo) {
-  const GraphSummary summary = Summarize(R"(
-    a = B
-    b = C
-    function f() -> () {
-      c = C
-      d = A
-    }
-  )");
+  const GraphSummary summary =
+      Summarize("a = B; b = C\n function f() -> () {\n c = C; d = A\n }");
   EXPECT_THAT(summary.ops,
               ElementsAre(Pair("C", 2), Pair("A", 1), Pair("B", 1)));
   EXPECT_EQ(summary.functions, 1);
@@ -135,52 +128,37 @@ TEST(SummarizeGraph, IteratorsCountWhenThereIsNoPlaceholder) {
 }
 
 TEST(SummarizeGraph, ASaversDefaultFilenameIsNoInput) {
-  EXPECT_THAT(Names(Summarize(R"(
-    save/filename = PlaceholderWithDefault
-    keep_prob = PlaceholderWithDefault
-    out = Mul(keep_prob)
-  )")
+  EXPECT_THAT(Names(Summarize("save/filename = PlaceholderWithDefault; "
+                              "keep_prob = PlaceholderWithDefault; "
+                              "out = Mul(keep_prob)")
                         .inputs),
               ElementsAre("keep_prob"));
 }
 
 TEST(SummarizeGraph, ParsedRecordsCountWhenThereIsNoOtherInput) {
-  const GraphSummary summary = Summarize(R"(
-    reader = ReaderReadV2
-    parse = ParseExampleV2(reader:1)
-    again = ParseExample(reader:1)
-  )");
+  const GraphSummary summary = Summarize(
+      "reader = ReaderReadV2; parse = ParseExampleV2(reader:1); "
+      "again = ParseExample(reader:1)");
   EXPECT_THAT(Names(summary.inputs), ElementsAre("reader:1"));
   EXPECT_EQ(summary.inputs[0].type, tensorflow::DT_STRING);
   EXPECT_FALSE(summary.placeholders);
 }
 
-TEST(SummarizeGraph, AllEndsOfAnInferenceGraphAreChosen) {
-  EXPECT_THAT(Summarize(R"(
-    x = Placeholder
-    boxes = Relu(x)
-    scores = Sigmoid(x)
-    loose = Unknown
-  )")
+TEST(SummarizeGraph, AllEndsThatAnInputReachesAreChosenOrElseEveryEnd) {
+  EXPECT_THAT(Summarize("x = Placeholder; boxes = Relu(x); "
+                        "scores = Sigmoid(x); loose = Unknown")
                   .chosen_outputs,
               ElementsAre("scores", "boxes"));
-}
-
-TEST(SummarizeGraph, WithoutAnInputEveryEndIsChosen) {
   EXPECT_THAT(Summarize("a = Range; b = Range").chosen_outputs,
               ElementsAre("a", "b"));
 }
 
 TEST(SummarizeGraph, OnlyNeededVariablesAreFed) {
-  EXPECT_THAT(Names(Summarize(R"(
-    x = Placeholder
-    w = VariableV2
-    slot = VariableV2
-    out = MatMul(x, w)
-    step = ApplyAdam(slot)
-  )")
-                        .chosen_variables),
-              ElementsAre("w"));
+  EXPECT_THAT(
+      Names(Summarize("x = Placeholder; w = VariableV2; slot = VariableV2; "
+                      "out = MatMul(x, w); step = ApplyAdam(slot)")
+                .chosen_variables),
+      ElementsAre("w"));
 }
 
 GraphSummary SummarizeMeta(const std::string& graph,

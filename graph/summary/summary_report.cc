@@ -27,14 +27,11 @@
 namespace requant {
 namespace {
 
+using tensorflow::DataTypeString;
 using tensorflow::NodeDef;
 using tensorflow::PartialTensorShape;
 using tensorflow::Tensor;
 using tensorflow::TensorProto;
-
-std::string TypeName(tensorflow::DataType type) {
-  return tensorflow::DataTypeString(type);
-}
 
 std::string ShapeText(const TensorSummary& tensor) {
   if (!tensor.has_shape) return "None";
@@ -57,7 +54,7 @@ std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
 
 std::string TensorText(const TensorSummary& tensor) {
   return absl::StrCat("(name=", Printable(tensor.name),
-                      ", type=", TypeName(tensor.type), "(", tensor.type,
+                      ", type=", DataTypeString(tensor.type), "(", tensor.type,
                       "), shape=", ShapeText(tensor), ")");
 }
 
@@ -144,9 +141,6 @@ std::string OpsText(const GraphSummary& summary) {
                        ", ");
 }
 
-// The value of a flag in a command line to paste.
-std::string FlagValue(std::string_view text) { return ShellQuoted(text); }
-
 std::string NameOf(const TensorSummary& tensor) {
   return Printable(tensor.name);
 }
@@ -171,7 +165,8 @@ bool CanBeListed(const std::vector<std::string>& names) {
 
 // `flag` with this value, or "" without one.
 std::string OptionalFlag(std::string_view flag, std::string_view value) {
-  return value.empty() ? "" : absl::StrCat(" --", flag, "=", FlagValue(value));
+  return value.empty() ? ""
+                       : absl::StrCat(" --", flag, "=", ShellQuoted(value));
 }
 
 std::string TransformCommand(const GraphSummary& summary,
@@ -183,17 +178,17 @@ std::string TransformCommand(const GraphSummary& summary,
   const std::string_view strip =
       summary.placeholders ? "strip_unused_nodes " : "";
   return absl::StrCat(
-      "requant transform --in_graph=", FlagValue(graph_path),
+      "requant transform --in_graph=", ShellQuoted(graph_path),
       OptionalFlag("saved_model_tags", tags),
-      " --out_graph=", FlagValue(output_path), " --inputs=",
-      FlagValue(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
-      " --outputs=", FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
+      " --out_graph=", ShellQuoted(output_path), " --inputs=",
+      ShellQuoted(absl::StrJoin(Map(summary.chosen_inputs, NameOf), ",")),
+      " --outputs=", ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
       " --transforms=",
-      FlagValue(absl::StrCat(strip,
-                             "remove_nodes(op=Identity, op=CheckNumerics) "
-                             "fold_constants(ignore_errors=true) "
-                             "fold_batch_norms(ignore_errors=true) "
-                             "fold_old_batch_norms(ignore_errors=true)")));
+      ShellQuoted(absl::StrCat(strip,
+                               "remove_nodes(op=Identity, op=CheckNumerics) "
+                               "fold_constants(ignore_errors=true) "
+                               "fold_batch_norms(ignore_errors=true) "
+                               "fold_old_batch_norms(ignore_errors=true)")));
 }
 
 // The first values of a Const, or "" when it cannot be read. A few stored
@@ -220,17 +215,28 @@ std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   return absl::StrCat(", value=", Printable(tensor.DebugString()));
 }
 
+using Members = std::vector<std::pair<std::string, std::string>>;
+
 template <typename Range, typename Function>
 std::string JsonList(const Range& range, Function function) {
-  return absl::StrCat("[", absl::StrJoin(Map(range, function), ", "), "]");
+  return JsonArray(Map(range, function));
 }
 
-std::vector<std::pair<std::string, std::string>> TensorMembers(
-    const TensorSummary& tensor) {
+// Returns an object of names and how often each occurs.
+template <typename Range>
+std::string JsonCounts(const Range& counts) {
+  Members members;
+  for (const auto& [name, count] : counts) {
+    members.emplace_back(name, absl::StrCat(count));
+  }
+  return JsonObject(members);
+}
+
+Members TensorMembers(const TensorSummary& tensor) {
   const auto dimensions = Dimensions(tensor);
   return {{"name", JsonString(tensor.name)},
           {"op", JsonString(tensor.op)},
-          {"type", JsonString(TypeName(tensor.type))},
+          {"type", JsonString(DataTypeString(tensor.type))},
           {"type_number", absl::StrCat(tensor.type)},
           {"shape",
            dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
@@ -256,25 +262,14 @@ std::string SignatureJson(const SignatureSummary& signature) {
 }
 
 std::string OutputJson(const OutputSummary& output) {
-  const auto tier = [&]() -> std::string_view {
-    switch (output.tier) {
-      case OutputTier::kAuxiliary:
-        return "auxiliary";
-      case OutputTier::kUnconnected:
-        return "unconnected";
-      case OutputTier::kForward:
-        return "forward";
-      case OutputTier::kPrediction:
-        return "prediction";
-      case OutputTier::kSignature:
-        return "signature";
-    }
-    return "unknown";
-  };
-  return JsonObject({{"name", JsonString(output.name)},
-                     {"op", JsonString(output.op)},
-                     {"tier", JsonString(tier())},
-                     {"points", absl::StrCat(output.points)}});
+  // In the order of OutputTier.
+  static constexpr const char* kTiers[] = {
+      "auxiliary", "unconnected", "forward", "prediction", "signature"};
+  return JsonObject(
+      {{"name", JsonString(output.name)},
+       {"op", JsonString(output.op)},
+       {"tier", JsonString(kTiers[static_cast<int>(output.tier)])},
+       {"points", absl::StrCat(output.points)}});
 }
 
 std::string NodeJson(const NodeDef& node) {
@@ -291,20 +286,20 @@ std::string BenchmarkArguments(const GraphSummary& summary,
   fed.insert(fed.end(), summary.chosen_variables.begin(),
              summary.chosen_variables.end());
   const auto type = [](const TensorSummary& tensor) {
-    return TypeName(tensor.type);
+    return DataTypeString(tensor.type);
   };
   const auto sizes = [](const TensorSummary& tensor) {
     const auto dimensions = Dimensions(tensor);
     return dimensions ? absl::StrJoin(*dimensions, ",") : std::string();
   };
   return absl::StrCat(
-      "--graph=", FlagValue(Printable(graph_path)),
+      "--graph=", ShellQuoted(Printable(graph_path)),
       " --show_flops --input_layer=",
-      FlagValue(absl::StrJoin(Map(fed, NameOf), ",")),
-      " --input_layer_type=", FlagValue(absl::StrJoin(Map(fed, type), ",")),
-      " --input_layer_shape=", FlagValue(absl::StrJoin(Map(fed, sizes), ":")),
+      ShellQuoted(absl::StrJoin(Map(fed, NameOf), ",")),
+      " --input_layer_type=", ShellQuoted(absl::StrJoin(Map(fed, type), ",")),
+      " --input_layer_shape=", ShellQuoted(absl::StrJoin(Map(fed, sizes), ":")),
       " --output_layer=",
-      FlagValue(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
+      ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
 std::vector<std::string> NextCommands(const GraphSummary& summary,
@@ -326,11 +321,11 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
   const std::string frozen = WithEnding(summary.saved_model, "frozen");
   return {
       absl::StrCat("requant freeze --input_saved_model_dir=",
-                   FlagValue(summary.saved_model),
+                   ShellQuoted(summary.saved_model),
                    OptionalFlag("saved_model_tags", summary.saved_model_tags),
                    " --output_node_names=",
-                   FlagValue(absl::StrJoin(summary.chosen_outputs, ",")),
-                   " --output_graph=", FlagValue(frozen)),
+                   ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
+                   " --output_graph=", ShellQuoted(frozen)),
       TransformCommand(summary, frozen,
                        WithEnding(summary.saved_model, "optimized"), "")};
 }
@@ -378,7 +373,11 @@ std::string TextReport(const GraphSummary& summary,
 std::string JsonReport(const GraphSummary& summary,
                        const std::string& graph_path,
                        const tensorflow::GraphDef* structure) {
-  std::vector<std::pair<std::string, std::string>> members = {
+  const auto invalid = [](const auto& edge) {
+    return JsonObject(
+        {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
+  };
+  Members members = {
       {"graph", JsonString(graph_path)},
       {"nodes", absl::StrCat(summary.nodes)},
       {"functions", absl::StrCat(summary.functions)},
@@ -390,25 +389,13 @@ std::string JsonReport(const GraphSummary& summary,
       {"outputs", JsonList(summary.outputs, OutputJson)},
       {"const_parameters", absl::StrCat(summary.const_parameters)},
       {"variable_parameters", absl::StrCat(summary.variable_parameters)},
-      {"control_edges", absl::StrCat(summary.control_edges)}};
-  const auto count = [](const auto& entry) {
-    return JsonString(entry.first) + ": " + absl::StrCat(entry.second);
-  };
-  const auto invalid = [](const auto& edge) {
-    return JsonObject(
-        {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
-  };
-  members.insert(
-      members.end(),
-      {{"devices",
-        absl::StrCat("{", absl::StrJoin(Map(summary.devices, count), ", "),
-                     "}")},
-       {"ops",
-        absl::StrCat("{", absl::StrJoin(Map(summary.ops, count), ", "), "}")},
-       {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
-       {"problems", JsonList(summary.problems, JsonString)},
-       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
-       {"commands", JsonList(NextCommands(summary, graph_path), JsonString)}});
+      {"control_edges", absl::StrCat(summary.control_edges)},
+      {"devices", JsonCounts(summary.devices)},
+      {"ops", JsonCounts(summary.ops)},
+      {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
+      {"problems", JsonList(summary.problems, JsonString)},
+      {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
+      {"commands", JsonList(NextCommands(summary, graph_path), JsonString)}};
   if (structure != nullptr) {
     const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
     members.emplace_back("structure", JsonList(order, [&](int node) {

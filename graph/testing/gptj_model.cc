@@ -10,6 +10,7 @@
 #include "absl/strings/substitute.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
+#include "google/protobuf/text_format.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/core/platform/env.h"
@@ -138,11 +139,19 @@ std::string CallWithVariables(const std::string& function, int variables) {
                           call, inputs, types, function);
 }
 
-}  // namespace
+// A MetaGraph without its graph.
+constexpr char kMetaGraph[] = R"(
+  meta_info_def { tags: 'serve' }
+  signature_def { key: 'serving_default' value {
+    method_name: 'tensorflow/serving/predict'
+    inputs { key: 'x' value { name: 'serving_default_x:0' dtype: DT_FLOAT } }
+    outputs { key: 'logits'
+              value { name: 'StatefulPartitionedCall:0' dtype: DT_FLOAT } } } }
+)";
 
 MetaGraphDef GptjMetaGraph(const GptjShape& shape) {
   MetaGraphDef meta;
-  meta.mutable_meta_info_def()->add_tags("serve");
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kMetaGraph, &meta));
   const BodyBuilder body(shape);
   std::vector<std::string> functions;
   for (int i = 0; i < shape.functions; ++i) {
@@ -151,16 +160,10 @@ MetaGraphDef GptjMetaGraph(const GptjShape& shape) {
   *meta.mutable_graph_def() = GraphFromText(
       absl::StrCat(CallWithVariables("__inference_body_0", body.variables()),
                    Library(functions), "versions { producer: 1882 }"));
-  auto& signature = (*meta.mutable_signature_def())["serving_default"];
-  signature.set_method_name("tensorflow/serving/predict");
-  auto& input = (*signature.mutable_inputs())["x"];
-  input.set_name("serving_default_x:0");
-  input.set_dtype(tensorflow::DT_FLOAT);
-  auto& output = (*signature.mutable_outputs())["logits"];
-  output.set_name("StatefulPartitionedCall:0");
-  output.set_dtype(tensorflow::DT_FLOAT);
   return meta;
 }
+
+}  // namespace
 
 absl::Status WriteGptjModel(const std::string& directory,
                             const GptjShape& shape, int64_t variable_bytes) {

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 
@@ -20,12 +19,10 @@ struct GptjShape {
   int width = 4096;
 };
 
-// A MetaGraph tagged "serve" with the signature "serving_default". Its layers
-// are in functions: six projections as Tensordot does them, around a MatMul
-// with a variable, and two BatchMatMulV2 between activations.
-tensorflow::MetaGraphDef GptjMetaGraph(const GptjShape& shape);
-
-// Writes it as a SavedModel. The file with the variables' values is one hole of
+// Writes a SavedModel whose graph is tagged "serve" and has the signature
+// "serving_default". Its layers are in functions: six projections as Tensordot
+// does them, around a MatMul with a variable, and two BatchMatMulV2 between
+// activations. The file with the variables' values is one hole of
 // `variable_bytes`, and its index knows of one small tensor only.
 absl::Status WriteGptjModel(const std::string& directory,
                             const GptjShape& shape, int64_t variable_bytes);

@@ -19,21 +19,6 @@
 namespace requant {
 namespace {
 
-std::string Shape(const std::vector<int>& shape) {
-  std::string text;
-  for (int size : shape) absl::StrAppend(&text, " dim { size: ", size, " }");
-  return text;
-}
-
-std::string Const(const std::string& name, const std::string& type,
-                  const std::vector<int>& shape, const std::string& values) {
-  return Node(
-      name, "Const", {},
-      {{"dtype", absl::StrCat("type: ", type)},
-       {"value", absl::StrCat("tensor { dtype: ", type, " tensor_shape {",
-                              Shape(shape), " } ", values, " }")}});
-}
-
 std::string AttributeField(const AttributeText& attribute) {
   return absl::StrCat(" attr { key: \"", attribute.first, "\" value { ",
                       attribute.second, " } }");
@@ -80,6 +65,18 @@ std::string ValuesField(const std::string& type) {
       {"half", "half_val"}, {"int64", "int64_val"},   {"string", "string_val"}};
   const auto field = fields->find(type);
   return field == fields->end() ? "int_val" : field->second;
+}
+
+template <typename T>
+std::string Const(const std::string& name, const std::string& type,
+                  const std::vector<int>& shape, const std::vector<T>& values) {
+  return Node(name, "Const", {},
+              {{"dtype", "type: " + TypeName(type)},
+               {"value", absl::StrCat("tensor { dtype: ", TypeName(type),
+                                      " tensor_shape {",
+                                      ShapeText(absl::StrJoin(shape, ",")),
+                                      " } ", ValuesField(type), ": [",
+                                      absl::StrJoin(values, ","), "] }")}});
 }
 
 // Reads lines from their beginning and writes them as a text GraphDef.
@@ -188,7 +185,7 @@ class Translator {
                : "type: " + TypeName(text);
   }
 
-  // Takes a list's values behind its bracket.
+  // Takes a list's values after its bracket.
   std::string List() {
     std::string text;
     while (!rest_.empty() && !Take("]")) {
@@ -211,7 +208,7 @@ class Translator {
     return absl::StrCat("func { name: '", name, "'", attributes, " }");
   }
 
-  // Takes a tensor's shape and values behind its type.
+  // Takes a tensor's shape and values after its type.
   std::string Tensor(const std::string& type) {
     const std::string shape = Take("<") ? ShapeText(TakeUntil('>')) : "";
     std::string values;
@@ -252,22 +249,21 @@ std::string Placeholder(const std::string& name,
                         const std::vector<int>& shape) {
   std::vector<AttributeText> attributes = {{"dtype", "type: DT_FLOAT"}};
   if (!shape.empty()) {
-    attributes.emplace_back("shape",
-                            absl::StrCat("shape {", Shape(shape), " }"));
+    attributes.emplace_back(
+        "shape",
+        absl::StrCat("shape {", ShapeText(absl::StrJoin(shape, ",")), " }"));
   }
   return Node(name, "Placeholder", {}, attributes);
 }
 
 std::string FloatConst(const std::string& name, const std::vector<int>& shape,
                        const std::vector<float>& values) {
-  return Const(name, "DT_FLOAT", shape,
-               absl::StrCat("float_val: [", absl::StrJoin(values, ","), "]"));
+  return Const(name, "float", shape, values);
 }
 
 std::string IntConst(const std::string& name, const std::vector<int>& shape,
                      const std::vector<int>& values) {
-  return Const(name, "DT_INT32", shape,
-               absl::StrCat("int_val: [", absl::StrJoin(values, ","), "]"));
+  return Const(name, "int32", shape, values);
 }
 
 std::string Function(

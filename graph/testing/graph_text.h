@@ -40,7 +40,7 @@ std::string Node(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs,
                  const std::vector<AttributeText>& attributes = {});
 
-// Of unknown shape, unless given.
+// Returns a Placeholder of unknown shape, unless one is given.
 std::string Placeholder(const std::string& name,
                         const std::vector<int>& shape = {});
 std::string FloatConst(const std::string& name, const std::vector<int>& shape,

@@ -87,6 +87,15 @@ std::string TestFolder::WriteText(const std::string& name,
   return Path(name);
 }
 
+std::string TestFolder::Copy(const std::string& source,
+                             const std::string& name) const {
+  fs::copy(source, Path(name), fs::copy_options::recursive);
+  for (const auto& entry : fs::recursive_directory_iterator(Path(name))) {
+    fs::permissions(entry, fs::perms::owner_write, fs::perm_options::add);
+  }
+  return Path(name);
+}
+
 std::string TestFolder::Read(const std::string& name) const {
   const auto content = ReadFile(Path(name));
   EXPECT_TRUE(content.ok()) << content.status();

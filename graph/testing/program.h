@@ -58,11 +58,15 @@ class TestFolder {
   TestFolder(const TestFolder&) = delete;
   TestFolder& operator=(const TestFolder&) = delete;
 
-  // The path of `name` in the folder.
+  // The folder, and the path of `name` in it.
+  const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const;
   std::string Write(const std::string& name, const std::string& content) const;
   std::string WriteText(const std::string& name,
                         const tensorflow::GraphDef& graph) const;
+  // Copies a folder of test data, which may consist of links, to files that may
+  // be changed.
+  std::string Copy(const std::string& source, const std::string& name) const;
   // The content of a file; a missing one fails the test.
   std::string Read(const std::string& name) const;
   tensorflow::GraphDef ReadGraphFile(const std::string& name) const;

@@ -36,10 +36,7 @@ const NodeDef& NodeNamed(const GraphDef& graph, const std::string& name) {
 }
 
 bool HasNode(const GraphDef& graph, const std::string& name) {
-  for (const NodeDef& node : graph.node()) {
-    if (node.name() == name) return true;
-  }
-  return false;
+  return testing::Value(NodesOf(graph), Contains(name));
 }
 
 NodeDef* MutableNode(GraphDef* graph, const std::string& name) {

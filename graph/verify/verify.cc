@@ -1,5 +1,6 @@
 #include "graph/verify/verify.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -9,15 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/text/printable.h"
 #include "graph/graph_index.h"
-#include "graph/node_order.h"
+#include "graph/graph_wiring.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
-#include "graph/verify/verify_cycles.h"
-#include "graph/verify/verify_functions.h"
-#include "graph/verify/verify_node.h"
-#include "graph/verify/verify_report.h"
-#include "graph/verify/verify_shapes.h"
+#include "graph/verify/verify_parts.h"
 #include "tensorflow/core/public/version.h"
 
 namespace requant {
@@ -27,6 +25,17 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
 namespace {
+
+constexpr size_t kNamesShown = 5;
+constexpr size_t kLongestReason = 240;
+
+// Returns at most `length` bytes of `text`, without a torn UTF-8 character at
+// the end.
+std::string_view Prefix(std::string_view text, size_t length) {
+  if (text.size() <= length) return text;
+  while (length > 0 && (text[length] & 0xC0) == 0x80) --length;
+  return text.substr(0, length);
+}
 
 // As TensorFlow's import has it.
 bool IsValidNodeName(std::string_view name) {
@@ -65,7 +74,7 @@ class Verifier {
     CheckFunctions(graph_.library(), &catalog_, &problems_);
     if (options_.shapes && problems_.empty()) {
       REQUANT_RETURN_IF_ERROR(
-          CheckShapes(graph_, ops_, inputs_, ports_, order.sorted, &problems_));
+          CheckShapes(graph_, ops_, inputs_, order.sorted, &problems_));
     }
     return problems_.Take();
   }
@@ -93,7 +102,7 @@ class Verifier {
     for (int32_t id = 0; id < graph_.node_size(); ++id) {
       const NodeDef& node = graph_.node(id);
       for (const std::string& input : node.input()) ResolveInput(node, input);
-      inputs_.first.push_back(inputs_.producer.size());
+      inputs_.EndNode();
       if (!problems_.full()) {
         CheckInputOrder({node}, ProblemKind::kStructure, &problems_);
       }
@@ -103,18 +112,18 @@ class Verifier {
   void ResolveInput(const NodeDef& node, const std::string& input) {
     const TensorName name = ParseTensorName(input);
     const auto found = ids_.find(name.node);
-    const int32_t producer = found == ids_.end() ? -1 : found->second;
-    ports_.push_back(name.port);
     input_types_.push_back(tensorflow::DT_INVALID);
-    if (producer < 0) {
-      inputs_.producer.push_back(-1);
+    inputs_.edges.push_back({kNoNode, name.port});
+    if (found == ids_.end()) {
       ReportInput(node, input,
                   absl::StrCat("but no node is named ", Quoted(name.node)));
       return;
     }
+    const int32_t producer = found->second;
     const NodeDef& from = graph_.node(producer);
-    const bool loop = !name.control() && IsLoopEdge(from.op(), node.op());
-    inputs_.producer.push_back(loop ? -1 : producer);
+    if (name.control() || !IsLoopEdge(from.op(), node.op())) {
+      inputs_.edges.back().node = producer;
+    }
     if (name.control() || ops_[producer] == nullptr) return;
     const Output output = OutputAt(from, *ops_[producer], name.port);
     if (output.state == Output::kOutOfRange) {
@@ -131,10 +140,9 @@ class Verifier {
 
   void ReportInput(const NodeDef& node, const std::string& input,
                    const std::string& why) {
-    if (problems_.full()) return;
-    problems_.Add(ProblemKind::kStructure, node.name(),
-                  absl::StrCat(NodePlace{node}.Describe(), " reads ",
-                               Quoted(input), ", ", why));
+    NodePlace{node}.Report(ProblemKind::kStructure,
+                           absl::StrCat("reads ", Quoted(input), ", ", why),
+                           &problems_);
   }
 
   void CheckVersions() {
@@ -162,26 +170,26 @@ class Verifier {
       }
     }
     for (const NodeDef* node : first) {
-      if (problems_.full()) return;
       const int count = others[node->op()];
-      problems_.Add(
-          ProblemKind::kOp, node->name(),
-          absl::StrCat(NodePlace{*node}.Describe(), " has an unknown op",
-                       count == 0 ? ""
-                       : count == 1
-                           ? ", as has one other node"
-                           : absl::StrCat(", as have ", count, " others"),
-                       catalog_.DidYouMeanOp(node->op())));
+      const std::string more =
+          count == 0   ? ""
+          : count == 1 ? ", as has one other node"
+                       : absl::StrCat(", as have ", count, " others");
+      if (problems_.full()) return;
+      NodePlace{*node}.Report(ProblemKind::kOp,
+                              absl::StrCat("has an unknown op", more,
+                                           catalog_.DidYouMeanOp(node->op())),
+                              &problems_);
     }
   }
 
   void CheckNode(int32_t id) {
     const NodePlace place{graph_.node(id)};
     if (!place.node.name().empty() && !IsValidNodeName(place.node.name())) {
-      problems_.Add(ProblemKind::kOther, place.Path(),
-                    absl::StrCat(place.Describe(),
-                                 " has a character in its name that "
-                                 "TensorFlow does not allow there"));
+      place.Report(ProblemKind::kOther,
+                   "has a character in its name that TensorFlow does not allow "
+                   "there",
+                   &problems_);
     }
     const OpEntry* op = ops_[id];
     if (op == nullptr) return;
@@ -191,7 +199,9 @@ class Verifier {
     if (problems_.size() == problems_before) CheckCounts(place, *op);
     data_types_.clear();
     for (int64_t e = inputs_.first[id]; e < inputs_.first[id + 1]; ++e) {
-      if (ports_[e] != kControlPort) data_types_.push_back(input_types_[e]);
+      if (inputs_.edges[e].port != kControlPort) {
+        data_types_.push_back(input_types_[e]);
+      }
     }
     CheckInputTypes(place, *op, data_types_, &problems_);
   }
@@ -201,10 +211,10 @@ class Verifier {
     const auto& definition = *op.definition;
     if (!CountTensors(definition.input_arg(), place.node, definition) ||
         !CountTensors(definition.output_arg(), place.node, definition)) {
-      problems_.Add(ProblemKind::kAttribute, place.Path(),
-                    absl::StrCat(place.Describe(),
-                                 " has attributes that give no possible number "
-                                 "or type of inputs and outputs"));
+      place.Report(ProblemKind::kAttribute,
+                   "has attributes that give no possible number or type of "
+                   "inputs and outputs",
+                   &problems_);
     }
   }
 
@@ -215,14 +225,13 @@ class Verifier {
         graph_.versions().producer() < version) {
       return;
     }
-    problems_.Add(
-        ProblemKind::kOp, place.Path(),
-        absl::StrCat(place.Describe(),
-                     " has an op that is gone since graph "
-                     "version ",
-                     version, ", but the graph is of version ",
+    place.Report(
+        ProblemKind::kOp,
+        absl::StrCat("has an op that is gone since graph version ", version,
+                     ", but the graph is of version ",
                      graph_.versions().producer(), ": ",
-                     ShortReason(definition.deprecation().explanation())));
+                     ShortReason(definition.deprecation().explanation())),
+        &problems_);
   }
 
   const GraphDef& graph_;
@@ -231,15 +240,76 @@ class Verifier {
   ProblemList problems_;
   absl::flat_hash_map<std::string_view, int32_t> ids_;
   std::vector<const OpEntry*> ops_;  // null for an unknown op
-  // Without the back edges of loops; `ports_` and `input_types_` run parallel
-  // to inputs_.producer.
-  NodeInputs inputs_;
-  std::vector<int32_t> ports_;
+  // Without the back edges of loops; `input_types_` runs parallel to its edges.
+  NodeEdges inputs_;
   std::vector<DataType> input_types_;
   std::vector<DataType> data_types_;  // of one node
 };
 
 }  // namespace
+
+std::string Quoted(std::string_view text) {
+  return absl::StrCat("\"", Printable(text), "\"");
+}
+
+std::string ShortReason(std::string_view message) {
+  message = message.substr(0, message.find('\n'));
+  // A description of the whole node follows this.
+  message = message.substr(0, message.find("; NodeDef: "));
+  const std::string_view shown = Prefix(message, kLongestReason);
+  std::string text = Printable(shown);
+  if (shown.size() < message.size()) {
+    text += "...";
+  } else if (!text.empty() && text.back() == '.') {
+    text.pop_back();
+  }
+  return text;
+}
+
+std::string NodePlace::Path() const {
+  return function == nullptr ? node.name()
+                             : absl::StrCat(function->name(), "/", node.name());
+}
+
+std::string NodePlace::Describe() const {
+  const std::string text = absl::StrCat("node ", Quoted(node.name()), " (",
+                                        Printable(node.op()), ")");
+  return function == nullptr
+             ? text
+             : absl::StrCat(text, " of function ", Quoted(function->name()));
+}
+
+void NodePlace::Report(ProblemKind kind, std::string_view what,
+                       ProblemList* problems) const {
+  if (problems->full()) return;
+  problems->Add(kind, Path(), absl::StrCat(Describe(), " ", what));
+}
+
+bool IsLoopEdge(const std::string& producer_op,
+                const std::string& consumer_op) {
+  return (consumer_op == "Merge" || consumer_op == "RefMerge") &&
+         (producer_op == "NextIteration" || producer_op == "RefNextIteration");
+}
+
+void ReportCycles(const NodeOrder& order,
+                  const google::protobuf::RepeatedPtrField<NodeDef>& nodes,
+                  const tensorflow::OpDef* function, ProblemKind kind,
+                  ProblemList* problems) {
+  for (const std::vector<int32_t>& cycle : order.cycles) {
+    if (problems->full()) return;
+    std::string names;
+    const size_t shown = std::min(cycle.size(), kNamesShown);
+    for (size_t i = 0; i < shown; ++i) {
+      absl::StrAppend(&names, Quoted(nodes[cycle[i]].name()), " -> ");
+    }
+    if (cycle.size() > shown) {
+      absl::StrAppend(&names, "... (", cycle.size() - shown, " more) -> ");
+    }
+    absl::StrAppend(&names, Quoted(nodes[cycle[0]].name()));
+    NodePlace{nodes[cycle[0]], function}.Report(
+        kind, absl::StrCat("depends on its own output: ", names), problems);
+  }
+}
 
 absl::StatusOr<std::vector<GraphProblem>> VerifyGraph(
     const GraphDef& graph, const VerifyOptions& options) {

@@ -22,8 +22,7 @@ enum class ProblemKind {
   // Attributes that are missing, unknown or have bad values.
   kAttribute,
   // A node has fewer inputs than its op takes, or, in a function, one that
-  // names
-  // nothing.
+  // names nothing.
   kMissingInput,
   // A node has more inputs than its op takes, or of other types.
   kInput,

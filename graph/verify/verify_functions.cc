@@ -1,5 +1,3 @@
-#include "graph/verify/verify_functions.h"
-
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -12,9 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "graph/node_order.h"
-#include "graph/verify/verify_cycles.h"
-#include "graph/verify/verify_node.h"
+#include "graph/graph_wiring.h"
+#include "graph/op_catalog.h"
+#include "graph/verify/verify_parts.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -33,8 +31,8 @@ constexpr int64_t kMaxTensorsOfInput = 100000;
 // What an input or a result of a body names.
 struct Source {
   bool exists = false;
-  // The node that produces it; -1 for an argument of the function.
-  int32_t node = -1;
+  // The node that produces it; kNoNode for an argument of the function.
+  int32_t node = kNoNode;
   // Nothing when their number depends on the caller; DT_INVALID for a type that
   // does.
   std::optional<std::vector<DataType>> types;
@@ -51,11 +49,11 @@ class FunctionCheck {
 
   void Check() {
     IndexNames();
-    NodeInputs inputs;
+    NodeEdges inputs;
     for (int32_t id = 0; id < function_.node_def_size(); ++id) {
       if (problems_.full()) return;
       CheckNode(id, &inputs);
-      inputs.first.push_back(inputs.producer.size());
+      inputs.EndNode();
     }
     ReportCycles(SortNodes(inputs), function_.node_def(), &signature_,
                  ProblemKind::kOther, &problems_);
@@ -85,14 +83,15 @@ class FunctionCheck {
     }
   }
 
-  void CheckNode(int32_t id, NodeInputs* inputs) {
+  void CheckNode(int32_t id, NodeEdges* inputs) {
     const NodeDef& node = function_.node_def(id);
     const NodePlace place{node, &signature_};
     const OpEntry* op = ops_[id];
     if (op == nullptr) {
-      problems_.Add(ProblemKind::kOp, place.Path(),
-                    absl::StrCat(place.Describe(), " has an unknown op",
-                                 catalog_.DidYouMeanOp(node.op())));
+      place.Report(
+          ProblemKind::kOp,
+          absl::StrCat("has an unknown op", catalog_.DidYouMeanOp(node.op())),
+          &problems_);
     } else {
       CheckAttributes(place, *op, &catalog_, &problems_);
     }
@@ -102,20 +101,20 @@ class FunctionCheck {
       if (problems_.full()) return;
       const Source source = Resolve(input);
       if (!source.exists) {
-        problems_.Add(ProblemKind::kMissingInput, place.Path(),
-                      absl::StrCat(place.Describe(), " reads ", Quoted(input),
-                                   ", which names no node or argument there"));
+        place.Report(ProblemKind::kMissingInput,
+                     absl::StrCat("reads ", Quoted(input),
+                                  ", which names no node or argument there"),
+                     &problems_);
       }
       if (!source.exists || !source.types.has_value()) {
         types.reset();
       } else if (types.has_value()) {
         types->insert(types->end(), source.types->begin(), source.types->end());
       }
-      inputs->producer.push_back(
-          source.node >= 0 &&
-                  IsLoopEdge(function_.node_def(source.node).op(), node.op())
-              ? -1
-              : source.node);
+      const bool loop =
+          source.node != kNoNode &&
+          IsLoopEdge(function_.node_def(source.node).op(), node.op());
+      inputs->edges.push_back({loop ? kNoNode : source.node, 0});
     }
     if (op != nullptr && types.has_value()) {
       CheckInputTypes(place, *op, *types, &problems_);
@@ -149,8 +148,7 @@ class FunctionCheck {
 
   void ResolveArgument(const OpDef::ArgDef& argument, bool control,
                        std::string_view rest, Source* source) const {
-    const bool list =
-        !argument.type_list_attr().empty() || !argument.number_attr().empty();
+    const bool list = IsList(argument);
     if (control) {
       source->exists = true;
       source->types.emplace();
@@ -238,11 +236,10 @@ class FunctionCheck {
                                   ", which names no node or argument there"));
       return;
     }
-    const bool fixed = output.type_attr().empty() &&
-                       output.type_list_attr().empty() &&
-                       output.number_attr().empty();
-    if (!fixed || !source.types.has_value() || source.types->size() != 1)
+    if (IsList(output) || !output.type_attr().empty() ||
+        !source.types.has_value() || source.types->size() != 1) {
       return;
+    }
     const DataType given = source.types->front();
     if (given != tensorflow::DT_INVALID &&
         !tensorflow::TypesCompatible(output.type(), given)) {

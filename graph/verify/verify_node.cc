@@ -1,5 +1,3 @@
-#include "graph/verify/verify_node.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -7,7 +5,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/message_text.h"
 #include "base/text/nearest_name.h"
+#include "graph/op_catalog.h"
+#include "graph/verify/verify_parts.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -164,8 +165,7 @@ class AttributeCheck {
   }
 
   void Report(const std::string& what) {
-    problems_.Add(ProblemKind::kAttribute, place_.Path(),
-                  absl::StrCat(place_.Describe(), " ", what));
+    place_.Report(ProblemKind::kAttribute, what, &problems_);
   }
 
  private:
@@ -271,17 +271,13 @@ void CheckInputTypes(const NodePlace& place, const OpEntry& op,
   const auto expected =
       CountTensors(definition.input_arg(), place.node, definition);
   if (!expected.has_value()) return;
-  const auto report = [&](const std::string& what,
-                          ProblemKind kind = ProblemKind::kInput) {
-    problems->Add(kind, place.Path(),
-                  absl::StrCat(place.Describe(), " ", what));
-  };
   const int64_t count = inputs.size();
   if (*expected != count) {
-    report(
-        absl::StrCat("takes ", *expected, *expected == 1 ? " input" : " inputs",
-                     " but has ", count),
-        count < *expected ? ProblemKind::kMissingInput : ProblemKind::kInput);
+    place.Report(
+        count < *expected ? ProblemKind::kMissingInput : ProblemKind::kInput,
+        absl::StrCat("takes ", CountText(*expected, "input"), " but has ",
+                     count),
+        problems);
     return;
   }
   size_t next = 0;
@@ -298,9 +294,11 @@ void CheckInputTypes(const NodePlace& place, const OpEntry& op,
       const std::string who = place.function == nullptr
                                   ? Quoted(place.node.input(next))
                                   : "its producer";
-      report(absl::StrCat("takes ", tensorflow::DataTypeString(wanted),
-                          " as input ", next, " but ", who, " gives ",
-                          tensorflow::DataTypeString(given)));
+      place.Report(ProblemKind::kInput,
+                   absl::StrCat("takes ", tensorflow::DataTypeString(wanted),
+                                " as input ", next, " but ", who, " gives ",
+                                tensorflow::DataTypeString(given)),
+                   problems);
       if (problems->full()) return;
     }
   }
@@ -312,9 +310,10 @@ void CheckInputOrder(const NodePlace& place, ProblemKind kind,
   for (const std::string& input : place.node.input()) {
     const bool is_control = !input.empty() && input[0] == '^';
     if (control && !is_control) {
-      problems->Add(kind, place.Path(),
-                    absl::StrCat(place.Describe(), " has the data input ",
-                                 Quoted(input), " after a control input"));
+      place.Report(kind,
+                   absl::StrCat("has the data input ", Quoted(input),
+                                " after a control input"),
+                   problems);
       return;
     }
     control = is_control;

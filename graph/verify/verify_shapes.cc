@@ -1,5 +1,4 @@
-#include "graph/verify/verify_shapes.h"
-
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -13,6 +12,10 @@
 #include "absl/strings/str_split.h"
 #include "base/process/forked_work.h"
 #include "base/status_macros.h"
+#include "graph/graph_index.h"
+#include "graph/graph_wiring.h"
+#include "graph/op_catalog.h"
+#include "graph/verify/verify_parts.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/shape_inference.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -20,7 +23,6 @@
 
 namespace requant {
 
-using tensorflow::AttrValue;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
@@ -42,20 +44,10 @@ constexpr int64_t kMaxConstElements = 1024;
 constexpr size_t kMaxShapesInMessage = 6;
 
 bool HasAllAttributes(const NodeDef& node, const OpDef& definition) {
-  for (const OpDef::AttrDef& attribute : definition.attr()) {
-    if (!node.attr().contains(attribute.name())) return false;
-  }
-  return true;
-}
-
-NodeDef WithDefaults(const NodeDef& node, const OpDef& definition) {
-  NodeDef complete = node;
-  for (const OpDef::AttrDef& attribute : definition.attr()) {
-    if (!complete.attr().contains(attribute.name())) {
-      (*complete.mutable_attr())[attribute.name()] = attribute.default_value();
-    }
-  }
-  return complete;
+  return std::all_of(definition.attr().begin(), definition.attr().end(),
+                     [&](const OpDef::AttrDef& attribute) {
+                       return node.attr().contains(attribute.name());
+                     });
 }
 
 PartialTensorShape ToPartialShape(ShapeHandle shape,
@@ -92,12 +84,10 @@ std::optional<Tensor> SmallConst(const NodeDef& node) {
 class ShapeCheck {
  public:
   ShapeCheck(const GraphDef& graph, const std::vector<const OpEntry*>& ops,
-             const NodeInputs& inputs, const std::vector<int32_t>& ports,
-             ProblemList* problems)
+             const NodeEdges& inputs, ProblemList* problems)
       : graph_(graph),
         ops_(ops),
         inputs_(inputs),
-        ports_(ports),
         problems_(*problems),
         outputs_(graph.node_size()) {}
 
@@ -114,7 +104,9 @@ class ShapeCheck {
     if (HasAllAttributes(node, *op.definition)) {
       Infer(id, node, op);
     } else {
-      Infer(id, WithDefaults(node, *op.definition), op);
+      NodeDef complete = node;
+      tensorflow::AddDefaultsToNodeDef(*op.definition, &complete);
+      Infer(id, complete, op);
     }
   }
 
@@ -146,14 +138,12 @@ class ShapeCheck {
 
   std::vector<PartialTensorShape> InputShapes(int32_t id) const {
     std::vector<PartialTensorShape> shapes;
-    for (int64_t e = inputs_.first[id]; e < inputs_.first[id + 1]; ++e) {
-      if (ports_[e] < 0) break;
+    for (const auto& [producer, port] : inputs_.Of(id)) {
+      if (port == kControlPort) break;
       // A loop's back edge and a producer without shapes are both unknown.
-      const int32_t producer = inputs_.producer[e];
-      const bool known = producer >= 0 && static_cast<size_t>(ports_[e]) <
-                                              outputs_[producer].size();
-      shapes.push_back(known ? outputs_[producer][ports_[e]]
-                             : PartialTensorShape());
+      const bool known = producer != kNoNode &&
+                         static_cast<size_t>(port) < outputs_[producer].size();
+      shapes.push_back(known ? outputs_[producer][port] : PartialTensorShape());
     }
     return shapes;
   }
@@ -168,8 +158,8 @@ class ShapeCheck {
           !context.requested_input_tensor_as_partial_shape(i)) {
         continue;
       }
-      const int32_t producer = inputs_.producer[inputs_.first[id] + i];
-      if (producer < 0) continue;
+      const int32_t producer = inputs_.Of(id)[i].node;
+      if (producer == kNoNode) continue;
       std::optional<Tensor> value = SmallConst(graph_.node(producer));
       if (!value.has_value()) continue;
       values.resize(context.num_inputs());
@@ -192,15 +182,15 @@ class ShapeCheck {
             ? "a shape that cannot be"
             : absl::StrCat("inputs of shape ", absl::StrJoin(texts, ", "),
                            ", which it cannot take");
-    problems_.Add(ProblemKind::kShape, node.name(),
-                  absl::StrCat(NodePlace{node}.Describe(), " has ", which, ": ",
-                               ShortReason(status.message())));
+    NodePlace{node}.Report(
+        ProblemKind::kShape,
+        absl::StrCat("has ", which, ": ", ShortReason(status.message())),
+        &problems_);
   }
 
   const GraphDef& graph_;
   const std::vector<const OpEntry*>& ops_;
-  const NodeInputs& inputs_;
-  const std::vector<int32_t>& ports_;
+  const NodeEdges& inputs_;
   ProblemList& problems_;
   std::vector<std::vector<PartialTensorShape>> outputs_;
 };
@@ -227,14 +217,13 @@ void Unpack(const std::string& text, ProblemList* problems) {
 
 absl::Status CheckShapes(const GraphDef& graph,
                          const std::vector<const OpEntry*>& ops,
-                         const NodeInputs& inputs,
-                         const std::vector<int32_t>& ports,
+                         const NodeEdges& inputs,
                          const std::vector<int32_t>& order,
                          ProblemList* problems) {
   REQUANT_ASSIGN_OR_RETURN(
       const ForkedResult result,
       RunForked([&](const std::function<void(int64_t)>& set_step) {
-        ShapeCheck check(graph, ops, inputs, ports, problems);
+        ShapeCheck check(graph, ops, inputs, problems);
         for (const int32_t id : order) {
           if (problems->full()) break;
           set_step(id);

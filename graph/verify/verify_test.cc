@@ -1,10 +1,118 @@
 #include "graph/verify/verify.h"
 
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <random>
+
+#include "absl/strings/str_replace.h"
+#include "base/testing/fuzz_rounds.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
 #include "graph/testing/testing.h"
-#include "graph/testing/verify_test_graphs.h"
 
 namespace requant::verify_test {
 namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Graphs that TensorFlow accepts, one for each kind of graph people have; the
+// verifier must find nothing in them.
+constexpr char kFrozen[] = R"(
+  x = Placeholder dtype=float shape=<?,3>
+  w = float<3,2>{1} _output_shapes=[<*>]
+  b = float<2>'\000\000\200?\000\000\200?'
+  matmul = MatMul(x, w) T=float
+  add = BiasAdd(matmul, b) T=float
+  axis = int32{1}
+  split = Split(axis, add, ^b) T=float num_split=2
+  scores = AddV2(split:0, split:1) T=float
+  init = NoOp(^scores)
+  versions { producer: 1882 min_consumer: 12 }
+)";
+
+// i = 0; while (i < limit) i = i + 1
+constexpr char kWhileLoop[] = R"(
+  zero = int32{0}
+  enter = Enter(zero) T=int32 frame_name='loop'
+  merge = Merge(enter, next) T=int32 N=2
+  limit = Const(^merge) dtype=int32 value=int32{10}
+  less = Less(merge, limit) T=int32
+  condition = LoopCond(less)
+  switch = Switch(merge, condition) T=int32
+  one = Const(^switch) dtype=int32 value=int32{1}
+  plus = Add(switch:1, one) T=int32
+  next = NextIteration(plus) T=int32
+  exit = Exit(switch) T=int32
+)";
+
+constexpr char kFunctions[] = R"(
+  x = Placeholder dtype=float
+  flag = Placeholder dtype=bool shape=<>
+  call = PartitionedCall(x) Tin=[float] Tout=[float,float]
+      f=@__inference_double_7
+  if = StatelessIf(flag, call) Tcond=bool Tin=[float] Tout=[float,float]
+      then_branch=@__inference_double_7 else_branch=@__inference_double_7
+      output_shapes=[]
+  while = StatelessWhile(if:1) T=[float] cond=@small body=@triple(T=float)
+  legacy = triple(while) T=float
+  function __inference_double_7(x) -> (same=x, twice=both:output:1) {
+    signature { control_output: "done" }
+    sum = AddV2(x, x:0) T=float
+    both = IdentityN(x, sum:z:0, ^sum) T=[float,float]
+    pack = AddN(both:output:0, both:output:1) T=float N=2
+    flush = NoOp(^x)
+    control_ret { key: "done" value: "flush" }
+  }
+  function small(x) -> (result:bool=less:z:0) {
+    limit = float{9}
+    less = Less(x, limit:output:0) T=float
+  }
+  function triple(x:$T) -> (y:$T=sum:sum:0) {
+    signature { attr { name: "T" type: "type" } }
+    sum = AddN(x, x, x) T=$T N=3
+  }
+  library { gradient { function_name: "small" gradient_func: "triple" } }
+)";
+
+constexpr char kVariables[] = R"(
+  value = float<2>{1}
+  ref = VariableV2 dtype=float shape=<2> container='' shared_name=''
+  assign = Assign(ref, value) T=float _class=['loc:@ref']
+  read = Identity(ref, ^assign) T=float
+  handle = VarHandleOp dtype=float shape=<2>
+  assign_resource = AssignVariableOp(handle, read) dtype=float
+  read_resource = ReadVariableOp(handle, ^assign_resource) dtype=float
+  sum = AddV2(read_resource, assign) T=float
+)";
+
+constexpr char kQuantized[] = R"(
+  x = Placeholder dtype=float shape=<?,2>
+  low = float{-1}
+  high = float{1}
+  weights = qint8<2,3>'\001\002\003\004\005\006'
+  bias = float<3>{0}
+  quantize = QuantizeV2(x, low, high) T=quint8 mode='MIN_FIRST'
+  matmul = QuantizedMatMulWithBiasAndRelu(quantize, weights, bias, quantize:1,
+      quantize:2, low, high) T1=quint8 T2=qint8 Toutput=qint32
+      input_quant_mode='MIN_FIRST'
+  range = RequantizationRange(matmul, matmul:1, matmul:2) Tinput=qint32
+  requantize = Requantize(matmul, matmul:1, matmul:2, range, range:1)
+      Tinput=qint32 out_type=quint8
+  y = Dequantize(requantize, requantize:1, requantize:2) T=quint8
+      mode='MIN_FIRST'
+)";
+
+constexpr const char* kGraphs[] = {kFrozen, kWhileLoop, kFunctions, kVariables,
+                                   kQuantized};
+
+std::string GraphName(const testing::TestParamInfo<const char*>& info) {
+  static constexpr const char* kNames[] = {"Frozen", "WhileLoop", "Functions",
+                                           "Variables", "Quantized"};
+  return kNames[info.index];
+}
 
 std::vector<GraphProblem> Problems(const GraphDef& graph,
                                    const VerifyOptions& options = {}) {
@@ -23,72 +131,58 @@ std::vector<std::string> Messages(const GraphDef& graph) {
   return messages;
 }
 
-class ValidGraph : public testing::TestWithParam<NamedGraph> {};
+// Parses a graph in whose text each of `changes` was made.
+GraphDef Changed(
+    std::string text,
+    const std::vector<std::pair<std::string, std::string>>& changes) {
+  for (const auto& change : changes) {
+    EXPECT_NE(absl::StrReplaceAll({change}, &text), 0) << change.first;
+  }
+  return GraphFromText(text);
+}
+
+class ValidGraph : public testing::TestWithParam<const char*> {};
 
 TEST_P(ValidGraph, HasNoProblem) {
-  const GraphDef graph = GraphFromText(GetParam().text);
+  const GraphDef graph = GraphFromText(GetParam());
   EXPECT_THAT(Messages(graph), IsEmpty());
-  auto run = RunGraph(graph, {}, {});
-  EXPECT_THAT(run, FailsWith(HasSubstr(
-                       "Must specify at least one target to fetch or execute")))
+  EXPECT_THAT(RunGraph(graph, {}, {}),
+              FailsWith(HasSubstr(
+                  "Must specify at least one target to fetch or execute")))
       << "TensorFlow itself does not accept the graph";
 }
 
-INSTANTIATE_TEST_SUITE_P(All, ValidGraph, testing::ValuesIn(ValidGraphs()),
-                         [](const auto& info) { return info.param.name; });
-
-// The frozen graph, for tests that break one thing in it.
-GraphDef Frozen() { return GraphFromText(ValidGraphs()[0].text); }
-GraphDef Functions() { return GraphFromText(ValidGraphs()[2].text); }
-
-NodeDef* Node(const std::string& name, GraphDef* graph) {
-  return MutableNode(graph, name);
-}
-
-tensorflow::AttrValue& Attribute(const std::string& node,
-                                 const std::string& name, GraphDef* graph) {
-  return (*Node(node, graph)->mutable_attr())[name];
-}
+INSTANTIATE_TEST_SUITE_P(All, ValidGraph, testing::ValuesIn(kGraphs),
+                         GraphName);
 
 TEST(VerifyGraph, AnEmptyGraphIsFine) {
   EXPECT_THAT(Messages(GraphDef()), IsEmpty());
 }
 
 TEST(VerifyGraph, ReportsEmptyAndRepeatedNames) {
-  GraphDef graph = Frozen();
+  GraphDef graph = GraphFromText(kFrozen);
   graph.add_node()->set_op("NoOp");
-  *graph.add_node() = *Node("init", &graph);
+  AddNodes("init = NoOp", &graph);
   EXPECT_THAT(Messages(graph),
               ElementsAre("structure: node number 9 (op \"NoOp\") has no name",
                           "structure: two nodes are named \"init\""));
 }
 
-TEST(VerifyGraph, ReportsInputsThatNameNothing) {
-  GraphDef graph = Frozen();
-  Node("add", &graph)->set_input(1, "gone:1");
-  Node("init", &graph)->set_input(0, "^lost");
+TEST(VerifyGraph, ReportsInputsThatNameNothingAndPortsOutOfRange) {
   EXPECT_THAT(
-      Messages(graph),
+      Messages(Changed(kFrozen, {{"(matmul, b)", "(matmul, gone:1)"},
+                                 {"split:1", "split:2"},
+                                 {"^scores", "^lost"}})),
       ElementsAre("structure: node \"add\" (BiasAdd) reads \"gone:1\", but no "
                   "node is named \"gone\"",
+                  "structure: node \"scores\" (AddV2) reads \"split:2\", but "
+                  "that node (Split) has 2 outputs",
                   "structure: node \"init\" (NoOp) reads \"^lost\", but no "
                   "node is named \"lost\""));
 }
 
-TEST(VerifyGraph, ReportsPortsOutOfRange) {
-  GraphDef graph = Frozen();
-  Node("scores", &graph)->set_input(1, "split:2");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("structure: node \"scores\" (AddV2) reads "
-                          "\"split:2\", but that node (Split) has 2 outputs"));
-}
-
 TEST(VerifyGraph, ReportsControlInputsBeforeDataInputs) {
-  GraphDef graph = Frozen();
-  Node("matmul", &graph)->set_input(0, "^x");
-  Node("matmul", &graph)->set_input(1, "x");
-  Node("matmul", &graph)->add_input("w");
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"(x, w)", "(^x, x, w)"}})),
               ElementsAre("structure: node \"matmul\" (MatMul) has the data "
                           "input \"x\" after a control input"));
 }
@@ -106,17 +200,13 @@ TEST(VerifyGraph, ReportsCyclesWithTheirFirstNames) {
 }
 
 TEST(VerifyGraph, AnEdgeBackToMergeIsACycleUnlessNextIterationGivesIt) {
-  GraphDef graph = GraphFromText(ValidGraphs()[1].text);
-  Node("next", &graph)->set_op("Identity");
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kWhileLoop, {{"NextIteration", "Identity"}})),
               ElementsAre(HasSubstr("depends on its own output")));
 }
 
 TEST(VerifyGraph, ReportsAnUnknownOpOnceWithASuggestion) {
-  GraphDef graph = Frozen();
-  Node("matmul", &graph)->set_op("MatMull");
-  *graph.add_node() = *Node("matmul", &graph);
-  graph.mutable_node(9)->set_name("other");
+  GraphDef graph = Changed(kFrozen, {{"= MatMul", "= MatMull"}});
+  AddNodes("other = MatMull(x, w) T=float", &graph);
   EXPECT_THAT(
       Messages(graph),
       ElementsAre("semantics: node \"matmul\" (MatMull) has an unknown "
@@ -124,29 +214,24 @@ TEST(VerifyGraph, ReportsAnUnknownOpOnceWithASuggestion) {
 }
 
 TEST(VerifyGraph, ReportsMissingAttributesButKnowsDefaults) {
-  GraphDef graph = Frozen();
-  Node("matmul", &graph)->mutable_attr()->erase("T");
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"(x, w) T=float", "(x, w)"}})),
               ElementsAre("semantics: node \"matmul\" (MatMul) lacks the "
                           "attribute \"T\" (type)"));
 }
 
 TEST(VerifyGraph, ReportsUnknownAttributesExceptPrivateOnes) {
-  GraphDef graph = Frozen();
-  Attribute("matmul", "_mine", &graph).set_b(true);
-  Attribute("matmul", "transpose_c", &graph).set_b(true);
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(
+                  kFrozen, {{"(x, w)", "(x, w) _mine=true transpose_c=true"}})),
               ElementsAre("semantics: node \"matmul\" (MatMul) has an "
                           "attribute \"transpose_c\" that its op does not know "
                           "(did you mean \"transpose_a\"?)"));
 }
 
 TEST(VerifyGraph, ReportsAttributesOfTheWrongKind) {
-  GraphDef graph = Frozen();
-  Attribute("matmul", "transpose_a", &graph).set_i(1);
-  Attribute("add", "T", &graph).set_type(tensorflow::DT_STRING);
   EXPECT_THAT(
-      Messages(graph),
+      Messages(
+          Changed(kFrozen, {{"(x, w)", "(x, w) transpose_a=1"},
+                            {"(matmul, b) T=float", "(matmul, b) T=string"}})),
       ElementsAre(AllOf(HasSubstr("bad attribute \"transpose_a\""),
                         HasSubstr("'int' when 'bool' expected")),
                   AllOf(HasSubstr("bad attribute \"T\""),
@@ -158,42 +243,37 @@ TEST(VerifyGraph, ReportsAttributesOfTheWrongKind) {
 }
 
 TEST(VerifyGraph, ReportsTypesBeyondTheEnum) {
-  GraphDef graph = Frozen();
-  Attribute("x", "dtype", &graph)
-      .set_type(static_cast<tensorflow::DataType>(4711));
+  GraphDef graph = GraphFromText(kFrozen);
+  (*MutableNode(&graph, "x")->mutable_attr())["dtype"].set_type(
+      static_cast<tensorflow::DataType>(4711));
   EXPECT_THAT(Messages(graph), ElementsAre(HasSubstr("\"dtype\"")));
 }
 
 TEST(VerifyGraph, ReportsWrongNumbersOfInputs) {
-  GraphDef graph = Frozen();
-  Node("matmul", &graph)->mutable_input()->RemoveLast();
-  Node("x", &graph)->add_input("b");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("semantics: node \"x\" (Placeholder) takes 0 inputs "
-                          "but has 1",
-                          "semantics: node \"matmul\" (MatMul) takes 2 inputs "
-                          "but has 1"));
+  EXPECT_THAT(
+      Messages(Changed(
+          kFrozen, {{"(x, w)", "(x)"}, {"= Placeholder", "= Placeholder(b)"}})),
+      ElementsAre("semantics: node \"x\" (Placeholder) takes 0 inputs "
+                  "but has 1",
+                  "semantics: node \"matmul\" (MatMul) takes 2 inputs "
+                  "but has 1"));
 }
 
 TEST(VerifyGraph, ReportsTypeMismatchesBetweenNodes) {
-  GraphDef graph = Frozen();
-  Node("matmul", &graph)->set_input(0, "axis");
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"(x, w)", "(axis, w)"}})),
               ElementsAre("semantics: node \"matmul\" (MatMul) takes float as "
                           "input 0 but \"axis\" gives int32"));
 }
 
 TEST(VerifyGraph, APlainTensorCannotStandForAReference) {
-  GraphDef graph = GraphFromText(ValidGraphs()[3].text);
-  Node("assign", &graph)->set_input(0, "value");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("semantics: node \"assign\" (Assign) takes float_ref "
-                          "as input 0 but \"value\" gives float"));
+  EXPECT_THAT(
+      Messages(Changed(kVariables, {{"(ref, value)", "(value, value)"}})),
+      ElementsAre("semantics: node \"assign\" (Assign) takes float_ref "
+                  "as input 0 but \"value\" gives float"));
 }
 
 TEST(VerifyGraph, ReportsShapesThatDoNotFit) {
-  GraphDef graph = Frozen();
-  Attribute("x", "shape", &graph).mutable_shape()->mutable_dim(1)->set_size(5);
+  const GraphDef graph = Changed(kFrozen, {{"<?,3>", "<?,5>"}});
   EXPECT_THAT(
       Messages(graph),
       ElementsAre(AllOf(HasSubstr("node \"matmul\" (MatMul) has inputs of "
@@ -203,32 +283,23 @@ TEST(VerifyGraph, ReportsShapesThatDoNotFit) {
 }
 
 TEST(VerifyGraph, ShapeChecksKnowTheValuesOfConstants) {
-  GraphDef graph = Frozen();
-  Attribute("axis", "value", &graph).mutable_tensor()->set_int_val(0, 7);
-  EXPECT_THAT(Messages(graph), ElementsAre(HasSubstr("\"split\" (Split)")));
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"int32{1}", "int32{7}"}})),
+              ElementsAre(HasSubstr("\"split\" (Split)")));
 }
 
 TEST(VerifyGraph, ReportsImpossibleShapeAttributes) {
-  GraphDef graph = Frozen();
-  Attribute("x", "shape", &graph).mutable_shape()->mutable_dim(1)->set_size(-7);
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"<?,3>", "<?,-7>"}})),
               ElementsAre(HasSubstr("node \"x\" (Placeholder) has an "
                                     "impossible shape in its attribute "
                                     "\"shape\"")));
 }
 
 TEST(VerifyGraph, ReportsConstantsThatDoNotFit) {
-  GraphDef graph = Frozen();
-  auto* content = Attribute("b", "value", &graph).mutable_tensor();
-  content->set_tensor_content("abc");
-  auto* values = Attribute("axis", "value", &graph).mutable_tensor();
-  values->add_int_val(2);
-  auto* shape = Attribute("w", "value", &graph).mutable_tensor();
-  for (auto& dim : *shape->mutable_tensor_shape()->mutable_dim()) {
-    dim.set_size(int64_t{1} << 40);
-  }
   EXPECT_THAT(
-      Messages(graph),
+      Messages(Changed(kFrozen,
+                       {{"'\\000\\000\\200?\\000\\000\\200?'", "'abc'"},
+                        {"int32{1}", "int32{1,2}"},
+                        {"float<3,2>", "float<1099511627776,1099511627776>"}})),
       ElementsAre(
           AllOf(HasSubstr("node \"w\""), HasSubstr("an impossible shape")),
           HasSubstr("node \"b\" (Const) has, in its attribute \"value\", 3 "
@@ -237,24 +308,19 @@ TEST(VerifyGraph, ReportsConstantsThatDoNotFit) {
 }
 
 TEST(VerifyGraph, ReportsAConstThatIsNotOfItsDeclaredType) {
-  GraphDef graph = Frozen();
-  Attribute("axis", "dtype", &graph).set_type(tensorflow::DT_INT64);
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(
+                  kFrozen, {{"int32{1}", "Const dtype=int64 value=int32{1}"}})),
               Contains("semantics: node \"axis\" (Const) is declared "
                        "int64 but its value is int32"));
 }
 
 TEST(VerifyGraph, ReportsNamesThatTensorFlowRefuses) {
-  GraphDef graph;
-  graph.add_node()->set_name("a b");
-  graph.mutable_node(0)->set_op("NoOp");
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(GraphFromText("node { name: 'a b' op: 'NoOp' }")),
               ElementsAre(HasSubstr("node \"a b\" (NoOp) has a character")));
 }
 
 TEST(VerifyGraph, ReportsOpsThatAreGoneInTheGraphsVersion) {
-  GraphDef graph = Frozen();
-  Node("x", &graph)->set_op("PlaceholderV2");
+  GraphDef graph = Changed(kFrozen, {{"= Placeholder", "= PlaceholderV2"}});
   EXPECT_THAT(Messages(graph),
               ElementsAre(HasSubstr("node \"x\" (PlaceholderV2) has an op that "
                                     "is gone since graph version 23")));
@@ -263,38 +329,31 @@ TEST(VerifyGraph, ReportsOpsThatAreGoneInTheGraphsVersion) {
 }
 
 TEST(VerifyGraph, ReportsGraphsOfALaterTensorFlow) {
-  GraphDef graph = Frozen();
-  graph.mutable_versions()->set_min_consumer(1000000);
-  EXPECT_THAT(Messages(graph), ElementsAre(HasSubstr("version 1000000")));
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"r: 12", "r: 1000000"}})),
+              ElementsAre(HasSubstr("version 1000000")));
 }
 
 TEST(VerifyGraph, ReportsCallsOfFunctionsThatDoNotExist) {
-  GraphDef graph = Functions();
-  Attribute("call", "f", &graph).mutable_func()->set_name("gone");
-  EXPECT_THAT(Messages(graph),
-              ElementsAre("semantics: node \"call\" (PartitionedCall) calls "
-                          "the function \"gone\" in its attribute \"f\", which "
-                          "is not in the graph's library"));
+  EXPECT_THAT(
+      Messages(Changed(kFunctions, {{"f=@__inference_double_7", "f=@gone"}})),
+      ElementsAre("semantics: node \"call\" (PartitionedCall) calls "
+                  "the function \"gone\" in its attribute \"f\", which "
+                  "is not in the graph's library"));
 }
 
 TEST(VerifyGraph, ReportsTwoFunctionsOfOneName) {
-  GraphDef graph = Functions();
+  GraphDef graph = GraphFromText(kFunctions);
   *graph.mutable_library()->add_function() = graph.library().function(1);
   EXPECT_THAT(Messages(graph),
               ElementsAre("semantics: two functions are named \"small\""));
 }
 
 TEST(VerifyGraph, ChecksTheBodiesOfFunctions) {
-  GraphDef graph = Functions();
-  auto* body = graph.mutable_library()->mutable_function(1);
-  body->mutable_node_def(1)->set_input(1, "limit:output:1");
-  (*body->mutable_ret())["result"] = "more:z:0";
-  auto* generic = graph.mutable_library()->mutable_function(2);
-  (*generic->mutable_node_def(0)->mutable_attr())["T"].set_placeholder("U");
-  generic->add_node_def()->set_name("again");
-  generic->mutable_node_def(1)->set_op("PartitionCall");
   EXPECT_THAT(
-      Messages(graph),
+      Messages(Changed(kFunctions,
+                       {{"limit:output:0", "limit:output:1"},
+                        {"less:z:0", "more:z:0"},
+                        {"T=$T N=3", "T=$U N=3\n again = PartitionCall"}})),
       ElementsAre(
           "semantics: node \"less\" (Less) of function \"small\" reads "
           "\"limit:output:1\", which names no node or argument there",
@@ -307,23 +366,18 @@ TEST(VerifyGraph, ChecksTheBodiesOfFunctions) {
 }
 
 TEST(VerifyGraph, AFunctionMayCallItself) {
-  GraphDef graph = Functions();
-  auto* small = graph.mutable_library()->mutable_function(1);
-  auto* call = small->add_node_def();
-  *call = NodeNamed(graph, "call");
-  call->set_input(0, "x");
-  (*call->mutable_attr())["f"].mutable_func()->set_name("small");
-  EXPECT_THAT(Messages(graph), IsEmpty());
+  EXPECT_THAT(Messages(Changed(kFunctions,
+                               {{"limit = float{9}",
+                                 "limit = float{9}\n call = PartitionedCall(x) "
+                                 "Tin=[float] Tout=[bool] f=@small"}})),
+              IsEmpty());
 }
 
 TEST(VerifyGraph, ReportsRepeatedNamesTypesAndCyclesInFunctionBodies) {
-  GraphDef graph = Functions();
-  auto* body = graph.mutable_library()->mutable_function(0);
-  body->mutable_node_def(3)->set_name("x");
-  auto* small = graph.mutable_library()->mutable_function(1);
-  small->mutable_node_def(1)->set_input(1, "less:z:0");
   EXPECT_THAT(
-      Messages(graph),
+      Messages(Changed(kFunctions,
+                       {{"flush = NoOp(^x)", "x = NoOp(^x)"},
+                        {"Less(x, limit:output:0)", "Less(x, less:z:0)"}})),
       ElementsAre(HasSubstr("\"__inference_double_7\" has two nodes or "
                             "arguments named \"x\""),
                   HasSubstr("names \"flush\" as its control output"),
@@ -343,27 +397,22 @@ TEST(VerifyGraph, StopsAtTheLimit) {
 }
 
 TEST(VerifyGraph, CountsGivenAsAttributesAllocateNothing) {
-  GraphDef graph = Frozen();
-  Attribute("split", "num_split", &graph).set_i(INT32_MAX);
-  EXPECT_THAT(Messages(graph), IsEmpty());
-  Attribute("split", "num_split", &graph).set_i(INT64_MAX);
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"t=2", "t=2147483647"}})), IsEmpty());
+  EXPECT_THAT(Messages(Changed(kFrozen, {{"t=2", "t=9223372036854775807"}})),
               ElementsAre(HasSubstr("no possible number or type of inputs")));
-  graph = GraphFromText(ValidGraphs()[1].text);
-  Attribute("merge", "N", &graph).set_i(INT32_MAX);
-  EXPECT_THAT(Messages(graph),
+  EXPECT_THAT(Messages(Changed(kWhileLoop, {{"N=2", "N=2147483647"}})),
               ElementsAre(HasSubstr("takes 2147483647 inputs but has 2")));
 }
 
 TEST(VerifyGraph, SurvivesACrashOfTensorFlowsShapeFunctions) {
-  GraphDef graph = Frozen();
+  GraphDef graph = Changed(kFrozen, {{"int32{1}", "int32{0}"}});
   AddNodes(
       "gather = GatherV2(b, axis, axis) Tparams=float Tindices=int32 "
       "Taxis=int32",
       &graph);
-  Attribute("axis", "value", &graph).mutable_tensor()->set_int_val(0, 0);
   EXPECT_THAT(Messages(graph), IsEmpty());
-  Attribute("gather", "batch_dims", &graph).set_i(1 << 20);
+  auto& attributes = *MutableNode(&graph, "gather")->mutable_attr();
+  attributes["batch_dims"].set_i(1 << 20);
   EXPECT_THAT(Messages(graph),
               ElementsAre("semantics: TensorFlow's shape inference crashed "
                           "(signal 6) at node \"gather\" (GatherV2); loading "
@@ -379,6 +428,165 @@ TEST(VerifyGraph, LongAndBinaryNamesStayReadable) {
     EXPECT_EQ(message.find('\n'), std::string::npos);
   }
 }
+
+// Damaged graphs: whatever the bytes say, the verifier returns.
+constexpr int kByteRounds = 300;
+constexpr int kFieldRounds = 600;
+
+class GraphFuzz : public testing::TestWithParam<const char*> {
+ protected:
+  // A number below `bound`.
+  size_t Below(size_t bound) { return random_() % bound; }
+
+  void Verify(const GraphDef& graph) {
+    ASSERT_OK_AND_ASSIGN(auto problems, VerifyGraph(graph));
+    for (const GraphProblem& problem : problems) {
+      ASSERT_FALSE(problem.message.empty());
+    }
+  }
+
+  int64_t OddNumber() {
+    static constexpr int64_t kNumbers[] = {-1,        0,
+                                           1,         2,
+                                           3,         7,
+                                           -2,        INT32_MAX,
+                                           INT32_MIN, INT64_MAX,
+                                           INT64_MIN, 4711,
+                                           1 << 20,   int64_t{1} << 40};
+    return kNumbers[Below(std::size(kNumbers))];
+  }
+
+  std::string OddString(const GraphDef& graph) {
+    const auto& node = graph.node(Below(graph.node_size()));
+    switch (Below(6)) {
+      case 0:
+        return node.name();
+      case 1:
+        return absl::StrCat(node.name(), ":", OddNumber());
+      case 2:
+        return absl::StrCat("^", node.name());
+      case 3:
+        return node.op();
+      case 4:
+        return "";
+      default:
+        return "\xff:x";
+    }
+  }
+
+  // Changes one value, or drops or repeats one element, somewhere in `message`.
+  void Mutate(const GraphDef& graph, Message* message) {
+    const Reflection* reflection = message->GetReflection();
+    std::vector<const FieldDescriptor*> fields;
+    reflection->ListFields(*message, &fields);
+    if (fields.empty()) return;
+    const FieldDescriptor* field = fields[Below(fields.size())];
+    if (field->is_repeated()) {
+      MutateRepeated(graph, field, message);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (Below(20) == 0) {
+        reflection->ClearField(message, field);
+      } else {
+        Mutate(graph, reflection->MutableMessage(message, field));
+      }
+    } else {
+      MutateScalar(graph, field, message);
+    }
+  }
+
+  static std::string KeyText(const Message& entry, const FieldDescriptor* key) {
+    const Reflection* reflection = entry.GetReflection();
+    return key->cpp_type() == FieldDescriptor::CPPTYPE_STRING
+               ? reflection->GetString(entry, key)
+               : absl::StrCat(reflection->GetUInt32(entry, key));
+  }
+
+  // The place of a map's entry, whatever the order the map has today.
+  int AnyEntry(const Message& message, const FieldDescriptor* map) {
+    const Reflection* reflection = message.GetReflection();
+    std::map<std::string, int> places;
+    for (int i = 0; i < reflection->FieldSize(message, map); ++i) {
+      const Message& entry = reflection->GetRepeatedMessage(message, map, i);
+      const FieldDescriptor* key = entry.GetDescriptor()->map_key();
+      places[KeyText(entry, key)] = i;
+    }
+    return std::next(places.begin(), Below(places.size()))->second;
+  }
+
+  void MutateRepeated(const GraphDef& graph, const FieldDescriptor* field,
+                      Message* message) {
+    const Reflection* reflection = message->GetReflection();
+    const int size = reflection->FieldSize(*message, field);
+    const int index = field->is_map() ? AnyEntry(*message, field) : Below(size);
+    if (Below(12) == 0) {
+      reflection->SwapElements(message, field, index, size - 1);
+      reflection->RemoveLast(message, field);
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (Below(20) == 0) {
+        Message* copy = reflection->AddMessage(message, field);
+        copy->CopyFrom(reflection->GetRepeatedMessage(*message, field, index));
+      } else {
+        Mutate(graph,
+               reflection->MutableRepeatedMessage(message, field, index));
+      }
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+      reflection->SetRepeatedString(message, field, index, OddString(graph));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      reflection->SetRepeatedEnumValue(message, field, index, OddNumber());
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_INT32) {
+      reflection->SetRepeatedInt32(message, field, index, OddNumber());
+    }
+  }
+
+  void MutateScalar(const GraphDef& graph, const FieldDescriptor* field,
+                    Message* message) {
+    const Reflection* reflection = message->GetReflection();
+    switch (field->cpp_type()) {
+      case FieldDescriptor::CPPTYPE_STRING:
+        reflection->SetString(message, field, OddString(graph));
+        break;
+      case FieldDescriptor::CPPTYPE_ENUM:
+        reflection->SetEnumValue(message, field,
+                                 Below(2) == 0 ? OddNumber() : Below(30));
+        break;
+      case FieldDescriptor::CPPTYPE_INT32:
+        reflection->SetInt32(message, field, OddNumber());
+        break;
+      case FieldDescriptor::CPPTYPE_INT64:
+        reflection->SetInt64(message, field, OddNumber());
+        break;
+      default:
+        reflection->ClearField(message, field);
+    }
+  }
+
+  std::mt19937 random_{20240607};
+};
+
+TEST_P(GraphFuzz, DamagedBytes) {
+  const std::string bytes = GraphFromText(GetParam()).SerializeAsString();
+  for (int round = 0; round < FuzzRounds(kByteRounds); ++round) {
+    std::string damaged = bytes;
+    for (size_t i = 0, count = 1 + Below(4); i < count; ++i) {
+      damaged[Below(damaged.size())] = static_cast<char>(random_());
+    }
+    GraphDef graph;
+    if (graph.ParsePartialFromString(damaged)) Verify(graph);
+  }
+}
+
+TEST_P(GraphFuzz, DamagedFields) {
+  const GraphDef original = GraphFromText(GetParam());
+  for (int round = 0; round < FuzzRounds(kFieldRounds); ++round) {
+    GraphDef graph = original;
+    for (size_t i = 0, count = 1 + Below(3); i < count; ++i) {
+      Mutate(original, &graph);
+    }
+    Verify(graph);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GraphFuzz, testing::ValuesIn(kGraphs), GraphName);
 
 }  // namespace
 }  // namespace requant::verify_test

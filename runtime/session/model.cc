@@ -20,7 +20,7 @@
 #include "base/process/machine.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "graph/freeze/checkpoint_files.h"
+#include "graph/freeze/checkpoint.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_references.h"

@@ -14,7 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
-#include "graph/node_types.h"
+#include "graph/op_catalog.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"

@@ -1,0 +1,117 @@
+#ifndef REQUANT_GRAPH_VERIFY_VERIFY_PARTS_H_
+#define REQUANT_GRAPH_VERIFY_VERIFY_PARTS_H_
+
+// The parts of the verifier, and what they share; see verify.h.
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "graph/graph_wiring.h"
+#include "graph/op_catalog.h"
+#include "graph/verify/verify.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace requant {
+
+// Returns `text` in quotes, escaped and cut to a length that fits into a
+// sentence.
+std::string Quoted(std::string_view text);
+
+// Returns TensorFlow's reason for refusing something, cut to one short clause.
+std::string ShortReason(std::string_view message);
+
+class ProblemList {
+ public:
+  explicit ProblemList(int limit) : limit_(limit) {}
+
+  void Add(ProblemKind kind, std::string node, std::string message) {
+    if (!full()) {
+      problems_.push_back({kind, std::move(node), std::move(message)});
+    }
+  }
+
+  // Nothing more will be kept; callers that search may stop.
+  bool full() const {
+    return limit_ > 0 && problems_.size() >= static_cast<size_t>(limit_);
+  }
+  bool empty() const { return problems_.empty(); }
+  size_t size() const { return problems_.size(); }
+  std::vector<GraphProblem> Take() { return std::move(problems_); }
+
+ private:
+  int limit_;
+  std::vector<GraphProblem> problems_;
+};
+
+// A node and where it stands: in the graph, or in the body of a function.
+struct NodePlace {
+  const tensorflow::NodeDef& node;
+  // Null in the graph itself.
+  const tensorflow::OpDef* function = nullptr;
+
+  // For GraphProblem::node.
+  std::string Path() const;
+  // "node \"a\" (Add)", with the function's name where there is one.
+  std::string Describe() const;
+  // Reports a problem of the node: its description and `what`.
+  void Report(ProblemKind kind, std::string_view what,
+              ProblemList* problems) const;
+};
+
+// Compares the attributes of a node with those its op declares: missing ones,
+// unknown ones, values of the wrong type or not allowed, shapes and tensors
+// that cannot be, functions that do not exist. `_x` attributes are anybody's.
+// In a function's body a value may be left to the function's own attributes.
+void CheckAttributes(const NodePlace& place, const OpEntry& op,
+                     OpCatalog* catalog, ProblemList* problems);
+
+// Compares the number and types of the tensors that a node reads, of which
+// DT_INVALID stands for a type that is not known, with what its op takes.
+void CheckInputTypes(const NodePlace& place, const OpEntry& op,
+                     const std::vector<tensorflow::DataType>& inputs,
+                     ProblemList* problems);
+
+// Reports data inputs that stand after a control input.
+void CheckInputOrder(const NodePlace& place, ProblemKind kind,
+                     ProblemList* problems);
+
+// Whether an edge between nodes of these ops closes a v1 while loop, which is
+// no cycle to TensorFlow.
+bool IsLoopEdge(const std::string& producer_op, const std::string& consumer_op);
+
+// Reports the cycles of `order`, whose numbers stand for `nodes`, with the
+// first few names of each. `function` as in NodePlace.
+void ReportCycles(
+    const NodeOrder& order,
+    const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes,
+    const tensorflow::OpDef* function, ProblemKind kind, ProblemList* problems);
+
+// Checks every function: its name, the nodes of its body, what their inputs and
+// its results name, types where they do not depend on the caller, cycles.
+void CheckFunctions(const tensorflow::FunctionDefLibrary& library,
+                    OpCatalog* catalog, ProblemList* problems);
+
+// Runs the shape functions of the nodes in `order` and reports those that
+// refuse their inputs. Some of TensorFlow's functions crash on odd constants,
+// so it is done in a copy of this process (see RunForked); such a crash is a
+// problem too, and the last one. Fails when there can be no such copy. The
+// graph must be free of other problems: `inputs` resolved, data before control
+// inputs, attributes and types checked. What only TensorFlow's constant folding
+// or the handles of resources could show stays unknown, so nothing valid is
+// refused.
+absl::Status CheckShapes(const tensorflow::GraphDef& graph,
+                         const std::vector<const OpEntry*>& ops,
+                         const NodeEdges& inputs,
+                         const std::vector<int32_t>& order,
+                         ProblemList* problems);
+
+}  // namespace requant
+
+#endif  // REQUANT_GRAPH_VERIFY_VERIFY_PARTS_H_
