@@ -8,14 +8,11 @@
 #include <gflags/gflags.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -26,7 +23,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
@@ -34,8 +30,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/process/subprocess.h"
-#include "base/program/flags.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
+#include "benchmarks/frame.h"
 #include "graph/tensorflow_library.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_drift.h"
@@ -75,7 +72,6 @@ namespace {
 using tensorflow::graph_transforms::TransformFunc;
 using tensorflow::graph_transforms::TransformFuncContext;
 
-constexpr char kProgram[] = "parse_log_benchmark";
 constexpr double kMinSpeedRatio = 8;
 constexpr double kMaxMemoryRatio = 0.1;
 
@@ -211,10 +207,8 @@ absl::Status RunAsChild() {
   REQUANT_ASSIGN_OR_RETURN(
       const Choices choices,
       ours ? ParseWithOurs(FLAGS_log) : ParseWithStock(freeze, FLAGS_log));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  ReportToParent(absl::StrFormat("%.6f %d %d", seconds, PeakMemory(), before));
+  ReportToParent(
+      absl::StrFormat("%.6f %d %d", SecondsSince(start), PeakMemory(), before));
   for (const auto& [node, range] : choices) {
     ReportToParent(absl::StrCat(node, " ", range));
   }
@@ -231,18 +225,10 @@ struct Measurement {
 
 absl::StatusOr<Measurement> Measure(const std::string& parser,
                                     const std::string& log) {
-  ChildOptions options;
-  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
-  options.argv = {own_path, absl::StrCat("--child=", parser),
-                  absl::StrCat("--log=", log),
-                  absl::StrCat("--nodes=", FLAGS_nodes)};
-  std::vector<std::string> lines;
-  options.on_report = [&](std::string_view line) { lines.emplace_back(line); };
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
-  if (result.exit_code != 0 || lines.empty()) {
-    return absl::InternalError(absl::StrCat("the child for ", parser, " ",
-                                            DescribeEnd(result, options)));
-  }
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> lines,
+      RunSelf({absl::StrCat("--child=", parser), absl::StrCat("--log=", log),
+               absl::StrCat("--nodes=", FLAGS_nodes)}));
   const std::vector<std::string> fields = absl::StrSplit(lines[0], ' ');
   Measurement measurement;
   double before = 0;
@@ -291,10 +277,9 @@ absl::Status Compare(const std::string& log) {
   const double speed = stock->seconds / ours->seconds;
   const double memory = ours->increase / stock->increase;
   std::printf("speed %.1f times TensorFlow's (target: at least %g): %s\n",
-              speed, kMinSpeedRatio,
-              speed >= kMinSpeedRatio ? "met" : "MISSED");
+              speed, kMinSpeedRatio, MetText(speed >= kMinSpeedRatio));
   std::printf("memory %.3f of TensorFlow's (target: under %g): %s\n", memory,
-              kMaxMemoryRatio, memory < kMaxMemoryRatio ? "met" : "MISSED");
+              kMaxMemoryRatio, MetText(memory < kMaxMemoryRatio));
   if (ours->choices != stock->choices) {
     return absl::InternalError("the two chose different ranges");
   }
@@ -303,47 +288,27 @@ absl::Status Compare(const std::string& log) {
   return absl::OkStatus();
 }
 
-std::string TemporaryDirectory() {
-  if (!FLAGS_directory.empty()) return FLAGS_directory;
-  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
-    if (const char* value = std::getenv(name)) return value;
-  }
-  return "/tmp";
-}
-
 absl::Status Run() {
   if (!FLAGS_child.empty()) return RunAsChild();
   if (FLAGS_megabytes < 1 || FLAGS_nodes < 1 || FLAGS_repeats < 1) {
     return absl::InvalidArgumentError(
         "--megabytes, --nodes and --repeats are at least 1");
   }
-  std::string directory = TemporaryDirectory() + "/parse_log_benchmark.XXXXXX";
-  if (mkdtemp(directory.data()) == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot create ", directory, ": ", std::strerror(errno)));
-  }
-  const std::string log = directory + "/min_max.log";
-  absl::Cleanup remove = [&] {
-    unlink(log.c_str());
-    rmdir(directory.c_str());
-  };
-  return Compare(log);
-}
-
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  const ProgramHelp help = {
-      kProgram,
-      "Compares our log parser with TensorFlow's freeze_requantization_ranges.",
-      "parse_log_benchmark --megabytes=1000",
-      {__FILE__},
-      ""};
-  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  const absl::Status status = Run();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+  return WithFolder(FLAGS_directory, [](const std::string& folder) {
+    return Compare(folder + "/min_max.log");
+  });
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::BenchmarkMain(argc, argv,
+                                {"parse_log_benchmark",
+                                 "Compares our log parser with TensorFlow's "
+                                 "freeze_requantization_ranges.",
+                                 "parse_log_benchmark --megabytes=1000",
+                                 {__FILE__},
+                                 ""},
+                                requant::Run);
+}
