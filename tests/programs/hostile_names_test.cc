@@ -13,9 +13,9 @@
 #include "base/json.h"
 #include "base/text/printable.h"
 #include "graph/graph_io.h"
-#include "graph/testing/program.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
+#include "tests/support/program_runs.h"
 #include "workflows/report/manifest.h"
 
 namespace requant::hostile_names_test {
@@ -46,7 +46,7 @@ const Name kNames[] = {
 
 struct Command {
   std::string program;
-  std::vector<std::string> arguments;
+  Words arguments;
   // Whether the mark is seen.
   bool shows = true;
 };

@@ -1,7 +1,6 @@
 // Graphs after insert_qdq, run: what they compute differs from the float graph
 // by the rounding of the pairs and by nothing else.
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 

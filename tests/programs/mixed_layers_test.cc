@@ -1,8 +1,6 @@
 // The fixture of mixed layers: what its README promises, which the tests of
 // quantization rest on.
 
-#include <algorithm>
-
 #include "base/files/file.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"

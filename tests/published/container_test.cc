@@ -3,8 +3,6 @@
 // the image, or left on the machine, that should not be there.
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,32 +12,25 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/text/requant_version.h"
-#include "graph/testing/program.h"
 #include "re2/re2.h"
 #include "tests/support/container_engine.h"
 #include "tests/support/pasted.h"
+#include "tests/support/program_runs.h"
 #include "tests/support/workflow_runs.h"
 
 namespace requant::container_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 constexpr char kImage[] = "requant-test:latest";
 // Some user that is not root and that neither this machine nor the image knows,
@@ -55,9 +46,7 @@ fs::path ProjectFolder() {
   return fs::canonical("docker/Dockerfile").parent_path().parent_path();
 }
 
-std::string Join(const std::vector<std::string>& words) {
-  return absl::StrJoin(words, " ");
-}
+std::string Join(const Words& words) { return absl::StrJoin(words, " "); }
 
 // The lines of `text` that have a match of `pattern`.
 std::string MatchingLines(const std::string& text, const std::string& pattern) {
@@ -101,18 +90,17 @@ class ContainerTest : public testing::Test {
   }
 
   // An ordinary user's session.
-  static std::vector<std::string> Session(
-      const std::vector<std::string>& arguments) {
-    std::vector<std::string> line = {absl::StrCat("--reuid=", kUser),
-                                     absl::StrCat("--regid=", kUser),
-                                     absl::StrCat("--groups=", kEngineGroup),
-                                     folder_->Path("launch_quantization"),
-                                     "--docker-image",
-                                     kImage};
+  static std::vector<std::string> Session(const Words& arguments) {
+    Words line = {absl::StrCat("--reuid=", kUser),
+                  absl::StrCat("--regid=", kUser),
+                  absl::StrCat("--groups=", kEngineGroup),
+                  folder_->Path("launch_quantization"),
+                  "--docker-image",
+                  kImage};
     line.insert(line.end(), arguments.begin(), arguments.end());
     return line;
   }
-  static ProgramRun RunSession(const std::vector<std::string>& arguments) {
+  static ProgramRun RunSession(const Words& arguments) {
     return RunProgram("setpriv", Session(arguments), engine_->Variables());
   }
 
@@ -121,8 +109,7 @@ class ContainerTest : public testing::Test {
                                      const std::string& commands) {
     const std::string file = folder_->Path("commands");
     EXPECT_TRUE(WriteFileAtomically(file, commands).ok());
-    std::vector<std::string> line = {"-c", R"(exec setpriv "${@:2}" <"$1")",
-                                     "bash", file};
+    Words line = {"-c", R"(exec setpriv "${@:2}" <"$1")", "bash", file};
     for (const std::string& word : Session({"-p", model.path()})) {
       line.push_back(word);
     }
@@ -130,9 +117,9 @@ class ContainerTest : public testing::Test {
   }
 
   // A command in a container without the launcher.
-  static ProgramRun RunInImage(const std::vector<std::string>& command,
-                               const std::vector<std::string>& options = {}) {
-    std::vector<std::string> line = {"run", "--rm", "--network=none"};
+  static ProgramRun RunInImage(const Words& command,
+                               const Words& options = {}) {
+    Words line = {"run", "--rm", "--network=none"};
     line.insert(line.end(), options.begin(), options.end());
     line.push_back(kImage);
     line.insert(line.end(), command.begin(), command.end());
@@ -152,7 +139,7 @@ class ContainerTest : public testing::Test {
 
  private:
   static void BuildImage() {
-    std::vector<std::string> arguments = {"--tag", kImage, "--network=host"};
+    Words arguments = {"--tag", kImage, "--network=host"};
     std::unique_ptr<BackgroundProgram> cache;
     const char* folder = std::getenv("REQUANT_BAZEL_CACHE");
     if (folder != nullptr) {
@@ -175,11 +162,9 @@ class ContainerTest : public testing::Test {
   // As one gets it who has only the image.
   static void TakeLauncher() {
     const std::string path = folder_->Path("launch_quantization");
-    std::vector<std::string> line = {
-        "-c", R"(docker run --rm --network=none "$1" launcher >"$2")", "sh",
-        kImage, path};
-    const ProgramRun run = RunProgram("sh", line, engine_->Variables());
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    Words line = {"-c", R"(docker run --rm --network=none "$1" launcher >"$2")",
+                  "sh", kImage, path};
+    ASSERT_THAT(RunProgram("sh", line, engine_->Variables()), Exits(0));
     fs::permissions(path, fs::perms(0755));
   }
 };
@@ -257,9 +242,10 @@ TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
       R"(id=$(docker create --network=none "$1" true) || exit 9
          docker export "$id" | grep --text --count --fixed-strings --file="$2"
          docker rm "$id" >/dev/null)";
-  const ProgramRun run = RunProgram(
-      "sh", {"-c", script, "sh", kImage, patterns}, engine_->Variables());
-  EXPECT_EQ(run.out, "0\n") << run.error;
+  EXPECT_EQ(RunProgram("sh", {"-c", script, "sh", kImage, patterns},
+                       engine_->Variables())
+                .out,
+            "0\n");
 }
 
 TEST_F(ContainerTest, LauncherFromTheImageIsAStaticProgram) {
@@ -268,34 +254,26 @@ TEST_F(ContainerTest, LauncherFromTheImageIsAStaticProgram) {
       RunProgram("ldd", {launcher}).out + RunProgram("ldd", {launcher}).error,
       AnyOf(HasSubstr("statically linked"),
             HasSubstr("not a dynamic executable")));
-  const ProgramRun run = RunProgram(launcher, {"--version"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+  EXPECT_THAT(RunProgram(launcher, {"--version"}), Prints(kRequantVersion));
 }
 
 TEST_F(ContainerTest, ImageRunsWithoutTheLauncher) {
   ProgramRun run = RunInImage({"requant", "--version"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+  EXPECT_THAT(run, Prints(kRequantVersion));
   // Nothing can be written here, and nothing has to be.
   run = RunInImage({"bazel-bin/tensorflow/tools/graph_transforms/"
                     "summarize_graph",
                     "--in_graph=/opt/requant/workflows/wide_deep/model"},
                    {"--read-only"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr("head/predictions/probabilities"));
+  EXPECT_THAT(run, Prints("head/predictions/probabilities"));
   run = RunInImage({"no_such_program"});
-  EXPECT_EQ(run.exit_code, 127);
-  EXPECT_THAT(run.error, HasSubstr("no program no_such_program"));
+  EXPECT_THAT(run, Exits(127, HasSubstr("no program no_such_program")));
   run = RunInImage({"python", "train.py"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("freeze_graph.py"));
+  EXPECT_THAT(run, Misused("freeze_graph.py"));
 }
 
 TEST_F(ContainerTest, SelfTestPassesInASession) {
-  const ProgramRun run = RunSession({"--test"});
-  EXPECT_EQ(run.exit_code, 0) << run.out << run.error;
-  EXPECT_THAT(run.out, HasSubstr("The image works here."));
+  EXPECT_THAT(RunSession({"--test"}), Prints("The image works here."));
 }
 
 // The terminal is script's.
@@ -368,15 +346,13 @@ TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
                                      "graph_transforms/transform_graph "
                                      "--list_transforms\n"))
                   .ok());
-  std::vector<std::string> variables = engine_->Variables();
+  Words variables = engine_->Variables();
   variables.push_back("REQUANT_HOME=" + fs::current_path().string());
-  const ProgramRun run = RunProgram("bash",
-                                    {"-c", R"(exec "$1" shell <"$2")", "bash",
-                                     fs::absolute("workflows/requant"), file},
-                                    variables);
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("/workspace/tensorflow\n"),
-                             HasSubstr("insert_qdq")));
+  EXPECT_THAT(RunProgram("bash",
+                         {"-c", R"(exec "$1" shell <"$2")", "bash",
+                          fs::absolute("workflows/requant"), file},
+                         variables),
+              Prints("/workspace/tensorflow\n", "insert_qdq"));
 }
 
 // The lines of results.csv that say how a stage was judged.
@@ -395,7 +371,7 @@ TEST_F(ContainerTest, GivesTheSameAsOutside) {
                   "--out=/workspace/quantization/run"});
   const TestFolder folder;
   const ProgramRun outside = RunSmall(folder.Path("work"), folder.Path("run"));
-  EXPECT_EQ(inside.exit_code, outside.exit_code) << inside.out << inside.error;
+  EXPECT_THAT(inside, Exits(outside.exit_code));
   const auto expected = GraphsAndRanges(folder.Path("run"));
   const auto found = GraphsAndRanges(model.Path("run"));
   EXPECT_GT(expected.size(), 10);
@@ -411,15 +387,14 @@ TEST_F(ContainerTest, GivesTheSameAsOutside) {
 
 TEST_F(ContainerTest, PassesTheExitCodeThrough) {
   const UserFolder model(kUser);
-  EXPECT_EQ(
-      RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}).exit_code,
-      3);
+  EXPECT_THAT(RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}),
+              Exits(3));
 }
 
 // A session that runs until it gets a signal.
 class EndlessSession {
  public:
-  explicit EndlessSession(std::vector<std::string> line) {
+  explicit EndlessSession(Words line) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     std::vector<char*> argv;
@@ -457,7 +432,7 @@ TEST_F(ContainerTest, LeavesNoContainerBehind) {
   const UserFolder model(kUser);
   EXPECT_EQ(engine_->Containers(), "");
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
-    std::vector<std::string> line = {"/usr/bin/env"};
+    Words line = {"/usr/bin/env"};
     for (const std::string& variable : engine_->Variables()) {
       line.push_back(variable);
     }

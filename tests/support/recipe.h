@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant {
 
@@ -27,6 +27,9 @@ inline constexpr const char* kInt8Stages[] = {
 inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
 inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
 inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
+
+// Step 3's flag, as pasted between quotes.
+extern const char kRecipeInputs[];
 
 // Of the fast way: the calibrated ranges, and the graph before and after its
 // embeddings are quantized.
@@ -85,9 +88,6 @@ class Recipe {
   // of the folder, hold.
   Recipe(const std::string& output_name, const std::string& dataset)
       : output(output_name), dataset_(dataset) {}
-
-  ProgramRun MustRun(const std::string& program,
-                     const std::vector<std::string>& arguments);
 
   std::string calibration_;
   std::string evaluation_;
