@@ -13,8 +13,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -33,14 +31,15 @@
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "benchmarks/frame.h"
-#include "graph/tensorflow_library.h"
+#include "graph/const_node.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_drift.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.pb.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
+#include "transforms/transform.h"
 
 DEFINE_int64(megabytes, 1000, "Size of the log, in millions of bytes.");
 DEFINE_int32(nodes, 40, "Number of nodes in the log.");
@@ -52,25 +51,8 @@ DEFINE_string(
 DEFINE_string(child, "", "For the program's own use: ours or stock.");
 DEFINE_string(log, "", "For the program's own use: the log.");
 
-namespace tensorflow::graph_transforms {
-
-// As the library that comes with TensorFlow's wheel has them; its headers for
-// them are not in the wheel.
-struct TransformFuncContext {
-  std::vector<std::string> input_names;
-  std::vector<std::string> output_names;
-  std::map<std::string, std::vector<std::string>> params;
-};
-using TransformFunc = std::function<absl::Status(
-    const GraphDef&, const TransformFuncContext&, GraphDef*)>;
-
-}  // namespace tensorflow::graph_transforms
-
 namespace requant {
 namespace {
-
-using tensorflow::graph_transforms::TransformFunc;
-using tensorflow::graph_transforms::TransformFuncContext;
 
 constexpr double kMinSpeedRatio = 8;
 constexpr double kMaxMemoryRatio = 0.1;
@@ -143,47 +125,43 @@ absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {
   return choices;
 }
 
-absl::StatusOr<TransformFunc> StockFreeze() {
-  using Registry = std::map<std::string, TransformFunc>;
+// TensorFlow's own transform, and what to call it with.
+struct StockFreeze {
+  const RegisteredTransform* transform = nullptr;
+  TransformContext context;
+};
+
+absl::StatusOr<StockFreeze> FindStockFreeze(const std::string& log) {
+  StockFreeze freeze;
+  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
+                           TransformRegistry::Get());
   REQUANT_ASSIGN_OR_RETURN(
-      void* const symbol,
-      TensorFlowSymbol(
-          "_ZN10tensorflow16graph_transforms20GetTransformRegistryB5cxx11Ev"));
-  return reinterpret_cast<Registry* (*)()>(symbol)()->at(
-      "freeze_requantization_ranges");
+      const auto calls,
+      ParsePipeline(absl::StrCat("stock:freeze_requantization_ranges("
+                                 "min_max_log_file=\"",
+                                 log, "\")")));
+  REQUANT_ASSIGN_OR_RETURN(freeze.transform, registry->Find(calls[0].name));
+  REQUANT_ASSIGN_OR_RETURN(freeze.context.parameters,
+                           ResolveParameters(freeze.transform->spec, calls[0]));
+  return freeze;
 }
 
-float ScalarOf(const tensorflow::NodeDef& node) {
-  const tensorflow::TensorProto& tensor = node.attr().at("value").tensor();
-  float value = NAN;
-  if (tensor.float_val_size() > 0) {
-    value = tensor.float_val(0);
-  } else if (tensor.tensor_content().size() == sizeof(value)) {
-    std::memcpy(&value, std::string(tensor.tensor_content()).data(),
-                sizeof(value));
-  }
-  return value;
-}
-
-absl::StatusOr<Choices> ParseWithStock(const TransformFunc& freeze,
-                                       const std::string& log) {
-  tensorflow::GraphDef graph, frozen;
+absl::StatusOr<Choices> ParseWithStock(StockFreeze freeze) {
+  tensorflow::GraphDef graph;
   for (int i = 0; i < FLAGS_nodes; ++i) {
     tensorflow::NodeDef* node = graph.add_node();
     node->set_name(NodeName(i));
     node->set_op("RequantizationRange");
   }
-  TransformFuncContext context;
-  context.params["min_max_log_file"] = {log};
-  REQUANT_RETURN_IF_ERROR(freeze(graph, context, &frozen));
+  REQUANT_RETURN_IF_ERROR(freeze.transform->run(freeze.context, &graph));
   std::map<std::string, float> constants;
-  for (const tensorflow::NodeDef& node : frozen.node()) {
-    constants[node.name()] = ScalarOf(node);
+  for (const tensorflow::NodeDef& node : graph.node()) {
+    constants[node.name()] = ScalarConstValue(node).value_or(NAN);
   }
   Choices choices;
-  for (const tensorflow::NodeDef& node : graph.node()) {
-    choices[node.name()] = RangeText(constants[node.name() + "/frozen_min"],
-                                     constants[node.name() + "/frozen_max"]);
+  for (int i = 0; i < FLAGS_nodes; ++i) {
+    choices[NodeName(i)] = RangeText(constants[NodeName(i) + "/frozen_min"],
+                                     constants[NodeName(i) + "/frozen_max"]);
   }
   return choices;
 }
@@ -198,15 +176,15 @@ int64_t PeakMemory() {
 // before>" and then the choices.
 absl::Status RunAsChild() {
   const bool ours = FLAGS_child == "ours";
-  TransformFunc freeze;
+  StockFreeze freeze;
   if (!ours) {
-    REQUANT_ASSIGN_OR_RETURN(freeze, StockFreeze());
+    REQUANT_ASSIGN_OR_RETURN(freeze, FindStockFreeze(FLAGS_log));
   }
   const int64_t before = PeakMemory();
   const auto start = std::chrono::steady_clock::now();
-  REQUANT_ASSIGN_OR_RETURN(
-      const Choices choices,
-      ours ? ParseWithOurs(FLAGS_log) : ParseWithStock(freeze, FLAGS_log));
+  REQUANT_ASSIGN_OR_RETURN(const Choices choices, ours
+                                                      ? ParseWithOurs(FLAGS_log)
+                                                      : ParseWithStock(freeze));
   ReportToParent(
       absl::StrFormat("%.6f %d %d", SecondsSince(start), PeakMemory(), before));
   for (const auto& [node, range] : choices) {

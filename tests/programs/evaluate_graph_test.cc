@@ -96,12 +96,7 @@ class EvaluateGraphTest : public testing::Test {
     WriteGraphFile("two.pbtxt", kTwoClasses);
     // Four records; the second and third are predicted wrongly.
     folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\n0.1,1\n0.2,0\n");
-    folder_.Write("data.textproto", R"pb(
-      csv { files: "data.csv" }
-      input { feature: "x" placeholder: "x" dtype: "float" shape: 1 }
-      label { feature: "label" dtype: "int64" }
-      prediction { tensor: "predict" }
-    )pb");
+    folder_.Write("data.textproto", CsvDeclaration(1));
   }
 
   std::string WriteGraphFile(const std::string& name, const std::string& text) {
@@ -345,11 +340,7 @@ TEST_F(EvaluateGraphTest, ExitsWith3WhenAccuracyCertainlyDrops) {
 }
 
 TEST_F(EvaluateGraphTest, FailsWhenTheGateHasNoAccuracyToJudge) {
-  folder_.Write("data.textproto", R"pb(
-    csv { files: "data.csv" }
-    input { feature: "x" placeholder: "x" dtype: "float" shape: 1 }
-    prediction { tensor: "predict" }
-  )pb");
+  folder_.Write("data.textproto", CsvDeclaration(1, /*label=*/false));
   const ProgramRun run = Evaluate(
       "two.pbtxt",
       {"--baseline=two.pbtxt", "--max_accuracy_drop=1", "--format=json"});
@@ -398,12 +389,7 @@ TEST_F(EvaluateGraphTest, SkipsSoManyBadRecordsAndNamesThem) {
 }
 
 TEST_F(EvaluateGraphTest, ExplainsADatasetThatDoesNotFitTheGraph) {
-  folder_.Write("data.textproto", R"pb(
-    csv { files: "data.csv" }
-    input { feature: "x" placeholder: "y" dtype: "float" shape: 1 }
-    label { feature: "label" dtype: "int64" }
-    prediction { tensor: "predict" }
-  )pb");
+  folder_.Write("data.textproto", CsvDeclaration(1, /*label=*/true, "y"));
   EXPECT_THAT(Evaluate("two.pbtxt"), Fails("has no placeholder \"y\""));
 }
 

@@ -1,7 +1,7 @@
 // launch_benchmark outside the container, as the published recipe calls it.
 
-#include "tests/support/recipe.h"
 #include "tests/support/program_runs.h"
+#include "tests/support/recipe.h"
 
 namespace requant::launch_benchmark_test {
 namespace {
@@ -39,10 +39,8 @@ class LaunchBenchmarkTest : public testing::Test {
             "docker.io/intelaipg/intel-optimized-tensorflow:latest"};
   }
 
-  static WideDeepRecipe* recipe_;
+  static inline WideDeepRecipe* recipe_ = nullptr;
 };
-
-WideDeepRecipe* LaunchBenchmarkTest::recipe_ = nullptr;
 
 TEST_F(LaunchBenchmarkTest, EndsAsThePublishedLogDoes) {
   ASSERT_THAT(RunProgram(kLaunchBenchmark, PublishedFlags(kFloatGraph, "fp32")),

@@ -65,13 +65,9 @@ TEST_F(LimitsTest, OnTheSizeOfFilesIsNamedAndLeavesNothing) {
            {"runtime/datasets/dataset", "synthesize", "--rows=1000",
             "--format=tfrecord", "--out=" + Out()},
        }) {
-    const ProgramRun run = Run("-f 8", line);
-    EXPECT_EQ(run.exit_code, 1) << line[0] << ": " << run.error;
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("File too large"), HasSubstr("ulimit -f")))
+    EXPECT_THAT(Run("-f 8", line),
+                Fails("File too large", "ulimit -f", MatchesRegex("[^\n]*\n")))
         << line[0];
-    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1)
-        << run.error;
     EXPECT_EQ(folder_.Names(), before) << line[0];
   }
 }
@@ -99,11 +95,8 @@ TEST_F(LimitsTest, OnOpenFilesIsNamed) {
            {"workflows/requant", "run", "wide_deep_fast",
             "--work_dir=" + folder_.Path("work"), "--out=" + Out()},
        }) {
-    const ProgramRun run = Run("-n 8", line);
-    EXPECT_EQ(run.exit_code, 1) << line[0];
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n"),
-                      Not(HasSubstr("exit code 0"))))
+    EXPECT_THAT(Run("-n 8", line), Fails("Too many open files", "ulimit -n",
+                                         Not(HasSubstr("exit code 0"))))
         << line[0];
   }
 }

@@ -9,8 +9,8 @@
 #include "base/process/tensorflow_child.h"
 #include "re2/re2.h"
 #include "tests/support/mixed_records.h"
-#include "tests/support/program_runs.h"
 #include "tests/support/processes.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::serving_test {
 namespace {

@@ -63,23 +63,17 @@ inline std::string TinyFlag() {
 class ConvertTest : public testing::Test {
  protected:
   // Runs in the test's folder, so that what has a default is there.
-  ProgramRun Run(Words arguments, const std::string& program = kConvert) {
-    std::string line =
-        absl::StrCat("cd ", folder.Path(""), " && exec ",
-                     std::filesystem::absolute(program).string());
-    for (const std::string& argument : arguments) {
-      absl::StrAppend(&line, " '", argument, "'");
-    }
-    return RunProgram("/bin/sh", {"-c", line});
+  ProgramRun Run(const Words& arguments,
+                 const std::string& program = kConvert) {
+    return RunIn(folder, program, arguments);
   }
   static std::string Absolute(const std::string& path) {
     return std::filesystem::absolute(path).string();
   }
   // Without the two graphs.
-  ProgramRun ConvertOnly(Words arguments) {
-    arguments.push_back("--extracted_graph_def=");
-    arguments.push_back("--converted_graph_def=");
-    return Run(std::move(arguments));
+  ProgramRun ConvertOnly(const Words& arguments) {
+    return Run(Joined(arguments,
+                      {"--extracted_graph_def=", "--converted_graph_def="}));
   }
   ProgramRun ConvertTiny(const Words& flags) {
     return ConvertOnly(Joined({TinyFlag()}, flags));

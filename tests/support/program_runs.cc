@@ -30,6 +30,15 @@ double NumberIn(const std::string& text, const std::string& pattern) {
   return number;
 }
 
+std::string CsvDeclaration(int width, bool label,
+                           const std::string& placeholder) {
+  return absl::StrCat(
+      "csv { files: 'data.csv' }\ninput { feature: 'x' placeholder: '",
+      placeholder, "' dtype: 'float' shape: ", width, " }\n",
+      label ? "label { feature: 'label' dtype: 'int64' }\n" : "",
+      "prediction { tensor: 'predict' }\n");
+}
+
 SmallDisk::SmallDisk(const std::string& path, const std::string& size)
     : path_(path) {
   std::filesystem::create_directories(path);

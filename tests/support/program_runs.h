@@ -36,6 +36,11 @@ double NumberIn(const std::string& text, const std::string& pattern);
 inline constexpr char kCorrectPredictions[] =
     "No of correct predicitons    :  (\\d+)\n";
 
+// Returns the declaration of "data.csv" with one column "x" of `width` floats,
+// which feeds `placeholder`, and "label" unless there is none.
+std::string CsvDeclaration(int width, bool label = true,
+                           const std::string& placeholder = "x");
+
 // A disk of its own, which only root may have: its size is as mount takes it.
 class SmallDisk {
  public:

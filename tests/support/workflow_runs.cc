@@ -234,12 +234,7 @@ JudgedRun RunJudge::Run(const std::string& workflow, const Words& arguments,
 TinyWorkflow::TinyWorkflow() {
   folder.WriteText("float.pbtxt", GraphFromText(Classifier()));
   folder.Write("data.csv", Rows());
-  folder.Write("data.textproto", R"pb(
-    csv { files: "data.csv" }
-    input { feature: "x" placeholder: "x" dtype: "float" shape: 4 }
-    label { feature: "label" dtype: "int64" }
-    prediction { tensor: "predict" }
-  )pb");
+  folder.Write("data.textproto", CsvDeclaration(4));
   const std::string model =
       std::filesystem::absolute("workflows/gptj_tiny/saved_model/1").string();
   folder.Write("tiny.textproto",

@@ -62,11 +62,9 @@ class GptjTiny : public testing::Test {
     return Figure(stage, "squared_change/mean");
   }
 
-  static TestFolder* folder_;
+  static inline TestFolder* folder_ = nullptr;
   static inline Value results_;
 };
-
-TestFolder* GptjTiny::folder_ = nullptr;
 
 // exp of the entropy of the characters that are to be predicted: no model that
 // knows only how frequent each is can do better on them.
@@ -202,7 +200,7 @@ TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
   const std::string model = absl::StrCat("--saved_model=", kModel);
   ASSERT_THAT(
       RunProgram("runtime/benchmark_graph",
-                 {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"),
+                 {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"}),
       Prints(MatchesRegex(
           "-{57}\nThe infrence results of original gpt-j with TF2.x API\n"
           "Batch size = 8\nLatency: [0-9.]+ ms\nThroughput: [0-9.]+ "
@@ -215,57 +213,57 @@ TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
 }
 
 TEST(GptjTinyBenchmark, SaysWhatIsWrong) {
-    const auto error = [](const std::string& flag) {
-      return RunProgram("runtime/benchmark_graph",
-                        {absl::StrCat("--saved_model=", kModel), flag});
-    };
-    EXPECT_THAT(error("--signature=serving_defualt"),
-                Fails("has no signature \"serving_defualt\" (did you mean "
-                      "\"serving_default\"?)"));
-    EXPECT_THAT(error("--output=logit"), Fails("\"logit\""));
-    EXPECT_THAT(
-        error("--synthetic_ids=500"),
-        Fails("made up for it (--synthetic_ids=500", "is not in [0, 43)"));
-    EXPECT_THAT(error("--graph=x.pb"),
-                Misused("--graph and --saved_model exclude each other"));
-    EXPECT_THAT(error("--synthetic_ids=0"),
-                Misused("--synthetic_ids must be 1 to"));
+  const auto error = [](const std::string& flag) {
+    return RunProgram("runtime/benchmark_graph",
+                      {absl::StrCat("--saved_model=", kModel), flag});
+  };
+  EXPECT_THAT(error("--signature=serving_defualt"),
+              Fails("has no signature \"serving_defualt\" (did you mean "
+                    "\"serving_default\"?)"));
+  EXPECT_THAT(error("--output=logit"), Fails("\"logit\""));
+  EXPECT_THAT(
+      error("--synthetic_ids=500"),
+      Fails("made up for it (--synthetic_ids=500", "is not in [0, 43)"));
+  EXPECT_THAT(error("--graph=x.pb"),
+              Misused("--graph and --saved_model exclude each other"));
+  EXPECT_THAT(error("--synthetic_ids=0"),
+              Misused("--synthetic_ids must be 1 to"));
 }
 
 // A calibration of the model with these flags.
 ProgramRun Calibrate(const std::string& output, const Words& flags) {
-    return RunProgram(
-        "runtime/calibrate_graph",
-        Joined({absl::StrCat("--graph=", kModel), "--output=" + output,
-                absl::StrCat("--dataset=", kCalibration)},
-               flags));
+  return RunProgram(
+      "runtime/calibrate_graph",
+      Joined({absl::StrCat("--graph=", kModel), "--output=" + output,
+              absl::StrCat("--dataset=", kCalibration)},
+             flags));
 }
 
 TEST(GptjTinyCalibration, FindsTensorsOfFunctions) {
-    const TestFolder folder;
-    ASSERT_THAT(Calibrate(folder.Path("tiny.ranges"),
-                          {"--qdq_ops=MatMul", "--max_records=16"}),
-                AllOf(Prints("::"), Warns(Not(HasSubstr("not observed")))));
+  const TestFolder folder;
+  ASSERT_THAT(Calibrate(folder.Path("tiny.ranges"),
+                        {"--qdq_ops=MatMul", "--max_records=16"}),
+              AllOf(Prints("::"), Warns(Not(HasSubstr("not observed")))));
 }
 
 TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
-    const TestFolder folder;
-    const auto calibrate = [&](const std::string& held) {
-      const std::string output = folder.Path("tiny.ranges." + held);
-      EXPECT_THAT(Calibrate(output, {"--qdq_ops=MatMul,BatchMatMulV2",
-                                     "--max_records=32", "--batch_size=16",
-                                     "--held_mb=" + held}),
-                  Exits(0));
-      return ReadFile(output).value();
-    };
-    // All tensors of a batch together have 12 MB.
-    EXPECT_EQ(calibrate("512"), calibrate("1"));
+  const TestFolder folder;
+  const auto calibrate = [&](const std::string& held) {
+    const std::string output = folder.Path("tiny.ranges." + held);
+    EXPECT_THAT(
+        Calibrate(output, {"--qdq_ops=MatMul,BatchMatMulV2", "--max_records=32",
+                           "--batch_size=16", "--held_mb=" + held}),
+        Exits(0));
+    return ReadFile(output).value();
+  };
+  // All tensors of a batch together have 12 MB.
+  EXPECT_EQ(calibrate("512"), calibrate("1"));
 }
 
 TEST(GptjTinyCalibration, NamesOpsThatItCannotObserve) {
-    const TestFolder folder;
-    EXPECT_THAT(Calibrate(folder.Path("tiny.ranges"), {"--qdq_ops=Matmul"}),
-                Fails("did you mean \"MatMul\"?"));
+  const TestFolder folder;
+  EXPECT_THAT(Calibrate(folder.Path("tiny.ranges"), {"--qdq_ops=Matmul"}),
+              Fails("did you mean \"MatMul\"?"));
 }
 
 }  // namespace

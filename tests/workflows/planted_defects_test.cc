@@ -57,10 +57,8 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
                         variables);
   }
 
-  static RunJudge* runner_;
+  static inline RunJudge* runner_ = nullptr;
 };
-
-RunJudge* PlantedDefect::runner_ = nullptr;
 
 TEST_P(PlantedDefect, StopsTheRun) {
   const Defect& defect = GetParam();

@@ -188,6 +188,13 @@ RunRecord SquaredRun() {
   return record;
 }
 
+const std::string& Text(const Value& value, std::string_view path) {
+  return At(value, path).string_value();
+}
+double Number(const Value& value, std::string_view path) {
+  return At(value, path).number_value();
+}
+
 struct Frame {
   std::string name;
   RunRecord record;
@@ -234,22 +241,22 @@ class Report : public testing::Test {
   }
 
   static void ExpectDrawn(const Value& seen) {
-    EXPECT_EQ(At(seen, "marks/ready").string_value(), "true");
+    EXPECT_EQ(Text(seen, "marks/ready"), "true");
     EXPECT_EQ(At(seen, "marks").struct_value().fields().count("error"), 0);
-    EXPECT_EQ(At(seen, "marks/charts").string_value(),
-              absl::StrCat(At(seen, "canvases").number_value()));
-    EXPECT_EQ(At(seen, "blank").number_value(), 0);
-    EXPECT_EQ(At(seen, "unnamed").number_value(), 0);
+    EXPECT_EQ(Text(seen, "marks/charts"),
+              absl::StrCat(Number(seen, "canvases")));
+    EXPECT_EQ(Number(seen, "blank"), 0);
+    EXPECT_EQ(Number(seen, "unnamed"), 0);
   }
 
   static void ExpectNothingBeyondTheEdge(const Value& seen) {
     EXPECT_FALSE(At(seen, "overflow").bool_value());
-    EXPECT_EQ(At(seen, "marks/overflow").string_value(), "false");
+    EXPECT_EQ(Text(seen, "marks/overflow"), "false");
     EXPECT_THAT(At(seen, "beyond").list_value().values(), IsEmpty())
         << At(seen, "beyond").DebugString();
   }
 
-  static std::vector<std::string>* console_;
+  static inline auto* const console_ = new std::vector<std::string>;
 
  private:
   static Value Look(const std::vector<Frame>& frames, bool dark) {
@@ -276,17 +283,11 @@ class Report : public testing::Test {
     return ParseJson(json);
   }
 
-  static absl::Status* browser_;
-  static TestFolder* folder_;
-  static Value* bright_;
-  static Value* dark_;
+  static inline absl::Status* browser_ = nullptr;
+  static inline TestFolder* folder_ = nullptr;
+  static inline Value* bright_ = nullptr;
+  static inline Value* dark_ = nullptr;
 };
-
-absl::Status* Report::browser_ = nullptr;
-TestFolder* Report::folder_ = nullptr;
-Value* Report::bright_ = nullptr;
-Value* Report::dark_ = nullptr;
-std::vector<std::string>* Report::console_ = new std::vector<std::string>;
 
 // Numbers of the page by row and figure; without those that it has as a dash.
 std::map<std::pair<std::string, std::string>, double> Numbers(
@@ -295,9 +296,8 @@ std::map<std::pair<std::string, std::string>, double> Numbers(
   for (const Value& figure : figures.list_value().values()) {
     if (!At(figure, "value").has_string_value()) continue;
     double number = 0;
-    EXPECT_TRUE(absl::SimpleAtod(At(figure, "value").string_value(), &number));
-    numbers[{At(figure, "row").string_value(),
-             At(figure, "figure").string_value()}] = number;
+    EXPECT_TRUE(absl::SimpleAtod(Text(figure, "value"), &number));
+    numbers[{Text(figure, "row"), Text(figure, "figure")}] = number;
   }
   return numbers;
 }
@@ -305,8 +305,8 @@ std::map<std::pair<std::string, std::string>, double> Numbers(
 TEST_F(Report, IsDrawn) {
   const Value& seen = Seen("passed");
   ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "canvases").number_value(), 12);
-  EXPECT_EQ(At(seen, "title").string_value(), "Passed");
+  EXPECT_EQ(Number(seen, "canvases"), 12);
+  EXPECT_EQ(Text(seen, "title"), "Passed");
   ExpectNothingBeyondTheEdge(seen);
 }
 
@@ -316,7 +316,7 @@ TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
   auto shown = Numbers(At(seen, "stages"));
   int known = 0;
   for (const Value& stage : At(results, "stages").list_value().values()) {
-    const std::string name = At(stage, "name").string_value();
+    const std::string name = Text(stage, "name");
     for (const char* figure :
          {"seconds", "accuracy", "difference_points", "agreement",
           "mean_output_change", "records_per_second", "nodes", "bytes"}) {
@@ -347,9 +347,8 @@ TEST_F(Report, NumbersAreRoundedNotCut) {
   const Value& seen = Seen("passed");
   std::map<std::string, std::string> texts;
   for (const Value& figure : At(seen, "stages").list_value().values()) {
-    if (At(figure, "row").string_value() != "fuse") continue;
-    texts[At(figure, "figure").string_value()] =
-        At(figure, "text").string_value();
+    if (Text(figure, "row") != "fuse") continue;
+    texts[Text(figure, "figure")] = Text(figure, "text");
   }
   EXPECT_EQ(texts["accuracy"], "75.946\u00a0%");
   EXPECT_EQ(texts["difference_points"].substr(0, 8), "−0.016");
@@ -364,12 +363,12 @@ TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
   const Value& layers = At(results, "stages/11/verification/layers");
   ASSERT_EQ(layers.list_value().values_size(), 4);
   for (const Value& layer : layers.list_value().values()) {
-    const std::string name = At(layer, "name").string_value();
+    const std::string name = Text(layer, "name");
     for (const char* figure :
          {"signal_to_noise_db", "clipped_share", "clipped_records", "gain"}) {
       const auto number = shown.find({name, figure});
       ASSERT_NE(number, shown.end()) << name;
-      EXPECT_EQ(number->second, At(layer, figure).number_value());
+      EXPECT_EQ(number->second, Number(layer, figure));
     }
   }
 }
@@ -378,10 +377,9 @@ TEST_F(Report, WorstLayersAreFirst) {
   const Value& seen = Seen("passed");
   double last = 0;
   for (const Value& figure : At(seen, "layers").list_value().values()) {
-    if (At(figure, "figure").string_value() != "signal_to_noise_db") continue;
+    if (Text(figure, "figure") != "signal_to_noise_db") continue;
     double decibels = 0;
-    ASSERT_TRUE(
-        absl::SimpleAtod(At(figure, "value").string_value(), &decibels));
+    ASSERT_TRUE(absl::SimpleAtod(Text(figure, "value"), &decibels));
     EXPECT_GE(decibels, last);
     last = decibels;
   }
@@ -392,8 +390,8 @@ TEST_F(Report, HasEveryCommand) {
   const RunRecord record = PassedRun();
   const Value& seen = Seen("passed");
   ASSERT_EQ(At(seen, "commands").list_value().values_size(), 2);
-  EXPECT_EQ(At(seen, "commands/0").string_value(), record.command());
-  const std::string& all = At(seen, "commands/1").string_value();
+  EXPECT_EQ(Text(seen, "commands/0"), record.command());
+  const std::string& all = Text(seen, "commands/1");
   for (const StageRecord& stage : record.stage()) {
     for (const std::string& command : stage.work().command()) {
       EXPECT_THAT(all, HasSubstr(absl::StrCat(command, "\n")));
@@ -402,36 +400,24 @@ TEST_F(Report, HasEveryCommand) {
 }
 
 TEST_F(Report, CommandsAreBehindThoseWhoseFilesTheyRead) {
-  const std::string& all = At(Seen("passed"), "commands/1").string_value();
+  const std::string& all = Text(Seen("passed"), "commands/1");
   EXPECT_LT(all.find("# summarize\n"), all.find("# raw/baseline\n"));
   EXPECT_LT(all.find("# raw/baseline\n"), all.find("# freeze\n"));
   EXPECT_LT(all.find("# freeze\n"), all.find("# freeze/verify\n"));
 }
 
-TEST_F(Report, OfAFailedGateSaysWhichStage) {
-  const Value& seen = Seen("refused");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Stopped at “fuse”");
-  EXPECT_EQ(At(seen, "outcome").string_value(), "gate_failed");
-}
-
-TEST_F(Report, OfAnInterruptedRunSaysWhere) {
-  const Value& seen = Seen("interrupted");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Interrupted at “freeze_min”");
-}
-
-TEST_F(Report, OfOneStageHasNoChartsWithoutNumbers) {
-  const Value& seen = Seen("one");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "canvases").number_value(), 1);
-  EXPECT_EQ(At(seen, "title").string_value(), "Failed at “freeze”");
-}
-
-TEST_F(Report, OfNothingIsAPageStill) {
-  const Value& seen = Seen("empty");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Not finished");
+TEST_F(Report, SaysHowARunEndedAndWhere) {
+  for (const auto& [name, title] : std::map<std::string, std::string>{
+           {"refused", "Stopped at “fuse”"},
+           {"interrupted", "Interrupted at “freeze_min”"},
+           {"one", "Failed at “freeze”"},
+           {"empty", "Not finished"}}) {
+    ExpectDrawn(Seen(name));
+    EXPECT_EQ(Text(Seen(name), "title"), title);
+  }
+  EXPECT_EQ(Text(Seen("refused"), "outcome"), "gate_failed");
+  // There are no charts without numbers.
+  EXPECT_EQ(Number(Seen("one"), "canvases"), 1);
 }
 
 TEST_F(Report, FitsAPhone) {
@@ -442,9 +428,8 @@ TEST_F(Report, FitsAPhone) {
 }
 
 TEST_F(Report, FollowsTheDarkMode) {
-  EXPECT_EQ(At(Seen("phone"), "background").string_value(),
-            "rgb(246, 247, 249)");
-  EXPECT_EQ(At(Seen("dark"), "background").string_value(), "rgb(17, 21, 28)");
+  EXPECT_EQ(Text(Seen("phone"), "background"), "rgb(246, 247, 249)");
+  EXPECT_EQ(Text(Seen("dark"), "background"), "rgb(17, 21, 28)");
   ExpectDrawn(Seen("dark"));
   ExpectNothingBeyondTheEdge(Seen("dark"));
 }
@@ -454,8 +439,8 @@ TEST_F(Report, ShowsTextsAsTexts) {
     const Value& seen = Seen(name);
     ExpectDrawn(seen);
     EXPECT_FALSE(At(seen, "hacked").bool_value());
-    EXPECT_EQ(At(seen, "scripts").number_value(), 3);
-    EXPECT_EQ(At(seen, "foreign").number_value(), 0);
+    EXPECT_EQ(Number(seen, "scripts"), 3);
+    EXPECT_EQ(Number(seen, "foreign"), 0);
     ExpectNothingBeyondTheEdge(seen);
   }
 }

@@ -101,13 +101,10 @@ class WorkflowRun : public testing::Test {
                more));
   }
 
-  static TestFolder* folder_;
-  static ProgramRun* first_;
+  static inline TestFolder* folder_ = nullptr;
+  static inline ProgramRun* first_ = nullptr;
   TestFolder own_;
 };
-
-TestFolder* WorkflowRun::folder_ = nullptr;
-ProgramRun* WorkflowRun::first_ = nullptr;
 
 TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
   for (const char* name :
