@@ -1,17 +1,11 @@
 #include "tests/support/pasted.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,8 +13,6 @@
 #include "graph/graph_io.h"
 #include "re2/re2.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tests/support/recipe.h"
 
 namespace requant {
@@ -28,11 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using tensorflow::FunctionDef;
-using tensorflow::NodeDef;
 using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
 
 constexpr int kTrainingRecords = 20000;
 constexpr int kEvaluationRecords = 10000;

@@ -1,13 +1,7 @@
 #include "tests/support/recipe.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "re2/re2.h"
 #include "runtime/session/worker.pb.h"
@@ -57,12 +51,12 @@ const char kRecipeInputs[] =
 
 std::string Recipe::Transform(const std::string& in, const std::string& out,
                               const std::string& transforms,
-                              const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"--in_graph=" + folder.Path(in),
-                                        "--out_graph=" + folder.Path(out),
-                                        "--transforms=" + transforms};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return MustRun(kTransformGraph, arguments).out;
+                              const Words& more) {
+  return MustRun(kTransformGraph, Joined({"--in_graph=" + folder.Path(in),
+                                          "--out_graph=" + folder.Path(out),
+                                          "--transforms=" + transforms},
+                                         more))
+      .out;
 }
 
 void Recipe::MakeDynamicGraph() {
@@ -125,7 +119,7 @@ void Recipe::QuantizeFast() {
 }
 
 ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
-                                 const std::vector<std::string>& variables) {
+                                 const Words& variables) {
   return RunProgram(
       kEvaluate,
       {"--graph=" + folder.Path(graph),
@@ -139,7 +133,7 @@ ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
 }
 
 RecipeVerdict Recipe::Evaluate(const std::string& graph, int records,
-                               const std::vector<std::string>& variables) {
+                               const Words& variables) {
   const ProgramRun run = RunEvaluation(graph, records, variables);
   EXPECT_EQ(run.exit_code, 0) << graph << ": " << run.error;
   const std::string& text = run.out;

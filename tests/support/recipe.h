@@ -69,15 +69,14 @@ class Recipe {
 
   // transform_graph; returns what it prints.
   std::string Transform(const std::string& in, const std::string& out,
-                        const std::string& transforms,
-                        const std::vector<std::string>& more = {});
+                        const std::string& transforms, const Words& more = {});
   // evaluate_graph of `graph` on the first `records` of the evaluation records
   // against kFloatGraph, with the gate, as JSON; ends as it may.
   ProgramRun RunEvaluation(const std::string& graph, int records,
-                           const std::vector<std::string>& variables = {});
+                           const Words& variables = {});
   // What it says, after success.
   RecipeVerdict Evaluate(const std::string& graph, int records,
-                         const std::vector<std::string>& variables = {});
+                         const Words& variables = {});
 
   // The name of the node that predicts.
   const std::string output;
