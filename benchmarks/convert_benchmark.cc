@@ -3,29 +3,23 @@
 
 #include <gflags/gflags.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "base/files/file.h"
 #include "base/process/sibling_program.h"
 #include "base/process/subprocess.h"
-#include "base/program/flags.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
+#include "benchmarks/frame.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/testing/gptj_model.h"
@@ -38,14 +32,8 @@ DEFINE_string(work_dir, "/tmp", "Where the models are written.");
 namespace requant {
 namespace {
 
-constexpr char kProgram[] = "convert_benchmark";
 constexpr double kMostGrowth = 1.5;
 constexpr double kMostGigabytes = 1;
-
-struct Cost {
-  double wall_seconds = 0;
-  double cpu_seconds = 0;
-};
 
 struct Row {
   int layers = 0;
@@ -86,11 +74,11 @@ class Benchmark {
     std::vector<Row> rows;
     for (int count : layers) {
       REQUANT_ASSIGN_OR_RETURN(const Row row, Measure(count));
-      per_node.push_back((row.cost.cpu_seconds - least.cost.cpu_seconds) /
+      per_node.push_back((row.cost.cpu - least.cost.cpu) /
                          (row.nodes - least.nodes) * 1e6);
       std::printf("%8d%10ld%10.1f%10.2f%10.2f%18.2f%10.2f\n", row.layers,
-                  row.nodes, row.megabytes, row.cost.wall_seconds,
-                  row.cost.cpu_seconds, per_node.back(), row.peak_gigabytes);
+                  row.nodes, row.megabytes, row.cost.wall, row.cost.cpu,
+                  per_node.back(), row.peak_gigabytes);
       rows.push_back(row);
     }
     Judge("growth from the first to the last", per_node.back() / per_node[0],
@@ -103,7 +91,7 @@ class Benchmark {
  private:
   static void Judge(const char* what, double value, double most) {
     std::printf("%s: %.2f (at most %.2f: %s)\n", what, value, most,
-                value <= most ? "met" : "MISSED");
+                MetText(value <= most));
   }
 
   absl::StatusOr<Row> Measure(int layers) {
@@ -123,9 +111,8 @@ class Benchmark {
       REQUANT_ASSIGN_OR_RETURN(const Cost cost, Convert(model));
       costs.push_back(cost);
     }
-    std::sort(costs.begin(), costs.end(), [](const Cost& a, const Cost& b) {
-      return a.cpu_seconds < b.cpu_seconds;
-    });
+    std::sort(costs.begin(), costs.end(),
+              [](const Cost& a, const Cost& b) { return a.cpu < b.cpu; });
     row.cost = costs[costs.size() / 2];
     row.peak_gigabytes = ChildrenPeakGigabytes();
     return row;
@@ -143,11 +130,10 @@ class Benchmark {
                   "--converted_graph_def="};
     child.on_stdout = [](std::string_view) {};
     const double cpu = ChildrenCpuSeconds();
-    const absl::Time start = absl::Now();
+    const auto start = std::chrono::steady_clock::now();
     REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
     if (result.exit_code != 0) return absl::InternalError("convert failed");
-    return Cost{absl::ToDoubleSeconds(absl::Now() - start),
-                ChildrenCpuSeconds() - cpu};
+    return Cost{SecondsSince(start), ChildrenCpuSeconds() - cpu};
   }
 
   const std::string converter_;
@@ -155,15 +141,8 @@ class Benchmark {
 };
 
 absl::Status RunBenchmark() {
-  std::vector<int> layers;
-  for (std::string_view text : absl::StrSplit(FLAGS_layers, ',')) {
-    int count;
-    if (!absl::SimpleAtoi(text, &count) || count < 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--layers: \"", text, "\" is no number above 1"));
-    }
-    layers.push_back(count);
-  }
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<int> layers,
+                           NumbersOf("--layers", FLAGS_layers, 2));
   if (FLAGS_repeats < 1) {
     return absl::InvalidArgumentError("--repeats must be at least 1");
   }
@@ -171,28 +150,21 @@ absl::Status RunBenchmark() {
   REQUANT_ASSIGN_OR_RETURN(
       const std::string converter,
       SiblingProgram(own_path, "runtime", "convert_model"));
-  std::string folder = FLAGS_work_dir + "/requant_convert.XXXXXX";
-  if (mkdtemp(folder.data()) == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot write to ", FLAGS_work_dir));
-  }
-  absl::Cleanup remove = [&] { RemoveTree(folder); };
-  return Benchmark(converter, folder).Run(layers);
-}
-
-int Main(int argc, char** argv) {
-  ProgramHelp help;
-  help.name = kProgram;
-  help.summary = "Cost of requant convert by the number of layers.";
-  help.usage = "bazel run //benchmarks:convert_benchmark";
-  help.flag_files = {__FILE__};
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  const absl::Status status = RunBenchmark();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+  return WithFolder(FLAGS_work_dir, [&](const std::string& folder) {
+    return Benchmark(converter, folder).Run(layers);
+  });
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::BenchmarkMain(
+      argc, argv,
+      {"convert_benchmark",
+       "Cost of requant convert by the number of layers.",
+       "bazel run //benchmarks:convert_benchmark",
+       {__FILE__},
+       ""},
+      requant::RunBenchmark);
+}

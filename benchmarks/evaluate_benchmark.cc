@@ -2,32 +2,27 @@
 // & Deep graph alone, and both together, in turns on the same cores.
 
 #include <gflags/gflags.h>
-#include <time.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/machine.h"
 #include "base/process/tensorflow_child.h"
-#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "benchmarks/wide_deep_graph.h"
-#include "benchmarks/wide_deep_records.h"
+#include "benchmarks/frame.h"
+#include "benchmarks/graphs.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
+#include "runtime/statistics/order_statistics.h"
 
 DEFINE_int32(records, 200000, "how many records there are");
 DEFINE_int32(batch_size, 512, "records in a batch");
@@ -38,40 +33,18 @@ namespace {
 
 using tensorflow::Tensor;
 
-constexpr char kProgram[] = "evaluate_benchmark";
 // Of reading, against the graph, in records per second of the same cores.
 constexpr double kTarget = 3;
 
-// Of one run over all records.
-struct Cost {
-  double wall = 0;
-  double cpu = 0;
-};
-
-double CpuSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return now.tv_sec + now.tv_nsec * 1e-9;
-}
-
-template <typename Work>
-absl::StatusOr<Cost> Measure(const Work& work) {
-  const auto start = std::chrono::steady_clock::now();
-  const double cpu = CpuSeconds();
-  REQUANT_ASSIGN_OR_RETURN(const int64_t records, work());
-  if (records != FLAGS_records) {
+// One run over all records.
+absl::StatusOr<Cost> Measure(
+    const std::function<absl::StatusOr<int64_t>()>& work) {
+  return CostOf([&]() -> absl::Status {
+    REQUANT_ASSIGN_OR_RETURN(const int64_t records, work());
+    if (records == FLAGS_records) return absl::OkStatus();
     return absl::InternalError(
         absl::StrCat("only ", records, " of ", FLAGS_records, " records came"));
-  }
-  return Cost{
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count(),
-      CpuSeconds() - cpu};
-}
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  });
 }
 
 class Benchmark {
@@ -184,7 +157,7 @@ absl::Status Compare(Benchmark* benchmark) {
   std::printf(
       "reading is %.1f times as fast as the graph, by CPU time (target "
       "%.0f: %s)\n",
-      Median(faster), kTarget, Median(faster) >= kTarget ? "met" : "MISSED");
+      Median(faster), kTarget, MetText(Median(faster) >= kTarget));
   std::printf("both together take %.2f times as long as the graph alone\n",
               Median(whole));
   return absl::OkStatus();
@@ -195,35 +168,27 @@ absl::Status Run() {
     return absl::InvalidArgumentError(
         "--records, --batch_size and --rounds are at least 1");
   }
-  std::string folder =
-      (std::filesystem::temp_directory_path() / "requant.XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    return absl::FailedPreconditionError("cannot create " + folder);
-  }
-  absl::Cleanup remove = [&] { std::filesystem::remove_all(folder); };
-  Benchmark benchmark;
-  REQUANT_RETURN_IF_ERROR(benchmark.Prepare(folder));
-  std::printf("%d records in batches of %d on %d cores, %d rounds\n",
-              FLAGS_records, FLAGS_batch_size, ReadCoreLimits().usable(),
-              FLAGS_rounds);
-  return Compare(&benchmark);
-}
-
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  const ProgramHelp help = {
-      kProgram,
-      "measures what an evaluation costs beside the graph itself.",
-      "evaluate_benchmark --records=200000",
-      {__FILE__},
-      ""};
-  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  EnterTensorFlowEnvironment(argv);
-  const absl::Status status = Run();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+  return WithFolder("", [](const std::string& folder) -> absl::Status {
+    Benchmark benchmark;
+    REQUANT_RETURN_IF_ERROR(benchmark.Prepare(folder));
+    std::printf("%d records in batches of %d on %d cores, %d rounds\n",
+                FLAGS_records, FLAGS_batch_size, ReadCoreLimits().usable(),
+                FLAGS_rounds);
+    return Compare(&benchmark);
+  });
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  requant::EnterTensorFlowEnvironment(argv);
+  return requant::BenchmarkMain(
+      argc, argv,
+      {"evaluate_benchmark",
+       "measures what an evaluation costs beside the graph itself.",
+       "evaluate_benchmark --records=200000",
+       {__FILE__},
+       ""},
+      requant::Run);
+}

@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -25,7 +24,9 @@
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
+#include "benchmarks/frame.h"
 #include "benchmarks/int8_figures.h"
 #include "benchmarks/matmul_chain.h"
 #include "graph/graph_io.h"
@@ -85,9 +86,7 @@ absl::StatusOr<std::optional<double>> TimeCommand(const std::string& command) {
       return absl::FailedPreconditionError(
           absl::StrCat("the command failed: ", command));
     }
-    const std::chrono::duration<double> elapsed =
-        std::chrono::steady_clock::now() - start;
-    seconds.push_back(elapsed.count());
+    seconds.push_back(SecondsSince(start));
   }
   return Median(seconds);
 }
@@ -223,13 +222,9 @@ absl::StatusOr<Int8Figures> Measurements() {
     REQUANT_ASSIGN_OR_RETURN(figures.peer,
                              Examine(FLAGS_peer, FLAGS_quantize_peer));
   }
-  std::string folder =
-      (std::filesystem::temp_directory_path() / "requant.XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) {
-    return absl::FailedPreconditionError("cannot create " + folder);
-  }
-  absl::Cleanup remove = [&] { std::filesystem::remove_all(folder); };
-  REQUANT_RETURN_IF_ERROR(MeasureSpeeds(folder, &figures));
+  REQUANT_RETURN_IF_ERROR(WithFolder("", [&](const std::string& folder) {
+    return MeasureSpeeds(folder, &figures);
+  }));
   return figures;
 }
 

@@ -1,17 +1,11 @@
 #include "benchmarks/int8_figures.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
+#include "graph/testing/testing.h"
 
 namespace requant::int8_figures_test {
 namespace {
 
 using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::Not;
 
 InstructionSet Working() { return {/*advertised=*/true, /*works=*/true}; }
 

@@ -19,6 +19,7 @@
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "transforms/layers/graph_builder.h"
 
 namespace requant {
 namespace {
@@ -128,23 +129,10 @@ int64_t InputWidth(const GraphIndex& index, const NodeDef& layer) {
 }
 
 NodeDef InputPlaceholder(DataType type, int64_t width) {
-  NodeDef node;
-  node.set_name(kInput);
-  node.set_op("Placeholder");
-  (*node.mutable_attr())["dtype"].set_type(type);
+  NodeDef node = MakeNode(kInput, "Placeholder", {}, {{"dtype", type}});
   auto* shape = (*node.mutable_attr())["shape"].mutable_shape();
   shape->add_dim()->set_size(-1);
   shape->add_dim()->set_size(width);
-  return node;
-}
-
-NodeDef CodesNode(DataType from, DataType to) {
-  NodeDef node;
-  node.set_name(absl::StrCat(kInput, "/codes"));
-  node.set_op("Bitcast");
-  node.add_input(kInput);
-  (*node.mutable_attr())["T"].set_type(from);
-  (*node.mutable_attr())["type"].set_type(to);
   return node;
 }
 
@@ -192,8 +180,10 @@ absl::Status Detach(GraphIndex* index, NodeDef* first, MatMulChain* chain) {
     index->SetInput(first, 0, kInput);
     return absl::OkStatus();
   }
-  REQUANT_ASSIGN_OR_RETURN(const NodeDef* codes,
-                           index->Add(CodesNode(chain->input_type, type)));
+  REQUANT_ASSIGN_OR_RETURN(
+      const NodeDef* codes,
+      index->Add(MakeNode(absl::StrCat(kInput, "/codes"), "Bitcast", {kInput},
+                          {{"T", chain->input_type}, {"type", type}})));
   index->SetInput(first, 0, codes->name());
   return absl::OkStatus();
 }

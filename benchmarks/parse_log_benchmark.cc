@@ -8,16 +8,11 @@
 #include <gflags/gflags.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <optional>
 #include <random>
@@ -26,7 +21,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
@@ -34,16 +28,18 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "base/process/subprocess.h"
-#include "base/program/flags.h"
+#include "base/seconds_since.h"
 #include "base/status_macros.h"
-#include "graph/tensorflow_library.h"
+#include "benchmarks/frame.h"
+#include "graph/const_node.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_drift.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.pb.h"
+#include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
+#include "transforms/transform.h"
 
 DEFINE_int64(megabytes, 1000, "Size of the log, in millions of bytes.");
 DEFINE_int32(nodes, 40, "Number of nodes in the log.");
@@ -55,27 +51,9 @@ DEFINE_string(
 DEFINE_string(child, "", "For the program's own use: ours or stock.");
 DEFINE_string(log, "", "For the program's own use: the log.");
 
-namespace tensorflow::graph_transforms {
-
-// As the library that comes with TensorFlow's wheel has them; its headers for
-// them are not in the wheel.
-struct TransformFuncContext {
-  std::vector<std::string> input_names;
-  std::vector<std::string> output_names;
-  std::map<std::string, std::vector<std::string>> params;
-};
-using TransformFunc = std::function<absl::Status(
-    const GraphDef&, const TransformFuncContext&, GraphDef*)>;
-
-}  // namespace tensorflow::graph_transforms
-
 namespace requant {
 namespace {
 
-using tensorflow::graph_transforms::TransformFunc;
-using tensorflow::graph_transforms::TransformFuncContext;
-
-constexpr char kProgram[] = "parse_log_benchmark";
 constexpr double kMinSpeedRatio = 8;
 constexpr double kMaxMemoryRatio = 0.1;
 
@@ -147,47 +125,43 @@ absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {
   return choices;
 }
 
-absl::StatusOr<TransformFunc> StockFreeze() {
-  using Registry = std::map<std::string, TransformFunc>;
+// TensorFlow's own transform, and what to call it with.
+struct StockFreeze {
+  const RegisteredTransform* transform = nullptr;
+  TransformContext context;
+};
+
+absl::StatusOr<StockFreeze> FindStockFreeze(const std::string& log) {
+  StockFreeze freeze;
+  REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
+                           TransformRegistry::Get());
   REQUANT_ASSIGN_OR_RETURN(
-      void* const symbol,
-      TensorFlowSymbol(
-          "_ZN10tensorflow16graph_transforms20GetTransformRegistryB5cxx11Ev"));
-  return reinterpret_cast<Registry* (*)()>(symbol)()->at(
-      "freeze_requantization_ranges");
+      const auto calls,
+      ParsePipeline(absl::StrCat("stock:freeze_requantization_ranges("
+                                 "min_max_log_file=\"",
+                                 log, "\")")));
+  REQUANT_ASSIGN_OR_RETURN(freeze.transform, registry->Find(calls[0].name));
+  REQUANT_ASSIGN_OR_RETURN(freeze.context.parameters,
+                           ResolveParameters(freeze.transform->spec, calls[0]));
+  return freeze;
 }
 
-float ScalarOf(const tensorflow::NodeDef& node) {
-  const tensorflow::TensorProto& tensor = node.attr().at("value").tensor();
-  float value = NAN;
-  if (tensor.float_val_size() > 0) {
-    value = tensor.float_val(0);
-  } else if (tensor.tensor_content().size() == sizeof(value)) {
-    std::memcpy(&value, std::string(tensor.tensor_content()).data(),
-                sizeof(value));
-  }
-  return value;
-}
-
-absl::StatusOr<Choices> ParseWithStock(const TransformFunc& freeze,
-                                       const std::string& log) {
-  tensorflow::GraphDef graph, frozen;
+absl::StatusOr<Choices> ParseWithStock(StockFreeze freeze) {
+  tensorflow::GraphDef graph;
   for (int i = 0; i < FLAGS_nodes; ++i) {
     tensorflow::NodeDef* node = graph.add_node();
     node->set_name(NodeName(i));
     node->set_op("RequantizationRange");
   }
-  TransformFuncContext context;
-  context.params["min_max_log_file"] = {log};
-  REQUANT_RETURN_IF_ERROR(freeze(graph, context, &frozen));
+  REQUANT_RETURN_IF_ERROR(freeze.transform->run(freeze.context, &graph));
   std::map<std::string, float> constants;
-  for (const tensorflow::NodeDef& node : frozen.node()) {
-    constants[node.name()] = ScalarOf(node);
+  for (const tensorflow::NodeDef& node : graph.node()) {
+    constants[node.name()] = ScalarConstValue(node).value_or(NAN);
   }
   Choices choices;
-  for (const tensorflow::NodeDef& node : graph.node()) {
-    choices[node.name()] = RangeText(constants[node.name() + "/frozen_min"],
-                                     constants[node.name() + "/frozen_max"]);
+  for (int i = 0; i < FLAGS_nodes; ++i) {
+    choices[NodeName(i)] = RangeText(constants[NodeName(i) + "/frozen_min"],
+                                     constants[NodeName(i) + "/frozen_max"]);
   }
   return choices;
 }
@@ -202,19 +176,17 @@ int64_t PeakMemory() {
 // before>" and then the choices.
 absl::Status RunAsChild() {
   const bool ours = FLAGS_child == "ours";
-  TransformFunc freeze;
+  StockFreeze freeze;
   if (!ours) {
-    REQUANT_ASSIGN_OR_RETURN(freeze, StockFreeze());
+    REQUANT_ASSIGN_OR_RETURN(freeze, FindStockFreeze(FLAGS_log));
   }
   const int64_t before = PeakMemory();
   const auto start = std::chrono::steady_clock::now();
-  REQUANT_ASSIGN_OR_RETURN(
-      const Choices choices,
-      ours ? ParseWithOurs(FLAGS_log) : ParseWithStock(freeze, FLAGS_log));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-          .count();
-  ReportToParent(absl::StrFormat("%.6f %d %d", seconds, PeakMemory(), before));
+  REQUANT_ASSIGN_OR_RETURN(const Choices choices, ours
+                                                      ? ParseWithOurs(FLAGS_log)
+                                                      : ParseWithStock(freeze));
+  ReportToParent(
+      absl::StrFormat("%.6f %d %d", SecondsSince(start), PeakMemory(), before));
   for (const auto& [node, range] : choices) {
     ReportToParent(absl::StrCat(node, " ", range));
   }
@@ -231,18 +203,10 @@ struct Measurement {
 
 absl::StatusOr<Measurement> Measure(const std::string& parser,
                                     const std::string& log) {
-  ChildOptions options;
-  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
-  options.argv = {own_path, absl::StrCat("--child=", parser),
-                  absl::StrCat("--log=", log),
-                  absl::StrCat("--nodes=", FLAGS_nodes)};
-  std::vector<std::string> lines;
-  options.on_report = [&](std::string_view line) { lines.emplace_back(line); };
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
-  if (result.exit_code != 0 || lines.empty()) {
-    return absl::InternalError(absl::StrCat("the child for ", parser, " ",
-                                            DescribeEnd(result, options)));
-  }
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> lines,
+      RunSelf({absl::StrCat("--child=", parser), absl::StrCat("--log=", log),
+               absl::StrCat("--nodes=", FLAGS_nodes)}));
   const std::vector<std::string> fields = absl::StrSplit(lines[0], ' ');
   Measurement measurement;
   double before = 0;
@@ -291,10 +255,9 @@ absl::Status Compare(const std::string& log) {
   const double speed = stock->seconds / ours->seconds;
   const double memory = ours->increase / stock->increase;
   std::printf("speed %.1f times TensorFlow's (target: at least %g): %s\n",
-              speed, kMinSpeedRatio,
-              speed >= kMinSpeedRatio ? "met" : "MISSED");
+              speed, kMinSpeedRatio, MetText(speed >= kMinSpeedRatio));
   std::printf("memory %.3f of TensorFlow's (target: under %g): %s\n", memory,
-              kMaxMemoryRatio, memory < kMaxMemoryRatio ? "met" : "MISSED");
+              kMaxMemoryRatio, MetText(memory < kMaxMemoryRatio));
   if (ours->choices != stock->choices) {
     return absl::InternalError("the two chose different ranges");
   }
@@ -303,47 +266,27 @@ absl::Status Compare(const std::string& log) {
   return absl::OkStatus();
 }
 
-std::string TemporaryDirectory() {
-  if (!FLAGS_directory.empty()) return FLAGS_directory;
-  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
-    if (const char* value = std::getenv(name)) return value;
-  }
-  return "/tmp";
-}
-
 absl::Status Run() {
   if (!FLAGS_child.empty()) return RunAsChild();
   if (FLAGS_megabytes < 1 || FLAGS_nodes < 1 || FLAGS_repeats < 1) {
     return absl::InvalidArgumentError(
         "--megabytes, --nodes and --repeats are at least 1");
   }
-  std::string directory = TemporaryDirectory() + "/parse_log_benchmark.XXXXXX";
-  if (mkdtemp(directory.data()) == nullptr) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot create ", directory, ": ", std::strerror(errno)));
-  }
-  const std::string log = directory + "/min_max.log";
-  absl::Cleanup remove = [&] {
-    unlink(log.c_str());
-    rmdir(directory.c_str());
-  };
-  return Compare(log);
-}
-
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  const ProgramHelp help = {
-      kProgram,
-      "Compares our log parser with TensorFlow's freeze_requantization_ranges.",
-      "parse_log_benchmark --megabytes=1000",
-      {__FILE__},
-      ""};
-  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  const absl::Status status = Run();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+  return WithFolder(FLAGS_directory, [](const std::string& folder) {
+    return Compare(folder + "/min_max.log");
+  });
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::BenchmarkMain(argc, argv,
+                                {"parse_log_benchmark",
+                                 "Compares our log parser with TensorFlow's "
+                                 "freeze_requantization_ranges.",
+                                 "parse_log_benchmark --megabytes=1000",
+                                 {__FILE__},
+                                 ""},
+                                requant::Run);
+}

@@ -2,32 +2,21 @@
 // FastParseExample, on records as the Wide & Deep recipe preprocesses them.
 
 #include <gflags/gflags.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <memory>
-#include <random>
 #include <string>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
-#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "benchmarks/wide_deep_records.h"
+#include "benchmarks/frame.h"
+#include "benchmarks/graphs.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/datasets/formats/record_format.h"
-#include "tensorflow/core/example/example.pb.h"
 #include "tensorflow/core/lib/io/record_reader.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/util/example_proto_fast_parsing.h"
@@ -44,7 +33,6 @@ namespace {
 
 using tensorflow::Tensor;
 
-constexpr char kProgram[] = "read_records_benchmark";
 // Three times what an int8 Wide & Deep graph takes per second and core.
 constexpr double kTargetPerThread = 350000;
 
@@ -71,18 +59,7 @@ struct Sums {
 };
 
 absl::StatusOr<Sums> ReadWithOurs(const std::string& path, int threads) {
-  DatasetSpec spec;
-  spec.mutable_tfrecord()->add_files(path);
-  InputSpec* const numeric = spec.add_input();
-  numeric->set_feature("numeric_1");
-  numeric->set_dtype("float");
-  numeric->add_shape(kNumeric);
-  InputSpec* const categorical = spec.add_input();
-  categorical->set_feature("string_1");
-  categorical->set_dtype("int64");
-  categorical->add_shape(kCategorical);
-  spec.mutable_label()->set_feature("label");
-  spec.mutable_label()->set_dtype("int64");
+  const DatasetSpec spec = WideDeepDataset(path);
   BatchOptions options;
   options.threads = threads;
   options.batch_size = FLAGS_batch_size;
@@ -143,24 +120,16 @@ struct Rates {
   Sums sums;
 };
 
-double CpuSeconds() {
-  timespec time;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
 absl::StatusOr<Rates> Measure(
     const std::function<absl::StatusOr<Sums>()>& read) {
   Rates best;
   for (int i = 0; i < FLAGS_repeats; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const double cpu_start = CpuSeconds();
-    REQUANT_ASSIGN_OR_RETURN(best.sums, read());
-    const std::chrono::duration<double> wall =
-        std::chrono::steady_clock::now() - start;
-    best.cpu =
-        std::max(best.cpu, best.sums.records / (CpuSeconds() - cpu_start));
-    best.wall = std::max(best.wall, best.sums.records / wall.count());
+    REQUANT_ASSIGN_OR_RETURN(const Cost cost, CostOf([&]() -> absl::Status {
+                               REQUANT_ASSIGN_OR_RETURN(best.sums, read());
+                               return absl::OkStatus();
+                             }));
+    best.cpu = std::max(best.cpu, best.sums.records / cost.cpu);
+    best.wall = std::max(best.wall, best.sums.records / cost.wall);
   }
   return best;
 }
@@ -185,17 +154,9 @@ absl::Status Compare(const std::string& path) {
       return absl::InternalError("the two readers read different records");
     }
     std::printf("  target %.0f records per CPU second: %s\n", kTargetPerThread,
-                ours.cpu >= kTargetPerThread ? "met" : "MISSED");
+                MetText(ours.cpu >= kTargetPerThread));
   }
   return absl::OkStatus();
-}
-
-std::string TemporaryDirectory() {
-  if (!FLAGS_directory.empty()) return FLAGS_directory;
-  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
-    if (const char* value = std::getenv(name)) return value;
-  }
-  return "/tmp";
 }
 
 absl::Status Run() {
@@ -203,31 +164,21 @@ absl::Status Run() {
     return absl::InvalidArgumentError(
         "--records, --batch_size and --repeats are at least 1");
   }
-  std::string path = TemporaryDirectory() + "/read_records_benchmark.XXXXXX";
-  const int fd = mkstemp(path.data());
-  if (fd < 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cannot create ", path, ": ", std::strerror(errno)));
-  }
-  close(fd);
-  absl::Cleanup remove = [&] { unlink(path.c_str()); };
-  return Compare(path);
-}
-
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  const ProgramHelp help = {
-      kProgram,
-      "Compares our reading of TFRecord files with TensorFlow's.",
-      "read_records_benchmark --records=400000",
-      {__FILE__},
-      ""};
-  if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  const absl::Status status = Run();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+  return WithFolder(FLAGS_directory, [](const std::string& folder) {
+    return Compare(folder + "/records.tfrecords");
+  });
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::BenchmarkMain(
+      argc, argv,
+      {"read_records_benchmark",
+       "Compares our reading of TFRecord files with TensorFlow's.",
+       "read_records_benchmark --records=400000",
+       {__FILE__},
+       ""},
+      requant::Run);
+}

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,21 +16,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/process/subprocess.h"
-#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "benchmarks/decoder_graph.h"
-#include "graph/const_node.h"
+#include "benchmarks/frame.h"
+#include "benchmarks/graphs.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
+#include "runtime/statistics/order_statistics.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/qdq/qdq_sites.h"
 #include "transforms/registry.h"
@@ -48,88 +45,10 @@ DEFINE_string(work_dir, "/tmp", "Where range tables and logs are written.");
 namespace requant {
 namespace {
 
-using tensorflow::DataType;
 using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
 
-// A long chain of quantized layers with dynamic ranges, eleven nodes each.
-class ChainBuilder {
- public:
-  explicit ChainBuilder(int nodes) : layers_(nodes / 11) {
-    weights_.flat<tensorflow::qint8>().setConstant(3);
-    bias_.flat<float>().setConstant(0.5f);
-    Node("x", "Placeholder", {}, {{"dtype", tensorflow::DT_FLOAT}});
-    Tensor axes(tensorflow::DT_INT32, {2});
-    axes.flat<int>()(0) = 0;
-    axes.flat<int>()(1) = 1;
-    *graph_.add_node() = MakeConst("axes", axes);
-    std::string last = "x";
-    for (int i = 0; i < layers_; ++i) last = Layer(Name(i), last);
-  }
-
-  GraphDef TakeGraph() { return std::move(graph_); }
-  int layers() const { return layers_; }
-  static std::string Name(int i) {
-    return absl::StrCat("import/dnn/hiddenlayer_", i);
-  }
-
- private:
-  std::string Layer(const std::string& name, const std::string& input) {
-    const auto float_type = std::make_pair("T", tensorflow::DT_FLOAT);
-    Node(name + "_min", "Min", {input, "axes"}, {float_type});
-    Node(name + "_max", "Max", {input, "axes"}, {float_type});
-    Node(name + "_quantize", "QuantizeV2",
-         {input, name + "_min", name + "_max"}, {{"T", tensorflow::DT_QUINT8}});
-    *graph_.add_node() = MakeConst(name + "_weights", weights_);
-    *graph_.add_node() = MakeConst(name + "_bias", bias_);
-    *graph_.add_node() = MakeScalarConst(name + "_weight_min", -1);
-    *graph_.add_node() = MakeScalarConst(name + "_weight_max", 1);
-    const std::string q = name + "_quantize", m = name + "_matmul";
-    Node(m, "QuantizedMatMulWithBiasAndRelu",
-         {q, name + "_weights", name + "_bias", q + ":1", q + ":2",
-          name + "_weight_min", name + "_weight_max"},
-         {{"T1", tensorflow::DT_QUINT8},
-          {"T2", tensorflow::DT_QINT8},
-          {"Toutput", tensorflow::DT_QINT32}});
-    const std::string r = name + "_range";
-    Node(r, "RequantizationRange", {m, m + ":1", m + ":2"},
-         {{"Tinput", tensorflow::DT_QINT32}});
-    Node(name, "Requantize", {m, m + ":1", m + ":2", r, r + ":1"},
-         {{"Tinput", tensorflow::DT_QINT32},
-          {"out_type", tensorflow::DT_QUINT8}});
-    Node(name + "_float", "Dequantize", {name, name + ":1", name + ":2"},
-         {{"T", tensorflow::DT_QUINT8}});
-    return name + "_float";
-  }
-
-  void Node(const std::string& name, const std::string& op,
-            const std::vector<std::string>& inputs,
-            const std::vector<std::pair<std::string, DataType>>& types) {
-    NodeDef* node = graph_.add_node();
-    node->set_name(name);
-    node->set_op(op);
-    for (const std::string& input : inputs) node->add_input(input);
-    for (const auto& [attribute, type] : types) {
-      (*node->mutable_attr())[attribute].set_type(type);
-    }
-  }
-
-  GraphDef graph_;
-  int layers_;
-  Tensor weights_{tensorflow::DT_QINT8, {4, 4}};
-  Tensor bias_{tensorflow::DT_FLOAT, {4}};
-};
-
-// CPU time of this process: other work on the machine does not count.
-double CpuSeconds(const std::function<void()>& work) {
-  const std::clock_t start = std::clock();
-  work();
-  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-}
-
-// In a child: runs one transform on the graph in a file and prints the CPU time
-// it took.
+// In a child: runs one transform on the graph in a file and reports the CPU
+// time it took.
 absl::Status RunOne(const std::string& text, const std::string& in,
                     const std::string& out) {
   REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
@@ -141,14 +60,12 @@ absl::Status RunOne(const std::string& text, const std::string& in,
   REQUANT_ASSIGN_OR_RETURN(context.parameters,
                            ResolveParameters(transform->spec, calls[0]));
   REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(in));
-  absl::Status status;
-  const double seconds =
-      CpuSeconds([&] { status = transform->run(context, &graph); });
-  REQUANT_RETURN_IF_ERROR(status);
+  REQUANT_ASSIGN_OR_RETURN(
+      const Cost cost, CostOf([&] { return transform->run(context, &graph); }));
   if (!out.empty()) {
     REQUANT_RETURN_IF_ERROR(WriteGraph(graph, out, GraphFormat::kBinary));
   }
-  std::printf("%.9f\n", seconds);
+  ReportToParent(absl::StrFormat("%.9f", cost.cpu));
   return absl::OkStatus();
 }
 
@@ -158,22 +75,18 @@ absl::StatusOr<double> MedianSeconds(const std::string& text,
                                      const std::string& in,
                                      const std::string& out) {
   std::vector<double> seconds;
-  REQUANT_ASSIGN_OR_RETURN(const std::string self, OwnPath());
   for (int i = 0; i < FLAGS_repeats; ++i) {
-    ChildOptions child;
-    child.argv = {self, "--one_transform=" + text, "--one_input=" + in,
-                  "--one_output=" + out};
-    child.on_stdout = [&](std::string_view line) {
-      double value;
-      if (absl::SimpleAtod(line, &value)) seconds.push_back(value);
-    };
-    REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
-    if (result.exit_code != 0 || seconds.size() != static_cast<size_t>(i + 1)) {
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::vector<std::string> lines,
+        RunSelf({"--one_transform=" + text, "--one_input=" + in,
+                 "--one_output=" + out}));
+    double value;
+    if (!absl::SimpleAtod(lines[0], &value)) {
       return absl::InternalError(absl::StrCat("failed: ", text));
     }
+    seconds.push_back(value);
   }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  return Median(seconds);
 }
 
 struct Row {
@@ -199,10 +112,9 @@ class Benchmark {
   }
 
   absl::Status RunSize(int size) {
-    ChainBuilder builder(size);
-    const int layers = builder.layers();
+    const int layers = size / kNodesOfChainLayer;
     {
-      const GraphDef dynamic = builder.TakeGraph();
+      const GraphDef dynamic = QuantizedChain(layers);
       nodes_ = dynamic.node_size();
       REQUANT_RETURN_IF_ERROR(MeasureFiles(dynamic, Path("dynamic.pb")));
     }
@@ -260,22 +172,22 @@ class Benchmark {
 
   // Reading, writing and verifying the graph.
   absl::Status MeasureFiles(const GraphDef& graph, const std::string& path) {
-    absl::Status status;
-    Record("(write)", CpuSeconds([&] {
-             status = WriteGraph(graph, path, GraphFormat::kBinary);
-           }));
-    REQUANT_RETURN_IF_ERROR(status);
-    Record("(read)", CpuSeconds([&] { status = ReadGraph(path).status(); }));
-    REQUANT_RETURN_IF_ERROR(status);
-    size_t problems = 0;
-    Record("(verify)", CpuSeconds([&] {
-             auto found = VerifyGraph(graph);
-             status = found.status();
-             if (found.ok()) problems = found->size();
-           }));
-    REQUANT_RETURN_IF_ERROR(status);
-    if (problems > 0)
+    REQUANT_RETURN_IF_ERROR(MeasureHere("(write)", [&] {
+      return WriteGraph(graph, path, GraphFormat::kBinary);
+    }));
+    REQUANT_RETURN_IF_ERROR(
+        MeasureHere("(read)", [&] { return ReadGraph(path).status(); }));
+    return MeasureHere("(verify)", [&]() -> absl::Status {
+      REQUANT_ASSIGN_OR_RETURN(const auto problems, VerifyGraph(graph));
+      if (problems.empty()) return absl::OkStatus();
       return absl::InternalError("the benchmark's graph is bad");
+    });
+  }
+
+  absl::Status MeasureHere(const std::string& name,
+                           const std::function<absl::Status()>& work) {
+    REQUANT_ASSIGN_OR_RETURN(const Cost cost, CostOf(work));
+    Record(name, cost.cpu);
     return absl::OkStatus();
   }
 
@@ -284,7 +196,7 @@ class Benchmark {
     std::string text;
     RangeTable min_table, max_table;
     for (int i = 0; i < layers; ++i) {
-      const std::string name = ChainBuilder::Name(i);
+      const std::string name = ChainLayerName(i);
       absl::StrAppend(&text, ";", name,
                       "_range__print__;__requant_min_max:[0][6.5]\n");
       min_table.FindOrAdd(name + "_min").AddMin(-1, {"bench", i});
@@ -338,35 +250,29 @@ class Benchmark {
   int nodes_ = 0;
 };
 
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  const ProgramHelp help = {"transform_benchmark",
-                            "Measures transforms on graphs of several sizes.",
-                            "bazel run //benchmarks:transform_benchmark",
-                            {__FILE__},
-                            ""};
-  if (auto code = ParseFlags(argc, argv, help, &positional)) return *code;
+absl::Status Run() {
   if (!FLAGS_one_transform.empty()) {
     const absl::Status status =
         RunOne(FLAGS_one_transform, FLAGS_one_input, FLAGS_one_output);
-    std::fflush(stdout);
     // Tearing a million nodes down has no part in the figures.
-    std::_Exit(status.ok() ? kExitOk
-                           : ReportFailure("transform_benchmark", status));
+    if (status.ok()) std::_Exit(kExitOk);
+    return status;
   }
-  std::vector<int> sizes;
-  for (const auto& text : absl::StrSplit(FLAGS_sizes, ',')) {
-    int size;
-    if (!absl::SimpleAtoi(text, &size) || size < 100) {
-      return ReportUsage("transform_benchmark", "--sizes takes numbers");
-    }
-    sizes.push_back(size);
-  }
-  const absl::Status status = Benchmark().Run(sizes);
-  return status.ok() ? kExitOk : ReportFailure("transform_benchmark", status);
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<int> sizes,
+                           NumbersOf("--sizes", FLAGS_sizes, 100));
+  return Benchmark().Run(sizes);
 }
 
 }  // namespace
 }  // namespace requant
 
-int main(int argc, char** argv) { return requant::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return requant::BenchmarkMain(
+      argc, argv,
+      {"transform_benchmark",
+       "Measures transforms on graphs of several sizes.",
+       "bazel run //benchmarks:transform_benchmark",
+       {__FILE__},
+       ""},
+      requant::Run);
+}

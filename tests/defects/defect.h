@@ -5,6 +5,7 @@
 // gates catch them. Each is a mistake that a tool of this kind had or could
 // have.
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -16,10 +17,11 @@
 
 namespace requant {
 
-// An edit returns what it did, as a sentence without a full stop.
-using GraphEdit = absl::StatusOr<std::string> (*)(GraphIndex*);
-using LogEdit = absl::StatusOr<std::string> (*)(std::string* text);
-using RangesEdit = absl::StatusOr<std::string> (*)(RangeTable*);
+// What an edit did, as a sentence without a full stop.
+using Edited = absl::StatusOr<std::string>;
+using GraphEdit = std::function<Edited(GraphIndex*)>;
+using LogEdit = std::function<Edited(std::string* text)>;
+using RangesEdit = std::function<Edited(RangeTable*)>;
 
 namespace gate {
 // None: the stage, or the run of its graph, ends with an error.

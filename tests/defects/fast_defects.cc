@@ -22,7 +22,6 @@
 #include "tensorflow/core/framework/types.h"
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
-#include "tests/defects/layer_edits.h"
 #include "transforms/layers/quantized_layer.h"
 
 namespace requant {
@@ -32,7 +31,6 @@ using tensorflow::NodeDef;
 using tensorflow::qint32;
 using tensorflow::qint8;
 using tensorflow::quint8;
-using Edited = absl::StatusOr<std::string>;
 
 constexpr int kNumericColumns = 13;
 constexpr int kCategoricalColumns = 26;
@@ -116,32 +114,19 @@ absl::StatusOr<NodeDef*> NumericScale(const GraphIndex& index) {
 
 Edited RotateNumericScales(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * mul, NumericScale(*index));
-  REQUANT_ASSIGN_OR_RETURN(auto scales, ValuesBehind<float>(*index, *mul, 1));
-  RotateColumns(scales.values, scales.columns());
-  scales.Write();
-  return absl::StrCat("moved the values of ", scales.node->name(), " by one");
+  return EditValues(ValuesBehind<float>(*index, *mul, 1),
+                    "moved the values of ", " by one", RotateColumns<float>);
 }
 
 // The first layer's last rows are those of the numeric columns' last copies.
 Edited LoseCopies(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
-  const int64_t rows = kNumericColumns * weights.columns();
-  for (qint8& code : weights.values.last(rows)) code.value = 0;
-  weights.Write();
-  return absl::StrCat("set the last ", kNumericColumns, " rows of ",
-                      weights.node->name(), " to zero");
-}
-
-Edited ScaleSecondBias(GraphIndex* index) {
-  constexpr double kFactor = 1.37;
-  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 1));
-  REQUANT_ASSIGN_OR_RETURN(auto bias,
-                           ValuesBehind<qint32>(*index, *layer, kBias));
-  for (qint32& value : bias.values) {
-    value.value = std::lrint(value.value * kFactor);
-  }
-  bias.Write();
-  return absl::StrCat("multiplied ", bias.node->name(), " by ", kFactor);
+  return EditValues(WeightsAt(*index, 0),
+                    absl::StrCat("set the last ", kNumericColumns, " rows of "),
+                    " to zero", [](auto& weights) {
+                      const int64_t rows = kNumericColumns * weights.columns();
+                      for (qint8& code : weights.values.last(rows))
+                        code.value = 0;
+                    });
 }
 
 Edited KeepStaleInputRange(GraphIndex* index) {
@@ -152,9 +137,7 @@ Edited KeepStaleInputRange(GraphIndex* index) {
 }
 
 Edited LoseZeroPointOfEmbeddings(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 0));
-  REQUANT_ASSIGN_OR_RETURN(auto bias,
-                           ValuesBehind<qint32>(*index, *layer, kBias));
+  REQUANT_ASSIGN_OR_RETURN(auto bias, BiasAt(*index, 0));
   REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
   // A zero point that is one too small.
   for (size_t i = 0; i < weights.values.size(); ++i) {
@@ -174,28 +157,27 @@ absl::StatusOr<ConstValues<quint8>> Tables(const GraphIndex& index) {
 }
 
 Edited AddOneToTables(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
-  for (quint8& code : tables.values) {
-    code.value = std::min(code.value + 1, 255);
-  }
-  tables.Write();
-  return absl::StrCat("added one to the codes of ", tables.node->name());
+  return EditValues(Tables(*index), "added one to the codes of ", "",
+                    [](auto& tables) {
+                      for (quint8& code : tables.values) {
+                        code.value = std::min(code.value + 1, 255);
+                      }
+                    });
 }
 
 Edited ClipTablesAsSigned(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
-  for (quint8& code : tables.values) {
-    code.value = std::min<int>(code.value, 127);
-  }
-  tables.Write();
-  return absl::StrCat("clipped the codes of ", tables.node->name(), " at 127");
+  return EditValues(Tables(*index), "clipped the codes of ", " at 127",
+                    [](auto& tables) {
+                      for (quint8& code : tables.values) {
+                        code.value = std::min<int>(code.value, 127);
+                      }
+                    });
 }
 
 Edited ShiftTables(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
-  RotateRows(tables.values, tables.columns());
-  tables.Write();
-  return absl::StrCat("moved the rows of ", tables.node->name(), " by one");
+  return EditValues(
+      Tables(*index), "moved the rows of ", " by one",
+      [](auto& tables) { RotateRows(tables.values, tables.columns()); });
 }
 
 Edited TransposeTables(GraphIndex* index) {
@@ -244,7 +226,7 @@ std::vector<Defect> FastDefects() {
          "One of a numeric column's copies has no weights.", LoseCopies),
       At(kQuantize, kQuantize, gate::kShift, "static_bias_scale",
          "A bias is scaled by another range than the kernel uses.",
-         ScaleSecondBias),
+         [](GraphIndex* index) { return ScaleBias(index, 1, 1.37); }),
       At(kQuantize, kQuantize, gate::kGain, "static_stale_input_range",
          "A layer reads its input by a range that its input no longer has.",
          KeepStaleInputRange),
@@ -252,7 +234,8 @@ std::vector<Defect> FastDefects() {
          "The bias is folded for a zero point that is off by one.",
          LoseZeroPointOfEmbeddings),
       At(kQuantize, kQuantize, gate::kError, "static_next_row",
-         "A layer's weights are off by one row.", RotateRowsOfSecondLayer),
+         "A layer's weights are off by one row.",
+         [](GraphIndex* index) { return RotateWeightRows(index, 1); }),
       At(kQuantize, kQuantize, gate::kShift, "table_codes_plus_one",
          "Embeddings are rounded up: their zero point is off by one.",
          AddOneToTables),

@@ -24,18 +24,19 @@ namespace {
 
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
-using Edited = absl::StatusOr<std::string>;
 
 constexpr int kNumericColumns = 13;
 constexpr int kCategoricalColumns = 26;
 
+Edited SetToZeros(GraphIndex* index, const NodeDef& add, std::string_view to) {
+  return EditValues(ValuesBehind<float>(*index, add, 1), "set ", to,
+                    [](auto& bias) { absl::c_fill(bias.values, 0.0f); });
+}
+
 Edited KeepInitialBias(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * matmul, NodeOf(*index, {"MatMul"}));
   REQUANT_ASSIGN_OR_RETURN(NodeDef * add, ReaderOf(*index, *matmul, "BiasAdd"));
-  REQUANT_ASSIGN_OR_RETURN(auto bias, ValuesBehind<float>(*index, *add, 1));
-  absl::c_fill(bias.values, 0.0f);
-  bias.Write();
-  return absl::StrCat("set ", bias.node->name(), " to zeros");
+  return SetToZeros(index, *add, " to zeros");
 }
 
 Edited ExchangeVariables(GraphIndex* index) {
@@ -83,11 +84,15 @@ absl::StatusOr<NodeDef*> TwoClassLogits(const GraphIndex& index) {
   return absl::NotFoundError("the softmax does not read two classes' logits");
 }
 
+void ExchangeInputs(GraphIndex* index, NodeDef* node) {
+  const std::string first = node->input(0), second = node->input(1);
+  index->SetInput(node, 0, second);
+  index->SetInput(node, 1, first);
+}
+
 Edited ExchangeClasses(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * logits, TwoClassLogits(*index));
-  const std::string first = logits->input(0), second = logits->input(1);
-  index->SetInput(logits, 0, second);
-  index->SetInput(logits, 1, first);
+  ExchangeInputs(index, logits);
   return absl::StrCat("exchanged the classes in ", logits->name());
 }
 
@@ -165,22 +170,26 @@ Edited AddWidePartTwice(GraphIndex* index) {
   return absl::StrCat("let ", sum->name(), " add ", sum->input(1), " twice");
 }
 
-// The rows of the first kernel that numeric columns have are the last.
-Edited OrderNumericColumns(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(NodeDef * matmul, NodeOf(*index, {"MatMul"}));
-  REQUANT_ASSIGN_OR_RETURN(auto kernel,
-                           ValuesBehind<float>(*index, *matmul, 1));
-  const int64_t columns = kernel.columns();
-  const absl::Span<float> block = kernel.values.last(kNumericColumns * columns);
+// Sorts rows of the last `count` by the names "<letter>1", "<letter>2", ….
+void SortRows(std::string_view letter, int count, std::string_view suffix,
+              ConstValues<float>& values) {
+  const int64_t columns = values.columns();
+  const absl::Span<float> block = values.values.last(count * columns);
   const std::vector<float> before(block.begin(), block.end());
-  const std::vector<int> sorted = SortedPositions("I", kNumericColumns, "");
-  for (int i = 0; i < kNumericColumns; ++i) {
+  const std::vector<int> sorted = SortedPositions(letter, count, suffix);
+  for (int i = 0; i < count; ++i) {
     std::copy_n(before.begin() + sorted[i] * columns, columns,
                 block.begin() + i * columns);
   }
-  kernel.Write();
-  return absl::StrCat("gave ", kernel.node->name(),
-                      " the numeric columns in the order I1, I2, I3");
+}
+
+// The rows of the first kernel that numeric columns have are the last.
+Edited OrderNumericColumns(GraphIndex* index) {
+  REQUANT_ASSIGN_OR_RETURN(NodeDef * matmul, NodeOf(*index, {"MatMul"}));
+  return EditValues(
+      ValuesBehind<float>(*index, *matmul, 1), "gave ",
+      " the numeric columns in the order I1, I2, I3",
+      [](auto& kernel) { SortRows("I", kNumericColumns, "", kernel); });
 }
 
 // The tables that GatherNd reads: the embeddings' (rank 3) and the wide part's
@@ -194,52 +203,44 @@ absl::StatusOr<ConstValues<float>> Tables(const GraphIndex& index, int rank) {
 }
 
 Edited ShiftTableRows(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index, 3));
-  const int64_t table = tables.values.size() / kCategoricalColumns;
-  RotateRows(tables.values.first(table), tables.columns());
-  tables.Write();
-  return absl::StrCat("shifted the first column's rows in ",
-                      tables.node->name());
+  return EditValues(Tables(*index, 3), "shifted the first column's rows in ",
+                    "", [](auto& tables) {
+                      const int64_t table =
+                          tables.values.size() / kCategoricalColumns;
+                      RotateRows(tables.values.first(table), tables.columns());
+                    });
 }
 
 Edited TakeNeighboursTable(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index, 3));
-  const int64_t table = tables.values.size() / kCategoricalColumns;
-  std::copy_n(tables.values.begin() + 6 * table, table,
-              tables.values.begin() + 5 * table);
-  tables.Write();
-  return absl::StrCat("wrote column 6 over column 5 in ", tables.node->name());
+  return EditValues(Tables(*index, 3), "wrote column 6 over column 5 in ", "",
+                    [](auto& tables) {
+                      const int64_t table =
+                          tables.values.size() / kCategoricalColumns;
+                      std::copy_n(tables.values.begin() + 6 * table, table,
+                                  tables.values.begin() + 5 * table);
+                    });
 }
 
 Edited OrderWideColumns(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index, 2));
-  const int64_t buckets = tables.columns();
-  const std::vector<float> before(tables.values.begin(), tables.values.end());
-  const std::vector<int> sorted =
-      SortedPositions("C", kCategoricalColumns, "_embedding");
-  for (int i = 0; i < kCategoricalColumns; ++i) {
-    std::copy_n(before.begin() + sorted[i] * buckets, buckets,
-                tables.values.begin() + i * buckets);
-  }
-  tables.Write();
-  return absl::StrCat("gave ", tables.node->name(),
-                      " the columns in the order C1, C2, C3");
+  return EditValues(Tables(*index, 2), "gave ",
+                    " the columns in the order C1, C2, C3", [](auto& tables) {
+                      SortRows("C", kCategoricalColumns, "_embedding", tables);
+                    });
 }
 
 Edited LoseWideBias(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * sum, SumOfParts(*index));
   REQUANT_ASSIGN_OR_RETURN(NodeDef * add, InputOf(*index, *sum, 1));
-  REQUANT_ASSIGN_OR_RETURN(auto bias, ValuesBehind<float>(*index, *add, 1));
-  absl::c_fill(bias.values, 0.0f);
-  bias.Write();
-  return absl::StrCat("set ", bias.node->name(), " to zero");
+  return SetToZeros(index, *add, " to zero");
 }
 
 Edited CutTables(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index, 3));
-  for (float& value : tables.values) value = CutToBfloat16(value);
-  tables.Write();
-  return absl::StrCat("cut ", tables.node->name(), " to bfloat16");
+  return EditValues(Tables(*index, 3), "cut ", " to bfloat16",
+                    [](auto& tables) {
+                      for (float& value : tables.values) {
+                        value = CutToBfloat16(value);
+                      }
+                    });
 }
 
 Edited ExchangeBlocks(GraphIndex* index) {
@@ -248,10 +249,8 @@ Edited ExchangeBlocks(GraphIndex* index) {
   if (concat->op() != "ConcatV2") {
     return absl::NotFoundError("the first layer reads no ConcatV2");
   }
-  const std::string first = concat->input(0), second = concat->input(1);
-  index->SetInput(concat, 0, second);
-  index->SetInput(concat, 1, first);
-  return absl::StrCat("put ", second, " before ", first);
+  ExchangeInputs(index, concat);
+  return absl::StrCat("put ", concat->input(0), " before ", concat->input(1));
 }
 
 Defect At(const char* stage, std::string_view name, std::string_view sentence,

@@ -15,7 +15,6 @@
 #include "tensorflow/core/framework/types.h"
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
-#include "tests/defects/layer_edits.h"
 #include "transforms/layers/quantized_layer.h"
 
 namespace requant {
@@ -24,7 +23,6 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::qint32;
 using tensorflow::qint8;
-using Edited = absl::StatusOr<std::string>;
 
 // The first layer's bias in its two parts (transforms/layers/quantized_bias.h).
 struct FirstBias {
@@ -39,8 +37,7 @@ absl::StatusOr<FirstBias> ReadFirstBias(const GraphIndex& index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * quantize, InputOf(index, *layer, kA));
   REQUANT_ASSIGN_OR_RETURN(auto min, ValuesBehind<float>(index, *quantize, 1));
   REQUANT_ASSIGN_OR_RETURN(auto max, ValuesBehind<float>(index, *quantize, 2));
-  REQUANT_ASSIGN_OR_RETURN(auto bias,
-                           ValuesBehind<qint32>(index, *layer, kBias));
+  REQUANT_ASSIGN_OR_RETURN(auto bias, BiasAt(index, 0));
   REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(index, 0));
   FirstBias first{bias, {}, min.values[0], max.values[0]};
   first.zero_point.resize(weights.columns());
@@ -76,17 +73,6 @@ Edited LeaveZeroPointOut(GraphIndex* index) {
                       first.bias.node->name());
 }
 
-Edited ScaleBias(GraphIndex* index, int number, double factor) {
-  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, number));
-  REQUANT_ASSIGN_OR_RETURN(auto bias,
-                           ValuesBehind<qint32>(*index, *layer, kBias));
-  for (qint32& value : bias.values) {
-    value.value = std::lrint(value.value * factor);
-  }
-  bias.Write();
-  return absl::StrCat("multiplied ", bias.node->name(), " by ", factor);
-}
-
 // The end of the range that a layer writes.
 absl::StatusOr<double> OutputMax(const GraphIndex& index, int number) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(index, number));
@@ -102,12 +88,8 @@ Edited ScaleBiasByOutput(GraphIndex* index) {
 }
 
 Edited TakeNextChannelsBias(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 1));
-  REQUANT_ASSIGN_OR_RETURN(auto bias,
-                           ValuesBehind<qint32>(*index, *layer, kBias));
-  RotateColumns(bias.values, bias.columns());
-  bias.Write();
-  return absl::StrCat("moved the values of ", bias.node->name(), " by one");
+  return EditValues(BiasAt(*index, 1), "moved the values of ", " by one",
+                    RotateColumns<qint32>);
 }
 
 Edited KeepStaleInputRange(GraphIndex* index) {
@@ -137,15 +119,8 @@ Edited QuantizeAsScaled(GraphIndex* index) {
                       " quantize as SCALED what is read as MIN_FIRST");
 }
 
-Edited RotateColumnsOfFirstLayer(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
-  RotateColumns(weights.values, weights.columns());
-  weights.Write();
-  return absl::StrCat("moved the columns of ", weights.node->name(), " by one");
-}
-
 Defect At(std::string_view name, const char* gate, std::string_view sentence,
-          GraphEdit edit) {
+          const GraphEdit& edit) {
   return {name,         sentence,     Defect::Workflow::kPublished,
           stage::kFuse, stage::kFuse, gate,
           edit};
@@ -178,7 +153,7 @@ std::vector<Defect> FuseDefects() {
          QuantizeAsScaled),
       At("fused_next_column", gate::kError,
          "The weights are fused off by one column, the bias is not.",
-         RotateColumnsOfFirstLayer),
+         [](GraphIndex* index) { return RotateWeightColumns(index, 0); }),
   };
 }
 

@@ -4,6 +4,7 @@
 // What the edits that plant defects in graphs have in common. Nodes are found
 // by what they do, so that every model's graph can be edited.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,12 +12,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace requant {
 
@@ -86,16 +89,28 @@ absl::Status ScaleInput(const GraphIndex& index,
                         const tensorflow::NodeDef& node, int input,
                         double factor);
 
-// Of the matrix whose columns are the last dimension: each column takes the
-// place of the next one, and each row.
-template <typename T>
-void RotateColumns(absl::Span<T> values, int64_t columns) {
-  for (size_t row = 0; row + columns <= values.size(); row += columns) {
-    std::rotate(values.begin() + row, values.begin() + row + columns - 1,
-                values.begin() + row + columns);
-  }
+// Changes a Const's values in place; returns `before`, the Const's name and
+// `after`, or why there are no values.
+template <typename T, typename Edit>
+absl::StatusOr<std::string> EditValues(absl::StatusOr<ConstValues<T>> values,
+                                       std::string_view before,
+                                       std::string_view after,
+                                       const Edit& edit) {
+  if (!values.ok()) return values.status();
+  edit(*values);
+  values->Write();
+  return absl::StrCat(before, values->node->name(), after);
 }
 
+// Each column, or each row, of `values` takes the place of the next one.
+template <typename T>
+void RotateColumns(ConstValues<T>& values) {
+  const int64_t columns = values.columns();
+  for (auto row = values.values.begin(); row != values.values.end();
+       row += columns) {
+    std::rotate(row, row + columns - 1, row + columns);
+  }
+}
 template <typename T>
 void RotateRows(absl::Span<T> values, int64_t columns) {
   std::rotate(values.begin(), values.end() - columns, values.end());
@@ -105,6 +120,24 @@ void RotateRows(absl::Span<T> values, int64_t columns) {
 // order[0] is that of the first.
 std::vector<int> SortedPositions(std::string_view letter, int count,
                                  std::string_view suffix);
+
+// The eight-bit matmuls, however far they are fused, in the order of data flow;
+// number `number` of them, its weights and its bias.
+std::vector<tensorflow::NodeDef*> QuantizedLayers(const GraphIndex& index);
+absl::StatusOr<tensorflow::NodeDef*> QuantizedLayerAt(const GraphIndex& index,
+                                                      int number);
+absl::StatusOr<ConstValues<tensorflow::qint8>> WeightsAt(
+    const GraphIndex& index, int number);
+absl::StatusOr<ConstValues<tensorflow::qint32>> BiasAt(const GraphIndex& index,
+                                                       int number);
+
+// Edits of layer number `layer`.
+absl::StatusOr<std::string> RotateWeightColumns(GraphIndex* index, int layer);
+absl::StatusOr<std::string> RotateWeightRows(GraphIndex* index, int layer);
+absl::StatusOr<std::string> ScaleBias(GraphIndex* index, int layer,
+                                      double factor);
+// Spreads the codes of all weights over ±127, the range narrowed accordingly.
+absl::StatusOr<std::string> UseAllWeightLevels(GraphIndex* index);
 
 }  // namespace requant
 

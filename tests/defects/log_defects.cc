@@ -1,6 +1,7 @@
 // Defects of the logs that ranges are frozen from.
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,8 +18,6 @@
 
 namespace requant {
 namespace {
-
-using Edited = absl::StatusOr<std::string>;
 
 // One record of a log: everything before its last value, and that.
 struct Line {
@@ -57,57 +56,61 @@ std::map<std::string, std::vector<double>> ValuesByNode(
   return values;
 }
 
-Edited Scale(std::string* text, double factor) {
+// Changes the records of a log.
+Edited EditLines(std::string* text,
+                 const std::function<Edited(std::vector<Line>&)>& edit) {
   auto lines = Lines(*text);
   if (!lines.ok()) return lines.status();
-  for (Line& line : *lines) line.value *= factor;
-  Write(*lines, text);
-  return absl::StrCat("multiplied ", lines->size(), " values by ", factor);
+  Edited done = edit(*lines);
+  if (done.ok()) Write(*lines, text);
+  return done;
 }
 
-Edited Halve(std::string* text) { return Scale(text, 0.5); }
-Edited Quadruple(std::string* text) { return Scale(text, 4); }
-Edited Negate(std::string* text) { return Scale(text, -1); }
-
-// All records get the value that `share` of their node's values are below.
-Edited TakeQuantile(std::string* text, double share) {
-  auto lines = Lines(*text);
-  if (!lines.ok()) return lines.status();
-  auto values = ValuesByNode(*lines);
-  for (auto& [node, of_node] : values) {
-    std::sort(of_node.begin(), of_node.end());
-  }
-  for (Line& line : *lines) {
-    const std::vector<double>& of_node = values[line.node];
-    line.value = of_node[static_cast<size_t>(of_node.size() * share)];
-  }
-  Write(*lines, text);
-  return absl::StrCat("replaced ", lines->size(), " values by the ", share,
-                      " quantile of their node");
+LogEdit Scaled(double factor) {
+  return [=](std::string* text) {
+    return EditLines(text, [=](std::vector<Line>& lines) {
+      for (Line& line : lines) line.value *= factor;
+      return absl::StrCat("multiplied ", lines.size(), " values by ", factor);
+    });
+  };
 }
 
-Edited TakeLowerTail(std::string* text) { return TakeQuantile(text, 0.05); }
+// All records get the value that a twentieth of their node's values are below.
+Edited TakeLowerTail(std::string* text) {
+  constexpr double kShare = 0.05;
+  return EditLines(text, [](std::vector<Line>& lines) {
+    auto values = ValuesByNode(lines);
+    for (auto& [node, of_node] : values) {
+      std::sort(of_node.begin(), of_node.end());
+    }
+    for (Line& line : lines) {
+      const std::vector<double>& of_node = values[line.node];
+      line.value = of_node[static_cast<size_t>(of_node.size() * kShare)];
+    }
+    return absl::StrCat("replaced ", lines.size(), " values by the ", kShare,
+                        " quantile of their node");
+  });
+}
 
 // As the log of a model with other weights: each node has the values of the
 // next.
 Edited RotateNodes(std::string* text) {
-  auto lines = Lines(*text);
-  if (!lines.ok()) return lines.status();
-  auto values = ValuesByNode(*lines);
-  if (values.size() < 2) return absl::NotFoundError("there is one node only");
-  std::map<std::string, std::string> next;
-  for (auto node = values.begin(); node != values.end(); ++node) {
-    const auto after = std::next(node);
-    next[node->first] =
-        after == values.end() ? values.begin()->first : after->first;
-  }
-  std::map<std::string, size_t> used;
-  for (Line& line : *lines) {
-    const std::vector<double>& of_next = values[next[line.node]];
-    line.value = of_next[used[line.node]++ % of_next.size()];
-  }
-  Write(*lines, text);
-  return absl::StrCat("gave ", values.size(), " nodes each other's values");
+  return EditLines(text, [](std::vector<Line>& lines) -> Edited {
+    auto values = ValuesByNode(lines);
+    if (values.size() < 2) return absl::NotFoundError("there is one node only");
+    std::map<std::string, std::string> next;
+    for (auto node = values.begin(); node != values.end(); ++node) {
+      const auto after = std::next(node);
+      next[node->first] =
+          after == values.end() ? values.begin()->first : after->first;
+    }
+    std::map<std::string, size_t> used;
+    for (Line& line : lines) {
+      const std::vector<double>& of_next = values[next[line.node]];
+      line.value = of_next[used[line.node]++ % of_next.size()];
+    }
+    return absl::StrCat("gave ", values.size(), " nodes each other's values");
+  });
 }
 
 Edited RenameNodes(std::string* text) {
@@ -128,23 +131,21 @@ Edited CutSoon(std::string* text) {
 
 // Only the first record of each node.
 Edited KeepOneBatch(std::string* text) {
-  auto lines = Lines(*text);
-  if (!lines.ok()) return lines.status();
-  lines->resize(ValuesByNode(*lines).size());
-  Write(*lines, text);
-  return absl::StrCat("kept ", lines->size(), " lines");
+  return EditLines(text, [](std::vector<Line>& lines) {
+    lines.resize(ValuesByNode(lines).size());
+    return absl::StrCat("kept ", lines.size(), " lines");
+  });
 }
 
 Edited LoseOneNode(std::string* text) {
-  auto lines = Lines(*text);
-  if (!lines.ok()) return lines.status();
-  const std::string node = lines->front().node;
-  lines->erase(
-      std::remove_if(lines->begin(), lines->end(),
-                     [&](const Line& line) { return line.node == node; }),
-      lines->end());
-  Write(*lines, text);
-  return absl::StrCat("removed the lines of ", node);
+  return EditLines(text, [](std::vector<Line>& lines) {
+    const std::string node = lines.front().node;
+    lines.erase(
+        std::remove_if(lines.begin(), lines.end(),
+                       [&](const Line& line) { return line.node == node; }),
+        lines.end());
+    return absl::StrCat("removed the lines of ", node);
+  });
 }
 
 Edited ExchangeEnds(std::string* text) {
@@ -164,7 +165,8 @@ Edited RewriteAsMins(std::string* text) {
 }
 
 Defect In(const char* log_stage, const char* stopped_at, const char* gate,
-          std::string_view name, std::string_view sentence, LogEdit edit) {
+          std::string_view name, std::string_view sentence,
+          const LogEdit& edit) {
   return {name, sentence, Defect::Workflow::kPublished, log_stage, stopped_at,
           gate, edit};
 }
@@ -180,10 +182,11 @@ std::vector<Defect> LogDefects() {
   using stage::kLogRanges;
   return {
       In(kLogRanges, kFreezeRanges, gate::kClipped, "stale_log",
-         "A log of the same graph before its weights were scaled.", Halve),
+         "A log of the same graph before its weights were scaled.",
+         Scaled(0.5)),
       In(kLogRanges, kFreezeRanges, gate::kExcess, "stale_wide_log",
          "The log of an earlier training: all ranges four times as wide.",
-         Quadruple),
+         Scaled(4)),
       In(kLogRanges, kFreezeRanges, gate::kClipped, "wrong_tail_of_log",
          "The percentile is taken at the wrong tail of the maxima.",
          TakeLowerTail),
@@ -200,13 +203,13 @@ std::vector<Defect> LogDefects() {
       In(kLogRanges, kFreezeRanges, gate::kRefused, "cut_log",
          "The disk was full in the middle of the first batch.", CutSoon),
       In(kLogMin, kFreezeMin, gate::kClipped, "unsigned_min_log",
-         "The sign is lost on the way through the log.", Negate),
+         "The sign is lost on the way through the log.", Scaled(-1)),
       In(kLogMin, kFreezeMin, gate::kClipped, "stale_min_log",
          "A log of the minima before the embeddings were trained to the end.",
-         Halve),
+         Scaled(0.5)),
       In(kLogMax, kFreezeMax, gate::kClipped, "stale_max_log",
          "A log of the maxima of records that were normalized otherwise.",
-         Halve),
+         Scaled(0.5)),
       In(kLogMax, kFreezeMax, gate::kRefused, "min_log_for_max",
          "The log of the minima is given where that of the maxima belongs.",
          RewriteAsMins),

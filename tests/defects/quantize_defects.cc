@@ -17,7 +17,6 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tests/defects/defect.h"
 #include "tests/defects/graph_edits.h"
-#include "tests/defects/layer_edits.h"
 #include "transforms/layers/quantized_layer.h"
 
 namespace requant {
@@ -25,7 +24,6 @@ namespace {
 
 using tensorflow::NodeDef;
 using tensorflow::qint8;
-using Edited = absl::StatusOr<std::string>;
 
 Edited WriteWeightRangesAsOf128(GraphIndex* index) {
   for (NodeDef* matmul : QuantizedLayers(*index)) {
@@ -123,7 +121,7 @@ Edited TakeOtherLayersRange(GraphIndex* index) {
 }
 
 Defect At(std::string_view name, const char* gate, std::string_view sentence,
-          GraphEdit edit) {
+          const GraphEdit& edit) {
   return {name,
           sentence,
           Defect::Workflow::kPublished,
@@ -147,9 +145,9 @@ std::vector<Defect> QuantizeDefects() {
          DoubleWeightRange),
       At("next_column", gate::kError,
          "A layer's weights are off by one column.",
-         RotateColumnsOfSecondLayer),
+         [](GraphIndex* index) { return RotateWeightColumns(index, 1); }),
       At("next_row", gate::kError, "A layer's weights are off by one row.",
-         RotateRowsOfSecondLayer),
+         [](GraphIndex* index) { return RotateWeightRows(index, 1); }),
       At("negated_channel", gate::kShift,
          "One output channel's weights lost their sign.", NegateChannel),
       At("transposed_blocks", gate::kError,

@@ -24,43 +24,37 @@ class KernelGraph {
   KernelGraph(const KernelGraph&) = delete;
   KernelGraph& operator=(const KernelGraph&) = delete;
 
-  // Each returns the name, for other nodes' inputs. What is fed is no constant
-  // to TensorFlow, which has other kernels for those.
-  std::string Feed(const std::string& name, const tensorflow::Tensor& value);
-  std::string Constant(const std::string& name,
-                       const tensorflow::Tensor& value);
-  std::string Constant(const std::string& name, float value);
-  std::string Add(const std::string& name, const std::string& op,
-                  const std::vector<std::string>& inputs,
-                  const std::vector<AttributeText>& attributes = {});
+  // Add one node each. What is fed is no constant to TensorFlow, which has
+  // other kernels for constants.
+  void Feed(const std::string& name, const Tensor& value);
+  void Constant(const std::string& name, const Tensor& value);
+  void Constant(const std::string& name, float value);
+  // Adds nodes written as in graph_text.h.
+  void Add(const std::string& lines);
 
-  // What the next run feeds instead, of the same type.
-  void FeedAnew(const std::string& name, const tensorflow::Tensor& value);
+  // Sets what the next run feeds instead, of the same type.
+  void FeedAnew(const std::string& name, const Tensor& value);
 
   // Runs the graph, always in the same session of this process. The first run
   // ends the building.
-  absl::StatusOr<std::vector<tensorflow::Tensor>> Run(
+  absl::StatusOr<std::vector<Tensor>> Run(
       const std::vector<std::string>& fetches);
 
  private:
-  tensorflow::GraphDef graph_;
-  std::vector<std::pair<std::string, tensorflow::Tensor>> feeds_;
+  GraphDef graph_;
+  std::vector<std::pair<std::string, Tensor>> feeds_;
   std::unique_ptr<tensorflow::Session> session_;
 };
 
-// Filled with `values`, row by row. Codes are given as ints whatever their
-// type.
-tensorflow::Tensor FloatTensor(const std::vector<int>& shape,
-                               const std::vector<float>& values);
-tensorflow::Tensor IntTensor(const std::vector<int>& shape,
-                             const std::vector<int>& values);
-tensorflow::Tensor CodeTensor(tensorflow::DataType type,
-                              const std::vector<int>& shape,
-                              const std::vector<int>& codes);
+// Returns a tensor of quint8, qint8 or qint32 with these codes, row by row, and
+// the codes of such a tensor.
+Tensor CodeTensor(tensorflow::DataType type,
+                  const tensorflow::TensorShape& shape,
+                  const std::vector<int>& codes);
+std::vector<int> Codes(const Tensor& tensor);
 
-std::vector<float> Floats(const tensorflow::Tensor& tensor);
-// Of a quint8, qint8 or qint32 tensor.
-std::vector<int> Codes(const tensorflow::Tensor& tensor);
+// Returns the type's name as graph_text.h has it: "quint8".
+std::string TypeText(tensorflow::DataType type);
 
 }  // namespace requant
 

@@ -2,18 +2,15 @@
 // way: dynamic ranges below zero, one range per block of the input, and columns
 // too wide for one.
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "tests/kernels/int8_layer.h"
-#include "tests/kernels/kernel_graph.h"
 
 namespace requant::layer_tricks_test {
 namespace {
-
-const AttributeText kQuint8 = {"T", "type: DT_QUINT8"};
-const AttributeText kMinFirst = {"mode", "s: 'MIN_FIRST'"};
 
 std::vector<float> RandomFloats(int count, float min, float max, int seed) {
   std::mt19937 random(seed);
@@ -24,47 +21,36 @@ std::vector<float> RandomFloats(int count, float min, float max, int seed) {
   return values;
 }
 
-std::string AddQuantize(const std::string& name, const std::string& input,
-                        const std::string& min, const std::string& max,
-                        KernelGraph* graph) {
-  return graph->Add(name, "QuantizeV2", {input, min, max},
-                    {kQuint8, kMinFirst});
+std::string QuantizeLine(const std::string& name, const std::string& inputs) {
+  return absl::StrCat(name, " = QuantizeV2(", inputs,
+                      ") T=quint8 mode='MIN_FIRST'\n");
 }
 
-// Of columns.
-void AddConcat(const std::string& name, std::vector<std::string> inputs,
-               KernelGraph* graph) {
-  const std::string count = absl::StrCat("i: ", inputs.size());
-  inputs.push_back(graph->Constant(name + "_axis", IntTensor({}, {1})));
-  graph->Add(name, "ConcatV2", inputs, {kQuint8, {"N", count}});
+// Joins columns of codes as "codes".
+std::string ConcatLines(const std::vector<std::string>& inputs) {
+  return absl::Substitute(
+      "axis = int32{1}\ncodes = ConcatV2($0, axis) T=quint8 N=$1\n",
+      absl::StrJoin(inputs, ", "), inputs.size());
 }
 
-// The layer's matmul named "y" with codes from `codes`, as SCALED.
+// Adds the layer's weights, and its matmul as "y", as SCALED with the input
+// "codes" from 0 to `max_a`.
 void AddLayer(const std::string& op, const Int8Layer& layer,
-              const std::string& codes, const std::string& bias,
-              const std::string& max_a, KernelGraph* graph) {
-  const bool to_float = op == "QuantizedMatMulWithBiasAndDequantize";
-  std::vector<std::string> inputs = {
-      codes,
-      graph->Constant(
-          "b", CodeTensor(tensorflow::DT_QINT8, {layer.depth, layer.columns},
-                          layer.weights)),
-      bias,
-      graph->Constant("min_a", 0),
-      max_a,
-      graph->Constant("min_b", -layer.weight_max),
-      graph->Constant("max_b", layer.weight_max)};
-  std::vector<AttributeText> attributes = {
-      {"T1", "type: DT_QUINT8"},
-      {"T2", "type: DT_QINT8"},
-      {"Toutput", to_float ? "type: DT_FLOAT" : "type: DT_QINT32"},
-      {"input_quant_mode", "s: 'SCALED'"}};
-  if (to_float) {
-    attributes.emplace_back("Tbias", "type: DT_FLOAT");
-    inputs.push_back(graph->Constant("min_out", 0));
-    inputs.push_back(graph->Constant("max_out", 1));
-  }
-  graph->Add("y", op, inputs, attributes);
+              const std::string& bias, const std::string& max_a,
+              KernelGraph* graph) {
+  graph->Constant("b", CodeTensor(tensorflow::DT_QINT8,
+                                  {layer.depth, layer.columns}, layer.weights));
+  graph->Constant("bias", TensorOf<float>({layer.columns}, layer.bias));
+  graph->Constant("min_b", -layer.weight_max);
+  graph->Constant("max_b", layer.weight_max);
+  const bool to_float = op == kWithDequantize;
+  graph->Add(absl::Substitute(
+      R"(min_a = float{0}
+         one = float{1}
+         y = $0(codes, b, $1, min_a, $2, min_b, max_b$3) T1=quint8 T2=qint8
+             input_quant_mode='SCALED' $4)",
+      op, bias, max_a, to_float ? ", min_a, one" : "",
+      to_float ? "Toutput=float Tbias=float" : "Toutput=qint32"));
 }
 
 // A layer whose input range is found in each batch: the codes have the batch's
@@ -73,20 +59,17 @@ void AddLayer(const std::string& op, const Int8Layer& layer,
 void BuildDynamicLayer(const Int8Layer& layer, const Tensor& x,
                        KernelGraph* graph) {
   graph->Feed("x", x);
-  graph->Constant("axes", IntTensor({2}, {0, 1}));
-  for (const char* op : {"Min", "Max"}) {
-    graph->Add(op, op, {"x", "axes"}, {kFloat});
-  }
-  AddQuantize("codes", "x", "Min", "Max", graph);
   std::vector<float> sums;
   for (int sum : ColumnSums(layer)) sums.push_back(sum * layer.WeightScale());
-  graph->Constant("sums", FloatTensor({layer.columns}, sums));
-  graph->Constant("bias", FloatTensor({layer.columns}, layer.bias));
-  graph->Add("width", "Sub", {"codes:2", "codes:1"}, {kFloat});
-  graph->Add("shift", "Mul", {"sums", "codes:1"}, {kFloat});
-  graph->Add("shifted_bias", "AddV2", {"bias", "shift"}, {kFloat});
-  AddLayer("QuantizedMatMulWithBiasAndRelu", layer, "codes", "shifted_bias",
-           "width", graph);
+  graph->Constant("sums", TensorOf<float>({layer.columns}, sums));
+  graph->Add(R"(axes = int32<2>{0,1}
+                min = Min(x, axes) T=float
+                max = Max(x, axes) T=float)");
+  graph->Add(QuantizeLine("codes", "x, min, max"));
+  graph->Add(R"(width = Sub(codes:2, codes:1) T=float
+                shift = Mul(sums, codes:1) T=float
+                shifted_bias = AddV2(bias, shift) T=float)");
+  AddLayer(kWithRelu, layer, "shifted_bias", "width", graph);
 }
 
 // The graph's qint32 outputs against exact arithmetic on the codes, in units.
@@ -96,25 +79,24 @@ double ErrorOfDynamicLayer(Int8Layer layer, KernelGraph* graph) {
   EXPECT_OK(outputs);
   if (!outputs.ok()) return INFINITY;
   layer.codes = Codes((*outputs)[0]);
-  layer.input_min = Floats((*outputs)[1])[0];
-  layer.input_max = Floats((*outputs)[2])[0];
-  std::vector<double> expected = ExactOutputs(layer);
-  for (double& value : expected) value = std::max(value, 0.0);
+  layer.input_min = ValuesOf((*outputs)[1])[0];
+  layer.input_max = ValuesOf((*outputs)[2])[0];
   std::vector<double> values;
   for (int code : Codes((*outputs)[3])) {
-    values.push_back(code * (Floats((*outputs)[5])[0] / 0x1p31));
+    values.push_back(code * (ValuesOf((*outputs)[5])[0] / 0x1p31));
   }
-  return LargestDifference(values, expected) / layer.SumScale();
+  return LargestDifference(values, WithoutNegatives(ExactOutputs(layer))) /
+         layer.SumScale();
 }
 
 TEST(DynamicLayer, IsRightForNegativeInputs) {
   const Int8Layer layer = RandomLayer(0, 1);
   const int count = layer.rows * layer.depth;
   KernelGraph graph;
-  BuildDynamicLayer(
-      layer,
-      FloatTensor({layer.rows, layer.depth}, RandomFloats(count, -1.5, 2.5, 4)),
-      &graph);
+  BuildDynamicLayer(layer,
+                    TensorOf<float>({layer.rows, layer.depth},
+                                    RandomFloats(count, -1.5, 2.5, 4)),
+                    &graph);
   EXPECT_LE(ErrorOfDynamicLayer(layer, &graph), 0.55);
 }
 
@@ -125,10 +107,11 @@ TEST(DynamicLayer, IsRightForTheNextBatchOfTheSameWidth) {
   x[0] = -1;
   x[1] = 3;
   KernelGraph graph;
-  BuildDynamicLayer(layer, FloatTensor({layer.rows, layer.depth}, x), &graph);
+  BuildDynamicLayer(layer, TensorOf<float>({layer.rows, layer.depth}, x),
+                    &graph);
   EXPECT_LE(ErrorOfDynamicLayer(layer, &graph), 0.55);
   for (float& value : x) value -= 2;
-  graph.FeedAnew("x", FloatTensor({layer.rows, layer.depth}, x));
+  graph.FeedAnew("x", TensorOf<float>({layer.rows, layer.depth}, x));
   EXPECT_LE(ErrorOfDynamicLayer(layer, &graph), 0.55);
 }
 
@@ -193,19 +176,19 @@ TEST(BlockRanges, AreRightWhenFoldedIntoOneMatMul) {
   KernelGraph graph;
   for (int i : {0, 1}) {
     const std::string x = absl::StrCat("x", i);
-    graph.Feed(x, FloatTensor({layer.rows, kBlockDepth},
-                              RandomFloats(layer.rows * kBlockDepth,
-                                           kBlockMin[i], kBlockMax[i], 5)));
-    AddQuantize(absl::StrCat("codes", i), x,
-                graph.Constant(x + "_min", kBlockMin[i]),
-                graph.Constant(x + "_max", kBlockMax[i]), &graph);
+    graph.Feed(x, TensorOf<float>({layer.rows, kBlockDepth},
+                                  RandomFloats(layer.rows * kBlockDepth,
+                                               kBlockMin[i], kBlockMax[i], 5)));
+    graph.Constant(x + "_min", kBlockMin[i]);
+    graph.Constant(x + "_max", kBlockMax[i]);
+    graph.Add(QuantizeLine(absl::StrCat("codes", i),
+                           absl::Substitute("$0, $0_min, $0_max", x)));
   }
-  AddConcat("codes", {"codes0", "codes1"}, &graph);
-  AddLayer("QuantizedMatMulWithBiasAndDequantize", layer, "codes",
-           graph.Constant("bias", FloatTensor({layer.columns}, layer.bias)),
-           graph.Constant("max_a", layer.input_max), &graph);
+  graph.Add(ConcatLines({"codes0", "codes1"}));
+  graph.Constant("max_a", layer.input_max);
+  AddLayer(kWithDequantize, layer, "bias", "max_a", &graph);
   ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"y", "codes"}));
-  const std::vector<float> values = Floats(outputs[0]);
+  const std::vector<float> values = ValuesOf(outputs[0]);
   EXPECT_LE(LargestDifference(std::vector<double>(values.begin(), values.end()),
                               FloatOutputs(folded, Codes(outputs[1]))),
             layer.SumScale());
@@ -215,32 +198,27 @@ TEST(BlockRanges, AreRightWhenFoldedIntoOneMatMul) {
 TEST(WideColumn, IsFineWhenSplitIntoSaturatingColumns) {
   constexpr int kRows = 64;
   constexpr int kPieces = 8;
-  constexpr float kFineMax = 1;
-  const std::vector<float> x = RandomFloats(kRows, 0, kPieces * kFineMax, 9);
+  const std::vector<float> x = RandomFloats(kRows, 0, kPieces, 9);
   KernelGraph graph;
-  graph.Feed("x", FloatTensor({kRows, 1}, x));
-  graph.Constant("zero", 0);
-  graph.Constant("fine_max", kFineMax);
+  graph.Feed("x", TensorOf<float>({kRows, 1}, x));
+  graph.Add("zero = float{0}; fine_max = float{1}");
   std::vector<std::string> pieces;
   for (int i = 0; i < kPieces; ++i) {
-    const std::string piece = absl::StrCat("piece", i);
-    graph.Add(piece, "Sub",
-              {"x", graph.Constant(piece + "_start", i * kFineMax)}, {kFloat});
-    pieces.push_back(
-        AddQuantize(piece + "_codes", piece, "zero", "fine_max", &graph));
+    pieces.push_back(absl::StrCat("codes_", i));
+    graph.Add(absl::Substitute(
+        "start_$0 = float{$0}\npiece_$0 = Sub(x, start_$0) T=float", i));
+    graph.Add(QuantizeLine(pieces.back(),
+                           absl::StrCat("piece_", i, ", zero, fine_max")));
   }
-  AddConcat("codes", pieces, &graph);
+  graph.Add(ConcatLines(pieces));
   Int8Layer layer;
   layer.depth = kPieces;
   layer.columns = 1;
-  layer.input_max = kFineMax;
   layer.weights.assign(kPieces, 60);
   layer.bias = {0.25};
-  AddLayer("QuantizedMatMulWithBiasAndDequantize", layer, "codes",
-           graph.Constant("bias", FloatTensor({1}, layer.bias)), "fine_max",
-           &graph);
+  AddLayer(kWithDequantize, layer, "bias", "fine_max", &graph);
   ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"y"}));
-  const std::vector<float> values = Floats(outputs[0]);
+  const std::vector<float> values = ValuesOf(outputs[0]);
   const double weight = 60 * layer.WeightScale();
   for (int i = 0; i < kRows; ++i) {
     // Half of the fine step, though the range is eight times as wide.

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <random>
 
+#include "absl/strings/substitute.h"
 #include "tests/kernels/int8_layer.h"
-#include "tests/kernels/kernel_graph.h"
 
 // This file is compiled with -ffp-contract=off: the formulas round every
 // product and every sum to a float.
@@ -30,7 +30,7 @@ std::vector<float> RandomValues(float min = kMin, float max = kMax) {
 }
 
 struct Quantize {
-  std::string type = "DT_QUINT8";
+  std::string type = "quint8";
   std::string mode = "MIN_FIRST";
   bool narrow_range = false;
   float min = kMin;
@@ -39,21 +39,27 @@ struct Quantize {
   bool constant = false;
 };
 
-std::string AddQuantize(const std::vector<float>& values,
-                        const Quantize& quantize, KernelGraph* graph) {
-  const tensorflow::Tensor tensor =
-      FloatTensor({static_cast<int>(values.size())}, values);
-  return graph->Add(
-      "quantize", "QuantizeV2",
-      {quantize.constant ? graph->Constant("x", tensor)
-                         : graph->Feed("x", tensor),
-       graph->Constant("min", quantize.min),
-       graph->Constant("max", quantize.max)},
-      {{"T", "type: " + quantize.type},
-       {"mode", absl::StrCat("s: '", quantize.mode, "'")},
-       {"round_mode", quantize.mode == "SCALED" ? "s: 'HALF_TO_EVEN'"
-                                                : "s: 'HALF_AWAY_FROM_ZERO'"},
-       {"narrow_range", quantize.narrow_range ? "b: true" : "b: false"}});
+const Quantize kFromZero = {"quint8", "SCALED", false, 0};
+const Quantize kSymmetric = {"qint8", "SCALED", true, -kMax};
+
+Quantize Constant(Quantize quantize, bool constant = true) {
+  quantize.constant = constant;
+  return quantize;
+}
+
+void AddQuantize(const std::vector<float>& values, const Quantize& quantize,
+                 KernelGraph* graph) {
+  const Tensor x =
+      TensorOf<float>({static_cast<int64_t>(values.size())}, values);
+  quantize.constant ? graph->Constant("x", x) : graph->Feed("x", x);
+  graph->Constant("min", quantize.min);
+  graph->Constant("max", quantize.max);
+  graph->Add(absl::Substitute(
+      R"(q = QuantizeV2(x, min, max) T=$0 mode='$1' narrow_range=$2
+             round_mode='$3'
+         back = Dequantize(q, q:1, q:2) T=$0 mode='$1' narrow_range=$2)",
+      quantize.type, quantize.mode, quantize.narrow_range,
+      quantize.mode == "SCALED" ? "HALF_TO_EVEN" : "HALF_AWAY_FROM_ZERO"));
 }
 
 struct Quantized {
@@ -66,11 +72,11 @@ Quantized RunQuantize(const std::vector<float>& values,
                       const Quantize& quantize) {
   KernelGraph graph;
   AddQuantize(values, quantize, &graph);
-  const auto outputs = graph.Run({"quantize", "quantize:1", "quantize:2"});
+  const auto outputs = graph.Run({"q", "q:1", "q:2"});
   EXPECT_OK(outputs);
   if (!outputs.ok()) return {};
-  return {Codes((*outputs)[0]), Floats((*outputs)[1])[0],
-          Floats((*outputs)[2])[0]};
+  return {Codes((*outputs)[0]), ValuesOf((*outputs)[1])[0],
+          ValuesOf((*outputs)[2])[0]};
 }
 
 int OneDnnMinFirst(float value) {
@@ -104,17 +110,14 @@ TEST(QuantizeMinFirst, FollowsTheOneDnnFormulaWhenFed) {
 
 TEST(QuantizeMinFirst, FollowsTheEigenFormulaOnAConstant) {
   const std::vector<float> values = RandomValues();
-  Quantize quantize;
-  quantize.constant = true;
-  EXPECT_EQ(RunQuantize(values, quantize).codes, Each(values, EigenMinFirst));
+  EXPECT_EQ(RunQuantize(values, Constant({})).codes,
+            Each(values, EigenMinFirst));
 }
 
 // The reason for which a table is never quantized by running QuantizeV2 on it.
 TEST(QuantizeMinFirst, DiffersByOneCodeBetweenItsTwoKernels) {
   const std::vector<float> values = RandomValues();
-  Quantize quantize;
-  quantize.constant = true;
-  const std::vector<int> eigen = RunQuantize(values, quantize).codes;
+  const std::vector<int> eigen = RunQuantize(values, Constant({})).codes;
   const std::vector<int> one_dnn = RunQuantize(values, {}).codes;
   int differing = 0;
   for (int i = 0; i < kCount; ++i) {
@@ -127,12 +130,8 @@ TEST(QuantizeMinFirst, DiffersByOneCodeBetweenItsTwoKernels) {
 
 TEST(QuantizeScaled, IsTheSameByBothKernels) {
   const std::vector<float> values = RandomValues(0, kMax);
-  Quantize quantize;
-  quantize.mode = "SCALED";
-  quantize.min = 0;
-  const std::vector<int> fed = RunQuantize(values, quantize).codes;
-  quantize.constant = true;
-  EXPECT_EQ(fed, RunQuantize(values, quantize).codes);
+  const std::vector<int> fed = RunQuantize(values, kFromZero).codes;
+  EXPECT_EQ(fed, RunQuantize(values, Constant(kFromZero)).codes);
   EXPECT_EQ(fed, Each(values, [](float value) {
               return std::clamp<int>(std::nearbyint(value * (255.0f / kMax)), 0,
                                      255);
@@ -141,14 +140,9 @@ TEST(QuantizeScaled, IsTheSameByBothKernels) {
 
 TEST(QuantizeScaled, MakesSymmetricWeightsInANarrowRange) {
   const std::vector<float> values = RandomValues(-kMax, kMax);
-  Quantize quantize;
-  quantize.type = "DT_QINT8";
-  quantize.mode = "SCALED";
-  quantize.min = -kMax;
-  quantize.narrow_range = true;
   for (bool constant : {false, true}) {
-    quantize.constant = constant;
-    const Quantized quantized = RunQuantize(values, quantize);
+    const Quantized quantized =
+        RunQuantize(values, Constant(kSymmetric, constant));
     EXPECT_EQ(quantized.codes, Each(values, [](float value) {
                 return std::clamp<int>(std::nearbyint(value * (127.0f / kMax)),
                                        -127, 127);
@@ -161,11 +155,8 @@ TEST(QuantizeScaled, MakesSymmetricWeightsInANarrowRange) {
 // MatMul kernels take max/127 for the scale, so a range that ends at -128 makes
 // every weight 128/127 too large.
 TEST(QuantizeScaled, WritesALopsidedRangeUnlessItIsNarrow) {
-  Quantize quantize;
-  quantize.type = "DT_QINT8";
-  quantize.mode = "SCALED";
-  quantize.min = -kMax;
-  quantize.constant = true;
+  Quantize quantize = Constant(kSymmetric);
+  quantize.narrow_range = false;
   const Quantized quantized = RunQuantize(RandomValues(-kMax, kMax), quantize);
   EXPECT_NE(quantized.min, -quantized.max);
 }
@@ -175,14 +166,10 @@ std::vector<double> QuantizeAndBack(const std::vector<float>& values,
                                     const Quantize& quantize, double step) {
   KernelGraph graph;
   AddQuantize(values, quantize, &graph);
-  graph.Add("back", "Dequantize", {"quantize", "quantize:1", "quantize:2"},
-            {{"T", "type: " + quantize.type},
-             {"mode", absl::StrCat("s: '", quantize.mode, "'")},
-             {"narrow_range", quantize.narrow_range ? "b: true" : "b: false"}});
   const auto outputs = graph.Run({"back"});
   EXPECT_OK(outputs);
   if (!outputs.ok()) return {};
-  const std::vector<float> back = Floats((*outputs)[0]);
+  const std::vector<float> back = ValuesOf((*outputs)[0]);
   std::vector<double> errors;
   for (int i = 0; i < values.size(); ++i) {
     if (values[i] < quantize.min || values[i] > quantize.max) continue;
@@ -202,13 +189,8 @@ double LargestMagnitude(const std::vector<double>& values) {
 }
 
 TEST(QuantizeAndDequantize, IsRightForScaledInANarrowRange) {
-  Quantize quantize;
-  quantize.type = "DT_QINT8";
-  quantize.mode = "SCALED";
-  quantize.min = -kMax;
-  quantize.narrow_range = true;
   const std::vector<double> errors =
-      QuantizeAndBack(RandomValues(-kMax, kMax), quantize, kMax / 127);
+      QuantizeAndBack(RandomValues(-kMax, kMax), kSymmetric, kMax / 127);
   EXPECT_LE(LargestMagnitude(errors), 0.501);
   EXPECT_LE(std::abs(Mean(errors)), 0.01);
 }
@@ -231,12 +213,9 @@ TEST(QuantizeMinFirst, WidensItsRangeToZeroAndToAHundredth) {
        {Case{0.5f, 2, 0, 2}, Case{-2, -0.5f, -2, 0}, Case{0, 0, 0, 0.01f},
         Case{1, 1, 0, 1}, Case{0, 1e-5f, 0, 0.01f}}) {
     for (bool constant : {false, true}) {
-      Quantize quantize;
-      quantize.min = range.min;
-      quantize.max = range.max;
-      quantize.constant = constant;
-      const Quantized quantized =
-          RunQuantize({range.widened_min, range.widened_max}, quantize);
+      const Quantized quantized = RunQuantize(
+          {range.widened_min, range.widened_max},
+          {"quint8", "MIN_FIRST", false, range.min, range.max, constant});
       EXPECT_EQ(quantized.min, range.widened_min) << range.min;
       EXPECT_EQ(quantized.max, range.widened_max) << range.max;
       EXPECT_THAT(quantized.codes, ElementsAre(0, 255));
@@ -257,13 +236,17 @@ std::vector<int> RandomSums(int min, int max) {
   return sums;
 }
 
-std::vector<std::string> AddSums(const std::vector<int>& sums,
-                                 KernelGraph* graph) {
-  return {
-      graph->Feed("sums", CodeTensor(tensorflow::DT_QINT32,
-                                     {static_cast<int>(sums.size())}, sums)),
-      graph->Constant("sums_min", -kSumRange),
-      graph->Constant("sums_max", kSumRange)};
+// Adds "sums", "sums_min" and "sums_max" and the nodes of `lines`, and runs it.
+absl::StatusOr<std::vector<Tensor>> RunOnSums(
+    const std::vector<int>& sums, const std::string& lines,
+    const std::vector<std::string>& fetches) {
+  KernelGraph graph;
+  graph.Feed("sums", CodeTensor(tensorflow::DT_QINT32,
+                                {static_cast<int64_t>(sums.size())}, sums));
+  graph.Constant("sums_min", -kSumRange);
+  graph.Constant("sums_max", kSumRange);
+  graph.Add(lines);
+  return graph.Run(fetches);
 }
 
 TEST(RequantizationRange, IsThatOfTheSumsAndOfZeroIfTheyAreAllPositive) {
@@ -273,30 +256,30 @@ TEST(RequantizationRange, IsThatOfTheSumsAndOfZeroIfTheyAreAllPositive) {
   for (const Case& sums :
        {Case{-60000, 100000, -60000, 100000}, Case{1000, 100000, 0, 100000},
         Case{-5000, -1000, -5000, -1000}}) {
-    KernelGraph graph;
-    graph.Add("range", "RequantizationRange",
-              AddSums(RandomSums(sums.min, sums.max), &graph),
-              {{"Tinput", "type: DT_QINT32"}});
-    ASSERT_OK_AND_ASSIGN(const auto range, graph.Run({"range", "range:1"}));
+    ASSERT_OK_AND_ASSIGN(
+        const auto range,
+        RunOnSums(RandomSums(sums.min, sums.max),
+                  "range = RequantizationRange(sums, sums_min, sums_max) "
+                  "Tinput=qint32",
+                  {"range", "range:1"}));
     // The kernel adds half a unit.
-    EXPECT_NEAR(Floats(range[0])[0], sums.wanted_min * kUnit, 0.51 * kUnit);
-    EXPECT_NEAR(Floats(range[1])[0], sums.wanted_max * kUnit, 0.51 * kUnit);
+    EXPECT_NEAR(ValuesOf(range[0])[0], sums.wanted_min * kUnit, 0.51 * kUnit);
+    EXPECT_NEAR(ValuesOf(range[1])[0], sums.wanted_max * kUnit, 0.51 * kUnit);
   }
 }
 
 // min + code * (max - min) / 255 is within half a step of the sum.
 TEST(Requantize, IsRightForNegativeSumsToo) {
   const std::vector<int> sums = RandomSums(-60000, 100000);
-  KernelGraph graph;
-  std::vector<std::string> inputs = AddSums(sums, &graph);
-  inputs.push_back(graph.Constant("min", -6));
-  inputs.push_back(graph.Constant("max", 10));
-  graph.Add("codes", "Requantize", inputs,
-            {{"Tinput", "type: DT_QINT32"}, {"out_type", "type: DT_QUINT8"}});
-  ASSERT_OK_AND_ASSIGN(const auto outputs,
-                       graph.Run({"codes", "codes:1", "codes:2"}));
-  EXPECT_EQ(Floats(outputs[1])[0], -6);
-  EXPECT_EQ(Floats(outputs[2])[0], 10);
+  ASSERT_OK_AND_ASSIGN(
+      const auto outputs,
+      RunOnSums(sums,
+                "min = float{-6}; max = float{10}\n"
+                "codes = Requantize(sums, sums_min, sums_max, min, max) "
+                "Tinput=qint32 out_type=quint8",
+                {"codes", "codes:1", "codes:2"}));
+  EXPECT_EQ(ValuesOf(outputs[1])[0], -6);
+  EXPECT_EQ(ValuesOf(outputs[2])[0], 10);
   const std::vector<int> codes = Codes(outputs[0]);
   const double step = 16.0 / 255;
   std::vector<double> errors;
@@ -306,13 +289,13 @@ TEST(Requantize, IsRightForNegativeSumsToo) {
   EXPECT_LE(LargestMagnitude(errors), 0.501);
 }
 
-absl::StatusOr<std::vector<tensorflow::Tensor>> DequantizeSums(
-    const std::vector<int>& sums, const std::string& mode) {
-  KernelGraph graph;
-  graph.Add(
-      "values", "Dequantize", AddSums(sums, &graph),
-      {{"T", "type: DT_QINT32"}, {"mode", absl::StrCat("s: '", mode, "'")}});
-  return graph.Run({"values"});
+absl::StatusOr<std::vector<Tensor>> DequantizeSums(const std::vector<int>& sums,
+                                                   const std::string& mode) {
+  return RunOnSums(
+      sums,
+      absl::Substitute(
+          "y = Dequantize(sums, sums_min, sums_max) T=qint32 mode='$0'", mode),
+      {"y"});
 }
 
 TEST(DequantizeSums, HasNoKernelForScaled) {
@@ -323,7 +306,7 @@ TEST(DequantizeSums, HasNoKernelForScaled) {
 TEST(DequantizeSums, IsRightForMinFirst) {
   const std::vector<int> sums = RandomSums(-60000, 100000);
   ASSERT_OK_AND_ASSIGN(const auto outputs, DequantizeSums(sums, "MIN_FIRST"));
-  const std::vector<float> values = Floats(outputs[0]);
+  const std::vector<float> values = ValuesOf(outputs[0]);
   for (int i = 0; i < sums.size(); ++i) {
     ASSERT_NEAR(values[i], sums[i] * kUnit, 1e-5) << sums[i];
   }

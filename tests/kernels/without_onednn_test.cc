@@ -7,8 +7,6 @@
 #include <cstring>
 
 #include "tests/kernels/int8_layer.h"
-#include "tests/kernels/kernel_graph.h"
-#include "tests/kernels/legacy_matmul.h"
 
 namespace requant::without_onednn_test {
 namespace {
@@ -16,10 +14,8 @@ namespace {
 TEST(LegacyMatMul, GivesNoOutputWithoutOneDnn) {
   for (const char* op : {kWithBias, kWithRelu, kWithReluAndRequantize,
                          kWithRequantize, kWithDequantize}) {
-    LegacyMatMul matmul;
-    matmul.op = op;
-    EXPECT_THAT(RunLayer(RandomLayer(0, 2.5), matmul),
-                FailsWith(testing::HasSubstr("Missing 0-th output")));
+    EXPECT_THAT(RunLayer(RandomLayer(0, 2.5), {op}),
+                FailsWith(HasSubstr("Missing 0-th output")));
   }
 }
 
@@ -27,14 +23,14 @@ TEST(LegacyMatMul, GivesNoOutputWithoutOneDnn) {
 TEST(QuantizeMinFirst, HasOneKernelForFedAndConstantValuesWithoutOneDnn) {
   std::vector<float> values;
   for (int i = 0; i < 4096; ++i) values.push_back(i * 1e-3f - 1.2f);
-  const Tensor tensor = FloatTensor({4096}, values);
   std::vector<std::vector<int>> codes;
   for (bool constant : {false, true}) {
     KernelGraph graph;
-    graph.Add("codes", "QuantizeV2",
-              {constant ? graph.Constant("x", tensor) : graph.Feed("x", tensor),
-               graph.Constant("min", -1.37f), graph.Constant("max", 2.91f)},
-              {{"T", "type: DT_QUINT8"}, {"mode", "s: 'MIN_FIRST'"}});
+    const Tensor x = TensorOf<float>({4096}, values);
+    constant ? graph.Constant("x", x) : graph.Feed("x", x);
+    graph.Add(R"(min = float{-1.37}
+                 max = float{2.91}
+                 codes = QuantizeV2(x, min, max) T=quint8 mode='MIN_FIRST')");
     ASSERT_OK_AND_ASSIGN(const auto outputs, graph.Run({"codes"}));
     codes.push_back(Codes(outputs[0]));
   }

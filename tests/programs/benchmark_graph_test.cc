@@ -4,15 +4,15 @@
 
 #include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
-#include "graph/testing/program.h"
 #include "runtime/datasets/testing/testing.h"
 #include "runtime/session/worker.pb.h"
+#include "tests/support/program_runs.h"
+#include "workflows/testing/json_value.h"
 
 namespace requant::benchmark_graph_test {
 namespace {
 
-using google::protobuf::Struct;
+using google::protobuf::Value;
 using testing::IsSupersetOf;
 
 constexpr char kBenchmarkGraph[] = "runtime/benchmark_graph";
@@ -23,25 +23,21 @@ std::string Light(const std::string& input = "x") {
                       Node("predict", "AddV2", {input, input}, {kFloat}));
 }
 
-std::string MatMulNode(const std::string& name, const std::string& a,
-                       const std::string& b) {
-  return Node(name, "MatMul", {a, b}, {kFloat});
-}
-
 // predict = x times a row of 256, times ten matrices: a thousand times the work
 // of Light and more.
 std::string Heavy() {
-  std::string text = absl::StrCat(
-      Placeholder("x", {-1, 1}), IntConst("row_shape", {2}, {1, 256}),
-      IntConst("matrix_shape", {2}, {256, 256}),
-      FloatConst("value", {}, {0.01}),
-      Node("row", "Fill", {"row_shape", "value"}, {kFloat}),
-      Node("matrix", "Fill", {"matrix_shape", "value"}, {kFloat}),
-      MatMulNode("layer0", "x", "row"));
+  std::string text = R"(
+    x = Placeholder dtype=float shape=<?,1>
+    row_shape = int32<2>{1,256}
+    matrix_shape = int32<2>{256,256}
+    value = float{0.01}
+    row = Fill(row_shape, value) T=float
+    matrix = Fill(matrix_shape, value) T=float
+    layer0 = MatMul(x, row) T=float
+  )";
   for (int i = 1; i <= 10; ++i) {
-    absl::StrAppend(&text,
-                    MatMulNode(i == 10 ? "predict" : absl::StrCat("layer", i),
-                               absl::StrCat("layer", i - 1), "matrix"));
+    absl::StrAppend(&text, i == 10 ? "predict" : absl::StrCat("layer", i),
+                    " = MatMul(layer", i - 1, ", matrix) T=float\n");
   }
   return text;
 }
@@ -80,41 +76,17 @@ class BenchmarkGraphTest : public testing::Test {
   }
 
   // With --graph=... for each of `graphs`, in as little time as possible.
-  ProgramRun Benchmark(const std::vector<std::string>& graphs,
-                       std::vector<std::string> more = {},
-                       const std::vector<std::string>& datasets = {
-                           "x.textproto"}) {
-    std::vector<std::string> arguments = {"--batch_size=128", "--seconds=0.01"};
+  ProgramRun Benchmark(const Words& graphs, Words more = {},
+                       const Words& datasets = {"x.textproto"}) {
+    Words arguments = {"--batch_size=128", "--seconds=0.01"};
     for (const std::string& graph : graphs) {
-      arguments.push_back("--graph=" + folder_.Path(graph));
+      arguments.push_back("--graph=" + graph);
     }
     for (const std::string& dataset : datasets) {
-      arguments.push_back("--dataset=" + folder_.Path(dataset));
+      arguments.push_back("--dataset=" + dataset);
     }
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return RunProgram(kBenchmarkGraph, arguments,
-                      {"TMPDIR=" + folder_.Path("")});
-  }
-
-  static Struct Parse(const std::string& text) {
-    Struct json;
-    const auto status =
-        google::protobuf::util::JsonStringToMessage(text, &json);
-    EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << text;
-    return json;
-  }
-
-  // A failure in one line that names what is wrong, and nothing else.
-  static void ExpectFailure(const ProgramRun& run, const std::string& message) {
-    EXPECT_THAT(run, Exits(1));
-    EXPECT_EQ(run.out, "");
-    EXPECT_THAT(run.error, AllOf(MatchesRegex("benchmark_graph: [^\n]*\n"),
-                                 HasSubstr(message)));
-  }
-
-  static void ExpectUsageError(const ProgramRun& run,
-                               const std::string& message) {
-    EXPECT_THAT(run, Exits(2, HasSubstr(message)));
+    return RunIn(folder_, kBenchmarkGraph, Joined(arguments, more),
+                 {"TMPDIR=" + folder_.Path("")});
   }
 
   TestFolder folder_;
@@ -126,26 +98,25 @@ TEST_F(BenchmarkGraphTest, ComparesGraphsWithTheFirst) {
       Benchmark({"light.pbtxt", "heavy.pbtxt"},
                 {"--streams=1", "--threads=1", "--format=json"});
   ASSERT_THAT(run, Exits(0, ""));
-  const Struct json = Parse(run.out);
-  EXPECT_EQ(json.fields().at("preloaded_batches").number_value(), 2);
-  EXPECT_EQ(json.fields().at("preloaded_records").number_value(), 256);
-  const auto& graphs = json.fields().at("graphs").list_value();
-  ASSERT_EQ(graphs.values_size(), 2);
-  const auto& light = graphs.values(0).struct_value().fields();
-  const auto& heavy = graphs.values(1).struct_value().fields();
-  EXPECT_EQ(light.at("speed_ratio").number_value(), 1);
-  EXPECT_EQ(light.at("cpu_time_ratio").number_value(), 1);
+  const Value json = ParseJson(run.out);
+  const auto number = [&](const char* path) {
+    return At(json, path).number_value();
+  };
+  EXPECT_EQ(number("preloaded_batches"), 2);
+  EXPECT_EQ(number("preloaded_records"), 256);
+  ASSERT_EQ(At(json, "graphs").list_value().values_size(), 2);
+  EXPECT_EQ(number("graphs/0/speed_ratio"), 1);
+  EXPECT_EQ(number("graphs/0/cpu_time_ratio"), 1);
   // Hundreds of times the work; a fraction of that is enough to be sure.
-  EXPECT_GT(heavy.at("cpu_time_ratio").number_value(), 3);
-  EXPECT_LT(heavy.at("speed_ratio").number_value(), 1);
-  EXPECT_EQ(heavy.at("rounds").list_value().values_size(), 9);
+  EXPECT_GT(number("graphs/1/cpu_time_ratio"), 3);
+  EXPECT_LT(number("graphs/1/speed_ratio"), 1);
+  EXPECT_EQ(At(json, "graphs/1/rounds").list_value().values_size(), 9);
 }
 
 TEST_F(BenchmarkGraphTest, WritesItsFiguresAsAMessage) {
   EXPECT_THAT(
-      Benchmark({"light.pbtxt"},
-                {"--rounds=2", "--seconds=0", "--streams=1", "--threads=1",
-                 "--result_out=" + folder_.Path("result.pb")}),
+      Benchmark({"light.pbtxt"}, {"--rounds=2", "--seconds=0", "--streams=1",
+                                  "--threads=1", "--result_out=result.pb"}),
       Exits(0));
   BenchmarkResult result;
   ASSERT_TRUE(result.ParseFromString(folder_.Read("result.pb")));
@@ -155,69 +126,58 @@ TEST_F(BenchmarkGraphTest, WritesItsFiguresAsAMessage) {
 
 TEST_F(BenchmarkGraphTest, FindsStreamsAndThreadsByItself) {
   WriteGraphFile("other.pbtxt", Light());
-  const ProgramRun run = Benchmark({"light.pbtxt", "other.pbtxt"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, AllOf(HasSubstr(" thread"), HasSubstr(" on "),
-                             HasSubstr("  light.pbtxt\n"),
-                             HasSubstr("  other.pbtxt\n")));
+  ASSERT_THAT(Benchmark({"light.pbtxt", "other.pbtxt"}),
+              Prints(" thread", " on ", "  light.pbtxt\n", "  other.pbtxt\n"));
 }
 
 TEST_F(BenchmarkGraphTest, RunsSeveralStreamsOfSeveralThreads) {
-  const ProgramRun run =
-      Benchmark({"light.pbtxt"}, {"--streams=3", "--threads=2"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, HasSubstr("\n3 streams x 2 threads on "));
+  ASSERT_THAT(Benchmark({"light.pbtxt"}, {"--streams=3", "--threads=2"}),
+              Prints("\n3 streams x 2 threads on "));
 }
 
 TEST_F(BenchmarkGraphTest, TakesADatasetForEachGraph) {
   WriteGraphFile("other.pbtxt", Light("y"));
   folder_.Write("y.textproto", Declaration("y"));
-  const std::vector<std::string> graphs = {"light.pbtxt", "other.pbtxt"};
+  const Words graphs = {"light.pbtxt", "other.pbtxt"};
   EXPECT_THAT(Benchmark(graphs, {"--streams=1", "--threads=1"},
                         {"x.textproto", "y.textproto"}),
               Exits(0));
-  ExpectFailure(Benchmark(graphs, {}, {"y.textproto", "x.textproto"}),
-                "light.pbtxt has no placeholder \"y\"");
-  ExpectUsageError(
+  EXPECT_THAT(Benchmark(graphs, {}, {"y.textproto", "x.textproto"}),
+              Refuses("light.pbtxt has no placeholder \"y\""));
+  EXPECT_THAT(
       Benchmark(graphs, {}, {"x.textproto", "x.textproto", "x.textproto"}),
-      "there are 3 datasets for 2 graphs");
+      Misused("there are 3 datasets for 2 graphs"));
 }
 
 TEST_F(BenchmarkGraphTest, WritesATraceOfTheOperations) {
   WriteGraphFile("heavy.pbtxt", Heavy());
-  const ProgramRun run =
-      Benchmark({"light.pbtxt", "heavy.pbtxt"},
-                {"--streams=1", "--threads=1", "--rounds=1",
-                 "--trace_file=" + folder_.Path("trace.json")});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("\nProfile of light.pbtxt: "),
-                             HasSubstr("\nProfile of heavy.pbtxt: "),
-                             HasSubstr("  predict\n")));
+  ASSERT_THAT(Benchmark({"light.pbtxt", "heavy.pbtxt"},
+                        {"--streams=1", "--threads=1", "--rounds=1",
+                         "--trace_file=trace.json"}),
+              Prints("\nProfile of light.pbtxt: ", "\nProfile of heavy.pbtxt: ",
+                     "  predict\n"));
   std::set<std::string> nodes;
-  const Struct trace = Parse(folder_.Read("trace.json"));
-  for (const auto& value :
-       trace.fields().at("traceEvents").list_value().values()) {
-    const auto& event = value.struct_value().fields();
-    if (event.at("ph").string_value() != "X" ||
-        event.at("cat").string_value() != "op") {
+  const Value trace = ParseJson(folder_.Read("trace.json"));
+  for (const Value& event : At(trace, "traceEvents").list_value().values()) {
+    if (At(event, "ph").string_value() != "X" ||
+        At(event, "cat").string_value() != "op") {
       continue;
     }
-    EXPECT_GE(event.at("ts").number_value(), 0);
-    EXPECT_GE(event.at("dur").number_value(), 0);
-    nodes.insert(
-        event.at("args").struct_value().fields().at("node").string_value());
+    EXPECT_GE(At(event, "ts").number_value(), 0);
+    EXPECT_GE(At(event, "dur").number_value(), 0);
+    nodes.insert(At(event, "args/node").string_value());
   }
   EXPECT_THAT(nodes, IsSupersetOf({"layer3", "predict"}));
 }
 
 TEST_F(BenchmarkGraphTest, NamesAGraphThatIsMissing) {
-  ExpectFailure(Benchmark({"light.pbtxt", "missing.pb"}), "missing.pb");
+  EXPECT_THAT(Benchmark({"light.pbtxt", "missing.pb"}), Refuses("missing.pb"));
 }
 
 TEST_F(BenchmarkGraphTest, NamesAGraphThatFails) {
   WriteGraphFile("failing.pbtxt", Failing());
-  ExpectFailure(Benchmark({"light.pbtxt", "failing.pbtxt"}),
-                "failing.pbtxt: records ");
+  EXPECT_THAT(Benchmark({"light.pbtxt", "failing.pbtxt"}),
+              Refuses("failing.pbtxt: records "));
 }
 
 TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
@@ -234,31 +194,33 @@ TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
   )pb");
   const ProgramRun run = Benchmark({"light.pbtxt", "segv_kernel.pbtxt"}, {},
                                    {"x.textproto", "four.textproto"});
-  ExpectFailure(run,
-                "segv_kernel.pbtxt failed: the worker process was ended "
-                "by SIGSEGV");
+  EXPECT_THAT(run,
+              Refuses("segv_kernel.pbtxt failed: the worker process was ended "
+                      "by SIGSEGV"));
 }
 
 TEST_F(BenchmarkGraphTest, RefusesAnEmptyDataset) {
   folder_.Write("data.tfrecords", "");
-  ExpectFailure(Benchmark({"light.pbtxt"}), "no records in ");
+  EXPECT_THAT(Benchmark({"light.pbtxt"}), Refuses("no records in "));
 }
 
 TEST_F(BenchmarkGraphTest, ChecksTheTraceFileBeforeItRuns) {
-  ExpectFailure(
-      Benchmark({"light.pbtxt"},
-                {"--trace_file=" + folder_.Path("missing/trace.json")}),
-      "missing");
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"--trace_file=missing/trace.json"}),
+              Refuses("missing"));
 }
 
 TEST_F(BenchmarkGraphTest, RefusesUsageThatMakesNoSense) {
-  ExpectUsageError(Benchmark({}), "--graph or --saved_model is missing");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {}, {}), "--dataset is missing");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {"--rounds=0"}), "--rounds");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {"--seconds=nan"}), "--seconds");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {"--streams=-1"}), "--streams");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {"--format=xml"}), "--format");
-  ExpectUsageError(Benchmark({"light.pbtxt"}, {"stray"}), "\"stray\"");
+  EXPECT_THAT(Benchmark({}), Misused("--graph or --saved_model is missing"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {}, {}),
+              Misused("--dataset is missing"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"--rounds=0"}), Misused("--rounds"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"--seconds=nan"}),
+              Misused("--seconds"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"--streams=-1"}),
+              Misused("--streams"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"--format=xml"}),
+              Misused("--format"));
+  EXPECT_THAT(Benchmark({"light.pbtxt"}, {"stray"}), Misused("\"stray\""));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // fuse_feature_columns on genuine estimator graphs: the simplified and the
 // fused graph give what the original gives.
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +9,7 @@
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/criteo/criteo_format.h"
+#include "tests/support/program_runs.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::feature_columns_test {
@@ -188,7 +188,7 @@ class ManyColumns : public testing::Test {
   }
 
   static Feeds RawFeeds(bool with_missing) {
-    const auto pick = [&](std::vector<std::string> words, int step) {
+    const auto pick = [&](Words words, int step) {
       if (with_missing) words.push_back("");
       std::vector<std::string> picked;
       for (int i = 0; i < kRecords; ++i) {
@@ -274,8 +274,7 @@ TEST_F(ManyColumns, GiveTheSameFused) {
   const auto text = [&](const std::string& name, int i) {
     return std::string(values(name).flat<tensorflow::tstring>()(i));
   };
-  const auto position = [&](const std::vector<std::string>& words,
-                            const std::string& word) {
+  const auto position = [&](const Words& words, const std::string& word) {
     return std::find(words.begin(), words.end(), word) - words.begin();
   };
   const std::vector<int64_t> crossed = Crossed(raw_feeds);

@@ -10,12 +10,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/text/printable.h"
 #include "graph/graph_io.h"
-#include "graph/testing/program.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
+#include "tests/support/program_runs.h"
 #include "workflows/report/manifest.h"
 
 namespace requant::hostile_names_test {
@@ -44,20 +45,6 @@ const Name kNames[] = {
     {"Long", std::string(1 << 20, 'n') + "/FORGED"},
 };
 
-struct Command {
-  std::string program;
-  std::vector<std::string> arguments;
-  // Whether the mark is seen.
-  bool shows = true;
-};
-
-bool IsForPrograms(const Command& command) {
-  for (const std::string& argument : command.arguments) {
-    if (argument == "--format=json" || argument == "--format=csv") return true;
-  }
-  return false;
-}
-
 // Fails for what a terminal would obey.
 void CheckText(std::string_view text) {
   for (std::string_view line : absl::StrSplit(text, '\n')) {
@@ -76,25 +63,19 @@ void CheckText(std::string_view text) {
 
 class HostileNamesTest : public testing::TestWithParam<Name> {
  protected:
-  void Check(const Command& command) const {
-    const ProgramRun run = RunProgram(command.program, command.arguments,
-                                      {"TMPDIR=" + folder_.Path("")});
-    const std::string line = absl::CHexEscape(absl::StrCat(
-        command.program, " ", absl::StrJoin(command.arguments, " ")));
-    SCOPED_TRACE(absl::StrCat(line, "\n",
-                              absl::CHexEscape(run.out.substr(0, 2000)), "\n",
-                              absl::CHexEscape(run.error.substr(0, 2000))));
-    EXPECT_LT(run.exit_code, 126);
-    CheckText(run.out);
-    CheckText(run.error);
-    EXPECT_LT(run.error.size(), kAScreenOrTwo);
-    if (IsForPrograms(command)) return;
-    EXPECT_LT(run.out.size(), kAScreenOrTwo);
-    if (!command.shows || !readable_) return;
-    EXPECT_THAT(run.out + run.error, HasSubstr(kMark));
-  }
-  void CheckAll(const std::vector<Command>& commands) const {
-    for (const Command& command : commands) Check(command);
+  // Runs command lines whose words are blanks apart and hold `values`; $OUT is
+  // a path to write to. Unless a line begins with "? ", the mark is seen.
+  void CheckAll(std::vector<std::pair<std::string, std::string>> values,
+                const std::vector<std::string>& lines) const {
+    values.emplace_back("$OUT", folder_.Path("out.pb"));
+    for (std::string_view line : lines) {
+      const bool shows = !absl::ConsumePrefix(&line, "? ");
+      Words words = absl::StrSplit(line, ' ');
+      for (std::string& word : words) {
+        word = absl::StrReplaceAll(word, values);
+      }
+      Check(words, shows);
+    }
   }
 
   std::string name() const { return GetParam().text; }
@@ -164,14 +145,28 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
     EXPECT_OK(WriteRangeTable(table, folder_.Path("table.ranges")));
     return folder_.Path("table.ranges");
   }
-  std::string Out(const std::string& file = "out.pb") const {
-    return folder_.Path(file);
-  }
-
   TestFolder folder_;
 
  private:
   bool readable_ = true;
+
+  void Check(const Words& words, bool shows) const {
+    const ProgramRun run =
+        RunProgram(words[0], Words(words.begin() + 1, words.end()),
+                   {"TMPDIR=" + folder_.Path("")});
+    SCOPED_TRACE(absl::StrCat(absl::CHexEscape(absl::StrJoin(words, " ")), "\n",
+                              absl::CHexEscape(run.out.substr(0, 2000)), "\n",
+                              absl::CHexEscape(run.error.substr(0, 2000))));
+    EXPECT_LT(run.exit_code, 126);
+    CheckText(run.out);
+    CheckText(run.error);
+    EXPECT_LT(run.error.size(), kAScreenOrTwo);
+    // What is for programs may be long.
+    if (absl::StartsWith(words.back(), "--format=")) return;
+    EXPECT_LT(run.out.size(), kAScreenOrTwo);
+    if (!shows || !readable_) return;
+    EXPECT_THAT(run.out + run.error, HasSubstr(kMark));
+  }
 
   // Puts the hostile name in place of "N", "N_w" and so on.
   void Rename(GraphDef* graph) const {
@@ -194,29 +189,23 @@ TEST_P(HostileNamesTest, OfNodesAndOps) {
       Graph("missing.pb", Node("y", "Identity", {"N"}, {kFloat}));
   const std::string unknown = Graph(
       "unknown.pb", absl::StrCat(Placeholder("x"), Node("N_x", "N", {"x"})));
-  std::vector<Command> commands;
   for (const std::string& graph : {layer, missing, unknown}) {
-    commands.push_back({"transforms/summarize_graph",
-                        {"--in_graph=" + graph, "--print_structure"}});
-    commands.push_back({"transforms/summarize_graph",
-                        {"--in_graph=" + graph, "--format=json"}});
-    commands.push_back(
-        {"transforms/transform_graph",
-         {"--in_graph=" + graph, "--out_graph=" + Out(), "--inputs=x",
-          "--outputs=y",
-          "--transforms=quantize_eightbit insert_logging(op=MatMul)"},
-         graph != layer});
-    commands.push_back(
-        {"transforms/quantize_graph",
-         {"--input=" + graph, "--output=" + Out(), "--output_node_names=y"}});
+    CheckAll(
+        {{"$G", graph}, {"$T", "quantize_eightbit insert_logging(op=MatMul)"}},
+        {"transforms/summarize_graph --in_graph=$G --print_structure",
+         "transforms/summarize_graph --in_graph=$G --format=json",
+         absl::StrCat(graph == layer ? "? " : "",
+                      "transforms/transform_graph --in_graph=$G "
+                      "--out_graph=$OUT --inputs=x --outputs=y "
+                      "--transforms=$T"),
+         "transforms/quantize_graph --input=$G --output=$OUT "
+         "--output_node_names=y"});
   }
-  commands.push_back({"graph/diff_graphs", {layer, missing}});
-  commands.push_back({"graph/diff_graphs", {layer, missing, "--format=json"}});
-  commands.push_back({"transforms/featurecolumn_graph_optimization",
-                      {"--input-graph=" + layer, "--output-graph=" + Out(),
-                       "--output-nodes=gone"},
-                      false});
-  CheckAll(commands);
+  CheckAll({{"$LAYER", layer}, {"$MISSING", missing}},
+           {"graph/diff_graphs $LAYER $MISSING",
+            "graph/diff_graphs $LAYER $MISSING --format=json",
+            "? transforms/featurecolumn_graph_optimization "
+            "--input-graph=$LAYER --output-graph=$OUT --output-nodes=gone"});
 }
 
 TEST_P(HostileNamesTest, OfTextGraphs) {
@@ -224,90 +213,73 @@ TEST_P(HostileNamesTest, OfTextGraphs) {
        {"node { name: 'a' $RAW: 1 }", "versions { producer: '$LINE' }",
         "node { name: 'a' op: $RAW }",
         "node { name: '$N' op: 'Placeholder' op: 'B' nam: '$N' }"}) {
-    const std::string graph = Text("graph.pbtxt", text);
-    CheckAll({{"transforms/summarize_graph", {"--in_graph=" + graph}, false},
-              {"graph/pb_to_pbtxt", {graph, Out("out.pbtxt")}, false},
-              {"transforms/transform_graph",
-               {"--in_graph=" + graph, "--out_graph=" + Out(),
-                "--transforms=fold_constants"},
-               false}});
+    CheckAll({{"$G", Text("graph.pbtxt", text)}},
+             {"? transforms/summarize_graph --in_graph=$G",
+              "? graph/pb_to_pbtxt $G $OUTtxt",
+              "? transforms/transform_graph --in_graph=$G --out_graph=$OUT "
+              "--transforms=fold_constants"});
   }
 }
 
 TEST_P(HostileNamesTest, OfSavedModels) {
   InMessages();
-  const std::string saved = SavedModel();
   CheckAll(
-      {{"transforms/summarize_graph", {"--in_graph=" + saved}},
-       {"transforms/summarize_graph",
-        {"--in_graph=" + saved, "--saved_model_tags=other"}},
-       {"graph/dump_graph",
-        {"--input_model=" + saved, "--output=" + Out(), "--tags=other"}},
-       {"graph/freeze_graph",
-        {"--input_saved_model_dir=" + saved, "--output_graph=" + Out(),
-         "--saved_model_tags=other"}},
-       {"graph/freeze_graph",
-        {"--input_saved_model_dir=" + saved, "--output_graph=" + Out(),
-         "--saved_model_tags=", "--output_node_names=y"},
-        false},
-       {"runtime/convert_model",
-        {"--saved_model=" + saved, "--out=" + Out("converted"), "--tags=other",
-         "--insert_qdq"}},
-       {"runtime/convert_model",
-        {"--saved_model=" + saved, "--out=" + Out("converted"), "--insert_qdq"},
-        false},
-       {"runtime/benchmark_graph",
-        {"--saved_model=" + saved, "--signature=other"},
-        false}});
+      {{"$M", SavedModel()}},
+      {"transforms/summarize_graph --in_graph=$M",
+       "transforms/summarize_graph --in_graph=$M --saved_model_tags=other",
+       "graph/dump_graph --input_model=$M --output=$OUT --tags=other",
+       "graph/freeze_graph --input_saved_model_dir=$M --output_graph=$OUT "
+       "--saved_model_tags=other",
+       "? graph/freeze_graph --input_saved_model_dir=$M --output_graph=$OUT "
+       "--saved_model_tags= --output_node_names=y",
+       "runtime/convert_model --saved_model=$M --out=$OUT.d --tags=other "
+       "--insert_qdq",
+       "? runtime/convert_model --saved_model=$M --out=$OUT.d --insert_qdq",
+       "? runtime/benchmark_graph --saved_model=$M --signature=other"});
 }
 
 TEST_P(HostileNamesTest, OfTensorsAndFeaturesAtRunTime) {
   InMessages();
-  const std::string graph = "--graph=" + Layer();
-  const std::string good = "--dataset=" + Dataset("x");
-  CheckAll({{"runtime/evaluate_graph", {graph, good}, false},
-            {"runtime/benchmark_graph",
-             {graph, good, "--rounds=2", "--seconds=0.01", "--profile"},
-             false},
-            {"runtime/calibrate_graph",
-             {graph, good, "--output=" + Out("x.ranges")}},
-            {"runtime/quantize_model", {graph, good, "--output=" + Out()}}});
-  const std::string bad = "--dataset=" + Dataset("$N");
-  CheckAll({{"runtime/evaluate_graph", {graph, bad}},
-            {"runtime/evaluate_graph", {graph, bad, "--log_file=-"}},
-            {"runtime/benchmark_graph", {graph, bad}},
-            {"runtime/calibrate_graph", {graph, bad, "--output=" + Out()}}});
-  const std::string broken =
-      "--dataset=" + Text("data.textproto", "csv { $RAW: 1 }");
-  Check({"runtime/evaluate_graph", {graph, broken}, false});
+  const std::string graph = Layer();
+  CheckAll({{"$G", graph}, {"$D", Dataset("x")}},
+           {"? runtime/evaluate_graph --graph=$G --dataset=$D",
+            "? runtime/benchmark_graph --graph=$G --dataset=$D --rounds=2 "
+            "--seconds=0.01 --profile",
+            "runtime/calibrate_graph --graph=$G --dataset=$D --output=$OUT.r",
+            "runtime/quantize_model --graph=$G --dataset=$D --output=$OUT"});
+  CheckAll({{"$G", graph}, {"$D", Dataset("$N")}},
+           {"runtime/evaluate_graph --graph=$G --dataset=$D",
+            "runtime/evaluate_graph --graph=$G --dataset=$D --log_file=-",
+            "runtime/benchmark_graph --graph=$G --dataset=$D",
+            "runtime/calibrate_graph --graph=$G --dataset=$D --output=$OUT"});
+  CheckAll({{"$G", graph}, {"$D", Text("data.textproto", "csv { $RAW: 1 }")}},
+           {"? runtime/evaluate_graph --graph=$G --dataset=$D"});
 }
 
 TEST_P(HostileNamesTest, OfLogsAndRanges) {
   InMessages();
-  const std::string log = Text(
-      "run.log", "x ;$RAW__print__;__min:[1]\n;a$RAW__print__;__max:[q]\n");
   const std::string table = Ranges();
-  const std::string layer = Layer();
-  const std::string json =
-      Text("ranges.json", R"({"column": [{"$RAW": 1, "name": "$N"}]})");
-  CheckAll({{"logs_parser/parse_min_max_log", {log}, false},
-            {"logs_parser/parse_min_max_log", {table}},
-            {"logs_parser/parse_min_max_log", {table, "--format=csv"}},
-            {"logs_parser/parse_min_max_log", {table, "--format=json"}},
-            {"runtime/calibrate_graph", {"--print=" + table}},
-            {"runtime/quantize_model",
-             {"--graph=" + layer, "--ranges=" + table, "--outputs=y",
-              "--output=" + Out()},
-             false},
-            {"transforms/transform_graph",
-             {"--in_graph=" + layer, "--out_graph=" + Out(), "--outputs=y",
-              absl::StrCat("--transforms=freeze_requantization_ranges("
-                           "ranges_file=\"",
-                           table, "\")")}},
-            {"runtime/datasets/dataset",
-             {"synthesize", "--format=preprocessed", "--ranges=" + json,
-              "--rows=1", "--out=" + Out("x.tfrecords")},
-             false}});
+  CheckAll(
+      {{"$LOG",
+        Text("run.log",
+             "x ;$RAW__print__;__min:[1]\n;a$RAW__print__;__max:[q]\n")},
+       {"$TABLE", table},
+       {"$LAYER", Layer()},
+       {"$JSON",
+        Text("ranges.json", R"({"column": [{"$RAW": 1, "name": "$N"}]})")},
+       {"$FREEZE", absl::StrCat("freeze_requantization_ranges(ranges_file=\"",
+                                table, "\")")}},
+      {"? logs_parser/parse_min_max_log $LOG",
+       "logs_parser/parse_min_max_log $TABLE",
+       "logs_parser/parse_min_max_log $TABLE --format=csv",
+       "logs_parser/parse_min_max_log $TABLE --format=json",
+       "runtime/calibrate_graph --print=$TABLE",
+       "? runtime/quantize_model --graph=$LAYER --ranges=$TABLE --outputs=y "
+       "--output=$OUT",
+       "transforms/transform_graph --in_graph=$LAYER --out_graph=$OUT "
+       "--outputs=y --transforms=$FREEZE",
+       "? runtime/datasets/dataset synthesize --format=preprocessed "
+       "--ranges=$JSON --rows=1 --out=$OUT.tfrecords"});
 }
 
 TEST_P(HostileNamesTest, OfWorkflowsAndManifests) {
@@ -330,54 +302,53 @@ TEST_P(HostileNamesTest, OfWorkflowsAndManifests) {
           R"({"format": "requant manifest 1", "outputs": [{"path": )", file,
           R"(, "inputs": [{"path": "/x", "given": )", file, "}")));
   const std::string other = Text("other.json", R"({"format": "$RAW"})");
-  CheckAll({{"workflows/requant", {"plan", parts}},
-            {"workflows/requant", {"run", parts, "--work_dir=" + Out("work")}},
-            {"workflows/requant", {"plan", broken}, false},
-            {"workflows/requant", {"verify", manifest}},
-            {"workflows/requant", {"verify", other}, false}});
+  CheckAll(
+      {{"$PARTS", parts},
+       {"$BROKEN", broken},
+       {"$MANIFEST", manifest},
+       {"$OTHER", other}},
+      {"workflows/requant plan $PARTS",
+       "workflows/requant run $PARTS --work_dir=$OUT.work",
+       "? workflows/requant plan $BROKEN", "workflows/requant verify $MANIFEST",
+       "? workflows/requant verify $OTHER"});
 }
 
 TEST_P(HostileNamesTest, OfFilesAndFlags) {
   if (is_long()) GTEST_SKIP() << "No command line takes such a name.";
-  const std::string gone = name();
   fs::create_directories(folder_.Path(name()));
-  const std::string layer = Layer();
   const std::string here = folder_.Path(name()) + "/g.pb";
-  fs::copy_file(layer, here);
-  CheckAll({
-      {"transforms/summarize_graph", {"--in_graph=" + here}},
-      {"transforms/transform_graph",
-       {"--in_graph=" + gone, "--out_graph=" + Out(),
-        "--transforms=fold_constants"}},
-      {"transforms/transform_graph", {"--describe=" + name()}},
-      {"transforms/quantize_graph",
-       {"--input=" + gone, "--output=" + Out(), "--output_node_names=y"}},
-      {"transforms/quantize_graph", {name()}},
-      {"graph/diff_graphs", {gone, here}},
-      {"graph/pb_to_pbtxt", {here}},
-      {"graph/dump_graph", {"--input_model=" + gone, "--output=" + Out()}},
-      {"graph/freeze_graph",
-       {"--input_graph=" + gone, "--output_graph=" + Out(),
-        "--output_node_names=y"}},
-      {"logs_parser/parse_min_max_log", {gone}},
-      {"runtime/calibrate_graph", {"--print=" + gone}},
-      {"runtime/evaluate_graph", {"--graph=" + gone, "--dataset=" + gone}},
-      {"runtime/benchmark_graph", {"--graph=" + gone, "--dataset=" + gone}},
-      {"runtime/quantize_model",
-       {"--graph=" + gone, "--dataset=" + gone, "--output=" + Out()}},
-      {"runtime/convert_model", {"--saved_model=" + gone}},
-      {"runtime/datasets/dataset", {name()}},
-      {"runtime/datasets/dataset", {"preprocess", "--ranges=" + gone, gone}},
-      {"workflows/requant", {name()}},
-      {"workflows/requant", {"plan", name()}},
-      {"workflows/requant", {"run", "--set", name() + "=1"}},
-      {"workflows/requant", {"verify", gone}},
-      {"workflows/requant", {"cache", name()}},
-      {"workflows/requant", {"cache", "list", gone}},
-      {"workflows/launch_benchmark", {"--" + name()}},
-      {"launch/launch_quantization", {"-p", gone}},
-      {"shell/python", {"prepare_model.py", name()}},
-  });
+  fs::copy_file(Layer(), here);
+  CheckAll(
+      {{"$HERE", here}, {"$NAME", name()}},
+      {"transforms/summarize_graph --in_graph=$HERE",
+       "transforms/transform_graph --in_graph=$NAME --out_graph=$OUT "
+       "--transforms=fold_constants",
+       "transforms/transform_graph --describe=$NAME",
+       "transforms/quantize_graph --input=$NAME --output=$OUT "
+       "--output_node_names=y",
+       "transforms/quantize_graph $NAME",
+       "graph/diff_graphs $NAME $HERE",
+       "graph/pb_to_pbtxt $HERE",
+       "graph/dump_graph --input_model=$NAME --output=$OUT",
+       "graph/freeze_graph --input_graph=$NAME --output_graph=$OUT "
+       "--output_node_names=y",
+       "logs_parser/parse_min_max_log $NAME",
+       "runtime/calibrate_graph --print=$NAME",
+       "runtime/evaluate_graph --graph=$NAME --dataset=$NAME",
+       "runtime/benchmark_graph --graph=$NAME --dataset=$NAME",
+       "runtime/quantize_model --graph=$NAME --dataset=$NAME --output=$OUT",
+       "runtime/convert_model --saved_model=$NAME",
+       "runtime/datasets/dataset $NAME",
+       "runtime/datasets/dataset preprocess --ranges=$NAME $NAME",
+       "workflows/requant $NAME",
+       "workflows/requant plan $NAME",
+       "workflows/requant run --set $NAME=1",
+       "workflows/requant verify $NAME",
+       "workflows/requant cache $NAME",
+       "workflows/requant cache list $NAME",
+       "workflows/launch_benchmark --$NAME",
+       "launch/launch_quantization -p $NAME",
+       "shell/python prepare_model.py $NAME"});
 }
 
 INSTANTIATE_TEST_SUITE_P(, HostileNamesTest, testing::ValuesIn(kNames),

@@ -1,7 +1,6 @@
 // Graphs after insert_qdq, run: what they compute differs from the float graph
 // by the rounding of the pairs and by nothing else.
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -32,11 +31,6 @@ std::vector<float> UnitMatrix(int size) {
   std::vector<float> values(size * size);
   for (int i = 0; i < size; ++i) values[i * size + i] = 1;
   return values;
-}
-
-std::string MatMul(const std::string& name, const std::string& a,
-                   const std::string& b) {
-  return Node(name, "MatMul", {a, b}, {kFloat});
 }
 
 // x · w, where w is a variable that a function is handed, as are the weights
@@ -174,8 +168,6 @@ TEST(InsertQdqRun, ClipsWhatIsOutsideAFixedRange) {
 // Three rounds of x = x · w in a loop of Enter and Exit nodes, where w is a
 // loop invariant, and the constants of a pair have to be in the loop too.
 TEST(InsertQdqRun, WorksInALoopOfNodes) {
-  const AttributeText frame = {"frame_name", "s: 'loop'"};
-  const AttributeText integer = {"T", "type: DT_INT32"};
   const GraphDef graph = GraphFromText(R"(
     x = Placeholder dtype=float shape=<2,2>
     w = float<2,2>{0,1,1,0}
@@ -198,54 +190,35 @@ TEST(InsertQdqRun, WorksInALoopOfNodes) {
     y = Exit(x/switch) T=float
   )");
   const TransformRun run = MustTransform("insert_qdq", graph);
-  Tensor x(tensorflow::DT_FLOAT, {2, 2});
-  x.flat<float>()(0) = 1;
-  x.flat<float>()(1) = .3f;
-  x.flat<float>()(2) = 5;
-  x.flat<float>()(3) = 0;
-  const auto outputs = MustRunGraph(run.graph, {{"x", x}}, {"y"});
-  const auto y = outputs.front().flat<float>();
+  const Tensor x = TensorOf<float>({2, 2}, {1, .3f, 5, 0});
   // w exchanges columns, three times.
-  EXPECT_NEAR(y(0), .3f, .5 / 127);
-  EXPECT_EQ(y(1), 1);
-  EXPECT_EQ(y(2), 0);
-  EXPECT_EQ(y(3), 1);
+  EXPECT_THAT(ValuesOf(MustRunGraph(run.graph, {{"x", x}}, {"y"})[0]),
+              ElementsAre(testing::FloatNear(.3f, .5 / 127), 1, 0, 1));
 }
 
-// The same as a While of functions.
+// The same as a While of functions, as long as an element is above .2.
 TEST(InsertQdqRun, WorksInALoopOfFunctions) {
-  const std::string types = "list { type: [DT_FLOAT, DT_FLOAT] }";
-  const GraphDef graph = GraphFromText(absl::StrCat(
-      Placeholder("x", {2, 2}), FloatConst("w", {2, 2}, {0, .5, .5, 0}),
-      Node("y", "While", {"x", "w"},
-           {{"T", types},
-            {"body", "func { name: \"body\" }"},
-            {"cond", "func { name: \"cond\" }"}}),
-      Library(
-          {Function("body", {"a", "b"}, {{"y", "m:product:0"}, {"z", "b"}},
-                    MatMul("m", "a", "b")),
-           // As long as an element is above .2.
-           Function(
-               "cond", {"a", "b"}, {{"y", "max:output:0"}},
-               absl::StrCat(
-                   IntConst("axes", {2}, {0, 1}), FloatConst("limit", {}, {.2}),
-                   Node("over", "Sub", {"a", "limit:output:0"}, {kFloat}),
-                   Node("relu", "Relu", {"over:z:0"}, {kFloat}),
-                   Node("max", "Max", {"relu:activations:0", "axes:output:0"},
-                        {kFloat})))})));
+  const GraphDef graph = GraphFromText(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    w = float<2,2>{0,.5,.5,0}
+    y = While(x, w) T=[float,float] body=@body cond=@cond
+    function body(a, b) -> (y=m:product:0, z=b) {
+      m = MatMul(a, b) T=float
+    }
+    function cond(a, b) -> (y=max:output:0) {
+      axes = int32<2>{0,1}
+      limit = float{.2}
+      over = Sub(a, limit:output:0) T=float
+      relu = Relu(over:z:0) T=float
+      max = Max(relu:activations:0, axes:output:0) T=float
+    }
+  )");
   const TransformRun run = MustTransform("insert_qdq", graph);
-  Tensor x(tensorflow::DT_FLOAT, {2, 2});
-  x.flat<float>()(0) = 1;
-  x.flat<float>()(1) = .5f;
-  x.flat<float>()(2) = -.25f;
-  x.flat<float>()(3) = 0;
-  const auto outputs = MustRunGraph(run.graph, {{"x", x}}, {"y"});
-  const auto y = outputs.front().flat<float>();
+  const Tensor x = TensorOf<float>({2, 2}, {1, .5f, -.25f, 0});
   // Three halvings, three exchanges of columns.
-  EXPECT_NEAR(y(0), .5 / 8, .01);
-  EXPECT_NEAR(y(1), 1. / 8, .01);
-  EXPECT_NEAR(y(2), 0, .01);
-  EXPECT_NEAR(y(3), -.25 / 8, .01);
+  EXPECT_THAT(ValuesOf(MustRunGraph(run.graph, {{"x", x}}, {"y"})[0]),
+              testing::Pointwise(testing::FloatNear(.01),
+                                 {.5f / 8, 1.f / 8, 0.f, -.25f / 8}));
 }
 
 }  // namespace

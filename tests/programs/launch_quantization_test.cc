@@ -4,10 +4,8 @@
 #include <elf.h>
 #include <pty.h>
 #include <signal.h>
-#include <sys/mount.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <thread>
@@ -17,25 +15,16 @@
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/sanitized.h"
-#include "graph/testing/program.h"
 #include "tests/support/processes.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::launch_quantization_test {
 namespace {
 
 namespace fs = std::filesystem;
 using testing::IsSupersetOf;
-using Words = std::vector<std::string>;
 
 constexpr char kLauncher[] = "launch/launch_quantization";
-
-[[noreturn]] void Exec(Words line) {
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(argv[0], argv.data());
-  _exit(127);
-}
 
 class LaunchQuantizationTest : public testing::Test {
  protected:
@@ -60,9 +49,7 @@ class LaunchQuantizationTest : public testing::Test {
   // With the model directory, and the container's work as a shell script.
   ProgramRun LaunchModel(const Words& more, const std::string& work) const {
     folder_.Write("run", work);
-    Words arguments = {"-p", folder_.Path("model")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return Launch(arguments);
+    return Launch(Joined({"-p", folder_.Path("model")}, more));
   }
 
   bool Exists(const std::string& name) const {
@@ -83,12 +70,11 @@ class LaunchQuantizationTest : public testing::Test {
 
   // Starts a session whose container runs until it is stopped.
   pid_t StartSession(const Words& more = {}) const {
-    Words arguments = {"-p", folder_.Path("model")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
     const pid_t pid = fork();
     if (pid == 0) {
       for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
-      Exec(CommandLine(kLauncher, arguments, Variables()));
+      Exec(CommandLine(kLauncher, Joined({"-p", folder_.Path("model")}, more),
+                       Variables()));
     }
     while (!Exists("running") && IsAlive(pid)) std::this_thread::yield();
     EXPECT_EQ(CountContainers(), 1);
@@ -108,31 +94,16 @@ class LaunchQuantizationTest : public testing::Test {
   const TestFolder folder_;
 };
 
-// Fails, says `reason` in one line, and starts nothing.
-testing::Matcher<ProgramRun> FailsWith(int code, const std::string& reason) {
-  return AllOf(testing::Field(&ProgramRun::exit_code, code),
-               testing::Field(&ProgramRun::out, ""),
-               testing::Field(
-                   &ProgramRun::error,
-                   AllOf(StartsWith("launch_quantization: "), HasSubstr(reason),
-                         testing::ResultOf(
-                             [](const std::string& text) {
-                               return std::count(text.begin(), text.end(),
-                                                 '\n');
-                             },
-                             1))));
-}
-
 TEST_F(LaunchQuantizationTest, TellsTheEngineExactlyThis) {
   const std::string model = folder_.Path("my \"best\",\n$HOME `model`: it's;*");
   fs::create_directories(model);
   folder_.Write("run", "exit 0");
-  const ProgramRun run =
+  ASSERT_THAT(
       Launch({"--docker-image", "quantization:latest",
               "--pre-trained-model-dir", model, "--name", "session", "--volume",
               folder_.Path("model") + ":/data:ro", "--env", "A=x y,B=$(z)",
-              "--", "requant", "run", "a b", "", "'\"$x\n"});
-  ASSERT_THAT(run, Exits(0));
+              "--", "requant", "run", "a b", "", "'\"$x\n"}),
+      Exits(0));
   Words words = RunArguments();
   ASSERT_GT(words.size(), 5);
   EXPECT_THAT(words[5],
@@ -182,14 +153,11 @@ TEST_F(LaunchQuantizationTest, RunsTheSelfTestWithoutAModel) {
 }
 
 TEST_F(LaunchQuantizationTest, ShowsEachRelaxation) {
-  const ProgramRun run =
-      LaunchModel({"--network=host", "--privileged", "--user=root",
-                   "--writable-root", "--", "x"},
-                  "exit 0");
-  EXPECT_THAT(run.error, AllOf(HasSubstr("relaxed: --network=host"),
-                               HasSubstr("relaxed: --privileged"),
-                               HasSubstr("relaxed: --user=root"),
-                               HasSubstr("relaxed: --writable-root")));
+  EXPECT_THAT(LaunchModel({"--network=host", "--privileged", "--user=root",
+                           "--writable-root", "--", "x"},
+                          "exit 0"),
+              Warns("relaxed: --network=host", "relaxed: --privileged",
+                    "relaxed: --user=root", "relaxed: --writable-root"));
   EXPECT_THAT(
       RunArguments(),
       AllOf(IsSupersetOf({"--network=host", "--privileged", "--user=root"}),
@@ -197,10 +165,10 @@ TEST_F(LaunchQuantizationTest, ShowsEachRelaxation) {
 }
 
 TEST_F(LaunchQuantizationTest, RefusesWrongCommandLines) {
-  EXPECT_THAT(Launch({}), FailsWith(2, "--pre-trained-model-dir is missing"));
-  EXPECT_THAT(Launch({"--pretrained=x"}), FailsWith(2, "unknown flag"));
+  EXPECT_THAT(Launch({}), RefusesUsage("--pre-trained-model-dir is missing"));
+  EXPECT_THAT(Launch({"--pretrained=x"}), RefusesUsage("unknown flag"));
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--memory=lots"}),
-              FailsWith(2, "--memory takes a size"));
+              RefusesUsage("--memory takes a size"));
   EXPECT_FALSE(Exists("calls"));
 }
 
@@ -211,41 +179,36 @@ TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
   fs::create_directories(folder_.Path("locked"));
   fs::permissions(folder_.Path("locked"), fs::perms::none);
   fs::create_directories(folder_.Path("line\r\nbreak"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("none")}),
-              FailsWith(1, "does not exist"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("a")}),
-              FailsWith(1, "lead in a circle"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("file")}),
-              FailsWith(1, "is not a directory"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("locked")}),
-              FailsWith(1, "cannot be read by user"));
-  EXPECT_THAT(Launch({"-p", folder_.Path("line\r\nbreak")}),
-              FailsWith(1, "carriage return"));
-  EXPECT_THAT(Launch({"-p", "/"}), FailsWith(1, "this whole machine"));
+  for (const auto& [name, sentence] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"none", "does not exist"},
+           {"a", "lead in a circle"},
+           {"file", "is not a directory"},
+           {"locked", "cannot be read by user"},
+           {"line\r\nbreak", "carriage return"}}) {
+    EXPECT_THAT(Launch({"-p", folder_.Path(name)}), Refuses(sentence));
+  }
+  EXPECT_THAT(Launch({"-p", "/"}), Refuses("this whole machine"));
   const std::string model = folder_.Path("model");
   EXPECT_THAT(Launch({"-p", model, "--volume=" + folder_.Path("x") + ":/x"}),
-              FailsWith(1, "does not exist"));
+              Refuses("does not exist"));
   EXPECT_THAT(
       Launch({"-p", model, "--volume=" + model + ":/workspace/quantization/"}),
-      FailsWith(1, "/workspace/quantization, which is taken"));
+      Refuses("/workspace/quantization, which is taken"));
   EXPECT_FALSE(Exists("calls"));
 }
 
 TEST_F(LaunchQuantizationTest, RefusesAFullDisk) {
-  const std::string disk = folder_.Path("model");
-  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=64k,mode=777") != 0) {
-    GTEST_SKIP() << "may not mount a small disk";
-  }
-  EXPECT_THAT(Launch({"-p", disk}), FailsWith(1, "is full"));
-  umount2(disk.c_str(), MNT_DETACH);
+  const SmallDisk disk(folder_.Path("model"), "size=64k,mode=777");
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
+  EXPECT_THAT(Launch({"-p", disk.path()}), Refuses("is full"));
 }
 
 TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
   fs::permissions(folder_.Path("model"),
                   fs::perms::owner_read | fs::perms::owner_exec);
-  const ProgramRun run = LaunchModel({"--", "x"}, "exit 0");
-  EXPECT_THAT(run, Exits(0, HasSubstr("warning: ")));
-  EXPECT_THAT(run.error, HasSubstr("results cannot be written"));
+  EXPECT_THAT(LaunchModel({"--", "x"}, "exit 0"),
+              Warns("warning: ", "results cannot be written"));
 }
 
 TEST_F(LaunchQuantizationTest, SaysWhatIsWrongWithTheEngine) {
@@ -253,38 +216,36 @@ TEST_F(LaunchQuantizationTest, SaysWhatIsWrongWithTheEngine) {
   folder_.Write("info_error",
                 "Cannot connect to the Docker daemon at unix:///x. Is the "
                 "docker daemon running?\n");
-  EXPECT_THAT(Launch(arguments), FailsWith(1, "Docker is not running: start"));
+  EXPECT_THAT(Launch(arguments), Refuses("Docker is not running: start"));
   folder_.Write("info_error",
                 "permission denied while trying to connect to the Docker "
                 "daemon socket at unix:///var/run/docker.sock\n");
-  EXPECT_THAT(Launch(arguments), FailsWith(1, "no permission to use Docker"));
+  EXPECT_THAT(Launch(arguments), Refuses("no permission to use Docker"));
   folder_.Write("info_error", "first line\nsomething else\n");
   EXPECT_THAT(Launch(arguments),
-              FailsWith(1, "Docker does not work here: something else"));
+              Refuses("Docker does not work here: something else"));
   fs::remove(folder_.Path("bin/docker"));
-  EXPECT_THAT(Launch(arguments),
-              FailsWith(1, "docker is not on PATH: install it"));
+  EXPECT_THAT(Launch(arguments), Refuses("docker is not on PATH: install it"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
 TEST_F(LaunchQuantizationTest, OffersToBuildAMissingImage) {
   folder_.Write("image_error", "Error: No such image: other:1\n");
   EXPECT_THAT(Launch({"-i", "other:1", "-p", folder_.Path("model")}),
-              FailsWith(1,
-                        "Docker has no image other:1: build it with "
-                        "docker/build"));
+              Refuses("Docker has no image other:1: build it with "
+                      "docker/build"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
 TEST_F(LaunchQuantizationTest, RefusesMoreCpusThanThereAre) {
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--cpus=4.5"}),
-              FailsWith(1, "more than the 4 that Docker has"));
+              Refuses("more than the 4 that Docker has"));
 }
 
 TEST_F(LaunchQuantizationTest, RefusesANameThatIsTaken) {
   folder_.Write("containers/session", "of somebody else\n");
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--name=session"}),
-              FailsWith(1, "a container named session already (running)"));
+              Refuses("a container named session already (running)"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
@@ -299,12 +260,12 @@ TEST_F(LaunchQuantizationTest, LeavesTheContainersOfOthersAlone) {
 }
 
 TEST_F(LaunchQuantizationTest, KnowsDockerOnly) {
-  EXPECT_EQ(LaunchModel({"--engine=docker", "--", "x"}, "exit 6").exit_code, 6);
+  EXPECT_THAT(LaunchModel({"--engine=docker", "--", "x"}, "exit 6"), Exits(6));
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--engine=podman"}),
-              FailsWith(2, "--engine takes docker or auto, not podman"));
+              RefusesUsage("--engine takes docker or auto, not podman"));
   folder_.Write("version", "podman version 4.3.1");
   EXPECT_THAT(Launch({"-p", folder_.Path("model")}),
-              FailsWith(1, "is Podman, which is not supported"));
+              Refuses("is Podman, which is not supported"));
 }
 
 // What it prints does in a shell what it would have done.
@@ -312,9 +273,8 @@ TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
   const Words arguments = {
       "-p", folder_.Path("model"), "--env", "A=it's $x", "--", "sh",
       "-c", "echo \"$HOME\""};
-  Words dry = arguments;
-  dry.insert(dry.begin(), {"--dry-run", "--name=session"});
-  const ProgramRun run = Launch(dry);
+  const ProgramRun run =
+      Launch(Joined({"--dry-run", "--name=session"}, arguments));
   ASSERT_THAT(run, Exits(0));
   EXPECT_FALSE(Exists("run_argv"));
   folder_.Write("run", "exit 5");
@@ -325,9 +285,9 @@ TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
 
 TEST_F(LaunchQuantizationTest, DryRunNeedsNoEngine) {
   fs::remove(folder_.Path("bin/docker"));
-  const ProgramRun run = Launch({"--dry-run", "-p", folder_.Path("model")});
-  EXPECT_THAT(run, Exits(0, HasSubstr("warning: docker is not on PATH")));
-  EXPECT_THAT(run.out, StartsWith("docker run --rm"));
+  EXPECT_THAT(Launch({"--dry-run", "-p", folder_.Path("model")}),
+              AllOf(Prints(StartsWith("docker run --rm")),
+                    Warns("warning: docker is not on PATH")));
 }
 
 TEST_F(LaunchQuantizationTest, PassesSignalsOnOnce) {
@@ -377,7 +337,7 @@ TEST_F(LaunchQuantizationTest, KilledItLeavesNoContainer) {
   EXPECT_EQ(WaitForExitCode(launcher), -1);
   WaitUntilNoContainerIsLeft();
   EXPECT_THAT(folder_.Read("calls"), HasSubstr("rm --force"));
-  while (IsAlive(client)) std::this_thread::yield();
+  WaitUntilGone(client);
 }
 
 TEST_F(LaunchQuantizationTest, AKilledClientLeavesNoContainer) {
@@ -420,12 +380,13 @@ TEST_F(LaunchQuantizationTest, GivesTheContainerATerminalWhenItHasOne) {
 }
 
 TEST_F(LaunchQuantizationTest, ExplainsTheEnginesExitCodes) {
-  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 127").error,
-              HasSubstr("tool was not found in the container"));
-  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 126").error,
-              HasSubstr("could not be started"));
-  EXPECT_THAT(LaunchModel({"--", "tool"}, "exit 137").error,
-              HasSubstr("raise --memory"));
+  for (const auto& [code, sentence] : std::vector<std::pair<int, std::string>>{
+           {127, "tool was not found in the container"},
+           {126, "could not be started"},
+           {137, "raise --memory"}}) {
+    EXPECT_THAT(LaunchModel({"--", "tool"}, absl::StrCat("exit ", code)),
+                Exits(code, HasSubstr(sentence)));
+  }
   // A person's shell ends with the code of its last command.
   EXPECT_EQ(LaunchModel({}, "exit 127").error, "");
 }
@@ -459,7 +420,7 @@ TEST_F(LaunchQuantizationTest, ThePythonScriptSaysThatThereIsNoProgram) {
   fs::copy_file("launch/launch_quantization.py", folder_.Path("alone/l.py"));
   EXPECT_THAT(
       RunProgram("/usr/bin/python3", {folder_.Path("alone/l.py")}, Variables()),
-      Exits(1, HasSubstr("build it (bazel build")));
+      Fails("build it (bazel build"));
 }
 
 // It runs on machines that have an engine and nothing else.

@@ -1,17 +1,14 @@
 // Limits that the system sets (ulimit): each is one sentence that names it, and
 // nothing is left half-written.
 
-#include <algorithm>
 #include <filesystem>
 
 #include "absl/strings/match.h"
-#include "graph/testing/program.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::limits_test {
 namespace {
-
-using Words = std::vector<std::string>;
 
 class LimitsTest : public testing::Test {
  protected:
@@ -68,13 +65,9 @@ TEST_F(LimitsTest, OnTheSizeOfFilesIsNamedAndLeavesNothing) {
            {"runtime/datasets/dataset", "synthesize", "--rows=1000",
             "--format=tfrecord", "--out=" + Out()},
        }) {
-    const ProgramRun run = Run("-f 8", line);
-    EXPECT_EQ(run.exit_code, 1) << line[0] << ": " << run.error;
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("File too large"), HasSubstr("ulimit -f")))
+    EXPECT_THAT(Run("-f 8", line),
+                Fails("File too large", "ulimit -f", MatchesRegex("[^\n]*\n")))
         << line[0];
-    EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1)
-        << run.error;
     EXPECT_EQ(folder_.Names(), before) << line[0];
   }
 }
@@ -85,8 +78,7 @@ TEST_F(LimitsTest, OnTheSizeOfWhatIsPrintedIsNamed) {
                  {"-c", "ulimit -f 8; exec \"$0\" \"$@\" > \"$OUT\"",
                   "transforms/transform_graph", "--transforms_markdown"},
                  {"OUT=" + Out()}),
-      Exits(1, AllOf(HasSubstr("cannot write the result"),
-                     HasSubstr("ulimit -f"))));
+      Fails("cannot write the result", "ulimit -f"));
 }
 
 TEST_F(LimitsTest, OnOpenFilesIsNamed) {
@@ -103,11 +95,8 @@ TEST_F(LimitsTest, OnOpenFilesIsNamed) {
            {"workflows/requant", "run", "wide_deep_fast",
             "--work_dir=" + folder_.Path("work"), "--out=" + Out()},
        }) {
-    const ProgramRun run = Run("-n 8", line);
-    EXPECT_EQ(run.exit_code, 1) << line[0];
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("Too many open files"), HasSubstr("ulimit -n"),
-                      Not(HasSubstr("exit code 0"))))
+    EXPECT_THAT(Run("-n 8", line), Fails("Too many open files", "ulimit -n",
+                                         Not(HasSubstr("exit code 0"))))
         << line[0];
   }
 }

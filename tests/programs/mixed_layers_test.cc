@@ -1,14 +1,13 @@
 // The fixture of mixed layers: what its README promises, which the tests of
 // quantization rest on.
 
-#include <algorithm>
-
 #include "base/files/file.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
 #include "re2/re2.h"
 #include "tests/support/mixed_records.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::mixed_layers_test {
 namespace {
@@ -19,14 +18,6 @@ class MixedLayersTest : public testing::Test {
  protected:
   MixedLayersTest()
       : graph_(ReadGraph(absl::StrCat(kFolder, "frozen.pb")).value()) {}
-
-  std::vector<std::string> NamesOf(const std::string& op) const {
-    std::vector<std::string> names;
-    for (const NodeDef& node : graph_.node()) {
-      if (node.op() == op) names.push_back(node.name());
-    }
-    return names;
-  }
 
   std::vector<std::string> ReadersOf(const std::string& name) const {
     std::vector<std::string> readers;
@@ -53,7 +44,7 @@ class MixedLayersTest : public testing::Test {
 };
 
 TEST_F(MixedLayersTest, HasSevenLayersWithTrainedKernels) {
-  std::vector<std::string> layers = NamesOf("MatMul");
+  std::vector<std::string> layers = NodesOf(graph_, "MatMul");
   layers.erase(std::remove(layers.begin(), layers.end(), "match/MatMul"),
                layers.end());
   EXPECT_THAT(layers, SizeIs(7));
@@ -93,7 +84,7 @@ TEST_F(MixedLayersTest, HasALayerWithoutABias) {
 }
 
 TEST_F(MixedLayersTest, AddsABiasByAddV2WithTheBiasFirst) {
-  EXPECT_THAT(NamesOf("AddV2"), ElementsAre("tower/context/dense/add"));
+  EXPECT_THAT(NodesOf(graph_, "AddV2"), ElementsAre("tower/context/dense/add"));
   EXPECT_THAT(Named("tower/context/dense/add").input(),
               ElementsAre("tower/context/dense/bias/read",
                           "tower/context/dense/MatMul"));
@@ -108,26 +99,18 @@ TEST_F(MixedLayersTest, MultipliesTwoActivations) {
 
 class MixedLayersRunTest : public MixedLayersTest {
  protected:
-  Tensor Rows(const std::vector<float>& values, int columns, int first,
-              int rows) {
-    Tensor tensor(tensorflow::DT_FLOAT, {rows, columns});
-    std::copy_n(values.begin() + first * columns, rows * columns,
-                tensor.flat<float>().data());
-    return tensor;
-  }
-
   // The values of `tensor` for some of `records`.
   std::vector<float> Run(const MixedRecords& records, int first, int rows,
                          const std::string& tensor) {
-    const auto outputs = RunGraph(
-        graph_,
-        {{"signal", Rows(records.signal, kMixedSignals, first, rows)},
-         {"context", Rows(records.context, kMixedContexts, first, rows)}},
-        {tensor});
-    EXPECT_OK(outputs);
-    if (!outputs.ok()) return {0};
-    const auto values = (*outputs)[0].flat<float>();
-    return std::vector<float>(values.data(), values.data() + values.size());
+    const auto some = [&](const std::vector<float>& values, int columns) {
+      const auto begin = values.begin() + first * columns;
+      return TensorOf<float>({rows, columns}, {begin, begin + rows * columns});
+    };
+    return ValuesOf(
+        MustRunGraph(graph_,
+                     {{"signal", some(records.signal, kMixedSignals)},
+                      {"context", some(records.context, kMixedContexts)}},
+                     {tensor})[0]);
   }
 
   const MixedRecords records_ = DrawMixedRecords(MixedSplit::kEval, 200);
@@ -174,10 +157,7 @@ TEST_F(MixedLayersTest, HasTheAccuracyThatItsTrainingRecorded) {
                   absl::StrCat("--dataset=", kFolder, "dataset.textproto"),
                   "--data=" + folder_.Path("eval.npz")});
   ASSERT_THAT(run, Exits(0));
-  int correct = 0;
-  ASSERT_TRUE(RE2::PartialMatch(
-      run.out, "No of correct predicitons    :  (\\d+)\n", &correct))
-      << run.out;
+  const int correct = NumberIn(run.out, kCorrectPredictions);
   // Other kernels sum in another order, which may turn a record at the border
   // between two classes.
   EXPECT_NEAR(correct, recorded, 2);

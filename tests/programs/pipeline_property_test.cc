@@ -1,7 +1,6 @@
 // Random graphs survive random pipelines of the transforms that promise
 // unchanged outputs: the verifier is silent and the outputs are the same.
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::plugins_test {
 namespace {
@@ -22,21 +22,18 @@ class Plugins : public testing::Test, public TransformGraphRunner {
   // Refused with one sentence, and nothing written.
   void ExpectRefused(const std::string& plugin, const std::string& message,
                      const std::string& transforms = "remove_device") {
-    const auto run = Transform(transforms, Small(), {"--plugins=" + plugin});
-    EXPECT_THAT(run, Exits(1, MatchesRegex("transform_graph: [^\n]*\n")));
-    EXPECT_THAT(run.error,
-                HasSubstr(absl::StrReplaceAll(message, {{"PLUGIN", plugin}})));
+    EXPECT_THAT(Transform(transforms, Small(), {"--plugins=" + plugin}),
+                Fails(MatchesRegex("transform_graph: [^\n]*\n"),
+                      absl::StrReplaceAll(message, {{"PLUGIN", plugin}})));
     EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
   }
 };
 
 TEST_F(Plugins, TheExampleRuns) {
-  const auto run =
-      Transform("prefix_names(prefix=\"tower/\")", Small(),
-                {absl::StrCat("--plugins=", kExample), "--inputs=x"});
-  EXPECT_THAT(run, Exits(0, ""));
-  EXPECT_THAT(run.out,
-              HasSubstr("prefix_names: puts \"tower/\" before 1 name\n"));
+  EXPECT_THAT(Transform("prefix_names(prefix=\"tower/\")", Small(),
+                        {absl::StrCat("--plugins=", kExample), "--inputs=x"}),
+              AllOf(Prints("prefix_names: puts \"tower/\" before 1 name\n"),
+                    Exits(0, "")));
   const GraphDef graph = folder.ReadGraphFile("out.pb");
   EXPECT_THAT(NodeNamed(graph, "tower/y").input(), ElementsAre("x"));
 }
@@ -44,7 +41,7 @@ TEST_F(Plugins, TheExampleRuns) {
 TEST_F(Plugins, ParametersAreCheckedAsThoseOfOthers) {
   EXPECT_THAT(Transform("prefix_names(prefx=a)", Small(),
                         {absl::StrCat("--plugins=", kExample)}),
-              Exits(2, HasSubstr("did you mean \"prefix\"?")));
+              Misused("did you mean \"prefix\"?"));
 }
 
 TEST_F(Plugins, AreListedAndDescribed) {
@@ -148,8 +145,8 @@ TEST_F(Plugins, ATakenNameIsRefused) {
 }
 
 TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
-  const std::vector<std::string> flags = {
-      "--plugins=tests/plugins/taken_name_plugin.so", "--allow_override"};
+  const Words flags = {"--plugins=tests/plugins/taken_name_plugin.so",
+                       "--allow_override"};
   EXPECT_THAT(Transform("remove_device", Small(), flags),
               Exits(0,
                     "transform_graph: note: \"remove_device\" of TensorFlow is "
@@ -184,12 +181,11 @@ TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
     const auto linked = Transform(transforms, graph);
     EXPECT_THAT(linked, Exits(0));
     const std::string expected = folder.Read("out.pb");
-    const auto plugged = Transform(
-        transforms, graph,
-        {absl::StrCat("--plugins=", kQuantization), "--allow_override"},
-        kBareTransformGraph);
-    EXPECT_THAT(plugged, Exits(0));
-    EXPECT_EQ(plugged.out, linked.out);
+    EXPECT_THAT(Transform(transforms, graph,
+                          {absl::StrCat("--plugins=", kQuantization),
+                           "--allow_override"},
+                          kBareTransformGraph),
+                Prints(testing::Eq(linked.out)));
     EXPECT_EQ(folder.Read("out.pb"), expected);
   }
 }

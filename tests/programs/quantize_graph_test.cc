@@ -1,7 +1,7 @@
 // quantize_graph as the published recipe's sixth step calls it.
 
 #include "absl/strings/match.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::quantize_graph_test {
 namespace {
@@ -10,23 +10,24 @@ constexpr char kProgram[] = "transforms/quantize_graph";
 
 // x -> hidden/Relu -> logits -> y, and a node that y does not need.
 std::string Classifier() {
-  return absl::StrCat(
-      Placeholder("x", {-1, 2}), FloatConst("hidden/w", {2, 2}, {1, 2, -3, 4}),
-      Node("hidden/MatMul", "MatMul", {"x", "hidden/w"}, {kFloat}),
-      Node("hidden/Relu", "Relu", {"hidden/MatMul"}, {kFloat}),
-      FloatConst("logits/w", {2, 2}, {1, 2, -3, 4}),
-      Node("logits", "MatMul", {"hidden/Relu", "logits/w"}, {kFloat}),
-      Node("y", "Softmax", {"logits"}, {kFloat}),
-      Node("unneeded", "Neg", {"x"}, {kFloat}));
+  return GraphText(R"(
+    x = Placeholder dtype=float shape=<?,2>
+    hidden/w = float<2,2>{1,2,-3,4}
+    hidden/MatMul = MatMul(x, hidden/w) T=float
+    hidden/Relu = Relu(hidden/MatMul) T=float
+    logits/w = float<2,2>{1,2,-3,4}
+    logits = MatMul(hidden/Relu, logits/w) T=float
+    y = Softmax(logits) T=float
+    unneeded = Neg(x) T=float
+  )");
 }
 
 class QuantizeGraphProgram : public testing::Test {
  protected:
-  ProgramRun Quantize(const std::vector<std::string>& more = {},
+  ProgramRun Quantize(const Words& more = {},
                       const std::string& outputs = "y") {
-    std::vector<std::string> arguments = {
-        "--input", folder_.Write("in.pbtxt", Classifier()), "--output",
-        folder_.Path("out.pb")};
+    Words arguments = {"--input", folder_.Write("in.pbtxt", Classifier()),
+                       "--output", folder_.Path("out.pb")};
     if (!outputs.empty()) {
       arguments.insert(arguments.end(), {"--output_node_names", outputs});
     }
@@ -38,24 +39,22 @@ class QuantizeGraphProgram : public testing::Test {
 };
 
 TEST_F(QuantizeGraphProgram, TakesTheRecipesFlags) {
-  const ProgramRun run =
-      Quantize({"--mode=eightbit", "--intel_cpu_eightbitize=True",
-                "--model_name=wide_deep_large_ds"});
-  ASSERT_THAT(run, Exits(0, ""));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("quantizes 2 of 2 MatMuls"),
-                             HasSubstr("--model_name=wide_deep_large_ds makes "
-                                       "no difference")));
+  ASSERT_THAT(Quantize({"--mode=eightbit", "--intel_cpu_eightbitize=True",
+                        "--model_name=wide_deep_large_ds"}),
+              AllOf(Prints("quantizes 2 of 2 MatMuls",
+                           "--model_name=wide_deep_large_ds makes "
+                           "no difference"),
+                    Exits(0, "")));
   const auto graph = folder_.ReadGraphFile("out.pb");
   EXPECT_TRUE(HasNode(graph, "hidden/MatMul_eightbit_requantize"));
   EXPECT_FALSE(HasNode(graph, "unneeded"));
 }
 
 TEST_F(QuantizeGraphProgram, TakesValuesAfterASpace) {
-  const ProgramRun run = Quantize(
-      {"--mode", "eightbit", "--intel_cpu_eightbitize", "1", "--per_channel",
-       "false", "--target", "vnni", "--excluded_nodes", "logits"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, HasSubstr("for the target \"vnni\""));
+  ASSERT_THAT(Quantize({"--mode", "eightbit", "--intel_cpu_eightbitize", "1",
+                        "--per_channel", "false", "--target", "vnni",
+                        "--excluded_nodes", "logits"}),
+              Prints("for the target \"vnni\""));
   EXPECT_EQ(NodeNamed(folder_.ReadGraphFile("out.pb"), "logits").op(),
             "MatMul");
 }
@@ -63,30 +62,26 @@ TEST_F(QuantizeGraphProgram, TakesValuesAfterASpace) {
 TEST_F(QuantizeGraphProgram, TakesTheOriginalsOtherFlags) {
   ASSERT_THAT(Quantize(), Exits(0));
   const GraphDef graph = folder_.ReadGraphFile("out.pb");
-  const ProgramRun run =
+  ASSERT_THAT(
       Quantize({"--input_binary", "--output_binary=False", "--print_nodes",
                 "--bitdepth", "8", "--test_input_dims=1,2",
-                "--strip_redundant_quantization", "--logtostderr"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("MatMul:hidden/MatMul\n"),
-                             Not(HasSubstr("unneeded"))));
+                "--strip_redundant_quantization", "--logtostderr"}),
+      Prints("MatMul:hidden/MatMul\n", Not(HasSubstr("unneeded"))));
   EXPECT_THAT(folder_.Read("out.pb"), HasSubstr("op: \"Requantize\""));
   EXPECT_EQ(folder_.ReadGraphFile("out.pb").DebugString(), graph.DebugString());
 }
 
 TEST_F(QuantizeGraphProgram, FailsWhenNothingIsQuantized) {
-  const std::string convolution = absl::StrCat(
-      Placeholder("x", {-1, 4, 4, 1}), FloatConst("w", {1, 1, 1, 1}, {2}),
-      Node("y", "Conv2D", {"x", "w"},
-           {kFloat,
-            {"padding", "s: 'SAME'"},
-            {"strides", "list { i: 1 i: 1 i: 1 i: 1 }"}}));
-  const std::string unfrozen = absl::StrCat(
-      Placeholder("x", {-1, 2}),
-      Node("w", "VariableV2", {},
-           {{"dtype", "type: DT_FLOAT"},
-            {"shape", "shape { dim { size: 2 } dim { size: 2 } }"}}),
-      Node("y", "MatMul", {"x", "w"}, {kFloat}));
+  const std::string convolution = GraphText(R"(
+    x = Placeholder dtype=float shape=<?,4,4,1>
+    w = float<1,1,1,1>{2}
+    y = Conv2D(x, w) T=float padding='SAME' strides=[1,1,1,1]
+  )");
+  const std::string unfrozen = GraphText(R"(
+    x = Placeholder dtype=float shape=<?,2>
+    w = VariableV2 dtype=float shape=<2,2>
+    y = MatMul(x, w) T=float
+  )");
   for (const auto& [graph, message] :
        std::vector<std::pair<std::string, std::string>>{
            {convolution, "other layers stay float: 1 Conv2D"},
@@ -94,16 +89,14 @@ TEST_F(QuantizeGraphProgram, FailsWhenNothingIsQuantized) {
     const ProgramRun run = RunProgram(
         kProgram, {"--input", folder_.Write("in.pbtxt", graph), "--output",
                    folder_.Path("out.pb"), "--output_node_names=y"});
-    EXPECT_THAT(
-        run,
-        Exits(1, AllOf(HasSubstr("in.pbtxt: there is nothing to quantize: no "
-                                 "MatMul has constant float weights"),
-                       HasSubstr(message), HasSubstr("nothing was written"))));
+    EXPECT_THAT(run, Fails("in.pbtxt: there is nothing to quantize: no "
+                           "MatMul has constant float weights",
+                           message, "nothing was written"));
     EXPECT_EQ(absl::StrContains(run.error, "freeze"), graph == unfrozen);
     EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});
   }
   EXPECT_THAT(Quantize({"--excluded_ops=MatMul"}),
-              Exits(1, HasSubstr("\"hidden/MatMul\" stays float: ")));
+              Fails("\"hidden/MatMul\" stays float: "));
 }
 
 // Each of the original's modes is refused with the command that does it.
@@ -140,17 +133,13 @@ TEST_F(QuantizeGraphProgram, SaysWhatIsNotSupported) {
            {"--intel_cpu_eightbitize=maybe", "True or False"},
            {"--per_channel=perhaps", "True or False"},
            {"--target=i386", "no target \"i386\""}}) {
-    const ProgramRun run = Quantize({flag});
-    EXPECT_EQ(run.exit_code, 2) << flag;
-    EXPECT_THAT(run.error, HasSubstr(message));
+    EXPECT_THAT(Quantize({flag}), Misused(message)) << flag;
   }
-  EXPECT_THAT(Quantize({}, ""),
-              Exits(2, HasSubstr("--output_node_names is missing")));
+  EXPECT_THAT(Quantize({}, ""), Misused("--output_node_names is missing"));
 }
 
 TEST_F(QuantizeGraphProgram, WritesNothingWhenItFails) {
-  EXPECT_THAT(Quantize({}, "logit"),
-              Exits(1, HasSubstr("did you mean \"logits\"?")));
+  EXPECT_THAT(Quantize({}, "logit"), Fails("did you mean \"logits\"?"));
   EXPECT_THAT(Quantize({"--per_channel=True"}), Exits(1));
   EXPECT_THAT(Quantize({"--excluded_nodes=none"}), Exits(1));
   EXPECT_EQ(folder_.Names(), std::vector<std::string>{"in.pbtxt"});

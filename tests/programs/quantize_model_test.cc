@@ -1,18 +1,11 @@
 // requant quantize as people run it: one command from a float graph to an
 // eight-bit one.
 
-#include <signal.h>
-
-#include <algorithm>
-#include <thread>
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
-#include "graph/testing/program.h"
-#include "re2/re2.h"
 #include "tests/support/mixed_records.h"
-#include "tests/support/processes.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::quantize_model_test {
 namespace {
@@ -36,39 +29,35 @@ class QuantizeModel : public testing::Test {
   }
 
   // Without records.
-  ProgramRun Run(std::vector<std::string> arguments,
-                 const std::string& graph = kGraph) {
-    arguments.insert(arguments.begin(),
-                     {"--graph=" + graph, "--output=" + folder_.Path("q.pb")});
-    return RunProgram(kQuantizeModel, arguments,
-                      {"TMPDIR=" + folder_.Path("")});
+  ProgramRun Run(const Words& arguments, const std::string& graph = kGraph) {
+    return RunProgram(
+        kQuantizeModel,
+        Joined({"--graph=" + graph, "--output=" + folder_.Path("q.pb")},
+               arguments),
+        {"TMPDIR=" + folder_.Path("")});
   }
 
-  ProgramRun Quantize(std::vector<std::string> more = {},
+  ProgramRun Quantize(const Words& more = {},
                       const std::string& graph = kGraph) {
-    more.insert(more.begin(), {absl::StrCat("--dataset=", kDataset),
-                               "--data=" + folder_.Path("train.npz")});
-    return Run(std::move(more), graph);
+    return Run(Joined({absl::StrCat("--dataset=", kDataset),
+                       "--data=" + folder_.Path("train.npz")},
+                      more),
+               graph);
   }
 
   TestFolder folder_;
 };
 
 TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
-  const ProgramRun run = Quantize();
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(
-      run.out,
-      AllOf(HasSubstr("calibrated on 2000 records\n"),
-            HasSubstr("quantizes 7 of 8 MatMuls for the target \"any\""),
-            HasSubstr("head/logits/MatMul"), HasSubstr("match/MatMul"),
-            HasSubstr(" kB (-"),
-            HasSubstr(
-                absl::StrCat("requant evaluate --graph=", folder_.Path("q.pb"),
-                             " --baseline=", kGraph, " --dataset=", kDataset,
-                             " --data=RECORDS\n")),
-            HasSubstr("on RECORDS that it was not calibrated on"),
-            Not(HasSubstr("train.npz"))));
+  ASSERT_THAT(Quantize(),
+              Prints("calibrated on 2000 records\n",
+                     "quantizes 7 of 8 MatMuls for the target \"any\"",
+                     "head/logits/MatMul", "match/MatMul", " kB (-",
+                     absl::StrCat("requant evaluate --graph=",
+                                  folder_.Path("q.pb"), " --baseline=", kGraph,
+                                  " --dataset=", kDataset, " --data=RECORDS\n"),
+                     "on RECORDS that it was not calibrated on",
+                     Not(HasSubstr("train.npz"))));
   EXPECT_EQ(QuantizedMatMuls(folder_.ReadGraphFile("q.pb")), 7);
 }
 
@@ -82,11 +71,9 @@ TEST_F(QuantizeModel, AgreesWithTheFloatGraphOnOtherRecords) {
        absl::StrCat("--dataset=", kDataset),
        "--data=" + folder_.Path("eval.npz"), "--format=json"});
   ASSERT_THAT(run, Exits(0));
-  double share = 0;
-  ASSERT_TRUE(RE2::PartialMatch(
-      run.out, "\"agreement\":\\s*{[^}]*\"share\":\\s*([0-9.]+)", &share))
-      << run.out;
-  EXPECT_GT(share, 0.98);
+  EXPECT_GT(
+      NumberIn(run.out, "\"agreement\":\\s*{[^}]*\"share\":\\s*([0-9.]+)"),
+      0.98);
 }
 
 TEST_F(QuantizeModel, WritesWhatCalibrateAndTransformWouldTogether) {
@@ -114,10 +101,9 @@ TEST_F(QuantizeModel, KeepsTheRangesForTheNextTime) {
   ASSERT_THAT(Quantize({"--ranges_output=" + folder_.Path("kept.ranges")}),
               Exits(0));
   const std::string first = folder_.Read("q.pb");
-  const ProgramRun run = Run({"--ranges=" + folder_.Path("kept.ranges"),
-                              "--outputs=head/probabilities"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, Not(HasSubstr("calibrated on")));
+  ASSERT_THAT(Run({"--ranges=" + folder_.Path("kept.ranges"),
+                   "--outputs=head/probabilities"}),
+              Prints(Not(HasSubstr("calibrated on"))));
   EXPECT_TRUE(folder_.Read("q.pb") == first);
 }
 
@@ -132,15 +118,13 @@ TEST_F(QuantizeModel, KeepsExcludedNodesAndFurtherOutputsInFloat) {
 }
 
 TEST_F(QuantizeModel, TakesThisMachinesTarget) {
-  const ProgramRun run = Quantize({"--target=host"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_TRUE(RE2::PartialMatch(run.out, "for the target \"(vnni|avx2)\""))
-      << run.out;
+  ASSERT_THAT(Quantize({"--target=host"}),
+              Prints(testing::ContainsRegex("for the target \"(vnni|avx2)\"")));
 }
 
 TEST_F(QuantizeModel, RefusesWrongUsage) {
   for (const auto& [flags, message] :
-       std::vector<std::pair<std::vector<std::string>, std::string>>{
+       std::vector<std::pair<Words, std::string>>{
            {{}, "--dataset is missing"},
            {{"--ranges=r"}, "--ranges needs --dataset"},
            {{"--ranges=r", "--ranges_output=s"}, "exclude each other"},
@@ -148,17 +132,16 @@ TEST_F(QuantizeModel, RefusesWrongUsage) {
            {{"--method=best"}, "best"},
            {{"--batch_size=0"}, "--batch_size"},
            {{"stray"}, "unexpected argument \"stray\""}}) {
-    const ProgramRun run = Run(flags);
-    EXPECT_EQ(run.exit_code, 2) << message;
-    EXPECT_THAT(run.error, HasSubstr(message));
+    EXPECT_THAT(Run(flags), Misused(message));
   }
 }
 
 TEST_F(QuantizeModel, WritesNothingWhenItFails) {
-  folder_.Write("nothing.pbtxt", absl::StrCat(Placeholder("signal", {-1, 21}),
-                                              Placeholder("context", {-1, 10}),
-                                              Node("head/probabilities", "Neg",
-                                                   {"signal"}, {kFloat})));
+  folder_.Write("nothing.pbtxt", GraphText(R"(
+    signal = Placeholder dtype=float shape=<?,21>
+    context = Placeholder dtype=float shape=<?,10>
+    head/probabilities = Neg(signal) T=float
+  )"));
   const std::vector<std::string> before = folder_.Names();
   for (const auto& [flag, graph, message] :
        std::vector<std::tuple<std::string, std::string, std::string>>{
@@ -173,31 +156,8 @@ TEST_F(QuantizeModel, WritesNothingWhenItFails) {
            {"--ranges=" + folder_.Path("train.npz"), kGraph, "train.npz"},
            {"--ranges_output=" + folder_.Path("no/r"), kGraph, "no"},
            {"--ranges_output=" + folder_.Path("q.pb"), kGraph, "q.pb"}}) {
-    const ProgramRun run = Quantize({flag}, graph);
-    EXPECT_EQ(run.exit_code, 1) << flag << run.error;
-    EXPECT_THAT(run.error,
-                AllOf(HasSubstr("quantize_model: "), HasSubstr(message)));
+    EXPECT_THAT(Quantize({flag}, graph), Fails("quantize_model: ", message));
     EXPECT_EQ(folder_.Names(), before) << flag;
-  }
-}
-
-TEST_F(QuantizeModel, EndsWithTheSignalsExitCodeWhenInterrupted) {
-  ASSERT_OK(
-      WriteMixedRecords(folder_.Path("many.npz"), MixedSplit::kTrain, 20000));
-  const std::vector<std::string> before = folder_.Names();
-  // Two million records: it is not done before the signal comes.
-  const std::vector<std::string> data(100, folder_.Path("many.npz"));
-  for (const int signal : {SIGINT, SIGTERM}) {
-    const Running running = StartUntilItHasAWorker(
-        kQuantizeModel,
-        {absl::StrCat("--graph=", kGraph), absl::StrCat("--dataset=", kDataset),
-         "--data=" + absl::StrJoin(data, ","), "--max_records=0",
-         "--output=" + folder_.Path("q.pb")});
-    ASSERT_NE(running.worker, 0);
-    kill(running.program, signal);
-    EXPECT_EQ(WaitForExitCode(running.program), 128 + signal);
-    while (IsAlive(running.worker)) std::this_thread::yield();
-    EXPECT_EQ(folder_.Names(), before);
   }
 }
 

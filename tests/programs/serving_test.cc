@@ -7,10 +7,10 @@
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/process/tensorflow_child.h"
-#include "graph/testing/program.h"
 #include "re2/re2.h"
 #include "tests/support/mixed_records.h"
-#include "tests/support/stock_python.h"
+#include "tests/support/processes.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::serving_test {
 namespace {
@@ -49,7 +49,7 @@ std::string Section() {
 
 // What it says to set: `NAME=value`.
 std::vector<std::string> PageVariables() {
-  std::vector<std::string> variables;
+  Words variables;
   const std::string section = Section();
   std::string_view rest = section;
   std::string variable;
@@ -78,14 +78,14 @@ class Serving : public testing::Test {
     quantize_output_ = run.out;
   }
 
-  ProgramRun Compare(const std::vector<std::string>& variables) {
+  ProgramRun Compare(const Words& variables) {
     return RunStockPython(
         kCompare,
         {kFloatGraph, folder_.Path("int8.pb"), folder_.Path("eval.npz")},
         variables);
   }
 
-  void ExpectRight(const std::vector<std::string>& variables) {
+  void ExpectRight(const Words& variables) {
     const ProgramRun run = Compare(variables);
     double agreement = 0;
     EXPECT_TRUE(RE2::FullMatch(run.out, "agreement ([0-9.]+)\n", &agreement))
@@ -98,7 +98,7 @@ class Serving : public testing::Test {
 };
 
 TEST_F(Serving, WorksInTheEnvironmentThatThePageGivesForAnyCpu) {
-  const std::vector<std::string> variables = PageVariables();
+  const Words variables = PageVariables();
   EXPECT_THAT(variables, ElementsAre(StartsWith("TF_ENABLE_ONEDNN_OPTS="),
                                      StartsWith("ONEDNN_MAX_CPU_ISA=")));
   ExpectRight(variables);

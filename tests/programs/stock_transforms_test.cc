@@ -10,7 +10,7 @@
 
 #include "absl/strings/substitute.h"
 #include "graph/graph_io.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::stock_transforms_test {
 namespace {
@@ -37,8 +37,7 @@ class StockTransform : public testing::Test, public TransformGraphRunner {
   GraphDef Apply(const std::string& transforms, const GraphDef& graph) {
     const auto run =
         Transform(transforms, graph, {"--inputs=x", "--outputs=y"});
-    EXPECT_THAT(run, Exits(0));
-    EXPECT_THAT(run.out, Not(HasSubstr("changes nothing")));
+    EXPECT_THAT(run, Prints(Not(HasSubstr("changes nothing"))));
     return run.exit_code == 0 ? folder.ReadGraphFile("out.pb") : GraphDef();
   }
 
@@ -182,8 +181,7 @@ TEST_F(StockTransform, FoldBatchNormsIsWrongForTransposedWeightsAndSaysSo) {
       Node("matmul", "MatMul", {"x", "w"},
            {kFloat, {"transpose_b", "b: true"}}),
       Node("y", "Mul", {"matmul", "factors"}, {kFloat})));
-  const auto run = Transform("fold_batch_norms", graph);
-  EXPECT_EQ(run.error,
+  EXPECT_EQ(Transform("fold_batch_norms", graph).error,
             "transform_graph: warning: fold_batch_norms: \"matmul\" is a "
             "MatMul with transpose_b; if a multiplication was folded into it, "
             "its results are wrong now\n");
@@ -300,16 +298,15 @@ TEST_F(StockTransform, InlinePartitionedCall) {
 }
 
 TEST_F(StockTransform, InlinePartitionedCallLeavesStatefulCalls) {
-  const auto run =
-      Transform("inline_partitionedcall", CallGraph("StatefulPartitionedCall"));
-  EXPECT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, HasSubstr("inline_partitionedcall: changes nothing\n"));
+  EXPECT_THAT(
+      Transform("inline_partitionedcall", CallGraph("StatefulPartitionedCall")),
+      Prints("inline_partitionedcall: changes nothing\n"));
 }
 
 TEST_F(StockTransform, InlinePartitionedCallTakesAnOutputAwayAndSaysSo) {
-  const auto run = Transform("inline_partitionedcall",
-                             CallGraph("PartitionedCall"), {"--outputs=call"});
-  EXPECT_EQ(run.error,
+  EXPECT_EQ(Transform("inline_partitionedcall", CallGraph("PartitionedCall"),
+                      {"--outputs=call"})
+                .error,
             "transform_graph: warning: inline_partitionedcall: the output "
             "\"call\" is no longer in the graph\n");
 }

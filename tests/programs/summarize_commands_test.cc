@@ -58,20 +58,18 @@ TEST_F(SummarizeCommands, OfSavedModelsWork) {
 }
 
 TEST_F(SummarizeCommands, OfGraphsWork) {
-  const std::string convolution = absl::StrCat(
-      Placeholder("image", {-1, 4, 4, 1}), FloatConst("w", {1, 1, 1, 1}, {2}),
-      Node("conv", "Conv2D", {"image", "w"},
-           {kFloat,
-            {"padding", "s: 'SAME'"},
-            {"strides", "list { i: 1 i: 1 i: 1 i: 1 }"}}),
-      Node("same", "Identity", {"conv"}, {kFloat}),
-      Node("probabilities", "Softmax", {"same"}, {kFloat}));
-  const std::string training = absl::StrCat(
-      Placeholder("x", {-1, 2}),
-      Node("w", "VariableV2", {},
-           {{"dtype", "type: DT_FLOAT"},
-            {"shape", "shape { dim { size: 2 } dim { size: 2 } }"}}),
-      Node("logits", "MatMul", {"x", "w"}, {kFloat}));
+  const std::string convolution = GraphText(R"(
+    image = Placeholder dtype=float shape=<?,4,4,1>
+    w = float<1,1,1,1>{2}
+    conv = Conv2D(image, w) T=float padding='SAME' strides=[1,1,1,1]
+    same = Identity(conv) T=float
+    probabilities = Softmax(same) T=float
+  )");
+  const std::string training = GraphText(R"(
+    x = Placeholder dtype=float shape=<?,2>
+    w = VariableV2 dtype=float shape=<2,2>
+    logits = MatMul(x, w) T=float
+  )");
   for (const auto& [graph, commands] : std::vector<std::pair<std::string, int>>{
            {convolution, 1},
            {training, 0},

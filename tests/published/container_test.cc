@@ -3,8 +3,6 @@
 // the image, or left on the machine, that should not be there.
 
 #include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -14,32 +12,26 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/text/requant_version.h"
-#include "graph/testing/program.h"
 #include "re2/re2.h"
 #include "tests/support/container_engine.h"
 #include "tests/support/pasted.h"
+#include "tests/support/processes.h"
+#include "tests/support/program_runs.h"
 #include "tests/support/workflow_runs.h"
 
 namespace requant::container_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::ContainsRegex;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
 
 constexpr char kImage[] = "requant-test:latest";
 // Some user that is not root and that neither this machine nor the image knows,
@@ -55,9 +47,7 @@ fs::path ProjectFolder() {
   return fs::canonical("docker/Dockerfile").parent_path().parent_path();
 }
 
-std::string Join(const std::vector<std::string>& words) {
-  return absl::StrJoin(words, " ");
-}
+std::string Join(const Words& words) { return absl::StrJoin(words, " "); }
 
 // The lines of `text` that have a match of `pattern`.
 std::string MatchingLines(const std::string& text, const std::string& pattern) {
@@ -101,18 +91,14 @@ class ContainerTest : public testing::Test {
   }
 
   // An ordinary user's session.
-  static std::vector<std::string> Session(
-      const std::vector<std::string>& arguments) {
-    std::vector<std::string> line = {absl::StrCat("--reuid=", kUser),
-                                     absl::StrCat("--regid=", kUser),
-                                     absl::StrCat("--groups=", kEngineGroup),
-                                     folder_->Path("launch_quantization"),
-                                     "--docker-image",
-                                     kImage};
-    line.insert(line.end(), arguments.begin(), arguments.end());
-    return line;
+  static Words Session(const Words& arguments) {
+    return Joined(
+        {absl::StrCat("--reuid=", kUser), absl::StrCat("--regid=", kUser),
+         absl::StrCat("--groups=", kEngineGroup),
+         folder_->Path("launch_quantization"), "--docker-image", kImage},
+        arguments);
   }
-  static ProgramRun RunSession(const std::vector<std::string>& arguments) {
+  static ProgramRun RunSession(const Words& arguments) {
     return RunProgram("setpriv", Session(arguments), engine_->Variables());
   }
 
@@ -121,22 +107,19 @@ class ContainerTest : public testing::Test {
                                      const std::string& commands) {
     const std::string file = folder_->Path("commands");
     EXPECT_TRUE(WriteFileAtomically(file, commands).ok());
-    std::vector<std::string> line = {"-c", R"(exec setpriv "${@:2}" <"$1")",
-                                     "bash", file};
-    for (const std::string& word : Session({"-p", model.path()})) {
-      line.push_back(word);
-    }
-    return RunProgram("bash", line, engine_->Variables());
+    return RunProgram(
+        "bash",
+        Joined({"-c", R"(exec setpriv "${@:2}" <"$1")", "bash", file},
+               Session({"-p", model.path()})),
+        engine_->Variables());
   }
 
   // A command in a container without the launcher.
-  static ProgramRun RunInImage(const std::vector<std::string>& command,
-                               const std::vector<std::string>& options = {}) {
-    std::vector<std::string> line = {"run", "--rm", "--network=none"};
-    line.insert(line.end(), options.begin(), options.end());
-    line.push_back(kImage);
-    line.insert(line.end(), command.begin(), command.end());
-    return engine_->Docker(line);
+  static ProgramRun RunInImage(const Words& command,
+                               const Words& options = {}) {
+    return engine_->Docker(
+        Joined(Joined({"run", "--rm", "--network=none"}, options),
+               Joined({kImage}, command)));
   }
 
   static std::string Inspect(const std::string& format) {
@@ -144,15 +127,15 @@ class ContainerTest : public testing::Test {
         .out;
   }
 
-  static ContainerEngine* engine_;
-  static std::string why_not_;
-  static bool built_;
+  static inline ContainerEngine* engine_ = nullptr;
+  static inline std::string why_not_;
+  static inline bool built_ = false;
   // The user's, with the launcher in it.
-  static UserFolder* folder_;
+  static inline UserFolder* folder_ = nullptr;
 
  private:
   static void BuildImage() {
-    std::vector<std::string> arguments = {"--tag", kImage, "--network=host"};
+    Words arguments = {"--tag", kImage, "--network=host"};
     std::unique_ptr<BackgroundProgram> cache;
     const char* folder = std::getenv("REQUANT_BAZEL_CACHE");
     if (folder != nullptr) {
@@ -175,19 +158,12 @@ class ContainerTest : public testing::Test {
   // As one gets it who has only the image.
   static void TakeLauncher() {
     const std::string path = folder_->Path("launch_quantization");
-    std::vector<std::string> line = {
-        "-c", R"(docker run --rm --network=none "$1" launcher >"$2")", "sh",
-        kImage, path};
-    const ProgramRun run = RunProgram("sh", line, engine_->Variables());
-    ASSERT_EQ(run.exit_code, 0) << run.error;
+    Words line = {"-c", R"(docker run --rm --network=none "$1" launcher >"$2")",
+                  "sh", kImage, path};
+    ASSERT_THAT(RunProgram("sh", line, engine_->Variables()), Exits(0));
     fs::permissions(path, fs::perms(0755));
   }
 };
-
-ContainerEngine* ContainerTest::engine_ = nullptr;
-std::string ContainerTest::why_not_;
-bool ContainerTest::built_ = false;
-UserFolder* ContainerTest::folder_ = nullptr;
 
 TEST_F(ContainerTest, ImageIsSmallAndSaysWhatItIs) {
   int64_t size = 0;
@@ -257,9 +233,10 @@ TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
       R"(id=$(docker create --network=none "$1" true) || exit 9
          docker export "$id" | grep --text --count --fixed-strings --file="$2"
          docker rm "$id" >/dev/null)";
-  const ProgramRun run = RunProgram(
-      "sh", {"-c", script, "sh", kImage, patterns}, engine_->Variables());
-  EXPECT_EQ(run.out, "0\n") << run.error;
+  EXPECT_EQ(RunProgram("sh", {"-c", script, "sh", kImage, patterns},
+                       engine_->Variables())
+                .out,
+            "0\n");
 }
 
 TEST_F(ContainerTest, LauncherFromTheImageIsAStaticProgram) {
@@ -268,34 +245,24 @@ TEST_F(ContainerTest, LauncherFromTheImageIsAStaticProgram) {
       RunProgram("ldd", {launcher}).out + RunProgram("ldd", {launcher}).error,
       AnyOf(HasSubstr("statically linked"),
             HasSubstr("not a dynamic executable")));
-  const ProgramRun run = RunProgram(launcher, {"--version"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+  EXPECT_THAT(RunProgram(launcher, {"--version"}), Prints(kRequantVersion));
 }
 
 TEST_F(ContainerTest, ImageRunsWithoutTheLauncher) {
-  ProgramRun run = RunInImage({"requant", "--version"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr(kRequantVersion));
+  EXPECT_THAT(RunInImage({"requant", "--version"}), Prints(kRequantVersion));
   // Nothing can be written here, and nothing has to be.
-  run = RunInImage({"bazel-bin/tensorflow/tools/graph_transforms/"
-                    "summarize_graph",
-                    "--in_graph=/opt/requant/workflows/wide_deep/model"},
-                   {"--read-only"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr("head/predictions/probabilities"));
-  run = RunInImage({"no_such_program"});
-  EXPECT_EQ(run.exit_code, 127);
-  EXPECT_THAT(run.error, HasSubstr("no program no_such_program"));
-  run = RunInImage({"python", "train.py"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("freeze_graph.py"));
+  EXPECT_THAT(RunInImage({"bazel-bin/tensorflow/tools/graph_transforms/"
+                          "summarize_graph",
+                          "--in_graph=/opt/requant/workflows/wide_deep/model"},
+                         {"--read-only"}),
+              Prints("head/predictions/probabilities"));
+  EXPECT_THAT(RunInImage({"no_such_program"}),
+              Exits(127, HasSubstr("no program no_such_program")));
+  EXPECT_THAT(RunInImage({"python", "train.py"}), Misused("freeze_graph.py"));
 }
 
 TEST_F(ContainerTest, SelfTestPassesInASession) {
-  const ProgramRun run = RunSession({"--test"});
-  EXPECT_EQ(run.exit_code, 0) << run.out << run.error;
-  EXPECT_THAT(run.out, HasSubstr("The image works here."));
+  EXPECT_THAT(RunSession({"--test"}), Prints("The image works here."));
 }
 
 // The terminal is script's.
@@ -368,15 +335,13 @@ TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
                                      "graph_transforms/transform_graph "
                                      "--list_transforms\n"))
                   .ok());
-  std::vector<std::string> variables = engine_->Variables();
+  Words variables = engine_->Variables();
   variables.push_back("REQUANT_HOME=" + fs::current_path().string());
-  const ProgramRun run = RunProgram("bash",
-                                    {"-c", R"(exec "$1" shell <"$2")", "bash",
-                                     fs::absolute("workflows/requant"), file},
-                                    variables);
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, AllOf(HasSubstr("/workspace/tensorflow\n"),
-                             HasSubstr("insert_qdq")));
+  EXPECT_THAT(RunProgram("bash",
+                         {"-c", R"(exec "$1" shell <"$2")", "bash",
+                          fs::absolute("workflows/requant"), file},
+                         variables),
+              Prints("/workspace/tensorflow\n", "insert_qdq"));
 }
 
 // The lines of results.csv that say how a stage was judged.
@@ -395,15 +360,9 @@ TEST_F(ContainerTest, GivesTheSameAsOutside) {
                   "--out=/workspace/quantization/run"});
   const TestFolder folder;
   const ProgramRun outside = RunSmall(folder.Path("work"), folder.Path("run"));
-  EXPECT_EQ(inside.exit_code, outside.exit_code) << inside.out << inside.error;
-  const auto expected = GraphsAndRanges(folder.Path("run"));
-  const auto found = GraphsAndRanges(model.Path("run"));
-  EXPECT_GT(expected.size(), 10);
-  ASSERT_EQ(found.size(), expected.size());
-  for (const auto& [name, content] : expected) {
-    ASSERT_EQ(found.count(name), 1) << name;
-    EXPECT_TRUE(found.at(name) == content) << name << " differs";
-  }
+  EXPECT_THAT(inside, Exits(outside.exit_code));
+  EXPECT_GT(GraphsAndRanges(folder.Path("run")).size(), 10);
+  ExpectSameGraphsAndRanges(folder.Path("run"), model.Path("run"));
   EXPECT_THAT(Verdicts(folder.Path("run")), Not(IsEmpty()));
   EXPECT_EQ(Verdicts(model.Path("run")), Verdicts(folder.Path("run")));
   ExpectOwnedByUser(model.path());
@@ -411,25 +370,20 @@ TEST_F(ContainerTest, GivesTheSameAsOutside) {
 
 TEST_F(ContainerTest, PassesTheExitCodeThrough) {
   const UserFolder model(kUser);
-  EXPECT_EQ(
-      RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}).exit_code,
-      3);
+  EXPECT_THAT(RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}),
+              Exits(3));
 }
 
 // A session that runs until it gets a signal.
 class EndlessSession {
  public:
-  explicit EndlessSession(std::vector<std::string> line) {
+  explicit EndlessSession(const Words& line) {
     int ends[2];
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    std::vector<char*> argv;
-    for (std::string& word : line) argv.push_back(word.data());
-    argv.push_back(nullptr);
     pid_ = fork();
     if (pid_ == 0) {
       dup2(ends[1], STDOUT_FILENO);
-      execvp(argv[0], argv.data());
-      _exit(127);
+      Exec(line);
     }
     close(ends[1]);
     out_ = ends[0];
@@ -457,17 +411,10 @@ TEST_F(ContainerTest, LeavesNoContainerBehind) {
   const UserFolder model(kUser);
   EXPECT_EQ(engine_->Containers(), "");
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
-    std::vector<std::string> line = {"/usr/bin/env"};
-    for (const std::string& variable : engine_->Variables()) {
-      line.push_back(variable);
-    }
-    line.push_back("setpriv");
-    for (const std::string& word :
-         Session({"-p", model.path(), "--", "bash", "-c",
-                  "echo runs; exec sleep infinity"})) {
-      line.push_back(word);
-    }
-    const EndlessSession session(line);
+    const EndlessSession session(Joined(
+        Joined({"/usr/bin/env"}, engine_->Variables()),
+        Joined({"setpriv"}, Session({"-p", model.path(), "--", "bash", "-c",
+                                     "echo runs; exec sleep infinity"}))));
     ASSERT_TRUE(session.WaitUntilItRuns()) << signal;
     EXPECT_THAT(engine_->Containers(), Not(IsEmpty()));
     session.End(signal);

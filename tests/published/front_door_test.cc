@@ -1,25 +1,17 @@
 // ./requant, the front door, where it cannot build.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <string>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::front_door_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::StartsWith;
 
 // A clone that is not ours to write: root becomes somebody else, others have
 // taken away their own right.
@@ -55,7 +47,7 @@ class ForeignCloneTest : public testing::Test {
   }
 
   void ExpectOneSentence(const ProgramRun& run) const {
-    EXPECT_EQ(run.exit_code, 1);
+    EXPECT_THAT(run, Exits(1));
     EXPECT_EQ(std::count(run.error.begin(), run.error.end(), '\n'), 1);
     EXPECT_THAT(
         run.error,
@@ -87,9 +79,7 @@ TEST_F(ForeignCloneTest, WorksWhereItsOwnerBuiltIt) {
   fs::create_directories(clone_ + "/bazel-bin/workflows");
   fs::copy_file("/bin/echo", clone_ + "/bazel-bin/workflows/requant");
   fs::copy_file(clone_ + "/requant", clone_ + "/.requant/built");
-  const ProgramRun run = Call("doctor");
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_EQ(run.out, "doctor\n");
+  EXPECT_THAT(Call("doctor"), Prints(testing::Eq("doctor\n")));
 }
 
 TEST_F(ForeignCloneTest, NamesWhatACallWithSudoLeft) {
@@ -102,9 +92,7 @@ TEST_F(ForeignCloneTest, NamesWhatACallWithSudoLeft) {
       ASSERT_EQ(chown((clone_ + name).c_str(), 65534, 65534), 0);
     }
   }
-  const ProgramRun run = Call("run", 0755);
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, AllOf(HasSubstr(lock), HasSubstr("sudo chown -R")));
+  EXPECT_THAT(Call("run", 0755), Fails(lock, "sudo chown -R"));
 }
 
 }  // namespace

@@ -3,25 +3,16 @@
 
 #include "tests/support/pasted.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::pasted_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
 
 // A machine with a shell and few programs: neither Python nor pip nor git.
 class Pasted : public testing::Test {
@@ -36,20 +27,16 @@ class Pasted : public testing::Test {
   }
 
   // Lets requant shell read `commands` from stdin, in the folder "here".
-  ProgramRun Paste(const std::string& commands,
-                   const std::vector<std::string>& arguments = {}) {
+  ProgramRun Paste(const std::string& commands, const Words& arguments = {}) {
     folder_.Write("commands", commands);
-    std::vector<std::string> line = {
-        "-c",
-        R"(cd "$1" && exec "$2" shell "${@:4}" <"$3")",
-        "bash",
-        folder_.Path("here"),
-        fs::absolute("workflows/requant"),
-        folder_.Path("commands")};
-    line.insert(line.end(), arguments.begin(), arguments.end());
-    return RunProgram("/bin/bash", line,
-                      {"PATH=" + folder_.Path("bin"),
-                       "REQUANT_HOME=" + fs::current_path().string()});
+    return RunProgram(
+        "/bin/bash",
+        Joined({"-c", R"(cd "$1" && exec "$2" shell "${@:4}" <"$3")", "bash",
+                folder_.Path("here"), fs::absolute("workflows/requant"),
+                folder_.Path("commands")},
+               arguments),
+        {"PATH=" + folder_.Path("bin"),
+         "REQUANT_HOME=" + fs::current_path().string()});
   }
 
   // A Python that says what it is called with.
@@ -88,21 +75,18 @@ TEST_F(Pasted, RecipeRuns) {
 }
 
 TEST_F(Pasted, PrepareModelSaysWhichFilesToBring) {
-  const ProgramRun run = Paste("python prepare_model.py");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(
-      run.error,
-      AllOf(HasSubstr("./gpt-j-6B/saved_model/1/saved_model.pb\n"),
-            HasSubstr("./gpt-j-6B/saved_model/1/variables/variables.index\n"),
-            HasSubstr("variables.data-00000-of-00001"),
-            HasSubstr("gptj_tiny/saved_model/1 ./gpt-j-6B/saved_model/1")));
+  EXPECT_THAT(Paste("python prepare_model.py"),
+              Fails("./gpt-j-6B/saved_model/1/saved_model.pb\n",
+                    "./gpt-j-6B/saved_model/1/variables/variables.index\n",
+                    "variables.data-00000-of-00001",
+                    "gptj_tiny/saved_model/1 ./gpt-j-6B/saved_model/1"));
 }
 
 TEST_F(Pasted, PrepareModelGoesOnWhereItWasKilled) {
   MakeGptjFiles(folder_.Path("here"));
   fs::rename(Here("gpt-j-6B/saved_model/1"), Here("gpt-j-6B.requant-move"));
   fs::remove_all(Here("gpt-j-6B"));
-  EXPECT_EQ(Paste("python prepare_model.py").exit_code, 0);
+  EXPECT_THAT(Paste("python prepare_model.py"), Exits(0));
   EXPECT_TRUE(fs::exists(Here("gpt-j-6B/saved_model/1/saved_model.pb")));
 }
 
@@ -110,9 +94,8 @@ TEST_F(Pasted, ConvertKeepsAModelThatItDidNotWrite) {
   MakeGptjFiles(folder_.Path("here"));
   fs::copy(Here("gpt-j-6B/saved_model/1"), Here("converted_gpt-j-6B"),
            fs::copy_options::recursive);
-  const ProgramRun run = Paste("python convert.py --insert_qdq");
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("converted_gpt-j-6B"));
+  EXPECT_THAT(Paste("python convert.py --insert_qdq"),
+              Fails("converted_gpt-j-6B"));
   EXPECT_EQ(ReadFile(Here("converted_gpt-j-6B/saved_model.pb")).value(),
             ReadFile(Here("gpt-j-6B/saved_model/1/saved_model.pb")).value());
 }
@@ -120,18 +103,16 @@ TEST_F(Pasted, ConvertKeepsAModelThatItDidNotWrite) {
 TEST_F(Pasted, BenchmarkTakesTokensOfTheWorkingFolder) {
   MakeGptjFiles(folder_.Path("here"));
   fs::copy(fs::canonical("workflows/gptj_tiny/eval.npy"), Here("eval.npy"));
-  const ProgramRun run =
-      Paste("python convert.py && python run_benchmark.py --output_dir=out");
-  EXPECT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr("input_ids: int32 [8,64], the first of 512 "
-                                 "rows of ./eval.npy\n"));
-  EXPECT_THAT(run.out, Not(HasSubstr("made up")));
+  EXPECT_THAT(
+      Paste("python convert.py && python run_benchmark.py --output_dir=out"),
+      Prints("input_ids: int32 [8,64], the first of 512 "
+             "rows of ./eval.npy\n",
+             Not(HasSubstr("made up"))));
 }
 
 TEST_F(Pasted, OtherScriptsGoToTheRealPython) {
   ProgramRun run = Paste("python train.py");
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.error, HasSubstr("there is no Python here"));
+  EXPECT_THAT(run, Misused("there is no Python here"));
   MakePython();
   for (const char* line : {"python train.py 'a b'", "python3 train.py 'a b'"}) {
     run = Paste(line);
@@ -152,19 +133,19 @@ TEST_F(Pasted, AFileOfACommonNameIsTheUsersOwn) {
 }
 
 TEST_F(Pasted, CommandsBehindDashesEndAsTheyEnd) {
-  EXPECT_EQ(Paste("", {"--", "bash", "-c", "exit 5"}).exit_code, 5);
-  const ProgramRun tool = Paste(
-      "", {"--", "bazel-bin/tensorflow/tools/graph_transforms/transform_graph",
-           "--list_transforms"});
-  EXPECT_EQ(tool.exit_code, 0) << tool.error;
-  EXPECT_THAT(tool.out, HasSubstr("insert_qdq"));
-  EXPECT_EQ(Paste("", {"train"}).exit_code, 2);
-  EXPECT_EQ(Paste("", {"--"}).exit_code, 2);
-  EXPECT_EQ(Paste("no_such_program").exit_code, 127);
-  EXPECT_EQ(Paste("pip install tensorflow").exit_code, 1);
-  EXPECT_EQ(Paste("git clone elsewhere").exit_code, 1);
-  EXPECT_EQ(Paste("$ cd /").exit_code, 1);
-  EXPECT_EQ(Paste("$ cat commands_that_are_not_there").exit_code, 1);
+  EXPECT_THAT(Paste("", {"--", "bash", "-c", "exit 5"}), Exits(5));
+  EXPECT_THAT(
+      Paste("", {"--",
+                 "bazel-bin/tensorflow/tools/graph_transforms/transform_graph",
+                 "--list_transforms"}),
+      Prints("insert_qdq"));
+  EXPECT_THAT(Paste("", {"train"}), Exits(2));
+  EXPECT_THAT(Paste("", {"--"}), Exits(2));
+  EXPECT_THAT(Paste("no_such_program"), Exits(127));
+  EXPECT_THAT(Paste("pip install tensorflow"), Exits(1));
+  EXPECT_THAT(Paste("git clone elsewhere"), Exits(1));
+  EXPECT_THAT(Paste("$ cd /"), Exits(1));
+  EXPECT_THAT(Paste("$ cat commands_that_are_not_there"), Exits(1));
 }
 
 }  // namespace

@@ -1,23 +1,17 @@
 // docs/workflows.md: its examples plan and run as they stand, and it names
 // every field.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "google/protobuf/descriptor.h"
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant::workflow_docs_test {
@@ -25,8 +19,6 @@ namespace {
 
 using google::protobuf::Descriptor;
 using google::protobuf::FileDescriptor;
-using testing::HasSubstr;
-using testing::SizeIs;
 
 constexpr char kRequant[] = "workflows/requant";
 
@@ -80,7 +72,7 @@ class ExampleFolder {
 TEST(WorkflowDocs, EveryExampleHasTheHeaderForEditors) {
   EXPECT_THAT(Examples(), SizeIs(7));
   for (const Example& example : Examples()) {
-    EXPECT_THAT(example.name, testing::EndsWith(".textproto"));
+    EXPECT_THAT(example.name, EndsWith(".textproto"));
     EXPECT_THAT(example.text,
                 HasSubstr("\n# proto-file: workflows/workflow.proto\n"
                           "# proto-message: requant.Workflow\n"))
@@ -116,10 +108,10 @@ TEST(WorkflowDocs, WhatTrimChangedIsInAFileAndInTheNotes) {
   const TestFolder results;
   const Example first = Examples().front();
   const ExampleFolder folder(first);
-  const ProgramRun run = RunProgram(
-      kRequant, {"run", folder.path(), "--out=" + results.Path("out"),
-                 "--work_dir=" + results.Path("work")});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(RunProgram(kRequant,
+                         {"run", folder.path(), "--out=" + results.Path("out"),
+                          "--work_dir=" + results.Path("work")}),
+              Exits(0));
   const std::string changes = ReadFile(results.Path("out/changes.txt")).value();
   EXPECT_THAT(changes, HasSubstr("\n  Identity "));
   const std::string first_line = changes.substr(0, changes.find('\n'));
@@ -132,13 +124,12 @@ TEST(WorkflowDocs, OneEntersInTheMiddleAsItSays) {
     if (example.name != "entering.textproto") continue;
     const ExampleFolder folder(example);
     const std::string graph = folder.Write("frozen.pb", "");
-    const ProgramRun run = RunProgram(
-        kRequant, {"plan", folder.path(), "--set", "frozen_graph=" + graph,
-                   "--set", "records=100000"});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
-    EXPECT_THAT(run.out, HasSubstr("freeze: not run, its graph is"));
-    EXPECT_THAT(run.out, HasSubstr("look: left out, because variable "
-                                   "\"frozen_graph\" is set"));
+    EXPECT_THAT(RunProgram(kRequant, {"plan", folder.path(), "--set",
+                                      "frozen_graph=" + graph, "--set",
+                                      "records=100000"}),
+                Prints("freeze: not run, its graph is",
+                       "look: left out, because variable "
+                       "\"frozen_graph\" is set"));
     return;
   }
   ADD_FAILURE() << "the example is gone";

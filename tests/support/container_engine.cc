@@ -1,18 +1,13 @@
 #include "tests/support/container_engine.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/process/subprocess.h"
 

@@ -1,17 +1,11 @@
 #include "tests/support/pasted.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -19,8 +13,6 @@
 #include "graph/graph_io.h"
 #include "re2/re2.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tests/support/recipe.h"
 
 namespace requant {
@@ -28,29 +20,19 @@ namespace {
 
 namespace fs = std::filesystem;
 using tensorflow::FunctionDef;
-using tensorflow::NodeDef;
 using testing::ContainsRegex;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
 
 constexpr int kTrainingRecords = 20000;
 constexpr int kEvaluationRecords = 10000;
 
-void Must(const std::string& program,
-          const std::vector<std::string>& arguments) {
-  const ProgramRun run = RunProgram(program, arguments);
-  EXPECT_EQ(run.exit_code, 0) << program << ": " << run.error;
-}
-
 void DrawRecords(const std::string& folder, const std::string& split,
                  int rows) {
-  Must("runtime/datasets/dataset",
-       {"synthesize", absl::StrCat("--split=", split),
-        absl::StrCat("--rows=", rows), "--format=preprocessed",
-        "--ranges=workflows/wide_deep/ranges.json",
-        absl::StrCat("--out=", folder, "/dataset_preprocessed_", split,
-                     ".tfrecords")});
+  MustRun("runtime/datasets/dataset",
+          {"synthesize", absl::StrCat("--split=", split),
+           absl::StrCat("--rows=", rows), "--format=preprocessed",
+           "--ranges=workflows/wide_deep/ranges.json",
+           absl::StrCat("--out=", folder, "/dataset_preprocessed_", split,
+                        ".tfrecords")});
 }
 
 // The accuracy in the log's tail behind the line that names the graph.
@@ -124,9 +106,10 @@ std::string PastedCommands(const std::string& document,
 }
 
 void MakeRecipeFiles(const std::string& folder) {
-  Must("sh", {"-c", R"(gzip -dc "$1" >"$2")", "sh",
-              "workflows/wide_deep/graph.pbtxt.gz", folder + "/graph.pbtxt"});
-  Must("cp", {"-rL", "workflows/wide_deep/model", folder + "/saved_model"});
+  MustRun("sh",
+          {"-c", R"(gzip -dc "$1" >"$2")", "sh",
+           "workflows/wide_deep/graph.pbtxt.gz", folder + "/graph.pbtxt"});
+  MustRun("cp", {"-rL", "workflows/wide_deep/model", folder + "/saved_model"});
   DrawRecords(folder, "train", kTrainingRecords);
   DrawRecords(folder, "eval", kEvaluationRecords);
 }
@@ -166,7 +149,8 @@ void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {
 
 void MakeGptjFiles(const std::string& folder) {
   fs::create_directories(folder + "/gpt-j-6B");
-  Must("cp", {"-rL", "workflows/gptj_tiny/saved_model", folder + "/gpt-j-6B/"});
+  MustRun("cp",
+          {"-rL", "workflows/gptj_tiny/saved_model", folder + "/gpt-j-6B/"});
 }
 
 void ExpectGptjDone(const ProgramRun& run, const std::string& folder) {

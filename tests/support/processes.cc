@@ -1,18 +1,17 @@
 #include "tests/support/processes.h"
 
-#include <sys/types.h>
+#include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <fstream>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "graph/testing/program.h"
+#include "graph/tensorflow_library.h"
 
 namespace requant {
 namespace {
@@ -25,22 +24,46 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
+// Where ./requant keeps Python's TensorFlow: beside the C++ files.
+std::string PythonFolder() {
+  return absl::StrCat(TensorFlowLibraryFolder().value(), "/../../python");
+}
+
 }  // namespace
 
-Running StartUntilItHasAWorker(const std::string& program,
-                               const std::vector<std::string>& arguments) {
-  // With a cap in the environment no instruction set is tried in a child.
-  std::vector<std::string> line =
-      CommandLine(program, arguments, {"ONEDNN_MAX_CPU_ISA=AVX2"});
+void Exec(std::vector<std::string> line) {
   std::vector<char*> argv;
   for (std::string& word : line) argv.push_back(word.data());
   argv.push_back(nullptr);
-  Running running;
-  running.program = fork();
-  if (running.program == 0) {
-    execv(argv[0], argv.data());
-    _exit(127);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+pid_t StartProgram(const std::string& program,
+                   const std::vector<std::string>& arguments,
+                   const std::vector<std::string>& variables, bool quiet) {
+  const std::vector<std::string> line =
+      CommandLine(program, arguments, variables);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+      if (quiet) dup2(null, fd);
+    }
+    Exec(line);
   }
+  setpgid(pid, pid);
+  return pid;
+}
+
+Running StartUntilItHasAWorker(const std::string& program,
+                               const std::vector<std::string>& arguments,
+                               std::vector<std::string> variables) {
+  // With a cap in the environment no instruction set is tried in a child.
+  variables.push_back("ONEDNN_MAX_CPU_ISA=AVX2");
+  Running running;
+  running.program = StartProgram(program, arguments, variables);
   running.worker = WaitForChildOf(running.program);
   return running;
 }
@@ -60,10 +83,33 @@ bool IsAlive(pid_t pid) {
   return stat.ok() && !stat->empty() && !absl::StrContains(*stat, ") Z ");
 }
 
+void WaitUntilGone(pid_t pid) {
+  while (IsAlive(pid)) std::this_thread::yield();
+}
+
 int WaitForExitCode(pid_t pid) {
   int status = 0;
   waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool HasStockPython() {
+  if (std::filesystem::exists(PythonFolder() + "/installed")) return true;
+  std::printf(
+      "*** Python's TensorFlow is not installed: what needs it is skipped.\n"
+      "./requant test fetches it.\n");
+  return false;
+}
+
+ProgramRun RunStockPython(const std::string& script,
+                          const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& variables) {
+  std::vector<std::string> line = {"-i", "PATH=/usr/bin:/bin",
+                                   absl::StrCat("PYTHONPATH=", PythonFolder())};
+  line.insert(line.end(), variables.begin(), variables.end());
+  line.insert(line.end(), {"/usr/bin/python3", "-c", script});
+  line.insert(line.end(), arguments.begin(), arguments.end());
+  return RunProgram("/usr/bin/env", line);
 }
 
 }  // namespace requant

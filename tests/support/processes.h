@@ -1,14 +1,28 @@
 #ifndef REQUANT_TESTS_SUPPORT_PROCESSES_H_
 #define REQUANT_TESTS_SUPPORT_PROCESSES_H_
 
-// For tests that interrupt a program while its worker runs.
+// For tests that look at, interrupt or kill a program while it runs, and for
+// those that run a stock Python TensorFlow.
 
 #include <sys/types.h>
 
 #include <string>
 #include <vector>
 
+#include "graph/testing/program.h"
+
 namespace requant {
+
+// Becomes the program whose command line this is; for a child after a fork.
+[[noreturn]] void Exec(std::vector<std::string> line);
+
+// Starts a program as RunProgram does, in a process group of its own, and
+// returns at once. What it prints goes where the test's output goes, or
+// nowhere.
+pid_t StartProgram(const std::string& program,
+                   const std::vector<std::string>& arguments,
+                   const std::vector<std::string>& variables = {},
+                   bool quiet = false);
 
 struct Running {
   pid_t program = 0;
@@ -16,20 +30,36 @@ struct Running {
   pid_t worker = 0;
 };
 
-// Starts a program as RunProgram does and returns once it has a child.
+// Starts a program and returns once it has a child.
 Running StartUntilItHasAWorker(const std::string& program,
-                               const std::vector<std::string>& arguments);
+                               const std::vector<std::string>& arguments,
+                               std::vector<std::string> variables = {});
 
 // Waits until a process has a child and returns that; 0 when it ends without
 // one.
 pid_t WaitForChildOf(pid_t parent);
 
-// Whether the process runs; one that ended and was not waited for does not.
+// Returns whether the process runs; one that ended and was not waited for does
+// not.
 bool IsAlive(pid_t pid);
+// Waits until it does not run any more. The test's own time limit ends what
+// never comes.
+void WaitUntilGone(pid_t pid);
 
 // Waits for a child of the test to end by itself and returns its exit code; -1
 // when a signal ended it.
 int WaitForExitCode(pid_t pid);
+
+// Returns whether a stock Python TensorFlow, as users' servers and scripts run
+// one, is installed, which `./requant test` does. If not, says so aloud: the
+// test is to be skipped.
+bool HasStockPython();
+
+// Runs `script` with `arguments` in an environment that has `variables`
+// ("NAME=value") and no others that TensorFlow reads.
+ProgramRun RunStockPython(const std::string& script,
+                          const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& variables = {});
 
 }  // namespace requant
 

@@ -1,13 +1,7 @@
 #include "tests/support/recipe.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "re2/re2.h"
 #include "runtime/session/worker.pb.h"
@@ -28,13 +22,6 @@ constexpr char kEvaluateResult[] = "evaluate_result.pb";
 constexpr int kLayerRecords = 2048;
 constexpr char kNumber[] = "([-+.e0-9]+)";
 
-double NumberIn(const std::string& text, const std::string& pattern) {
-  double number = 0;
-  EXPECT_TRUE(RE2::PartialMatch(text, pattern, &number)) << pattern << "\n"
-                                                         << text;
-  return number;
-}
-
 // The layers' part of a verdict from a binary EvaluateResult.
 void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
   EvaluateResult result;
@@ -53,21 +40,23 @@ void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
 
 }  // namespace
 
-ProgramRun Recipe::MustRun(const std::string& program,
-                           const std::vector<std::string>& arguments) {
-  ProgramRun run = RunProgram(program, arguments);
-  EXPECT_EQ(run.exit_code, 0) << program << ": " << run.error;
-  return run;
-}
+const char kRecipeInputs[] =
+    R"(--inputs=Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
+        Placeholder_5,Placeholder_6,Placeholder_7,Placeholder_8,Placeholder_9,Placeholder_10, \
+        Placeholder_11,Placeholder_12,Placeholder_13,Placeholder_14,Placeholder_15,Placeholder_16, \
+        Placeholder_17,Placeholder_18,Placeholder_19,Placeholder_20,Placeholder_21,Placeholder_22, \
+        Placeholder_23,Placeholder_24,Placeholder_25,Placeholder_26,Placeholder_27,Placeholder_28,  \
+        Placeholder_29,Placeholder_30,Placeholder_31,Placeholder_32,Placeholder_33,Placeholder_34,   \
+        Placeholder_35,Placeholder_36,Placeholder_37,Placeholder_38)";
 
 std::string Recipe::Transform(const std::string& in, const std::string& out,
                               const std::string& transforms,
-                              const std::vector<std::string>& more) {
-  std::vector<std::string> arguments = {"--in_graph=" + folder.Path(in),
-                                        "--out_graph=" + folder.Path(out),
-                                        "--transforms=" + transforms};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return MustRun(kTransformGraph, arguments).out;
+                              const Words& more) {
+  return MustRun(kTransformGraph, Joined({"--in_graph=" + folder.Path(in),
+                                          "--out_graph=" + folder.Path(out),
+                                          "--transforms=" + transforms},
+                                         more))
+      .out;
 }
 
 void Recipe::MakeDynamicGraph() {
@@ -130,7 +119,7 @@ void Recipe::QuantizeFast() {
 }
 
 ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
-                                 const std::vector<std::string>& variables) {
+                                 const Words& variables) {
   return RunProgram(
       kEvaluate,
       {"--graph=" + folder.Path(graph),
@@ -144,7 +133,7 @@ ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
 }
 
 RecipeVerdict Recipe::Evaluate(const std::string& graph, int records,
-                               const std::vector<std::string>& variables) {
+                               const Words& variables) {
   const ProgramRun run = RunEvaluation(graph, records, variables);
   EXPECT_EQ(run.exit_code, 0) << graph << ": " << run.error;
   const std::string& text = run.out;
@@ -195,16 +184,8 @@ void WideDeepRecipe::Freeze() {
 }
 
 void WideDeepRecipe::Trim() {
-  Transform(
-      "wide_deep_frozen_fp32_graph.pb", kTrimmedGraph, kTrimming,
-      {R"(--inputs=Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
-        Placeholder_5,Placeholder_6,Placeholder_7,Placeholder_8,Placeholder_9,Placeholder_10, \
-        Placeholder_11,Placeholder_12,Placeholder_13,Placeholder_14,Placeholder_15,Placeholder_16, \
-        Placeholder_17,Placeholder_18,Placeholder_19,Placeholder_20,Placeholder_21,Placeholder_22, \
-        Placeholder_23,Placeholder_24,Placeholder_25,Placeholder_26,Placeholder_27,Placeholder_28,  \
-        Placeholder_29,Placeholder_30,Placeholder_31,Placeholder_32,Placeholder_33,Placeholder_34,   \
-        Placeholder_35,Placeholder_36,Placeholder_37,Placeholder_38)",
-       absl::StrCat("--outputs=", kProbabilities)});
+  Transform("wide_deep_frozen_fp32_graph.pb", kTrimmedGraph, kTrimming,
+            {kRecipeInputs, absl::StrCat("--outputs=", kProbabilities)});
 }
 
 void WideDeepRecipe::FuseColumns() {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/testing/program.h"
+#include "tests/support/program_runs.h"
 
 namespace requant {
 
@@ -27,6 +27,9 @@ inline constexpr const char* kInt8Stages[] = {
 inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
 inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
 inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
+
+// Step 3's flag, as pasted between quotes.
+extern const char kRecipeInputs[];
 
 // Of the fast way: the calibrated ranges, and the graph before and after its
 // embeddings are quantized.
@@ -66,15 +69,14 @@ class Recipe {
 
   // transform_graph; returns what it prints.
   std::string Transform(const std::string& in, const std::string& out,
-                        const std::string& transforms,
-                        const std::vector<std::string>& more = {});
+                        const std::string& transforms, const Words& more = {});
   // evaluate_graph of `graph` on the first `records` of the evaluation records
   // against kFloatGraph, with the gate, as JSON; ends as it may.
   ProgramRun RunEvaluation(const std::string& graph, int records,
-                           const std::vector<std::string>& variables = {});
+                           const Words& variables = {});
   // What it says, after success.
   RecipeVerdict Evaluate(const std::string& graph, int records,
-                         const std::vector<std::string>& variables = {});
+                         const Words& variables = {});
 
   // The name of the node that predicts.
   const std::string output;
@@ -85,9 +87,6 @@ class Recipe {
   // of the folder, hold.
   Recipe(const std::string& output_name, const std::string& dataset)
       : output(output_name), dataset_(dataset) {}
-
-  ProgramRun MustRun(const std::string& program,
-                     const std::vector<std::string>& arguments);
 
   std::string calibration_;
   std::string evaluation_;

@@ -1,23 +1,16 @@
 // A flipped bit in anything that runs keep is noticed or harmless: the next run
 // has the same verdict and figures as if nothing had happened.
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <random>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/testing/fuzz_rounds.h"
 #include "google/protobuf/struct.pb.h"
-#include "graph/testing/program.h"
-#include "tests/support/tiny_workflow.h"
+#include "tests/support/workflow_runs.h"
 #include "workflows/testing/json_value.h"
 
 namespace requant::bit_flip_test {
@@ -26,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 using google::protobuf::Value;
 
-constexpr char kRequant[] = "workflows/requant";
 constexpr int kGateFailed = 3;
 
 // Whether a member of results.json is about when, how fast and how often
@@ -105,7 +97,7 @@ ProgramRun Verify(const TestFolder& folder) {
 TEST(BitFlip, IsNoticedOrHarmless) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  ASSERT_EQ(workflow.Run().exit_code, kGateFailed);
+  ASSERT_THAT(workflow.Run(), Exits(kGateFailed));
   const std::string figures = Figures(folder);
   ASSERT_TRUE(absl::StrContains(figures, "gate_failed"));
   std::mt19937 random(17);
@@ -125,17 +117,16 @@ TEST(BitFlip, IsNoticedOrHarmless) {
     ProgramRun run = workflow.Run();
     if (absl::EndsWith(path, "out/manifest.json")) {
       // Nobody knows any more whose files these are.
-      EXPECT_EQ(run.exit_code, 1) << run.error;
-      EXPECT_TRUE(absl::StrContains(run.error, "manifest")) << run.error;
+      EXPECT_THAT(run, Fails("manifest"));
       fs::remove_all(folder.Path("out"));
       run = workflow.Run();
     } else if (absl::StrContains(path, "/work/cache/")) {
       EXPECT_TRUE(absl::StrContains(run.error, "was changed since it was made"))
           << run.error;
     }
-    EXPECT_EQ(run.exit_code, kGateFailed) << run.error;
+    EXPECT_THAT(run, Exits(kGateFailed));
     ASSERT_EQ(Figures(folder), figures);
-    EXPECT_EQ(Verify(folder).exit_code, 0);
+    EXPECT_THAT(Verify(folder), Exits(0));
   }
 }
 

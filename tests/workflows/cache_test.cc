@@ -1,31 +1,20 @@
 // requant cache as people use it, beside runs that use the same folder.
 
-#include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <set>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "graph/testing/program.h"
-#include "tests/support/tiny_workflow.h"
+#include "tests/support/processes.h"
+#include "tests/support/workflow_runs.h"
 #include "workflows/testing/json_value.h"
 
 namespace requant::cache_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 using testing::IsSupersetOf;
-using testing::Not;
-
-constexpr char kRequant[] = "workflows/requant";
 
 std::set<std::string> Keys(const TestFolder& folder) {
   std::set<std::string> keys;
@@ -37,7 +26,7 @@ std::set<std::string> Keys(const TestFolder& folder) {
   return keys;
 }
 
-ProgramRun Cache(const TestFolder& folder, std::vector<std::string> arguments) {
+ProgramRun Cache(const TestFolder& folder, Words arguments) {
   arguments.insert(arguments.begin(), "cache");
   arguments.push_back(folder.Path("work"));
   return RunProgram(kRequant, arguments);
@@ -46,7 +35,7 @@ ProgramRun Cache(const TestFolder& folder, std::vector<std::string> arguments) {
 TEST(Cache, IsListedAndPrunedAndMadeAgain) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  ASSERT_EQ(workflow.Run().exit_code, 3);
+  ASSERT_THAT(workflow.Run(), Exits(3));
   const size_t results = Keys(folder).size();
   EXPECT_THAT(Cache(folder, {}).out,
               HasSubstr(absl::StrCat(": ", results, " results, ")));
@@ -65,18 +54,18 @@ TEST(Cache, IsListedAndPrunedAndMadeAgain) {
   EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0.0001"}).out,
               HasSubstr("of former runs"));
   EXPECT_LT(Keys(folder).size(), results);
-  EXPECT_EQ(Cache(folder, {"prune", "--max_gb=0"}).exit_code, 0);
+  EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0"}), Exits(0));
   EXPECT_TRUE(Keys(folder).empty());
   EXPECT_EQ(RunProgram(kRequant, {"verify", folder.Path("out")}).exit_code, 0)
       << "the run's folder needs nothing of the cache";
-  EXPECT_EQ(workflow.Run().exit_code, 3);
+  EXPECT_THAT(workflow.Run(), Exits(3));
   EXPECT_EQ(Keys(folder).size(), results);
 }
 
 TEST(Cache, AboveTheLimitARunRemovesWhatOnlyFormerRunsUsed) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  ASSERT_EQ(workflow.Run().exit_code, 3);
+  ASSERT_THAT(workflow.Run(), Exits(3));
   const std::set<std::string> before = Keys(folder);
   folder.Write("data.csv",
                absl::StrCat(folder.Read("data.csv"), "1 1 1 1,1\n"));
@@ -84,78 +73,55 @@ TEST(Cache, AboveTheLimitARunRemovesWhatOnlyFormerRunsUsed) {
   EXPECT_THAT(run.error, Not(HasSubstr("removed")));
   EXPECT_THAT(Keys(folder), IsSupersetOf(before));
   run = workflow.Run({"--cache_gb=1e-9"});
-  EXPECT_EQ(run.exit_code, 3);
-  EXPECT_THAT(run.error, HasSubstr("of former runs ("));
-  EXPECT_THAT(run.error, HasSubstr("keeps at most 1e-09 GB (--cache_gb)"));
+  EXPECT_THAT(
+      run, Exits(3, AllOf(HasSubstr("of former runs ("),
+                          HasSubstr("keeps at most 1e-09 GB (--cache_gb)"))));
   EXPECT_EQ(Keys(folder).size(), before.size());
   EXPECT_THAT(workflow.Run().out, HasSubstr("Nothing had to run"));
-}
-
-// Starts a run in a process group of its own.
-pid_t Start(const TinyWorkflow& workflow) {
-  std::vector<std::string> line = CommandLine(kRequant, workflow.Arguments());
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    setpgid(0, 0);
-    const int null = open("/dev/null", O_WRONLY);
-    dup2(null, STDOUT_FILENO);
-    dup2(null, STDERR_FILENO);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  setpgid(pid, pid);
-  return pid;
 }
 
 TEST(Cache, KeepsWhatARunningAndAStoppedRunNeed) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  const pid_t pid = Start(workflow);
+  const pid_t pid =
+      StartProgram(kRequant, workflow.Arguments(), {}, /*quiet=*/true);
   while (Keys(folder).empty()) {
     ASSERT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "the run ended early";
   }
   kill(-pid, SIGSTOP);
-  const ProgramRun refused = Cache(folder, {"prune", "--max_gb=0"});
-  EXPECT_EQ(refused.exit_code, 1);
-  EXPECT_THAT(refused.error,
-              HasSubstr(absl::StrCat("is in use by process ", pid)));
-  EXPECT_EQ(Cache(folder, {"list"}).exit_code, 0);
+  EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0"}),
+              Fails(absl::StrCat("is in use by process ", pid)));
+  EXPECT_THAT(Cache(folder, {"list"}), Exits(0));
   kill(-pid, SIGKILL);
   waitpid(pid, nullptr, 0);
 
   const std::set<std::string> needed = Keys(folder);
-  const ProgramRun pruned = Cache(folder, {"prune", "--max_gb=0"});
-  EXPECT_EQ(pruned.exit_code, 0) << pruned.error;
-  EXPECT_THAT(pruned.out, HasSubstr("runs that were stopped need"));
+  EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0"}),
+              Prints("runs that were stopped need"));
   EXPECT_EQ(Keys(folder), needed);
   EXPECT_THAT(Cache(folder, {"list"}).out,
               HasSubstr("(needed by: requant run"));
 
   // Once it went on to its end, under whatever options, nothing is needed.
-  EXPECT_EQ(workflow.Run({"--jobs=1"}).exit_code, 3);
+  EXPECT_THAT(workflow.Run({"--jobs=1"}), Exits(3));
   EXPECT_THAT(Keys(folder), IsSupersetOf(needed));
-  EXPECT_EQ(Cache(folder, {"prune", "--max_gb=0"}).exit_code, 0);
+  EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0"}), Exits(0));
   EXPECT_TRUE(Keys(folder).empty());
 }
 
 TEST(Cache, TellsWrongUsage) {
   const TestFolder folder;
   folder.Write("file", "");
-  for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{
+  for (const Words& arguments : std::vector<std::vector<std::string>>{
            {"cache", "prune", folder.Path("")},
            {"cache", "list", "--max_gb=1"},
            {"cache", "prune", "--max_gb=nan"},
            {"cache", "--format=dot"}}) {
     EXPECT_EQ(RunProgram(kRequant, arguments).exit_code, 2) << arguments[1];
   }
-  const ProgramRun none =
-      RunProgram(kRequant, {"cache", "prune", "--max_gb=0", folder.Path("")});
-  EXPECT_EQ(none.exit_code, 1);
-  EXPECT_THAT(none.error, HasSubstr("is not a run's work folder"));
+  EXPECT_THAT(
+      RunProgram(kRequant, {"cache", "prune", "--max_gb=0", folder.Path("")}),
+      Fails("is not a run's work folder"));
   EXPECT_EQ(folder.Names(), std::vector<std::string>{"file"});
 }
 

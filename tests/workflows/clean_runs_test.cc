@@ -1,16 +1,10 @@
 // Runs of the shipped workflows, with the gates as shipped, in which nothing is
 // wrong: none is stopped, whatever the records and the model.
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/program/flags.h"
 #include "base/testing/fuzz_rounds.h"
-#include "tests/support/judged_runs.h"
+#include "tests/support/workflow_runs.h"
 
 namespace requant::clean_runs_test {
 namespace {
@@ -42,7 +36,7 @@ std::vector<CleanRun> CleanRuns() {
 class Clean : public testing::TestWithParam<CleanRun> {};
 
 TEST_P(Clean, RunPasses) {
-  std::vector<std::string> arguments = GetParam().model.settings;
+  Words arguments = GetParam().model.settings;
   arguments.push_back(absl::StrCat("--set=data_seed=", GetParam().data_seed));
   arguments.push_back(absl::StrCat("--only=", GetParam().last_stage));
   arguments.push_back("--set=eval_records=20480");

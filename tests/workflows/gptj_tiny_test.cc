@@ -1,75 +1,46 @@
 // The tiny GPT-J, a model that keeps its variables: the shipped workflow, and
 // what calibration and benchmark make of it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
-#include "graph/testing/program.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/statistics/prediction.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
+#include "tests/support/workflow_runs.h"
+#include "workflows/testing/json_value.h"
 
 namespace requant::gptj_tiny_test {
 namespace {
 
 namespace fs = std::filesystem;
-using google::protobuf::Struct;
 using google::protobuf::Value;
 using tensorflow::FunctionDef;
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::MatchesRegex;
 
-constexpr char kRequant[] = "workflows/requant";
 constexpr char kModel[] = "workflows/gptj_tiny/saved_model/1";
 constexpr char kEval[] = "workflows/gptj_tiny/eval.textproto";
 constexpr char kCalibration[] = "workflows/gptj_tiny/calibration.textproto";
-
-Struct ParseJson(const std::string& text) {
-  Struct json;
-  const auto status = google::protobuf::util::JsonStringToMessage(text, &json);
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  return json;
-}
 
 // All tests share one run, which finds no Python.
 class GptjTiny : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TestFolder;
-    const ProgramRun run = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
-    ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
-    const Struct results =
-        ParseJson(ReadFile(folder_->Path("out/results.json")).value());
-    for (const Value& stage :
-         results.fields().at("stages").list_value().values()) {
-      const Struct& fields = stage.struct_value();
-      (*stages_)[fields.fields().at("name").string_value()] = fields;
-    }
+    ASSERT_THAT(Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()}), Exits(0));
+    results_ = ParseJson(folder_->Read("out/results.json"));
   }
   static void TearDownTestSuite() { delete folder_; }
 
-  static ProgramRun Requant(const std::vector<std::string>& arguments) {
+  static ProgramRun Requant(const Words& arguments) {
     return RunProgram(kRequant, arguments, {"PATH=/nowhere"});
   }
   static std::string WorkDir() { return "--work_dir=" + folder_->Path("work"); }
@@ -78,37 +49,22 @@ class GptjTiny : public testing::Test {
     return folder_->Path("out/" + name);
   }
 
-  // A stage's comparison with the original.
-  static const Struct& Comparison(const std::string& stage) {
-    return stages_->at(stage)
-        .fields()
-        .at("verification")
-        .struct_value()
-        .fields()
-        .at("comparison")
-        .struct_value();
-  }
-  static double Figure(const std::string& stage, const std::string& what,
-                       const std::string& figure) {
-    return Comparison(stage)
-        .fields()
-        .at(what)
-        .struct_value()
-        .fields()
-        .at(figure)
-        .number_value();
+  // A figure of a stage's comparison with the original.
+  static double Figure(const std::string& stage, const std::string& path) {
+    for (const Value& value : At(results_, "stages").list_value().values()) {
+      if (At(value, "name").string_value() != stage) continue;
+      return At(value, "verification/comparison/" + path).number_value();
+    }
+    ADD_FAILURE() << "no stage " << stage;
+    return -1;
   }
   static double Mse(const std::string& stage) {
-    return Figure(stage, "squared_change", "mean");
+    return Figure(stage, "squared_change/mean");
   }
 
-  static TestFolder* folder_;
-  static std::map<std::string, Struct>* stages_;
+  static inline TestFolder* folder_ = nullptr;
+  static inline Value results_;
 };
-
-TestFolder* GptjTiny::folder_ = nullptr;
-std::map<std::string, Struct>* GptjTiny::stages_ =
-    new std::map<std::string, Struct>;
 
 // exp of the entropy of the characters that are to be predicted: no model that
 // knows only how frequent each is can do better on them.
@@ -137,20 +93,19 @@ TEST_F(GptjTiny, PredictsMoreThanFrequenciesDo) {
       "runtime/evaluate_graph",
       {absl::StrCat("--graph=", kModel), absl::StrCat("--dataset=", kEval),
        "--batch_size=64", "--format=json"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  const Struct json = ParseJson(run.out);
-  const Struct& metrics = json.fields().at("metrics").struct_value();
-  EXPECT_EQ(json.fields().at("positions_per_record").number_value(), 64);
-  EXPECT_EQ(metrics.fields().at("records").number_value(), 512 * 64);
+  ASSERT_THAT(run, Exits(0));
+  const Value json = ParseJson(run.out);
+  EXPECT_EQ(At(json, "positions_per_record").number_value(), 64);
+  EXPECT_EQ(At(json, "metrics/records").number_value(), 512 * 64);
   const double perplexity =
-      std::exp(metrics.fields().at("log_loss").number_value());
+      std::exp(At(json, "metrics/log_loss").number_value());
   EXPECT_LE(perplexity, UnigramPerplexity() / 2);
   EXPECT_GT(perplexity, 1);
 }
 
 TEST_F(GptjTiny, ComesBackAsItWas) {
   EXPECT_EQ(Mse("round_trip"), 0);
-  EXPECT_EQ(Figure("round_trip", "agreement", "share"), 1);
+  EXPECT_EQ(Figure("round_trip", "agreement/share"), 1);
   const std::string model(kModel);
   for (const std::string file :
        {"saved_model.pb", "variables/variables.index",
@@ -165,9 +120,9 @@ TEST_F(GptjTiny, LosesLittleWithCalibratedRanges) {
   // The published ranges must do harm, or the share says nothing.
   EXPECT_GT(Mse("fixed"), 0.1);
   EXPECT_LE(Mse("calibrated"), 0.01 * Mse("fixed"));
-  EXPECT_GE(Figure("calibrated", "agreement", "share"), 0.98);
-  EXPECT_LT(Figure("fixed", "agreement", "share"),
-            Figure("calibrated", "agreement", "share"));
+  EXPECT_GE(Figure("calibrated", "agreement/share"), 0.98);
+  EXPECT_LT(Figure("fixed", "agreement/share"),
+            Figure("calibrated", "agreement/share"));
 }
 
 // In the published dump one layer's QuantizeV2 takes another's constants.
@@ -205,14 +160,13 @@ TEST_F(GptjTiny, HasConstantsForEachTensorInItsFunctions) {
 }
 
 TEST_F(GptjTiny, IsDoneOnce) {
-  const ProgramRun plan = Requant({"plan", "gptj_tiny_qdq", WorkDir()});
-  EXPECT_THAT(plan.out, HasSubstr(" 0 would run"));
-  const ProgramRun again = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
-  EXPECT_EQ(again.exit_code, 0) << again.error;
+  EXPECT_THAT(Requant({"plan", "gptj_tiny_qdq", WorkDir()}).out,
+              HasSubstr(" 0 would run"));
+  EXPECT_THAT(Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()}), Exits(0));
 }
 
 TEST_F(GptjTiny, IsVerifiedFileByFile) {
-  EXPECT_EQ(Requant({"verify", folder_->Path("out")}).exit_code, 0);
+  EXPECT_THAT(Requant({"verify", folder_->Path("out")}), Exits(0));
   const TestFolder other;
   fs::copy(folder_->Path("out"), other.Path("out"),
            fs::copy_options::recursive);
@@ -237,21 +191,17 @@ TEST_F(GptjTiny, IsMadeAgainWhenAFileOfTheStoreChanges) {
        fs::recursive_directory_iterator(folder_->Path("work/cache"))) {
     if (entry.path().filename() == "fingerprint.pb") fs::remove(entry.path());
   }
-  const ProgramRun run = Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(Requant({"run", "gptj_tiny_qdq", WorkDir(), Out()}), Exits(0));
   EXPECT_TRUE(fs::exists(OutPath("converted_gptj_tiny/fingerprint.pb")));
 }
 
 // On inputs that are made up, from the signature alone.
 TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
   const std::string model = absl::StrCat("--saved_model=", kModel);
-  const ProgramRun run =
+  ASSERT_THAT(
       RunProgram("runtime/benchmark_graph",
-                 {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(
-      run.out,
-      MatchesRegex(
+                 {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"}),
+      Prints(MatchesRegex(
           "-{57}\nThe infrence results of original gpt-j with TF2.x API\n"
           "Batch size = 8\nLatency: [0-9.]+ ms\nThroughput: [0-9.]+ "
           "images/sec\n-{57}\nThe infrence results of converted gpt-j with "
@@ -259,60 +209,51 @@ TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
           "[0-9.]+ images/sec\n-{57}\nMSE of the output logits between two "
           "models = 0\\.0\nCosine similarity of the output logits = 1\\.0\n"
           "Top-1 agreement = 100\\.0000 % \\(256 of 256 rows of the output\\)\n"
-          "(.|\n)*"));
+          "(.|\n)*")));
 }
 
 TEST(GptjTinyBenchmark, SaysWhatIsWrong) {
-  const std::string model = absl::StrCat("--saved_model=", kModel);
-  const auto error = [&](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {model};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return RunProgram("runtime/benchmark_graph", arguments);
+  const auto error = [](const std::string& flag) {
+    return RunProgram("runtime/benchmark_graph",
+                      {absl::StrCat("--saved_model=", kModel), flag});
   };
-  const ProgramRun signature = error({"--signature=serving_defualt"});
-  EXPECT_EQ(signature.exit_code, 1);
-  EXPECT_THAT(signature.error,
-              HasSubstr("has no signature \"serving_defualt\" (did you mean "
-                        "\"serving_default\"?)"));
-  const ProgramRun output = error({"--output=logit"});
-  EXPECT_EQ(output.exit_code, 1);
-  EXPECT_THAT(output.error, HasSubstr("\"logit\""));
-  const ProgramRun vocabulary = error({"--synthetic_ids=500"});
-  EXPECT_EQ(vocabulary.exit_code, 1);
-  EXPECT_THAT(vocabulary.error,
-              AllOf(HasSubstr("made up for it (--synthetic_ids=500"),
-                    HasSubstr("is not in [0, 43)")));
-  const ProgramRun both = error({"--graph=x.pb"});
-  EXPECT_EQ(both.exit_code, 2);
-  EXPECT_THAT(both.error,
-              HasSubstr("--graph and --saved_model exclude each other"));
-  const ProgramRun ids = error({"--synthetic_ids=0"});
-  EXPECT_EQ(ids.exit_code, 2);
-  EXPECT_THAT(ids.error, HasSubstr("--synthetic_ids must be 1 to"));
+  EXPECT_THAT(error("--signature=serving_defualt"),
+              Fails("has no signature \"serving_defualt\" (did you mean "
+                    "\"serving_default\"?)"));
+  EXPECT_THAT(error("--output=logit"), Fails("\"logit\""));
+  EXPECT_THAT(
+      error("--synthetic_ids=500"),
+      Fails("made up for it (--synthetic_ids=500", "is not in [0, 43)"));
+  EXPECT_THAT(error("--graph=x.pb"),
+              Misused("--graph and --saved_model exclude each other"));
+  EXPECT_THAT(error("--synthetic_ids=0"),
+              Misused("--synthetic_ids must be 1 to"));
+}
+
+// A calibration of the model with these flags.
+ProgramRun Calibrate(const std::string& output, const Words& flags) {
+  return RunProgram(
+      "runtime/calibrate_graph",
+      Joined({absl::StrCat("--graph=", kModel), "--output=" + output,
+              absl::StrCat("--dataset=", kCalibration)},
+             flags));
 }
 
 TEST(GptjTinyCalibration, FindsTensorsOfFunctions) {
   const TestFolder folder;
-  const ProgramRun run =
-      RunProgram("runtime/calibrate_graph",
-                 {absl::StrCat("--graph=", kModel), "--qdq_ops=MatMul",
-                  absl::StrCat("--dataset=", kCalibration), "--max_records=16",
-                  "--output=" + folder.Path("tiny.ranges")});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr("::"));
-  EXPECT_THAT(run.error, testing::Not(HasSubstr("not observed")));
+  ASSERT_THAT(Calibrate(folder.Path("tiny.ranges"),
+                        {"--qdq_ops=MatMul", "--max_records=16"}),
+              AllOf(Prints("::"), Warns(Not(HasSubstr("not observed")))));
 }
 
 TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
   const TestFolder folder;
   const auto calibrate = [&](const std::string& held) {
     const std::string output = folder.Path("tiny.ranges." + held);
-    const ProgramRun run = RunProgram(
-        "runtime/calibrate_graph",
-        {absl::StrCat("--graph=", kModel), "--qdq_ops=MatMul,BatchMatMulV2",
-         absl::StrCat("--dataset=", kCalibration), "--max_records=32",
-         "--batch_size=16", "--held_mb=" + held, "--output=" + output});
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+    EXPECT_THAT(
+        Calibrate(output, {"--qdq_ops=MatMul,BatchMatMulV2", "--max_records=32",
+                           "--batch_size=16", "--held_mb=" + held}),
+        Exits(0));
     return ReadFile(output).value();
   };
   // All tensors of a batch together have 12 MB.
@@ -321,13 +262,8 @@ TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
 
 TEST(GptjTinyCalibration, NamesOpsThatItCannotObserve) {
   const TestFolder folder;
-  const ProgramRun run =
-      RunProgram("runtime/calibrate_graph",
-                 {absl::StrCat("--graph=", kModel), "--qdq_ops=Matmul",
-                  absl::StrCat("--dataset=", kCalibration),
-                  "--output=" + folder.Path("tiny.ranges")});
-  EXPECT_EQ(run.exit_code, 1);
-  EXPECT_THAT(run.error, HasSubstr("did you mean \"MatMul\"?"));
+  EXPECT_THAT(Calibrate(folder.Path("tiny.ranges"), {"--qdq_ops=Matmul"}),
+              Fails("did you mean \"MatMul\"?"));
 }
 
 }  // namespace

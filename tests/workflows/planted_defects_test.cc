@@ -1,27 +1,18 @@
 // Runs of the shipped workflows, with the gates as shipped, in which one stage
 // has a defect (tests/defects): each must be stopped at the right stage.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <iostream>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/program/flags.h"
 #include "base/testing/fuzz_rounds.h"
 #include "tests/defects/defect.h"
-#include "tests/support/judged_runs.h"
+#include "tests/support/workflow_runs.h"
 
 namespace requant::planted_defects_test {
 namespace {
-
-using testing::Contains;
 
 // A few, of each kind of stage, in the default run; all of them in the long
 // one.
@@ -51,8 +42,7 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
   // not take long.
   static JudgedRun Run(const Defect& defect) {
     const bool fast = defect.workflow == Defect::Workflow::kFast;
-    std::vector<std::string> arguments =
-        RunModels()[FuzzRounds(1) > 1 ? 0 : 1].settings;
+    Words arguments = RunModels()[FuzzRounds(1) > 1 ? 0 : 1].settings;
     for (const std::string& argument :
          {absl::StrCat("--only=", fast ? "quantize" : "fuse"),
           std::string("--set=eval_records=20480"),
@@ -61,16 +51,14 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
                        "=tests/support/plant_defect ", defect.name)}) {
       arguments.push_back(argument);
     }
-    std::vector<std::string> variables;
+    Words variables;
     if (defect.needs_saturation) variables = {"ONEDNN_MAX_CPU_ISA=AVX2"};
     return runner_->Run(fast ? "wide_deep_fast" : "wide_deep", arguments,
                         variables);
   }
 
-  static RunJudge* runner_;
+  static inline RunJudge* runner_ = nullptr;
 };
-
-RunJudge* PlantedDefect::runner_ = nullptr;
 
 TEST_P(PlantedDefect, StopsTheRun) {
   const Defect& defect = GetParam();

@@ -2,51 +2,25 @@
 // constants of its graphs, by our formulas and with compat=true by the
 // original's, on graphs that quantize_graph made; and bytes that stay the same.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "graph/const_node.h"
 #include "graph/testing/testing.h"
 #include "re2/re2.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tests/support/recipe.h"
 
 namespace requant::recipe_defects_test {
 namespace {
 
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using tensorflow::Tensor;
-using testing::HasSubstr;
-using testing::Not;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
-
-Tensor ConstNamed(const GraphDef& graph, const std::string& name) {
-  const auto value = ConstValue(NodeNamed(graph, name));
-  EXPECT_TRUE(value.ok()) << value.status();
-  return value.ok() ? *value : Tensor(0.0f);
-}
-
-float ScalarNamed(const GraphDef& graph, const std::string& name) {
-  return ConstNamed(graph, name).flat<float>()(0);
-}
 
 // A quantized layer as step 9 leaves it.
 struct FrozenLayer {
@@ -157,7 +131,7 @@ float At(const std::vector<float>& values, double share) {
 
 void ExpectFrozen(const GraphDef& graph, const Observations& observations,
                   const std::string& suffix, double share) {
-  EXPECT_THAT(observations, Not(testing::IsEmpty()));
+  EXPECT_THAT(observations, Not(IsEmpty()));
   for (const auto& [node, values] : observations) {
     EXPECT_EQ(ScalarNamed(graph, node + suffix), At(values, share)) << node;
   }
@@ -316,7 +290,7 @@ TEST_P(WholeRun, FusingAnUnfrozenGraphIsOneSentence) {
     EXPECT_EQ(std::count(fused.error.begin(), fused.error.end(), '\n'), 1)
         << fused.error;
   }
-  EXPECT_THAT(run().folder.Names(), Not(testing::Contains("unfrozen.pb")));
+  EXPECT_THAT(run().folder.Names(), Not(Contains("unfrozen.pb")));
 }
 
 TEST_P(WholeRun, GivesTheSameBytesAgain) {
@@ -358,7 +332,7 @@ double LogLoss(const std::string& graph, const std::string& dataset,
       {"--graph=" + graph,
        absl::StrCat("--dataset=workflows/wide_deep/", dataset, ".textproto"),
        "--data=" + data, "--format=json"});
-  EXPECT_EQ(run.exit_code, 0) << run.error;
+  EXPECT_THAT(run, Exits(0));
   double loss = 0;
   EXPECT_TRUE(RE2::PartialMatch(run.out, "\"log_loss\": ([-+.e0-9]+)", &loss))
       << run.out;
@@ -369,9 +343,8 @@ double LogLoss(const std::string& graph, const std::string& dataset,
 TEST(MissingValues, AreTheSameToTheModelAndToPreprocessing) {
   WideDeepRecipe recipe(1, 1);
   recipe.MakeFloatGraph();
-  const auto dataset = [](const std::vector<std::string>& arguments) {
-    const ProgramRun run = RunProgram("runtime/datasets/dataset", arguments);
-    EXPECT_EQ(run.exit_code, 0) << run.error;
+  const auto dataset = [](const Words& arguments) {
+    EXPECT_THAT(RunProgram("runtime/datasets/dataset", arguments), Exits(0));
   };
   dataset({"synthesize", "--split=eval", "--rows=1500", "--format=csv",
            "--out=" + recipe.folder.Path("full.csv")});

@@ -5,16 +5,10 @@
 
 #include "tests/support/recipe.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <iostream>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
 #include "graph/testing/testing.h"
 #include "re2/re2.h"
@@ -22,14 +16,6 @@
 
 namespace requant::recipe_test {
 namespace {
-
-using tensorflow::GraphDef;
-using tensorflow::NodeDef;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
 
 // As many as the recipe's batches of 1024 divide.
 constexpr int kCalibrationRecords = 10240;
@@ -67,14 +53,6 @@ void ExpectRightCombinations(const Recipe& recipe, const std::string& file) {
   EXPECT_THAT(OverflowingPairs(graph), IsEmpty()) << file;
 }
 
-std::vector<std::string> NodesOf(const GraphDef& graph, const std::string& op) {
-  std::vector<std::string> names;
-  for (const NodeDef& node : graph.node()) {
-    if (node.op() == op) names.push_back(node.name());
-  }
-  return names;
-}
-
 // Ranges of the float graph in place of those that three runs of quantized
 // graphs log.
 void FreezeByOneCalibration(Recipe& recipe, const std::string& out) {
@@ -110,7 +88,7 @@ void ExpectTheOriginalIsSeen(Recipe& recipe) {
               Contains(HasSubstr("MIN_FIRST with a float bias")));
   recipe.folder.Write("original.pb", original.SerializeAsString());
   const ProgramRun run = recipe.RunEvaluation("original.pb", 5000);
-  EXPECT_EQ(run.exit_code, 3) << run.error;
+  EXPECT_THAT(run, Exits(3));
   EXPECT_THAT(run.out, HasSubstr("\"verdict\": \"FAIL\""));
 }
 
@@ -128,14 +106,19 @@ class SharedRun : public testing::Test {
   static inline std::unique_ptr<typename Run::Model> run_;
 };
 
+// All ways from the float graph on.
+void QuantizeBothWays(Recipe& recipe) {
+  recipe.MakeDynamicGraph();
+  recipe.FreezeAsPublished();
+  recipe.Fuse();
+  recipe.QuantizeFast();
+}
+
 struct WideDeepRun {
   using Model = WideDeepRecipe;
   static void Make(WideDeepRecipe& recipe) {
     recipe.MakeFloatGraph();
-    recipe.MakeDynamicGraph();
-    recipe.FreezeAsPublished();
-    recipe.Fuse();
-    recipe.QuantizeFast();
+    QuantizeBothWays(recipe);
   }
 };
 
@@ -228,10 +211,7 @@ struct MixedLayersRun {
   using Model = MixedLayersRecipe;
   static void Make(MixedLayersRecipe& recipe) {
     recipe.TakeFrozenGraph();
-    recipe.MakeDynamicGraph();
-    recipe.FreezeAsPublished();
-    recipe.Fuse();
-    recipe.QuantizeFast();
+    QuantizeBothWays(recipe);
   }
 };
 

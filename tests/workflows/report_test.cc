@@ -1,23 +1,23 @@
 // report.html as a browser shows it: that it is drawn, that it says what
 // results.json says, on wide and narrow screens, bright and dark.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <optional>
+#include <string_view>
 
-#include "absl/status/status.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/process/subprocess.h"
+#include "base/status_macros.h"
 #include "google/protobuf/struct.pb.h"
 #include "graph/testing/program.h"
 #include "re2/re2.h"
-#include "tests/support/browser.h"
 #include "workflows/report/run_files.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
@@ -27,7 +27,6 @@ namespace requant::report_test {
 namespace {
 
 using google::protobuf::Value;
-using testing::IsEmpty;
 
 constexpr int kDesktop = 1280;
 constexpr int kPhone = 390;
@@ -72,6 +71,97 @@ window.onload = () => {
 };
 </script></body></html>)";
 
+// A page as a browser shows it.
+struct RenderedPage {
+  // The document after its scripts ran, as HTML.
+  std::string dom;
+  // What pages and the browser wrote to the console, a line each.
+  std::vector<std::string> console;
+};
+
+constexpr double kBrowserSeconds = 120;
+
+std::optional<std::string> FindBrowser() {
+  for (const char* path : {"/usr/bin/chromium", "/usr/bin/chromium-browser",
+                           "/usr/bin/google-chrome"}) {
+    if (access(path, X_OK) == 0) return path;
+  }
+  return std::nullopt;
+}
+
+// Without a sandbox, which containers do not allow, and without the network.
+std::vector<std::string> BrowserCommand(const std::string& browser,
+                                        const std::string& profile) {
+  return {browser,
+          "--headless=new",
+          "--no-sandbox",
+          "--disable-gpu",
+          "--disable-dev-shm-usage",
+          "--no-first-run",
+          "--disable-background-networking",
+          "--disable-component-update",
+          "--disable-sync",
+          "--disable-quic",
+          "--hide-scrollbars",
+          "--allow-file-access-from-files",
+          "--enable-logging=stderr",
+          absl::StrCat("--user-data-dir=", profile)};
+}
+
+absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
+                                        std::vector<std::string> flags) {
+  const std::optional<std::string> browser = FindBrowser();
+  if (!browser.has_value()) {
+    return absl::NotFoundError(
+        "no Chromium: ./requant test installs Debian's package");
+  }
+  std::string profile = absl::StrCat(std::getenv("TEST_TMPDIR"), "/XXXXXX");
+  if (mkdtemp(profile.data()) == nullptr) {
+    return absl::ErrnoToStatus(errno, profile);
+  }
+  absl::Cleanup remove = [&] {
+    std::error_code error;
+    std::filesystem::remove_all(profile, error);
+  };
+  RenderedPage page;
+  ChildOptions options;
+  options.argv = BrowserCommand(*browser, profile);
+  options.argv.insert(options.argv.end(), flags.begin(), flags.end());
+  options.argv.push_back(
+      absl::StrCat("file://", std::filesystem::absolute(path).string()));
+  options.environment = {{"HOME", profile}, {"XDG_CONFIG_HOME", profile}};
+  options.timeout_seconds = kBrowserSeconds;
+  options.on_stdout = [&](std::string_view line) {
+    absl::StrAppend(&page.dom, line, "\n");
+  };
+  options.on_stderr = [&](std::string_view line) {
+    if (absl::StrContains(line, "CONSOLE")) page.console.emplace_back(line);
+  };
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
+  if (result.exit_code != 0) {
+    return absl::UnavailableError(
+        absl::StrCat(*browser, " ", DescribeEnd(result, options)));
+  }
+  return page;
+}
+
+// Opens a file in a headless Chromium of its own, offline, in a bright or dark
+// window.
+absl::StatusOr<RenderedPage> Render(const std::string& path, bool dark) {
+  return RunBrowser(
+      path,
+      {"--window-size=1280,900", "--dump-dom",
+       absl::StrCat("--blink-settings=preferredColorScheme=", dark ? 0 : 1)});
+}
+
+// Whether there is a browser that starts; an error says what is the matter.
+absl::Status CheckBrowser() {
+  REQUANT_ASSIGN_OR_RETURN(const RenderedPage page,
+                           RunBrowser("/dev/null", {"--dump-dom"}));
+  if (absl::StrContains(page.dom, "<html")) return absl::OkStatus();
+  return absl::UnavailableError("Chromium starts, but shows no page");
+}
+
 // Names of any length, texts that look like markup.
 RunRecord HostileRun() {
   RunRecord record = RefusedRun();
@@ -96,6 +186,13 @@ RunRecord SquaredRun() {
         ->set_mean(0.0046);
   }
   return record;
+}
+
+const std::string& Text(const Value& value, std::string_view path) {
+  return At(value, path).string_value();
+}
+double Number(const Value& value, std::string_view path) {
+  return At(value, path).number_value();
 }
 
 struct Frame {
@@ -144,22 +241,22 @@ class Report : public testing::Test {
   }
 
   static void ExpectDrawn(const Value& seen) {
-    EXPECT_EQ(At(seen, "marks/ready").string_value(), "true");
+    EXPECT_EQ(Text(seen, "marks/ready"), "true");
     EXPECT_EQ(At(seen, "marks").struct_value().fields().count("error"), 0);
-    EXPECT_EQ(At(seen, "marks/charts").string_value(),
-              absl::StrCat(At(seen, "canvases").number_value()));
-    EXPECT_EQ(At(seen, "blank").number_value(), 0);
-    EXPECT_EQ(At(seen, "unnamed").number_value(), 0);
+    EXPECT_EQ(Text(seen, "marks/charts"),
+              absl::StrCat(Number(seen, "canvases")));
+    EXPECT_EQ(Number(seen, "blank"), 0);
+    EXPECT_EQ(Number(seen, "unnamed"), 0);
   }
 
   static void ExpectNothingBeyondTheEdge(const Value& seen) {
     EXPECT_FALSE(At(seen, "overflow").bool_value());
-    EXPECT_EQ(At(seen, "marks/overflow").string_value(), "false");
+    EXPECT_EQ(Text(seen, "marks/overflow"), "false");
     EXPECT_THAT(At(seen, "beyond").list_value().values(), IsEmpty())
         << At(seen, "beyond").DebugString();
   }
 
-  static std::vector<std::string>* console_;
+  static inline auto* const console_ = new std::vector<std::string>;
 
  private:
   static Value Look(const std::vector<Frame>& frames, bool dark) {
@@ -171,13 +268,11 @@ class Report : public testing::Test {
                       "/report.html style='border:0;height:800px;width:",
                       frame.width, "px'></iframe>");
     }
-    RenderOptions options;
-    options.dark = dark;
     const auto page =
         Render(folder_->Write(
                    "probe.html",
                    absl::StrReplaceAll(kProbe, {{"<!--FRAMES-->", elements}})),
-               options);
+               dark);
     EXPECT_TRUE(page.ok()) << page.status();
     if (!page.ok()) return Value();
     console_->insert(console_->end(), page->console.begin(),
@@ -188,17 +283,11 @@ class Report : public testing::Test {
     return ParseJson(json);
   }
 
-  static absl::Status* browser_;
-  static TestFolder* folder_;
-  static Value* bright_;
-  static Value* dark_;
+  static inline absl::Status* browser_ = nullptr;
+  static inline TestFolder* folder_ = nullptr;
+  static inline Value* bright_ = nullptr;
+  static inline Value* dark_ = nullptr;
 };
-
-absl::Status* Report::browser_ = nullptr;
-TestFolder* Report::folder_ = nullptr;
-Value* Report::bright_ = nullptr;
-Value* Report::dark_ = nullptr;
-std::vector<std::string>* Report::console_ = new std::vector<std::string>;
 
 // Numbers of the page by row and figure; without those that it has as a dash.
 std::map<std::pair<std::string, std::string>, double> Numbers(
@@ -207,9 +296,8 @@ std::map<std::pair<std::string, std::string>, double> Numbers(
   for (const Value& figure : figures.list_value().values()) {
     if (!At(figure, "value").has_string_value()) continue;
     double number = 0;
-    EXPECT_TRUE(absl::SimpleAtod(At(figure, "value").string_value(), &number));
-    numbers[{At(figure, "row").string_value(),
-             At(figure, "figure").string_value()}] = number;
+    EXPECT_TRUE(absl::SimpleAtod(Text(figure, "value"), &number));
+    numbers[{Text(figure, "row"), Text(figure, "figure")}] = number;
   }
   return numbers;
 }
@@ -217,8 +305,8 @@ std::map<std::pair<std::string, std::string>, double> Numbers(
 TEST_F(Report, IsDrawn) {
   const Value& seen = Seen("passed");
   ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "canvases").number_value(), 12);
-  EXPECT_EQ(At(seen, "title").string_value(), "Passed");
+  EXPECT_EQ(Number(seen, "canvases"), 12);
+  EXPECT_EQ(Text(seen, "title"), "Passed");
   ExpectNothingBeyondTheEdge(seen);
 }
 
@@ -228,7 +316,7 @@ TEST_F(Report, NumbersOfStagesAreThoseOfTheResults) {
   auto shown = Numbers(At(seen, "stages"));
   int known = 0;
   for (const Value& stage : At(results, "stages").list_value().values()) {
-    const std::string name = At(stage, "name").string_value();
+    const std::string name = Text(stage, "name");
     for (const char* figure :
          {"seconds", "accuracy", "difference_points", "agreement",
           "mean_output_change", "records_per_second", "nodes", "bytes"}) {
@@ -259,9 +347,8 @@ TEST_F(Report, NumbersAreRoundedNotCut) {
   const Value& seen = Seen("passed");
   std::map<std::string, std::string> texts;
   for (const Value& figure : At(seen, "stages").list_value().values()) {
-    if (At(figure, "row").string_value() != "fuse") continue;
-    texts[At(figure, "figure").string_value()] =
-        At(figure, "text").string_value();
+    if (Text(figure, "row") != "fuse") continue;
+    texts[Text(figure, "figure")] = Text(figure, "text");
   }
   EXPECT_EQ(texts["accuracy"], "75.946\u00a0%");
   EXPECT_EQ(texts["difference_points"].substr(0, 8), "−0.016");
@@ -276,12 +363,12 @@ TEST_F(Report, NumbersOfLayersAreThoseOfTheLastQuantizedStage) {
   const Value& layers = At(results, "stages/11/verification/layers");
   ASSERT_EQ(layers.list_value().values_size(), 4);
   for (const Value& layer : layers.list_value().values()) {
-    const std::string name = At(layer, "name").string_value();
+    const std::string name = Text(layer, "name");
     for (const char* figure :
          {"signal_to_noise_db", "clipped_share", "clipped_records", "gain"}) {
       const auto number = shown.find({name, figure});
       ASSERT_NE(number, shown.end()) << name;
-      EXPECT_EQ(number->second, At(layer, figure).number_value());
+      EXPECT_EQ(number->second, Number(layer, figure));
     }
   }
 }
@@ -290,10 +377,9 @@ TEST_F(Report, WorstLayersAreFirst) {
   const Value& seen = Seen("passed");
   double last = 0;
   for (const Value& figure : At(seen, "layers").list_value().values()) {
-    if (At(figure, "figure").string_value() != "signal_to_noise_db") continue;
+    if (Text(figure, "figure") != "signal_to_noise_db") continue;
     double decibels = 0;
-    ASSERT_TRUE(
-        absl::SimpleAtod(At(figure, "value").string_value(), &decibels));
+    ASSERT_TRUE(absl::SimpleAtod(Text(figure, "value"), &decibels));
     EXPECT_GE(decibels, last);
     last = decibels;
   }
@@ -304,46 +390,34 @@ TEST_F(Report, HasEveryCommand) {
   const RunRecord record = PassedRun();
   const Value& seen = Seen("passed");
   ASSERT_EQ(At(seen, "commands").list_value().values_size(), 2);
-  EXPECT_EQ(At(seen, "commands/0").string_value(), record.command());
-  const std::string& all = At(seen, "commands/1").string_value();
+  EXPECT_EQ(Text(seen, "commands/0"), record.command());
+  const std::string& all = Text(seen, "commands/1");
   for (const StageRecord& stage : record.stage()) {
     for (const std::string& command : stage.work().command()) {
-      EXPECT_THAT(all, testing::HasSubstr(absl::StrCat(command, "\n")));
+      EXPECT_THAT(all, HasSubstr(absl::StrCat(command, "\n")));
     }
   }
 }
 
 TEST_F(Report, CommandsAreBehindThoseWhoseFilesTheyRead) {
-  const std::string& all = At(Seen("passed"), "commands/1").string_value();
+  const std::string& all = Text(Seen("passed"), "commands/1");
   EXPECT_LT(all.find("# summarize\n"), all.find("# raw/baseline\n"));
   EXPECT_LT(all.find("# raw/baseline\n"), all.find("# freeze\n"));
   EXPECT_LT(all.find("# freeze\n"), all.find("# freeze/verify\n"));
 }
 
-TEST_F(Report, OfAFailedGateSaysWhichStage) {
-  const Value& seen = Seen("refused");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Stopped at “fuse”");
-  EXPECT_EQ(At(seen, "outcome").string_value(), "gate_failed");
-}
-
-TEST_F(Report, OfAnInterruptedRunSaysWhere) {
-  const Value& seen = Seen("interrupted");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Interrupted at “freeze_min”");
-}
-
-TEST_F(Report, OfOneStageHasNoChartsWithoutNumbers) {
-  const Value& seen = Seen("one");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "canvases").number_value(), 1);
-  EXPECT_EQ(At(seen, "title").string_value(), "Failed at “freeze”");
-}
-
-TEST_F(Report, OfNothingIsAPageStill) {
-  const Value& seen = Seen("empty");
-  ExpectDrawn(seen);
-  EXPECT_EQ(At(seen, "title").string_value(), "Not finished");
+TEST_F(Report, SaysHowARunEndedAndWhere) {
+  for (const auto& [name, title] : std::map<std::string, std::string>{
+           {"refused", "Stopped at “fuse”"},
+           {"interrupted", "Interrupted at “freeze_min”"},
+           {"one", "Failed at “freeze”"},
+           {"empty", "Not finished"}}) {
+    ExpectDrawn(Seen(name));
+    EXPECT_EQ(Text(Seen(name), "title"), title);
+  }
+  EXPECT_EQ(Text(Seen("refused"), "outcome"), "gate_failed");
+  // There are no charts without numbers.
+  EXPECT_EQ(Number(Seen("one"), "canvases"), 1);
 }
 
 TEST_F(Report, FitsAPhone) {
@@ -354,9 +428,8 @@ TEST_F(Report, FitsAPhone) {
 }
 
 TEST_F(Report, FollowsTheDarkMode) {
-  EXPECT_EQ(At(Seen("phone"), "background").string_value(),
-            "rgb(246, 247, 249)");
-  EXPECT_EQ(At(Seen("dark"), "background").string_value(), "rgb(17, 21, 28)");
+  EXPECT_EQ(Text(Seen("phone"), "background"), "rgb(246, 247, 249)");
+  EXPECT_EQ(Text(Seen("dark"), "background"), "rgb(17, 21, 28)");
   ExpectDrawn(Seen("dark"));
   ExpectNothingBeyondTheEdge(Seen("dark"));
 }
@@ -366,8 +439,8 @@ TEST_F(Report, ShowsTextsAsTexts) {
     const Value& seen = Seen(name);
     ExpectDrawn(seen);
     EXPECT_FALSE(At(seen, "hacked").bool_value());
-    EXPECT_EQ(At(seen, "scripts").number_value(), 3);
-    EXPECT_EQ(At(seen, "foreign").number_value(), 0);
+    EXPECT_EQ(Number(seen, "scripts"), 3);
+    EXPECT_EQ(Number(seen, "foreign"), 0);
     ExpectNothingBeyondTheEdge(seen);
   }
 }

@@ -1,42 +1,18 @@
 // The embedded Wide & Deep model as people use it: records, a frozen graph, and
 // the accuracy that the training script recorded.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "graph/testing/program.h"
 #include "re2/re2.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::wide_deep_test {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-
 constexpr char kFolder[] = "workflows/wide_deep/";
 constexpr char kOutput[] = "head/predictions/probabilities";
 
-// The whole number behind `pattern`'s group in `text`.
-int64_t NumberIn(const std::string& text, const std::string& pattern) {
-  int64_t number = -1;
-  EXPECT_TRUE(RE2::PartialMatch(text, pattern, &number)) << pattern << "\n"
-                                                         << text;
-  return number;
-}
-
 class EmbeddedWideDeepTest : public testing::Test {
  protected:
-  void MustRun(const std::string& program,
-               const std::vector<std::string>& arguments) {
-    const ProgramRun run = RunProgram(program, arguments);
-    ASSERT_EQ(run.exit_code, 0) << run.error;
-  }
-
   void MakeRecords(int rows, const std::string& format = "tfrecord") {
     MustRun("runtime/datasets/dataset",
             {"synthesize", "--split=eval", absl::StrCat("--rows=", rows),
@@ -50,6 +26,17 @@ class EmbeddedWideDeepTest : public testing::Test {
              absl::StrCat("--output_node_names=", kOutput)});
   }
 
+  // An evaluation of the frozen graph.
+  ProgramRun Evaluate(const std::string& declaration, const std::string& data,
+                      const Words& more = {}) {
+    return MustRun(
+        "runtime/evaluate_graph",
+        Joined({"--graph=" + folder_.Path("frozen.pb"),
+                absl::StrCat("--dataset=", kFolder, declaration, ".textproto"),
+                "--data=" + folder_.Path(data)},
+               more));
+  }
+
   TestFolder folder_;
 };
 
@@ -57,33 +44,24 @@ TEST_F(EmbeddedWideDeepTest, HasTheAccuracyThatItsTrainingRecorded) {
   constexpr int kRecords = 100000;
   const std::string card =
       ReadFile(absl::StrCat(kFolder, "model.json")).value();
-  const int64_t recorded = NumberIn(
+  const double recorded = NumberIn(
       card, absl::StrCat("\"combined\": \\[\\s*{\\s*\"records\": ", kRecords,
                          ",\\s*\"correct\": (\\d+)"));
   MakeRecords(kRecords);
   Freeze();
-  const ProgramRun run =
-      RunProgram("runtime/evaluate_graph",
-                 {"--graph=" + folder_.Path("frozen.pb"),
-                  absl::StrCat("--dataset=", kFolder, "raw.textproto"),
-                  "--data=" + folder_.Path("eval.tfrecord")});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out, HasSubstr("Total test records           :  100000\n"));
+  const ProgramRun run = Evaluate("raw", "eval.tfrecord");
+  ASSERT_THAT(run, Prints("Total test records           :  100000\n"));
   // A hundredth of a point.
-  EXPECT_NEAR(NumberIn(run.out, "No of correct predicitons    :  (\\d+)\n"),
-              recorded, kRecords / 10000);
+  EXPECT_NEAR(NumberIn(run.out, kCorrectPredictions), recorded,
+              kRecords / 10000);
 }
 
 TEST_F(EmbeddedWideDeepTest, IsTheSameFrozenAndAsASavedModel) {
   MakeRecords(2000);
   Freeze();
-  const ProgramRun run =
-      RunProgram("runtime/evaluate_graph",
-                 {"--graph=" + folder_.Path("frozen.pb"),
-                  absl::StrCat("--baseline=", kFolder, "model"),
-                  absl::StrCat("--dataset=", kFolder, "raw.textproto"),
-                  "--data=" + folder_.Path("eval.tfrecord"), "--format=json"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  const ProgramRun run = Evaluate(
+      "raw", "eval.tfrecord",
+      {absl::StrCat("--baseline=", kFolder, "model"), "--format=json"});
   double mean = 1;
   double max = 1;
   EXPECT_TRUE(RE2::PartialMatch(
@@ -100,37 +78,25 @@ TEST_F(EmbeddedWideDeepTest, ReadsTheSameFromCsv) {
   MakeRecords(2000);
   MakeRecords(2000, "csv");
   Freeze();
-  std::vector<int64_t> correct;
-  for (const char* kind : {"raw", "criteo_csv"}) {
-    const std::string data =
-        kind == std::string("raw") ? "eval.tfrecord" : "eval.csv";
-    const ProgramRun run =
-        RunProgram("runtime/evaluate_graph",
-                   {"--graph=" + folder_.Path("frozen.pb"),
-                    absl::StrCat("--dataset=", kFolder, kind, ".textproto"),
-                    "--data=" + folder_.Path(data)});
-    ASSERT_EQ(run.exit_code, 0) << run.error;
-    correct.push_back(
-        NumberIn(run.out, "No of correct predicitons    :  (\\d+)\n"));
-  }
-  EXPECT_EQ(correct[0], correct[1]);
-  EXPECT_GT(correct[0], 1000);
+  const double correct =
+      NumberIn(Evaluate("raw", "eval.tfrecord").out, kCorrectPredictions);
+  EXPECT_EQ(
+      NumberIn(Evaluate("criteo_csv", "eval.csv").out, kCorrectPredictions),
+      correct);
+  EXPECT_GT(correct, 1000);
 }
 
 TEST_F(EmbeddedWideDeepTest, HasA39PlaceholderGraphThatSummarizes) {
-  const ProgramRun run =
+  ASSERT_THAT(
       RunProgram("transforms/summarize_graph",
                  {absl::StrCat("--in_graph=", kFolder, "model"),
-                  "--print_structure=false"});
-  ASSERT_EQ(run.exit_code, 0) << run.error;
-  EXPECT_THAT(run.out,
-              AllOf(HasSubstr("Found 39 possible inputs"),
-                    HasSubstr("name=Placeholder_38"), HasSubstr(kOutput)));
-  const ProgramRun training =
+                  "--print_structure=false"}),
+      Prints("Found 39 possible inputs", "name=Placeholder_38", kOutput));
+  EXPECT_THAT(
       RunProgram("transforms/summarize_graph",
                  {absl::StrCat("--in_graph=", kFolder, "graph.pbtxt.gz"),
-                  "--print_structure=false"});
-  EXPECT_EQ(training.exit_code, 0) << training.error;
+                  "--print_structure=false"}),
+      Exits(0));
 }
 
 }  // namespace

@@ -2,22 +2,17 @@
 // is neither lost nor done again, and all graphs and range tables are as if
 // nothing had happened.
 
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <map>
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
-#include "graph/testing/program.h"
+#include "tests/support/processes.h"
 #include "tests/support/workflow_runs.h"
 
 namespace requant::workflow_kill_test {
@@ -29,22 +24,6 @@ using Clock = std::chrono::steady_clock;
 // Everything but the benchmark, whose figures are never the same.
 std::vector<std::string> Arguments(const TestFolder& folder) {
   return SmallRun(folder.Path("work"), folder.Path("out"), {"--only=fuse"});
-}
-
-// Starts a run in a process group of its own.
-pid_t Start(const TestFolder& folder) {
-  std::vector<std::string> line = CommandLine(kRequant, Arguments(folder));
-  std::vector<char*> argv;
-  for (std::string& word : line) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const pid_t pid = fork();
-  if (pid == 0) {
-    setpgid(0, 0);
-    execv(argv[0], argv.data());
-    _exit(127);
-  }
-  setpgid(pid, pid);
-  return pid;
 }
 
 // When each finished task was published, by its key.
@@ -62,7 +41,7 @@ std::map<std::string, fs::file_time_type> Published(const TestFolder& folder) {
 // Kills a run after `seconds`, unless it ends before; returns whether it did.
 bool RunAndKill(const TestFolder& folder, double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-  const pid_t pid = Start(folder);
+  const pid_t pid = StartProgram(kRequant, Arguments(folder));
   int status = 0;
   while (Clock::now() < end) {
     if (waitpid(pid, &status, WNOHANG) == pid) {
@@ -78,14 +57,7 @@ bool RunAndKill(const TestFolder& folder, double seconds) {
 }
 
 void ExpectSame(const TestFolder& clean, const TestFolder& killed) {
-  const auto want = GraphsAndRanges(clean.Path("out"));
-  const auto got = GraphsAndRanges(killed.Path("out"));
-  EXPECT_EQ(got.size(), want.size());
-  for (const auto& [name, content] : want) {
-    const auto other = got.find(name);
-    ASSERT_NE(other, got.end()) << name;
-    EXPECT_TRUE(other->second == content) << name << " differs";
-  }
+  ExpectSameGraphsAndRanges(clean.Path("out"), killed.Path("out"));
   EXPECT_TRUE(fs::is_empty(killed.Path("work/tmp")));
   EXPECT_EQ(killed.Names(), (std::vector<std::string>{"out", "work"}));
 }
@@ -93,8 +65,7 @@ void ExpectSame(const TestFolder& clean, const TestFolder& killed) {
 TEST(KilledRun, GoesOnAsIfNothingHadHappened) {
   const TestFolder clean;
   const auto start = Clock::now();
-  const ProgramRun run = RunProgram(kRequant, Arguments(clean));
-  ASSERT_EQ(run.exit_code, 0) << run.error;
+  ASSERT_THAT(RunProgram(kRequant, Arguments(clean)), Exits(0));
   const double whole =
       std::chrono::duration<double>(Clock::now() - start).count();
 
@@ -120,7 +91,7 @@ TEST(KilledRun, GoesOnAsIfNothingHadHappened) {
     fs::remove_all(killed.Path("out"));
     fs::remove_all(killed.Path("work"));
   }
-  EXPECT_EQ(RunProgram(kRequant, Arguments(killed)).exit_code, 0);
+  EXPECT_THAT(RunProgram(kRequant, Arguments(killed)), Exits(0));
   ExpectSame(clean, killed);
 }
 

@@ -1,0 +1,50 @@
+#ifndef REQUANT_BENCHMARKS_FRAME_H_
+#define REQUANT_BENCHMARKS_FRAME_H_
+
+// What the programs that measure share.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/program/flags.h"
+
+namespace requant {
+
+// The main function of a program without positional arguments: parses flags,
+// runs `run` and reports its failure.
+int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
+                  absl::Status (*run)());
+
+// Calls `work` with a new folder below `parent`, or below the folder for
+// temporary files if that is empty, and removes it at the end.
+absl::Status WithFolder(
+    const std::string& parent,
+    const std::function<absl::Status(const std::string& folder)>& work);
+
+// Runs this program with other arguments, in a process of its own, and returns
+// the lines that it reports (ReportToParent).
+absl::StatusOr<std::vector<std::string>> RunSelf(
+    const std::vector<std::string>& arguments);
+
+// What some work took: seconds, and seconds of all threads on a CPU, for which
+// other work on the machine does not count.
+struct Cost {
+  double wall = 0;
+  double cpu = 0;
+};
+absl::StatusOr<Cost> CostOf(const std::function<absl::Status()>& work);
+
+// Returns "met" or "MISSED".
+const char* MetText(bool met);
+
+// Returns the numbers of a list such as "10,20"; fails unless each is at least
+// `least`.
+absl::StatusOr<std::vector<int>> NumbersOf(const std::string& flag,
+                                           const std::string& list, int least);
+
+}  // namespace requant
+
+#endif  // REQUANT_BENCHMARKS_FRAME_H_
