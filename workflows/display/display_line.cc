@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/report/figures.h"

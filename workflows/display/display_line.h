@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/terminal/styled_text.h"
+#include "base/terminal/terminal_text.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"

@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "workflows/display/display_line.h"
 #include "workflows/display/run_figures.h"

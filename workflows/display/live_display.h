@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/terminal/progress.h"
-#include "base/terminal/styled_text.h"
-#include "base/terminal/terminal_block.h"
+#include "base/terminal/terminal_text.h"
 #include "workflows/display/display_line.h"
 #include "workflows/display/run_display.h"
 #include "workflows/display/run_figures.h"

@@ -12,7 +12,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/message_text.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
 #include "runtime/evaluation.pb.h"

@@ -6,9 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/message_text.h"
-#include "base/terminal/styled_text.h"
-#include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
+#include "base/terminal/table.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/display/run_figures.h"
 #include "workflows/report/figures.h"

@@ -1,7 +1,7 @@
 #ifndef REQUANT_WORKFLOWS_DISPLAY_TASK_CLOCK_H_
 #define REQUANT_WORKFLOWS_DISPLAY_TASK_CLOCK_H_
 
-#include "base/terminal/rate_window.h"
+#include "base/terminal/progress.h"
 #include "workflows/run/run_observer.h"
 
 namespace requant {
