@@ -27,6 +27,14 @@ std::string JsonObject(
 // Returns an array on one line; the values are JSON already.
 std::string JsonArray(const std::vector<std::string>& values);
 
+// Returns an array of what `json` makes of each of `values`.
+template <typename Values, typename Function>
+std::string JsonArrayOf(const Values& values, const Function& json) {
+  std::vector<std::string> all;
+  for (const auto& value : values) all.push_back(json(value));
+  return JsonArray(all);
+}
+
 // Returns JSON of the functions above for people to read, with a line break at
 // the end: objects and arrays that would make a line longer than 100 columns
 // have a line for each member, further in by two blanks.

@@ -1,5 +1,3 @@
-#include "workflows/commands/cache_command.h"
-
 #include <gflags/gflags.h>
 
 #include <cstdint>
@@ -23,8 +21,7 @@
 #include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "workflows/commands/format_flag.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/commands/commands.h"
 #include "workflows/run/stage_store.h"
 #include "workflows/run/store_pruning.h"
 

@@ -1,5 +1,3 @@
-#include "workflows/commands/shell_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "base/process/subprocess.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "workflows/commands/commands.h"
 #include "workflows/language/shipped_workflows.h"
 
 namespace requant {

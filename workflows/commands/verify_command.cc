@@ -1,5 +1,3 @@
-#include "workflows/commands/verify_command.h"
-
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/program/flags.h"
 #include "base/text/printable.h"
+#include "workflows/commands/commands.h"
 #include "workflows/report/manifest.h"
 
 namespace requant {

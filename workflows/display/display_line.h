@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/display/run_table.h"
 #include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -67,7 +67,6 @@ class DisplayLayout {
   void AppendProgress(const RunningTask& running, StyledLine* line) const;
   void AppendCount(const RunningTask& running, StyledLine* line) const;
   std::string Bar(int width, double share) const;
-  std::string_view Mark(StageState state) const;
 
   const bool utf8_;
   // How much of a line may be used: a character in the last column would move

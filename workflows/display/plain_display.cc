@@ -1,8 +1,10 @@
-#include "workflows/display/plain_display.h"
+// The display of a run where no line can be rewritten.
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +14,10 @@
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/display/run_display.h"
+#include "workflows/display/run_table.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
+#include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -118,85 +121,103 @@ std::string_view OutcomeText(RunRecord::Outcome outcome) {
   }
 }
 
+class PlainDisplay : public RunDisplay {
+ public:
+  explicit PlainDisplay(ProgressEnvironment environment)
+      : environment_(std::move(environment)) {}
+
+  void RunStarted(const RunRecord& record) override {
+    const auto cached =
+        std::count_if(record.stage().begin(), record.stage().end(),
+                      [](const StageRecord& stage) {
+                        return StateOf(stage) == StageState::kCached;
+                      });
+    Write(absl::StrCat(
+        record.workflow(), "  ", CountText(record.stage_size(), "stage"),
+        cached == 0 ? "" : absl::StrCat(", ", cached, " of them cached")));
+  }
+
+  void TaskStarted(const RunRecord& record, const TaskPlace& place) override {
+    const double now = environment_.now();
+    running_.push_back({NameOf(record, place), {TaskClock(now), now}});
+  }
+
+  void TaskProgressed(const RunRecord& record, const TaskPlace& place,
+                      const TaskProgress& progress) override {
+    for (auto& [name, running] : running_) {
+      if (name != NameOf(record, place)) continue;
+      running.clock.Take(environment_.now(), progress);
+    }
+    Tick();
+  }
+
+  void TaskEnded(const RunRecord& record, const TaskPlace& place) override {
+    const std::string name = NameOf(record, place);
+    running_.erase(
+        std::remove_if(running_.begin(), running_.end(),
+                       [&](const auto& each) { return each.first == name; }),
+        running_.end());
+    const TaskRecord& task = TaskOf(record, place);
+    std::vector<std::string> parts = {name, StateText(task)};
+    const bool succeeded =
+        task.state() == TaskRecord::DONE || task.state() == TaskRecord::CACHED;
+    if (succeeded && place.stage < 0) {
+      AppendResult(record.baseline(place.baseline).result(), &parts);
+    } else if (succeeded && place.verifies) {
+      const VerificationRecord& verification =
+          record.stage(place.stage).verification();
+      AppendResult(verification.result(), &parts);
+      AppendVerdict(verification, &parts);
+    }
+    Write(absl::StrJoin(parts, "  "));
+  }
+
+  void Said(std::string_view text) override {
+    for (std::string_view line : absl::StrSplit(text, '\n')) Write(line);
+  }
+
+  void RunEnded(const RunRecord& record) override {
+    running_.clear();
+    Write(absl::StrCat(record.workflow(), "  ", OutcomeText(record.outcome()),
+                       " after ", SecondsText(record.seconds())));
+  }
+
+  void Tick() override {
+    const double now = environment_.now();
+    for (auto& [name, running] : running_) {
+      if (now - running.last_line < kSecondsBetweenLines) continue;
+      running.last_line = now;
+      const TaskClock& clock = running.clock;
+      Write(absl::StrCat(
+          name, "  ",
+          clock.progress().what.empty()
+              ? absl::StrCat("running for ", HumanDuration(clock.Seconds(now)))
+              : ProgressText(clock.progress(), clock.Rate(now))));
+    }
+  }
+
+ private:
+  struct Running {
+    TaskClock clock;
+    double last_line = 0;
+  };
+
+  void Write(std::string_view text) {
+    // A log file takes any UTF-8, whatever the locale.
+    environment_.write(absl::StrCat(environment_.time_of_day(), " ",
+                                    PrintableLine(text, true), "\n"));
+  }
+
+  const ProgressEnvironment environment_;
+  // In the order in which they started, by name in the plan:
+  // "optimize/verify".
+  std::vector<std::pair<std::string, Running>> running_;
+};
+
 }  // namespace
 
-void PlainDisplay::RunStarted(const RunRecord& record) {
-  int cached = 0;
-  for (const StageRecord& stage : record.stage()) {
-    if (StateOf(stage) == StageState::kCached) ++cached;
-  }
-  Write(absl::StrCat(
-      record.workflow(), "  ", CountText(record.stage_size(), "stage"),
-      cached == 0 ? "" : absl::StrCat(", ", cached, " of them cached")));
-}
-
-void PlainDisplay::TaskStarted(const RunRecord& record,
-                               const TaskPlace& place) {
-  const double now = environment_.now();
-  running_.push_back({NameOf(record, place), TaskClock(now), now});
-}
-
-void PlainDisplay::TaskProgressed(const RunRecord& record,
-                                  const TaskPlace& place,
-                                  const TaskProgress& progress) {
-  const std::string name = NameOf(record, place);
-  for (Running& running : running_) {
-    if (running.name != name) continue;
-    running.clock.Take(environment_.now(), progress);
-  }
-  Tick();
-}
-
-void PlainDisplay::TaskEnded(const RunRecord& record, const TaskPlace& place) {
-  const std::string name = NameOf(record, place);
-  running_.erase(std::remove_if(running_.begin(), running_.end(),
-                                [&name](const Running& running) {
-                                  return running.name == name;
-                                }),
-                 running_.end());
-  const TaskRecord& task = TaskOf(record, place);
-  std::vector<std::string> parts = {name, StateText(task)};
-  const bool succeeded =
-      task.state() == TaskRecord::DONE || task.state() == TaskRecord::CACHED;
-  if (succeeded && place.stage < 0) {
-    AppendResult(record.baseline(place.baseline).result(), &parts);
-  } else if (succeeded && place.verifies) {
-    const VerificationRecord& verification =
-        record.stage(place.stage).verification();
-    AppendResult(verification.result(), &parts);
-    AppendVerdict(verification, &parts);
-  }
-  Write(absl::StrJoin(parts, "  "));
-}
-
-void PlainDisplay::Said(std::string_view text) {
-  for (std::string_view line : absl::StrSplit(text, '\n')) Write(line);
-}
-
-void PlainDisplay::RunEnded(const RunRecord& record) {
-  running_.clear();
-  Write(absl::StrCat(record.workflow(), "  ", OutcomeText(record.outcome()),
-                     " after ", SecondsText(record.seconds())));
-}
-
-void PlainDisplay::Tick() {
-  const double now = environment_.now();
-  for (Running& running : running_) {
-    if (now - running.last_line < kSecondsBetweenLines) continue;
-    running.last_line = now;
-    const TaskClock& clock = running.clock;
-    Write(absl::StrCat(
-        running.name, "  ",
-        clock.progress().what.empty()
-            ? absl::StrCat("running for ", HumanDuration(clock.Seconds(now)))
-            : ProgressText(clock.progress(), clock.Rate(now))));
-  }
-}
-
-void PlainDisplay::Write(std::string_view text) {
-  // A log file takes any UTF-8, whatever the locale.
-  environment_.write(absl::StrCat(environment_.time_of_day(), " ",
-                                  PrintableLine(text, true), "\n"));
+std::unique_ptr<RunDisplay> MakePlainDisplay(ProgressEnvironment environment) {
+  return std::make_unique<PlainDisplay>(std::move(environment));
 }
 
 }  // namespace requant

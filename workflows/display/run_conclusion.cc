@@ -1,5 +1,3 @@
-#include "workflows/display/run_conclusion.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -15,10 +13,9 @@
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
 #include "runtime/evaluation.pb.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/display/run_display.h"
 #include "workflows/display/run_table.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

@@ -2,18 +2,16 @@
 
 #include <signal.h>
 
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/live_display.h"
-#include "workflows/display/plain_display.h"
 #include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -29,30 +27,31 @@ class TickingDisplay : public RunObserver {
 
   void RunStarted(const RunRecord& record) override {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       display_->RunStarted(record);
     }
     StartClock();
   }
   void TaskStarted(const RunRecord& record, const TaskPlace& place) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     display_->TaskStarted(record, place);
   }
   void TaskProgressed(const RunRecord& record, const TaskPlace& place,
                       const TaskProgress& progress) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     display_->TaskProgressed(record, place, progress);
   }
   void TaskEnded(const RunRecord& record, const TaskPlace& place) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     display_->TaskEnded(record, place);
   }
   void Said(std::string_view line) override {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     display_->Said(line);
   }
   void RunEnded(const RunRecord& record) override {
     StopClock();
+    const absl::MutexLock lock(&mutex_);
     display_->RunEnded(record);
   }
 
@@ -63,9 +62,9 @@ class TickingDisplay : public RunObserver {
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     clock_ = std::thread([this] {
-      std::unique_lock<std::mutex> lock(mutex_);
-      while (!wake_.wait_for(lock, std::chrono::milliseconds(100),
-                             [this] { return stop_; })) {
+      const absl::MutexLock lock(&mutex_);
+      while (!mutex_.AwaitWithTimeout(absl::Condition(&stop_),
+                                      absl::Milliseconds(100))) {
         display_->Tick();
       }
     });
@@ -74,17 +73,15 @@ class TickingDisplay : public RunObserver {
 
   void StopClock() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       stop_ = true;
     }
-    wake_.notify_one();
     if (clock_.joinable()) clock_.join();
   }
 
-  const std::unique_ptr<RunDisplay> display_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stop_ = false;
+  absl::Mutex mutex_;
+  const std::unique_ptr<RunDisplay> display_ ABSL_PT_GUARDED_BY(mutex_);
+  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread clock_;
 };
 
@@ -92,10 +89,9 @@ class TickingDisplay : public RunObserver {
 
 std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
                                            ProgressEnvironment environment) {
-  if (environment.is_terminal) {
-    return std::make_unique<LiveDisplay>(options, std::move(environment));
-  }
-  return std::make_unique<PlainDisplay>(std::move(environment));
+  return environment.is_terminal
+             ? MakeLiveDisplay(options, std::move(environment))
+             : MakePlainDisplay(std::move(environment));
 }
 
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end) {

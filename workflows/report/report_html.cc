@@ -1,5 +1,3 @@
-#include "workflows/report/report_html.h"
-
 #include <string>
 #include <string_view>
 
@@ -7,9 +5,9 @@
 #include "absl/strings/str_replace.h"
 #include "base/files/sha256.h"
 #include "base/json.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/report_files.h"
 #include "workflows/report/results.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
-#include "workflows/report/run_files.h"
+#include "workflows/report/run_folder.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 

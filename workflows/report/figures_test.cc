@@ -1,4 +1,4 @@
-#include "workflows/report/stage_figures.h"
+#include "workflows/report/figures.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 
-namespace requant::stage_figures_test {
+namespace requant::figures_test {
 namespace {
 
 StageRecord StageOf(TaskRecord::State work, TaskRecord::State verification) {
@@ -170,4 +170,4 @@ TEST(UtcTime, HasMilliseconds) {
 }
 
 }  // namespace
-}  // namespace requant::stage_figures_test
+}  // namespace requant::figures_test
