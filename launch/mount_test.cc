@@ -171,7 +171,7 @@ class HostPathTest : public testing::Test {
     return path.ok() ? "" : path.failure().message;
   }
 
-  // Of a directory with that mode.
+  // Returns what is wrong with a directory of that mode.
   std::string ModeProblem(mode_t mode) {
     fs::create_directories(Path("model"));
     chmod(Path("model").c_str(), mode);

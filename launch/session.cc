@@ -172,8 +172,8 @@ void Detach(int keep) {
   }
 }
 
-// Reads what the session tells its watcher: the client's process, and 0 at the
-// end.
+// Reads what the session writes to its watcher: the client's process, and 0 at
+// the end.
 std::optional<pid_t> Hear(int fd) {
   pid_t pid;
   const ssize_t n = TEMP_FAILURE_RETRY(read(fd, &pid, sizeof(pid)));

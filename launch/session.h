@@ -33,7 +33,7 @@ struct Session {
   bool input = false;
 };
 
-// Returns the label that tells a session's container from all others.
+// Returns the label that only this session's container has.
 std::string SessionLabel(const std::string& session_id);
 
 // Returns the command line, from the client's path on.

@@ -74,9 +74,9 @@ TEST(Requant, HelpHasTheCommandsInEveryForm) {
 }
 
 TEST(Requant, HelpOfACommandIsTheCommandsOwn) {
-  const Outcome outcome = RunProgram(kRequant, {"help", "doctor"});
+  const Outcome outcome = RunProgram(kRequant, {"help", "cache"});
   EXPECT_EQ(outcome.exit_code, 0);
-  EXPECT_THAT(outcome.out, StartsWith("requant doctor: "));
+  EXPECT_THAT(outcome.out, StartsWith("requant cache: "));
   EXPECT_THAT(outcome.out, HasSubstr("--format=<string>"));
 }
 

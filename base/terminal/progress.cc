@@ -144,7 +144,7 @@ void StartCountingPauses() {
   }
 }
 
-// To the beginning of the line that is so many rows above the cursor's.
+// Returns what moves the cursor to the beginning of the line `rows` above.
 std::string Up(int rows) {
   return rows == 0 ? "\r" : absl::StrCat("\r\x1b[", rows, "A");
 }

@@ -6,14 +6,14 @@
 #include <sched.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
+
+#include "graph/testing/program.h"
 
 namespace requant::launch_benchmark_test {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -100,41 +100,17 @@ TEST_F(LaunchBenchmark, SaysThatTheGraphIsOfAnotherPrecision) {
   EXPECT_EQ(PrecisionRemark(GraphOf("MatMul")), "");
 }
 
-class SocketCpusTest : public testing::Test {
- protected:
-  SocketCpusTest() : nodes_(testing::TempDir() + "/nodes") {
-    fs::remove_all(nodes_);
-  }
-  ~SocketCpusTest() override { fs::remove_all(nodes_); }
-
-  void AddNode(int node, const std::string& list) {
-    const fs::path folder = nodes_ / ("node" + std::to_string(node));
-    fs::create_directories(folder);
-    std::ofstream(folder / "cpulist") << list;
-  }
-
-  fs::path nodes_;
-};
-
-TEST_F(SocketCpusTest, ReadsRangesAndSingleCpus) {
-  AddNode(1, "4-6,12\n");
-  EXPECT_THAT(*SocketCpus(1, nodes_), ElementsAre(4, 5, 6, 12));
-}
-
-TEST_F(SocketCpusTest, TakesMinusOneForAll) {
-  EXPECT_THAT(*SocketCpus(-1, nodes_), IsEmpty());
-}
-
-TEST_F(SocketCpusTest, NamesTheSocketThatIsMissing) {
-  AddNode(0, "0-1\n");
-  EXPECT_THAT(SocketCpus(1, nodes_).status().message(),
-              HasSubstr("shows no socket 1"));
-}
-
-TEST_F(SocketCpusTest, RefusesWhatIsNoListOfCpus) {
+TEST(SocketCpus, ReadsRangesAndSingleCpus) {
+  TestFolder nodes;
+  std::filesystem::create_directories(nodes.Path("node1"));
+  nodes.Write("node1/cpulist", "4-6,12\n");
+  EXPECT_THAT(*SocketCpus(1, nodes.Path("")), ElementsAre(4, 5, 6, 12));
+  EXPECT_THAT(*SocketCpus(-1, nodes.Path("")), IsEmpty()) << "all sockets";
+  EXPECT_THAT(SocketCpus(0, nodes.Path("")).status().message(),
+              HasSubstr("shows no socket 0"));
   for (const char* list : {"", "x", "3-1", "-2", "0-99999999", "1-2-3"}) {
-    AddNode(0, list);
-    EXPECT_FALSE(SocketCpus(0, nodes_).ok()) << list;
+    nodes.Write("node1/cpulist", list);
+    EXPECT_FALSE(SocketCpus(1, nodes.Path("")).ok()) << list;
   }
 }
 

@@ -5,12 +5,11 @@
 
 #include <fstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/process/subprocess.h"
 #include "base/program/flags.h"
+#include "graph/testing/program.h"
 
 namespace requant::plan_command_test {
 namespace {
@@ -20,26 +19,9 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out, error;
-};
-
-Outcome RunPlan(std::vector<std::string> args) {
-  Outcome outcome;
-  ChildOptions options;
-  options.argv = {"workflows/requant", "plan"};
-  options.argv.insert(options.argv.end(), args.begin(), args.end());
-  options.on_stdout = [&](std::string_view line) {
-    outcome.out.append(line).append("\n");
-  };
-  options.on_stderr = [&](std::string_view line) {
-    outcome.error.append(line).append("\n");
-  };
-  const auto result = RunChild(options);
-  EXPECT_TRUE(result.ok()) << result.status();
-  if (result.ok()) outcome.exit_code = result->exit_code;
-  return outcome;
+ProgramRun RunPlan(std::vector<std::string> args) {
+  args.insert(args.begin(), "plan");
+  return RunProgram("workflows/requant", args);
 }
 
 std::string Write(const std::string& name, const std::string& text) {
@@ -50,17 +32,17 @@ std::string Write(const std::string& name, const std::string& text) {
 
 // Returns what a plan that must be possible prints.
 std::string Planned(const std::vector<std::string>& args) {
-  const Outcome outcome = RunPlan(args);
-  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.error;
-  return outcome.out;
+  const ProgramRun run = RunPlan(args);
+  EXPECT_THAT(run, Exits(kExitOk));
+  return run.out;
 }
 
 // Returns why a plan that must not be possible is not.
 std::string Refused(const std::vector<std::string>& args) {
-  const Outcome outcome = RunPlan(args);
-  EXPECT_EQ(outcome.exit_code, kExitFailed);
-  EXPECT_EQ(outcome.out, "");
-  return outcome.error;
+  const ProgramRun run = RunPlan(args);
+  EXPECT_THAT(run, Exits(kExitFailed));
+  EXPECT_EQ(run.out, "");
+  return run.error;
 }
 
 void ExpectAll(const std::string& text, const std::vector<std::string>& parts) {
@@ -186,7 +168,7 @@ TEST(Plan, RefusesWrongUsage) {
         {"--set", "a=1", "--set", "a=2"},
         {"wide_deep", "--format=svg"},
         {"wide_deep", "wide_deep_fast"}}) {
-    EXPECT_EQ(RunPlan(args).exit_code, kExitUsage);
+    EXPECT_THAT(RunPlan(args), Exits(kExitUsage));
   }
 }
 

@@ -81,7 +81,7 @@ absl::StatusOr<std::string> PrepareEnvironment() {
 }  // namespace
 
 int RunShellCommand(const std::vector<std::string>& args) {
-  // What is behind "--" is the command's.
+  // What follows "--" is the command's.
   const auto dashes = std::find(args.begin(), args.end(), "--");
   const std::vector<std::string> command(
       dashes == args.end() ? dashes : dashes + 1, args.end());

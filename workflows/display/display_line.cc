@@ -33,7 +33,7 @@ constexpr int kMaxBarWidth = 20;
 struct ResultColumn {
   std::string_view title;
   int width;
-  // 0 is the last to go when there is little room.
+  // 0 is the last to go when there is little space.
   int importance;
   // Null for the verdict, which stands to the left.
   const Figure* figure;

@@ -21,7 +21,7 @@
 namespace requant {
 namespace {
 
-// Of what a failed task wrote last.
+// How many of the last lines of a failed task are shown.
 constexpr int kMostNotes = 20;
 
 // Paragraphs of at most 80 columns.

@@ -38,9 +38,10 @@ class RunDisplay : public RunObserver {
 // environment.is_terminal. It is not thread-safe.
 std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
                                            ProgressEnvironment environment);
+
+// Makes the one on a terminal.
 std::unique_ptr<RunDisplay> MakeLiveDisplay(const RunDisplayOptions& options,
                                             ProgressEnvironment environment);
-std::unique_ptr<RunDisplay> MakePlainDisplay(ProgressEnvironment environment);
 
 // Makes the display for stderr as it is, with a thread that ticks from
 // RunStarted to RunEnded. That thread takes no signals.
@@ -52,16 +53,16 @@ struct RunConclusionOptions {
   bool color = false;
   // The report's path, as people would type it; empty: there is none.
   std::string report;
-  // The command that goes on where the run ended; empty: none is told.
+  // The command that goes on where the run ended; empty: none is named.
   std::string resume;
   // What serving the result takes; empty: nothing is said.
   std::string serving;
 };
 
 // Returns what is printed when a run has ended: the table of the stages, the
-// verdict in a sentence, and what belongs to it:
-// the result against its baseline; by how much which gate failed, what to try
-// and how to look closer; why a task failed; or how to go on.
+// verdict in a sentence, and what belongs to it: the result against its
+// baseline; by how much which gate failed, what to try and how to look closer;
+// why a task failed; or how to go on.
 std::string RunConclusion(const RunRecord& record,
                           const RunConclusionOptions& options);
 

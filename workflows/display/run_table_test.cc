@@ -152,21 +152,6 @@ TEST(StateOf, WaitsWhileTheVerificationIsToCome) {
   EXPECT_EQ(StateOf(stage), StageState::kDone);
   stage.mutable_verification();
   EXPECT_EQ(StateOf(stage), StageState::kWaiting);
-  stage.mutable_verification()->mutable_work()->set_state(TaskRecord::RUNNING);
-  EXPECT_EQ(StateOf(stage), StageState::kRunning);
-}
-
-TEST(StateOf, IsCachedOnlyWhenAllOfItIs) {
-  StageRecord stage;
-  TaskRecord& verification = *stage.mutable_verification()->mutable_work();
-  stage.mutable_work()->set_state(TaskRecord::CACHED);
-  verification.set_state(TaskRecord::CACHED);
-  EXPECT_EQ(StateOf(stage), StageState::kCached);
-  verification.set_state(TaskRecord::DONE);
-  EXPECT_EQ(StateOf(stage), StageState::kDone);
-  stage.mutable_work()->set_state(TaskRecord::DONE);
-  verification.set_state(TaskRecord::CACHED);
-  EXPECT_EQ(StateOf(stage), StageState::kDone);
 }
 
 TEST(StateOf, TellsAFailedGateFromAFailedTask) {

@@ -78,7 +78,7 @@ std::string FileJson(const FileRecord& file, const std::string& path,
   return JsonObject(members);
 }
 
-// Whoever verifies may be in another folder than the run was.
+// Returns the absolute path: `requant verify` may run in another folder.
 std::string Absolute(const std::string& path) {
   std::error_code error;
   const std::string absolute = fs::absolute(path, error).string();

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include <filesystem>
-#include <fstream>
 #include <random>
 #include <string>
 #include <vector>
@@ -14,6 +13,8 @@
 #include "absl/strings/str_join.h"
 #include "base/files/sha256.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/mutated_text.h"
+#include "graph/testing/program.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 #include "workflows/testing/json_value.h"
@@ -48,24 +49,17 @@ std::string Entry(const std::string& member, const std::string& path,
 // A run that read input.txt and made output.pb, and its folder.
 class ManifestTest : public testing::Test {
  protected:
-  ManifestTest() : folder_(testing::TempDir() + "/manifest") {
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    Write("input.txt", "read");
-    Write("output.pb", "made");
+  ManifestTest() {
+    folder_.Write("input.txt", "read");
+    folder_.Write("output.pb", "made");
     *work().add_input() = FileOf(Path("input.txt"), "read");
     *work().add_output() = FileOf("output.pb", "made");
   }
-  ~ManifestTest() override { fs::remove_all(folder_); }
 
   TaskRecord& work() { return *stage_.mutable_work(); }
-  std::string Path(const std::string& name) const { return folder_ / name; }
-  void Write(const std::string& name, const std::string& content) {
-    std::ofstream(Path(name)) << content;
-  }
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
   absl::StatusOr<std::vector<FileCheck>> Check(const std::string& manifest) {
-    Write("manifest.json", manifest);
-    return CheckManifest(Path("manifest.json"));
+    return CheckManifest(folder_.Write("manifest.json", manifest));
   }
   std::vector<FileCheck> Verify() {
     const auto checks = Check(ManifestJson(record_, {}, {}));
@@ -87,20 +81,20 @@ class ManifestTest : public testing::Test {
     return std::string(Check(WithOwnDigest(manifest)).status().message());
   }
 
-  fs::path folder_;
+  TestFolder folder_;
   RunRecord record_;
   StageRecord& stage_ = *record_.add_stage();
 };
 
 TEST_F(ManifestTest, ChangesAreFound) {
   EXPECT_EQ(States(), "ok, ok");
-  Write("output.pb", "mane");
+  folder_.Write("output.pb", "mane");
   EXPECT_EQ(States(), "ok, changed: bad") << "of the same size";
-  Write("output.pb", "edited");
+  folder_.Write("output.pb", "edited");
   EXPECT_EQ(States(), "ok, changed: bad");
   EXPECT_EQ(Verify()[1].message, "6 bytes, were 4");
-  Write("output.pb", "made");
-  Write("input.txt", "edited");
+  folder_.Write("output.pb", "made");
+  folder_.Write("input.txt", "edited");
   EXPECT_EQ(States(), "changed, ok: bad");
 }
 
@@ -119,18 +113,18 @@ TEST_F(ManifestTest, APipeIsNotOpened) {
 
 TEST_F(ManifestTest, FoldersAreDigestedWhole) {
   fs::create_directories(Path("model/variables"));
-  Write("model/variables/data", "x");
+  folder_.Write("model/variables/data", "x");
   const auto digest = DigestOfPath(Path("model"));
   ASSERT_TRUE(digest.ok());
   work().mutable_input(0)->set_path(Path("model"));
   work().mutable_input(0)->set_sha256(digest->sha256);
   EXPECT_EQ(States(), "ok, ok");
-  Write("model/variables/more", "y");
+  folder_.Write("model/variables/more", "y");
   EXPECT_EQ(States(), "changed, ok: bad");
 }
 
 TEST_F(ManifestTest, PathsNeedNotBeUtf8) {
-  Write("out\xff", "made");
+  folder_.Write("out\xff", "made");
   work().mutable_output(0)->set_path("out\xff");
   EXPECT_EQ(States(), "ok, ok");
 }
@@ -150,7 +144,7 @@ TEST_F(ManifestTest, FilesWithoutADigestAreLeftOut) {
 TEST_F(ManifestTest, InputsAreFoundFromAnotherFolder) {
   const fs::path here = fs::current_path();
   work().mutable_input(0)->set_path("input.txt");
-  fs::current_path(folder_);
+  fs::current_path(Path(""));
   const std::string manifest = ManifestJson(record_, {}, {});
   fs::current_path(here);
   const auto checks = Check(manifest);
@@ -229,21 +223,10 @@ TEST_F(ManifestTest, SurvivesAnyChange) {
   const std::string manifest = ManifestJson(record_, {}, {});
   std::mt19937 random(1);
   for (int round = 0; round < FuzzRounds(300); ++round) {
-    std::string text = manifest;
-    for (int i = random() % 4; i >= 0; --i) {
-      const size_t at = random() % text.size();
-      switch (random() % 3) {
-        case 0:
-          text[at] = static_cast<char>(random());
-          break;
-        case 1:
-          text.erase(at, random() % 8);
-          break;
-        default:
-          text.insert(at, 1, "{}[]\",:\\0"[random() % 9]);
-      }
-    }
-    const absl::Status status = Check(text).status();
+    const absl::Status status =
+        Check(MutatedText(manifest, {"{", "}", "[", "]", "\"", ",", ":", "\\"},
+                          &random))
+            .status();
     EXPECT_EQ(status.message().find('\n'), std::string::npos) << status;
   }
 }

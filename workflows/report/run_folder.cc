@@ -41,9 +41,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMark[] = ".requant_unfinished";
-// Behind the folder's name while it is filled, before the process's number.
+// Follows the folder's name while it is filled; the process's number follows.
 constexpr char kPartial[] = ".partial.";
-// Behind that, of a former run on its way out.
+// Follows that in the name of a former run that is being removed.
 constexpr char kAside[] = "old.";
 
 absl::Status FolderError(const std::error_code& error, std::string_view what,
