@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -18,41 +19,28 @@ namespace {
 
 constexpr size_t kMaxColumns = 100;
 
-// The members of an object or array, without what separates them.
-std::vector<std::string_view> MembersOf(std::string_view container) {
-  std::vector<std::string_view> members;
-  const size_t end = container.size() - 1;
-  size_t start = 1;
+// Returns how long the value is that `text` begins with.
+size_t ValueLength(std::string_view text) {
   int depth = 0;
   bool quoted = false;
-  for (size_t i = 1; i < end; ++i) {
-    const char c = container[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      quoted = c != '"';
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
     } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '{' || c == '[')) {
       ++depth;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    } else if (c == ',' && depth == 0) {
-      members.push_back(container.substr(start, i - start));
-      start = i + 2;
+    } else if (!quoted && (c == '}' || c == ']' || c == ',' || c == ':')) {
+      // The value is over where its container goes on or ends.
+      if (depth == 0) return i;
+      if (c == '}' || c == ']') --depth;
     }
   }
-  members.push_back(container.substr(start, end - start));
-  return members;
+  return text.size();
 }
 
-// How long the name of an object's member is, with the colon behind it.
-size_t NameLength(std::string_view member) {
-  size_t i = 1;
-  while (i < member.size() && member[i] != '"') i += member[i] == '\\' ? 2 : 1;
-  return i + 3;
-}
-
-// `column` is where the value starts; `indent` that of its line.
+// Appends a value that starts in `column` of a line that starts in `indent`.
 void AppendIndented(std::string_view value, size_t indent, size_t column,
                     std::string* out) {
   const bool object = value.front() == '{';
@@ -62,14 +50,18 @@ void AppendIndented(std::string_view value, size_t indent, size_t column,
     absl::StrAppend(out, value);
     return;
   }
-  const std::string break_line = "\n" + std::string(indent + 2, ' ');
-  std::string_view separator;
-  absl::StrAppend(out, value.substr(0, 1));
-  for (const std::string_view member : MembersOf(value)) {
-    const size_t name = object ? NameLength(member) : 0;
-    absl::StrAppend(out, separator, break_line, member.substr(0, name));
-    AppendIndented(member.substr(name), indent + 2, indent + 2 + name, out);
+  std::string_view separator = value.substr(0, 1);
+  std::string_view rest = value.substr(1, value.size() - 2);
+  while (!rest.empty()) {
+    // A name is followed by a colon and a blank, a value by a comma and one.
+    const size_t name = object ? ValueLength(rest) + 2 : 0;
+    const size_t end = name + ValueLength(rest.substr(name));
+    absl::StrAppend(out, separator, "\n", std::string(indent + 2, ' '),
+                    rest.substr(0, name));
+    AppendIndented(rest.substr(name, end - name), indent + 2, indent + 2 + name,
+                   out);
     separator = ",";
+    rest.remove_prefix(std::min(end + 2, rest.size()));
   }
   absl::StrAppend(out, "\n", std::string(indent, ' '), object ? "}" : "]");
 }

@@ -8,28 +8,36 @@
 
 namespace requant {
 
-// `text` with U+FFFD for every byte that is not part of UTF-8.
+// Returns `text` with U+FFFD for every byte that is not part of UTF-8.
 std::string ValidUtf8(std::string_view text);
 
-// `text` as a JSON string, in quotes. Control characters are escaped, and bytes
-// that are not UTF-8, which JSON cannot hold, become U+FFFD.
+// Returns `text` as a JSON string, in quotes. Control characters are escaped,
+// and bytes that are not UTF-8, which JSON cannot hold, become U+FFFD.
 std::string JsonString(std::string_view text);
 
-// The shortest text that reads back as `number`; null for NaN and infinities,
-// which JSON cannot hold.
+// Returns the shortest text that reads back as `number`; null for NaN and
+// infinities, which JSON cannot hold.
 std::string JsonNumber(double number);
 
-// An object on one line; `members` are pairs of a name and a value that is JSON
-// already.
+// Returns an object on one line; `members` are pairs of a name and a value that
+// is JSON already.
 std::string JsonObject(
     const std::vector<std::pair<std::string, std::string>>& members);
 
-// An array on one line, of values that are JSON already.
+// Returns an array on one line; the values are JSON already.
 std::string JsonArray(const std::vector<std::string>& values);
 
-// JSON of the functions above for people to read, with a line break at the end:
-// objects and arrays that would make a line longer than 100 columns have a line
-// for each member, further in by two blanks.
+// Returns an array of what `json` makes of each of `values`.
+template <typename Values, typename Function>
+std::string JsonArrayOf(const Values& values, const Function& json) {
+  std::vector<std::string> all;
+  for (const auto& value : values) all.push_back(json(value));
+  return JsonArray(all);
+}
+
+// Returns JSON of the functions above for people to read, with a line break at
+// the end: objects and arrays that would make a line longer than 100 columns
+// have a line for each member, further in by two blanks.
 std::string IndentedJson(std::string_view json);
 
 }  // namespace requant

@@ -1,15 +1,35 @@
 #include "launch/engine.h"
 
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
-
-#include "launch/child.h"
 
 namespace requant::launch {
 namespace {
+
+// More than this of an answer is not read.
+constexpr size_t kLongestAnswer = 1 << 20;
+
+// Returns what was written to a descriptor, and closes it.
+std::string TakeText(int fd) {
+  if (fd < 0) return "";
+  const off_t size = std::max<off_t>(0, lseek(fd, 0, SEEK_END));
+  std::string text(std::min<size_t>(size, kLongestAnswer), ' ');
+  text.resize(std::max<ssize_t>(0, pread(fd, text.data(), text.size(), 0)));
+  close(fd);
+  return text;
+}
 
 // An engine that is alive answers within a second or two, a busy one later.
 constexpr double kAnswerSeconds = 60;
@@ -28,6 +48,81 @@ std::string LastLine(const std::string& text) {
 }
 
 }  // namespace
+
+Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
+           bool own_group) {
+  constexpr timespec kBetweenLooks = {0, 1'000'000};
+  Answer answer;
+  const int out = memfd_create("out", MFD_CLOEXEC);
+  const int error = memfd_create("error", MFD_CLOEXEC);
+  const pid_t pid = out < 0 || error < 0 ? -1 : fork();
+  if (pid == 0) {
+    if (own_group) setpgid(0, 0);
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(error, STDERR_FILENO);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    Exec(argv);
+  }
+  if (pid > 0) {
+    const Clock::time_point end = After(timeout_seconds);
+    int status = 0;
+    while (waitpid(pid, &status, WNOHANG) == 0) {
+      answer.timed_out = Clock::now() >= end;
+      if (answer.timed_out) kill(pid, SIGKILL);
+      nanosleep(&kBetweenLooks, nullptr);
+    }
+    answer.exit_code = ExitCode(status);
+  }
+  answer.out = TakeText(out);
+  answer.error = TakeText(error);
+  return answer;
+}
+
+std::string FindOnPath(const std::string& name) {
+  const char* path = std::getenv("PATH");
+  if (path == nullptr) path = "/usr/local/bin:/usr/bin:/bin";
+  for (const std::string& folder : Split(path, ':')) {
+    const std::string file = folder + "/" + name;
+    struct stat info;
+    if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
+        access(file.c_str(), X_OK) == 0) {
+      return file;
+    }
+  }
+  return "";
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(separator), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+void Exec(const std::vector<std::string>& argv) {
+  std::vector<char*> pointers;
+  for (const std::string& word : argv) {
+    pointers.push_back(const_cast<char*>(word.c_str()));
+  }
+  pointers.push_back(nullptr);
+  execv(pointers[0], pointers.data());
+  _exit(127);
+}
+
+int ExitCode(int status) {
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+Clock::time_point After(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                            std::chrono::duration<double>(seconds));
+}
 
 std::optional<Engine> ParseInfo(const std::string& text) {
   // Docker's client prints an empty version when the engine does not answer.

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 
@@ -34,24 +37,13 @@ TEST(ParseInfo, KnowsAnEngineThatDoesNotAnswer) {
   EXPECT_FALSE(ParseInfo("20.10.24|2").has_value());
 }
 
-TEST(ExplainSilence, KnowsTheThreeUsualReasons) {
-  unsetenv("DOCKER_HOST");
-  EXPECT_THAT(ExplainSilence(
-                  Said("Cannot connect to the Docker daemon at unix:///var/run/"
-                       "docker.sock. Is the docker daemon running?"))
-                  .message,
-              HasSubstr("start it (sudo systemctl start docker)"));
-  EXPECT_THAT(ExplainSilence(
-                  Said("permission denied while trying to connect to the "
-                       "Docker daemon socket at unix:///var/run/docker.sock"))
-                  .message,
-              HasSubstr("usermod -aG docker"));
+// tests/programs/launch_quantization_test.cc has the usual reasons.
+TEST(ExplainSilence, KnowsASlowEngineDockerHostAndNoReasonAtAll) {
   Answer slow;
   slow.timed_out = true;
   EXPECT_THAT(ExplainSilence(slow).message, HasSubstr("does not answer"));
-}
-
-TEST(ExplainSilence, NamesDockerHost) {
+  EXPECT_EQ(ExplainSilence(Said("")).message,
+            "Docker does not work here: no message");
   setenv("DOCKER_HOST", "tcp://example:2375", 1);
   EXPECT_THAT(ExplainSilence(Said("Cannot connect to the Docker daemon at tcp"))
                   .message,
@@ -59,25 +51,73 @@ TEST(ExplainSilence, NamesDockerHost) {
   unsetenv("DOCKER_HOST");
 }
 
-TEST(ExplainSilence, PassesOtherReasonsOn) {
-  EXPECT_EQ(
-      ExplainSilence(Said("time=... level=warning\nError: broken\n\n")).message,
-      "Docker does not work here: Error: broken");
-  EXPECT_EQ(ExplainSilence(Said("")).message,
-            "Docker does not work here: no message");
-}
-
-TEST(ExplainMissingImage, OffersToBuildIt) {
-  for (const char* error :
-       {"Error response from daemon: no such image: x: No such image: x:latest",
-        "Error: No such image: x"}) {
-    EXPECT_THAT(ExplainMissingImage("x:latest", Said(error)).message,
-                HasSubstr("has no image x:latest: build it with docker/build"));
-  }
+TEST(ExplainMissingImage, KnowsAWrongNameAndPassesOtherReasonsOn) {
+  EXPECT_THAT(
+      ExplainMissingImage("x:latest", Said("Error response from daemon: no "
+                                           "such image: x: No such image"))
+          .message,
+      HasSubstr("has no image x:latest: build it with docker/build"));
   EXPECT_THAT(ExplainMissingImage("X", Said("invalid reference")).message,
               HasSubstr("not a valid image name"));
   EXPECT_THAT(ExplainMissingImage("x", Said("disk error")).message,
               HasSubstr("cannot look at image x: disk error"));
+}
+
+constexpr double kLong = 60;
+
+TEST(Ask, GivesBothStreamsAndTheExitCode) {
+  const Answer answer =
+      Ask({"/bin/sh", "-c", "echo out; echo error >&2; exit 3"}, kLong);
+  EXPECT_EQ(answer.exit_code, 3);
+  EXPECT_EQ(answer.out, "out\n");
+  EXPECT_EQ(answer.error, "error\n");
+  EXPECT_FALSE(answer.timed_out);
+}
+
+TEST(Ask, PassesArgumentsAsTheyAre) {
+  EXPECT_EQ(
+      Ask({"/usr/bin/printf", "%s|", "a b", "", "$(x)", "'\"\n"}, kLong).out,
+      "a b||$(x)|'\"\n|");
+}
+
+TEST(Ask, LetsTheProgramReadNothing) {
+  EXPECT_EQ(Ask({"/bin/cat"}, kLong).exit_code, 0);
+}
+
+TEST(Ask, ReadsMoreThanAPipeHolds) {
+  const Answer answer =
+      Ask({"/bin/sh", "-c",
+           "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2"},
+          kLong);
+  EXPECT_EQ(answer.out.size(), 300000);
+  EXPECT_EQ(answer.error.size(), 300000);
+}
+
+TEST(Ask, KillsAProgramThatDoesNotAnswer) {
+  const Answer answer = Ask({"/bin/sleep", "1000"}, 0.05);
+  EXPECT_TRUE(answer.timed_out);
+  EXPECT_EQ(answer.exit_code, 128 + 9);
+}
+
+TEST(Ask, SaysThatThereIsNoSuchProgram) {
+  EXPECT_EQ(Ask({"/nonexistent"}, kLong).exit_code, 127);
+}
+
+TEST(FindOnPath, FindsTheFirstExecutableFile) {
+  namespace fs = std::filesystem;
+  const std::string base = testing::TempDir() + "/find_on_path";
+  for (const char* folder : {"/a/tool", "/b", "/c"}) {
+    fs::create_directories(base + folder);
+  }
+  std::ofstream(base + "/b/tool") << "not executable";
+  std::ofstream(base + "/c/tool") << "#!/bin/sh\n";
+  chmod((base + "/b/tool").c_str(), 0644);
+  chmod((base + "/c/tool").c_str(), 0755);
+  const std::string path =
+      base + "/none::" + base + "/a:" + base + "/b:" + base + "/c";
+  setenv("PATH", path.c_str(), 1);
+  EXPECT_EQ(FindOnPath("tool"), base + "/c/tool");
+  EXPECT_EQ(FindOnPath("other"), "");
 }
 
 }  // namespace

@@ -14,12 +14,10 @@
 
 #include "base/text/printable.h"
 #include "base/text/requant_version.h"
-#include "launch/container_command.h"
 #include "launch/engine.h"
 #include "launch/mount.h"
 #include "launch/options.h"
-#include "launch/result.h"
-#include "launch/supervisor.h"
+#include "launch/session.h"
 
 namespace requant::launch {
 namespace {

@@ -11,11 +11,39 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
-#include "launch/result.h"
-
 namespace requant::launch {
+
+// Says what stands in the way, in one sentence for the user, without a full
+// stop.
+struct Failure {
+  std::string message;
+};
+
+// A value, or why there is none: absl, which has the like, comes with
+// TensorFlow, to which this program is not linked.
+template <typename T>
+class Result {
+ public:
+  // Implicit, so that a function returns either.
+  Result(T value) : content_(std::move(value)) {}
+  Result(Failure failure) : content_(std::move(failure)) {}
+
+  bool ok() const { return std::holds_alternative<T>(content_); }
+
+  // Only when ok().
+  const T& operator*() const { return std::get<T>(content_); }
+  const T* operator->() const { return &std::get<T>(content_); }
+
+  // Only when not ok().
+  const Failure& failure() const { return std::get<Failure>(content_); }
+
+ private:
+  std::variant<T, Failure> content_;
+};
 
 // Where the published recipe expects things in the container.
 inline constexpr char kModelTarget[] = "/workspace/quantization";

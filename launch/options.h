@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "launch/mount.h"
-#include "launch/result.h"
 
 namespace requant::launch {
 

@@ -41,6 +41,7 @@ TEST(ParseOptions, TakesThePublishedCommandLine) {
   EXPECT_EQ(options.image, "quantization:v2");
   EXPECT_EQ(options.model_dir, "/home/user/my model");
   EXPECT_TRUE(options.command.empty());
+  EXPECT_EQ(WithModel({}).image, "quantization:latest");
 }
 
 TEST(ParseOptions, TakesEverySpellingOfAFlag) {
@@ -64,10 +65,6 @@ TEST(ParseOptions, TakesSeveralLettersInOne) {
   EXPECT_TRUE(options.verbose);
   EXPECT_TRUE(options.test);
   EXPECT_EQ(options.model_dir, "/m");
-}
-
-TEST(ParseOptions, HasTheUsualImage) {
-  EXPECT_EQ(WithModel({}).image, "quantization:latest");
 }
 
 TEST(ParseOptions, LeavesTheCommandAlone) {
@@ -151,12 +148,9 @@ TEST(ParseOptions, TellsWhatIsWrong) {
   EXPECT_THAT(Refusal({"--test", "--", "x"}), HasSubstr("cannot go together"));
 }
 
-TEST(ParseOptions, TestNeedsNoModel) {
+TEST(ParseOptions, TestHelpAndVersionNeedNoModel) {
   EXPECT_TRUE(Parsed({"--test"}).test);
   EXPECT_TRUE(Parsed({"-t"}).model_dir.empty());
-}
-
-TEST(ParseOptions, HelpAndVersionNeedNothingElse) {
   EXPECT_TRUE(Parsed({"--help"}).help);
   EXPECT_TRUE(Parsed({"-h"}).help);
   EXPECT_TRUE(Parsed({"--version"}).version);
@@ -171,18 +165,18 @@ TEST(SplitList, SplitsAtCommasThatHaveNoBackslash) {
 }
 
 TEST(ParseBytes, TakesUnitsInEitherCase) {
-  EXPECT_EQ(ParseBytes("1048576"), 1048576);
-  EXPECT_EQ(ParseBytes("0"), 0);
-  EXPECT_EQ(ParseBytes("512b"), 512);
-  EXPECT_EQ(ParseBytes("2k"), 2048);
-  EXPECT_EQ(ParseBytes("512M"), 512 << 20);
-  EXPECT_EQ(ParseBytes("1.5g"), int64_t{3} << 29);
-  EXPECT_EQ(ParseBytes("6GB"), int64_t{6} << 30);
-  EXPECT_EQ(ParseBytes("1t"), int64_t{1} << 40);
-  EXPECT_EQ(ParseBytes("25274793984"), 25274793984);
-}
-
-TEST(ParseBytes, RefusesEverythingElse) {
+  const std::map<std::string, int64_t> sizes = {{"1048576", 1048576},
+                                                {"0", 0},
+                                                {"512b", 512},
+                                                {"2k", 2048},
+                                                {"512M", 512 << 20},
+                                                {"1.5g", int64_t{3} << 29},
+                                                {"6GB", int64_t{6} << 30},
+                                                {"1t", int64_t{1} << 40},
+                                                {"25274793984", 25274793984}};
+  for (const auto& [text, bytes] : sizes) {
+    EXPECT_EQ(ParseBytes(text), bytes) << text;
+  }
   for (const char* text :
        {"", "g", "b", "-1g", "1x", "1gg", "1 g", " 1g", "1e9", "0x10", "1.g",
         ".5g", "1,5g", "nan", "inf", "99999999999999999999", "999999999t"}) {
@@ -208,12 +202,9 @@ TEST(ParseCount, TakesDigitsOnly) {
   }
 }
 
-TEST(Relaxations, AreNoneByDefault) {
+TEST(Relaxations, NameEachFlagThatMakesItLessSafe) {
   EXPECT_THAT(Relaxations(WithModel({"--network=none", "--memory=1g"})),
               ElementsAre());
-}
-
-TEST(Relaxations, NameEachFlagThatMakesItLessSafe) {
   EXPECT_THAT(
       Relaxations(WithModel({"--network=host", "--writable-root",
                              "--allow-new-privileges", "--cap-add=SYS_PTRACE",

@@ -11,12 +11,7 @@
 #include "base/program/flags.h"
 #include "base/text/nearest_name.h"
 #include "base/version.h"
-#include "workflows/commands/cache_command.h"
-#include "workflows/commands/doctor_command.h"
-#include "workflows/commands/plan_command.h"
-#include "workflows/commands/run_command.h"
-#include "workflows/commands/shell_command.h"
-#include "workflows/commands/verify_command.h"
+#include "workflows/commands/commands.h"
 #include "workflows/language/stage_fields.h"
 
 namespace requant {
@@ -35,15 +30,13 @@ struct Command {
   int (*run)(const Args& args);
 };
 
-int RunPlan(const Args& args) { return RunPlanCommand(args, FindTaskStates); }
-
 const std::vector<Command>& OwnCommands() {
   static const auto* commands = new std::vector<Command>{
       {"cache", "what runs keep so as not to do it twice: size, list, prune",
        RunCacheCommand},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
-      {"plan", "what a workflow would do, and whether it can", RunPlan},
+      {"plan", "what a workflow would do, and whether it can", RunPlanCommand},
       {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"shell",
        "a shell in which published command lines work: python convert.py",

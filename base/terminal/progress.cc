@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -25,6 +26,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/process/subprocess.h"
@@ -37,6 +39,10 @@ namespace {
 
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kSecondsBetweenLines = 10;
+
+// Samples are taken in steps of a twentieth of it.
+constexpr double kWindow = 10;
+constexpr double kSecondsBetweenSamples = kWindow / 20;
 
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
@@ -138,6 +144,11 @@ void StartCountingPauses() {
   }
 }
 
+// Returns what moves the cursor to the beginning of the line `rows` above.
+std::string Up(int rows) {
+  return rows == 0 ? "\r" : absl::StrCat("\r\x1b[", rows, "A");
+}
+
 }  // namespace
 
 ProgressEnvironment ProgressEnvironment::Stderr() {
@@ -214,6 +225,23 @@ std::string HumanDuration(double seconds) {
                          whole % 60);
 }
 
+void RateWindow::Add(double now, int64_t done) {
+  if (now - samples_.back().time < kSecondsBetweenSamples) return;
+  samples_.push_back({now, done});
+  // Two must stay: a rate needs them, however far apart they are.
+  while (samples_.size() > 2 && now - samples_[1].time >= kWindow) {
+    samples_.pop_front();
+  }
+}
+
+double RateWindow::Rate(double now, int64_t done) const {
+  const Sample& oldest = samples_.front();
+  const double seconds = now - oldest.time;
+  if (seconds <= 0) return 0;
+  return static_cast<double>(std::max<int64_t>(0, done - oldest.done)) /
+         seconds;
+}
+
 Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
     : options_({Printable(options.what), options.unit, options.total}),
       environment_(std::move(environment)),
@@ -223,12 +251,12 @@ Progress::Progress(ProgressOptions options, ProgressEnvironment environment)
       last_shown_(start_) {}
 
 Progress::~Progress() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Erase();
 }
 
 void Progress::Update(int64_t done, std::string_view note) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (finished_) return;
   const double now = environment_.now();
   done_ = done;
@@ -252,18 +280,18 @@ void Progress::Update(int64_t done, std::string_view note) {
 }
 
 void Progress::SetTotal(int64_t total) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   total_ = total;
 }
 
 void Progress::Say(std::string_view line) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   Erase();
   environment_.write(absl::StrCat(Printable(line), "\n"));
 }
 
 void Progress::Finish() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (finished_) return;
   finished_ = true;
   // However short the work was, the parent knows what was done.
@@ -277,14 +305,6 @@ void Progress::Finish() {
       ", ", HumanRate(static_cast<double>(done_) / seconds), "/s\n"));
 }
 
-std::string Progress::CountText() const {
-  if (total_ <= 0) {
-    return absl::StrCat(HumanCount(done_), " ", options_.unit);
-  }
-  return absl::StrCat(HumanCount(done_), "/", HumanCount(total_), " ",
-                      options_.unit);
-}
-
 double Progress::Share() const {
   return std::clamp(static_cast<double>(done_) / static_cast<double>(total_),
                     0.0, 1.0);
@@ -292,8 +312,11 @@ double Progress::Share() const {
 
 std::vector<std::string> Progress::Figures(double now) const {
   const double rate = rate_.Rate(now, done_);
-  std::vector<std::string> figures = {CountText(),
-                                      absl::StrCat(HumanRate(rate), "/s")};
+  const std::string of =
+      total_ > 0 ? absl::StrCat("/", HumanCount(total_)) : "";
+  std::vector<std::string> figures = {
+      absl::StrCat(HumanCount(done_), of, " ", options_.unit),
+      absl::StrCat(HumanRate(rate), "/s")};
   const int64_t left = total_ - done_;
   if (total_ <= 0) {
     figures.push_back(HumanDuration(now - start_));
@@ -347,6 +370,54 @@ void Progress::Report() {
 void Progress::Erase() {
   if (line_is_shown_) environment_.write("\r\x1b[K");
   line_is_shown_ = false;
+}
+
+void TerminalBlock::Show(const std::vector<StyledLine>& above,
+                         const std::vector<StyledLine>& block) {
+  const int columns = std::max(1, environment_.columns());
+  if (const int pauses = environment_.pauses ? environment_.pauses() : 0;
+      pauses != pauses_) {
+    pauses_ = pauses;
+    widths_.clear();
+    shown_.clear();
+  }
+  const int rows_up = RowsShown(columns);
+  const bool resized = columns != columns_;
+  columns_ = columns;
+  widths_.clear();
+  std::string text;
+  for (const StyledLine& line : block) {
+    // A character in the last column may move the cursor to the next line.
+    const RenderedLine rendered = Render(line, columns - 1, color_);
+    absl::StrAppend(&text, rendered.text, "\x1b[K\n");
+    widths_.push_back(rendered.width);
+  }
+  if (text == shown_ && above.empty() && !resized) return;
+  std::string frame = Up(rows_up);
+  // Rows that a resized terminal has wrapped stay one line to it, and would be
+  // joined when it grows again, unless they are erased. That is done row by row
+  // because some terminals keep a copy of what is erased at once.
+  const bool shrinks = static_cast<int>(block.size()) < rows_up;
+  if (resized || shrinks || !above.empty()) {
+    for (int i = 0; i < rows_up; ++i) absl::StrAppend(&frame, "\x1b[K\n");
+    absl::StrAppend(&frame, Up(rows_up));
+  }
+  for (const StyledLine& line : above) {
+    absl::StrAppend(&frame,
+                    Render(line, std::numeric_limits<int>::max(), color_).text,
+                    "\n");
+  }
+  environment_.write(absl::StrCat(frame, text, "\x1b[K"));
+  shown_ = std::move(text);
+}
+
+int TerminalBlock::RowsShown(int columns) const {
+  int rows = 0;
+  for (int width : widths_) {
+    rows += std::max(1, (width + columns - 1) / columns);
+  }
+  // What is above the screen cannot be reached.
+  return std::min(rows, std::max(0, environment_.rows() - 1));
 }
 
 }  // namespace requant

@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_TERMINAL_PROGRESS_H_
 #define REQUANT_BASE_TERMINAL_PROGRESS_H_
 
-// Tells the person at the keyboard how far long work is:
+// Shows how far long work is:
 //
 //   Progress progress({"evaluating", "records", total});
 //   while (...) progress.Update(done, "accuracy 77.5 %");
@@ -19,14 +19,16 @@
 // is drawn then, and that descriptor gets lines of ProgressReport.
 
 #include <cstdint>
+#include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/terminal/rate_window.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "base/terminal/terminal_text.h"
 
 namespace requant {
 
@@ -63,6 +65,27 @@ struct ProgressEnvironment {
   static ProgressEnvironment Stderr();
 };
 
+// How fast something that is counted grows: over the last ten seconds or so, or
+// since its start if that is sooner.
+class RateWindow {
+ public:
+  // At `start`, a time in seconds, `done` were there already.
+  explicit RateWindow(double start, int64_t done = 0)
+      : samples_({{start, done}}) {}
+
+  void Add(double now, int64_t done);
+  // Per second, given the count at this time.
+  double Rate(double now, int64_t done) const;
+
+ private:
+  struct Sample {
+    double time = 0;
+    int64_t done = 0;
+  };
+
+  std::deque<Sample> samples_;
+};
+
 // Thread-safe.
 class Progress {
  public:
@@ -74,8 +97,8 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` counts from the start of the work. The note, if any, is shown behind
-  // the figures as far as there is room.
+  // `done` counts from the start of the work. The note, if any, is shown after
+  // the figures as far as there is space.
   void Update(int64_t done, std::string_view note = "");
 
   // For a total that is known better as the work goes on; 0: not known.
@@ -89,29 +112,65 @@ class Progress {
   void Finish();
 
  private:
-  std::string TerminalLine(double now) const;
-  std::string PlainLine(double now) const;
-  // "312k/s", "0:03 left" and the note, as far as they are known.
-  std::vector<std::string> Figures(double now) const;
-  std::string CountText() const;
-  // Of the total, from 0 to 1.
-  double Share() const;
-  void Erase();
-  void Report();
+  std::string TerminalLine(double now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string PlainLine(double now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the count, "312k/s", "0:03 left" and the note, as far as they are
+  // known.
+  std::vector<std::string> Figures(double now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns how much of the total is done, from 0 to 1.
+  double Share() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Report() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ProgressOptions options_;
   const ProgressEnvironment environment_;
   const double start_;
 
-  std::mutex mutex_;
-  int64_t total_;
-  int64_t done_ = 0;
-  std::string note_;
-  RateWindow rate_;
-  double last_shown_;
-  bool line_is_shown_ = false;
-  bool said_anything_ = false;
-  bool finished_ = false;
+  absl::Mutex mutex_;
+  int64_t total_ ABSL_GUARDED_BY(mutex_);
+  int64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string note_ ABSL_GUARDED_BY(mutex_);
+  RateWindow rate_ ABSL_GUARDED_BY(mutex_);
+  double last_shown_ ABSL_GUARDED_BY(mutex_);
+  bool line_is_shown_ ABSL_GUARDED_BY(mutex_) = false;
+  bool said_anything_ ABSL_GUARDED_BY(mutex_) = false;
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+// Lines at the bottom of a terminal that are rewritten in place, while others
+// scroll up above them.
+//
+// The cursor rests on an empty line below the block: whatever ends the process
+// leaves a terminal on which the shell can go on, and what the terminal itself
+// writes there ("^C") is gone with the next frame. A frame is one write, and
+// lines are overwritten rather than cleared, so that nothing flickers.
+// After a pause the block starts anew below what the shell has written.
+class TerminalBlock {
+ public:
+  TerminalBlock(const ProgressEnvironment& environment, bool color)
+      : environment_(environment), color_(color) {}
+
+  // Writes `above`, for good and in full, and under it `block` instead of the
+  // block that was there. Lines of the block are cut to the terminal's width.
+  // There must be more rows than lines in the block.
+  void Show(const std::vector<StyledLine>& above,
+            const std::vector<StyledLine>& block);
+
+ private:
+  // How many rows of the screen the block takes on a terminal of this width:
+  // one that was narrowed has wrapped what was too long.
+  int RowsShown(int columns) const;
+
+  const ProgressEnvironment environment_;
+  const bool color_;
+  // The block's lines, and their widths.
+  std::string shown_;
+  // The terminal's width at the last frame.
+  int columns_ = 0;
+  std::vector<int> widths_;
+  int pauses_ = 0;
 };
 
 // What a parent is told: how far a child's work is.

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 
 namespace requant {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/terminal/styled_text.h"
+#include "base/terminal/terminal_text.h"
 
 namespace requant {
 

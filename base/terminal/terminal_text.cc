@@ -51,6 +51,13 @@ std::string_view Variable(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
+// Returns the sequence that turns a style on; kPlain needs none.
+std::string_view Escape(Style style) {
+  constexpr std::string_view kEscapes[] = {"",         "\x1b[2m",  "\x1b[32m",
+                                           "\x1b[33m", "\x1b[31m", "\x1b[36m"};
+  return kEscapes[static_cast<int>(style)];
+}
+
 }  // namespace
 
 int DisplayWidth(std::string_view text) {
@@ -120,6 +127,34 @@ bool LocaleIsUtf8() {
 
 bool ColorIsWelcome() {
   return Variable("NO_COLOR").empty() && Variable("TERM") != "dumb";
+}
+
+RenderedLine Render(const StyledLine& line, int width, bool color) {
+  RenderedLine rendered;
+  // Blanks wait for something that they stand before.
+  int blanks = 0;
+  for (const StyledText& part : line) {
+    const std::string_view room = CutToWidth(part.text, width);
+    const std::string_view visible = absl::StripTrailingAsciiWhitespace(room);
+    width -= DisplayWidth(room);
+    if (!visible.empty()) {
+      rendered.text.append(blanks, ' ');
+      rendered.width += blanks + DisplayWidth(visible);
+      blanks = 0;
+      absl::StrAppend(&rendered.text,
+                      Styled(std::string(visible), part.style, color));
+    }
+    blanks += static_cast<int>(room.size() - visible.size());
+    // What follows something that was cut does not move up to its place.
+    if (room.size() < part.text.size()) break;
+  }
+  return rendered;
+}
+
+std::string Styled(const std::string& text, Style style, bool color) {
+  const std::string_view escape = color ? Escape(style) : "";
+  if (escape.empty()) return text;
+  return absl::StrCat(escape, text, "\x1b[0m");
 }
 
 }  // namespace requant

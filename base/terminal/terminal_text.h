@@ -1,10 +1,12 @@
 #ifndef REQUANT_BASE_TERMINAL_TERMINAL_TEXT_H_
 #define REQUANT_BASE_TERMINAL_TERMINAL_TEXT_H_
 
-// Text in the columns of a terminal, where a character is not a byte.
+// Text in the columns of a terminal, where a character is not a byte, with a
+// little colour.
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace requant {
 
@@ -35,6 +37,26 @@ bool LocaleIsUtf8();
 // Whether the environment allows colours on a terminal: NO_COLOR is unset or
 // empty, and TERM is not "dumb".
 bool ColorIsWelcome();
+
+enum class Style { kPlain, kDim, kGood, kDoubtful, kBad, kBar };
+
+struct StyledText {
+  std::string text;
+  Style style = Style::kPlain;
+};
+
+using StyledLine = std::vector<StyledText>;
+
+// The first `width` columns of the line, without blanks at the end, and how
+// many columns that takes.
+struct RenderedLine {
+  std::string text;
+  int width = 0;
+};
+RenderedLine Render(const StyledLine& line, int width, bool color);
+
+// `text` in that style, whatever its width.
+std::string Styled(const std::string& text, Style style, bool color);
 
 }  // namespace requant
 

@@ -18,7 +18,7 @@
 #include "google/protobuf/struct.pb.h"
 #include "graph/testing/program.h"
 #include "re2/re2.h"
-#include "workflows/report/run_files.h"
+#include "workflows/report/run_folder.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 #include "workflows/testing/json_value.h"

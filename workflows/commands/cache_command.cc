@@ -1,5 +1,3 @@
-#include "workflows/commands/cache_command.h"
-
 #include <gflags/gflags.h>
 
 #include <cstdint>
@@ -23,8 +21,7 @@
 #include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "workflows/commands/format_flag.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/commands/commands.h"
 #include "workflows/run/stage_store.h"
 
 DEFINE_double(unused_days, -1,
@@ -76,9 +73,8 @@ int64_t BytesOfResults(const Folder& folder) {
 
 // "out/wide_deep/work: 34 results, 1.20 GB".
 std::string FolderLine(const Folder& folder) {
-  const size_t count = folder.results.size();
-  return absl::StrCat(Printable(folder.path), ": ", count,
-                      count == 1 ? " result, " : " results, ",
+  return absl::StrCat(Printable(folder.path), ": ",
+                      CountText(folder.results.size(), "result"), ", ",
                       SizeText(BytesOfResults(folder)), "\n");
 }
 
@@ -109,22 +105,20 @@ std::string PruneText(const Folder& folder) {
 }
 
 std::string FolderJson(const Folder& folder) {
-  std::vector<std::string> results;
-  for (const StoredResult& result : folder.results) {
-    results.push_back(JsonObject(
-        {{"task", JsonString(result.task)},
-         {"key", JsonString(result.key)},
-         {"bytes", absl::StrCat(result.bytes)},
-         {"last_used",
-          JsonString(absl::FormatTime(absl::RFC3339_sec, result.last_used,
-                                      absl::UTCTimeZone()))},
-         {"needed_by", JsonString(result.needed_by)}}));
-  }
+  const auto json = [](const StoredResult& result) {
+    return JsonObject({{"task", JsonString(result.task)},
+                       {"key", JsonString(result.key)},
+                       {"bytes", absl::StrCat(result.bytes)},
+                       {"last_used", JsonString(absl::FormatTime(
+                                         absl::RFC3339_sec, result.last_used,
+                                         absl::UTCTimeZone()))},
+                       {"needed_by", JsonString(result.needed_by)}});
+  };
   return JsonObject({{"work_dir", JsonString(folder.path)},
                      {"bytes", absl::StrCat(BytesOfResults(folder))},
                      {"removed_results", absl::StrCat(folder.pruned.results)},
                      {"removed_bytes", absl::StrCat(folder.pruned.bytes)},
-                     {"results", JsonArray(results)}});
+                     {"results", JsonArrayOf(folder.results, json)}});
 }
 
 absl::Status CheckWorkFolder(const std::string& path) {

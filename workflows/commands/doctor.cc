@@ -1,23 +1,40 @@
 #include "workflows/commands/doctor.h"
 
+#include <sys/statvfs.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "base/json.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/message_text.h"
 #include "base/process/cpu.h"
 #include "base/process/machine.h"
+#include "base/process/subprocess.h"
+#include "base/process/tensorflow_child.h"
+#include "base/program/flags.h"
+#include "base/status_macros.h"
+#include "base/terminal/terminal_text.h"
+#include "base/terminal_guard.h"
 #include "base/text/printable.h"
-#include "base/version.h"
+#include "runtime/session/tensorflow_check.h"
+#include "workflows/commands/commands.h"
 
 namespace requant {
 namespace {
+
+constexpr char kDoctorProgram[] = "requant doctor";
 
 constexpr char kNoPalettes[] =
     "the virtual machine hides the tile palettes (CPUID leaf 0x1D)";
@@ -130,30 +147,8 @@ Check CheckInt8Layer(const TensorFlowProbe& probe,
             "unless weights are quantized for target=any or avx2");
 }
 
-const char* StatusWord(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kOk:
-      return "ok";
-    case CheckStatus::kWarning:
-      return "warning";
-    case CheckStatus::kError:
-      return "error";
-  }
-  return "error";
-}
-
-// Green, yellow, red.
-const char* StatusColor(CheckStatus status) {
-  switch (status) {
-    case CheckStatus::kOk:
-      return "\033[32m";
-    case CheckStatus::kWarning:
-      return "\033[33m";
-    case CheckStatus::kError:
-      return "\033[31m";
-  }
-  return "";
-}
+constexpr const char* kStatusWords[] = {"ok", "warning", "error"};
+constexpr Style kStatusStyles[] = {Style::kGood, Style::kDoubtful, Style::kBad};
 
 int Count(const std::vector<Check>& checks, CheckStatus status) {
   return std::count_if(
@@ -161,8 +156,119 @@ int Count(const std::vector<Check>& checks, CheckStatus status) {
       [status](const Check& check) { return check.status == status; });
 }
 
-std::string Counted(int count, std::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
+// The library's 788 MB may have to come from a slow disk.
+constexpr double kTensorFlowSeconds = 120;
+// A client whose engine hangs waits for ever.
+constexpr double kContainerSeconds = 5;
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+absl::Status InterruptedError() { return absl::CancelledError("interrupted"); }
+
+void TakeReport(std::string_view line, TensorFlowProbe* probe) {
+  if (absl::ConsumePrefix(&line, "version ")) {
+    probe->version = std::string(line);
+  } else if (absl::ConsumePrefix(&line, "int8 ")) {
+    probe->int8 = line == "exact" ? TensorFlowProbe::kExact
+                                  : TensorFlowProbe::kSaturating;
+  } else if (absl::ConsumePrefix(&line, "failure ")) {
+    probe->failure = std::string(line);
+  }
+}
+
+// Runs int8 layers in a child: a stock process, or one as requant's own are.
+absl::StatusOr<TensorFlowProbe> ProbeTensorFlow(bool stock) {
+  TensorFlowProbe probe;
+  const std::string one_dnn = Environment("TF_ENABLE_ONEDNN_OPTS");
+  probe.one_dnn_is_off = one_dnn == "0" || one_dnn == "false";
+  REQUANT_ASSIGN_OR_RETURN(const std::string self, OwnPath());
+  ChildOptions options;
+  options.argv = {self, kTensorFlowCheckCommand};
+  options.timeout_seconds = kTensorFlowSeconds;
+  options.on_report = [&](std::string_view line) { TakeReport(line, &probe); };
+  // TensorFlow's notices are not for this report; its errors come as a failure.
+  options.on_stderr = [](std::string_view) {};
+  options.on_stdout = [](std::string_view) {};
+  const auto start_over = [&](const std::string&, const ChildResult&) {
+    probe.version.clear();
+  };
+  REQUANT_ASSIGN_OR_RETURN(
+      const ChildResult result,
+      stock ? RunChild(options) : RunTensorFlowChild(options, start_over));
+  if (result.interrupted_by != 0) return InterruptedError();
+  if (probe.failure.empty()) {
+    probe.failure = absl::StrCat("the process ", DescribeEnd(result, options));
+  }
+  return probe;
+}
+
+absl::StatusOr<DockerClient> ProbeDocker() {
+  DockerClient docker;
+  std::string program;
+  const std::string path = Environment("PATH");
+  for (std::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
+    program = absl::StrCat(folder, "/docker");
+    docker.installed = access(program.c_str(), X_OK) == 0;
+    if (docker.installed) break;
+  }
+  if (!docker.installed) return docker;
+  ChildOptions options;
+  options.argv = {program, "version", "--format", "{{.Server.Version}}"};
+  options.timeout_seconds = kContainerSeconds;
+  options.on_stdout = [&](std::string_view line) {
+    if (docker.version.empty()) docker.version = std::string(line);
+  };
+  options.on_stderr = [&](std::string_view line) {
+    if (docker.failure.empty()) docker.failure = std::string(line);
+  };
+  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
+  if (result.interrupted_by != 0) return InterruptedError();
+  if (result.exit_code != 0) docker.version.clear();
+  if (docker.failure.empty()) {
+    docker.failure =
+        absl::StrCat("docker version ", DescribeEnd(result, options));
+  }
+  return docker;
+}
+
+DiskSpace ProbeDisk() {
+  DiskSpace disk;
+  struct statvfs info;
+  if (statvfs(".", &info) == 0) {
+    disk.available_bytes = static_cast<int64_t>(info.f_bavail) * info.f_frsize;
+  }
+  disk.writable = access(".", W_OK) == 0;
+  return disk;
+}
+
+absl::StatusOr<std::vector<Check>> Examine() {
+  const CpuFeatures features = ProbeCpu();
+  // First: it may find out that this machine needs a cap.
+  REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe tensorflow,
+                           ProbeTensorFlow(/*stock=*/false));
+  std::vector<Check> checks = CheckCpu(features);
+  const std::string users_cap = UsersIsaCap();
+  checks.push_back(CheckIsaCap(
+      users_cap.empty() ? CachedOneDnnIsaCap() : OneDnnIsaCap(features),
+      users_cap));
+  checks.push_back(CheckCores(ReadCoreLimits()));
+  checks.push_back(CheckMemory(ReadMemoryLimits()));
+  checks.push_back(CheckDisk(ProbeDisk()));
+  for (Check& check :
+       CheckTensorFlow(tensorflow, REQUANT_TENSORFLOW_VERSION, features)) {
+    checks.push_back(std::move(check));
+  }
+  if (!tensorflow.version.empty() && !tensorflow.one_dnn_is_off) {
+    REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe stock,
+                             ProbeTensorFlow(/*stock=*/true));
+    checks.push_back(CheckStock(stock, features, ServingVariables()));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const DockerClient docker, ProbeDocker());
+  checks.push_back(CheckDocker(docker));
+  return checks;
 }
 
 }  // namespace
@@ -292,39 +398,27 @@ Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
                                     needed, " before TensorFlow loads"));
 }
 
-std::vector<Check> CheckContainers(const ContainerClient& docker,
-                                   const ContainerClient& podman) {
-  std::vector<Check> checks;
+Check CheckDocker(const DockerClient& docker) {
   if (!docker.installed) {
-    checks.push_back(Warning(
+    return Warning(
         "docker", "not installed",
-        "install Docker for container sessions; nothing else needs it"));
-  } else if (docker.version.empty()) {
-    checks.push_back(Warning(
+        "install Docker for container sessions; nothing else needs it");
+  }
+  if (docker.version.empty()) {
+    return Warning(
         "docker", absl::StrCat("the engine does not answer: ", docker.failure),
-        "start it, or ask for access to it; only container sessions need it"));
-  } else {
-    checks.push_back(
-        Ok("docker", absl::StrCat("engine ", docker.version, " answers")));
+        "start it, or ask for access to it; only container sessions need it");
   }
-  if (!podman.installed) {
-    checks.push_back(Ok("podman", "not installed, and not needed"));
-  } else if (podman.version.empty()) {
-    checks.push_back(Warning("podman",
-                             absl::StrCat("does not answer: ", podman.failure),
-                             "nothing, unless you use it in place of docker"));
-  } else {
-    checks.push_back(Ok("podman", absl::StrCat("version ", podman.version)));
-  }
-  return checks;
+  return Ok("docker", absl::StrCat("engine ", docker.version, " answers"));
 }
 
 std::string RenderText(const std::vector<Check>& checks, bool color) {
   std::string text;
   for (const Check& check : checks) {
-    absl::StrAppendFormat(&text, "%s%-7s%s  %-11s  %s",
-                          color ? StatusColor(check.status) : "",
-                          StatusWord(check.status), color ? "\033[0m" : "",
+    const int status = static_cast<int>(check.status);
+    absl::StrAppendFormat(&text, "%s  %-11s  %s",
+                          Styled(PaddedRight(kStatusWords[status], 7),
+                                 kStatusStyles[status], color),
                           check.name, Printable(check.found));
     if (!check.advice.empty()) {
       absl::StrAppend(&text, " -> ", Printable(check.advice));
@@ -332,31 +426,55 @@ std::string RenderText(const std::vector<Check>& checks, bool color) {
     text += "\n";
   }
   absl::StrAppend(
-      &text, Counted(Count(checks, CheckStatus::kError), "error"), ", ",
-      Counted(Count(checks, CheckStatus::kWarning), "warning"), "\n");
+      &text, CountText(Count(checks, CheckStatus::kError), "error"), ", ",
+      CountText(Count(checks, CheckStatus::kWarning), "warning"), "\n");
   return text;
-}
-
-std::string RenderJson(const std::vector<Check>& checks) {
-  std::string text = absl::StrCat(
-      "{\n  \"version\": ", JsonString(kRequantVersion),
-      ",\n  \"status\": ", JsonString(StatusWord(WorstStatus(checks))),
-      ",\n  \"checks\": [");
-  for (size_t i = 0; i < checks.size(); ++i) {
-    const Check& check = checks[i];
-    absl::StrAppend(&text, i == 0 ? "\n" : ",\n",
-                    "    {\"name\": ", JsonString(check.name),
-                    ", \"status\": ", JsonString(StatusWord(check.status)),
-                    ", \"found\": ", JsonString(check.found),
-                    ", \"advice\": ", JsonString(check.advice), "}");
-  }
-  return text + "\n  ]\n}\n";
 }
 
 CheckStatus WorstStatus(const std::vector<Check>& checks) {
   CheckStatus worst = CheckStatus::kOk;
   for (const Check& check : checks) worst = std::max(worst, check.status);
   return worst;
+}
+
+int RunDoctorCommand(const std::vector<std::string>& args) {
+  const ProgramHelp help = {
+      kDoctorProgram,
+      "looks at this machine and says what int8 models can expect of it: CPU "
+      "features as tried in a child process, memory, TensorFlow, Docker.",
+      "requant doctor",
+      {},
+      "Exit code: 0 when no check is an error, else 1."};
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(args, help, &positional)) return *code;
+  if (!positional.empty()) {
+    return ReportUsage(kDoctorProgram, absl::StrCat("unexpected argument \"",
+                                                    positional[0], "\""));
+  }
+  if (OutputFormatFlag() != "text") {
+    return ReportUsage(kDoctorProgram, "--format is text");
+  }
+  const absl::StatusOr<std::vector<Check>> checks = Examine();
+  if (!checks.ok()) return ReportFailure(kDoctorProgram, checks.status());
+  const bool color = isatty(STDOUT_FILENO) && Environment("NO_COLOR").empty();
+  PrintStyled(stdout, RenderText(*checks, color));
+  return WorstStatus(*checks) == CheckStatus::kError ? kExitFailed : kExitOk;
+}
+
+int RunTensorFlowCheckCommand(const std::vector<std::string>&) {
+  const absl::StatusOr<std::string> version = LoadedTensorFlowVersion();
+  if (!version.ok()) {
+    ReportToParent(absl::StrCat("failure ", version.status().message()));
+    return kExitFailed;
+  }
+  ReportToParent(absl::StrCat("version ", *version));
+  const absl::StatusOr<Int8Sums> sums = RunInt8Layers();
+  if (!sums.ok()) {
+    ReportToParent(absl::StrCat("failure ", sums.status().message()));
+    return kExitFailed;
+  }
+  ReportToParent(*sums == Int8Sums::kExact ? "int8 exact" : "int8 saturating");
+  return kExitOk;
 }
 
 }  // namespace requant

@@ -1,8 +1,8 @@
 #ifndef REQUANT_WORKFLOWS_COMMANDS_DOCTOR_H_
 #define REQUANT_WORKFLOWS_COMMANDS_DOCTOR_H_
 
-// What `requant doctor` says about a machine. Facts come in as values and leave
-// as checks: nothing here looks at the machine itself (doctor_command.h does).
+// What `requant doctor` (commands.h) says about a machine. Facts come in as
+// values and leave as checks: nothing here looks at the machine itself.
 
 #include <cstdint>
 #include <optional>
@@ -26,11 +26,12 @@ struct Check {
   std::string advice;
 };
 
-// The CPU's model, a check per instruction set, and what they mean for int8.
+// Returns the CPU's model, a check per instruction set, and what they mean for
+// int8.
 std::vector<Check> CheckCpu(const CpuFeatures& features);
 
-// The cap that programs set for oneDNN. `needed` is what this machine needs;
-// `from_environment` is the user's own ONEDNN_MAX_CPU_ISA. "": none.
+// Checks the cap that programs set for oneDNN. `needed` is what this machine
+// needs; `from_environment` is the user's own ONEDNN_MAX_CPU_ISA. "": none.
 Check CheckIsaCap(const std::string& needed,
                   const std::string& from_environment);
 
@@ -38,13 +39,13 @@ Check CheckCores(const CoreLimits& limits);
 Check CheckMemory(const MemoryLimits& limits);
 
 struct DiskSpace {
-  // Unset when the file system does not tell.
+  // Unset when the file system does not say.
   std::optional<int64_t> available_bytes;
   bool writable = true;
 };
 Check CheckDisk(const DiskSpace& disk);
 
-// What a child process that loaded TensorFlow and ran int8 layers told.
+// What a child process that loaded TensorFlow and ran int8 layers reported.
 struct TensorFlowProbe {
   // Empty when the library did not load.
   std::string version;
@@ -54,39 +55,34 @@ struct TensorFlowProbe {
   // The environment's TF_ENABLE_ONEDNN_OPTS is 0: no int8 kernels.
   bool one_dnn_is_off = false;
 };
-// The library, and its int8 kernels as they ran. `built_for` is the version
-// that this program was compiled with.
+// Checks the library, and its int8 kernels as they ran. `built_for` is the
+// version that this program was compiled with.
 std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
                                    const std::string& built_for,
                                    const CpuFeatures& features);
 
-// Whether int8 graphs run in a stock TensorFlow process: one without the
+// Checks whether int8 graphs run in a stock TensorFlow process: one without the
 // variables that requant sets for its own. `needed` are the ones to set, as
 // "NAME=value".
 Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
                  const std::string& needed);
 
-// What a container client ("docker version") told.
-struct ContainerClient {
+// What Docker's client said.
+struct DockerClient {
   bool installed = false;
-  // Of the engine (docker) or the client (podman, which needs no engine); empty
-  // when it did not answer.
+  // The engine's version; empty when it did not answer.
   std::string version;
   // Why there is no version.
   std::string failure;
 };
-// Without an engine only container sessions are missing, so never an error.
-std::vector<Check> CheckContainers(const ContainerClient& docker,
-                                   const ContainerClient& podman);
+// Without an engine only container sessions are missing, so it is never an
+// error.
+Check CheckDocker(const DockerClient& docker);
 
-// A line per check and one that counts them.
+// Returns a line per check and one that counts them.
 std::string RenderText(const std::vector<Check>& checks, bool color);
 
-// {"version": …, "status": …, "checks": [{"name", "status", "found",
-// "advice"}]}.
-std::string RenderJson(const std::vector<Check>& checks);
-
-// The worst status; kOk without checks.
+// Returns the worst status; kOk without checks.
 CheckStatus WorstStatus(const std::vector<Check>& checks);
 
 }  // namespace requant

@@ -1,5 +1,6 @@
 #include "workflows/commands/launch_benchmark.h"
 
+#include <gflags/gflags.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -17,7 +18,32 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
+#include "base/process/sibling_program.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "graph/graph_io.h"
+#include "workflows/language/shipped_workflows.h"
+
+DEFINE_string(in_graph, "", "the graph to run: a .pb or .pbtxt file");
+DEFINE_string(model_name, "", "wide_deep_large_ds");
+DEFINE_string(framework, "tensorflow", "tensorflow");
+DEFINE_string(precision, "",
+              "fp32 or int8; the graph is run as it is, and if it is of "
+              "another precision, that is said");
+DEFINE_string(mode, "inference", "inference");
+DEFINE_bool(accuracy_only, false, "measure accuracy, which is always done");
+DEFINE_bool(benchmark_only, false,
+            "measure speed, which is always done; accuracy is, too");
+DEFINE_int64(batch_size, 512, "records per run of the graph");
+DEFINE_int32(socket_id, -1, "run on the CPUs of this socket; -1: on all");
+DEFINE_string(data_location, "",
+              "preprocessed records, such as "
+              "dataset_preprocessed_eval.tfrecords");
+DEFINE_string(docker_image, "", "ignored: the graph runs here");
+DEFINE_int32(num_intra_threads, 0,
+             "threads that share the work of one operation; 0: one per core");
+DEFINE_int32(num_inter_threads, 0,
+             "operations that run side by side; 0: TensorFlow's choice");
 
 namespace requant {
 namespace {
@@ -36,30 +62,30 @@ absl::Status CheckChoice(const std::string& flag, const std::string& value,
       absl::StrCat(flag, " \"", value, "\": ", advice));
 }
 
-absl::Status CheckFlags(const BenchmarkFlags& flags) {
-  if (flags.in_graph.empty()) {
+absl::Status CheckFlags() {
+  if (FLAGS_in_graph.empty()) {
     return absl::InvalidArgumentError("--in-graph is missing");
   }
-  if (flags.data_location.empty()) {
+  if (FLAGS_data_location.empty()) {
     return absl::InvalidArgumentError("--data-location is missing");
   }
-  if (flags.model_name.empty()) {
+  if (FLAGS_model_name.empty()) {
     return absl::InvalidArgumentError("--model-name is missing");
   }
   REQUANT_RETURN_IF_ERROR(CheckChoice(
-      "--model-name", flags.model_name, {kBenchmarkModel},
+      "--model-name", FLAGS_model_name, {kBenchmarkModel},
       absl::StrCat("only ", kBenchmarkModel,
                    "'s records are known; describe yours in a file and use "
                    "requant evaluate --dataset")));
-  REQUANT_RETURN_IF_ERROR(CheckChoice("--framework", flags.framework,
+  REQUANT_RETURN_IF_ERROR(CheckChoice("--framework", FLAGS_framework,
                                       {"tensorflow"},
                                       "only tensorflow is known"));
-  REQUANT_RETURN_IF_ERROR(CheckChoice("--precision", flags.precision,
+  REQUANT_RETURN_IF_ERROR(CheckChoice("--precision", FLAGS_precision,
                                       {"fp32", "int8"},
                                       "only fp32 and int8 are known"));
-  REQUANT_RETURN_IF_ERROR(CheckChoice("--mode", flags.mode, {"inference"},
+  REQUANT_RETURN_IF_ERROR(CheckChoice("--mode", FLAGS_mode, {"inference"},
                                       "only inference is known"));
-  if (flags.batch_size < 1) {
+  if (FLAGS_batch_size < 1) {
     return absl::InvalidArgumentError("--batch-size must be at least 1");
   }
   return absl::OkStatus();
@@ -86,41 +112,80 @@ bool AddCpus(std::string_view range, std::vector<int>* cpus) {
   return true;
 }
 
+ProgramHelp LaunchBenchmarkHelp() {
+  ProgramHelp help;
+  help.name = ProgramName();
+  help.summary =
+      "runs a Wide & Deep graph on preprocessed records and prints its "
+      "accuracy and speed. Lines that the graph prints go to stderr.";
+  help.usage =
+      "$0 --in-graph final_int8_wide_deep.pb --model-name "
+      "wide_deep_large_ds --framework tensorflow --precision int8 --mode "
+      "inference --accuracy-only --batch-size=1000 --socket-id 0 "
+      "--data-location dataset_preprocessed_eval.tfrecords";
+  help.flag_files = {__FILE__};
+  help.footer =
+      "requant evaluate does the same for any model and records, and compares "
+      "graphs.\nExit codes: 0 done, 1 failed, 2 wrong usage.";
+  return help;
+}
+
+void ChooseSocket() {
+  const absl::StatusOr<std::vector<int>> cpus = SocketCpus(FLAGS_socket_id);
+  const absl::Status status = cpus.ok() ? StayOnCpus(*cpus) : cpus.status();
+  if (status.ok()) return;
+  Say(ProgramName(), absl::StrCat("--socket-id ", FLAGS_socket_id,
+                                  " is ignored: ", status.message()));
+}
+
+void SayWhatIsIgnored(const std::vector<std::string>& positional) {
+  std::vector<std::string> remarks = IgnoredFlags();
+  for (const std::string& argument : positional) {
+    remarks.push_back(
+        absl::StrCat("\"", argument, "\" is ignored: only flags are known"));
+  }
+  // A graph that cannot be read is evaluate_graph's to refuse.
+  const absl::StatusOr<tensorflow::GraphDef> graph = ReadGraph(FLAGS_in_graph);
+  if (graph.ok()) remarks.push_back(PrecisionRemark(*graph));
+  for (const std::string& remark : remarks) {
+    if (!remark.empty()) Say(ProgramName(), remark);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::string>> EvaluateArguments(
-    const BenchmarkFlags& flags, const std::string& workflows_folder) {
-  REQUANT_RETURN_IF_ERROR(CheckFlags(flags));
+    const std::string& workflows_folder) {
+  REQUANT_RETURN_IF_ERROR(CheckFlags());
   return std::vector<std::string>{
-      absl::StrCat("--graph=", flags.in_graph),
+      absl::StrCat("--graph=", FLAGS_in_graph),
       absl::StrCat("--dataset=", workflows_folder,
                    "/wide_deep/preprocessed.textproto"),
-      absl::StrCat("--data=", flags.data_location),
-      absl::StrCat("--batch_size=", flags.batch_size),
-      absl::StrCat("--threads=", flags.threads),
-      absl::StrCat("--inter_op_threads=", flags.inter_op_threads),
+      absl::StrCat("--data=", FLAGS_data_location),
+      absl::StrCat("--batch_size=", FLAGS_batch_size),
+      absl::StrCat("--threads=", FLAGS_num_intra_threads),
+      absl::StrCat("--inter_op_threads=", FLAGS_num_inter_threads),
       "--log_file=-"};
 }
 
-std::vector<std::string> IgnoredFlags(const BenchmarkFlags& flags) {
+std::vector<std::string> IgnoredFlags() {
   std::vector<std::string> ignored;
-  if (!flags.docker_image.empty()) {
-    ignored.push_back(absl::StrCat("--docker-image ", flags.docker_image,
+  if (!FLAGS_docker_image.empty()) {
+    ignored.push_back(absl::StrCat("--docker-image ", FLAGS_docker_image,
                                    " is ignored: the graph runs here"));
   }
-  if (flags.benchmark_only) {
+  if (FLAGS_benchmark_only) {
     ignored.push_back(
         "--benchmark-only is ignored: accuracy is measured as well");
   }
   return ignored;
 }
 
-std::string PrecisionRemark(const BenchmarkFlags& flags,
-                            const tensorflow::GraphDef& graph) {
+std::string PrecisionRemark(const tensorflow::GraphDef& graph) {
   const std::string found = IsInt8(graph) ? "int8" : "fp32";
-  if (flags.precision.empty() || flags.precision == found) return "";
-  return absl::StrCat("--precision ", flags.precision,
-                      " is ignored: ", flags.in_graph, " is a graph of ",
+  if (FLAGS_precision.empty() || FLAGS_precision == found) return "";
+  return absl::StrCat("--precision ", FLAGS_precision,
+                      " is ignored: ", FLAGS_in_graph, " is a graph of ",
                       found);
 }
 
@@ -164,6 +229,25 @@ absl::Status StayOnCpus(const std::vector<int>& cpus) {
     return absl::InternalError(std::strerror(errno));
   }
   return absl::OkStatus();
+}
+
+int LaunchBenchmark(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (auto code = ParseFlags(argc, argv, LaunchBenchmarkHelp(), &positional)) {
+    return *code;
+  }
+  const absl::StatusOr<std::string> folder = ShippedWorkflowsFolder();
+  if (!folder.ok()) return ReportFailure(ProgramName(), folder.status());
+  const absl::StatusOr<std::vector<std::string>> arguments =
+      EvaluateArguments(*folder);
+  if (!arguments.ok()) {
+    return ReportUsage(ProgramName(), arguments.status().message());
+  }
+  SayWhatIsIgnored(positional);
+  ChooseSocket();
+  return ReportFailure(ProgramName(),
+                       BecomeSiblingProgram("runtime", "evaluate_graph",
+                                            *arguments, ProgramName()));
 }
 
 }  // namespace requant

@@ -1,10 +1,9 @@
 #ifndef REQUANT_WORKFLOWS_COMMANDS_LAUNCH_BENCHMARK_H_
 #define REQUANT_WORKFLOWS_COMMANDS_LAUNCH_BENCHMARK_H_
 
-// The model zoo's launch_benchmark.py, as the published Wide & Deep recipe
-// calls it: its flags, as evaluate_graph's.
+// launch_benchmark: the model zoo's launch_benchmark.py for the published Wide
+// & Deep recipe, with its flags. The work is evaluate_graph's.
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,38 +16,25 @@ namespace requant {
 // The zoo's name of the one model whose records are known.
 inline constexpr char kBenchmarkModel[] = "wide_deep_large_ds";
 
-// The flags, by their names. Empty strings were not given.
-struct BenchmarkFlags {
-  std::string in_graph;
-  std::string model_name;
-  std::string framework;
-  std::string precision;
-  std::string mode;
-  std::string data_location;
-  std::string docker_image;
-  bool benchmark_only = false;
-  int64_t batch_size = 512;
-  int threads = 0;
-  int inter_op_threads = 0;
-};
+// Does what main does.
+int LaunchBenchmark(int argc, char** argv);
 
-// The arguments of evaluate_graph that do what the flags ask for, with the
-// records' declaration from the folder of the shipped workflows. What the graph
-// prints goes to stderr. An error is one of usage.
+// Returns the arguments of evaluate_graph that do what the flags ask for, with
+// the records' declaration from the folder of the shipped workflows. What the
+// graph prints goes to stderr. An error is one of usage.
 absl::StatusOr<std::vector<std::string>> EvaluateArguments(
-    const BenchmarkFlags& flags, const std::string& workflows_folder);
+    const std::string& workflows_folder);
 
-// What to tell about flags that are given and do not change what is done: one
-// sentence each.
-std::vector<std::string> IgnoredFlags(const BenchmarkFlags& flags);
+// Returns what to say about flags that are given and do not change what is
+// done: one sentence each.
+std::vector<std::string> IgnoredFlags();
 
-// What to tell when the graph is not of the precision that was asked for; ""
-// when it is, or none was. A graph with quantized kernels is int8.
-std::string PrecisionRemark(const BenchmarkFlags& flags,
-                            const tensorflow::GraphDef& graph);
+// Returns what to say when the graph is not of the precision that was asked
+// for; "" when it is, or none was. A graph with quantized kernels is int8.
+std::string PrecisionRemark(const tensorflow::GraphDef& graph);
 
-// The CPUs of a socket, as a list such as "0-3,8" in the folder `nodes` (one
-// folder nodeN per socket). -1 is all sockets: no CPUs.
+// Returns the CPUs of a socket, as a list such as "0-3,8" in the folder `nodes`
+// (one folder nodeN per socket). -1 is all sockets: no CPUs.
 absl::StatusOr<std::vector<int>> SocketCpus(
     int socket, const std::string& nodes = "/sys/devices/system/node");
 

@@ -1,39 +1,42 @@
 #include "workflows/commands/launch_benchmark.h"
 
+#include <gflags/gflags.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
+
+#include "graph/testing/program.h"
 
 namespace requant::launch_benchmark_test {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-BenchmarkFlags PublishedFlags() {
-  BenchmarkFlags flags;
-  flags.in_graph = "final_wide_deep_Int8_graph.pb";
-  flags.model_name = "wide_deep_large_ds";
-  flags.framework = "tensorflow";
-  flags.precision = "int8";
-  flags.mode = "inference";
-  flags.data_location = "dataset_preprocessed_eval.tfrecords";
-  flags.docker_image = "docker.io/intelaipg/intel-optimized-tensorflow:latest";
-  flags.batch_size = 1000;
-  return flags;
-}
+// The published flags, which a test can change.
+class LaunchBenchmark : public testing::Test {
+ protected:
+  LaunchBenchmark() {
+    Set("in_graph", "final_wide_deep_Int8_graph.pb");
+    Set("model_name", "wide_deep_large_ds");
+    Set("framework", "tensorflow");
+    Set("precision", "int8");
+    Set("mode", "inference");
+    Set("data_location", "dataset_preprocessed_eval.tfrecords");
+    Set("batch_size", "1000");
+  }
+  static void Set(const std::string& flag, const std::string& value) {
+    EXPECT_NE(gflags::SetCommandLineOption(flag.c_str(), value.c_str()), "");
+  }
 
-std::string UsageError(const BenchmarkFlags& flags) {
-  const auto arguments = EvaluateArguments(flags, "workflows");
-  return std::string(arguments.status().message());
-}
+ private:
+  gflags::FlagSaver saver_;
+};
 
 tensorflow::GraphDef GraphOf(const std::string& op) {
   tensorflow::GraphDef graph;
@@ -42,12 +45,11 @@ tensorflow::GraphDef GraphOf(const std::string& op) {
   return graph;
 }
 
-TEST(EvaluateArguments, AreWhatThePublishedFlagsMean) {
-  BenchmarkFlags flags = PublishedFlags();
-  flags.threads = 2;
-  flags.inter_op_threads = 1;
+TEST_F(LaunchBenchmark, EvaluatesAsThePublishedFlagsSay) {
+  Set("num_intra_threads", "2");
+  Set("num_inter_threads", "1");
   EXPECT_THAT(
-      *EvaluateArguments(flags, "/opt/workflows"),
+      *EvaluateArguments("/opt/workflows"),
       ElementsAre("--graph=final_wide_deep_Int8_graph.pb",
                   "--dataset=/opt/workflows/wide_deep/preprocessed.textproto",
                   "--data=dataset_preprocessed_eval.tfrecords",
@@ -55,95 +57,60 @@ TEST(EvaluateArguments, AreWhatThePublishedFlagsMean) {
                   "--log_file=-"));
 }
 
-TEST(EvaluateArguments, NameTheFlagThatIsMissing) {
-  BenchmarkFlags flags = PublishedFlags();
-  flags.data_location = "";
-  EXPECT_EQ(UsageError(flags), "--data-location is missing");
-  flags = PublishedFlags();
-  flags.in_graph = "";
-  EXPECT_EQ(UsageError(flags), "--in-graph is missing");
-  flags = PublishedFlags();
-  flags.model_name = "";
-  EXPECT_EQ(UsageError(flags), "--model-name is missing");
+TEST_F(LaunchBenchmark, RefusesWhatIsMissingOrCannotBeHonoured) {
+  struct Case {
+    std::string flag, value, right, error;
+  };
+  for (const Case& wrong : std::vector<Case>{
+           {"data_location", "", "x", "--data-location is missing"},
+           {"in_graph", "", "x", "--in-graph is missing"},
+           {"model_name", "", "", "--model-name is missing"},
+           {"model_name", "resnet50", kBenchmarkModel, "requant evaluate"},
+           {"framework", "pytorch", "",
+            "--framework \"pytorch\": only tensorflow is known"},
+           {"mode", "training", "", "--mode \"training\""},
+           {"precision", "bfloat16", "", "--precision \"bfloat16\""},
+           {"batch_size", "0", "1", "--batch-size"}}) {
+    Set(wrong.flag, wrong.value);
+    EXPECT_THAT(std::string(EvaluateArguments("x").status().message()),
+                HasSubstr(wrong.error));
+    Set(wrong.flag, wrong.right);
+  }
 }
 
-TEST(EvaluateArguments, RefuseWhatCannotBeHonoured) {
-  BenchmarkFlags flags = PublishedFlags();
-  flags.model_name = "resnet50";
-  EXPECT_THAT(UsageError(flags), HasSubstr("requant evaluate"));
-  flags = PublishedFlags();
-  flags.framework = "pytorch";
-  EXPECT_EQ(UsageError(flags),
-            "--framework \"pytorch\": only tensorflow is known");
-  flags = PublishedFlags();
-  flags.mode = "training";
-  EXPECT_THAT(UsageError(flags), HasSubstr("--mode \"training\""));
-  flags = PublishedFlags();
-  flags.precision = "bfloat16";
-  EXPECT_THAT(UsageError(flags), HasSubstr("--precision \"bfloat16\""));
-  flags = PublishedFlags();
-  flags.batch_size = 0;
-  EXPECT_THAT(UsageError(flags), HasSubstr("--batch-size"));
-}
-
-TEST(IgnoredFlags, AreTheImageAndSpeedAlone) {
-  BenchmarkFlags flags = PublishedFlags();
-  flags.benchmark_only = true;
-  EXPECT_THAT(IgnoredFlags(flags),
+TEST_F(LaunchBenchmark, SaysThatTheImageAndSpeedAloneAreIgnored) {
+  EXPECT_THAT(IgnoredFlags(), IsEmpty());
+  Set("docker_image", "intelaipg/intel-optimized-tensorflow:latest");
+  Set("benchmark_only", "true");
+  EXPECT_THAT(IgnoredFlags(),
               ElementsAre(HasSubstr("intel-optimized-tensorflow:latest is "
                                     "ignored"),
                           HasSubstr("--benchmark-only is ignored")));
-  EXPECT_THAT(IgnoredFlags(BenchmarkFlags()), IsEmpty());
 }
 
-TEST(PrecisionRemark, ComesWhenTheGraphIsOfAnother) {
-  BenchmarkFlags flags = PublishedFlags();
-  EXPECT_EQ(PrecisionRemark(flags, GraphOf("QuantizedMatMulWithBias")), "");
-  EXPECT_THAT(PrecisionRemark(flags, GraphOf("MatMul")),
+TEST_F(LaunchBenchmark, SaysThatTheGraphIsOfAnotherPrecision) {
+  EXPECT_EQ(PrecisionRemark(GraphOf("QuantizedMatMulWithBias")), "");
+  EXPECT_THAT(PrecisionRemark(GraphOf("MatMul")),
               HasSubstr("is a graph of fp32"));
-  flags.precision = "fp32";
-  EXPECT_EQ(PrecisionRemark(flags, GraphOf("MatMul")), "");
-  EXPECT_THAT(PrecisionRemark(flags, GraphOf("_QuantizedMatMul")),
+  Set("precision", "fp32");
+  EXPECT_EQ(PrecisionRemark(GraphOf("MatMul")), "");
+  EXPECT_THAT(PrecisionRemark(GraphOf("_QuantizedMatMul")),
               HasSubstr("is a graph of int8"));
-  flags.precision = "";
-  EXPECT_EQ(PrecisionRemark(flags, GraphOf("MatMul")), "");
+  Set("precision", "");
+  EXPECT_EQ(PrecisionRemark(GraphOf("MatMul")), "");
 }
 
-class SocketCpusTest : public testing::Test {
- protected:
-  SocketCpusTest() : nodes_(testing::TempDir() + "/nodes") {
-    fs::remove_all(nodes_);
-  }
-  ~SocketCpusTest() override { fs::remove_all(nodes_); }
-
-  void AddNode(int node, const std::string& list) {
-    const fs::path folder = nodes_ / ("node" + std::to_string(node));
-    fs::create_directories(folder);
-    std::ofstream(folder / "cpulist") << list;
-  }
-
-  fs::path nodes_;
-};
-
-TEST_F(SocketCpusTest, ReadsRangesAndSingleCpus) {
-  AddNode(1, "4-6,12\n");
-  EXPECT_THAT(*SocketCpus(1, nodes_), ElementsAre(4, 5, 6, 12));
-}
-
-TEST_F(SocketCpusTest, TakesMinusOneForAll) {
-  EXPECT_THAT(*SocketCpus(-1, nodes_), IsEmpty());
-}
-
-TEST_F(SocketCpusTest, NamesTheSocketThatIsMissing) {
-  AddNode(0, "0-1\n");
-  EXPECT_THAT(SocketCpus(1, nodes_).status().message(),
-              HasSubstr("shows no socket 1"));
-}
-
-TEST_F(SocketCpusTest, RefusesWhatIsNoListOfCpus) {
+TEST(SocketCpus, ReadsRangesAndSingleCpus) {
+  TestFolder nodes;
+  std::filesystem::create_directories(nodes.Path("node1"));
+  nodes.Write("node1/cpulist", "4-6,12\n");
+  EXPECT_THAT(*SocketCpus(1, nodes.Path("")), ElementsAre(4, 5, 6, 12));
+  EXPECT_THAT(*SocketCpus(-1, nodes.Path("")), IsEmpty()) << "all sockets";
+  EXPECT_THAT(SocketCpus(0, nodes.Path("")).status().message(),
+              HasSubstr("shows no socket 0"));
   for (const char* list : {"", "x", "3-1", "-2", "0-99999999", "1-2-3"}) {
-    AddNode(0, list);
-    EXPECT_FALSE(SocketCpus(0, nodes_).ok()) << list;
+    nodes.Write("node1/cpulist", list);
+    EXPECT_FALSE(SocketCpus(1, nodes.Path("")).ok()) << list;
   }
 }
 

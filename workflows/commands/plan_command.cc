@@ -1,16 +1,21 @@
-#include "workflows/commands/plan_command.h"
+#include <gflags/gflags.h>
 
 #include <cstdio>
+#include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
-#include "workflows/commands/format_flag.h"
-#include "workflows/commands/workflow_flags.h"
+#include "workflows/commands/commands.h"
+#include "workflows/plan/plan.h"
 #include "workflows/plan/plan_text.h"
+
+// The only flag that this file defines, for the other commands that have it.
+DEFINE_string(format, "text",
+              "How to print the result: text or json; a plan also as dot or "
+              "mermaid.");
 
 namespace requant {
 namespace {
@@ -19,15 +24,6 @@ constexpr char kPlanProgram[] = "requant plan";
 
 using Renderer = std::string (*)(const Plan& plan,
                                  const std::vector<TaskOutlook>& states);
-
-// Null for a word that is no format.
-Renderer FindRenderer(const std::string& format) {
-  if (format == "text") return PlanAsText;
-  if (format == "json") return PlanAsJson;
-  if (format == "dot") return PlanAsDot;
-  if (format == "mermaid") return PlanAsMermaid;
-  return nullptr;
-}
 
 ProgramHelp PlanHelp() {
   ProgramHelp help;
@@ -47,26 +43,31 @@ ProgramHelp PlanHelp() {
 
 }  // namespace
 
-int RunPlanCommand(const std::vector<std::string>& args,
-                   const TaskStateFinder& find_states) {
+const std::string& OutputFormatFlag() { return FLAGS_format; }
+
+std::string OutputFormatFlagFile() { return __FILE__; }
+
+int RunPlanCommand(const std::vector<std::string>& args) {
   WorkflowFlags flags;
   if (auto code = ParseWorkflowFlags(args, PlanHelp(), &flags)) return *code;
-  const Renderer render = FindRenderer(OutputFormatFlag());
-  if (render == nullptr) {
+  static const auto* const renderers =
+      new std::map<std::string, Renderer>{{"text", PlanAsText},
+                                          {"json", PlanAsJson},
+                                          {"dot", PlanAsDot},
+                                          {"mermaid", PlanAsMermaid}};
+  const auto render = renderers->find(FLAGS_format);
+  if (render == renderers->end()) {
     return ReportUsage(
         kPlanProgram,
         absl::StrCat("--format is text, dot, mermaid or json, not \"",
-                     OutputFormatFlag(), "\""));
+                     FLAGS_format, "\""));
   }
   const absl::StatusOr<Plan> plan = PlanOf(flags);
   if (!plan.ok()) return ReportMistakes(kPlanProgram, plan.status());
-  std::vector<TaskOutlook> states;
-  if (find_states != nullptr) {
-    auto found = find_states(*plan, flags.work_dir);
-    if (!found.ok()) return ReportFailure(kPlanProgram, found.status());
-    states = *std::move(found);
-  }
-  std::fputs(render(*plan, states).c_str(), stdout);
+  const absl::StatusOr<std::vector<TaskOutlook>> states =
+      FindTaskStates(*plan, flags.work_dir);
+  if (!states.ok()) return ReportFailure(kPlanProgram, states.status());
+  std::fputs(render->second(*plan, *states).c_str(), stdout);
   return kExitOk;
 }
 

@@ -1,5 +1,3 @@
-#include "workflows/commands/run_command.h"
-
 #include <gflags/gflags.h>
 #include <unistd.h>
 
@@ -31,8 +29,7 @@
 #include "base/terminal/terminal_text.h"
 #include "base/terminal_guard.h"
 #include "base/text/shell_quote.h"
-#include "workflows/commands/workflow_flags.h"
-#include "workflows/display/run_conclusion.h"
+#include "workflows/commands/commands.h"
 #include "workflows/display/run_display.h"
 #include "workflows/plan/plan_text.h"
 #include "workflows/report/run_folder.h"

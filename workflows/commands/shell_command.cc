@@ -1,5 +1,3 @@
-#include "workflows/commands/shell_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +14,7 @@
 #include "base/process/subprocess.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "workflows/commands/commands.h"
 #include "workflows/language/shipped_workflows.h"
 
 namespace requant {
@@ -82,7 +81,7 @@ absl::StatusOr<std::string> PrepareEnvironment() {
 }  // namespace
 
 int RunShellCommand(const std::vector<std::string>& args) {
-  // What is behind "--" is the command's.
+  // What follows "--" is the command's.
   const auto dashes = std::find(args.begin(), args.end(), "--");
   const std::vector<std::string> command(
       dashes == args.end() ? dashes : dashes + 1, args.end());

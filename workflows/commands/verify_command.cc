@@ -1,5 +1,3 @@
-#include "workflows/commands/verify_command.h"
-
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -11,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/message_text.h"
 #include "base/program/flags.h"
 #include "base/text/printable.h"
+#include "workflows/commands/commands.h"
 #include "workflows/report/manifest.h"
 
 namespace requant {
@@ -34,8 +34,7 @@ std::string Line(const FileCheck& check) {
 std::string Summary(const std::vector<FileCheck>& checks) {
   std::map<FileState, int> counts;
   for (const FileCheck& check : checks) ++counts[check.state];
-  std::string text =
-      absl::StrCat(checks.size(), checks.size() == 1 ? " file" : " files");
+  std::string text = CountText(checks.size(), "file");
   std::string_view separator = ": ";
   for (const auto& [state, count] : counts) {
     absl::StrAppend(&text, separator, count, " ", FileStateName(state));

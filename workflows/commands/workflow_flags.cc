@@ -1,5 +1,3 @@
-#include "workflows/commands/workflow_flags.h"
-
 #include <gflags/gflags.h>
 
 #include <cstdio>
@@ -16,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
+#include "workflows/commands/commands.h"
 #include "workflows/language/shipped_workflows.h"
 #include "workflows/language/workflow_file.h"
 #include "workflows/plan/plan.h"

@@ -8,11 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/display/run_table.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -35,7 +33,7 @@ constexpr int kMaxBarWidth = 20;
 struct ResultColumn {
   std::string_view title;
   int width;
-  // 0 is the last to go when there is little room.
+  // 0 is the last to go when there is little space.
   int importance;
   // Null for the verdict, which stands to the left.
   const Figure* figure;
@@ -55,35 +53,40 @@ const std::vector<ResultColumn>& Columns() {
   return *columns;
 }
 
-Style StyleOf(StageState state) {
+// How a state is marked at the beginning of a line.
+struct StateMark {
+  const char* utf8;
+  const char* ascii;
+  Style style;
+};
+
+StateMark MarkOf(StageState state) {
   switch (state) {
     case StageState::kDone:
     case StageState::kCached:
-      return Style::kGood;
+      return {"\u2713", "+", Style::kGood};
+    case StageState::kGiven:
+      return {"\u2713", "+", Style::kDim};
     case StageState::kRunning:
-      return Style::kBar;
+      return {"\u25b8", ">", Style::kBar};
     case StageState::kInconclusive:
-      return Style::kDoubtful;
+      return {"!", "!", Style::kDoubtful};
     case StageState::kGateFailed:
     case StageState::kFailed:
     case StageState::kInterrupted:
-      return Style::kBad;
-    default:
-      return Style::kDim;
+      return {"\u2717", "x", Style::kBad};
+    case StageState::kLeftOut:
+      return {"-", "-", Style::kDim};
+    case StageState::kWaiting:
+      break;
   }
+  return {"\u00b7", ".", Style::kDim};
 }
 
 Style StyleOf(VerificationRecord::Verdict verdict) {
-  switch (verdict) {
-    case VerificationRecord::PASS:
-      return Style::kGood;
-    case VerificationRecord::INCONCLUSIVE:
-      return Style::kDoubtful;
-    case VerificationRecord::FAIL:
-      return Style::kBad;
-    default:
-      return Style::kPlain;
-  }
+  constexpr Style kStyles[] = {Style::kPlain, Style::kGood, Style::kDoubtful,
+                               Style::kBad};
+  return kStyles[verdict];
 }
 
 void FillResults(const EvaluateResult& result, DisplayRow* row) {
@@ -154,11 +157,12 @@ DisplayRow RowOf(const StageRecord& stage, bool utf8) {
       row.message = "interrupted";
       break;
     case StageState::kFailed:
-      row.message = DecisiveTask(stage).message();
-      break;
     case StageState::kWaiting:
       row.message = DecisiveTask(stage).message();
-      if (row.message.empty() && row.seconds > 0) row.message = "made";
+      if (row.message.empty() && row.state == StageState::kWaiting &&
+          row.seconds > 0) {
+        row.message = "made";
+      }
       break;
     default:
       break;
@@ -241,8 +245,10 @@ StyledLine DisplayLayout::Line(const DisplayRow& row,
       PaddedRight(Shorten(row.name, name_width_), name_width_);
   const bool faint =
       state == StageState::kWaiting || state == StageState::kLeftOut;
-  StyledLine line = {{absl::StrCat(Mark(state), " "), StyleOf(state)},
-                     {name, faint ? Style::kDim : Style::kPlain}};
+  const StateMark mark = MarkOf(state);
+  StyledLine line = {
+      {absl::StrCat(utf8_ ? mark.utf8 : mark.ascii, " "), mark.style},
+      {name, faint ? Style::kDim : Style::kPlain}};
   if (!ShowsTime()) return line;
   std::string time = running ? PassingTime(running->seconds) : TimeText(row);
   // Of two figures that do not both fit, the one that says more.
@@ -356,28 +362,6 @@ std::string DisplayLayout::Bar(int width, double share) const {
                                                 : "\u2500");
   }
   return bar;
-}
-
-std::string_view DisplayLayout::Mark(StageState state) const {
-  switch (state) {
-    case StageState::kDone:
-    case StageState::kCached:
-    case StageState::kGiven:
-      return utf8_ ? "\u2713" : "+";
-    case StageState::kRunning:
-      return utf8_ ? "\u25b8" : ">";
-    case StageState::kInconclusive:
-      return "!";
-    case StageState::kGateFailed:
-    case StageState::kFailed:
-    case StageState::kInterrupted:
-      return utf8_ ? "\u2717" : "x";
-    case StageState::kLeftOut:
-      return "-";
-    case StageState::kWaiting:
-      break;
-  }
-  return utf8_ ? "\u00b7" : ".";
 }
 
 }  // namespace requant

@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/terminal/styled_text.h"
-#include "workflows/display/run_figures.h"
+#include "base/terminal/terminal_text.h"
+#include "workflows/display/run_table.h"
 #include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -25,7 +25,7 @@ namespace requant {
 struct DisplayRow {
   std::string name;
   StageState state = StageState::kWaiting;
-  // Of this run; 0 if nothing of it ran.
+  // What it took in this run; 0 if nothing of it ran.
   double seconds = 0;
   // As the columns have them.
   std::vector<std::string> figures;
@@ -43,7 +43,7 @@ struct RunningTask {
   double seconds = 0;
   bool verifies = false;
   TaskProgress progress;
-  // Of the progress, per second; 0: not known.
+  // How fast it progresses, per second; 0: not known.
   double rate = 0;
 };
 
@@ -53,7 +53,7 @@ class DisplayLayout {
  public:
   DisplayLayout(int columns, const std::vector<DisplayRow>& rows, bool utf8);
 
-  // Empty when there is no room for a column that needs a title.
+  // Returns nothing when there is no space for a column that needs a title.
   StyledLine Header() const;
   // `running`: null unless a task of it runs.
   StyledLine Line(const DisplayRow& row, const RunningTask* running) const;
@@ -61,13 +61,12 @@ class DisplayLayout {
  private:
   std::string Shorten(const std::string& text, int width) const;
   bool ShowsTime() const;
-  // What is left behind the time.
+  // Returns how many columns are left after the time.
   int Room() const;
   void AppendResults(const DisplayRow& row, StyledLine* line) const;
   void AppendProgress(const RunningTask& running, StyledLine* line) const;
   void AppendCount(const RunningTask& running, StyledLine* line) const;
   std::string Bar(int width, double share) const;
-  std::string_view Mark(StageState state) const;
 
   const bool utf8_;
   // How much of a line may be used: a character in the last column would move

@@ -1,5 +1,3 @@
-#include "workflows/display/run_conclusion.h"
-
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -12,20 +10,18 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/message_text.h"
-#include "base/terminal/styled_text.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
 #include "runtime/evaluation.pb.h"
-#include "workflows/display/run_figures.h"
+#include "workflows/display/run_display.h"
 #include "workflows/display/run_table.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
 
-// Of what a failed task wrote last.
+// How many of the last lines of a failed task are shown.
 constexpr int kMostNotes = 20;
 
 // Paragraphs of at most 80 columns.

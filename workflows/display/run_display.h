@@ -1,7 +1,7 @@
 #ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_DISPLAY_H_
 #define REQUANT_WORKFLOWS_DISPLAY_RUN_DISPLAY_H_
 
-// What people see on stderr while a workflow runs.
+// What people see on stderr while a workflow runs, and on stdout at its end.
 //
 // On a terminal: a line per stage, rewritten in place at most ten times a
 // second. Where there are fewer rows than stages, lines of finished stages
@@ -10,9 +10,11 @@
 // while a long one runs.
 
 #include <memory>
+#include <string>
 
 #include "base/terminal/progress.h"
 #include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.pb.h"
 
 namespace requant {
 
@@ -32,13 +34,65 @@ class RunDisplay : public RunObserver {
   virtual void Tick() = 0;
 };
 
-// By environment.is_terminal. Not thread-safe.
+// Makes the display on a terminal, or the one for elsewhere, by
+// environment.is_terminal. It is not thread-safe.
 std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
                                            ProgressEnvironment environment);
 
-// For stderr as it is, with a thread that ticks from RunStarted to RunEnded.
-// That thread takes no signals.
+// Makes the one on a terminal.
+std::unique_ptr<RunDisplay> MakeLiveDisplay(const RunDisplayOptions& options,
+                                            ProgressEnvironment environment);
+
+// Makes the display for stderr as it is, with a thread that ticks from
+// RunStarted to RunEnded. That thread takes no signals.
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end);
+
+struct RunConclusionOptions {
+  // The terminal's width; 0: it is none.
+  int columns = 0;
+  bool color = false;
+  // The report's path, as people would type it; empty: there is none.
+  std::string report;
+  // The command that goes on where the run ended; empty: none is named.
+  std::string resume;
+  // What serving the result takes; empty: nothing is said.
+  std::string serving;
+};
+
+// Returns what is printed when a run has ended: the table of the stages, the
+// verdict in a sentence, and what belongs to it: the result against its
+// baseline; by how much which gate failed, what to try and how to look closer;
+// why a task failed; or how to go on.
+std::string RunConclusion(const RunRecord& record,
+                          const RunConclusionOptions& options);
+
+// Keeps how long a task has been running, how far it is and how fast. Times are
+// in seconds of the display's clock.
+class TaskClock {
+ public:
+  explicit TaskClock(double start) : start_(start), rate_(start) {}
+
+  void Take(double now, const TaskProgress& progress) {
+    // What comes before the first count, such as loading a model, is not part
+    // of the rate; a count that falls is that of another activity.
+    const bool starts = !has_progress_ || progress.done < progress_.done;
+    if (starts) rate_ = RateWindow(now, progress.done);
+    has_progress_ = true;
+    rate_.Add(now, progress.done);
+    progress_ = progress;
+  }
+
+  double Seconds(double now) const { return now - start_; }
+  // Per second; 0: not known.
+  double Rate(double now) const { return rate_.Rate(now, progress_.done); }
+  const TaskProgress& progress() const { return progress_; }
+
+ private:
+  double start_;
+  bool has_progress_ = false;
+  TaskProgress progress_;
+  RateWindow rate_;
+};
 
 }  // namespace requant
 

@@ -5,9 +5,12 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/terminal/progress.h"
 #include "base/testing/fake_terminal.h"
 #include "workflows/run/run_observer.h"
@@ -16,12 +19,31 @@
 namespace requant::run_display_test {
 namespace {
 
+constexpr auto kDone = TaskRecord::DONE;
+constexpr auto kCached = TaskRecord::CACHED;
+// Which of a stage's tasks it is.
+constexpr bool kWork = false, kVerification = true;
+
 // A run of a workflow that the test moves by hand.
 class RunDisplayTest : public testing::Test {
  protected:
-  void Show(int columns, int rows) {
+  // Adds stages; those whose names end with "*" are verified.
+  void AddStages(const std::vector<std::string>& names) {
+    for (std::string_view name : names) {
+      StageRecord& stage = *record_.add_stage();
+      if (absl::ConsumeSuffix(&name, "*")) {
+        stage.mutable_verification()->set_evaluation("eval");
+      }
+      stage.set_name(name);
+    }
+  }
+
+  // Starts the display on a terminal of that size.
+  void Show(int columns, int rows, std::string_view already_there = "") {
     terminal_ = std::make_unique<FakeTerminal>(columns, rows);
+    terminal_->Write(already_there);
     display_ = MakeRunDisplay(options_, terminal_->Environment());
+    display_->RunStarted(record_);
   }
 
   void ShowPlain() {
@@ -31,26 +53,22 @@ class RunDisplayTest : public testing::Test {
     display_ = MakeRunDisplay(options_, environment);
   }
 
-  void AddStage(const std::string& name, bool verified) {
-    StageRecord& stage = *record_.add_stage();
-    stage.set_name(name);
-    if (verified) stage.mutable_verification()->set_evaluation("eval");
-  }
-
-  TaskRecord& Task(int stage, bool verifies) {
+  TaskRecord& Task(int stage, bool verifies = kWork) {
     StageRecord& record = *record_.mutable_stage(stage);
     return verifies ? *record.mutable_verification()->mutable_work()
                     : *record.mutable_work();
   }
 
-  void Start(int stage, bool verifies) {
+  void Start(int stage, bool verifies = kWork) {
     Task(stage, verifies).set_state(TaskRecord::RUNNING);
     display_->TaskStarted(record_, {stage, -1, verifies});
   }
 
-  void Progress(int stage, bool verifies, int64_t done, int64_t total,
-                const std::string& note) {
-    display_->TaskProgressed(record_, {stage, -1, verifies},
+  // Shows progress of the stage's verification, that much later.
+  void Progress(double seconds, int stage, int64_t done, int64_t total,
+                const std::string& note = "") {
+    terminal_->now += seconds;
+    display_->TaskProgressed(record_, {stage, -1, kVerification},
                              {done, total, "evaluating", "records", note});
   }
 
@@ -60,9 +78,22 @@ class RunDisplayTest : public testing::Test {
     display_->TaskEnded(record_, {stage, -1, verifies});
   }
 
-  // What the stage's verification found.
-  void Find(int stage, double accuracy, double change,
-            VerificationRecord::Verdict verdict) {
+  // Runs the stage's work from its start to its end.
+  void Make(int stage, TaskRecord::State state, double seconds) {
+    Start(stage);
+    End(stage, kWork, state, seconds);
+  }
+
+  void Tick(double seconds) {
+    terminal_->now += seconds;
+    display_->Tick();
+  }
+
+  // Runs the stage's verification, which finds these figures.
+  void Verify(int stage, double accuracy, double change,
+              VerificationRecord::Verdict verdict, double seconds,
+              const std::vector<std::string>& more_gates = {}) {
+    Start(stage, kVerification);
     VerificationRecord& verification =
         *record_.mutable_stage(stage)->mutable_verification();
     EvaluateResult& result = *verification.mutable_result();
@@ -76,6 +107,12 @@ class RunDisplayTest : public testing::Test {
     gate.set_name("max_mean_output_change");
     gate.set_sentence("mean output change .0213, limit .0060");
     gate.set_verdict(verdict);
+    for (const std::string& name : more_gates) {
+      GateRecord& another = *verification.add_gate();
+      another.set_name(name);
+      another.set_verdict(verdict);
+    }
+    End(stage, kVerification, kDone, seconds);
   }
 
   RunDisplayOptions options_ = {true, false, false};
@@ -85,12 +122,10 @@ class RunDisplayTest : public testing::Test {
 };
 
 TEST_F(RunDisplayTest, HasALinePerStageFromTheStart) {
-  AddStage("freeze", false);
-  AddStage("optimize", true);
+  AddStages({"freeze", "optimize*"});
   record_.mutable_stage(1)->mutable_verification()->set_evaluation("raw");
   record_.add_baseline()->set_name("raw/baseline");
   Show(80, 24);
-  display_->RunStarted(record_);
   EXPECT_EQ(terminal_->Text(),
             "  stage            time   accuracy  difference  agreement   "
             "change  verdict\n"
@@ -101,24 +136,15 @@ TEST_F(RunDisplayTest, HasALinePerStageFromTheStart) {
 }
 
 TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
-  AddStage("freeze", false);
-  AddStage("optimize", true);
-  AddStage("quantize", true);
+  AddStages({"freeze", "optimize*", "quantize*"});
   Show(80, 24);
-  display_->RunStarted(record_);
-  Start(0, false);
-  End(0, false, TaskRecord::DONE, 1.2);
-  Start(1, false);
-  End(1, false, TaskRecord::CACHED, 0);
-  Start(1, true);
-  Find(1, 0.78455, 0, VerificationRecord::PASS);
-  End(1, true, TaskRecord::DONE, 5.44);
-  Start(2, false);
-  End(2, false, TaskRecord::DONE, 2);
-  Start(2, true);
-  Progress(2, true, 0, 200000, "");
-  terminal_->now += 2;
-  Progress(2, true, 50000, 200000, "accuracy 78.40 %");
+  Make(0, kDone, 1.2);
+  Make(1, kCached, 0);
+  Verify(1, 0.78455, 0, VerificationRecord::PASS, 5.44);
+  Make(2, kDone, 2);
+  Start(2, kVerification);
+  Progress(0, 2, 0, 200000);
+  Progress(2, 2, 50000, 200000, "accuracy 78.40 %");
   EXPECT_EQ(terminal_->Text(),
             "  stage        time   accuracy  difference  agreement   change  "
             "verdict\n"
@@ -131,14 +157,10 @@ TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
 }
 
 TEST_F(RunDisplayTest, EndsWithTheStageWhoseGateFailedAndWhatDidNotRun) {
-  AddStage("fuse", true);
-  AddStage("benchmark", false);
+  AddStages({"fuse*", "benchmark"});
   Show(100, 24);
-  display_->RunStarted(record_);
-  Task(0, false).set_state(TaskRecord::CACHED);
-  Start(0, true);
-  Find(0, 0.7521, 0.0213, VerificationRecord::FAIL);
-  End(0, true, TaskRecord::DONE, 1.5);
+  Task(0).set_state(kCached);
+  Verify(0, 0.7521, 0.0213, VerificationRecord::FAIL, 1.5);
   display_->RunEnded(record_);
   EXPECT_EQ(terminal_->Text(),
             "  stage         time   accuracy  difference  agreement   change  "
@@ -149,16 +171,15 @@ TEST_F(RunDisplayTest, EndsWithTheStageWhoseGateFailedAndWhatDidNotRun) {
 }
 
 TEST_F(RunDisplayTest, SaysWhatIsCachedGivenLeftOutFailedOrInterrupted) {
-  for (const char* name : {"a", "b", "c", "d", "e"}) AddStage(name, false);
-  Task(0, false).set_state(TaskRecord::CACHED);
-  Task(1, false).set_state(TaskRecord::GIVEN);
+  AddStages({"a", "b", "c", "d", "e"});
+  Task(0).set_state(kCached);
+  Task(1).set_state(TaskRecord::GIVEN);
   record_.mutable_stage(2)->set_left_out_because("fp32_graph");
-  Task(3, false).set_state(TaskRecord::FAILED);
-  Task(3, false).set_seconds(3);
-  Task(3, false).set_message("out of memory,\nthe graph needs 12 GB of it");
-  Task(4, false).set_state(TaskRecord::INTERRUPTED);
+  Task(3).set_state(TaskRecord::FAILED);
+  Task(3).set_seconds(3);
+  Task(3).set_message("out of memory,\nthe graph needs 12 GB of it");
+  Task(4).set_state(TaskRecord::INTERRUPTED);
   Show(40, 24);
-  display_->RunStarted(record_);
   display_->RunEnded(record_);
   EXPECT_EQ(terminal_->Text(),
             "  stage     time   accuracy  verdict\n"
@@ -170,15 +191,11 @@ TEST_F(RunDisplayTest, SaysWhatIsCachedGivenLeftOutFailedOrInterrupted) {
 }
 
 TEST_F(RunDisplayTest, FitsAWindowOfTwentyColumns) {
-  AddStage("fuse_feature_columns", false);
-  AddStage("quantize", true);
+  AddStages({"fuse_feature_columns", "quantize*"});
   Show(20, 24);
-  display_->RunStarted(record_);
-  Start(0, false);
-  End(0, false, TaskRecord::DONE, 1.2);
-  Start(1, true);
-  terminal_->now += 1;
-  Progress(1, true, 50000, 200000, "accuracy 78.40 %");
+  Make(0, kDone, 1.2);
+  Start(1, kVerification);
+  Progress(1, 1, 50000, 200000, "accuracy 78.40 %");
   EXPECT_EQ(terminal_->Text(),
             "✓ fuse_fe…    1.2 s\n"
             "▸ quantize     25 %\n"
@@ -186,18 +203,13 @@ TEST_F(RunDisplayTest, FitsAWindowOfTwentyColumns) {
 }
 
 TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
-  AddStage("fuse_feature_columns", true);
-  AddStage("quantize", true);
+  AddStages({"fuse_feature_columns*", "quantize*"});
   for (int columns = 1; columns < 130; ++columns) {
-    Show(columns, 200);
-    terminal_->Write("$\n");
-    display_->RunStarted(record_);
-    Start(1, true);
-    terminal_->now += 1;
-    Progress(1, true, 50000, 200000, "accuracy 78.40 %");
+    Show(columns, 200, "$\n");
+    Start(1, kVerification);
+    Progress(1, 1, 50000, 200000, "accuracy 78.40 %");
     terminal_->Resize(131 - columns, 200);
-    terminal_->now += 1;
-    display_->Tick();
+    Tick(1);
     terminal_->Resize(100, 200);
     display_->RunEnded(record_);
     EXPECT_EQ(terminal_->Text(),
@@ -210,31 +222,25 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
 }
 
 TEST_F(RunDisplayTest, NeedsNoRowsAtAll) {
-  AddStage("a", true);
-  AddStage("b", true);
+  AddStages({"a*", "b*"});
   for (int rows = 0; rows < 3; ++rows) {
     Show(80, rows);
-    display_->RunStarted(record_);
-    Start(0, true);
-    terminal_->now += 1;
-    display_->Tick();
-    End(0, true, TaskRecord::DONE, 1);
-    terminal_->now += 1;
-    display_->Tick();
+    Start(0, kVerification);
+    Tick(1);
+    End(0, kVerification, kDone, 1);
+    Tick(1);
     display_->RunEnded(record_);
     EXPECT_TRUE(absl::StrContains(terminal_->Text(), "✓ a"));
   }
 }
 
 TEST_F(RunDisplayTest, LetsFinishedStagesScrollUpWhereRowsAreFew) {
-  for (int i = 0; i < 8; ++i) AddStage(absl::StrCat("stage", i), false);
-  for (int i = 0; i < 3; ++i) Task(i, false).set_state(TaskRecord::CACHED);
+  for (int i = 0; i < 8; ++i) AddStages({absl::StrCat("stage", i)});
+  for (int i = 0; i < 3; ++i) Task(i).set_state(kCached);
   Show(40, 6);
-  display_->RunStarted(record_);
-  Start(3, false);
-  End(3, false, TaskRecord::DONE, 1);
+  Make(3, kDone, 1);
   terminal_->now += 1;
-  Start(5, false);
+  Start(5);
   EXPECT_EQ(terminal_->Text(),
             "  stage      time   accuracy  verdict\n"
             "✓ stage0   cached\n"
@@ -247,11 +253,10 @@ TEST_F(RunDisplayTest, LetsFinishedStagesScrollUpWhereRowsAreFew) {
 }
 
 TEST_F(RunDisplayTest, ShowsWhatRunsFirstWhereRowsAreFew) {
-  for (int i = 0; i < 8; ++i) AddStage(absl::StrCat("stage", i), false);
+  for (int i = 0; i < 8; ++i) AddStages({absl::StrCat("stage", i)});
   Show(60, 4);
-  display_->RunStarted(record_);
   terminal_->now += 1;
-  Start(6, false);
+  Start(6);
   EXPECT_EQ(terminal_->Text(),
             "  stage      time   accuracy  agreement   change  verdict\n"
             "▸ stage6      0 s  working\n"
@@ -259,9 +264,8 @@ TEST_F(RunDisplayTest, ShowsWhatRunsFirstWhereRowsAreFew) {
 }
 
 TEST_F(RunDisplayTest, PutsWarningsAboveTheStages) {
-  AddStage("a", false);
+  AddStages({"a"});
   Show(30, 24);
-  display_->RunStarted(record_);
   display_->Said("warning: a cached output was\nchanged\x1b[2J");
   EXPECT_EQ(terminal_->Text(),
             "warning: a cached output was\n"
@@ -271,40 +275,30 @@ TEST_F(RunDisplayTest, PutsWarningsAboveTheStages) {
 }
 
 TEST_F(RunDisplayTest, DrawsTenTimesASecondAtMost) {
-  AddStage("a", true);
+  AddStages({"a*"});
   Show(80, 24);
-  display_->RunStarted(record_);
-  Start(0, true);
-  for (int i = 0; i < 1000; ++i) {
-    terminal_->now += 1.0 / 1024;
-    Progress(0, true, i, 1000, "");
-  }
+  Start(0, kVerification);
+  for (int i = 0; i < 1000; ++i) Progress(1.0 / 1024, 0, i, 1000);
   EXPECT_LE(terminal_->writes(), 11);
   EXPECT_GE(terminal_->writes(), 9);
 }
 
 TEST_F(RunDisplayTest, ErasesTheStagesWhenATableFollows) {
-  AddStage("a", false);
+  AddStages({"a"});
   options_.erase_at_end = true;
-  Show(80, 24);
-  terminal_->Write("$ requant run\n");
-  display_->RunStarted(record_);
+  Show(80, 24, "$ requant run\n");
   display_->RunEnded(record_);
   EXPECT_EQ(terminal_->Text(), "$ requant run\n");
 }
 
 TEST_F(RunDisplayTest, UsesAsciiWhereTheLocaleKnowsNoMore) {
-  AddStage("gr\u00f6\u00dfe", false);
-  AddStage("quantize", true);
+  AddStages({"gr\u00f6\u00dfe", "quantize*"});
   options_.utf8 = false;
   Show(60, 24);
-  display_->RunStarted(record_);
-  Start(0, false);
-  End(0, false, TaskRecord::DONE, 1);
-  Start(1, true);
-  Progress(1, true, 0, 100000, "");
-  terminal_->now += 1;
-  Progress(1, true, 50000, 100000, "");
+  Make(0, kDone, 1);
+  Start(1, kVerification);
+  Progress(0, 1, 0, 100000);
+  Progress(1, 1, 50000, 100000);
   EXPECT_EQ(terminal_->Text(),
             "  stage        time   accuracy  agreement   change  verdict\n"
             "+ gr??e       1.0 s\n"
@@ -313,33 +307,25 @@ TEST_F(RunDisplayTest, UsesAsciiWhereTheLocaleKnowsNoMore) {
 }
 
 TEST_F(RunDisplayTest, ColoursOnlyWhenAsked) {
-  AddStage("a", false);
-  Task(0, false).set_state(TaskRecord::CACHED);
+  AddStages({"a"});
+  Task(0).set_state(kCached);
   Show(80, 24);
-  display_->RunStarted(record_);
   EXPECT_FALSE(absl::StrContains(terminal_->raw(), "\x1b[32m"));
   options_.color = true;
   Show(80, 24);
-  display_->RunStarted(record_);
   EXPECT_TRUE(absl::StrContains(terminal_->raw(), "\x1b[32m✓\x1b[0m a"))
       << terminal_->raw();
 }
 
 TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
-  AddStage("optimize", true);
-  AddStage("fuse", true);
+  AddStages({"optimize*", "fuse*"});
   record_.set_workflow("wide_deep");
   ShowPlain();
   display_->RunStarted(record_);
-  Start(0, false);
-  End(0, false, TaskRecord::DONE, 0.8);
-  Start(0, true);
-  Find(0, 0.78455, 0, VerificationRecord::PASS);
-  End(0, true, TaskRecord::DONE, 5.4);
-  End(1, false, TaskRecord::CACHED, 0);
-  Start(1, true);
-  Find(1, 0.7521, 0.0213, VerificationRecord::FAIL);
-  End(1, true, TaskRecord::DONE, 1.5);
+  Make(0, kDone, 0.8);
+  Verify(0, 0.78455, 0, VerificationRecord::PASS, 5.4);
+  End(1, kWork, kCached, 0);
+  Verify(1, 0.7521, 0.0213, VerificationRecord::FAIL, 1.5);
   record_.set_outcome(RunRecord::GATE_FAILED);
   record_.set_seconds(7.7);
   display_->RunEnded(record_);
@@ -357,25 +343,16 @@ TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
 }
 
 TEST_F(RunDisplayTest, WritesThatATaskWasStoppedElsewhere) {
-  AddStage("optimize", false);
+  AddStages({"optimize"});
   ShowPlain();
-  Start(0, false);
-  End(0, false, TaskRecord::NOT_RUN, 1.5);
+  Make(0, TaskRecord::NOT_RUN, 1.5);
   EXPECT_EQ(terminal_->raw(), "12:34:56 optimize  stopped after 1.5 s\n");
 }
 
 TEST_F(RunDisplayTest, WritesTheFirstOfSeveralFailedGatesElsewhere) {
-  AddStage("fuse", true);
+  AddStages({"fuse*"});
   ShowPlain();
-  Start(0, true);
-  Find(0, 0.7521, 0.0213, VerificationRecord::FAIL);
-  for (const char* name : {"second", "third"}) {
-    GateRecord& gate =
-        *record_.mutable_stage(0)->mutable_verification()->add_gate();
-    gate.set_name(name);
-    gate.set_verdict(VerificationRecord::FAIL);
-  }
-  End(0, true, TaskRecord::DONE, 1.5);
+  Verify(0, 0.7521, 0.0213, VerificationRecord::FAIL, 1.5, {"second", "third"});
   EXPECT_THAT(terminal_->raw(),
               testing::EndsWith("FAIL  max_mean_output_change: mean output "
                                 "change .0213, limit .0060  and 2 more "
@@ -383,19 +360,15 @@ TEST_F(RunDisplayTest, WritesTheFirstOfSeveralFailedGatesElsewhere) {
 }
 
 TEST_F(RunDisplayTest, WritesProgressOfLongTasksElsewhere) {
-  AddStage("optimize", true);
+  AddStages({"optimize*"});
   ShowPlain();
   display_->RunStarted(record_);
-  Start(0, false);
-  for (int i = 0; i < 150; ++i) {
-    terminal_->now += 0.125;
-    display_->Tick();
-  }
-  End(0, false, TaskRecord::DONE, 15);
-  Start(0, true);
+  Start(0);
+  for (int i = 0; i < 150; ++i) Tick(0.125);
+  End(0, kWork, kDone, 15);
+  Start(0, kVerification);
   for (int i = 1; i <= 50; ++i) {
-    terminal_->now += 0.25;
-    Progress(0, true, 1000 * i, 100000, "accuracy 78.40 %");
+    Progress(0.25, 0, 1000 * i, 100000, "accuracy 78.40 %");
   }
   EXPECT_EQ(terminal_->raw(),
             "12:34:56   1 stage\n"

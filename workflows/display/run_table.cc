@@ -5,18 +5,29 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/message_text.h"
-#include "base/terminal/styled_text.h"
+#include "base/terminal/progress.h"
 #include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
 #include "runtime/statistics/paired_comparison.h"
-#include "workflows/display/run_figures.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
+
+// The first stage that is compared with the baseline; none: 0.
+int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
+  for (int i = 0; i < record.stage_size(); ++i) {
+    const VerificationRecord& verification = record.stage(i).verification();
+    if (absl::StrCat(verification.evaluation(), "/baseline") ==
+        baseline.name()) {
+      return i;
+    }
+  }
+  return 0;
+}
 
 // The less important go first on a narrow terminal; figures have theirs.
 constexpr int kSizeImportance = 4;
@@ -40,18 +51,12 @@ std::string TimeCell(StageState state, double seconds) {
 }
 
 StyledText VerdictCell(StageState state, VerificationRecord::Verdict verdict) {
-  switch (state) {
-    case StageState::kFailed:
-      return {"FAILED", Style::kBad};
-    case StageState::kInterrupted:
-      return {"interrupted", Style::kBad};
-    case StageState::kGateFailed:
-      return {VerdictName(verdict), Style::kBad};
-    case StageState::kInconclusive:
-      return {VerdictName(verdict), Style::kDoubtful};
-    default:
-      return {VerdictName(verdict), Style::kGood};
-  }
+  if (state == StageState::kFailed) return {"FAILED", Style::kBad};
+  if (state == StageState::kInterrupted) return {"interrupted", Style::kBad};
+  return {VerdictName(verdict), state == StageState::kGateFailed ? Style::kBad
+                                : state == StageState::kInconclusive
+                                    ? Style::kDoubtful
+                                    : Style::kGood};
 }
 
 void AddColumns(Table* table) {
@@ -91,6 +96,65 @@ void AddRow(const std::string& name, StageState state, double seconds,
 }
 
 }  // namespace
+
+std::string SecondsText(double seconds) {
+  if (seconds >= 59.95) return HumanDuration(seconds);
+  if (seconds < 0.05) return "<0.1 s";
+  return absl::StrFormat("%.1f s", seconds);
+}
+
+std::vector<RunRow> RowsOf(const RunRecord& record) {
+  std::vector<RunRow> rows;
+  for (int i = 0; i < record.stage_size(); ++i) {
+    for (int j = 0; j < record.baseline_size(); ++j) {
+      if (FirstUser(record, record.baseline(j)) == i) rows.push_back({true, j});
+    }
+    rows.push_back({false, i});
+  }
+  return rows;
+}
+
+StageState StateOf(const StageRecord& stage) {
+  if (!stage.left_out_because().empty()) return StageState::kLeftOut;
+  const auto state = static_cast<StageState>(StateOfTasks(stage));
+  if (!IsOver(state) || state == StageState::kFailed ||
+      state == StageState::kInterrupted) {
+    return state;
+  }
+  const VerificationRecord::Verdict verdict = stage.verification().verdict();
+  return verdict == VerificationRecord::FAIL ? StageState::kGateFailed
+         : verdict == VerificationRecord::INCONCLUSIVE
+             ? StageState::kInconclusive
+             : state;
+}
+
+StageState StateOf(const BaselineRecord& baseline) {
+  return static_cast<StageState>(baseline.work().state());
+}
+
+bool IsOver(StageState state) {
+  return state != StageState::kWaiting && state != StageState::kRunning;
+}
+
+const TaskRecord& OwnWork(const StageRecord& stage) {
+  const bool is_benchmark =
+      stage.has_benchmark() &&
+      stage.benchmark().work().state() != TaskRecord::NOT_RUN;
+  return is_benchmark ? stage.benchmark().work() : stage.work();
+}
+
+double SecondsOf(const StageRecord& stage) {
+  return OwnWork(stage).seconds() + stage.verification().work().seconds();
+}
+
+const TaskRecord& DecisiveTask(const StageRecord& stage) {
+  const TaskRecord::State own = OwnWork(stage).state();
+  const bool makes_nothing = !stage.has_work() && !stage.has_benchmark();
+  const bool succeeded = makes_nothing || own == TaskRecord::DONE ||
+                         own == TaskRecord::CACHED || own == TaskRecord::GIVEN;
+  return succeeded && stage.has_verification() ? stage.verification().work()
+                                               : OwnWork(stage);
+}
 
 std::string RunTable(const RunRecord& record, int columns, bool color) {
   const std::vector<StageFigures> figures = FiguresOfStages(record);

@@ -1,16 +1,63 @@
 #ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_TABLE_H_
 #define REQUANT_WORKFLOWS_DISPLAY_RUN_TABLE_H_
 
-// A run's stages as a table.
+// A run's stages as people read them: where each is, and all as a table.
+// Figures are those of workflows/report/figures.h.
 
 #include <string>
+#include <vector>
 
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 
-// A line per stage: time, accuracy, its difference from the baseline's in
-// points with the 95 % interval, agreement, mean output change, mean squared
+// Returns "<0.1 s", "5.4 s", "1:05".
+std::string SecondsText(double seconds);
+
+// Where a stage with its verification is: the state of its tasks, or what its
+// gates say of it.
+enum class StageState {
+  kWaiting = TaskRecord::NOT_RUN,
+  kRunning = TaskRecord::RUNNING,
+  kDone = TaskRecord::DONE,
+  // All of it was done by a former run.
+  kCached = TaskRecord::CACHED,
+  kFailed = TaskRecord::FAILED,
+  // A file was given instead.
+  kGiven = TaskRecord::GIVEN,
+  kInterrupted = TaskRecord::INTERRUPTED,
+  kLeftOut,
+  // Gates could not be decided.
+  kInconclusive,
+  kGateFailed,
+};
+
+// A line of whatever lists a run: a stage, or the run of a baseline.
+struct RunRow {
+  bool is_baseline = false;
+  // Into RunRecord.stage or RunRecord.baseline.
+  int index = 0;
+};
+
+// Returns the stages in the order of the file, each baseline before the first
+// stage that is compared with it.
+std::vector<RunRow> RowsOf(const RunRecord& record);
+
+// Returns the state. A stage that is yet to be verified waits.
+StageState StateOf(const StageRecord& stage);
+StageState StateOf(const BaselineRecord& baseline);
+// Whether it neither waits nor runs.
+bool IsOver(StageState state);
+
+// Returns what the stage itself did, its verification apart.
+const TaskRecord& OwnWork(const StageRecord& stage);
+// Returns how long its work and its verification took in this run.
+double SecondsOf(const StageRecord& stage);
+// Returns the first of its tasks that did not succeed, or else its last.
+const TaskRecord& DecisiveTask(const StageRecord& stage);
+
+// Returns a line per stage: time, accuracy, its difference from the baseline's
+// in points with the 95 % interval, agreement, mean output change, mean squared
 // error, records per second, size and verdict. Columns without a figure are
 // left out, and so are the less important ones on a terminal that is narrower
 // than the table. Names and figures are never cut. `columns` is the terminal's

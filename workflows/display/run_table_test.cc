@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/message_text.h"
 #include "google/protobuf/text_format.h"
+#include "workflows/report/figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant::run_table_test {
@@ -127,6 +129,40 @@ TEST(RunTable, HasTheMeanSquaredErrorWhereThereIsRoom) {
 TEST(RunTable, ColoursVerdictsWhenAsked) {
   EXPECT_NE(RunTable(Record(), 0, true).find("\x1b[31mFAIL\x1b[0m\n"),
             std::string::npos);
+}
+
+TEST(RunFigures, HaveTheSameDigitsEverywhere) {
+  EXPECT_EQ(AccuracyText(0.784551), "78.455 %");
+  EXPECT_EQ(PointsText(-0.0541), "-0.054");
+  EXPECT_EQ(PointsText(-0.0001), "+0.000");
+  EXPECT_EQ(AgreementText(1), "1.0000");
+  EXPECT_EQ(ChangeText(0.002134), "0.00213");
+  EXPECT_EQ(SecondsText(0.04), "<0.1 s");
+  EXPECT_EQ(SecondsText(0.05), "0.1 s");
+  EXPECT_EQ(SecondsText(5.44), "5.4 s");
+  EXPECT_EQ(SecondsText(59.96), "1:00");
+  EXPECT_EQ(SizeText(812), "812 B");
+  EXPECT_EQ(SizeText(5000000), "5.00 MB");
+  EXPECT_EQ(SizeText(999500), "1.00 MB");
+}
+
+TEST(StateOf, WaitsWhileTheVerificationIsToCome) {
+  StageRecord stage;
+  stage.mutable_work()->set_state(TaskRecord::DONE);
+  EXPECT_EQ(StateOf(stage), StageState::kDone);
+  stage.mutable_verification();
+  EXPECT_EQ(StateOf(stage), StageState::kWaiting);
+}
+
+TEST(StateOf, TellsAFailedGateFromAFailedTask) {
+  StageRecord stage;
+  stage.mutable_work()->set_state(TaskRecord::CACHED);
+  VerificationRecord& verification = *stage.mutable_verification();
+  verification.mutable_work()->set_state(TaskRecord::CACHED);
+  verification.set_verdict(VerificationRecord::FAIL);
+  EXPECT_EQ(StateOf(stage), StageState::kGateFailed);
+  stage.mutable_work()->set_state(TaskRecord::FAILED);
+  EXPECT_EQ(StateOf(stage), StageState::kFailed);
 }
 
 }  // namespace

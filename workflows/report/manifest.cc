@@ -23,16 +23,15 @@
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "google/protobuf/json/json.h"
+#include "workflows/report/figures.h"
 #include "workflows/report/manifest.pb.h"
 #include "workflows/report/results.h"
-#include "workflows/report/stage_figures.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
 
 namespace fs = std::filesystem;
-using Members = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::string_view kFormat = "requant manifest 1";
 // A run of thousands of stages has less.
@@ -40,34 +39,32 @@ constexpr int64_t kMaxBytes = 64 << 20;
 // What stands between the text of a manifest and its digest.
 constexpr std::string_view kDigestMember = ",\n  \"manifest_sha256\": \"";
 
-// A task of the run, by the name that it has in plans.
-struct NamedTask {
-  std::string name;
-  const TaskRecord* task;
-};
+using Files = google::protobuf::RepeatedPtrField<ManifestFile>;
+// Tasks of the run, by the names that they have in plans.
+using NamedTasks = std::vector<std::pair<std::string, const TaskRecord*>>;
 
-std::vector<NamedTask> TasksOf(const RunRecord& record) {
-  std::vector<NamedTask> tasks;
+NamedTasks TasksOf(const RunRecord& record) {
+  NamedTasks tasks;
   for (const BaselineRecord& baseline : record.baseline()) {
-    tasks.push_back({baseline.name(), &baseline.work()});
+    tasks.emplace_back(baseline.name(), &baseline.work());
   }
   for (const StageRecord& stage : record.stage()) {
-    if (stage.has_work()) tasks.push_back({stage.name(), &stage.work()});
+    if (stage.has_work()) tasks.emplace_back(stage.name(), &stage.work());
     if (stage.verification().has_work()) {
-      tasks.push_back({absl::StrCat(stage.name(), "/verify"),
-                       &stage.verification().work()});
+      tasks.emplace_back(absl::StrCat(stage.name(), "/verify"),
+                         &stage.verification().work());
     }
     if (stage.benchmark().has_work()) {
-      tasks.push_back({stage.name(), &stage.benchmark().work()});
+      tasks.emplace_back(stage.name(), &stage.benchmark().work());
     }
   }
   return tasks;
 }
 
-// `path` is where the file is, for verifying.
+// Returns a file's entry; `path` is where it is, for verifying.
 std::string FileJson(const FileRecord& file, const std::string& path,
                      std::string_view task) {
-  Members members = {{"path", JsonString(path)}};
+  JsonMembers members = {{"path", JsonString(path)}};
   if (ValidUtf8(path) != path) {
     members.emplace_back("path_bytes", JsonString(absl::Base64Escape(path)));
   }
@@ -81,7 +78,7 @@ std::string FileJson(const FileRecord& file, const std::string& path,
   return JsonObject(members);
 }
 
-// Whoever verifies may be in another folder than the run was.
+// Returns the absolute path: `requant verify` may run in another folder.
 std::string Absolute(const std::string& path) {
   std::error_code error;
   const std::string absolute = fs::absolute(path, error).string();
@@ -105,25 +102,16 @@ class FileList {
   std::vector<std::string> files_;
 };
 
-std::string PathsJson(
-    const google::protobuf::RepeatedPtrField<FileRecord>& files) {
-  std::vector<std::string> paths;
-  for (const FileRecord& file : files) paths.push_back(JsonString(file.path()));
-  return JsonArray(paths);
-}
-
-std::string TaskJson(const NamedTask& named) {
-  const TaskRecord& task = *named.task;
-  std::vector<std::string> commands;
-  for (const std::string& command : task.command()) {
-    commands.push_back(JsonString(command));
-  }
-  return JsonObject({{"name", JsonString(named.name)},
+std::string TaskJson(const std::string& name, const TaskRecord& task) {
+  const auto path = [](const FileRecord& file) {
+    return JsonString(file.path());
+  };
+  return JsonObject({{"name", JsonString(name)},
                      {"state", JsonString(StateName(task.state()))},
                      {"key", JsonString(task.key())},
-                     {"commands", JsonArray(commands)},
-                     {"inputs", PathsJson(task.input())},
-                     {"outputs", PathsJson(task.output())}});
+                     {"commands", JsonArrayOf(task.command(), JsonString)},
+                     {"inputs", JsonArrayOf(task.input(), path)},
+                     {"outputs", JsonArrayOf(task.output(), path)}});
 }
 
 std::string MetricsJson(const RunRecord& record) {
@@ -136,42 +124,43 @@ std::string MetricsJson(const RunRecord& record) {
   return JsonArray(stages);
 }
 
+absl::Status NoManifest(const std::string& path, std::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": not a manifest of a run: ", why));
+}
+
 const std::string& PathOf(const ManifestFile& file) {
   return file.path_bytes().empty() ? file.path() : file.path_bytes();
 }
 
-absl::Status CheckEntries(
-    const std::string& path, std::string_view member,
-    const google::protobuf::RepeatedPtrField<ManifestFile>& files) {
+// Fails unless each file has a path and a digest.
+absl::Status CheckEntries(const std::string& path, std::string_view member,
+                          const Files& files) {
   for (int i = 0; i < files.size(); ++i) {
     const std::string& digest = files[i].sha256();
     if (!PathOf(files[i]).empty() && digest.size() == 64 &&
         digest.find_first_not_of("0123456789abcdef") == digest.npos) {
       continue;
     }
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a manifest of a run: \"", member, "\"[", i,
-                     "] lacks a path or a SHA-256 of 64 digits"));
+    return NoManifest(path,
+                      absl::StrCat("\"", member, "\"[", i,
+                                   "] lacks a path or a SHA-256 of 64 digits"));
   }
   return absl::OkStatus();
 }
 
-// Nothing outside of the manifest's folder is one of its outputs.
-absl::Status CheckOutputPaths(const std::string& path,
-                              const ManifestProto& manifest) {
-  if (manifest.outputs().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a manifest of a run: it has no \"outputs\""));
-  }
-  for (const ManifestFile& file : manifest.outputs()) {
+// Fails if an output is not in the manifest's folder.
+absl::Status CheckOutputPaths(const std::string& path, const Files& outputs) {
+  if (outputs.empty()) return NoManifest(path, "it has no \"outputs\"");
+  for (const ManifestFile& file : outputs) {
     const fs::path output = PathOf(file);
     if (output.is_relative() &&
         std::find(output.begin(), output.end(), "..") == output.end()) {
       continue;
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": not a manifest of a run: the output \"",
-        Printable(output.string()), "\" is not in the manifest's folder"));
+    return NoManifest(path,
+                      absl::StrCat("the output \"", Printable(output.string()),
+                                   "\" is not in the manifest's folder"));
   }
   return absl::OkStatus();
 }
@@ -190,13 +179,6 @@ absl::Status CheckOwnDigest(const std::string& path, std::string_view text) {
                   "end, is that of another text"));
 }
 
-// The parser puts one or two blanks between its words, to be no contract.
-std::string SingleBlanks(std::string_view text) {
-  std::string single(text);
-  absl::RemoveExtraAsciiWhitespace(&single);
-  return single;
-}
-
 absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
@@ -206,20 +188,21 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   const absl::Status parsed =
       google::protobuf::json::JsonStringToMessage(text, &manifest, options);
   if (!parsed.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a manifest of a run: ",
-                     Printable(SingleBlanks(parsed.message()))));
+    // The parser puts one or two blanks between its words, to be no contract.
+    std::string why(parsed.message());
+    absl::RemoveExtraAsciiWhitespace(&why);
+    return NoManifest(path, Printable(why));
   }
   if (manifest.format() != kFormat) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": not a manifest of a run: \"format\" is \"",
-                     Printable(manifest.format()), "\", not \"", kFormat,
-                     "\"; give the manifest.json of a run's folder"));
+    return NoManifest(
+        path, absl::StrCat("\"format\" is \"", Printable(manifest.format()),
+                           "\", not \"", kFormat,
+                           "\"; give the manifest.json of a run's folder"));
   }
   REQUANT_RETURN_IF_ERROR(CheckOwnDigest(path, text));
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
   REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
-  REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest));
+  REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest.outputs()));
   return manifest;
 }
 
@@ -256,22 +239,18 @@ std::string ManifestJson(const RunRecord& record,
                          const std::vector<FileRecord>& more_outputs,
                          const std::vector<std::string>& files) {
   FileList inputs, outputs;
-  std::vector<std::string> tasks, variables, names;
-  for (const std::string& file : files) names.push_back(JsonString(file));
-  for (const NamedTask& named : TasksOf(record)) {
-    for (const FileRecord& file : named.task->input()) {
-      if (file.stage().empty())
-        inputs.Add(file, Absolute(file.path()), named.name);
+  std::vector<std::string> tasks;
+  for (const auto& [name, task] : TasksOf(record)) {
+    for (const FileRecord& file : task->input()) {
+      if (file.stage().empty()) inputs.Add(file, Absolute(file.path()), name);
     }
-    for (const FileRecord& file : named.task->output()) {
-      outputs.Add(file, file.path(), named.name);
+    for (const FileRecord& file : task->output()) {
+      outputs.Add(file, file.path(), name);
     }
-    tasks.push_back(TaskJson(named));
+    tasks.push_back(TaskJson(name, *task));
   }
-  for (const FileRecord& file : more_outputs)
+  for (const FileRecord& file : more_outputs) {
     outputs.Add(file, file.path(), "");
-  for (const SettingRecord& variable : record.variable()) {
-    variables.push_back(MessageJson(variable));
   }
   return WithOwnDigest(IndentedJson(JsonObject({
       {"format", JsonString(kFormat)},
@@ -283,10 +262,10 @@ std::string ManifestJson(const RunRecord& record,
       {"seconds", JsonNumber(record.seconds())},
       {"command", JsonString(record.command())},
       {"tool", MessageJson(record.tool())},
-      {"variables", JsonArray(variables)},
+      {"variables", JsonArrayOf(record.variable(), MessageJson)},
       {"inputs", inputs.json()},
       {"outputs", outputs.json()},
-      {"files", JsonArray(names)},
+      {"files", JsonArrayOf(files, JsonString)},
       {"tasks", JsonArray(tasks)},
       {"metrics", MetricsJson(record)},
   })));
@@ -313,19 +292,9 @@ absl::StatusOr<std::vector<std::string>> FilesOfManifest(
 }
 
 std::string_view FileStateName(FileState state) {
-  switch (state) {
-    case FileState::kOk:
-      return "ok";
-    case FileState::kChanged:
-      return "changed";
-    case FileState::kMissing:
-      return "missing";
-    case FileState::kGone:
-      return "gone";
-    case FileState::kUnreadable:
-      return "unreadable";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"ok", "changed", "missing", "gone",
+                                         "unreadable"};
+  return kNames[static_cast<int>(state)];
 }
 
 bool AllWell(const std::vector<FileCheck>& checks) {

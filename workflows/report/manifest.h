@@ -32,7 +32,7 @@ enum class FileState {
   kMissing,
   // An input that is no longer where it was; nothing is known of it.
   kGone,
-  // Such as one without permission to read; `message` tells.
+  // Such as one without permission to read; `message` says why.
   kUnreadable,
 };
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/files/sha256.h"
 #include "base/json.h"
 #include "base/message/message_json.h"
 #include "runtime/benchmark/benchmark_figures.h"
@@ -19,7 +20,7 @@
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
+#include "workflows/report/report_files.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -32,32 +33,24 @@ std::string Json(bool value) { return value ? "true" : "false"; }
 std::string Json(const Interval& interval) {
   return JsonArray({JsonNumber(interval.low()), JsonNumber(interval.high())});
 }
-std::string Json(const PairedRatio& ratio);
+std::string Json(const PairedRatio& ratio) {
+  return JsonObject(
+      {{"ratio", Json(ratio.median)},
+       {"interval_95", ratio.interval ? Json(*ratio.interval) : "null"}});
+}
 
 template <typename Value>
 std::string OrNull(const std::optional<Value>& value) {
   return value.has_value() ? Json(*value) : "null";
 }
 
-std::string Json(const PairedRatio& ratio) {
-  return JsonObject({{"ratio", JsonNumber(ratio.median)},
-                     {"interval_95", OrNull(ratio.interval)}});
-}
-
-// Texts that JSON has as null when they are empty.
+// Returns JSON of a text that is null when it is empty.
 std::string TextOrNull(std::string_view text) {
   return text.empty() ? "null" : JsonString(text);
 }
 
 std::string VerdictJson(VerificationRecord::Verdict verdict) {
   return TextOrNull(absl::AsciiStrToLower(VerdictName(verdict)));
-}
-
-template <typename Values, typename Function>
-std::string ArrayOf(const Values& values, Function json) {
-  std::vector<std::string> all;
-  for (const auto& value : values) all.push_back(json(value));
-  return JsonArray(all);
 }
 
 std::string GraphJson(const GraphRecord& graph) {
@@ -100,18 +93,19 @@ void AddResult(const EvaluateResult& result, JsonMembers* members) {
        OrNull(RecordsPerSecond(result.baseline_timing()))},
       {"comparison",
        result.has_comparison() ? MessageJson(result.comparison()) : "null"},
-      {"layers", ArrayOf(result.layer(), MessageJson)},
-      {"unmatched_layers", ArrayOf(result.unmatched_layer(), JsonString)},
+      {"layers", JsonArrayOf(result.layer(), MessageJson)},
+      {"unmatched_layers", JsonArrayOf(result.unmatched_layer(), JsonString)},
   };
   members->insert(members->end(), more.begin(), more.end());
 }
 
 std::string VerificationJson(const VerificationRecord& verification) {
-  JsonMembers members = {{"work", MessageJson(verification.work())},
-                         {"evaluation", TextOrNull(verification.evaluation())},
-                         {"baseline", TextOrNull(verification.baseline())},
-                         {"verdict", VerdictJson(verification.verdict())},
-                         {"gates", ArrayOf(verification.gate(), MessageJson)}};
+  JsonMembers members = {
+      {"work", MessageJson(verification.work())},
+      {"evaluation", TextOrNull(verification.evaluation())},
+      {"baseline", TextOrNull(verification.baseline())},
+      {"verdict", VerdictJson(verification.verdict())},
+      {"gates", JsonArrayOf(verification.gate(), MessageJson)}};
   AddResult(verification.result(), &members);
   return JsonObject(members);
 }
@@ -124,31 +118,26 @@ std::string BaselineJson(const BaselineRecord& baseline) {
   return JsonObject(members);
 }
 
-JsonMembers BenchmarkMembers(const GraphFigures& figures) {
-  return {
-      {"records_per_second", Json(figures.records_per_second)},
-      {"spread", Json(figures.spread)},
-      {"cpu_microseconds_per_record",
-       Json(figures.cpu_microseconds_per_record)},
-      {"milliseconds_per_batch", Json(figures.milliseconds_per_batch)},
-      {"milliseconds_per_batch_p99", Json(figures.milliseconds_per_batch_p99)},
-      {"waited_share", OrNull(figures.waited_share)},
-      {"speed", Json(figures.speed)},
-      {"cpu_time", Json(figures.cpu_time)},
-  };
-}
-
 std::string BenchmarkJson(const BenchmarkRecord& benchmark) {
-  const std::vector<GraphFigures> figures = CheckedFiguresOf(benchmark);
+  const std::vector<GraphFigures> all = CheckedFiguresOf(benchmark);
   std::vector<std::string> graphs;
-  for (size_t i = 0; i < figures.size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i) {
+    const GraphFigures& graph = all[i];
     const StreamSetting& setting = benchmark.result().entry(i).setting();
-    JsonMembers members = {{"stage", Json(benchmark.graph(i))},
-                           {"streams", Json(int64_t{setting.streams()})},
-                           {"threads", Json(int64_t{setting.threads()})}};
-    const JsonMembers more = BenchmarkMembers(figures[i]);
-    members.insert(members.end(), more.begin(), more.end());
-    graphs.push_back(JsonObject(members));
+    graphs.push_back(JsonObject({
+        {"stage", Json(benchmark.graph(i))},
+        {"streams", Json(int64_t{setting.streams()})},
+        {"threads", Json(int64_t{setting.threads()})},
+        {"records_per_second", Json(graph.records_per_second)},
+        {"spread", Json(graph.spread)},
+        {"cpu_microseconds_per_record",
+         Json(graph.cpu_microseconds_per_record)},
+        {"milliseconds_per_batch", Json(graph.milliseconds_per_batch)},
+        {"milliseconds_per_batch_p99", Json(graph.milliseconds_per_batch_p99)},
+        {"waited_share", OrNull(graph.waited_share)},
+        {"speed", Json(graph.speed)},
+        {"cpu_time", Json(graph.cpu_time)},
+    }));
   }
   return JsonObject({{"work", MessageJson(benchmark.work())},
                      {"cores", Json(int64_t{benchmark.result().cores()})},
@@ -185,7 +174,7 @@ std::string SummaryJson(const RunRecord& record, const RunSummary& summary) {
   });
 }
 
-// A field of a CSV line.
+// Returns a field of a CSV line.
 std::string Csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -193,62 +182,67 @@ std::string Csv(std::string_view text) {
 std::string Csv(double number) { return JsonNumber(number); }
 std::string Csv(int64_t number) { return absl::StrCat(number); }
 
-template <typename Value>
-std::string OrEmpty(const std::optional<Value>& value) {
-  return value.has_value() ? Csv(*value) : "";
-}
-
-void AddInterval(const std::string& name,
-                 const std::optional<Interval>& interval,
-                 JsonMembers* columns) {
-  columns->emplace_back(name + "_low", interval ? Csv(interval->low()) : "");
-  columns->emplace_back(name + "_high", interval ? Csv(interval->high()) : "");
-}
-
-void AddScores(const EvaluateResult& result, JsonMembers* columns) {
-  const Scores& scores = result.scores();
-  const bool scored = result.has_scores();
-  columns->emplace_back("records", scored ? Csv(scores.records()) : "");
-  columns->emplace_back("correct",
-                        scores.has_correct() ? Csv(scores.correct()) : "");
-  columns->emplace_back("auc", scores.has_auc() ? Csv(scores.auc()) : "");
-  columns->emplace_back("log_loss",
-                        scores.has_log_loss() ? Csv(scores.log_loss()) : "");
-  columns->emplace_back("rmse", scores.has_rmse() ? Csv(scores.rmse()) : "");
-}
-
-// Names and fields of a stage's line.
+// Returns the names and fields of a stage's line.
 JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
   const VerificationRecord& verification = stage.verification();
+  const Scores& scores = verification.result().scores();
   JsonMembers columns = {
-      {"stage", Csv(std::string_view(stage.name()))},
-      {"kind", Csv(std::string_view(stage.kind()))},
+      {"stage", Csv(stage.name())},
+      {"kind", Csv(stage.kind())},
       {"state", Csv(figures.state)},
       {"seconds", Csv(figures.seconds)},
       {"work_seconds", Csv(figures.work_seconds)},
-      {"nodes", OrEmpty(figures.nodes)},
-      {"bytes", OrEmpty(figures.bytes)},
-      {"evaluation", Csv(std::string_view(verification.evaluation()))},
-      {"baseline", Csv(std::string_view(verification.baseline()))},
-      {"verdict", Csv(absl::AsciiStrToLower(VerdictName(figures.verdict)))}};
-  AddScores(verification.result(), &columns);
+      {"nodes", figures.nodes ? Csv(*figures.nodes) : ""},
+      {"bytes", figures.bytes ? Csv(*figures.bytes) : ""},
+      {"evaluation", Csv(verification.evaluation())},
+      {"baseline", Csv(verification.baseline())},
+      {"verdict", Csv(absl::AsciiStrToLower(VerdictName(figures.verdict)))},
+      {"records",
+       verification.result().has_scores() ? Csv(scores.records()) : ""},
+      {"correct", scores.has_correct() ? Csv(scores.correct()) : ""},
+      {"auc", scores.has_auc() ? Csv(scores.auc()) : ""},
+      {"log_loss", scores.has_log_loss() ? Csv(scores.log_loss()) : ""},
+      {"rmse", scores.has_rmse() ? Csv(scores.rmse()) : ""}};
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
     columns.emplace_back(figure.key, found ? Csv(found->value) : "");
     if (figure.interval_key == nullptr && !figure.is_ratio) continue;
-    AddInterval(figure.key, found ? found->interval : std::nullopt, &columns);
+    const std::optional<Interval> ends = found ? found->interval : std::nullopt;
+    columns.emplace_back(absl::StrCat(figure.key, "_low"),
+                         ends ? Csv(ends->low()) : "");
+    columns.emplace_back(absl::StrCat(figure.key, "_high"),
+                         ends ? Csv(ends->high()) : "");
   }
   return columns;
 }
 
-void AppendLine(const JsonMembers& columns, bool names, std::string* csv) {
-  absl::StrAppend(csv,
-                  absl::StrJoin(columns, ",",
-                                [names](std::string* out, const auto& column) {
-                                  absl::StrAppend(out, names ? column.first
-                                                             : column.second);
-                                }),
-                  "\r\n");
+std::string EscapedHtml(std::string_view text) {
+  return absl::StrReplaceAll(ValidUtf8(text), {{"&", "&amp;"},
+                                               {"<", "&lt;"},
+                                               {">", "&gt;"},
+                                               {"\"", "&quot;"},
+                                               {"'", "&#39;"}});
+}
+
+// JSON that may stand in a script element: nothing in it can end the element or
+// open a comment. The two separators end lines for readers older than ES2019.
+std::string JsonForScript(std::string_view json) {
+  return absl::StrReplaceAll(json, {{"<", "\\u003c"},
+                                    {">", "\\u003e"},
+                                    {"&", "\\u0026"},
+                                    {"\xe2\x80\xa8", "\\u2028"},
+                                    {"\xe2\x80\xa9", "\\u2029"}});
+}
+
+// Nothing is loaded from anywhere, and no script runs but these two.
+std::string ContentPolicy() {
+  const auto source = [](std::string_view script) {
+    return absl::StrCat("'sha256-", Sha256Base64(script), "'");
+  };
+  return absl::StrCat("default-src 'none'; script-src ", source(kChartJs), " ",
+                      source(kReportJs),
+                      "; style-src 'unsafe-inline'; img-src data:; "
+                      "base-uri 'none'; form-action 'none'");
 }
 
 }  // namespace
@@ -283,7 +277,7 @@ std::string ResultsJson(const RunRecord& record) {
     stages.push_back(StageJson(record.stage(i), figures[i]));
   }
   return JsonObject({
-      {"format", Json(std::string_view("requant results 1"))},
+      {"format", JsonString("requant results 1")},
       {"workflow", Json(record.workflow())},
       {"summary", TextOrNull(record.summary())},
       {"file", Json(record.file())},
@@ -293,21 +287,55 @@ std::string ResultsJson(const RunRecord& record) {
       {"seconds", Json(record.seconds())},
       {"command", Json(record.command())},
       {"tool", MessageJson(record.tool())},
-      {"variables", ArrayOf(record.variable(), MessageJson)},
+      {"variables", JsonArrayOf(record.variable(), MessageJson)},
       {"final", SummaryJson(record, SummaryOf(record, figures))},
       {"stages", JsonArray(stages)},
-      {"baselines", ArrayOf(record.baseline(), BaselineJson)},
+      {"baselines", JsonArrayOf(record.baseline(), BaselineJson)},
   });
 }
 
 std::string ResultsCsv(const RunRecord& record) {
   const std::vector<StageFigures> figures = FiguresOfStages(record);
-  std::string csv;
-  AppendLine(CsvColumns(StageRecord(), StageFigures()), /*names=*/true, &csv);
+  const auto name = [](std::string* out, const auto& column) {
+    absl::StrAppend(out, column.first);
+  };
+  const auto field = [](std::string* out, const auto& column) {
+    absl::StrAppend(out, column.second);
+  };
+  std::string csv =
+      absl::StrCat(absl::StrJoin(CsvColumns({}, {}), ",", name), "\r\n");
   for (int i = 0; i < record.stage_size(); ++i) {
-    AppendLine(CsvColumns(record.stage(i), figures[i]), /*names=*/false, &csv);
+    absl::StrAppend(
+        &csv,
+        absl::StrJoin(CsvColumns(record.stage(i), figures[i]), ",", field),
+        "\r\n");
   }
   return csv;
+}
+
+std::string ReportHtml(const RunRecord& record) {
+  const std::string data =
+      JsonObject({{"results", ResultsJson(record)},
+                  {"workflow_text", JsonString(record.file_content())}});
+  const std::string outcome =
+      absl::StrReplaceAll(OutcomeName(record.outcome()), {{"_", " "}});
+  return absl::StrCat(
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
+      ContentPolicy(),
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<meta name=\"generator\" content=\"requant ",
+      EscapedHtml(record.tool().version()),
+      "\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
+      EscapedHtml(record.workflow()), ": ", outcome,
+      " – Requant report</title>\n<style>\n", kReportCss,
+      "</style>\n</head>\n<body>\n<noscript><p>The run's outcome: ", outcome,
+      ". This page is drawn by a script; the same numbers are in results.csv "
+      "and results.json beside it.</p></noscript>\n"
+      "<script type=\"application/json\" id=\"run\">",
+      JsonForScript(data), "</script>\n<!--\n", kChartJsLicense,
+      "-->\n<script>", kChartJs, "</script>\n<script>", kReportJs,
+      "</script>\n</body>\n</html>\n");
 }
 
 }  // namespace requant

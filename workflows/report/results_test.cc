@@ -3,13 +3,25 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
+#include <algorithm>
 #include <limits>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/struct.pb.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "re2/re2.h"
+#include "runtime/datasets/formats/record_format.h"
+#include "runtime/datasets/formats/record_reader.h"
+#include "runtime/datasets/testing/testing.h"
+#include "tensorflow/core/framework/summary.pb.h"
+#include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/util/event.pb.h"
+#include "workflows/report/report_files.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 #include "workflows/testing/json_value.h"
@@ -17,105 +29,87 @@
 namespace requant::results_test {
 namespace {
 
-using testing::ElementsAre;
+using tensorflow::Event;
+using tensorflow::Summary;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
 
-TEST(ResultsJson, HasEveryStageInTheOrderOfTheFile) {
-  const RunRecord record = PassedRun();
-  const auto json = ParseJson(ResultsJson(record));
-  ASSERT_EQ(At(json, "stages").list_value().values_size(), record.stage_size());
-  EXPECT_EQ(At(json, "stages/0/name").string_value(), "summarize");
-  EXPECT_EQ(At(json, "stages/11/name").string_value(), "fuse");
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Returns what the verification of the stage "fuse" of PassedRun found.
+EvaluateResult& FuseResult(RunRecord& record) {
+  return *record.mutable_stage(11)->mutable_verification()->mutable_result();
+}
+
+google::protobuf::Value Results(const RunRecord& record) {
+  return ParseJson(ResultsJson(record));
+}
+
+TEST(ResultsJson, HasStagesLayersGatesOperationsAndCommands) {
+  const auto json = Results(PassedRun());
+  ASSERT_EQ(At(json, "stages").list_value().values_size(),
+            PassedRun().stage_size());
+  const std::map<std::string, std::string> texts = {
+      {"stages/0/name", "summarize"},
+      {"stages/11/name", "fuse"},
+      {"stages/11/verification/gates/1/name", "min_agreement"},
+      {"stages/12/benchmark/graphs/1/stage", "fuse"},
+      {"outcome", "passed"}};
+  for (const auto& [path, text] : texts) {
+    EXPECT_EQ(At(json, path).string_value(), text) << path;
+  }
+  EXPECT_EQ(At(json, "stages/11/verification/layers/0/range/1").number_value(),
+            0.9624);
+  EXPECT_EQ(At(json, "stages/2/graph/ops/MatMul").number_value(), 4);
+  EXPECT_THAT(At(json, "stages/1/work/commands/0").string_value(),
+              HasSubstr("requant freeze"));
+  EXPECT_EQ(At(Results(RefusedRun()), "outcome").string_value(), "gate_failed");
+  EXPECT_EQ(At(Results(InterruptedRun()), "outcome").string_value(),
+            "interrupted");
 }
 
 TEST(ResultsJson, NumbersHaveFullPrecision) {
   RunRecord record = PassedRun();
-  record.mutable_stage(11)
-      ->mutable_verification()
-      ->mutable_result()
-      ->mutable_scores()
-      ->set_accuracy(1.0 / 3);
-  const auto json = ParseJson(ResultsJson(record));
+  FuseResult(record).mutable_scores()->set_accuracy(1.0 / 3);
+  const auto json = Results(record);
   EXPECT_EQ(At(json, "stages/11/figures/accuracy").number_value(), 1.0 / 3);
   EXPECT_EQ(At(json, "stages/11/verification/scores/accuracy").number_value(),
             1.0 / 3);
 }
 
-TEST(ResultsJson, HasLayersGatesOperationsAndCommands) {
-  const auto json = ParseJson(ResultsJson(PassedRun()));
-  EXPECT_EQ(At(json, "stages/11/verification/layers/0/range/1").number_value(),
-            0.9624);
-  EXPECT_EQ(At(json, "stages/11/verification/gates/1/name").string_value(),
-            "min_agreement");
-  EXPECT_EQ(At(json, "stages/2/graph/ops/MatMul").number_value(), 4);
-  EXPECT_THAT(At(json, "stages/1/work/commands/0").string_value(),
-              HasSubstr("requant freeze"));
-  EXPECT_EQ(At(json, "stages/12/benchmark/graphs/1/stage").string_value(),
-            "fuse");
-}
-
 TEST(ResultsJson, WhatIsNotKnownIsNull) {
-  const auto json = ParseJson(ResultsJson(OneStageRun()));
-  EXPECT_TRUE(At(json, "final").has_null_value());
-  EXPECT_TRUE(At(json, "stages/0/verification").has_null_value());
-  EXPECT_TRUE(At(json, "stages/0/figures/accuracy").has_null_value());
-}
-
-// A layer that is the same as its reference has no noise.
-TEST(ResultsJson, InfiniteSignalToNoiseIsNull) {
+  for (const char* path :
+       {"final", "stages/0/verification", "stages/0/figures/accuracy"}) {
+    EXPECT_TRUE(At(Results(OneStageRun()), path).has_null_value()) << path;
+  }
+  // A layer that is the same as its reference has no noise.
   RunRecord record = PassedRun();
-  record.mutable_stage(11)
-      ->mutable_verification()
-      ->mutable_result()
-      ->mutable_layer(0)
-      ->set_signal_to_noise(std::numeric_limits<double>::infinity());
-  const auto json = ParseJson(ResultsJson(record));
-  EXPECT_TRUE(At(json, "stages/11/verification/layers/0/signal_to_noise_db")
-                  .has_null_value());
+  FuseResult(record).mutable_layer(0)->set_signal_to_noise(kInfinity);
+  EXPECT_TRUE(
+      At(Results(record), "stages/11/verification/layers/0/signal_to_noise_db")
+          .has_null_value());
 }
 
 TEST(ResultsJson, TextsThatAreNotUtf8AreStillJson) {
   RunRecord record = OneStageRun();
   record.mutable_stage(0)->set_name("a\xff\"\n");
-  const auto json = ParseJson(ResultsJson(record));
-  EXPECT_EQ(At(json, "stages/0/name").string_value(), "a\xef\xbf\xbd\"\n");
-}
-
-TEST(ResultsJson, IsTheSameForTheSameRecord) {
-  EXPECT_EQ(ResultsJson(PassedRun()), ResultsJson(PassedRun()));
-}
-
-TEST(ResultsJson, OutcomesHaveNames) {
-  EXPECT_EQ(At(ParseJson(ResultsJson(RefusedRun())), "outcome").string_value(),
-            "gate_failed");
-  EXPECT_EQ(
-      At(ParseJson(ResultsJson(InterruptedRun())), "outcome").string_value(),
-      "interrupted");
-}
-
-std::vector<std::vector<std::string>> Lines(const std::string& csv) {
-  std::vector<std::vector<std::string>> lines;
-  for (const std::string& line : std::vector<std::string>(
-           absl::StrSplit(csv, "\r\n", absl::SkipEmpty()))) {
-    lines.push_back(absl::StrSplit(line, ','));
-  }
-  return lines;
+  EXPECT_EQ(At(Results(record), "stages/0/name").string_value(),
+            "a\xef\xbf\xbd\"\n");
 }
 
 TEST(ResultsCsv, HasALinePerStageWithAFieldPerColumn) {
-  const auto lines = Lines(ResultsCsv(PassedRun()));
+  std::vector<std::vector<std::string>> lines;
+  const std::string csv = ResultsCsv(PassedRun());
+  for (std::string_view line : absl::StrSplit(csv, "\r\n", absl::SkipEmpty())) {
+    lines.push_back(absl::StrSplit(line, ','));
+    EXPECT_THAT(lines.back(), SizeIs(lines[0].size()));
+  }
   ASSERT_THAT(lines, SizeIs(PassedRun().stage_size() + 1));
-  for (const auto& line : lines) EXPECT_THAT(line, SizeIs(lines[0].size()));
-}
-
-TEST(ResultsCsv, NumbersHaveFullPrecision) {
-  const auto lines = Lines(ResultsCsv(PassedRun()));
   const auto column = std::find(lines[0].begin(), lines[0].end(), "accuracy") -
                       lines[0].begin();
   ASSERT_LT(column, lines[0].size());
-  EXPECT_EQ(lines[12][column], "0.75946");
+  EXPECT_EQ(lines[12][column], "0.75946") << "in full precision";
   EXPECT_EQ(lines[1][column], "");
 }
 
@@ -124,6 +118,154 @@ TEST(ResultsCsv, QuotesTextsThatNeedIt) {
   record.mutable_stage(0)->set_name("a,\"b\"\nc");
   EXPECT_THAT(ResultsCsv(record),
               HasSubstr("\r\n\"a,\"\"b\"\"\nc\",freeze,failed,"));
+}
+
+TEST(ResultsFiles, AreTheSameForTheSameRecord) {
+  EXPECT_EQ(ResultsJson(PassedRun()), ResultsJson(PassedRun()));
+  EXPECT_EQ(EventFile(PassedRun()), EventFile(PassedRun()));
+}
+
+int Count(std::string_view text, std::string_view part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != text.npos;
+       at = text.find(part, at + part.size())) {
+    ++count;
+  }
+  return count;
+}
+
+std::string DataOf(const std::string& html) {
+  std::string data;
+  EXPECT_TRUE(RE2::PartialMatch(
+      html, "(?s)<script type=\"application/json\" id=\"run\">(.*?)</script>",
+      &data));
+  return data;
+}
+
+TEST(ReportHtml, HoldsTheResultsToTheDigit) {
+  const RunRecord record = PassedRun();
+  const auto data = ParseJson(DataOf(ReportHtml(record)));
+  EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
+      At(data, "results"), ParseJson(ResultsJson(record))));
+  EXPECT_EQ(At(data, "workflow_text").string_value(), record.file_content());
+}
+
+TEST(ReportHtml, LoadsNothing) {
+  const std::string html = ReportHtml(PassedRun());
+  EXPECT_THAT(html, HasSubstr("content=\"default-src 'none'; script-src "
+                              "'sha256-"));
+  EXPECT_EQ(Count(html, " src="), 0);
+  EXPECT_EQ(Count(html, "<link "), 1);
+  EXPECT_THAT(html, HasSubstr("<link rel=\"icon\" href=\"data:,\">"));
+  EXPECT_EQ(Count(html, "url("), 0);
+  EXPECT_EQ(Count(html, "@import"), 0);
+}
+
+TEST(ReportHtml, KeepsTheChartingLibrarysNotice) {
+  const std::string html = ReportHtml(OneStageRun());
+  EXPECT_THAT(html, HasSubstr("Chart.js Contributors"));
+  EXPECT_THAT(html, HasSubstr("Permission is hereby granted"));
+}
+
+// Whatever the scripts hold, nothing in them may end their elements.
+TEST(ReportHtml, ScriptsStayInTheirElements) {
+  for (const std::string_view script : {kChartJs, kReportJs}) {
+    EXPECT_EQ(Count(script, "</script"), 0);
+    EXPECT_EQ(Count(script, "<!--"), 0);
+  }
+  EXPECT_EQ(Count(kReportCss, "</style"), 0);
+  EXPECT_EQ(Count(kChartJsLicense, "--"), 0);
+}
+
+TEST(ReportHtml, NoTextOfTheRunIsMarkup) {
+  const int scripts = Count(ReportHtml(PassedRun()), "<script");
+  RunRecord record = PassedRun();
+  AppendToEveryText("</script><script>x</script><!--&\"'\xe2\x80\xa8\xff",
+                    &record);
+  const std::string html = ReportHtml(record);
+  EXPECT_EQ(Count(html, "<script"), scripts);
+  EXPECT_EQ(Count(html, "</script"), scripts);
+  EXPECT_EQ(Count(html, "<!--"), 1);
+  EXPECT_EQ(Count(DataOf(html), "\xe2\x80\xa8"), 0);
+  EXPECT_THAT(DataOf(html), Not(testing::ContainsRegex("[<>&]")));
+}
+
+TEST(ReportHtml, HasTheOutcomeInItsTitleAndWithoutScripts) {
+  EXPECT_THAT(ReportHtml(RefusedRun()),
+              HasSubstr("<title>wide_deep: gate failed "));
+  EXPECT_THAT(ReportHtml(PassedRun()),
+              HasSubstr("<noscript><p>The run's outcome: passed. "));
+}
+
+std::vector<Event> EventsOf(const RunRecord& record) {
+  const std::string path =
+      WriteTestFile(EventFileName(record), EventFile(record));
+  std::vector<Event> events;
+  auto reader = RecordReader::Open(path);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  std::string bytes;
+  while (reader.ok() && (*reader)->Read(&bytes).value_or(false)) {
+    const std::string_view data =
+        std::string_view(bytes).substr(0, bytes.size() - kRecordFooterBytes);
+    EXPECT_TRUE(ChecksumIs(data, data.data() + data.size()));
+    EXPECT_TRUE(events.emplace_back().ParseFromString(std::string(data)));
+    bytes.clear();
+  }
+  return events;
+}
+
+// Returns a tag's values by step.
+std::map<int64_t, Summary::Value> ValuesOf(const RunRecord& record,
+                                           const std::string& tag) {
+  std::map<int64_t, Summary::Value> values;
+  for (const Event& event : EventsOf(record)) {
+    for (const Summary::Value& value : event.summary().value()) {
+      if (value.tag() == tag) values[event.step()] = value;
+    }
+  }
+  return values;
+}
+
+TEST(EventFile, StartsWithItsVersion) {
+  const std::vector<Event> events = EventsOf(PassedRun());
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events[0].file_version(), "brain.Event:2");
+  EXPECT_EQ(events[0].wall_time(), 1794845400.123);
+  EXPECT_EQ(EventFileName(PassedRun()),
+            "events.out.tfevents.1794845400.requant");
+}
+
+TEST(EventFile, HasFiguresByStage) {
+  const auto accuracy = ValuesOf(PassedRun(), "quality/accuracy");
+  EXPECT_EQ(accuracy.size(), 8);
+  ASSERT_EQ(accuracy.count(11), 1);
+  EXPECT_EQ(accuracy.at(11).simple_value(), 0.75946f);
+  EXPECT_EQ(accuracy.at(11).metadata().plugin_data().plugin_name(), "scalars");
+}
+
+TEST(EventFile, HasTheSignalToNoiseOfEachLayerThatAChartCanShow) {
+  constexpr char kTag[] = "layer_signal_to_noise_db/import/dnn/logits/MatMul";
+  RunRecord record = PassedRun();
+  EXPECT_EQ(ValuesOf(record, kTag).size(), 5);
+  FuseResult(record).mutable_layer(3)->set_signal_to_noise(kInfinity);
+  EXPECT_EQ(ValuesOf(record, kTag).size(), 4);
+}
+
+TEST(EventFile, HasTheTableAsText) {
+  const auto table = ValuesOf(PassedRun(), "stages");
+  ASSERT_EQ(table.size(), 1);
+  EXPECT_EQ(table.at(0).metadata().plugin_data().plugin_name(), "text");
+  EXPECT_THAT(table.at(0).tensor().string_val(0),
+              HasSubstr("| 11 | fuse | done | 75.9460 | -0.0160 | 99.483 | "
+                        "0.003580 | 187310 | 56 | 4969116 | pass |\n"));
+}
+
+TEST(EventFile, TextsStayInTheirCells) {
+  RunRecord record = OneStageRun();
+  record.mutable_stage(0)->set_name("a|b\n<i>\xff");
+  const auto table = ValuesOf(record, "stages");
+  EXPECT_THAT(table.at(0).tensor().string_val(0),
+              HasSubstr("| a&#124;b &lt;i&gt;\xef\xbf\xbd | failed |"));
 }
 
 }  // namespace

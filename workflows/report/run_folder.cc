@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -25,12 +26,13 @@
 #include "absl/time/time.h"
 #include "base/files/file.h"
 #include "base/files/files_below.h"
+#include "base/files/sha256.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "base/text/shell_quote.h"
 #include "workflows/report/manifest.h"
-#include "workflows/report/run_files.h"
+#include "workflows/report/results.h"
 #include "workflows/run/run_record.h"
 
 namespace requant {
@@ -39,9 +41,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMark[] = ".requant_unfinished";
-// Behind the folder's name while it is filled, before the process's number.
+// Follows the folder's name while it is filled; the process's number follows.
 constexpr char kPartial[] = ".partial.";
-// Behind that, of a former run on its way out.
+// Follows that in the name of a former run that is being removed.
 constexpr char kAside[] = "old.";
 
 absl::Status FolderError(const std::error_code& error, std::string_view what,
@@ -337,6 +339,32 @@ std::string CommandScript(const Plan& plan, const RunRecord& record,
     }
   }
   return script;
+}
+
+absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
+                           const std::string& commands,
+                           std::vector<std::string> made) {
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {kCommandsFile, commands},
+      {"report.html", ReportHtml(record)},
+      {"results.json", IndentedJson(ResultsJson(record))},
+      {"results.csv", ResultsCsv(record)},
+      {EventFileName(record), EventFile(record)},
+  };
+  std::vector<FileRecord> written;
+  for (const auto& [name, content] : files) {
+    REQUANT_RETURN_IF_ERROR(
+        WriteFileAtomically(absl::StrCat(folder, "/", name), content));
+    FileRecord& file = written.emplace_back();
+    file.set_role("report");
+    file.set_path(name);
+    file.set_sha256(Sha256(content));
+    file.set_bytes(content.size());
+    made.push_back(name);
+  }
+  made.push_back(kManifestFile);
+  return WriteFileAtomically(absl::StrCat(folder, "/", kManifestFile),
+                             ManifestJson(record, written, made));
 }
 
 absl::Status FillRunFolder(const Plan& plan, const RunResult& result,

@@ -5,6 +5,7 @@
 // commands that make them, and the report.
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,9 @@
 #include "workflows/run/stage_store.h"
 
 namespace requant {
+
+inline constexpr char kCommandsFile[] = "commands.sh";
+inline constexpr char kManifestFile[] = "manifest.json";
 
 // The path of a run's folder that is not there yet: below `parent`, named by
 // the time in UTC, "20261116-161530", with "-2" behind it when that is taken.
@@ -26,6 +30,15 @@ std::string NewRunFolder(const std::string& parent, absl::Time now);
 // left beside it is removed.
 absl::Status PrepareRunFolder(const std::string& folder,
                               const std::string& work_dir);
+
+// Writes commands.sh, which is `commands`, report.html, results.json,
+// results.csv, TensorBoard's event file and manifest.json into an existing
+// folder. Each file is whole or not there; the manifest, which has the digests
+// of the others, is the last. `made` is what is in the folder already, as the
+// manifest's "files" lists it.
+absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
+                           const std::string& commands = "",
+                           std::vector<std::string> made = {});
 
 // Builds the folder beside its place and moves it there when it is whole: there
 // is the old one or the new one at any time. Large

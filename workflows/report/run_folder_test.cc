@@ -13,14 +13,19 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/files/sha256.h"
+#include "base/json.h"
 #include "workflows/plan/plan.h"
+#include "workflows/report/results.h"
 #include "workflows/run/runner.h"
 #include "workflows/run/stage_store.h"
+#include "workflows/testing/example_runs.h"
+#include "workflows/testing/json_value.h"
 
 namespace requant::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
@@ -80,6 +85,23 @@ class RunFolder : public testing::Test {
   const fs::path home_;
   const fs::path folder_;
 };
+
+TEST_F(RunFolder, HasTheseFilesAndNoOthers) {
+  ASSERT_TRUE(WriteRunFiles(OneStageRun(), home_).ok());
+  EXPECT_THAT(
+      NamesIn(home_),
+      ElementsAre("commands.sh", EventFileName(OneStageRun()), "manifest.json",
+                  "report.html", "results.csv", "results.json"));
+  EXPECT_EQ(*ReadFile(home_ / "results.json"),
+            IndentedJson(ResultsJson(OneStageRun())));
+  const auto manifest = ParseJson(*ReadFile(home_ / "manifest.json"));
+  EXPECT_EQ(At(manifest, "outputs/1/path").string_value(), "report.html");
+  EXPECT_EQ(At(manifest, "outputs/1/sha256").string_value(),
+            DigestOfFile(home_ / "report.html")->sha256);
+  EXPECT_EQ(At(manifest, "files/1").string_value(), "report.html");
+  const absl::Status status = WriteRunFiles(OneStageRun(), home_ / "none");
+  EXPECT_THAT(std::string(status.message()), HasSubstr("none/commands.sh"));
+}
 
 TEST_F(RunFolder, MayBeNewOrEmpty) {
   EXPECT_EQ(ProblemOf(folder_), "");

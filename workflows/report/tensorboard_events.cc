@@ -1,5 +1,3 @@
-#include "workflows/report/tensorboard_events.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -21,7 +19,7 @@
 #include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/util/event.pb.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/stage_figures.h"
+#include "workflows/report/results.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -58,13 +56,11 @@ class EventWriter {
     tensorflow::TensorProto* tensor = Add(tag, "text", "")->mutable_tensor();
     tensor->set_dtype(tensorflow::DT_STRING);
     tensor->mutable_tensor_shape();
-    tensor->add_string_val(std::string(markdown));
+    tensor->add_string_val(markdown);
   }
 
   std::string Finish() {
-    if (event_.has_summary()) {
-      AppendRecord(event_.SerializeAsString(), &file_);
-    }
+    if (event_.has_summary()) AppendRecord(event_.SerializeAsString(), &file_);
     event_.Clear();
     return file_;
   }
@@ -73,11 +69,9 @@ class EventWriter {
   Summary::Value* Add(std::string_view tag, std::string_view plugin,
                       std::string_view description) {
     Summary::Value* value = event_.mutable_summary()->add_value();
-    value->set_tag(std::string(tag));
-    value->mutable_metadata()->mutable_plugin_data()->set_plugin_name(
-        std::string(plugin));
-    value->mutable_metadata()->set_summary_description(
-        std::string(description));
+    value->set_tag(tag);
+    value->mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
+    value->mutable_metadata()->set_summary_description(description);
     return value;
   }
 
@@ -108,8 +102,10 @@ std::string StageTable(const RunRecord& record,
                        const std::vector<StageFigures>& figures) {
   std::vector<std::string> titles = {"step", "stage", "state"};
   std::vector<std::string> sides = {"--:", ":--", ":--"};
+  std::vector<const Figure*> columns;
   for (const Figure& figure : Figures()) {
     if (figure.curve.title == nullptr) continue;
+    columns.push_back(&figure);
     titles.push_back(figure.curve.title);
     sides.push_back("--:");
   }
@@ -120,13 +116,12 @@ std::string StageTable(const RunRecord& record,
     const StageFigures& stage = figures[i];
     std::vector<std::string> cells = {
         absl::StrCat(i), Cell(record.stage(i).name()), Cell(stage.state)};
-    for (const Figure& figure : Figures()) {
-      if (figure.curve.title == nullptr) continue;
-      const std::optional<Estimate> found = figure.of(stage);
-      cells.push_back(found
-                          ? absl::StrFormat("%.*f", figure.curve.decimals,
-                                            figure.curve.factor * found->value)
-                          : "");
+    for (const Figure* column : columns) {
+      const std::optional<Estimate> found = column->of(stage);
+      const double factor = column->curve.factor;
+      cells.push_back(found ? absl::StrFormat("%.*f", column->curve.decimals,
+                                              factor * found->value)
+                            : "");
     }
     cells.push_back(stage.nodes ? absl::StrCat(*stage.nodes) : "");
     cells.push_back(stage.bytes ? absl::StrCat(*stage.bytes) : "");
@@ -156,20 +151,14 @@ double EndOf(const StageRecord& stage) {
                    EndOf(stage.benchmark().work())});
 }
 
-std::optional<double> AsDouble(const std::optional<int64_t>& number) {
-  if (!number.has_value()) return std::nullopt;
-  return static_cast<double>(*number);
-}
-
 void AddFigures(const StageFigures& figures, EventWriter* writer) {
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
     if (figure.curve.tag == nullptr || !found.has_value()) continue;
     writer->AddScalar(figure.curve.tag, figure.curve.help, found->value);
   }
-  writer->AddScalar("graph/bytes", "Size of the graph's file.",
-                    AsDouble(figures.bytes));
-  writer->AddScalar("graph/nodes", "", AsDouble(figures.nodes));
+  writer->AddScalar("graph/bytes", "Size of the graph's file.", figures.bytes);
+  writer->AddScalar("graph/nodes", "", figures.nodes);
   writer->AddScalar("time/seconds", "Of the stage in this run.",
                     figures.seconds);
 }

@@ -1,4 +1,4 @@
-#include "workflows/report/stage_figures.h"
+#include "workflows/report/figures.h"
 
 #include <gtest/gtest.h>
 
@@ -11,49 +11,47 @@
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 
-namespace requant::stage_figures_test {
+namespace requant::figures_test {
 namespace {
-
-StageRecord StageOf(TaskRecord::State work, TaskRecord::State verification) {
-  StageRecord stage;
-  stage.mutable_work()->set_state(work);
-  stage.mutable_verification()->mutable_work()->set_state(verification);
-  return stage;
-}
 
 std::string StateOf(const StageRecord& stage) {
   RunRecord record;
   *record.add_stage() = stage;
-  return std::string(FiguresOfStages(record)[0].state);
+  return FiguresOfStages(record)[0].state;
 }
 
-// That of the record's first stage.
+RunSummary Summary(const RunRecord& record) {
+  return SummaryOf(record, FiguresOfStages(record));
+}
+
+// Returns the figure of the record's first stage.
 std::optional<Estimate> FigureIn(const RunRecord& record,
                                  std::string_view key) {
   return FigureOf(FiguresOfStages(record)[0], key);
 }
 
-TEST(StageState, IsCachedOnlyWhenAllOfItIs) {
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::CACHED, TaskRecord::CACHED)), "cached");
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::CACHED, TaskRecord::DONE)), "done");
-}
-
-TEST(StageState, IsTheWorstOfItsTasks) {
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::DONE, TaskRecord::FAILED)), "failed");
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::DONE, TaskRecord::NOT_RUN)), "not_run");
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::DONE, TaskRecord::INTERRUPTED)),
-            "interrupted");
-}
-
-TEST(StageState, OfAGivenGraphIsThatOfItsVerification) {
-  EXPECT_EQ(StateOf(StageOf(TaskRecord::GIVEN, TaskRecord::DONE)), "done");
-  StageRecord given;
-  given.mutable_work()->set_state(TaskRecord::GIVEN);
-  EXPECT_EQ(StateOf(given), "given");
-}
-
-TEST(StageState, LeftOut) {
+TEST(StageState, IsThatOfTheTaskThatSaysMost) {
+  struct Case {
+    TaskRecord::State work, verification;
+    const char* state;
+  };
+  for (const Case& one : std::vector<Case>{
+           {TaskRecord::CACHED, TaskRecord::CACHED, "cached"},
+           {TaskRecord::CACHED, TaskRecord::DONE, "done"},
+           {TaskRecord::DONE, TaskRecord::CACHED, "done"},
+           {TaskRecord::DONE, TaskRecord::FAILED, "failed"},
+           {TaskRecord::DONE, TaskRecord::NOT_RUN, "not_run"},
+           {TaskRecord::DONE, TaskRecord::RUNNING, "running"},
+           {TaskRecord::DONE, TaskRecord::INTERRUPTED, "interrupted"},
+           {TaskRecord::GIVEN, TaskRecord::DONE, "done"}}) {
+    StageRecord stage;
+    stage.mutable_work()->set_state(one.work);
+    stage.mutable_verification()->mutable_work()->set_state(one.verification);
+    EXPECT_EQ(StateOf(stage), one.state);
+  }
   StageRecord stage;
+  stage.mutable_work()->set_state(TaskRecord::GIVEN);
+  EXPECT_EQ(StateOf(stage), "given");
   stage.set_left_out_because("pretrained_model");
   EXPECT_EQ(StateOf(stage), "left_out");
 }
@@ -98,7 +96,7 @@ TEST(StageFigures, WhatIsNotKnownIsUnset) {
 
 TEST(RunSummary, IsTheLastComparedStageAgainstItsBaseline) {
   const RunRecord record = PassedRun();
-  const RunSummary summary = SummaryOf(record, FiguresOfStages(record));
+  const RunSummary summary = Summary(record);
   ASSERT_GE(summary.stage, 0);
   EXPECT_EQ(record.stage(summary.stage).name(), "fuse");
   EXPECT_EQ(summary.baseline, "fuse_columns");
@@ -108,7 +106,7 @@ TEST(RunSummary, IsTheLastComparedStageAgainstItsBaseline) {
 
 TEST(RunSummary, SpeedIsTheBenchmarksWhenItHasBoth) {
   RunRecord record = PassedRun();
-  const RunSummary summary = SummaryOf(record, FiguresOfStages(record));
+  const RunSummary summary = Summary(record);
   EXPECT_TRUE(summary.speed_is_benchmarked);
   EXPECT_NEAR(summary.speed->median, 191400.0 / 84200, 0.02);
   EXPECT_TRUE(summary.speed->interval.has_value());
@@ -117,7 +115,7 @@ TEST(RunSummary, SpeedIsTheBenchmarksWhenItHasBoth) {
 TEST(RunSummary, SpeedWithoutABenchmarkIsThatOfTheVerifications) {
   RunRecord record = PassedRun();
   record.mutable_stage()->RemoveLast();
-  const RunSummary summary = SummaryOf(record, FiguresOfStages(record));
+  const RunSummary summary = Summary(record);
   EXPECT_FALSE(summary.speed_is_benchmarked);
   EXPECT_NEAR(summary.speed->median, 187310.0 / 81933, 1e-9);
   EXPECT_FALSE(summary.speed->interval.has_value());
@@ -130,7 +128,7 @@ TEST(RunSummary, SpeedAgainstAGraphThatIsNotTheFirstHasNoInterval) {
       record.mutable_stage(record.stage_size() - 1)->mutable_benchmark();
   benchmark->mutable_graph()->SwapElements(0, 1);
   benchmark->mutable_result()->mutable_entry()->SwapElements(0, 1);
-  const RunSummary summary = SummaryOf(record, FiguresOfStages(record));
+  const RunSummary summary = Summary(record);
   EXPECT_NEAR(summary.speed->median, 191400.0 / 84200, 0.02);
   EXPECT_FALSE(summary.speed->interval.has_value());
 }
@@ -146,14 +144,14 @@ TEST(RunSummary, SizeOfABaselineThatIsAFileIsTheFiles) {
   FileRecord* file = baseline->mutable_work()->add_input();
   file->set_path("model");
   file->set_bytes(25);
-  const RunSummary summary = SummaryOf(record, FiguresOfStages(record));
+  const RunSummary summary = Summary(record);
   EXPECT_EQ(summary.baseline_stage, -1);
   EXPECT_EQ(summary.size_ratio, 2.5);
 }
 
 TEST(RunSummary, WithoutAComparisonThereIsNone) {
   const RunRecord record = OneStageRun();
-  EXPECT_EQ(SummaryOf(record, FiguresOfStages(record)).stage, -1);
+  EXPECT_EQ(Summary(record).stage, -1);
 }
 
 TEST(CheckedFiguresOf, ABenchmarkThatEndedEarlyHasNone) {
@@ -170,4 +168,4 @@ TEST(UtcTime, HasMilliseconds) {
 }
 
 }  // namespace
-}  // namespace requant::stage_figures_test
+}  // namespace requant::figures_test

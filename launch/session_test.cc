@@ -1,17 +1,16 @@
-#include "launch/container_command.h"
+#include "launch/session.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
-namespace requant::launch::container_command_test {
+namespace requant::launch::session_test {
 namespace {
 
 using testing::Contains;
-using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
@@ -27,41 +26,14 @@ Session Usual() {
   return session;
 }
 
-// The words from `first` on.
-std::vector<std::string> From(const std::vector<std::string>& words,
-                              const std::string& first) {
-  return {std::find(words.begin(), words.end(), first), words.end()};
-}
-
-TEST(ContainerCommand, IsSafeByDefault) {
-  EXPECT_THAT(
-      ContainerCommand(Usual()),
-      ElementsAre(
-          "/usr/bin/docker", "run", "--rm", "--init", "--pull=never",
-          "--name=launch_quantization-1",
-          "--label=requant.session=launch_quantization-1", "--interactive",
-          "--network=none", "--hostname=quantization", "--user=1000:1001",
-          "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges",
-          "--memory=800", "--cpus=8", "--pids-limit=4096", "--mount",
-          "type=bind,source=/home/me/model,target=/workspace/quantization",
-          "--tmpfs",
-          "/workspace/tensorflow:rw,exec,nosuid,nodev,mode=1777,size="
-          "4294967296",
-          "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777,size=4294967296",
-          "--workdir=/workspace/tensorflow", "--env", "HOME=/tmp",
-          "quantization:latest"));
-}
-
-TEST(ContainerCommand, EndsWithTheImageAndTheCommand) {
+// tests/programs/launch_quantization_test.cc has the whole command line.
+TEST(ContainerCommand, EndsWithTheImageAndWhatRunsInIt) {
   Session session = Usual();
   session.options.image = "other:1";
-  session.options.command = {"requant", "run", "--out=a b"};
-  EXPECT_THAT(From(ContainerCommand(session), "other:1"),
-              ElementsAre("other:1", "requant", "run", "--out=a b"));
-  session.options.command = {};
+  EXPECT_EQ(ContainerCommand(session).back(), "other:1");
   session.options.test = true;
-  EXPECT_THAT(From(ContainerCommand(session), "other:1"),
-              ElementsAre("other:1", "requant-self-test"));
+  EXPECT_THAT(ContainerCommand(session), Contains("other:1"));
+  EXPECT_EQ(ContainerCommand(session).back(), "requant-self-test");
 }
 
 TEST(ContainerCommand, AsksForATerminalOnlyWhenThereIsOne) {
@@ -89,7 +61,7 @@ TEST(ContainerCommand, IsRelaxedByFlags) {
                                    "--cap-add=SYS_PTRACE", "--cap-add=NET_RAW",
                                    "--user=root", "--pids-limit=-1"}));
   EXPECT_THAT(words, Not(Contains("--read-only")));
-  EXPECT_THAT(words, Not(Contains(testing::HasSubstr("no-new-privileges"))));
+  EXPECT_THAT(words, Not(Contains(HasSubstr("no-new-privileges"))));
   EXPECT_THAT(words, Not(Contains(testing::StartsWith("--memory"))));
   EXPECT_THAT(words, Not(Contains(testing::StartsWith("--cpus"))));
 }
@@ -126,10 +98,22 @@ TEST(ContainerCommand, KnowsNoLimitsOfAnUnknownMachine) {
               Not(Contains(testing::StartsWith("--memory"))));
 }
 
-TEST(CommandText, IsForAShell) {
-  EXPECT_EQ(CommandText({"docker", "run", "a b", "", "it's", "x=1"}),
-            "docker run 'a b' '' 'it'\\''s' x=1");
+TEST(ExplainEnd, LeavesTheCommandsOwnCodesAlone) {
+  Session session;
+  session.options.command = {"x"};
+  for (int code : {0, 1, 2, 3, 130, 143}) {
+    EXPECT_EQ(ExplainEnd(session, {code}), "") << code;
+  }
+  EXPECT_THAT(ExplainEnd(session, {137}), HasSubstr("raise --memory"));
+  EXPECT_EQ(ExplainEnd(session, {137, /*signal=*/15}), "");
+}
+
+TEST(ExplainEnd, AsksForTheImageWhenItHasNoSelfTest) {
+  Session session;
+  session.options.test = true;
+  EXPECT_THAT(ExplainEnd(session, {127}),
+              HasSubstr("is quantization:latest an image of Requant?"));
 }
 
 }  // namespace
-}  // namespace requant::launch::container_command_test
+}  // namespace requant::launch::session_test

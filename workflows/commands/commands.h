@@ -1,0 +1,84 @@
+#ifndef REQUANT_WORKFLOWS_COMMANDS_COMMANDS_H_
+#define REQUANT_WORKFLOWS_COMMANDS_COMMANDS_H_
+
+// The commands that requant itself does, and the flags that several of them
+// have. A command gets the arguments that follow its name, and returns the exit
+// code.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/program/flags.h"
+#include "workflows/language/workflow_variables.h"
+#include "workflows/plan/plan.h"
+#include "workflows/plan/plan_text.h"
+
+namespace requant {
+
+// `requant cache`: says what work folders keep, or removes some of it.
+int RunCacheCommand(const std::vector<std::string>& args);
+
+// `requant doctor`: looks at the machine and prints what it found. The exit
+// code is 0 without an error among the checks.
+int RunDoctorCommand(const std::vector<std::string>& args);
+
+// The word that, as this program's first argument, makes it the child process
+// of `requant doctor` which loads TensorFlow.
+inline constexpr char kTensorFlowCheckCommand[] = "__tensorflow_check";
+
+// Loads TensorFlow, runs an int8 layer, and reports to the parent on the way.
+int RunTensorFlowCheckCommand(const std::vector<std::string>& args);
+
+// `requant plan`: says what a workflow would do.
+int RunPlanCommand(const std::vector<std::string>& args);
+
+// `requant run`: runs a workflow and leaves its results in a folder.
+int RunRunCommand(const std::vector<std::string>& args);
+
+// `requant shell`: a shell in which the commands of the published documents are
+// found.
+int RunShellCommand(const std::vector<std::string>& args);
+
+// `requant verify MANIFEST`: says whether a run's files are still what the run
+// read and made. The exit code is 0 if they are.
+int RunVerifyCommand(const std::vector<std::string>& args);
+
+// Returns what would become of each task, for `requant plan`. An empty
+// `work_dir` is the workflow's own.
+absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
+    const Plan& plan, const std::string& work_dir);
+
+// Returns --format, which commands have that print their result in one of
+// several ways, and the file that defines it, for ProgramHelp::flag_files.
+const std::string& OutputFormatFlag();
+std::string OutputFormatFlagFile();
+
+// What the commands that take a workflow have in common:
+// [FILE] [--set NAME=VALUE ...] [--work_dir=FOLDER].
+struct WorkflowFlags {
+  // As typed; "": the default workflow.
+  std::string name;
+  WorkflowSettings settings;
+  std::string work_dir;
+};
+
+// As ParseFlags of base/program/flags.h, for a command that takes one workflow.
+// `help.flag_files` must have WorkflowFlagsFile(), which defines the flags.
+std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
+                                      const ProgramHelp& help,
+                                      WorkflowFlags* flags);
+std::string WorkflowFlagsFile();
+
+// Finds, reads and plans the workflow.
+absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags);
+
+// Prints an error of PlanOf to stderr, whose mistakes have a line each; returns
+// kExitFailed.
+int ReportMistakes(const std::string& program, const absl::Status& status);
+
+}  // namespace requant
+
+#endif  // REQUANT_WORKFLOWS_COMMANDS_COMMANDS_H_
