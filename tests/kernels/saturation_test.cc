@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "tests/kernels/int8_layer.h"
 #include "tests/kernels/legacy_matmul.h"
 

@@ -1,7 +1,5 @@
 // requant benchmark as people run it.
 
-#include <set>
-
 #include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
@@ -13,7 +11,6 @@ namespace requant::benchmark_graph_test {
 namespace {
 
 using google::protobuf::Struct;
-using testing::IsSupersetOf;
 
 constexpr char kBenchmarkGraph[] = "runtime/benchmark_graph";
 
@@ -183,31 +180,16 @@ TEST_F(BenchmarkGraphTest, TakesADatasetForEachGraph) {
       "there are 3 datasets for 2 graphs");
 }
 
-TEST_F(BenchmarkGraphTest, WritesATraceOfTheOperations) {
+TEST_F(BenchmarkGraphTest, ProfilesTheOperations) {
   WriteGraphFile("heavy.pbtxt", Heavy());
   const ProgramRun run =
       Benchmark({"light.pbtxt", "heavy.pbtxt"},
-                {"--streams=1", "--threads=1", "--rounds=1",
-                 "--trace_file=" + folder_.Path("trace.json")});
+                {"--streams=1", "--threads=1", "--rounds=1", "--profile"});
   ASSERT_THAT(run, Exits(0));
-  EXPECT_THAT(run.out, AllOf(HasSubstr("\nProfile of light.pbtxt: "),
-                             HasSubstr("\nProfile of heavy.pbtxt: "),
-                             HasSubstr("  predict\n")));
-  std::set<std::string> nodes;
-  const Struct trace = Parse(folder_.Read("trace.json"));
-  for (const auto& value :
-       trace.fields().at("traceEvents").list_value().values()) {
-    const auto& event = value.struct_value().fields();
-    if (event.at("ph").string_value() != "X" ||
-        event.at("cat").string_value() != "op") {
-      continue;
-    }
-    EXPECT_GE(event.at("ts").number_value(), 0);
-    EXPECT_GE(event.at("dur").number_value(), 0);
-    nodes.insert(
-        event.at("args").struct_value().fields().at("node").string_value());
-  }
-  EXPECT_THAT(nodes, IsSupersetOf({"layer3", "predict"}));
+  EXPECT_THAT(run.out,
+              AllOf(HasSubstr("\nProfile of light.pbtxt: "),
+                    HasSubstr("\nProfile of heavy.pbtxt: "),
+                    HasSubstr("  layer3\n"), HasSubstr("  predict\n")));
 }
 
 TEST_F(BenchmarkGraphTest, NamesAGraphThatIsMissing) {
@@ -244,11 +226,10 @@ TEST_F(BenchmarkGraphTest, RefusesAnEmptyDataset) {
   ExpectFailure(Benchmark({"light.pbtxt"}), "no records in ");
 }
 
-TEST_F(BenchmarkGraphTest, ChecksTheTraceFileBeforeItRuns) {
-  ExpectFailure(
-      Benchmark({"light.pbtxt"},
-                {"--trace_file=" + folder_.Path("missing/trace.json")}),
-      "missing");
+TEST_F(BenchmarkGraphTest, ChecksTheResultFileBeforeItRuns) {
+  ExpectFailure(Benchmark({"light.pbtxt"},
+                          {"--result_out=" + folder_.Path("missing/result")}),
+                "missing");
 }
 
 TEST_F(BenchmarkGraphTest, RefusesUsageThatMakesNoSense) {

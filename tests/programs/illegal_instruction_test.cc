@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/program.h"
 #include "tests/support/mixed_records.h"

@@ -22,7 +22,7 @@
 #include "graph/testing/program.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset_spec.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/json.h"
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 #include "base/text/printable.h"
 #include "base/version.h"

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"

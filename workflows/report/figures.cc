@@ -8,8 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "runtime/statistics/timing.h"
 #include "workflows/report/stage_figures.h"
 
 namespace requant {

@@ -9,9 +9,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/time/time.h"
-#include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/batch_timer.h"
+#include "runtime/statistics/timing.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
 #include "workflows/run/run_record.pb.h"
 
