@@ -45,7 +45,7 @@ std::vector<std::string_view> MembersOf(std::string_view container) {
   return members;
 }
 
-// How long the name of an object's member is, with the colon behind it.
+// Returns how long the name of an object's member is, with the colon after it.
 size_t NameLength(std::string_view member) {
   size_t i = 1;
   while (i < member.size() && member[i] != '"') i += member[i] == '\\' ? 2 : 1;

@@ -226,6 +226,27 @@ absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
   return tensor;
 }
 
+// Adds an input of the batch's size and its note.
+absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
+                            const std::string& input, int64_t ids,
+                            SyntheticBatch* made) {
+  REQUANT_ASSIGN_OR_RETURN(
+      const TensorShape shape,
+      SyntheticShape(info, path, input, made->length, made->batch.size));
+  const bool ones = IsMask(input);
+  std::optional<Tensor> tensor = FilledTensor(info.dtype(), shape, ids, ones);
+  if (!tensor.has_value()) {
+    return InputError(path, input,
+                      absl::StrCat("it is of type ",
+                                   tensorflow::DataTypeString(info.dtype())));
+  }
+  made->batch.inputs.push_back(*std::move(tensor));
+  made->notes.push_back(absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
+                                     shape.DebugString(), ", ",
+                                     FillText(info.dtype(), ids, ones)));
+  return absl::OkStatus();
+}
+
 bool Fits(const TensorInfo& info, const TensorShape& shape) {
   if (info.tensor_shape().unknown_rank()) return true;
   if (info.tensor_shape().dim_size() != shape.dims()) return false;
@@ -303,32 +324,18 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     fed.set_feature(input);
     fed.set_placeholder(input);
     fed.set_dtype(DtypeName(info.dtype()));
-    if (!synthetic.tokens().empty() && input == *token_input) {
-      REQUANT_ASSIGN_OR_RETURN(
-          Tensor tensor, FittingTokens(tokens.ids, info.dtype(), vocabulary,
-                                       synthetic.tokens()));
-      made.token_note =
-          absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
-                       tensor.shape().DebugString(), ", the first of ",
-                       tokens.rows, " rows of ", synthetic.tokens());
-      made.batch.inputs.push_back(std::move(tensor));
+    if (synthetic.tokens().empty() || input != *token_input) {
+      REQUANT_RETURN_IF_ERROR(
+          AddMadeUpInput(info, path, input, ids_of(input), &made));
       continue;
     }
-    REQUANT_ASSIGN_OR_RETURN(
-        const TensorShape shape,
-        SyntheticShape(info, path, input, made.length, batch_size));
-    const bool ones = IsMask(input);
-    std::optional<Tensor> tensor =
-        FilledTensor(info.dtype(), shape, ids_of(input), ones);
-    if (!tensor.has_value()) {
-      return InputError(path, input,
-                        absl::StrCat("it is of type ",
-                                     tensorflow::DataTypeString(info.dtype())));
-    }
-    made.batch.inputs.push_back(*std::move(tensor));
-    made.notes.push_back(absl::StrCat(
-        input, ": ", DtypeName(info.dtype()), " ", shape.DebugString(), ", ",
-        FillText(info.dtype(), ids_of(input), ones)));
+    REQUANT_ASSIGN_OR_RETURN(Tensor tensor,
+                             FittingTokens(tokens.ids, info.dtype(), vocabulary,
+                                           synthetic.tokens()));
+    made.token_note = absl::StrCat(
+        input, ": ", DtypeName(info.dtype()), " ", tensor.shape().DebugString(),
+        ", the first of ", tokens.rows, " rows of ", synthetic.tokens());
+    made.batch.inputs.push_back(std::move(tensor));
   }
   return made;
 }
