@@ -16,7 +16,7 @@
 namespace requant {
 namespace {
 
-// What stands behind stdout or stderr. The stream's lock protects it.
+// Where stdout or stderr goes. The stream's lock protects it.
 struct Guard {
   int fd;
   // The beginning of a character whose other bytes come with the next write.

@@ -19,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
@@ -30,12 +29,12 @@
 #include "benchmarks/int8_figures.h"
 #include "benchmarks/matmul_chain.h"
 #include "graph/graph_io.h"
-#include "runtime/benchmark/stream_settings.h"
+#include "runtime/benchmark/stream_pool.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/job_inputs.h"
 #include "runtime/session/worker.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/order_statistics.h"
+#include "runtime/statistics/timing.h"
 
 DEFINE_string(fp32, "", "the fp32 graph that the others were made from");
 DEFINE_string(int8, "", "our int8 graph");

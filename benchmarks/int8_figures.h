@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/process/cpu.h"
-#include "runtime/benchmark/benchmark_figures.h"
+#include "base/process/machine.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
 

@@ -106,7 +106,7 @@ Result<Engine> EngineFor(const Options& options) {
   }
   if (engine->cpus > 0 && options.cpus.value_or(0) > engine->cpus) {
     return Failure{"--cpus is more than the " + std::to_string(engine->cpus) +
-                   " that Docker has: give at most so many"};
+                   " that Docker has: give at most that many"};
   }
   return engine;
 }

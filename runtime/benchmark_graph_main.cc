@@ -21,7 +21,6 @@
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_folder.h"
 #include "runtime/benchmark/benchmark_report.h"
-#include "runtime/benchmark/published_benchmark.h"
 #include "runtime/session/job_inputs.h"
 #include "runtime/session/token_array.h"
 #include "runtime/session/worker.h"
@@ -59,7 +58,7 @@ DEFINE_int64(synthetic_length, 32,
 DEFINE_int64(synthetic_ids, 0,
              "without --dataset: whole numbers are drawn from 0 to one less; "
              "unset: 32, and for the input of texts the size of the "
-             "vocabulary, if the output's shape tells it ([batch, positions, "
+             "vocabulary, if the output's shape gives it ([batch, positions, "
              "vocabulary])");
 DEFINE_string(tokens, "",
               "without --dataset: an array (.npy) of whole numbers, a text per "
@@ -71,7 +70,7 @@ DEFINE_string(output_dir, "",
               "whole report as benchmark.txt and benchmark.json; stdout then "
               "has the published lines only");
 DEFINE_int64(max_bad_records, 0,
-             "skip up to so many unreadable records, and say which");
+             "skip up to this many unreadable records, and say which");
 DEFINE_int32(rounds, 9,
              "how often each graph is measured; from 6 on there are intervals");
 DEFINE_double(seconds, 0.25, "how long each graph runs in a round, at least");
@@ -84,9 +83,6 @@ DEFINE_bool(tune_each, false,
             "search for every graph, instead of using what suits the first");
 DEFINE_bool(profile, false,
             "also show where the time goes, by operation and by node");
-DEFINE_string(trace_file, "",
-              "write the profile's events here, as JSON for chrome://tracing "
-              "or Perfetto; implies --profile");
 DEFINE_string(saved_model_tags, "",
               "which graph of a SavedModel; empty: the one tagged \"serve\"");
 DEFINE_string(signature, "",
@@ -117,8 +113,7 @@ ProgramHelp Help() {
       "--dataset=data.textproto\n"
       "$0 --graph=raw.pb --dataset=raw.textproto "
       "--graph=fused.pb --dataset=fused.textproto\n"
-      "$0 --graph=int8.pb --dataset=data.textproto "
-      "--trace_file=trace.json\n"
+      "$0 --graph=int8.pb --dataset=data.textproto --profile\n"
       "$0 --saved_model=gpt-j-6B "
       "--saved_model=converted_gpt-j-6B --dataset=tokens.textproto";
   help.flag_files = {__FILE__, WorkerFlagsFile()};
@@ -252,9 +247,7 @@ absl::Status CheckOutputs() {
     inputs.push_back(dataset);
   }
   std::vector<std::string> outputs;
-  for (const std::string& path : {FLAGS_trace_file, FLAGS_result_out}) {
-    if (!path.empty()) outputs.push_back(path);
-  }
+  if (!FLAGS_result_out.empty()) outputs.push_back(FLAGS_result_out);
   if (!FLAGS_output_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(FLAGS_output_dir, error);
@@ -312,18 +305,15 @@ absl::StatusOr<BenchmarkJob> JobFromFlags() {
   job.set_tune_each(FLAGS_tune_each);
   job.set_rounds(FLAGS_rounds);
   job.set_seconds(FLAGS_seconds);
-  job.set_profile(FLAGS_profile || !FLAGS_trace_file.empty());
-  job.set_trace(!FLAGS_trace_file.empty());
+  job.set_profile(FLAGS_profile);
   if (!FLAGS_saved_model.empty()) {
     REQUANT_RETURN_IF_ERROR(SetSavedModelDefaults(&job));
   }
   return job;
 }
 
-// The events of the profile go to `trace`.
 absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
-                                       const WorkerOptions& options,
-                                       std::string* trace) {
+                                       const WorkerOptions& options) {
   WorkerRequest request;
   *request.mutable_benchmark() = job;
   // Made when the worker says how much there is to do.
@@ -338,8 +328,6 @@ absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
     } else if (event.has_warning()) {
       // Only the reading of records has any, before the first progress.
       Say(kProgram, absl::StrCat("warning: ", event.warning()));
-    } else if (event.has_file_part()) {
-      trace->append(event.file_part());
     }
   };
   const absl::StatusOr<JobResult> result =
@@ -377,13 +365,8 @@ int Run(int argc, char** argv) {
   if (!options.ok()) return ReportUsage(kProgram, options.status().message());
   const absl::StatusOr<BenchmarkJob> job = JobFromFlags();
   if (!job.ok()) return ReportFailure(kProgram, job.status());
-  std::string trace;
-  const absl::StatusOr<BenchmarkResult> result = RunJob(*job, *options, &trace);
+  const absl::StatusOr<BenchmarkResult> result = RunJob(*job, *options);
   if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
-  if (!FLAGS_trace_file.empty()) {
-    const absl::Status written = WriteFileAtomically(FLAGS_trace_file, trace);
-    if (!written.ok()) return ReportFailure(kProgram, written);
-  }
   if (!FLAGS_result_out.empty()) {
     const absl::Status written =
         WriteFileAtomically(FLAGS_result_out, DeterministicBytes(*result));

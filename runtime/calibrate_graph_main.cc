@@ -50,19 +50,21 @@ DEFINE_string(qdq_ops, "",
 DEFINE_string(qdq_inputs, "",
               "with --qdq_ops: which of their inputs: activations, weights or "
               "both; empty: as insert_qdq does");
-DEFINE_int64(held_mb, 512,
-             "with --qdq_ops: fetch values of so many MB at once, and run the "
-             "graph several times for each batch if there are more");
+DEFINE_int64(
+    held_mb, 512,
+    "with --qdq_ops: fetch values of this many MB at once, and run the "
+    "graph several times for each batch if there are more");
 DEFINE_int64(batch_size, 1024,
              "records per run of the graph; the freeze transforms' percentiles "
              "are of batches; 8 with --qdq_ops unless set");
-DEFINE_int64(max_records, 0, "stop after so many records; 0: all");
+DEFINE_int64(max_records, 0, "stop after this many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
-             "skip up to so many unreadable records, and name the first ten");
-DEFINE_int64(moment_records, 4096,
-             "keep of each layer's input, in so many of the first records, the "
-             "mean of every channel and how the channels vary together, by "
-             "which weights are rounded best; 0: nothing of that");
+             "skip up to this many unreadable records, and name the first ten");
+DEFINE_int64(
+    moment_records, 4096,
+    "keep of each layer's input, in this many of the first records, the "
+    "mean of every channel and how the channels vary together, by "
+    "which weights are rounded best; 0: nothing of that");
 DEFINE_int32(threads, 0,
              "threads that share the work of one operation; 0: one per core");
 DEFINE_int32(inter_op_threads, 0,
@@ -76,7 +78,7 @@ DEFINE_string(method, "minmax",
               "by what the printed table chooses a range: minmax, percentile "
               "or mse; the file serves all of them");
 DEFINE_double(value_percentile, 99.99,
-              "with --method=percentile: so many percent of the values lie "
+              "with --method=percentile: this many percent of the values lie "
               "below the maximum, and as many above the minimum");
 DEFINE_bool(force, false, "calibrate even if --output is up to date");
 DEFINE_string(

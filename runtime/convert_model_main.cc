@@ -72,7 +72,7 @@ DEFINE_string(data, "",
               "to calibrate: files or globs, separated by commas, to read "
               "instead of those that the declaration names");
 DEFINE_int64(max_records, 0,
-             "calibrate on so many of the first records; 0: all");
+             "calibrate on this many of the first records; 0: all");
 DEFINE_int64(batch_size, 0,
              "records per run when calibrating; 0: the default of requant "
              "calibrate");
@@ -82,14 +82,14 @@ DEFINE_string(method, "",
               "with ranges that were measured: minmax, percentile or mse; "
               "empty: the default of insert_qdq");
 DEFINE_double(value_percentile, 99.99,
-              "with --method=percentile: so many percent of the values lie "
+              "with --method=percentile: this many percent of the values lie "
               "below the maximum, and as many above the minimum");
 DEFINE_string(missing, "",
               "with ranges that were measured: what becomes of an input "
               "without one, as in a loop: error, or skip, which leaves it in "
               "float; empty: skip with --ranges=calibrate, error with files");
 DEFINE_string(transforms, "",
-              "transforms to run, behind insert_qdq if that is asked for, as "
+              "transforms to run, after insert_qdq if that is asked for, as "
               "requant transform takes them; the model's signatures give "
               "their inputs and outputs");
 DEFINE_string(plugins, "",

@@ -56,9 +56,9 @@ DEFINE_string(data, "",
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
 DEFINE_int64(batch_size, requant::kDefaultBatchSize,
              "records per run of the graph");
-DEFINE_int64(records, 0, "stop after so many records; 0: all");
+DEFINE_int64(records, 0, "stop after this many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
-             "skip up to so many unreadable records, and name the first ten");
+             "skip up to this many unreadable records, and name the first ten");
 DEFINE_int32(streams, 1,
              "batches that run side by side; the figures on accuracy are the "
              "same for any number");
@@ -73,7 +73,7 @@ DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
               "empty: serving_default");
 DEFINE_int64(layer_records, 0,
-             "on so many records, the first, compare every layer of the "
+             "on this many records, the first, compare every layer of the "
              "--baseline, a float graph, with what became of it; 0: do not");
 DEFINE_string(predictions_out, "",
               "write the graph's predictions here, for --baseline_predictions "
@@ -83,7 +83,7 @@ DEFINE_string(result_out, "",
               "runtime/evaluation.proto");
 DEFINE_double(max_accuracy_drop, -1,
               "with a baseline: exit with 3 when accuracy certainly drops by "
-              "more than so many points; negative: no such gate");
+              "more than this many points; negative: no such gate");
 DEFINE_string(format, "text", "text or json");
 
 namespace requant {

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
@@ -45,10 +45,10 @@ DEFINE_string(data, "",
               "calibration records: files or globs, separated by commas, to "
               "read instead of those that the declaration names");
 DEFINE_int64(max_records, 10000,
-             "calibrate on so many of the first records; 0: all");
+             "calibrate on this many of the first records; 0: all");
 DEFINE_int64(batch_size, 1024, "records per run of the graph");
 DEFINE_int64(max_bad_records, 0,
-             "skip up to so many unreadable records, and name the first ten");
+             "skip up to this many unreadable records, and name the first ten");
 DEFINE_int64(moment_records, 4096,
              "of how many of the first records it is kept how the channels of "
              "a layer's input vary together, by which weights are rounded; 0: "
@@ -56,11 +56,11 @@ DEFINE_int64(moment_records, 4096,
 DEFINE_string(target, "any",
               "the CPU that the model is for: any (safe everywhere), avx2, "
               "avx512, vnni, avx_vnni, amx, or host (what this machine is; "
-              "requant doctor tells)");
+              "requant doctor says which)");
 DEFINE_string(method, "mse",
               "how ranges are chosen: minmax, percentile or mse");
 DEFINE_double(value_percentile, 99.99,
-              "with --method=percentile: so many percent of the values lie "
+              "with --method=percentile: this many percent of the values lie "
               "below the maximum, and as many above the minimum");
 DEFINE_string(outputs, "",
               "outputs of the graph to keep beside the declaration's "

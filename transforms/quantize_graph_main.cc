@@ -54,7 +54,7 @@ DEFINE_string(per_channel, "False",
               "have it, so True is an error.");
 DEFINE_string(target, "any",
               "The CPU that the model is for: any (safe everywhere), avx2, "
-              "avx512, vnni, avx_vnni or amx; \"requant doctor\" tells what "
+              "avx512, vnni, avx_vnni or amx; \"requant doctor\" says what "
               "this machine is.");
 DEFINE_bool(input_binary, true,
             "Accepted for the sake of old scripts, as are --test_input_dims "

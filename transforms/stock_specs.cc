@@ -47,7 +47,7 @@ std::vector<TransformSpec> FoldingSpecs() {
       {"fold_batch_norms",
        "Folds the multiplication after a Conv2D, MatMul or depthwise "
        "convolution into its weights.",
-       "Batch normalization leaves a multiplication by constants behind each "
+       "Batch normalization leaves a multiplication by constants after each "
        "layer once the graph is frozen; this removes it. Run fold_constants "
        "first so that the factors are constants. Wrong for a MatMul with "
        "transpose_b: it scales the rows instead of the columns.",
@@ -161,7 +161,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
         Repeated("ignore_op", "An op that stays float.")},
        "add_default_attributes, quantize_weights"},
       {"quantize_weights",
-       "Stores large float constants in eight bits, with a Dequantize behind "
+       "Stores large float constants in eight bits, with a Dequantize after "
        "each.",
        "Shrinks the file to a quarter; the computation stays in float.",
        {Optional("minimum_size", "Constants with fewer elements stay float.",
@@ -176,7 +176,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
       {"sparsify_gather",
        "Replaces gathers from mostly zero tables by hash-table lookups.",
        "Shrinks linear models with sparse weights. Takes tables of shape "
-       "[N, 1] behind an Identity; the node group_init_node must be run once "
+       "[N, 1] after an Identity; the node group_init_node must be run once "
        "before the graph is.",
        {Optional("input_checkpoint",
                  "Checkpoint that holds the tables which are variables."),
@@ -281,7 +281,7 @@ std::vector<TransformSpec> RenamingSpecs() {
                  "false")},
        "none"},
       {"sort_by_execution_order",
-       "Orders nodes so that each stands behind the nodes it reads.",
+       "Orders nodes so that each stands after the nodes it reads.",
        "Some small runtimes execute nodes in the order of the file.",
        {},
        "none"},

@@ -10,11 +10,11 @@
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <functional>
 #include <string>
 
@@ -22,6 +22,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/files/file.h"
+#include "base/seconds_since.h"
 
 namespace requant {
 namespace {
@@ -30,12 +32,12 @@ constexpr int kPollMilliseconds = 200;
 
 using Work = std::function<std::string(const std::function<void(int64_t)>&)>;
 
-absl::Status NoProcess() {
+absl::Status NoProcess(int error) {
   return absl::ResourceExhaustedError(absl::StrCat(
-      "cannot start a process to check shapes in: ", std::strerror(errno)));
+      "cannot start a process to check shapes in: ", std::strerror(error)));
 }
 
-// The size of this process's address space.
+// Returns the size of this process's address space.
 int64_t AddressSpaceBytes() {
   int64_t pages = 0;
   if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
@@ -46,6 +48,8 @@ int64_t AddressSpaceBytes() {
 }
 
 void LimitSelf(int64_t address_space) {
+  // The limit alone does not keep a crash from a core handler.
+  prctl(PR_SET_DUMPABLE, 0);
   rlimit core = {0, 0};
   setrlimit(RLIMIT_CORE, &core);
   rlimit memory;
@@ -56,41 +60,41 @@ void LimitSelf(int64_t address_space) {
   }
 }
 
-void WriteAll(int fd, const std::string& bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = write(fd, bytes.data() + done, bytes.size() - done);
-    if (count < 0 && errno != EINTR) _exit(1);
-    if (count > 0) done += count;
-  }
-}
+// What the copy reports besides its output. The exit status would be
+// lost where SIGCHLD is ignored or another thread waits for any child.
+struct SharedState {
+  std::atomic<int64_t> step{-1};
+  std::atomic<bool> done{false};
+};
 
-[[noreturn]] void BeTheCopy(const Work& work, std::atomic<int64_t>* step,
-                            int fd, pid_t parent, int64_t address_space) {
+[[noreturn]] void BeTheCopy(const Work& work, SharedState* state, int fd,
+                            pid_t parent, int64_t address_space) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
-    std::signal(signal, SIG_DFL);
+  // Handlers of this program (a library's, a sanitizer's) would print a stack
+  // trace.
+  for (int signal = 1; signal < NSIG; ++signal) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) == 0 &&
+        action.sa_handler != SIG_IGN) {
+      std::signal(signal, SIG_DFL);
+    }
   }
   const int null = open("/dev/null", O_WRONLY);
   if (null >= 0) dup2(null, STDERR_FILENO);
   LimitSelf(address_space);
-  WriteAll(fd, work([step](int64_t value) { step->store(value); }));
+  const std::string output =
+      work([state](int64_t value) { state->step = value; });
+  state->done = WriteAll(fd, output).ok();
   _exit(0);
 }
 
-double Now() {
-  timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec + time.tv_nsec * 1e-9;
-}
-
-// Reads what the copy writes until it closes the pipe; false when its step
-// stands still for too long.
+// Reads what the copy writes until it closes the pipe. Returns false when its
+// step stands still for too long.
 bool ReadUntilClosed(int fd, const std::atomic<int64_t>& step,
                      double stalled_seconds, std::string* output) {
-  int64_t seen = step.load();
-  double since = Now();
+  int64_t seen = step;
+  auto since = std::chrono::steady_clock::now();
   char buffer[1 << 16];
   while (true) {
     pollfd poller = {fd, POLLIN, 0};
@@ -100,70 +104,66 @@ bool ReadUntilClosed(int fd, const std::atomic<int64_t>& step,
       if (count == 0) return true;
       if (count > 0) output->append(buffer, count);
     }
-    if (step.load() != seen) {
-      seen = step.load();
-      since = Now();
-    } else if (Now() - since > stalled_seconds) {
+    if (step != seen) {
+      seen = step;
+      since = std::chrono::steady_clock::now();
+    } else if (SecondsSince(since) > stalled_seconds) {
       return false;
     }
   }
-}
-
-int WaitFor(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    // Someone else has collected it: its end is not known.
-    if (errno != EINTR) return -1;
-  }
-  return status;
 }
 
 }  // namespace
 
 absl::StatusOr<ForkedResult> RunForked(const Work& work,
                                        const ForkedLimits& limits) {
-  void* shared =
-      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,
-           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (shared == MAP_FAILED) return NoProcess();
-  absl::Cleanup unmap = [shared] {
-    munmap(shared, sizeof(std::atomic<int64_t>));
-  };
-  auto* step = new (shared) std::atomic<int64_t>(-1);
+  void* shared = mmap(nullptr, sizeof(SharedState), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) return NoProcess(errno);
+  absl::Cleanup unmap = [shared] { munmap(shared, sizeof(SharedState)); };
+  auto* state = new (shared) SharedState;
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return NoProcess();
+  if (pipe2(ends, O_CLOEXEC) != 0) return NoProcess(errno);
+  absl::Cleanup close_read_end = [&] { close(ends[0]); };
   const int64_t space = AddressSpaceBytes();
   const pid_t parent = getpid();
-  std::fflush(nullptr);
+  std::fflush(stdout);
   const pid_t pid = fork();
-  if (pid < 0) {
-    const absl::Status status = NoProcess();
-    close(ends[0]);
-    close(ends[1]);
-    return status;
-  }
   if (pid == 0) {
     close(ends[0]);
-    BeTheCopy(work, step, ends[1], parent,
+    BeTheCopy(work, state, ends[1], parent,
               space > 0 ? space + limits.more_bytes : 0);
   }
+  const int error = errno;
   close(ends[1]);
+  if (pid < 0) return NoProcess(error);
   ForkedResult result;
-  const bool ended =
-      ReadUntilClosed(ends[0], *step, limits.stalled_seconds, &result.output);
-  close(ends[0]);
+  const bool ended = ReadUntilClosed(ends[0], state->step,
+                                     limits.stalled_seconds, &result.output);
   if (!ended) kill(pid, SIGKILL);
-  const int status = WaitFor(pid);
-  result.step = step->load();
+  int status = 0;
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  result.step = state->step;
+  if (ended && state->done) return result;
+  result.output.clear();
   if (!ended) {
     result.failure = "did not end";
-  } else if (status != 0) {
-    result.failure = WIFSIGNALED(status) ? absl::StrCat("crashed (signal ",
-                                                        WTERMSIG(status), ")")
-                                         : "crashed";
+  } else if (WIFSIGNALED(status)) {
+    result.failure = absl::StrCat("crashed (signal ", WTERMSIG(status), ")");
+  } else {
+    result.failure = "crashed";
   }
-  if (!result.failure.empty()) result.output.clear();
   return result;
+}
+
+bool SucceedsInChild(bool (*action)(), int timeout_ms) {
+  ForkedLimits limits;
+  limits.stalled_seconds = timeout_ms / 1000.0;
+  const absl::StatusOr<ForkedResult> result = RunForked(
+      [action](const auto&) { return std::string(action() ? "yes" : ""); },
+      limits);
+  return result.ok() && result->output == "yes";
 }
 
 }  // namespace requant

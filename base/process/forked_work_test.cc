@@ -71,5 +71,48 @@ TEST(RunForked, MemoryIsLimited) {
   EXPECT_EQ(result.output, "refused");
 }
 
+TEST(SucceedsInChild, ReturnsWhatTheActionReturns) {
+  EXPECT_TRUE(SucceedsInChild([] { return true; }, 60000));
+  EXPECT_FALSE(SucceedsInChild([] { return false; }, 60000));
+}
+
+TEST(SucceedsInChild, SurvivesATrap) {
+  EXPECT_FALSE(SucceedsInChild(
+      [] {
+        __builtin_trap();
+        return true;
+      },
+      60000));
+}
+
+TEST(SucceedsInChild, EndsAHangingActionAtTheLimit) {
+  EXPECT_FALSE(SucceedsInChild(
+      [] {
+        for (volatile int i = 0;; i = i + 1) {
+        }
+        return true;
+      },
+      50));
+}
+
+TEST(SucceedsInChild, NeedsNoExitStatus) {
+  // A daemon that ignores SIGCHLD gets none from waitpid.
+  const auto previous = signal(SIGCHLD, SIG_IGN);
+  EXPECT_TRUE(SucceedsInChild([] { return true; }, 60000));
+  signal(SIGCHLD, previous);
+}
+
+TEST(SucceedsInChild, TakesSignalHandlersAway) {
+  // With the handler in place the trap would be survived.
+  const auto previous = signal(SIGTRAP, [](int) {});
+  EXPECT_FALSE(SucceedsInChild(
+      [] {
+        raise(SIGTRAP);
+        return true;
+      },
+      60000));
+  signal(SIGTRAP, previous);
+}
+
 }  // namespace
 }  // namespace requant::forked_work_test

@@ -1,26 +1,192 @@
 #include "base/process/machine.h"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/process/forked_work.h"
 
 namespace requant {
 namespace {
+
+// One instruction takes nanoseconds; this only has to cover a child that waits
+// for a core on a busy machine.
+constexpr int kProbeTimeoutMs = 5000;
+
+#ifdef __x86_64__
+
+// Each of these multiplies four uint8 of 255 with four int8 of -127 (the sets
+// without such an instruction: two int16 of the same values) and checks the
+// sum. Written in assembler, which knows every set whatever CPU the compiler
+// targets.
+constexpr uint32_t kUnsignedQuad = 0xffffffff;
+constexpr uint32_t kSignedQuad = 0x81818181;
+constexpr int32_t kQuadSum = 4 * 255 * -127;
+constexpr uint32_t kUnsignedPair = 0x00ff00ff;
+constexpr uint32_t kSignedPair = 0xff81ff81;
+constexpr int32_t kPairSum = 2 * 255 * -127;
+
+// Defines the function `name`, which broadcasts kUnsigned`values` and
+// kSigned`values` to the registers `r`0 and `r`1, executes `code`, which leaves
+// their sum in xmm2, and checks that.
+#define REQUANT_DEFINE_TRIAL(name, values, r, code)            \
+  bool name() {                                                \
+    const uint32_t a = kUnsigned##values, b = kSigned##values; \
+    int32_t sum = 0;                                           \
+    asm volatile("vpbroadcastd %1, %%" r                       \
+                 "0\n\t"                                       \
+                 "vpbroadcastd %2, %%" r "1\n\t" code          \
+                 "vmovd %%xmm2, %0\n\t"                        \
+                 "vzeroupper"                                  \
+                 : "=m"(sum)                                   \
+                 : "m"(a), "m"(b)                              \
+                 : "memory", "xmm0", "xmm1", "xmm2");          \
+    return sum == k##values##Sum;                              \
+  }
+
+REQUANT_DEFINE_TRIAL(RunAvx2, Pair, "ymm",
+                     "vpmaddwd %%ymm0, %%ymm1, %%ymm2\n\t"
+                     "vextracti128 $1, %%ymm2, %%xmm2\n\t")
+REQUANT_DEFINE_TRIAL(RunAvxVnni, Quad, "ymm",
+                     "vpxor %%ymm2, %%ymm2, %%ymm2\n\t"
+                     "%{vex%} vpdpbusd %%ymm1, %%ymm0, %%ymm2\n\t")
+// F: the 512-bit broadcast; BW: vpmaddwd; DQ: vextracti32x8; VL: vprold.
+REQUANT_DEFINE_TRIAL(RunAvx512, Pair, "zmm",
+                     "vpmaddwd %%zmm0, %%zmm1, %%zmm2\n\t"
+                     "vextracti32x8 $1, %%zmm2, %%ymm2\n\t"
+                     "vprold $32, %%ymm2, %%ymm2\n\t")
+REQUANT_DEFINE_TRIAL(RunAvx512Vnni, Quad, "zmm",
+                     "vpxord %%zmm2, %%zmm2, %%zmm2\n\t"
+                     "vpdpbusd %%zmm1, %%zmm0, %%zmm2\n\t")
+
+#undef REQUANT_DEFINE_TRIAL
+
+// The 64 bytes that ldtilecfg reads.
+struct TileConfiguration {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {};
+  uint8_t rows[16] = {};
+};
+static_assert(sizeof(TileConfiguration) == 64);
+
+bool RunAmxInt8() {
+  // Linux gives tile registers only to processes that ask (arch_prctl(2)).
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
+  if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) return false;
+  // Three tiles of one row with four bytes: sum, unsigned and signed factors.
+  TileConfiguration configuration;
+  for (int tile = 0; tile < 3; ++tile) {
+    configuration.row_bytes[tile] = 4;
+    configuration.rows[tile] = 1;
+  }
+  const uint32_t a = kUnsignedQuad, b = kSignedQuad;
+  int32_t sum = 0;
+  const int64_t stride = 4;
+  asm volatile(
+      "ldtilecfg %0\n\t"
+      "tilezero %%tmm0\n\t"
+      "tileloadd (%2,%1,1), %%tmm1\n\t"
+      "tileloadd (%3,%1,1), %%tmm2\n\t"
+      "tdpbusd %%tmm2, %%tmm1, %%tmm0\n\t"
+      "tilestored %%tmm0, (%4,%1,1)\n\t"
+      "tilerelease"
+      :
+      : "m"(configuration), "r"(stride), "r"(&a), "r"(&b), "r"(&sum)
+      : "memory");
+  return sum == kQuadSum;
+}
+
+// All zero for a leaf that the CPU does not have.
+CpuidWords Cpuid(uint32_t leaf, uint32_t subleaf) {
+  CpuidWords r;
+  if (__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) {
+    return {};
+  }
+  return r;
+}
+
+uint64_t Xcr0() {
+  constexpr uint32_t kOsxsave = 1 << 27;
+  if ((Cpuid(1, 0).ecx & kOsxsave) == 0) return 0;
+  uint32_t low, high;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return static_cast<uint64_t>(high) << 32 | low;
+}
+
+void TryAdvertised(bool (*runs)(bool (*action)()), CpuFeatures* features) {
+  const auto try_set = [&](InstructionSet* set, bool (*action)()) {
+    set->works = set->advertised && runs(action);
+  };
+  try_set(&features->avx2, RunAvx2);
+  try_set(&features->avx_vnni, RunAvxVnni);
+  try_set(&features->avx512, RunAvx512);
+  try_set(&features->avx512_vnni, RunAvx512Vnni);
+  try_set(&features->amx_int8, RunAmxInt8);
+}
+
+#else
+
+CpuidWords Cpuid(uint32_t, uint32_t) { return {}; }
+uint64_t Xcr0() { return 0; }
+void TryAdvertised(bool (*)(bool (*)()), CpuFeatures*) {}
+
+#endif
+
+bool Bit(uint32_t word, int bit) { return (word >> bit & 1) != 0; }
+
+std::string VendorName(const CpuidWords& leaf0) {
+  const uint32_t words[] = {leaf0.ebx, leaf0.edx, leaf0.ecx};
+  char name[sizeof(words) + 1] = {};
+  memcpy(name, words, sizeof(words));
+  return name;
+}
+
+// Returns the brand string, with runs of blanks as one.
+std::string ModelName(const CpuAnswers& answers) {
+  char padded[3 * sizeof(CpuidWords) + 1] = {};
+  for (uint32_t i = 0; i < 3; ++i) {
+    const CpuidWords leaf = answers.cpuid(0x80000002 + i, 0);
+    memcpy(padded + i * sizeof(leaf), &leaf, sizeof(leaf));
+  }
+  return absl::StrJoin(
+      absl::StrSplit(std::string_view(padded), ' ', absl::SkipEmpty()), " ");
+}
+
+bool IsBroken(const InstructionSet& set) {
+  return set.advertised && !set.works;
+}
+
+// Values of ONEDNN_MAX_CPU_ISA, in the order of what they allow. Every other
+// one (AVX512_CORE_AMX, DEFAULT, …) allows more.
+constexpr std::string_view kIsaCaps[] = {
+    "SSE41",           "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE",
+    "AVX512_CORE_VNNI"};
 
 std::optional<std::string> Read(const std::string& path) {
   absl::StatusOr<std::string> contents = ReadFile(path, 1 << 20);
@@ -101,7 +267,7 @@ std::optional<double> ReadQuota(const std::string& folder, bool version_2) {
   return static_cast<double>(*quota) / *period;
 }
 
-// The number behind `field` in memory.stat's lines "field number".
+// Returns the number after `field` in memory.stat's lines "field number".
 int64_t StatField(const std::string& folder, std::string_view field) {
   const std::string text = Read(folder + "/memory.stat").value_or("");
   for (std::string_view line : absl::StrSplit(text, '\n')) {
@@ -149,6 +315,126 @@ int AllowedCores() {
 }
 
 }  // namespace
+
+CpuAnswers ThisCpu() { return {Cpuid, Xcr0()}; }
+
+CpuFeatures AdvertisedBy(const CpuAnswers& answers) {
+  constexpr uint64_t kAvxStates = 0x6;       // SSE, AVX
+  constexpr uint64_t kAvx512States = 0xe6;   // and masks, two halves of zmm
+  constexpr uint64_t kTileStates = 0x60000;  // configuration, data
+  const auto enabled = [&](uint64_t states) {
+    return (answers.xcr0 & states) == states;
+  };
+  const CpuidWords leaf0 = answers.cpuid(0, 0);
+  const auto leaf = [&](uint32_t number, uint32_t part = 0) {
+    return number <= leaf0.eax ? answers.cpuid(number, part) : CpuidWords();
+  };
+  const CpuidWords leaf7 = leaf(7);
+  // Leaf 7 says in eax how many further parts it has.
+  const CpuidWords leaf7_1 = leaf7.eax >= 1 ? leaf(7, 1) : CpuidWords();
+  CpuFeatures features;
+  features.vendor = VendorName(leaf0);
+  features.model = ModelName(answers);
+  features.avx2.advertised = enabled(kAvxStates) && Bit(leaf7.ebx, 5);
+  features.avx_vnni.advertised = enabled(kAvxStates) && Bit(leaf7_1.eax, 4);
+  features.avx512.advertised = enabled(kAvx512States) && Bit(leaf7.ebx, 16) &&
+                               Bit(leaf7.ebx, 17) && Bit(leaf7.ebx, 30) &&
+                               Bit(leaf7.ebx, 31);
+  features.avx512_vnni.advertised =
+      features.avx512.advertised && Bit(leaf7.ecx, 11);
+  features.amx_int8.advertised =
+      enabled(kTileStates) && Bit(leaf7.edx, 24) && Bit(leaf7.edx, 25);
+  features.tile_palettes = leaf(0x1d).eax >= 1 && leaf(0x1e).ebx != 0;
+  features.beyond_vnni =
+      features.amx_int8.advertised ||
+      (features.avx512_vnni.advertised &&
+       (Bit(leaf7_1.eax, 5) || Bit(leaf7.edx, 23)));  // bfloat16, half
+  // Leaf 1's ebx is left out: it differs from core to core.
+  const CpuidWords leaf1 = leaf(1);
+  for (const uint64_t word :
+       {uint64_t{leaf0.eax}, uint64_t{leaf1.eax}, uint64_t{leaf1.ecx},
+        uint64_t{leaf7.ebx}, uint64_t{leaf7.ecx}, uint64_t{leaf7.edx},
+        uint64_t{leaf7_1.eax}, uint64_t{leaf(0x1d).eax},
+        uint64_t{leaf(0x1e).ebx}, answers.xcr0}) {
+    absl::StrAppend(&features.answers, absl::Hex(word), " ");
+  }
+  return features;
+}
+
+CpuFeatures ProbeCpu() {
+  return ProbeWith(ThisCpu(), [](bool (*action)()) {
+    return SucceedsInChild(action, kProbeTimeoutMs);
+  });
+}
+
+CpuFeatures ProbeWith(const CpuAnswers& answers,
+                      bool (*runs)(bool (*action)())) {
+  CpuFeatures features = AdvertisedBy(answers);
+  TryAdvertised(runs, &features);
+  features.amx_int8.works &= features.tile_palettes;
+  return features;
+}
+
+bool TensorFlowLeavesOneDnnOff(const CpuFeatures& features) {
+  return !features.avx512_vnni.advertised && !features.avx_vnni.advertised &&
+         !features.amx_int8.advertised;
+}
+
+std::string OneDnnIsaCap(const CpuFeatures& features) {
+  // The caps are alternatives, not a ladder: AVX512_CORE_VNNI excludes
+  // AVX2_VNNI.
+  if (IsBroken(features.avx2)) return "SSE41";
+  const bool broken_512 = IsBroken(features.avx512);
+  if (broken_512 || !features.avx512.advertised) {
+    if (IsBroken(features.avx_vnni)) return "AVX2";
+    if (!broken_512 && !IsBroken(features.amx_int8)) return "";
+    return features.avx_vnni.works ? "AVX2_VNNI" : "AVX2";
+  }
+  if (IsBroken(features.avx512_vnni)) return "AVX512_CORE";
+  if (!IsBroken(features.amx_int8) && !IsBroken(features.avx_vnni)) return "";
+  return features.avx512_vnni.works ? "AVX512_CORE_VNNI" : "AVX512_CORE";
+}
+
+int IsaCapRank(std::string_view cap) {
+  const auto* found = std::find_if(std::begin(kIsaCaps), std::end(kIsaCaps),
+                                   [&](std::string_view known) {
+                                     return absl::EqualsIgnoreCase(known, cap);
+                                   });
+  return static_cast<int>(found - std::begin(kIsaCaps));
+}
+
+std::string LowerIsaCap(const CpuFeatures& features, const std::string& cap) {
+  const std::pair<const char*, bool> steps[] = {
+      {"AVX512_CORE_VNNI", features.avx512_vnni.works},
+      {"AVX512_CORE", features.avx512.works},
+      {"AVX2_VNNI", features.avx_vnni.works},
+      {"AVX2", features.avx2.works},
+      {"SSE41", !features.vendor.empty()}};
+  // What oneDNN uses without a cap.
+  bool is_above = !cap.empty() || features.beyond_vnni;
+  for (const auto& [step, works] : steps) {
+    if (!works) continue;
+    if (is_above && (cap.empty() || IsaCapRank(step) < IsaCapRank(cap))) {
+      return step;
+    }
+    is_above = true;
+  }
+  return "";
+}
+
+std::string QuantizationTarget(const CpuFeatures& features,
+                               const std::string& isa_cap) {
+  for (const char* inexact : {"SSE41", "AVX", "AVX2", "AVX512_CORE"}) {
+    if (absl::EqualsIgnoreCase(isa_cap, inexact)) return "avx2";
+  }
+  // AVX2_VNNI and AVX2_VNNI_2.
+  const bool short_vectors_only =
+      absl::StartsWithIgnoreCase(isa_cap, "AVX2_VNNI");
+  const bool exact = features.avx_vnni.works ||
+                     (!short_vectors_only &&
+                      (features.avx512_vnni.works || features.amx_int8.works));
+  return exact ? "vnni" : "avx2";
+}
 
 int CoreLimits::usable() const {
   if (!quota.has_value()) return std::max(1, allowed);

@@ -30,17 +30,17 @@ std::string ParentOf(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
-                                           const std::string& room,
+                                           const std::string& package,
                                            const std::string& name) {
   const std::string folder = ParentOf(own_path);
-  const std::string in_room =
-      absl::StrCat(ParentOf(folder), "/", room, "/", name);
-  if (IsProgram(in_room)) return in_room;
+  const std::string in_package =
+      absl::StrCat(ParentOf(folder), "/", package, "/", name);
+  if (IsProgram(in_package)) return in_package;
   const std::string beside = absl::StrCat(folder, "/", name);
   if (IsProgram(beside)) return beside;
-  return absl::NotFoundError(
-      absl::StrCat("the program ", name, " is missing: there is no ", in_room,
-                   " and no ", beside, "; ./requant build makes it"));
+  return absl::NotFoundError(absl::StrCat(
+      "the program ", name, " is missing: there is no ", in_package, " and no ",
+      beside, "; ./requant build makes it"));
 }
 
 absl::Status BecomeProgram(const std::string& path,
@@ -57,13 +57,13 @@ absl::Status BecomeProgram(const std::string& path,
       absl::StrCat("cannot start ", path, ": ", std::strerror(errno)));
 }
 
-absl::Status BecomeSiblingProgram(const std::string& room,
+absl::Status BecomeSiblingProgram(const std::string& package,
                                   const std::string& name,
                                   const std::vector<std::string>& args,
                                   const std::string& typed) {
   REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
   REQUANT_ASSIGN_OR_RETURN(const std::string path,
-                           SiblingProgram(own_path, room, name));
+                           SiblingProgram(own_path, package, name));
   return BecomeProgram(path, args, typed);
 }
 

@@ -11,11 +11,12 @@
 
 namespace requant {
 
-// The path of program `name` of the folder `room` ("transforms"), given the
-// real path of the running program: ../ROOM/NAME as Bazel lays programs out, or
-// NAME in the same folder as a package does. The error names both.
+// Returns the path of program `name` of the package `package` ("transforms"),
+// given the real path of the running program: ../PACKAGE/NAME as Bazel lays
+// programs out, or NAME in the same folder, as where they are installed. The
+// error names both.
 absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
-                                           const std::string& room,
+                                           const std::string& package,
                                            const std::string& name);
 
 // Turns this process into the program `path`, which is looked for on PATH
@@ -26,8 +27,8 @@ absl::Status BecomeProgram(const std::string& path,
                            const std::vector<std::string>& args,
                            const std::string& typed = "");
 
-// The same for a program of this project.
-absl::Status BecomeSiblingProgram(const std::string& room,
+// Does the same for a program of this project.
+absl::Status BecomeSiblingProgram(const std::string& package,
                                   const std::string& name,
                                   const std::vector<std::string>& args,
                                   const std::string& typed = "");

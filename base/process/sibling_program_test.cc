@@ -31,9 +31,9 @@ class SiblingProgramTest : public testing::Test {
 };
 
 TEST_F(SiblingProgramTest, PrefersBazelsLayout) {
-  const std::string in_room = AddFile("transforms/tool", true);
+  const std::string in_package = AddFile("transforms/tool", true);
   AddFile("workflows/tool", true);
-  EXPECT_EQ(*SiblingProgram(OwnPath(), "transforms", "tool"), in_room);
+  EXPECT_EQ(*SiblingProgram(OwnPath(), "transforms", "tool"), in_package);
 }
 
 TEST_F(SiblingProgramTest, TakesOneInTheSameFolder) {

@@ -18,20 +18,25 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
+#include "absl/base/const_init.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/mutex.h"
+#include "base/files/file.h"
 #include "base/sanitized.h"
 #include "base/seconds_since.h"
+#include "base/status_macros.h"
 
 extern char** environ;
 
@@ -46,18 +51,18 @@ using LineCallback = std::function<void(std::string_view)>;
 // hold names of any length.
 constexpr size_t kLongestLine = 64 << 20;
 
-// A child's allocations fail when they would take its address space so far
+// A child's allocations fail when they would take its address space this far
 // beyond its memory limit: threads' stacks and libraries' tables count there
 // but are hardly ever touched.
 constexpr int64_t kAddressSlack = int64_t{1} << 30;
 
 constexpr rlim_t kLargestStack = 64 << 20;
 
-// Woken so often even when nothing happens: limits are looked after, and a
-// grandchild may hold the pipes open after the child has ended.
+// How often the parent wakes even when nothing happens: limits are looked
+// after, and a grandchild may hold the pipes open after the child has ended.
 constexpr int kWakeMs = 100;
 
-// A process that did not wake for so long was stopped.
+// A process that did not wake for this long was stopped.
 constexpr std::chrono::seconds kPause(2);
 
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -106,9 +111,10 @@ class RunningChild {
 };
 
 // The handlers that were there before the first SignalForwarding.
-std::mutex handlers_mutex;
-int handler_users = 0;
-struct sigaction previous_handlers[std::size(kForwardedSignals)];
+ABSL_CONST_INIT absl::Mutex handlers_mutex(absl::kConstInit);
+int handler_users ABSL_GUARDED_BY(handlers_mutex) = 0;
+struct sigaction previous_handlers[std::size(
+    kForwardedSignals)] ABSL_GUARDED_BY(handlers_mutex);
 
 // Holds signals back in this thread, and so between a fork and what both sides
 // of it have to set up.
@@ -288,7 +294,7 @@ absl::Status CannotStart(int error) {
           : ""));
 }
 
-// The memory that process `pid` holds, in bytes; 0 when it cannot be told.
+// Returns the memory that process `pid` holds, in bytes; 0 if it is unknown.
 int64_t ResidentMemory(pid_t pid) {
   std::FILE* file =
       std::fopen(absl::StrCat("/proc/", pid, "/statm").c_str(), "re");
@@ -416,48 +422,43 @@ void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
   }
 }
 
-// A descriptor from which `text` can be read; -1 on failure.
-int ReadableCopy(const std::string& text) {
+// Returns a descriptor from which `text` can be read.
+absl::StatusOr<int> ReadableCopy(const std::string& text) {
+  constexpr char kError[] = "cannot hold the input of a process: ";
   const int fd = memfd_create("input", MFD_CLOEXEC);
-  if (fd < 0) return -1;
-  size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t n = write(fd, text.data() + written, text.size() - written);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      close(fd);
-      return -1;
-    }
-    written += n;
+  if (fd < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kError, std::strerror(errno)));
+  }
+  const absl::Status written = WriteAll(fd, text);
+  if (!written.ok()) {
+    close(fd);
+    return absl::ResourceExhaustedError(
+        absl::StrCat(kError, written.message()));
   }
   lseek(fd, 0, SEEK_SET);
   return fd;
 }
 
 std::string SignalMeaning(int signal_number) {
-  switch (signal_number) {
-    case SIGSEGV:
-      return "SIGSEGV (invalid memory access)";
-    case SIGABRT:
-      return "SIGABRT (it gave up on an internal check)";
-    case SIGILL:
-      return "SIGILL (an instruction this CPU does not run)";
-    case SIGFPE:
-      return "SIGFPE (a division by zero)";
-    case SIGBUS:
-      return "SIGBUS (invalid memory access, or a file that shrank)";
-    case SIGKILL:
-      return "SIGKILL (often: out of memory)";
-    default:
-      return absl::StrFormat("signal %d (%s)", signal_number,
-                             strsignal(signal_number));
+  constexpr std::pair<int, const char*> kMeanings[] = {
+      {SIGSEGV, "SIGSEGV (invalid memory access)"},
+      {SIGABRT, "SIGABRT (it gave up on an internal check)"},
+      {SIGILL, "SIGILL (an instruction this CPU does not run)"},
+      {SIGFPE, "SIGFPE (a division by zero)"},
+      {SIGBUS, "SIGBUS (invalid memory access, or a file that shrank)"},
+      {SIGKILL, "SIGKILL (often: out of memory)"}};
+  for (const auto& [number, meaning] : kMeanings) {
+    if (number == signal_number) return meaning;
   }
+  return absl::StrFormat("signal %d (%s)", signal_number,
+                         strsignal(signal_number));
 }
 
 }  // namespace
 
 SignalForwarding::SignalForwarding() {
-  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  const absl::MutexLock lock(&handlers_mutex);
   if (handler_users++ > 0) return;
   forwarded_signal = 0;
   struct sigaction action = {};
@@ -472,7 +473,7 @@ SignalForwarding::SignalForwarding() {
 }
 
 SignalForwarding::~SignalForwarding() {
-  const std::lock_guard<std::mutex> lock(handlers_mutex);
+  const absl::MutexLock lock(&handlers_mutex);
   if (--handler_users > 0) return;
   for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
     sigaction(kForwardedSignals[i], &previous_handlers[i], nullptr);
@@ -489,11 +490,7 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
     if (input >= 0) close(input);
   };
   if (options.input.has_value()) {
-    input = ReadableCopy(*options.input);
-    if (input < 0) {
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "cannot hold the input of a process: ", std::strerror(errno)));
-    }
+    REQUANT_ASSIGN_OR_RETURN(input, ReadableCopy(*options.input));
   }
   if (!out.Open() || !err.Open() || !report.Open()) return CannotStart(errno);
   std::vector<std::string> environment = MergedEnvironment(options);
@@ -564,18 +561,11 @@ std::string DescribeEnd(const ChildResult& result,
 }
 
 void ReportToParent(std::string_view line) {
-  static std::mutex* const mutex = new std::mutex;
+  ABSL_CONST_INIT static absl::Mutex mutex(absl::kConstInit);
   if (fcntl(kReportFd, F_GETFD) < 0) return;
-  const std::string with_break = absl::StrCat(line, "\n");
-  std::string_view rest = with_break;
-  std::lock_guard<std::mutex> lock(*mutex);
-  while (!rest.empty()) {
-    const ssize_t n = write(kReportFd, rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    // A parent that is gone takes this process along (PR_SET_PDEATHSIG).
-    if (n <= 0) return;
-    rest.remove_prefix(n);
-  }
+  const absl::MutexLock lock(&mutex);
+  // A parent that is gone takes this process along (PR_SET_PDEATHSIG).
+  (void)WriteAll(kReportFd, absl::StrCat(line, "\n"));
 }
 
 absl::StatusOr<std::string> OwnPath() {

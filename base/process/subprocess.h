@@ -87,7 +87,8 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options);
 // While one exists, SIGINT, SIGTERM and SIGHUP do not end this process but are
 // noted and passed on to its children, also to those that start later. A signal
 // that was ignored before, as by nohup, stays ignored. RunChild has one of its
-// own; who runs several children has one around all of them. Thread-safe.
+// own; a caller that runs several children has one around all of them.
+// Thread-safe.
 class SignalForwarding {
  public:
   SignalForwarding();
@@ -99,15 +100,15 @@ class SignalForwarding {
   static int Received();
 };
 
-// How a child ended when it did not exit by itself: "was ended by SIGSEGV
+// Says how a child ended when it did not exit by itself: "was ended by SIGSEGV
 // (invalid memory access)", "was stopped after 60 s".
 std::string DescribeEnd(const ChildResult& result, const ChildOptions& options);
 
-// In a child: sends one line to the parent. Does nothing without one.
-// Thread-safe.
+// Sends one line from a child to its parent. Does nothing without a parent that
+// reads them. Thread-safe.
 void ReportToParent(std::string_view line);
 
-// The path of the running program.
+// Returns the path of the running program.
 absl::StatusOr<std::string> OwnPath();
 
 }  // namespace requant

@@ -104,16 +104,19 @@ TEST(RunChild, GivesTheChildItsInput) {
   EXPECT_EQ(counted, "1048576");
 }
 
-TEST(RunChild, WritesStderrToADescriptor) {
-  std::FILE* file = std::tmpfile();
-  ChildOptions options = Shell("echo to the file >&2");
-  options.stderr_fd = fileno(file);
-  EXPECT_EQ(RunChild(options)->exit_code, 0);
-  std::rewind(file);
-  char line[32] = "";
-  EXPECT_NE(std::fgets(line, sizeof(line), file), nullptr);
-  EXPECT_STREQ(line, "to the file\n");
-  std::fclose(file);
+TEST(RunChild, WritesToDescriptors) {
+  for (const bool is_stderr : {false, true}) {
+    std::FILE* file = std::tmpfile();
+    ChildOptions options =
+        Shell(is_stderr ? "echo to the file >&2" : "echo to the file");
+    (is_stderr ? options.stderr_fd : options.stdout_fd) = fileno(file);
+    EXPECT_EQ(RunChild(options)->exit_code, 0);
+    std::rewind(file);
+    char line[32] = "";
+    EXPECT_NE(std::fgets(line, sizeof(line), file), nullptr);
+    EXPECT_STREQ(line, "to the file\n");
+    std::fclose(file);
+  }
 }
 
 TEST(RunChild, DoesNotWaitForAGrandchildThatHoldsThePipe) {
@@ -175,18 +178,6 @@ TEST(RunChild, StopsTheChildWhenAsked) {
   EXPECT_TRUE(result->stopped);
   EXPECT_EQ(result->signal, SIGTERM);
   EXPECT_EQ(DescribeEnd(*result, options), "was stopped");
-}
-
-TEST(RunChild, WritesStdoutToADescriptor) {
-  std::FILE* file = std::tmpfile();
-  ChildOptions options = Shell("echo to the file");
-  options.stdout_fd = fileno(file);
-  EXPECT_EQ(RunChild(options)->exit_code, 0);
-  std::rewind(file);
-  char line[32] = "";
-  EXPECT_NE(std::fgets(line, sizeof(line), file), nullptr);
-  EXPECT_STREQ(line, "to the file\n");
-  std::fclose(file);
 }
 
 // The child's child would otherwise write its progress among the reports.

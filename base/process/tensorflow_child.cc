@@ -7,20 +7,21 @@
 #include <ctime>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "base/files/file.h"
 #include "base/files/sha256.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/status_macros.h"
 
@@ -41,8 +42,8 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// The folder of what may be lost, which ./requant keeps its own things in too;
-// "" when the user has none.
+// Returns the folder of what may be lost, in which ./requant keeps its own
+// things too; "" when the user has none.
 std::string CacheFolder() {
   if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty()) {
     return absl::StrCat(cache, "/requant");
@@ -61,14 +62,14 @@ class MachineCap {
 
   // Other processes may have learned more meanwhile.
   std::string Value() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     const std::string remembered = memory_.Recall(std::time(nullptr));
     if (!remembered.empty()) value_ = remembered;
     return value_;
   }
 
-  // The cap to try after a child died under `cap`: what another process found
-  // to help meanwhile, else the next lower one; "" when there is none.
+  // Returns the cap to try after a child died under `cap`: what another process
+  // found to help meanwhile, else the next lower one; "" when there is none.
   std::string LowerThan(const std::string& cap) {
     std::string known = Value();
     if (IsaCapRank(known) < IsaCapRank(cap)) return known;
@@ -76,7 +77,7 @@ class MachineCap {
   }
 
   void Keep(const std::string& cap) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     value_ = cap;
     memory_.Remember(cap, std::time(nullptr));
   }
@@ -89,9 +90,9 @@ class MachineCap {
                    ? OneDnnIsaCap(ProbeCpu())
                    : "") {}
 
-  std::mutex mutex_;
   const IsaCapMemory memory_;
-  std::string value_;
+  absl::Mutex mutex_;
+  std::string value_ ABSL_GUARDED_BY(mutex_);
 };
 
 using Environment = std::vector<std::pair<std::string, std::string>>;

@@ -12,19 +12,20 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 
 namespace requant {
 
-// The environment's ONEDNN_MAX_CPU_ISA (or its old name DNNL_MAX_CPU_ISA),
-// unless it is one that a program of ours set for this process; "": none.
+// Returns the environment's ONEDNN_MAX_CPU_ISA (or its old name
+// DNNL_MAX_CPU_ISA), unless it is one that a program of ours set for this
+// process; "": none.
 std::string UsersIsaCap();
 
-// The cap under which children of this process run: the user's own if there is
-// one, else what was remembered for this machine, else what the probe of
-// base/process/cpu.h finds; "": none. Only AVX-512 and AMX, where advertised,
-// are tried, once per process. Thread-safe.
+// Returns the cap under which children of this process run: the user's own if
+// there is one, else what was remembered for this machine, else what the probe
+// of base/process/machine.h finds; "": none. Only AVX-512 and AMX, where
+// advertised, are tried, once per process. Thread-safe.
 std::string CachedOneDnnIsaCap();
 
 // The variables that a child which loads TensorFlow needs on top of this
@@ -34,9 +35,9 @@ std::string CachedOneDnnIsaCap();
 // is left as it is.
 std::vector<std::pair<std::string, std::string>> TensorFlowEnvironment();
 
-// For whoever serves an int8 graph with a stock TensorFlow on this machine: the
-// variables to set before TensorFlow loads, as "NAME=value NAME=value"; "" when
-// it runs as it is. The second is a sentence about that.
+// Returns the variables to set before a stock TensorFlow loads that serves an
+// int8 graph on this machine, as "NAME=value NAME=value"; "" when it runs as it
+// is. The second is a sentence about that.
 std::string ServingVariables();
 std::string ServingHint();
 
@@ -57,7 +58,7 @@ class IsaCapMemory {
   IsaCapMemory(const std::string& folder, const CpuFeatures& cpu,
                const std::string& tensorflow);
 
-  // "" when nothing is remembered, or is too old, or cannot be read.
+  // Returns "" when nothing is remembered, or is too old, or cannot be read.
   std::string Recall(std::time_t now) const;
   void Remember(const std::string& cap, std::time_t now) const;
 

@@ -32,7 +32,7 @@ bool IsLastWord(std::string_view line, std::string* reason) {
     return false;
   }
   // Protobuf's mark before a message that is printed, and that message's first
-  // line, tell nobody anything.
+  // line, say nothing useful.
   line = line.substr(0, line.find(" in goo.gle/debug"));
   *reason = std::string(absl::StripAsciiWhitespace(line));
   return true;

@@ -7,8 +7,8 @@
 // It also fills descriptors 0 to 2 where the caller closed them, so that no
 // file of the program's own gets such a number and with it what is printed, and
 // turns the signal about a file that is as large as the system lets it be
-// (ulimit -f) into an error of the write, which can be told. Children inherit
-// that.
+// (ulimit -f) into an error of the write, which can be reported. Children
+// inherit that.
 
 #include <fcntl.h>
 #include <signal.h>

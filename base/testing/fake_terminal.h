@@ -16,20 +16,19 @@ class FakeTerminal {
  public:
   FakeTerminal(int columns, int rows) : columns_(columns), rows_(rows) {}
 
-  // Writes here, and takes its time from `now`.
+  // Returns an environment that writes here and takes its time from `now`.
   ProgressEnvironment Environment();
 
   void Write(std::string_view text);
-  // Wraps anew what does not fit, as most terminals do. The cursor must be on
+  // Wraps what does not fit again, as most terminals do. The cursor must be on
   // the last line, at its beginning.
   void Resize(int columns, int rows);
 
-  // Everything, what scrolled away included, a line per row, without colours.
-  // Blanks and empty rows at the end are left out.
+  // Returns everything, including what scrolled away, a line per row, without
+  // colours. Blanks and empty rows at the end are left out.
   std::string Text() const;
-  // How many writes there were.
+  // The number of writes, and all of their bytes.
   int writes() const { return writes_; }
-  // Of them all, as they came.
   const std::string& raw() const { return raw_; }
 
   double now = 100;
@@ -37,14 +36,14 @@ class FakeTerminal {
 
  private:
   struct Row {
-    // One string per column; empty behind a character of two columns.
+    // One string per column; empty after a character of two columns.
     std::vector<std::string> cells;
-    // It goes on where the row before had no more room.
+    // The row continues the one before it, which was full.
     bool continues = false;
   };
 
   void PutCharacter(std::string_view character, int width);
-  // The escape sequence's length.
+  // Obeys an escape sequence and returns its length.
   size_t Obey(std::string_view sequence);
   void NewLine(bool continues);
   int Top() const;

@@ -5,8 +5,8 @@
 
 namespace requant {
 
-// How many rounds a randomised test makes: `rounds`, or as many times more as
-// REQUANT_FUZZ_FACTOR says in the long tests of ./requant test --full.
+// Returns how many rounds a randomised test makes: `rounds`, or that many times
+// REQUANT_FUZZ_FACTOR in the long tests of ./requant test --full.
 inline int FuzzRounds(int rounds) {
   const char* factor = std::getenv("REQUANT_FUZZ_FACTOR");
   return factor == nullptr ? rounds : rounds * std::atoi(factor);

@@ -10,8 +10,8 @@
 
 namespace requant {
 
-// `text` after one to four changes: a byte is replaced, some are taken out, or
-// one of `pieces` or another part of the text is put in. Never empty.
+// Returns `text` after one to four changes: a byte is replaced, some are taken
+// out, or one of `pieces` or another part of the text is put in. Never empty.
 inline std::string MutatedText(std::string text,
                                const std::vector<std::string>& pieces,
                                std::mt19937* random) {

@@ -6,9 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,16 +16,13 @@
 #include "base/process/machine.h"
 #include "base/status_macros.h"
 #include "runtime/benchmark/benchmark_contender.h"
-#include "runtime/benchmark/chrome_trace.h"
-#include "runtime/benchmark/preloaded_batches.h"
 #include "runtime/benchmark/signature_inputs.h"
 #include "runtime/benchmark/stream_pool.h"
-#include "runtime/benchmark/stream_settings.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/order_statistics.h"
-#include "runtime/statistics/output_difference.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/paired_comparison.h"
+#include "runtime/statistics/prediction_tensor.h"
+#include "runtime/statistics/timing.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
@@ -48,7 +43,6 @@ constexpr int kTrialRuns = 3;
 constexpr std::chrono::seconds kMaxTrial(2);
 // Fewer would make a round's figure one of chance.
 constexpr int kRoundBatchesPerStream = 3;
-constexpr size_t kFilePartBytes = 1 << 18;
 
 bool IsSame(const StreamSetting& a, const StreamSetting& b) {
   return a.streams() == b.streams() && a.threads() == b.threads();
@@ -273,8 +267,8 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // The order changes from round to round, so that nobody always runs after
-  // the same other graph.
+  // The order changes from round to round, so that no graph always runs after
+  // the same other one.
   absl::Status MeasureRounds() {
     const int entries = job_.entry_size();
     const int round_batches = job_.round_batches() > 0 ? job_.round_batches()
@@ -311,31 +305,11 @@ class BenchmarkRun {
   }
 
   absl::Status Profile() {
-    std::string part;
-    const auto send_part = [&] {
-      WorkerEvent event;
-      event.set_file_part(std::exchange(part, ""));
-      send_(event);
-    };
-    std::optional<ChromeTrace> trace;
-    if (job_.trace()) {
-      trace.emplace([&](std::string_view text) {
-        part.append(text);
-        if (part.size() >= kFilePartBytes) send_part();
-      });
-    }
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      const std::string& path = entries_[entry].model().path();
-      SendActivity(absl::StrCat("profiling ", path));
-      if (trace.has_value()) trace->StartGraph(path);
+      SendActivity(absl::StrCat("profiling ", entries_[entry].model().path()));
       REQUANT_ASSIGN_OR_RETURN(
           *result_.mutable_entry(entry)->mutable_profile(),
-          contenders_[entry]->Profile(trace.has_value() ? &*trace : nullptr,
-                                      [this] { SendProgress("profiling"); }));
-    }
-    if (trace.has_value()) {
-      trace->Finish();
-      send_part();
+          contenders_[entry]->Profile([this] { SendProgress("profiling"); }));
     }
     return absl::OkStatus();
   }
@@ -369,7 +343,7 @@ class BenchmarkRun {
     return contender->Run(length, [&] { SendProgress(what); });
   }
 
-  // What a worker's death is blamed on.
+  // Says what a worker's death is to be blamed on.
   void SendActivity(const std::string& activity) {
     if (activity == activity_) return;
     activity_ = activity;
@@ -390,12 +364,12 @@ class BenchmarkRun {
   const BenchmarkJob& job_;
   const EventSink& send_;
   const int cores_;
-  // The job's, with the inputs that were made up for them.
+  // The job's entries, with the inputs that were made up for them.
   std::vector<BenchmarkEntry> entries_;
   // By the serialized dataset.
   std::map<std::string, std::vector<Batch>> batches_;
   std::vector<std::unique_ptr<BenchmarkContender>> contenders_;
-  // Of each graph, over all rounds.
+  // By graph, over all rounds.
   std::vector<std::vector<double>> batch_seconds_;
   std::vector<float> first_buffer_;
   std::vector<float> other_buffer_;

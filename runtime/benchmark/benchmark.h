@@ -11,8 +11,8 @@
 namespace requant {
 
 // Preloads records, finds out how many streams and threads suit the machine,
-// warms the graphs up and measures them in turns. Sends activities, progress,
-// warnings and, if asked for, the parts of a trace.
+// warms the graphs up and measures them in turns. Sends activities, progress
+// and warnings.
 absl::StatusOr<BenchmarkResult> Benchmark(
     const BenchmarkJob& job,
     const std::function<void(const WorkerEvent&)>& send);

@@ -12,12 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "runtime/benchmark/chrome_trace.h"
 #include "runtime/benchmark/op_profile.h"
 #include "runtime/benchmark/signature_inputs.h"
-#include "runtime/benchmark/step_events.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -32,11 +31,49 @@ using Clock = std::chrono::steady_clock;
 constexpr int kProfileWarmUpBatches = 3;
 constexpr int kProfileBatches = 20;
 constexpr double kMaxProfileSeconds = 10;
-// More would make a file that browsers load slowly.
-constexpr int kTracedBatches = 5;
 constexpr int kProfiledNodes = 15;
 
+int64_t Bytes(const Batch& batch) {
+  int64_t bytes = 0;
+  for (const tensorflow::Tensor& input : batch.inputs) {
+    bytes += static_cast<int64_t>(input.TotalBytes());
+  }
+  return bytes;
+}
+
 }  // namespace
+
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes) {
+  if (dataset.has_in_graph()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name,
+        ": its records are read by the graph itself (in_graph) and "
+        "cannot be preloaded; requant evaluate times such a "
+        "graph"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(dataset, options));
+  std::vector<Batch> batches;
+  int64_t bytes = 0;
+  while (static_cast<int64_t>(batches.size()) < max_batches &&
+         (batches.empty() || bytes < max_bytes)) {
+    Batch batch;
+    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+    if (!more) break;
+    if (batch.size < options.batch_size && !batches.empty()) break;
+    bytes += Bytes(batch);
+    batches.push_back(std::move(batch));
+  }
+  if (batches.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has no records to run"));
+  }
+  return batches;
+}
 
 absl::StatusOr<std::unique_ptr<BenchmarkContender>> BenchmarkContender::Load(
     const BenchmarkEntry& entry, const StreamSetting& setting,
@@ -115,7 +152,7 @@ absl::StatusOr<tensorflow::Tensor> BenchmarkContender::Output(int64_t batch) {
 }
 
 absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
-    ChromeTrace* trace, const std::function<void()>& on_alive) {
+    const std::function<void()>& on_alive) {
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFunction> function,
                            MakeFunction(models_.front().get(), /*trace=*/true));
   OpProfile profile;
@@ -131,9 +168,7 @@ absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
     on_alive();
     if (i < kProfileWarmUpBatches) continue;
     measured += seconds;
-    const std::vector<StepEvent> events = StepEvents(metadata.step_stats());
-    profile.Add(events);
-    if (trace != nullptr && batches < kTracedBatches) trace->AddBatch(events);
+    profile.Add(metadata.step_stats());
     ++batches;
     if (measured.count() > kMaxProfileSeconds) break;
   }

@@ -9,14 +9,25 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "runtime/benchmark/chrome_trace.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
+
+// Reads the first batches of a dataset into memory, so that reading them is no
+// part of what is measured: `max_batches` of them, or as many as fit in
+// `max_bytes`, but at least one. All have `options.batch_size` records, unless
+// the whole dataset has fewer; a dataset without records is an error. Errors
+// name the dataset as `name`.
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes);
 
 // One of the graphs under measurement, loaded for a setting of streams and
 // threads. Errors name the graph.
@@ -33,13 +44,11 @@ class BenchmarkContender {
   absl::StatusOr<StreamTimes> Run(const RunLength& length,
                                   const std::function<void()>& on_alive);
 
-  // What the first stream's session computes of one batch.
+  // Returns what the first stream's session computes of one batch.
   absl::StatusOr<tensorflow::Tensor> Output(int64_t batch);
 
-  // Runs some batches in one stream and says where their time went. Events of
-  // the first few go to `trace`, unless it is null.
-  absl::StatusOr<ProfileMessage> Profile(ChromeTrace* trace,
-                                         const std::function<void()>& on_alive);
+  // Runs some batches in one stream and says where their time went.
+  absl::StatusOr<ProfileMessage> Profile(const std::function<void()>& on_alive);
 
  private:
   BenchmarkContender(const BenchmarkEntry& entry, const StreamSetting& setting,

@@ -1,11 +1,14 @@
 #include "runtime/benchmark/benchmark_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,39 +16,59 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/json.h"
+#include "base/message/message_json.h"
+#include "base/message_text.h"
 #include "base/terminal/progress.h"
+#include "base/terminal/table.h"
 #include "base/text/printable.h"
-#include "runtime/benchmark/benchmark_figures.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
+#include "runtime/statistics/timing.h"
 
 namespace requant {
 namespace {
 
-using Row = std::vector<std::string>;
+using Figure = std::function<double(const RoundMeasurement&)>;
 
 // On an idle machine threads wait for less than one percent of their time.
 constexpr double kNoticeableWait = 0.05;
 // Operations below are not shown to people.
 constexpr double kNoticeableShare = 0.0005;
 
-// Rows in columns two blanks apart, each as wide as its widest cell; the last
-// column is to the left, the others to the right.
-std::string Table(const std::vector<Row>& rows) {
-  std::vector<size_t> widths(rows[0].size());
-  for (const Row& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
+double RateOf(const RoundMeasurement& round) {
+  return round.records_per_second();
+}
+
+double CpuMicrosecondsPerRecord(const RoundMeasurement& round) {
+  return 1e6 * round.cpu_seconds() / static_cast<double>(round.records());
+}
+
+std::vector<double> OverRounds(const EntryMeasurement& entry,
+                               const Figure& figure) {
+  std::vector<double> figures;
+  for (const RoundMeasurement& round : entry.round()) {
+    figures.push_back(figure(round));
   }
-  std::string text;
-  for (const Row& row : rows) {
-    for (size_t i = 0; i + 1 < row.size(); ++i) {
-      absl::StrAppendFormat(&text, "%*s  ", widths[i], row[i]);
-    }
-    absl::StrAppend(&text, row.back(), "\n");
+  return figures;
+}
+
+PairedRatio RatioOf(const EntryMeasurement& entry,
+                    const EntryMeasurement& first, const Figure& figure) {
+  std::vector<double> ratios;
+  for (int i = 0; i < entry.round_size(); ++i) {
+    ratios.push_back(figure(entry.round(i)) / figure(first.round(i)));
   }
-  return text;
+  return {Median(ratios), MedianInterval(ratios)};
+}
+
+std::optional<double> WaitedShare(const EntryMeasurement& entry) {
+  double waited = 0, ran = 0;
+  for (const RoundMeasurement& round : entry.round()) {
+    if (!round.has_waited_seconds()) return std::nullopt;
+    waited += round.waited_seconds();
+    ran += round.cpu_seconds();
+  }
+  return waited + ran > 0 ? waited / (waited + ran) : 0;
 }
 
 std::string_view Basename(std::string_view path) {
@@ -74,14 +97,9 @@ std::vector<std::string> Names(const BenchmarkJob& job) {
   return tells && different.size() == names.size() ? names : paths;
 }
 
-// "1 thread", "12 threads".
-std::string Count(int64_t number, std::string_view what) {
-  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
-}
-
 std::string SettingText(const StreamSetting& setting) {
-  return absl::StrCat(Count(setting.streams(), "stream"), " x ",
-                      Count(setting.threads(), "thread"));
+  return absl::StrCat(CountText(setting.streams(), "stream"), " x ",
+                      CountText(setting.threads(), "thread"));
 }
 
 // "2 streams x 1 thread on 2 cores (1 x 2: 98.1k records/s, 2 x 1: 121k)".
@@ -94,7 +112,7 @@ std::string SettingLine(const BenchmarkResult& result, int entry) {
                                   HumanRate(trial.records_per_second()), "/s"));
   }
   return absl::StrCat(SettingText(result.entry(entry).setting()), " on ",
-                      Count(result.cores(), "core"),
+                      CountText(result.cores(), "core"),
                       trials.empty() ? "" : ", chosen from ",
                       absl::StrJoin(trials, ", "));
 }
@@ -107,22 +125,32 @@ std::string RatioText(const PairedRatio& ratio) {
                          ratio.interval->low(), ratio.interval->high());
 }
 
+// A table whose last column is to the left.
+Table TableOf(const std::vector<std::string>& titles) {
+  Table table;
+  for (const std::string& title : titles) {
+    table.AddColumn(title, Table::kAlways, title == titles.back());
+  }
+  return table;
+}
+
 std::string FiguresTable(const std::vector<std::string>& names,
                          const std::vector<GraphFigures>& all) {
-  std::vector<Row> rows = {{"speed", "CPU time", "records/s", "spread",
-                            "ms/batch", "p99", "CPU us/record", "graph"}};
+  Table table = TableOf({"speed", "CPU time", "records/s", "spread", "ms/batch",
+                         "p99", "CPU us/record", "graph"});
   for (size_t i = 0; i < all.size(); ++i) {
     const GraphFigures& figures = all[i];
-    rows.push_back(
-        {RatioText(figures.speed), RatioText(figures.cpu_time),
-         absl::StrFormat("%.0f", figures.records_per_second),
-         absl::StrFormat("%.1f %%", 100 * figures.spread),
-         absl::StrFormat("%.3f", figures.milliseconds_per_batch),
-         absl::StrFormat("%.3f", figures.milliseconds_per_batch_p99),
-         absl::StrFormat("%.3f", figures.cpu_microseconds_per_record),
-         names[i]});
+    table.AddRow(
+        {{RatioText(figures.speed)},
+         {RatioText(figures.cpu_time)},
+         {absl::StrFormat("%.0f", figures.records_per_second)},
+         {absl::StrFormat("%.1f %%", 100 * figures.spread)},
+         {absl::StrFormat("%.3f", figures.milliseconds_per_batch)},
+         {absl::StrFormat("%.3f", figures.milliseconds_per_batch_p99)},
+         {absl::StrFormat("%.3f", figures.cpu_microseconds_per_record)},
+         {names[i]}});
   }
-  return Table(rows);
+  return table.Text(/*width=*/0, /*color=*/false);
 }
 
 std::string IntervalText(const Interval& interval) {
@@ -181,36 +209,32 @@ std::string BusyWarning(const std::vector<GraphFigures>& all) {
       100 * most);
 }
 
-std::vector<Row> ProfileRows(
-    const ProfileMessage& profile,
+// A table of `what`, an operation or a node.
+std::string TimesTable(
+    const std::string& what, const ProfileMessage& profile,
     const google::protobuf::RepeatedPtrField<OperationTime>& times) {
-  std::vector<Row> rows;
+  Table table = TableOf({"share", "us/batch", "calls", what});
   for (const OperationTime& time : times) {
     const double share = time.microseconds() / profile.operation_microseconds();
     if (!(share >= kNoticeableShare)) continue;
-    rows.push_back({absl::StrFormat("%.1f %%", 100 * share),
-                    absl::StrFormat("%.1f", time.microseconds()),
-                    absl::StrFormat("%g", time.calls()),
-                    time.node().empty() ? Printable(time.op())
-                                        : Printable(absl::StrCat(
-                                              time.op(), "  ", time.node()))});
+    table.AddRow(
+        {{absl::StrFormat("%.1f %%", 100 * share)},
+         {absl::StrFormat("%.1f", time.microseconds())},
+         {absl::StrFormat("%g", time.calls())},
+         {Printable(absl::StrCat(time.op(), time.node().empty() ? "" : "  ",
+                                 time.node()))}});
   }
-  return rows;
+  return table.Text(/*width=*/0, /*color=*/false);
 }
 
 std::string ProfileText(const std::string& name,
                         const ProfileMessage& profile) {
-  std::string text = absl::StrFormat(
+  return absl::StrFormat(
       "\nProfile of %s: %.1f us per batch in operations, %.1f in all, in one "
-      "traced stream (mean of %d)\n",
+      "traced stream (mean of %d)\n%s\n%s",
       name, profile.operation_microseconds(), profile.batch_microseconds(),
-      profile.batches());
-  std::vector<Row> types = ProfileRows(profile, profile.type());
-  types.insert(types.begin(), {"share", "us/batch", "calls", "operation"});
-  std::vector<Row> nodes = ProfileRows(profile, profile.node());
-  nodes.insert(nodes.begin(), {"share", "us/batch", "calls", "node"});
-  absl::StrAppend(&text, Table(types), "\n", Table(nodes));
-  return text;
+      profile.batches(), TimesTable("operation", profile, profile.type()),
+      TimesTable("node", profile, profile.node()));
 }
 
 std::string IntervalJson(const std::optional<Interval>& interval) {
@@ -235,14 +259,7 @@ std::string VerdictJson(const PairedRatio& speed) {
 std::string RoundsJson(const EntryMeasurement& entry) {
   std::vector<std::string> rounds;
   for (const RoundMeasurement& round : entry.round()) {
-    rounds.push_back(JsonObject(
-        {{"records", absl::StrCat(round.records())},
-         {"batches", absl::StrCat(round.batches())},
-         {"records_per_second", JsonNumber(round.records_per_second())},
-         {"cpu_seconds", JsonNumber(round.cpu_seconds())},
-         {"waited_seconds", round.has_waited_seconds()
-                                ? JsonNumber(round.waited_seconds())
-                                : "null"}}));
+    rounds.push_back(MessageJson(round));
   }
   return JsonArray(rounds);
 }
@@ -251,7 +268,7 @@ std::string TimesJson(
     const google::protobuf::RepeatedPtrField<OperationTime>& times) {
   std::vector<std::string> json;
   for (const OperationTime& time : times) {
-    std::vector<std::pair<std::string, std::string>> members = {
+    JsonMembers members = {
         {"op", JsonString(time.op())},
         {"calls_per_batch", JsonNumber(time.calls())},
         {"microseconds_per_batch", JsonNumber(time.microseconds())}};
@@ -278,21 +295,16 @@ std::string ProfileJson(const EntryMeasurement& entry) {
 std::string DifferenceJson(const EntryMeasurement& entry) {
   if (!entry.has_difference()) return "null";
   const OutputDifferenceMessage& difference = entry.difference();
-  return JsonObject(
-      {{"values", absl::StrCat(difference.values())},
-       {"mse", JsonNumber(difference.mse())},
-       {"max", JsonNumber(difference.max())},
-       {"cosine", JsonNumber(difference.cosine())},
-       {"rows", absl::StrCat(difference.rows())},
-       {"agreeing_rows", absl::StrCat(difference.agreeing_rows())},
-       {"top_1_agreement",
-        difference.rows() > 0
-            ? JsonNumber(static_cast<double>(difference.agreeing_rows()) /
-                         static_cast<double>(difference.rows()))
-            : "null"},
-       {"lost_values", absl::StrCat(difference.lost_values())},
-       {"never_finite_values",
-        absl::StrCat(difference.never_finite_values())}});
+  JsonMembers members = MessageMembers(difference);
+  const auto lost = std::find_if(
+      members.begin(), members.end(),
+      [](const auto& member) { return member.first == "lost_values"; });
+  // 0 / 0 is null.
+  members.insert(lost,
+                 {"top_1_agreement",
+                  JsonNumber(static_cast<double>(difference.agreeing_rows()) /
+                             static_cast<double>(difference.rows()))});
+  return JsonObject(members);
 }
 
 std::string SyntheticJson(const BenchmarkResult& result) {
@@ -346,15 +358,99 @@ std::string TrialsJson(const BenchmarkJob& job, const BenchmarkResult& result) {
   return JsonArray(trials);
 }
 
+std::string Dashes() { return absl::StrCat(std::string(57, '-'), "\n"); }
+
+// As Python prints a number: "0.0", "6.612018585205078", "nan".
+std::string PythonNumber(double number) {
+  if (std::isnan(number)) return "nan";
+  std::string text = JsonNumber(number);
+  if (text.find_first_of(".en") == text.npos) text += ".0";
+  return text;
+}
+
+std::string ModelLines(const std::string& name, int64_t batch_size,
+                       const EntryMeasurement& entry) {
+  const double seconds = entry.median_batch_seconds();
+  const double throughput =
+      seconds > 0 ? static_cast<double>(batch_size) / seconds : 0;
+  return absl::StrFormat(
+      "%sThe infrence results of %s with TF2.x API\n"
+      "Batch size = %d\n"
+      "Latency: %.3f ms\n"
+      "Throughput: %.3f images/sec\n",
+      Dashes(), name, batch_size, 1000 * seconds, throughput);
+}
+
+std::string Values(int64_t count) {
+  return absl::StrCat(count, count == 1 ? " value is" : " values are");
+}
+
+std::string DifferenceLines(const OutputDifferenceMessage& difference) {
+  std::string text =
+      absl::StrCat(Dashes(), "MSE of the output logits between two models = ",
+                   PythonNumber(difference.mse()),
+                   "\nCosine similarity of the output logits = ",
+                   PythonNumber(difference.cosine()), "\n");
+  if (difference.rows() > 0) {
+    absl::StrAppendFormat(
+        &text, "Top-1 agreement = %.4f %% (%d of %d rows of the output)\n",
+        100.0 * static_cast<double>(difference.agreeing_rows()) /
+            static_cast<double>(difference.rows()),
+        difference.agreeing_rows(), difference.rows());
+  }
+  absl::StrAppend(&text, "Largest difference of the output logits = ",
+                  PythonNumber(difference.max()), "\n");
+  if (difference.lost_values() > 0) {
+    absl::StrAppend(&text, "warning: ", Values(difference.lost_values()),
+                    " NaN or infinite in only one of the two models, or in "
+                    "different ways, and in none of these figures\n");
+  }
+  if (difference.never_finite_values() > 0) {
+    absl::StrAppend(&text,
+                    "warning: ", Values(difference.never_finite_values()),
+                    " finite in neither model, and in none of these figures\n");
+  }
+  return text;
+}
+
 }  // namespace
+
+std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
+  std::vector<GraphFigures> all;
+  for (const EntryMeasurement& entry : result.entry()) {
+    GraphFigures figures;
+    const std::vector<double> rates = OverRounds(entry, RateOf);
+    figures.records_per_second = Median(rates);
+    figures.spread = RelativeSpread(rates);
+    figures.cpu_microseconds_per_record =
+        Median(OverRounds(entry, CpuMicrosecondsPerRecord));
+    figures.milliseconds_per_batch = 1000 * entry.median_batch_seconds();
+    figures.milliseconds_per_batch_p99 = 1000 * entry.p99_batch_seconds();
+    figures.waited_share = WaitedShare(entry);
+    if (!all.empty()) {
+      figures.speed = RatioOf(entry, result.entry(0), RateOf);
+      figures.cpu_time =
+          RatioOf(entry, result.entry(0), CpuMicrosecondsPerRecord);
+    }
+    all.push_back(figures);
+  }
+  return all;
+}
+
+SpeedVerdict JudgeSpeed(const PairedRatio& speed) {
+  if (!speed.interval.has_value()) return SpeedVerdict::kUnknown;
+  if (speed.interval->low() > 1) return SpeedVerdict::kFaster;
+  if (speed.interval->high() < 1) return SpeedVerdict::kSlower;
+  return SpeedVerdict::kNoDifference;
+}
 
 std::string BenchmarkText(const BenchmarkJob& job,
                           const BenchmarkResult& result) {
   const std::vector<std::string> names = Names(job);
   const std::vector<GraphFigures> figures = FiguresOf(result);
   std::string text = absl::StrCat(
-      Count(job.rounds(), "round"), " of ", job.seconds(), " s per graph; ",
-      Count(result.records(), "preloaded record"), " in batches of ",
+      CountText(job.rounds(), "round"), " of ", job.seconds(), " s per graph; ",
+      CountText(result.records(), "preloaded record"), " in batches of ",
       std::min(job.batch_size(), result.records()), "\n");
   for (int i = 0; i < result.entry_size(); ++i) {
     if (i > 0 && !job.tune_each()) break;
@@ -393,6 +489,37 @@ std::string BenchmarkJson(const BenchmarkJob& job,
                      {"trials", TrialsJson(job, result)},
                      {"graphs", JsonArray(graphs)}}) +
          "\n";
+}
+
+std::string PublishedBenchmarkText(const BenchmarkJob& job,
+                                   const BenchmarkResult& result) {
+  const int64_t batch_size = std::min(job.batch_size(), result.records());
+  std::string text;
+  for (int i = 0; i < result.entry_size(); ++i) {
+    std::string name =
+        absl::StrCat(i == 0 ? "original " : "converted ", job.published_name());
+    if (i > 0 && result.entry_size() > 2) {
+      absl::StrAppend(&name, " (", job.entry(i).model().path(), ")");
+    }
+    absl::StrAppend(&text,
+                    ModelLines(Printable(name), batch_size, result.entry(i)));
+  }
+  for (int i = 1; i < result.entry_size(); ++i) {
+    if (!result.entry(i).has_difference()) continue;
+    absl::StrAppend(&text, DifferenceLines(result.entry(i).difference()));
+  }
+  if (!result.token_input().empty()) {
+    absl::StrAppend(&text, "note: ", Printable(result.token_input()), "\n");
+  }
+  for (const std::string& input : result.synthetic_input()) {
+    absl::StrAppend(&text, "note: made up ", Printable(input),
+                    "; --dataset or --tokens runs real ones\n");
+  }
+  absl::StrAppend(&text,
+                  "note: latency is the median time of a batch, throughput the "
+                  "batch size divided by it; the published throughput left the "
+                  "batch size out\n");
+  return text;
 }
 
 }  // namespace requant

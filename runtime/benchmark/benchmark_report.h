@@ -1,13 +1,56 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_REPORT_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_REPORT_H_
 
-// What `requant benchmark` prints.
+// What a benchmark's rounds say about each graph, and about each graph against
+// the first: as figures, and as `requant benchmark` prints them.
 
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
 
 namespace requant {
+
+// A graph's figure divided by the first graph's of the same round, so that what
+// slows the whole machine for a while falls out: the median over the rounds,
+// with its interval where there are rounds enough for one.
+struct PairedRatio {
+  double median = 1;
+  std::optional<Interval> interval;
+};
+
+enum class SpeedVerdict {
+  kFaster,
+  kSlower,
+  // The interval holds 1.
+  kNoDifference,
+  // Too few rounds.
+  kUnknown,
+};
+
+struct GraphFigures {
+  // Medians over the rounds; the spread is RelativeSpread.
+  double records_per_second = 0;
+  double spread = 0;
+  double cpu_microseconds_per_record = 0;
+  // The median and the 99th percentile of single batches.
+  double milliseconds_per_batch = 0;
+  double milliseconds_per_batch_p99 = 0;
+  // The share of its time that the graph waited for a core; unset if unknown.
+  std::optional<double> waited_share;
+  // Against the first graph: above 1 is faster, below 1 is less CPU time. Both
+  // are 1, without an interval, for the first graph itself.
+  PairedRatio speed;
+  PairedRatio cpu_time;
+};
+
+// Returns the figures of each graph. Every graph must have the same number of
+// rounds, at least one.
+std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result);
+
+SpeedVerdict JudgeSpeed(const PairedRatio& speed);
 
 // For people: the setting, a table with a line per graph, a sentence per graph
 // on its speed against the first, and profiles if there are any.
@@ -17,6 +60,14 @@ std::string BenchmarkText(const BenchmarkJob& job,
 // Everything, as one JSON object and a newline. What is not known is null.
 std::string BenchmarkJson(const BenchmarkJob& job,
                           const BenchmarkResult& result);
+
+// The lines that the published GPT-J example prints of a model and its
+// converted form, letter by letter, then what they lack: the cosine similarity,
+// top-1 agreement and largest difference of the outputs, and what the figures
+// mean. Latency is the median time of a batch, and throughput the batch size
+// divided by it. Each of several converted models has its path after its name.
+std::string PublishedBenchmarkText(const BenchmarkJob& job,
+                                   const BenchmarkResult& result);
 
 }  // namespace requant
 

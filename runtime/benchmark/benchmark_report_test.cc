@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/output_difference.h"
+#include "runtime/statistics/paired_comparison.h"
 
 namespace requant::benchmark_report_test {
 namespace {
@@ -18,6 +21,7 @@ using google::protobuf::Struct;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 class BenchmarkReport : public testing::Test {
  protected:
@@ -30,18 +34,29 @@ class BenchmarkReport : public testing::Test {
     result_.set_records(1024);
   }
 
-  void AddGraph(const std::string& path, double rate, double cpu_seconds) {
+  // Rounds of 1000 records each.
+  void AddGraph(const std::string& path, const std::vector<double>& rates,
+                double cpu_seconds) {
     job_.add_entry()->mutable_model()->set_path(path);
     EntryMeasurement& entry = *result_.add_entry();
     entry.mutable_setting()->set_streams(2);
     entry.mutable_setting()->set_threads(1);
     entry.set_median_batch_seconds(0.004);
     entry.set_p99_batch_seconds(0.005);
-    for (int i = 0; i < job_.rounds(); ++i) {
+    for (const double rate : rates) {
       RoundMeasurement& round = *entry.add_round();
       round.set_records(1000);
       round.set_records_per_second(rate);
       round.set_cpu_seconds(cpu_seconds);
+    }
+  }
+  void AddGraph(const std::string& path, double rate, double cpu_seconds) {
+    AddGraph(path, std::vector<double>(job_.rounds(), rate), cpu_seconds);
+  }
+
+  void SetWaited(double seconds) {
+    for (RoundMeasurement& round : *result_.mutable_entry(0)->mutable_round()) {
+      round.set_waited_seconds(seconds);
     }
   }
 
@@ -72,22 +87,59 @@ class BenchmarkReport : public testing::Test {
 
   std::string Text() { return BenchmarkText(job_, result_); }
 
-  Struct Json() {
-    Struct json;
-    const std::string text = BenchmarkJson(job_, result_);
-    const auto status =
-        google::protobuf::util::JsonStringToMessage(text, &json);
-    EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << text;
-    return json;
-  }
+  std::string JsonText() { return BenchmarkJson(job_, result_); }
 
   Struct GraphJson(int i) {
-    return Json().fields().at("graphs").list_value().values(i).struct_value();
+    Struct json;
+    const auto status =
+        google::protobuf::util::JsonStringToMessage(JsonText(), &json);
+    EXPECT_TRUE(status.ok()) << status.ToString() << "\n" << JsonText();
+    return json.fields().at("graphs").list_value().values(i).struct_value();
   }
 
   BenchmarkJob job_;
   BenchmarkResult result_;
 };
+
+TEST_F(BenchmarkReport, HasMediansOverTheRounds) {
+  AddGraph("a.pb", {100, 500, 110}, 0.25);
+  const GraphFigures figures = FiguresOf(result_)[0];
+  EXPECT_EQ(figures.records_per_second, 110);
+  EXPECT_DOUBLE_EQ(figures.spread, (305.0 - 105) / 110);
+  EXPECT_DOUBLE_EQ(figures.cpu_microseconds_per_record, 250);
+  EXPECT_DOUBLE_EQ(figures.milliseconds_per_batch, 4);
+  EXPECT_DOUBLE_EQ(figures.milliseconds_per_batch_p99, 5);
+}
+
+TEST_F(BenchmarkReport, ComparesGraphsRoundByRound) {
+  // The machine gets slower and slower; the second graph is always twice as
+  // fast as the first.
+  AddGraph("a.pb", {600, 500, 400, 300, 200, 100}, 0.5);
+  AddGraph("b.pb", {1200, 1000, 800, 600, 400, 200}, 0.125);
+  const std::vector<GraphFigures> figures = FiguresOf(result_);
+  EXPECT_EQ(figures[0].speed.median, 1);
+  EXPECT_FALSE(figures[0].speed.interval.has_value());
+  EXPECT_EQ(figures[1].speed.median, 2);
+  ASSERT_TRUE(figures[1].speed.interval.has_value());
+  EXPECT_EQ(figures[1].speed.interval->low(), 2);
+  EXPECT_EQ(figures[1].speed.interval->high(), 2);
+  EXPECT_EQ(figures[1].cpu_time.median, 0.25);
+}
+
+TEST_F(BenchmarkReport, KnowsTheShareOfTimeSpentWaiting) {
+  AddGraph("a.pb", {1, 1}, 0.3);
+  EXPECT_FALSE(FiguresOf(result_)[0].waited_share.has_value());
+  SetWaited(0.1);
+  EXPECT_DOUBLE_EQ(FiguresOf(result_)[0].waited_share.value_or(-1), 0.25);
+}
+
+TEST(JudgeSpeed, AsksWhetherTheIntervalHoldsOne) {
+  EXPECT_EQ(JudgeSpeed({2, MakeInterval(1.01, 3)}), SpeedVerdict::kFaster);
+  EXPECT_EQ(JudgeSpeed({0.5, MakeInterval(0.1, 0.99)}), SpeedVerdict::kSlower);
+  EXPECT_EQ(JudgeSpeed({1.5, MakeInterval(0.9, 2)}),
+            SpeedVerdict::kNoDifference);
+  EXPECT_EQ(JudgeSpeed({1.5, std::nullopt}), SpeedVerdict::kUnknown);
+}
 
 TEST_F(BenchmarkReport, ShowsATableAndAVerdict) {
   AddGraph("models/fp32.pb", 100000, 0.02);
@@ -116,9 +168,7 @@ TEST_F(BenchmarkReport, SaysWhenAGraphIsSlower) {
 
 TEST_F(BenchmarkReport, SaysWhenTheDifferenceIsInsideTheNoise) {
   AddGraph("a.pb", 100, 1);
-  AddGraph("b.pb", 100, 1);
-  result_.mutable_entry(1)->mutable_round(0)->set_records_per_second(90);
-  result_.mutable_entry(1)->mutable_round(5)->set_records_per_second(110);
+  AddGraph("b.pb", {90, 100, 100, 100, 100, 110}, 1);
   EXPECT_THAT(Text(),
               HasSubstr("\nthe speeds of b.pb and a.pb do not differ beyond "
                         "the noise (95 % interval 0.900 to 1.100)\n"));
@@ -131,46 +181,44 @@ TEST_F(BenchmarkReport, SaysWhenThereAreTooFewRounds) {
   EXPECT_THAT(Text(), AllOf(HasSubstr("2.00  "), HasSubstr("too few rounds")));
 }
 
-TEST_F(BenchmarkReport, KeepsFoldersWhereNamesAreTheSame) {
-  AddGraph("a/model.pb", 100, 1);
-  AddGraph("b/model.pb", 200, 1);
-  EXPECT_THAT(Text(), HasSubstr("b/model.pb is 2.00 times as fast as a/model"));
-}
-
-TEST_F(BenchmarkReport, KeepsFoldersOfVersions) {
-  AddGraph("a/saved_model/1", 100, 1);
-  AddGraph("b.pb", 200, 1);
-  EXPECT_THAT(Text(), HasSubstr("b.pb is 2.00 times as fast as a/saved_model"));
+// Where names are the same, or say nothing.
+TEST_F(BenchmarkReport, KeepsFoldersThatTellGraphsApart) {
+  for (const std::string folder : {"a/model.pb", "a/saved_model/1"}) {
+    job_.clear_entry();
+    result_.clear_entry();
+    AddGraph(folder, 100, 1);
+    AddGraph("b/model.pb", 200, 1);
+    EXPECT_THAT(Text(),
+                HasSubstr("b/model.pb is 2.00 times as fast as " + folder));
+  }
 }
 
 TEST_F(BenchmarkReport, HasTheDifferenceOfOutputsInJson) {
   AddGraph("a.pb", 100, 1);
   AddGraph("b.pb", 200, 1);
+  AddGraph("c.pb", 200, 1);
   OutputDifferenceMessage& difference =
       *result_.mutable_entry(1)->mutable_difference();
   difference.set_mse(0.25);
   difference.set_rows(4);
   difference.set_agreeing_rows(3);
-  EXPECT_TRUE(GraphJson(0).fields().at("output_difference").has_null_value());
-  const Struct json =
-      GraphJson(1).fields().at("output_difference").struct_value();
-  EXPECT_EQ(json.fields().at("mse").number_value(), 0.25);
-  EXPECT_EQ(json.fields().at("top_1_agreement").number_value(), 0.75);
-  EXPECT_EQ(json.fields().at("never_finite_values").number_value(), 0);
-}
-
-TEST_F(BenchmarkReport, HasNoFiguresOfOutputsThatAreNeverFiniteInJson) {
-  AddGraph("a.pb", 100, 1);
-  AddGraph("b.pb", 200, 1);
-  OutputDifference difference;
-  difference.Add({NAN, INFINITY}, {NAN, INFINITY}, 2);
-  *result_.mutable_entry(1)->mutable_difference() = difference.Result();
-  const Struct json =
-      GraphJson(1).fields().at("output_difference").struct_value();
-  EXPECT_TRUE(json.fields().at("mse").has_null_value());
-  EXPECT_TRUE(json.fields().at("max").has_null_value());
-  EXPECT_TRUE(json.fields().at("cosine").has_null_value());
-  EXPECT_EQ(json.fields().at("never_finite_values").number_value(), 2);
+  // There are no figures of outputs that are never finite.
+  OutputDifference unknown;
+  unknown.Add({NAN, INFINITY}, {NAN, INFINITY}, 1);
+  *result_.mutable_entry(2)->mutable_difference() = unknown.Result();
+  EXPECT_THAT(
+      JsonText(),
+      AllOf(
+          HasSubstr(R"("output_difference": null)"),
+          HasSubstr(R"("output_difference": {"values": 0, "mse": 0.25, )"
+                    R"("max": 0, "cosine": 0, "rows": 4, "agreeing_rows": 3, )"
+                    R"("top_1_agreement": 0.75, "lost_values": 0, )"
+                    R"("never_finite_values": 0})"),
+          HasSubstr(
+              R"("output_difference": {"values": 0, "mse": null, )"
+              R"("max": null, "cosine": null, "rows": 0, "agreeing_rows": 0, )"
+              R"("top_1_agreement": null, "lost_values": 0, )"
+              R"("never_finite_values": 2})")));
 }
 
 TEST_F(BenchmarkReport, ShowsEachGraphsSettingWhenTuned) {
@@ -185,13 +233,9 @@ TEST_F(BenchmarkReport, ShowsEachGraphsSettingWhenTuned) {
 
 TEST_F(BenchmarkReport, WarnsOfABusyMachine) {
   AddGraph("a.pb", 100, 0.9);
-  for (RoundMeasurement& round : *result_.mutable_entry(0)->mutable_round()) {
-    round.set_waited_seconds(0.01);
-  }
+  SetWaited(0.01);
   EXPECT_THAT(Text(), Not(HasSubstr("warning")));
-  for (RoundMeasurement& round : *result_.mutable_entry(0)->mutable_round()) {
-    round.set_waited_seconds(0.1);
-  }
+  SetWaited(0.1);
   EXPECT_THAT(Text(), HasSubstr("warning: for 10 % of their time"));
 }
 
@@ -222,21 +266,110 @@ TEST_F(BenchmarkReport, HasRatiosInJson) {
   EXPECT_TRUE(second.fields().at("profile").has_null_value());
 }
 
-TEST_F(BenchmarkReport, HasProfilesInJson) {
+// All operations, too small to be shown to people or not.
+TEST_F(BenchmarkReport, HasRoundsAndProfilesInJson) {
+  job_.set_rounds(2);
   AddGraph("a.pb", 100, 1);
   AddProfile();
-  const Struct profile = GraphJson(0).fields().at("profile").struct_value();
-  // All of them, too small to be shown to people or not.
-  EXPECT_EQ(profile.fields().at("operations").list_value().values_size(), 2);
-  EXPECT_EQ(profile.fields()
-                .at("costliest_nodes")
-                .list_value()
-                .values(0)
-                .struct_value()
-                .fields()
-                .at("node")
-                .string_value(),
-            "dense/MatMul");
+  const std::string round =
+      R"({"records": 1000, "batches": 0, "records_per_second": 100, )"
+      R"("cpu_seconds": 1, "waited_seconds": null})";
+  EXPECT_THAT(
+      JsonText(),
+      HasSubstr(
+          absl::StrCat(R"("rounds": [)", round, ", ", round, "], ") +
+          R"("profile": {"batches": 20, "microseconds_per_batch": 120, )"
+          R"("operation_microseconds_per_batch": 100, "operations": [)"
+          R"({"op": "MatMul", "calls_per_batch": 3, )"
+          R"("microseconds_per_batch": 99.99}, {"op": "Const", )"
+          R"("calls_per_batch": 3, "microseconds_per_batch": 0.01}], )"
+          R"("costliest_nodes": [{"node": "dense/MatMul", "op": "MatMul", )"
+          R"("calls_per_batch": 1, "microseconds_per_batch": 60}]})"));
+}
+
+class PublishedBenchmark : public testing::Test {
+ protected:
+  PublishedBenchmark() {
+    job_.set_published_name("gpt-j");
+    job_.set_batch_size(8);
+    result_.set_records(8);
+    AddModel("gpt-j-6B", 56.324354);
+    AddModel("converted_gpt-j-6B", 48.612103);
+  }
+
+  void AddModel(const std::string& path, double seconds) {
+    job_.add_entry()->mutable_model()->set_path(path);
+    result_.add_entry()->set_median_batch_seconds(seconds);
+  }
+
+  OutputDifferenceMessage* Difference(int entry) {
+    return result_.mutable_entry(entry)->mutable_difference();
+  }
+
+  std::string Text() { return PublishedBenchmarkText(job_, result_); }
+
+  BenchmarkJob job_;
+  BenchmarkResult result_;
+};
+
+TEST_F(PublishedBenchmark, HasThePublishedLines) {
+  Difference(1)->set_mse(6.612018585205078);
+  EXPECT_THAT(
+      Text(),
+      StartsWith(R"(---------------------------------------------------------
+The infrence results of original gpt-j with TF2.x API
+Batch size = 8
+Latency: 56324.354 ms
+Throughput: 0.142 images/sec
+---------------------------------------------------------
+The infrence results of converted gpt-j with TF2.x API
+Batch size = 8
+Latency: 48612.103 ms
+Throughput: 0.165 images/sec
+---------------------------------------------------------
+MSE of the output logits between two models = 6.612018585205078
+)"));
+}
+
+TEST_F(PublishedBenchmark, WritesZeroAsPythonDoes) {
+  Difference(1)->set_cosine(1);
+  Difference(1)->set_rows(512);
+  Difference(1)->set_agreeing_rows(512);
+  EXPECT_THAT(Text(),
+              HasSubstr(R"(MSE of the output logits between two models = 0.0
+Cosine similarity of the output logits = 1.0
+Top-1 agreement = 100.0000 % (512 of 512 rows of the output)
+Largest difference of the output logits = 0.0
+)"));
+}
+
+TEST_F(PublishedBenchmark, HasNoDifferenceOfOneModel) {
+  job_.mutable_entry()->RemoveLast();
+  result_.mutable_entry()->RemoveLast();
+  EXPECT_THAT(Text(), Not(HasSubstr("MSE")));
+}
+
+TEST_F(PublishedBenchmark, TellsSeveralConvertedModelsApartAndExplainsItself) {
+  AddModel("third", 1);
+  EXPECT_THAT(Text(), HasSubstr("converted gpt-j (third) with TF2.x API"));
+  EXPECT_THAT(Text(),
+              HasSubstr("the published throughput left the batch size out\n"));
+}
+
+TEST_F(PublishedBenchmark, WarnsOfLostValues) {
+  Difference(1)->set_lost_values(3);
+  EXPECT_THAT(Text(), HasSubstr("warning: 3 values are NaN"));
+  EXPECT_THAT(Text(), Not(HasSubstr("in neither model")));
+}
+
+TEST_F(PublishedBenchmark, SaysThatNoValueWasFinite) {
+  Difference(1)->set_mse(NAN);
+  Difference(1)->set_cosine(NAN);
+  Difference(1)->set_never_finite_values(8);
+  EXPECT_THAT(Text(), HasSubstr("between two models = nan\n"));
+  EXPECT_THAT(Text(), HasSubstr("similarity of the output logits = nan\n"));
+  EXPECT_THAT(Text(),
+              HasSubstr("warning: 8 values are finite in neither model"));
 }
 
 }  // namespace

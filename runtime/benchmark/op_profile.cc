@@ -1,23 +1,55 @@
 #include "runtime/benchmark/op_profile.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "runtime/benchmark/step_events.h"
+#include "absl/strings/str_cat.h"
 #include "runtime/session/worker.pb.h"
+#include "tensorflow/core/framework/step_stats.pb.h"
 
 namespace requant {
+namespace {
 
-void OpProfile::Add(const std::vector<StepEvent>& events) {
+using tensorflow::NodeExecStats;
+
+// Returns the operation in a label such as
+// "[mem 1KB] layer/MatMul = MatMul(a, b)", or "(other)" if it names none.
+std::string OpOf(const NodeExecStats& node) {
+  const std::string_view label = node.timeline_label();
+  const std::string name = absl::StrCat(node.node_name(), " = ");
+  const size_t found = label.find(name);
+  std::string_view op;
+  if (found != std::string_view::npos) op = label.substr(found + name.size());
+  op = op.substr(0, op.find('('));
+  return op.empty() ? "(other)" : std::string(op);
+}
+
+int64_t Nanoseconds(const NodeExecStats& node) {
+  // Either all times come in nanoseconds, too, or none do.
+  const int64_t nanoseconds =
+      node.all_start_nanos() > 0
+          ? node.op_end_rel_nanos() - node.op_start_rel_nanos()
+          : 1000 * (node.op_end_rel_micros() - node.op_start_rel_micros());
+  return std::max<int64_t>(nanoseconds, 0);
+}
+
+}  // namespace
+
+void OpProfile::Add(const tensorflow::StepStats& stats) {
   ++batches_;
-  for (const StepEvent& event : events) {
-    const std::string op = event.op.empty() ? "(other)" : event.op;
-    for (Cost* cost : {&types_[{op, ""}], &nodes_[{op, event.node}]}) {
-      ++cost->calls;
-      cost->nanoseconds += event.nanoseconds;
+  for (const tensorflow::DeviceStepStats& device : stats.dev_stats()) {
+    for (const NodeExecStats& node : device.node_stats()) {
+      const std::string op = OpOf(node);
+      const int64_t nanoseconds = Nanoseconds(node);
+      for (Cost* cost : {&types_[{op, ""}], &nodes_[{op, node.node_name()}]}) {
+        ++cost->calls;
+        cost->nanoseconds += nanoseconds;
+      }
+      nanoseconds_ += nanoseconds;
     }
-    nanoseconds_ += event.nanoseconds;
   }
 }
 

@@ -1,26 +1,25 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_OP_PROFILE_H_
 #define REQUANT_RUNTIME_BENCHMARK_OP_PROFILE_H_
 
-// Where the time of a graph goes, by type of operation and by node.
-
 #include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "runtime/benchmark/step_events.h"
 #include "runtime/session/worker.pb.h"
+#include "tensorflow/core/framework/step_stats.pb.h"
 
 namespace requant {
 
+// Where the time of a graph goes, by type of operation and by node.
 class OpProfile {
  public:
-  // Adds what happened in one batch.
-  void Add(const std::vector<StepEvent>& events);
+  // Adds what TensorFlow recorded of one batch, run with FULL_TRACE.
+  void Add(const tensorflow::StepStats& stats);
 
-  // Averages over the batches: all types and the `max_nodes` costliest nodes.
-  // `batch_microseconds` is left for the caller, who knows it.
+  // Returns averages over the batches: all types and the `max_nodes` costliest
+  // nodes. The caller knows `batch_microseconds` and sets it.
   ProfileMessage Result(int max_nodes) const;
 
  private:
@@ -31,7 +30,7 @@ class OpProfile {
   // By operation and node; the node is empty in a type's key.
   using Costs = std::map<std::pair<std::string, std::string>, Cost>;
 
-  // The costs as messages, the costliest first.
+  // Returns the costs as messages, the costliest first.
   std::vector<OperationTime> Sorted(const Costs& costs) const;
 
   int64_t batches_ = 0;

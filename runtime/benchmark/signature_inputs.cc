@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -65,63 +66,44 @@ absl::Status InputError(const std::string& path, const std::string& input,
                    "\": ", what, "; give records by --dataset"));
 }
 
-// Fills a tensor from numbers of 64 random bits.
-class Filler {
- public:
-  Filler(int64_t ids, bool ones) : ids_(ids), ones_(ones) {}
+template <typename T, typename Draw>
+Tensor FilledWith(const TensorShape& shape, const Draw& draw) {
+  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, shape);
+  auto flat = tensor.flat<T>();
+  for (int64_t i = 0; i < flat.size(); ++i) flat(i) = static_cast<T>(draw());
+  return tensor;
+}
 
-  // False for a type that it does not know.
-  bool Fill(Tensor* tensor) {
-    switch (tensor->dtype()) {
-      case tensorflow::DT_FLOAT:
-        return FillNumbers<float>(tensor);
-      case tensorflow::DT_DOUBLE:
-        return FillNumbers<double>(tensor);
-      case tensorflow::DT_HALF:
-        return FillNumbers<Eigen::half>(tensor);
-      case tensorflow::DT_BFLOAT16:
-        return FillNumbers<tensorflow::bfloat16>(tensor);
-      case tensorflow::DT_INT32:
-        return FillIds<int32_t>(tensor);
-      case tensorflow::DT_INT64:
-        return FillIds<int64_t>(tensor);
-      case tensorflow::DT_BOOL: {
-        auto flat = tensor->flat<bool>();
-        for (int64_t i = 0; i < flat.size(); ++i) {
-          flat(i) = ones_ || random_() % 2 == 1;
-        }
-        return true;
-      }
-      default:
-        return false;
-    }
+// Returns a tensor of random values, or of ones; unset for a type that it does
+// not know.
+std::optional<Tensor> FilledTensor(DataType type, const TensorShape& shape,
+                                   int64_t ids, bool ones) {
+  std::mt19937_64 random;
+  const auto number = [&] {
+    // 53 bits: what a double holds.
+    return ones ? 1.0
+                : 2 * (static_cast<double>(random() >> 11) / (1LL << 53)) - 1;
+  };
+  const auto id = [&] { return ones ? 1 : random() % ids; };
+  switch (type) {
+    case tensorflow::DT_FLOAT:
+      return FilledWith<float>(shape, number);
+    case tensorflow::DT_DOUBLE:
+      return FilledWith<double>(shape, number);
+    case tensorflow::DT_HALF:
+      return FilledWith<Eigen::half>(shape, number);
+    case tensorflow::DT_BFLOAT16:
+      return FilledWith<tensorflow::bfloat16>(shape, number);
+    case tensorflow::DT_INT32:
+      return FilledWith<int32_t>(shape, id);
+    case tensorflow::DT_INT64:
+      return FilledWith<int64_t>(shape, id);
+    case tensorflow::DT_BOOL:
+      return FilledWith<bool>(shape, [&] { return ones || random() % 2 == 1; });
+    default:
+      return std::nullopt;
   }
-
- private:
-  template <typename Number>
-  bool FillNumbers(Tensor* tensor) {
-    auto flat = tensor->flat<Number>();
-    for (int64_t i = 0; i < flat.size(); ++i) {
-      // 53 bits: what a double holds.
-      const double unit = static_cast<double>(random_() >> 11) / (1LL << 53);
-      flat(i) = static_cast<Number>(ones_ ? 1.0 : 2 * unit - 1);
-    }
-    return true;
-  }
-
-  template <typename Id>
-  bool FillIds(Tensor* tensor) {
-    auto flat = tensor->flat<Id>();
-    for (int64_t i = 0; i < flat.size(); ++i) {
-      flat(i) = ones_ ? 1 : static_cast<Id>(random_() % ids_);
-    }
-    return true;
-  }
-
-  const int64_t ids_;
-  const bool ones_;
-  std::mt19937_64 random_;
-};
+}
 
 std::string FillText(DataType type, int64_t ids, bool ones) {
   if (ones) return "all 1";
@@ -182,8 +164,8 @@ absl::StatusOr<std::string> ChooseOutput(const SignatureDef& signature,
       ": name the one to compute by --output"));
 }
 
-// How many scores the output has at each position of each text, which is the
-// size of the vocabulary; 0: the signature does not tell.
+// Returns how many scores the output has at each position of each text, which
+// is the size of the vocabulary; 0 if the signature does not say.
 int64_t VocabularySize(const SignatureDef& signature,
                        const std::string& output) {
   const auto found = signature.outputs().find(output);
@@ -198,7 +180,7 @@ bool IsWhole(DataType type) {
 
 bool IsMask(const std::string& input) { return absl::EndsWith(input, "mask"); }
 
-// The input that takes texts as numbers.
+// Returns the input that takes texts as numbers.
 absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
                                        const std::string& path) {
   std::vector<std::string> whole;
@@ -218,8 +200,8 @@ absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
       "records by --dataset"));
 }
 
-// `ids` as `type`. Fails for an id below 0 or not below `vocabulary`, unless
-// that is 0.
+// Returns `ids` as `type`. Fails for an id below 0 or not below `vocabulary`,
+// unless that is 0.
 absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
                                      int64_t vocabulary,
                                      const std::string& file) {
@@ -242,6 +224,27 @@ absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
     }
   }
   return tensor;
+}
+
+// Adds an input of the batch's size and its note.
+absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
+                            const std::string& input, int64_t ids,
+                            SyntheticBatch* made) {
+  REQUANT_ASSIGN_OR_RETURN(
+      const TensorShape shape,
+      SyntheticShape(info, path, input, made->length, made->batch.size));
+  const bool ones = IsMask(input);
+  std::optional<Tensor> tensor = FilledTensor(info.dtype(), shape, ids, ones);
+  if (!tensor.has_value()) {
+    return InputError(path, input,
+                      absl::StrCat("it is of type ",
+                                   tensorflow::DataTypeString(info.dtype())));
+  }
+  made->batch.inputs.push_back(*std::move(tensor));
+  made->notes.push_back(absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
+                                     shape.DebugString(), ", ",
+                                     FillText(info.dtype(), ids, ones)));
+  return absl::OkStatus();
 }
 
 bool Fits(const TensorInfo& info, const TensorShape& shape) {
@@ -321,37 +324,18 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     fed.set_feature(input);
     fed.set_placeholder(input);
     fed.set_dtype(DtypeName(info.dtype()));
-    if (!synthetic.tokens().empty() && input == *token_input) {
-      REQUANT_ASSIGN_OR_RETURN(
-          Tensor tensor, FittingTokens(tokens.ids, info.dtype(), vocabulary,
-                                       synthetic.tokens()));
-      made.token_note =
-          absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
-                       tensor.shape().DebugString(), ", the first of ",
-                       tokens.rows, " rows of ", synthetic.tokens());
-      made.batch.inputs.push_back(std::move(tensor));
+    if (synthetic.tokens().empty() || input != *token_input) {
+      REQUANT_RETURN_IF_ERROR(
+          AddMadeUpInput(info, path, input, ids_of(input), &made));
       continue;
     }
-    const bool ones = IsMask(input);
-    REQUANT_ASSIGN_OR_RETURN(
-        const TensorShape shape,
-        SyntheticShape(info, path, input, made.length, batch_size));
-    if (!ParseDtype(DtypeName(info.dtype())).ok() ||
-        info.dtype() == tensorflow::DT_STRING) {
-      return InputError(path, input,
-                        absl::StrCat("it is of type ",
-                                     tensorflow::DataTypeString(info.dtype())));
-    }
-    Tensor tensor(info.dtype(), shape);
-    if (!Filler(ids_of(input), ones).Fill(&tensor)) {
-      return InputError(path, input,
-                        absl::StrCat("it is of type ",
-                                     tensorflow::DataTypeString(info.dtype())));
-    }
+    REQUANT_ASSIGN_OR_RETURN(Tensor tensor,
+                             FittingTokens(tokens.ids, info.dtype(), vocabulary,
+                                           synthetic.tokens()));
+    made.token_note = absl::StrCat(
+        input, ": ", DtypeName(info.dtype()), " ", tensor.shape().DebugString(),
+        ", the first of ", tokens.rows, " rows of ", synthetic.tokens());
     made.batch.inputs.push_back(std::move(tensor));
-    made.notes.push_back(absl::StrCat(
-        input, ": ", DtypeName(info.dtype()), " ", shape.DebugString(), ", ",
-        FillText(info.dtype(), ids_of(input), ones)));
   }
   return made;
 }

@@ -16,8 +16,8 @@
 
 namespace requant {
 
-// The signature that `spec` names, serving_default unless it does; an error
-// when the SavedModel does not have it.
+// Returns the signature that `spec` names, serving_default unless it names one.
+// Fails when the SavedModel does not have it.
 absl::StatusOr<tensorflow::SignatureDef> ReadSignature(const ModelSpec& spec);
 
 // Inputs that were made up.
@@ -27,7 +27,7 @@ struct SyntheticBatch {
   Batch batch;
   // For people, one for each input that was made up.
   std::vector<std::string> notes;
-  // The same of the input that a token array feeds; "": none is.
+  // The same for the input that a token array feeds; "": none is.
   std::string token_note;
   // What was settled of the job's: how many numbers there are, and the size of
   // open dimensions.
@@ -40,17 +40,17 @@ struct SyntheticBatch {
 // values at random, and ones for an input whose name ends in "mask". The first
 // dimension counts records; others that the signature leaves open get
 // `synthetic.length`. With a token array one input gets its rows instead, at
-// most `batch_size`, and open dimensions get their length. Errors, which name
-// `path`: types and shapes that cannot be made up, a batch size that the
+// most `batch_size`, and open dimensions get their length. Fails, naming
+// `path`, for types and shapes that cannot be made up, a batch size that the
 // signature does not take, several outputs of which none is chosen, no input
 // for the tokens, and tokens beyond the vocabulary.
 absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const tensorflow::SignatureDef& signature, const std::string& path,
     const SyntheticInputs& synthetic, int64_t batch_size);
 
-// An error, which names `path`, when an input's batch does not have the shape
-// that the signature gives for it. Inputs that are no keys of the signature are
-// not looked at.
+// Fails, naming `path`, when an input's batch does not have the shape that the
+// signature gives for it. Inputs that are no keys of the signature are not
+// checked.
 absl::Status CheckFedShapes(const tensorflow::SignatureDef& signature,
                             const std::string& path, const DatasetSpec& dataset,
                             const Batch& batch);

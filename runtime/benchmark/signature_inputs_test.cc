@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/testing/status_matchers.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/testing/testing.h"
@@ -49,16 +51,9 @@ SyntheticInputs Settings() {
   return settings;
 }
 
-std::string ErrorOf(const SignatureDef& signature, int64_t batch_size = 8) {
-  const auto made =
-      MakeSyntheticBatch(signature, "model", Settings(), batch_size);
-  EXPECT_FALSE(made.ok());
-  return made.ok() ? "" : std::string(made.status().message());
-}
-
 TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
   const auto made = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
-  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_OK(made);
   EXPECT_EQ(made->batch.size, 8);
   ASSERT_EQ(made->batch.inputs.size(), 2);
   // By name.
@@ -76,13 +71,10 @@ TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
                           "to 6"));
   EXPECT_EQ(made->dataset.input(1).placeholder(), "input_ids");
   EXPECT_EQ(made->dataset.prediction().tensor(), "logits");
-}
-
-TEST(MakeSyntheticBatch, IsTheSameEveryTime) {
-  const auto first = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
-  const auto second = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
-  EXPECT_EQ(first->batch.inputs[1].tensor_data(),
-            second->batch.inputs[1].tensor_data());
+  // It is the same every time.
+  const auto again = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
+  EXPECT_EQ(made->batch.inputs[1].tensor_data(),
+            again->batch.inputs[1].tensor_data());
 }
 
 // The decoder's logits say that there are six numbers.
@@ -119,7 +111,7 @@ TEST(MakeSyntheticBatch, TakesTheVocabularyFromTheLogits) {
   (*signature.mutable_inputs())["position_ids"] =
       signature.inputs().at("input_ids");
   const auto made = MakeSyntheticBatch(signature, "model", settings, 8);
-  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_OK(made);
   EXPECT_EQ(made->ids, 6);
   EXPECT_THAT(made->notes[1], EndsWith("from 0 to 5"));
   EXPECT_THAT(made->notes[2], EndsWith("from 0 to 31"));
@@ -131,7 +123,7 @@ TEST(MakeSyntheticBatch, FeedsTheFirstRowsOfATokenArray) {
   const std::string file = WriteTokens("ids.npy", "<i8", {0, 5, 1, 2, 3, 4});
   settings.set_tokens(file);
   const auto made = MakeSyntheticBatch(DecoderOfSix(), "model", settings, 2);
-  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_OK(made);
   EXPECT_EQ(made->batch.size, 2);
   EXPECT_EQ(made->batch.inputs[0].shape().DebugString(), "[2,2]");
   const auto ids = made->batch.inputs[1].flat<int32_t>();
@@ -148,17 +140,14 @@ TEST(MakeSyntheticBatch, RefusesTokensBeyondTheVocabulary) {
   SyntheticInputs settings = Settings();
   const std::string file = WriteTokens("big.npy", "<i8", {0, 5, 1, 6});
   settings.set_tokens(file);
-  EXPECT_EQ(MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8)
-                .status()
-                .message(),
-            file +
+  EXPECT_THAT(
+      MakeSyntheticBatch(DecoderOfSix(), "model", settings, 8),
+      FailsWith(file +
                 " has 6 in row 1, and the model takes whole numbers from 0 to "
-                "5; name another file by --tokens, or take this one away");
+                "5; name another file by --tokens, or take this one away"));
   settings.set_tokens(WriteTokens("float.npy", "<f8", {0, 0}));
-  EXPECT_THAT(std::string(MakeSyntheticBatch(Decoder(), "model", settings, 8)
-                              .status()
-                              .message()),
-              HasSubstr("is not a token array"));
+  EXPECT_THAT(MakeSyntheticBatch(Decoder(), "model", settings, 8),
+              FailsWith(HasSubstr("is not a token array")));
 }
 
 TEST(FindTokenArray, PrefersTheNameOfTheInputAndSkipsOtherArrays) {
@@ -174,52 +163,38 @@ TEST(FindTokenArray, PrefersTheNameOfTheInputAndSkipsOtherArrays) {
   EXPECT_FALSE(FindTokenArray(here + "/none.npy").ok());
 }
 
-TEST(MakeSyntheticBatch, RefusesTypesThatItCannotMakeUp) {
-  EXPECT_EQ(ErrorOf(Signature(R"(
-              inputs { key: "text" value { dtype: DT_STRING
-                tensor_shape { dim { size: -1 } } } }
-              outputs { key: "y" })")),
-            "model: nothing can be made up for the input \"text\": it is of "
-            "type string; give records by --dataset");
-}
-
-TEST(MakeSyntheticBatch, RefusesShapesThatItDoesNotKnow) {
-  EXPECT_THAT(ErrorOf(Signature(R"(
-                inputs { key: "x" value { dtype: DT_FLOAT
-                  tensor_shape { unknown_rank: true } } }
-                outputs { key: "y" })")),
-              HasSubstr("the signature gives it no shape"));
-  EXPECT_THAT(ErrorOf(Signature(R"(
-                inputs { key: "x" value { dtype: DT_FLOAT tensor_shape {} } }
-                outputs { key: "y" })")),
-              HasSubstr("it is a scalar"));
-}
-
-TEST(MakeSyntheticBatch, SaysWhichBatchSizeFits) {
-  EXPECT_EQ(ErrorOf(Signature(R"(
-              inputs { key: "x" value { dtype: DT_FLOAT
-                tensor_shape { dim { size: 4 } dim { size: 3 } } } }
-              outputs { key: "y" })")),
-            "model: the input \"x\" takes batches of 4 (its shape is [4,3]), "
-            "not of 8: set --batch_size=4");
-}
-
-TEST(MakeSyntheticBatch, RefusesSizesBeyondReason) {
-  EXPECT_THAT(ErrorOf(Signature(R"(
-                inputs { key: "x" value { dtype: DT_FLOAT tensor_shape {
-                  dim { size: -1 } dim { size: 4000000000 }
-                  dim { size: 4000000000 } } } }
-                outputs { key: "y" })")),
-              HasSubstr("it would be too big"));
+TEST(MakeSyntheticBatch, RefusesWhatItCannotMakeUp) {
+  const std::string text = "nothing can be made up for the input \"x\": ";
+  const std::string hint = "; give records by --dataset";
+  const std::tuple<std::string, std::string, std::string> refused[] = {
+      {"DT_STRING", "dim { size: -1 }", text + "it is of type string" + hint},
+      {"DT_FLOAT", "unknown_rank: true",
+       text + "the signature gives it no shape" + hint},
+      {"DT_FLOAT", "",
+       text + "it is a scalar, without a dimension for records" + hint},
+      {"DT_FLOAT",
+       "dim { size: -1 } dim { size: 4000000000 } dim { size: 4000000000 }",
+       text + "it would be too big" + hint},
+      {"DT_FLOAT", "dim { size: 4 } dim { size: 3 }",
+       "the input \"x\" takes batches of 4 (its shape is [4,3]), not of 8: set "
+       "--batch_size=4"}};
+  for (const auto& [type, shape, message] : refused) {
+    const SignatureDef signature = Signature(
+        absl::StrCat("inputs { key: 'x' value { dtype: ", type,
+                     " tensor_shape { ", shape, " } } } outputs { key: 'y' }"));
+    EXPECT_THAT(MakeSyntheticBatch(signature, "model", Settings(), 8),
+                FailsWith("model: " + message));
+  }
 }
 
 TEST(MakeSyntheticBatch, AsksForTheOutput) {
   SignatureDef signature = Decoder();
   signature.mutable_outputs()->erase("logits");
   (*signature.mutable_outputs())["hidden"].set_name("h:0");
-  EXPECT_EQ(ErrorOf(signature),
-            "model: its signature has the outputs hidden, past: name the one "
-            "to compute by --output");
+  EXPECT_THAT(
+      MakeSyntheticBatch(signature, "model", Settings(), 8),
+      FailsWith("model: its signature has the outputs hidden, past: name the "
+                "one to compute by --output"));
 }
 
 TEST(CheckFedShapes, NamesTheInputThatDoesNotFit) {
@@ -231,19 +206,20 @@ TEST(CheckFedShapes, NamesTheInputThatDoesNotFit) {
   Batch batch;
   batch.inputs.emplace_back(tensorflow::DT_FLOAT,
                             tensorflow::TensorShape({8, 3}));
-  EXPECT_TRUE(CheckFedShapes(signature, "model", dataset, batch).ok());
+  EXPECT_OK(CheckFedShapes(signature, "model", dataset, batch));
   batch.inputs[0] =
       tensorflow::Tensor(tensorflow::DT_FLOAT, tensorflow::TensorShape({8, 4}));
-  EXPECT_EQ(CheckFedShapes(signature, "model", dataset, batch).message(),
-            "model: its input \"x\" has the shape [?,3], and is fed [8,4]: the "
-            "batch size or the dataset's shape does not fit");
+  EXPECT_THAT(
+      CheckFedShapes(signature, "model", dataset, batch),
+      FailsWith("model: its input \"x\" has the shape [?,3], and is fed [8,4]: "
+                "the batch size or the dataset's shape does not fit"));
 }
 
 TEST(ReadSignature, SaysThatAGraphFileHasNone) {
   ModelSpec spec;
   spec.set_path("graph.pb");
-  EXPECT_THAT(ReadSignature(spec).status().message(),
-              HasSubstr("graph.pb is no SavedModel"));
+  EXPECT_THAT(ReadSignature(spec),
+              FailsWith(HasSubstr("graph.pb is no SavedModel")));
 }
 
 }  // namespace

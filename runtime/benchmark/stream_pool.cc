@@ -5,17 +5,23 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
-#include <mutex>
 #include <optional>
+#include <set>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/seconds_since.h"
-#include "runtime/benchmark/core_wait.h"
+#include "runtime/session/worker.pb.h"
 
 namespace requant {
 namespace {
@@ -36,6 +42,46 @@ bool IsLongEnough(const RunLength& length, double seconds, int64_t batches) {
 
 }  // namespace
 
+std::vector<StreamSetting> SettingsToTry(int cores, int streams, int threads) {
+  std::set<std::pair<int, int>> pairs;
+  if (streams > 0 && threads > 0) {
+    pairs.emplace(streams, threads);
+  } else if (streams > 0) {
+    pairs.emplace(streams, 1);
+    pairs.emplace(streams, std::max(1, cores / streams));
+  } else if (threads > 0) {
+    pairs.emplace(1, threads);
+    pairs.emplace(std::max(1, cores / threads), threads);
+  } else {
+    for (const int some : {1, 2, cores / 4, cores / 2, cores}) {
+      if (some < 1 || some > cores) continue;
+      pairs.emplace(some, cores / some);
+    }
+  }
+  std::vector<StreamSetting> settings;
+  for (const auto& [some_streams, some_threads] : pairs) {
+    StreamSetting setting;
+    setting.set_streams(some_streams);
+    setting.set_threads(some_threads);
+    settings.push_back(setting);
+  }
+  return settings;
+}
+
+std::optional<double> CoreWaitSeconds(const std::string& tasks_folder) {
+  std::optional<double> seconds;
+  std::error_code error;
+  for (std::filesystem::directory_iterator task(tasks_folder, error), end;
+       !error && task != end; task.increment(error)) {
+    // Nanoseconds on a core, nanoseconds waiting for one, turns. A thread that
+    // has just ended has no such file any more.
+    std::ifstream file(task->path() / "schedstat");
+    double ran, waited;
+    if (file >> ran >> waited) seconds = seconds.value_or(0) + 1e-9 * waited;
+  }
+  return seconds;
+}
+
 StreamPool::StreamPool(int streams, Work work)
     : work_(std::move(work)), streams_(streams) {
   threads_.reserve(streams);
@@ -46,35 +92,35 @@ StreamPool::StreamPool(int streams, Work work)
 
 StreamPool::~StreamPool() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     quit_ = true;
   }
-  start_or_quit_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
 absl::StatusOr<StreamTimes> StreamPool::Run(
     const RunLength& length, const std::function<void()>& on_alive) {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const std::optional<double> waited_before = CoreWaitSeconds();
+  const double cpu_before = ProcessCpuSeconds();
+  mutex_.Lock();
   length_ = length;
   error_ = absl::OkStatus();
   running_ = static_cast<int>(streams_.size());
   ++run_number_;
   int64_t known_batches = batches_done_;
-  const std::optional<double> waited_before = CoreWaitSeconds();
-  const double cpu_before = ProcessCpuSeconds();
-  start_or_quit_.notify_all();
-  while (!stream_ended_.wait_for(lock, std::chrono::seconds(1),
-                                 [this] { return running_ == 0; })) {
+  while (!mutex_.AwaitWithTimeout(absl::Condition(this, &StreamPool::HasEnded),
+                                  absl::Seconds(1))) {
     if (batches_done_ == known_batches) continue;
     known_batches = batches_done_;
-    lock.unlock();
+    mutex_.Unlock();
     on_alive();
-    lock.lock();
+    mutex_.Lock();
   }
+  const absl::Status error = error_;
+  mutex_.Unlock();
   const double cpu_after = ProcessCpuSeconds();
   const std::optional<double> waited_after = CoreWaitSeconds();
-  if (!error_.ok()) return error_;
+  if (!error.ok()) return error;
   StreamTimes times = Total();
   times.cpu_seconds = cpu_after - cpu_before;
   if (waited_before.has_value() && waited_after.has_value()) {
@@ -86,16 +132,20 @@ absl::StatusOr<StreamTimes> StreamPool::Run(
 
 void StreamPool::Serve(int index) {
   int64_t last_run = 0;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const auto may_go_on = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return quit_ || run_number_ != last_run;
+  };
   while (true) {
-    start_or_quit_.wait(lock, [&] { return quit_ || run_number_ != last_run; });
-    if (quit_) return;
-    last_run = run_number_;
-    const RunLength length = length_;
-    lock.unlock();
+    RunLength length;
+    {
+      const absl::MutexLock lock(&mutex_, absl::Condition(&may_go_on));
+      if (quit_) return;
+      last_run = run_number_;
+      length = length_;
+    }
     RunStream(index, length);
-    lock.lock();
-    if (--running_ == 0) stream_ended_.notify_all();
+    const absl::MutexLock lock(&mutex_);
+    --running_;
   }
 }
 
@@ -107,7 +157,7 @@ void StreamPool::RunStream(int index, const RunLength& length) {
   do {
     int64_t batch;
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const absl::MutexLock lock(&mutex_);
       if (!error_.ok()) return;
       batch = next_batch_++;
     }
@@ -115,7 +165,7 @@ void StreamPool::RunStream(int index, const RunLength& length) {
     stream.seconds = SecondsSince(start);
     stream.batch_seconds.push_back(stream.seconds - before);
     before = stream.seconds;
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     if (!records.ok()) {
       if (error_.ok()) error_ = records.status();
       return;

@@ -3,24 +3,38 @@
 
 // Threads that run batches side by side, and the time that takes.
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "runtime/session/worker.pb.h"
 
 namespace requant {
 
+// Returns the ways to use `cores` cores that are worth a try: from one stream
+// with all of them to one stream per core, five at most. A number of streams or
+// threads that is given (not 0) is kept; with both there is only that one.
+std::vector<StreamSetting> SettingsToTry(int cores, int streams, int threads);
+
+// Returns how many seconds the threads of this process, those that live now,
+// have been ready to run while all cores were busy: on a machine that others
+// use, the part of the time that says nothing about a graph. Unset where Linux
+// does not say.
+std::optional<double> CoreWaitSeconds(
+    const std::string& tasks_folder = "/proc/self/task");
+
 struct RunLength {
-  // Every stream goes on for so long and for so many batches.
+  // Every stream goes on for at least this long and this many batches.
   double seconds = 0;
   int64_t batches_per_stream = 1;
-  // After so long it stops however few its batches are, but not before one; 0
+  // After this long it stops however few its batches are, but not before one; 0
   // means never.
   double max_seconds = 0;
 };
@@ -30,11 +44,11 @@ struct StreamTimes {
   // The sum of the streams' own rates, so that one that ends a batch sooner
   // than another does not count as idle.
   double records_per_second = 0;
-  // Of the whole process.
+  // The CPU time of the whole process, and the time that its threads waited for
+  // a core (CoreWaitSeconds).
   double cpu_seconds = 0;
-  // The same for the time that threads waited for a core (CoreWaitSeconds).
   std::optional<double> waited_seconds;
-  // Of every batch.
+  // One for every batch.
   std::vector<double> batch_seconds;
 };
 
@@ -65,24 +79,26 @@ class StreamPool {
     std::vector<double> batch_seconds;
   };
 
-  void Serve(int index);
-  void RunStream(int index, const RunLength& length);
+  void Serve(int index) ABSL_LOCKS_EXCLUDED(mutex_);
+  void RunStream(int index, const RunLength& length)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  bool HasEnded() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return running_ == 0;
+  }
   StreamTimes Total() const;
 
   const Work work_;
 
-  std::mutex mutex_;
-  std::condition_variable start_or_quit_;
-  std::condition_variable stream_ended_;
-  RunLength length_;
-  int64_t run_number_ = 0;
-  int running_ = 0;
-  bool quit_ = false;
-  absl::Status error_;
-  int64_t next_batch_ = 0;
-  int64_t batches_done_ = 0;
+  absl::Mutex mutex_;
+  RunLength length_ ABSL_GUARDED_BY(mutex_);
+  int64_t run_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool quit_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+  int64_t next_batch_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t batches_done_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Each is its thread's own during a run.
+  // Each is its thread's own during a run; Run reads them when all have ended.
   std::vector<Stream> streams_;
   std::vector<std::thread> threads_;
 };

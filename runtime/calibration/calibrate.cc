@@ -27,7 +27,7 @@
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
 #include "runtime/session/worker_events.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/calibration_tensors.h"

@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <mutex>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace requant {
 namespace {
 
-// So many per stream, so that one slow batch does not hold up the others.
+// Batches taken per stream, so that one slow batch does not hold up the others.
 constexpr int64_t kAheadPerStream = 4;
 
 }  // namespace
@@ -28,10 +28,9 @@ BatchStreams::BatchStreams(BatchSource* source, int streams, Work work)
 
 BatchStreams::~BatchStreams() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopped_ = true;
   }
-  room_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -44,63 +43,55 @@ void BatchStreams::Serve() {
       finished.end = Clock::now();
       finished.run.batch.inputs.clear();
     }
-    Publish(number, std::move(finished));
-    finished = Finished();
+    const absl::MutexLock lock(&mutex_);
+    // What was taken before a batch that failed still gets done, so that the
+    // first error in the records' order is the one that is reported.
+    if (!finished.status.ok()) stopped_ = true;
+    finished_.emplace(number, std::exchange(finished, Finished()));
   }
 }
 
+bool BatchStreams::MayTake() const {
+  return stopped_ || taken_ - handed_out_ < max_ahead_;
+}
+
 bool BatchStreams::Take(int64_t* number, Finished* finished) {
-  const std::lock_guard<std::mutex> reading(read_mutex_);
-  if (!WaitForRoom()) return false;
-  *number = taken_++;
+  const absl::MutexLock reading(&read_mutex_);
+  {
+    const absl::MutexLock lock(&mutex_,
+                               absl::Condition(this, &BatchStreams::MayTake));
+    if (stopped_) return false;
+    *number = taken_++;
+  }
   const absl::StatusOr<bool> more = source_->Next(&finished->run.batch);
   finished->run.estimated_records = source_->EstimatedRecords();
   // Starts are in the order of the numbers.
   finished->start = finished->end = Clock::now();
   if (more.ok() && !*more) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopped_ = true;
     batches_ = *number;
-    ready_.notify_all();
     return false;
   }
   finished->status = more.status();
   return true;
 }
 
-bool BatchStreams::WaitForRoom() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  room_.wait(lock,
-             [this] { return stopped_ || taken_ - handed_out_ < max_ahead_; });
-  return !stopped_;
-}
-
-void BatchStreams::Publish(int64_t number, Finished finished) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    // What was taken before a batch that failed still gets done, so that the
-    // first error in the records' order is the one that is told.
-    if (!finished.status.ok()) stopped_ = true;
-    finished_.emplace(number, std::move(finished));
-  }
-  ready_.notify_all();
-  room_.notify_all();
+bool BatchStreams::HasNext() const {
+  return batches_ == handed_out_ || finished_.count(handed_out_) > 0;
 }
 
 absl::StatusOr<bool> BatchStreams::Next(BatchRun* run) {
   Finished finished;
   {
-    std::unique_lock<std::mutex> lock(mutex_);
-    ready_.wait(lock, [this] {
-      return batches_ == handed_out_ || finished_.count(handed_out_) > 0;
-    });
+    const absl::MutexLock lock(&mutex_,
+                               absl::Condition(this, &BatchStreams::HasNext));
     if (batches_ == handed_out_) return false;
     const auto next = finished_.find(handed_out_);
     finished = std::move(next->second);
     finished_.erase(next);
     ++handed_out_;
   }
-  room_.notify_all();
   if (!finished.status.ok()) return finished.status;
   *run = std::move(finished.run);
   const Clock::time_point start =

@@ -1,21 +1,21 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_BATCH_STREAMS_H_
 #define REQUANT_RUNTIME_EVALUATION_BATCH_STREAMS_H_
 
-// Batches of records that run side by side, with results in the records' order:
-// who takes them cannot tell how many ran at once.
+// Batches of records that run side by side. Results come in the records' order,
+// however many batches ran at once.
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "runtime/datasets/batch_source.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -34,8 +34,8 @@ struct BatchRun {
   int64_t estimated_records = 0;
   // In the order in which the work ran the graphs.
   std::vector<GraphRun> graphs;
-  // The time that this batch ran and none before it: summed up, the time in
-  // which batches ran.
+  // Wall time not overlapped by earlier batches; the sum over batches is the
+  // busy time.
   double seconds = 0;
 };
 
@@ -53,9 +53,9 @@ class BatchStreams {
   BatchStreams(const BatchStreams&) = delete;
   BatchStreams& operator=(const BatchStreams&) = delete;
 
-  // The next batch in the order of the records; false at the end of the data,
-  // from when on nobody uses the source. An error is that of the first batch
-  // that has one; nothing may be called after it.
+  // Gives the next batch in the order of the records. Returns false at the end
+  // of the data, after which the source is no longer used. An error is that of
+  // the first batch that has one; nothing may be called after it.
   absl::StatusOr<bool> Next(BatchRun* run);
 
  private:
@@ -70,29 +70,28 @@ class BatchStreams {
 
   void Serve();
   // Reads the next batch and its number; false when there is nothing to run.
-  bool Take(int64_t* number, Finished* finished);
-  bool WaitForRoom();
-  void Publish(int64_t number, Finished finished);
+  bool Take(int64_t* number, Finished* finished) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the threads and Next() wait for.
+  bool MayTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   BatchSource* const source_;
   const Work work_;
   // Batches that are taken and not handed out, at most.
   const int64_t max_ahead_;
 
-  // Held by the one thread that reads; taken before mutex_.
-  std::mutex read_mutex_;
-  int64_t taken_ = 0;
+  // Held by the one thread that reads.
+  absl::Mutex read_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
 
-  std::mutex mutex_;
-  std::condition_variable room_;
-  std::condition_variable ready_;
-  bool stopped_ = false;
-  int64_t handed_out_ = 0;
+  absl::Mutex mutex_;
+  int64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t handed_out_ ABSL_GUARDED_BY(mutex_) = 0;
   // How many batches there are, once that is known.
-  std::optional<int64_t> batches_;
-  std::map<int64_t, Finished> finished_;
+  std::optional<int64_t> batches_ ABSL_GUARDED_BY(mutex_);
+  std::map<int64_t, Finished> finished_ ABSL_GUARDED_BY(mutex_);
 
-  // The end of what `seconds` of the batches handed out count.
+  // The end of the time that the batches handed out have counted.
   std::optional<Clock::time_point> counted_until_;
   std::vector<std::thread> threads_;
 };

@@ -28,7 +28,7 @@
 #include "runtime/session/worker_events.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/layer_pairs.h"
 

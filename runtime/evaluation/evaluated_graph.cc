@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
 namespace {

@@ -15,8 +15,8 @@
 #include "runtime/evaluation/batch_streams.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/metrics.h"
+#include "runtime/statistics/timing.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace requant {

@@ -16,9 +16,9 @@
 #include "google/protobuf/message.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "runtime/statistics/timing.h"
 
 namespace requant {
 namespace {

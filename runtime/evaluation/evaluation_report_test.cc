@@ -8,7 +8,6 @@
 #include "absl/strings/match.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant::evaluation_report_test {

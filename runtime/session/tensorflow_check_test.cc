@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/tensorflow_child.h"
 
 namespace requant::tensorflow_check_test {

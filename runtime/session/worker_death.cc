@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/program/last_words.h"
 

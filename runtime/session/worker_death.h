@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 
 namespace requant {

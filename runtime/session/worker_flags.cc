@@ -19,9 +19,10 @@
 DEFINE_string(memory_limit, "",
               "stop the graph when it holds more memory than this, such as 8G; "
               "empty: nine tenths of what is free");
-DEFINE_double(timeout, 0, "stop after so many seconds; 0: never");
-DEFINE_double(stall_timeout, 300,
-              "stop after so many seconds without a finished batch; 0: never");
+DEFINE_double(timeout, 0, "stop after this many seconds; 0: never");
+DEFINE_double(
+    stall_timeout, 300,
+    "stop after this many seconds without a finished batch; 0: never");
 DEFINE_string(
     log_file, "",
     "write here what the graph writes to stderr, such as the lines "

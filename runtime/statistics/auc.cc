@@ -62,15 +62,6 @@ void AucAccumulator::Add(float score, bool is_class_1) {
                      uint64_t{is_class_1});
 }
 
-void AucAccumulator::Merge(const AucAccumulator& other) {
-  CountWaiting();
-  other.CountWaiting();
-  while (shift_ < other.shift_) Coarsen();
-  std::vector<Bin> bins = other.bins_;
-  for (Bin& bin : bins) bin.key >>= shift_ - other.shift_;
-  MergeBins(bins);
-}
-
 void AucAccumulator::CountWaiting() const {
   if (waiting_.empty()) return;
   RadixSort(&waiting_);

@@ -26,9 +26,8 @@ struct Auc {
 // default capacity (some 90 MB at most) it stays below 1e-6 for any number of
 // scores spread over [0, 1].
 //
-// The result depends on the records alone, not on their order or on how they
-// were divided among accumulators that were merged. Not thread-safe, nor is
-// Result().
+// The result depends on the records alone, not on their order. Not thread-safe,
+// nor is Result().
 class AucAccumulator {
  public:
   static constexpr size_t kDefaultCapacity = size_t{1} << 20;
@@ -38,8 +37,6 @@ class AucAccumulator {
   // A NaN is ranked as wrong as can be: below every score when the record is of
   // class 1, above every score when it is not.
   void Add(float score, bool is_class_1);
-
-  void Merge(const AucAccumulator& other);
 
   // Unset unless both classes occurred.
   std::optional<Auc> Result() const;
@@ -62,7 +59,7 @@ class AucAccumulator {
   mutable std::vector<uint64_t> waiting_;
   // By ascending key.
   mutable std::vector<Bin> bins_;
-  // A bin's key is a score's key without so many of its lowest bits.
+  // A bin's key is a score's key without this many of its lowest bits.
   mutable int shift_ = 0;
 };
 

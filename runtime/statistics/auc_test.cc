@@ -125,27 +125,6 @@ TEST(Auc, DependsOnTheRecordsAndNotOnTheirOrder) {
   EXPECT_EQ(forward.max_error, backward.max_error);
 }
 
-TEST(Auc, IsTheSameWhenMergedFromParts) {
-  const std::vector<Record> records = RandomRecords(20000, 1000000, 13);
-  for (const size_t capacity : {100, 5000, 100000}) {
-    // Parts of very different sizes have bins of different widths.
-    AucAccumulator small(capacity);
-    AucAccumulator large(capacity);
-    for (size_t i = 0; i < records.size(); ++i) {
-      (i % 50 == 0 ? small : large)
-          .Add(records[i].score, records[i].is_class_1);
-    }
-    AucAccumulator merged = small;
-    merged.Merge(large);
-    large.Merge(small);
-    const Auc expected = AucOf(records, capacity);
-    EXPECT_EQ(merged.Result()->value, expected.value);
-    EXPECT_EQ(merged.Result()->max_error, expected.max_error);
-    EXPECT_EQ(large.Result()->value, expected.value);
-    EXPECT_EQ(large.Result()->max_error, expected.max_error);
-  }
-}
-
 // A sum of ranks (Mann and Whitney's U) as the reference, since pairs are too
 // many.
 TEST(Auc, IsExactForAMillionDistinctScores) {

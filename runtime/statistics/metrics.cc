@@ -262,24 +262,6 @@ void MetricAccumulator::AddNumber(absl::Span<const float> values,
   }
 }
 
-absl::Status MetricAccumulator::Merge(const MetricAccumulator& other) {
-  if (format_.kind != other.format_.kind ||
-      format_.values_per_record != other.format_.values_per_record ||
-      format_.threshold != other.format_.threshold) {
-    return absl::InvalidArgumentError(
-        "metrics of predictions of different formats cannot be merged");
-  }
-  records_ += other.records_;
-  correct_ += other.correct_;
-  nan_records_ += other.nan_records_;
-  infinite_records_ += other.infinite_records_;
-  improbable_records_ += other.improbable_records_;
-  auc_.Merge(other.auc_);
-  log_loss_.Merge(other.log_loss_);
-  squared_error_.Merge(other.squared_error_);
-  return absl::OkStatus();
-}
-
 std::optional<double> MetricAccumulator::accuracy() const {
   if (records_ == 0 || format_.kind == PredictionKind::kValue) {
     return std::nullopt;

@@ -82,9 +82,6 @@ class MetricAccumulator {
   absl::Status Add(int64_t first_record, absl::Span<const float> predictions,
                    absl::Span<const double> labels);
 
-  // As if the records of `other`, of the same format, had been added here.
-  absl::Status Merge(const MetricAccumulator& other);
-
   Scores Result() const;
 
   // As Result has it, at once: AUC takes its time.

@@ -1,16 +1,16 @@
 #include "runtime/statistics/metrics.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/types/span.h"
+#include "base/testing/status_matchers.h"
 
 namespace requant::metrics_test {
 namespace {
@@ -37,35 +37,35 @@ requant::Scores MetricsOf(const PredictionFormat& format,
                           const std::vector<float>& predictions,
                           const std::vector<double>& labels) {
   MetricAccumulator accumulator = MetricAccumulator::Create(format).value();
-  const absl::Status status = accumulator.Add(0, predictions, labels);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_OK(accumulator.Add(0, predictions, labels));
   return accumulator.Result();
 }
 
-std::string ErrorOf(const PredictionFormat& format, int64_t first_record,
-                    const std::vector<float>& predictions,
-                    const std::vector<double>& labels) {
+// The result of adding these to an accumulator without records.
+absl::Status Added(const PredictionFormat& format, int64_t first_record,
+                   const std::vector<float>& predictions,
+                   const std::vector<double>& labels) {
   MetricAccumulator accumulator = MetricAccumulator::Create(format).value();
-  return std::string(
-      accumulator.Add(first_record, predictions, labels).message());
+  const absl::Status status =
+      accumulator.Add(first_record, predictions, labels);
+  // Nothing of a batch with an error counts.
+  EXPECT_EQ(accumulator.Result().records() == 0, !status.ok());
+  return status;
 }
 
-TEST(PredictedClass, IsTheFirstOfTheLargest) {
+TEST(PredictedClass, IsTheFirstOfTheLargestOrNoneIfAValueIsNan) {
   EXPECT_EQ(PredictedClass(Scores(3), {1, 3, 2}), 1);
   EXPECT_EQ(PredictedClass(Scores(3), {1, 2, 2}), 1);
   EXPECT_EQ(PredictedClass(Scores(3), {-kInfinity, -5, -kInfinity}), 1);
+  EXPECT_EQ(PredictedClass(Scores(2), {NAN, 1}), kNoClass);
+  EXPECT_EQ(PredictedClass(Scores(2), {1, NAN}), kNoClass);
+  EXPECT_EQ(PredictedClass(Probability(), {NAN}), kNoClass);
 }
 
 TEST(PredictedClass, IsOneFromTheThresholdOn) {
   EXPECT_EQ(PredictedClass(Probability(), {0.5f}), 1);
   EXPECT_EQ(PredictedClass(Probability(), {std::nextafter(0.5f, 0.0f)}), 0);
   EXPECT_EQ(PredictedClass(Probability(0.25), {0.3f}), 1);
-}
-
-TEST(PredictedClass, IsNoneWhenAValueIsNan) {
-  EXPECT_EQ(PredictedClass(Scores(2), {NAN, 1}), kNoClass);
-  EXPECT_EQ(PredictedClass(Scores(2), {1, NAN}), kNoClass);
-  EXPECT_EQ(PredictedClass(Probability(), {NAN}), kNoClass);
 }
 
 TEST(ClassOneProbability, IsTheSoftmaxOfScores) {
@@ -209,35 +209,28 @@ TEST(MetricAccumulator, HasARmseOfNanWhenAPredictionIs) {
 
 TEST(MetricAccumulator, NamesTheRecordOfABadLabel) {
   const std::vector<float> predictions = {0.5f, 0.5f, 0.5f, 0.5f};
-  EXPECT_EQ(ErrorOf(Probabilities(2), 1000, predictions, {1, 7}),
-            "the label of record 1001 (counting from 0 over all files) is 7; "
-            "the prediction has 2 classes, so labels must be whole numbers "
-            "from 0 to 1");
+  EXPECT_THAT(
+      Added(Probabilities(2), 1000, predictions, {1, 7}),
+      FailsWith("the label of record 1001 (counting from 0 over all files) is "
+                "7; the prediction has 2 classes, so labels must be whole "
+                "numbers from 0 to 1"));
   for (const double label : {-1.0, 0.5, 2.0, 1e300, static_cast<double>(NAN)}) {
-    EXPECT_NE(ErrorOf(Probabilities(2), 5, predictions, {0, label})
-                  .find("the label of record 6 ("),
-              std::string::npos)
-        << label;
+    EXPECT_THAT(Added(Probabilities(2), 5, predictions, {0, label}),
+                FailsWith(testing::HasSubstr("the label of record 6 (")));
   }
-  EXPECT_EQ(ErrorOf(Value(2), 5, predictions, {0, 1, NAN, 0}),
-            "the label of record 6 (counting from 0 over all files) is nan, "
-            "not a finite number");
-}
-
-TEST(MetricAccumulator, CountsNothingOfABatchWithABadLabel) {
-  MetricAccumulator accumulator =
-      MetricAccumulator::Create(Probability()).value();
-  EXPECT_FALSE(accumulator.Add(0, {0.1f, 0.9f}, {0, 2}).ok());
-  EXPECT_EQ(accumulator.Result().records(), 0);
+  EXPECT_THAT(
+      Added(Value(2), 5, predictions, {0, 1, NAN, 0}),
+      FailsWith("the label of record 6 (counting from 0 over all files) is "
+                "nan, not a finite number"));
 }
 
 TEST(MetricAccumulator, RefusesLabelsOfAnotherNumber) {
-  EXPECT_EQ(ErrorOf(Probabilities(2), 0, {0, 1, 0, 1}, {1}),
-            "a batch has predictions for 2 records but 1 labels; expected 1 "
-            "label per record");
-  EXPECT_EQ(ErrorOf(Probabilities(2), 0, {0, 1, 0}, {1}),
-            "a batch of 3 predicted values cannot be divided into records of "
-            "2");
+  EXPECT_THAT(Added(Probabilities(2), 0, {0, 1, 0, 1}, {1}),
+              FailsWith("a batch has predictions for 2 records but 1 labels; "
+                        "expected 1 label per record"));
+  EXPECT_THAT(Added(Probabilities(2), 0, {0, 1, 0}, {1}),
+              FailsWith("a batch of 3 predicted values cannot be divided into "
+                        "records of 2"));
 }
 
 TEST(MetricAccumulator, RefusesFormatsThatMeanNothing) {
@@ -246,29 +239,6 @@ TEST(MetricAccumulator, RefusesFormatsThatMeanNothing) {
   EXPECT_FALSE(MetricAccumulator::Create(Probability(NAN)).ok());
   EXPECT_FALSE(
       MetricAccumulator::Create({PredictionKind::kProbability, 2, 0.5}).ok());
-}
-
-TEST(MetricAccumulator, MergesToWhatOneWouldHaveCounted) {
-  const std::vector<float> predictions = {0.1f, 0.6f, NAN, 0.7f, 4, 0.2f};
-  const std::vector<double> labels = {0, 1, 1, 0, 1, 0};
-  MetricAccumulator one = MetricAccumulator::Create(Probability()).value();
-  MetricAccumulator other = one;
-  const absl::Span<const float> values = predictions;
-  const absl::Span<const double> classes = labels;
-  ASSERT_TRUE(one.Add(0, values.subspan(0, 2), classes.subspan(0, 2)).ok());
-  ASSERT_TRUE(other.Add(2, values.subspan(2), classes.subspan(2)).ok());
-  ASSERT_TRUE(one.Merge(other).ok());
-  const requant::Scores merged = one.Result();
-  const requant::Scores expected =
-      MetricsOf(Probability(), predictions, labels);
-  EXPECT_EQ(merged.records(), expected.records());
-  EXPECT_EQ(merged.correct(), expected.correct());
-  EXPECT_EQ(merged.nan_records(), expected.nan_records());
-  EXPECT_EQ(merged.improbable_records(), expected.improbable_records());
-  EXPECT_TRUE(merged.has_auc());
-  EXPECT_EQ(merged.auc(), expected.auc());
-  EXPECT_FALSE(
-      one.Merge(MetricAccumulator::Create(Probability(0.4)).value()).ok());
 }
 
 }  // namespace

@@ -15,10 +15,18 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/evaluation.pb.h"
+#include "runtime/session/worker.pb.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/stable_sum.h"
 
 namespace requant {
+
+inline Interval MakeInterval(double low, double high) {
+  Interval interval;
+  interval.set_low(low);
+  interval.set_high(high);
+  return interval;
+}
 
 // The interval of P(candidate right) − P(baseline right), as fractions, from
 // `records` pairs of which only the candidate was right on `only_candidate` and
@@ -41,9 +49,9 @@ Interval ShareInterval(int64_t successes, int64_t trials);
 // A figure, as it is judged and shown.
 struct Estimate {
   double value = 0;
-  // Unset: it is no estimate, or there are too few records to tell.
+  // Unset if it is no estimate, or if there are too few records for one.
   std::optional<Interval> interval = std::nullopt;
-  // Of a largest value: the first record that has it.
+  // For a largest value, the first record that has it.
   std::optional<int64_t> record = std::nullopt;
 };
 
@@ -99,7 +107,7 @@ class PairedComparison {
    public:
     void Add(int64_t record, double mean, double max);
     int64_t records() const { return records_; }
-    // Of at least one record.
+    // Requires at least one record.
     OutputChange Result() const;
 
    private:
@@ -134,6 +142,41 @@ class PairedComparison {
   ChangeAccumulator output_change_;
   ChangeAccumulator squared_change_;
   ChangeAccumulator class_1_change_;
+};
+
+// How far an output is from another model's, over all batches together: the
+// mean squared error, the largest difference, the cosine of the angle between
+// the two as vectors, and of how many rows (along the last dimension) both have
+// their largest value, the first of several, in the same place.
+//
+// Values that are finite in only one of the two, or NaN or infinite in
+// different ways, are lost; those that are NaN in both, or the same infinity,
+// are never finite. Both are counted and are in no other figure. A row with a
+// NaN, or whose largest value is infinite, agrees with nothing.
+class OutputDifference {
+ public:
+  // `row` is the size of the last dimension, at least 1; both have as many
+  // values.
+  void Add(absl::Span<const float> first, absl::Span<const float> other,
+           int64_t row);
+
+  // The cosine of two vectors of which one is zero is 1 if both are, else 0.
+  // Without a value that is finite in both, the figures are NaN.
+  OutputDifferenceMessage Result() const;
+
+ private:
+  void AddRow(absl::Span<const float> first, absl::Span<const float> other);
+
+  int64_t values_ = 0;
+  int64_t lost_values_ = 0;
+  int64_t never_finite_values_ = 0;
+  int64_t rows_ = 0;
+  int64_t agreeing_rows_ = 0;
+  double max_ = 0;
+  StableSum squared_difference_;
+  StableSum product_;
+  StableSum squared_first_;
+  StableSum squared_other_;
 };
 
 }  // namespace requant

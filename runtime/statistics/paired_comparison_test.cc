@@ -1,5 +1,6 @@
 #include "runtime/statistics/paired_comparison.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,14 +8,18 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "runtime/statistics/interval.h"
+#include "base/testing/status_matchers.h"
 #include "runtime/statistics/metrics.h"
 
 namespace requant::paired_comparison_test {
 namespace {
+
+using testing::ElementsAre;
+using testing::NanSensitiveDoubleEq;
+using testing::Pointwise;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr PredictionFormat kProbability = {PredictionKind::kProbability, 1,
@@ -31,9 +36,7 @@ Comparison Compare(const PredictionFormat& format,
                    const std::vector<double>& labels,
                    int64_t first_record = 0) {
   PairedComparison comparison = PairedComparison::Create(format).value();
-  const absl::Status status =
-      comparison.Add(first_record, baseline, candidate, labels);
-  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_OK(comparison.Add(first_record, baseline, candidate, labels));
   return comparison.Result();
 }
 
@@ -127,25 +130,25 @@ TEST(ShareInterval, IsWilsons) {
 }
 
 TEST(Judge, PassesOnlyWhenTheWholeIntervalIsInside) {
-  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.4, 0.1), -0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.5, 0.1), -0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.6, 0.1), -0.5),
-            Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.9, -0.5), -0.5),
-            Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtLeast(MakeInterval(-0.9, -0.6), -0.5), Verdict::kFail);
-  EXPECT_EQ(JudgeAtMost(MakeInterval(0.1, 0.5), 0.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAtMost(MakeInterval(0.5, 0.9), 0.5), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAtMost(MakeInterval(0.6, 0.9), 0.5), Verdict::kFail);
+  constexpr double kLimit = -0.5;
+  const std::tuple<double, double, Verdict> cases[] = {
+      {-0.4, 0.1, Verdict::kPass},
+      {-0.5, 0.1, Verdict::kPass},
+      {-0.6, 0.1, Verdict::kInconclusive},
+      {-0.9, -0.5, Verdict::kInconclusive},
+      {-0.9, -0.6, Verdict::kFail}};
+  for (const auto& [low, high, verdict] : cases) {
+    EXPECT_EQ(JudgeAtLeast(MakeInterval(low, high), kLimit), verdict) << low;
+    EXPECT_EQ(JudgeAtMost(MakeInterval(-high, -low), -kLimit), verdict) << low;
+  }
 }
 
 TEST(Judge, IsInconclusiveOfAFigureThatIsMissing) {
   const Comparison nothing;
-  EXPECT_EQ(JudgeAccuracyDrop(nothing, 0.5), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAgreement(nothing, 0.9), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeMeanOutputChange(nothing, 0.1), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeMaxOutputChange(nothing, 0.1), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeMse(nothing, 0.1), Verdict::kInconclusive);
+  for (const auto judge : {JudgeAccuracyDrop, JudgeAgreement, JudgeMse,
+                           JudgeMeanOutputChange, JudgeMaxOutputChange}) {
+    EXPECT_EQ(judge(nothing, 0.5), Verdict::kInconclusive);
+  }
   // NaN bounds are inside no limit and beyond none.
   EXPECT_EQ(JudgeAtLeast(MakeInterval(NAN, NAN), 0), Verdict::kInconclusive);
 }
@@ -287,15 +290,19 @@ TEST(PairedComparison, JudgesByTheIntervals) {
   const Comparison comparison =
       Compare(kProbability, baseline, candidate, std::vector<double>(10000, 1));
   EXPECT_DOUBLE_EQ(comparison.accuracy().points(), -0.8);
-  EXPECT_EQ(JudgeAccuracyDrop(comparison, 1.5), Verdict::kPass);
-  EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.8), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAccuracyDrop(comparison, 0.5), Verdict::kFail);
-  EXPECT_EQ(JudgeAgreement(comparison, 0.98), Verdict::kPass);
-  EXPECT_EQ(JudgeAgreement(comparison, 0.988), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeAgreement(comparison, 0.995), Verdict::kFail);
-  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.01), Verdict::kPass);
-  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.006), Verdict::kInconclusive);
-  EXPECT_EQ(JudgeMeanOutputChange(comparison, 0.004), Verdict::kFail);
+  struct Limits {
+    Verdict (*judge)(const Comparison&, double);
+    double pass, inconclusive, fail;
+  };
+  for (const Limits& test :
+       {Limits{JudgeAccuracyDrop, 1.5, 0.8, 0.5},
+        Limits{JudgeAgreement, 0.98, 0.988, 0.995},
+        Limits{JudgeMeanOutputChange, 0.01, 0.006, 0.004}}) {
+    EXPECT_EQ(test.judge(comparison, test.pass), Verdict::kPass);
+    EXPECT_EQ(test.judge(comparison, test.inconclusive),
+              Verdict::kInconclusive);
+    EXPECT_EQ(test.judge(comparison, test.fail), Verdict::kFail);
+  }
 }
 
 TEST(PairedComparison, GoesOnOverBatches) {
@@ -311,14 +318,74 @@ TEST(PairedComparison, GoesOnOverBatches) {
 TEST(PairedComparison, RefusesPredictionsThatAreNoPairs) {
   PairedComparison comparison =
       PairedComparison::Create(kTwoProbabilities).value();
-  EXPECT_EQ(comparison.Add(512, {0, 1}, {0, 1, 0, 1}, {1}).message(),
-            "from record 512 on the baseline predicts 2 values and the "
-            "candidate 4; both must predict 2 per record");
+  EXPECT_THAT(
+      comparison.Add(512, {0, 1}, {0, 1, 0, 1}, {1}),
+      FailsWith("from record 512 on the baseline predicts 2 values and the "
+                "candidate 4; both must predict 2 per record"));
   EXPECT_FALSE(comparison.Add(0, {1}, {1}, {1}).ok());
-  EXPECT_EQ(comparison.Add(512, {0, 1}, {0, 1}, {1, 0}).message(),
-            "from record 512 on there are 1 predictions but 2 labels");
+  EXPECT_THAT(
+      comparison.Add(512, {0, 1}, {0, 1}, {1, 0}),
+      FailsWith("from record 512 on there are 1 predictions but 2 labels"));
   EXPECT_FALSE(comparison.Add(0, {0, 1}, {0, 1}, {2}).ok());
   EXPECT_EQ(comparison.Result().records(), 0);
+}
+
+// Values, mean squared error, largest difference, cosine, rows, agreeing rows,
+// lost values, values that are never finite.
+std::vector<double> Figures(const OutputDifference& difference) {
+  const OutputDifferenceMessage found = difference.Result();
+  return {static_cast<double>(found.values()),
+          found.mse(),
+          found.max(),
+          found.cosine(),
+          static_cast<double>(found.rows()),
+          static_cast<double>(found.agreeing_rows()),
+          static_cast<double>(found.lost_values()),
+          static_cast<double>(found.never_finite_values())};
+}
+
+struct DifferenceCase {
+  std::vector<float> first, other;
+  int64_t row;
+  std::vector<double> figures;
+};
+
+TEST(OutputDifference, IsExactlyThatOfTheValues) {
+  constexpr float kInf = kInfinity;
+  const DifferenceCase cases[] = {
+      {{1, -2, 3, 4}, {1, -2, 3, 4}, 2, {4, 0, 0, 1, 2, 2, 0, 0}},
+      // There are no rows of single values.
+      {{1, 2}, {1, 2}, 1, {2, 0, 0, 1, 0, 0, 0, 0}},
+      {{0, 0}, {0, 0}, 2, {2, 0, 0, 1, 1, 1, 0, 0}},
+      {{0, 0}, {1, 0}, 2, {2, 0.5, 1, 0, 1, 1, 0, 0}},
+      // Finite in one only.
+      {{1, NAN, kInf, 3}, {2, NAN, 0, NAN}, 4, {1, 1, 1, 1, 1, 0, 2, 1}},
+      // Never finite: nothing is known.
+      {{NAN, NAN}, {NAN, NAN}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
+      {{kInf, kInf}, {kInf, kInf}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
+      {{-kInf, -kInf}, {-kInf, -kInf}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
+      // Not finite in different ways: lost.
+      {{kInf, NAN}, {-kInf, kInf}, 1, {0, NAN, NAN, NAN, 0, 0, 2, 0}},
+      {{-kInf}, {NAN}, 1, {0, NAN, NAN, NAN, 0, 0, 1, 0}},
+      // Masked values.
+      {{-kInf, 2, 1}, {-kInf, 2, 1}, 3, {2, 0, 0, 1, 1, 1, 0, 1}},
+  };
+  for (const DifferenceCase& test : cases) {
+    OutputDifference difference;
+    difference.Add(test.first, test.other, test.row);
+    EXPECT_THAT(Figures(difference),
+                Pointwise(NanSensitiveDoubleEq(), test.figures));
+    if (difference.Result().mse() == 0) {
+      EXPECT_EQ(difference.Result().cosine(), 1);
+    }
+  }
+}
+
+TEST(OutputDifference, IsThatOfAllBatchesTogether) {
+  OutputDifference difference;
+  difference.Add({1, 0}, {0, 1}, 2);
+  difference.Add({2, 0}, {2, 0}, 2);
+  EXPECT_THAT(Figures(difference), ElementsAre(4, 0.5, 1, 0.8, 2, 1, 0, 0));
 }
 
 }  // namespace

@@ -22,11 +22,6 @@ class StableSum {
     sum_ = sum;
   }
 
-  void Merge(const StableSum& other) {
-    Add(other.sum_);
-    lost_ += other.lost_;
-  }
-
   double value() const { return std::isfinite(sum_) ? sum_ + lost_ : sum_; }
 
  private:

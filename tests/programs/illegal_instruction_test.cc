@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "graph/tensorflow_library.h"
 #include "tests/support/mixed_records.h"
 #include "tests/support/program_runs.h"

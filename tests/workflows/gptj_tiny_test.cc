@@ -14,7 +14,7 @@
 #include "graph/graph_io.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset_spec.h"
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tests/support/workflow_runs.h"
 #include "workflows/testing/json_value.h"

@@ -411,7 +411,7 @@ absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
 REQUANT_REGISTER_TRANSFORM(
     FuseQuantizedMatMulAndRequantize,
     {"fuse_quantized_matmul_and_requantize",
-     "Fuses each quantized matmul with the Requantize behind it into one op.",
+     "Fuses each quantized matmul with the Requantize after it into one op.",
      "A layer with Relu becomes QuantizedMatMulWithBiasAndReluAndRequantize; "
      "one without becomes QuantizedMatMulWithBiasAndDequantize, because the "
      "requantizing kernel would clip its negative outputs. Biases become "

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "absl/strings/substitute.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/process/tensorflow_child.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"

@@ -120,7 +120,7 @@ REQUANT_REGISTER_TRANSFORM(
      "the others were left.",
      {{"target", ParameterType::kString,
        "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
-       "vnni, avx_vnni or amx; \"requant doctor\" tells what this machine is.",
+       "vnni, avx_vnni or amx; \"requant doctor\" says what this machine is.",
        "any"},
       {"excluded_ops", ParameterType::kString,
        "Leave nodes of this type in float; may be given several times.", "",

@@ -120,7 +120,7 @@ REQUANT_REGISTER_TRANSFORM(
        "", true, true},
       {"target", ParameterType::kString,
        "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
-       "vnni, avx_vnni or amx; \"requant doctor\" tells what this machine is.",
+       "vnni, avx_vnni or amx; \"requant doctor\" says what this machine is.",
        "any"},
       {"method", ParameterType::kString,
        "How ranges are chosen: minmax, percentile (of the values), or mse "

@@ -146,8 +146,8 @@ REQUANT_REGISTER_TRANSFORM(
      "new_categorical_placeholder (pairs of column and bucket); the order of "
      "the columns is that in which the graph joins them and is printed, with "
      "the constants of the normalisation. With fuse=false each column becomes "
-     "one GatherV2 behind its raw placeholder. What is not recognised stays "
-     "and is told. Running it again changes nothing.",
+     "one GatherV2 after its raw placeholder. What is not recognised stays "
+     "and is reported. Running it again changes nothing.",
      {{"fuse", ParameterType::kBool,
        "Stack the tables and take preprocessed records.", "true"},
       {"prefix", ParameterType::kString,

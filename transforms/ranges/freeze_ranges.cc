@@ -523,7 +523,7 @@ std::vector<ParameterSpec> FreezeParameters() {
        "calibrate made of the float graph.",
        "minmax"},
       {"value_percentile", ParameterType::kFloat,
-       "With method=percentile: so many percent of the values lie below the "
+       "With method=percentile: this many percent of the values lie below the "
        "maximum, and as many above the minimum.",
        "99.99"},
       {"compat", ParameterType::kBool,

@@ -201,7 +201,7 @@ absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
 REQUANT_REGISTER_TRANSFORM(
     InsertLogging,
     {"insert_logging",
-     "Puts a Print behind nodes, which writes their values to stderr as the "
+     "Puts a Print after nodes, which writes their values to stderr as the "
      "graph runs.",
      "Used before a calibration run: insert_logging(op=RequantizationRange, "
      "show_name=true, message=\"__requant_min_max:\") writes the lines that "

@@ -25,10 +25,10 @@
 #include "workflows/run/stage_store.h"
 
 DEFINE_double(unused_days, -1,
-              "prune: Remove what no run used for so many days.");
+              "prune: Remove what no run used for this many days.");
 DEFINE_double(max_gb, -1,
               "prune: Remove the least recently used until a folder's cache "
-              "has at most so many GB.");
+              "has at most this many GB.");
 
 namespace requant {
 namespace {

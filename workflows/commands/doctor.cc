@@ -19,7 +19,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/message_text.h"
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"

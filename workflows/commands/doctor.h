@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 
 namespace requant {

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/process/cpu.h"
 #include "base/process/machine.h"
 
 namespace requant::doctor_test {

@@ -40,7 +40,7 @@
 DEFINE_string(only, "",
               "Do only these stages, separated by commas, and what they need.");
 DEFINE_string(from, "",
-              "Do these stages, separated by commas, and everything behind "
+              "Do these stages, separated by commas, and everything after "
               "them again.");
 DEFINE_string(force, "",
               "Do everything again; --force=STAGE,...: only these stages.");
@@ -52,7 +52,7 @@ DEFINE_int32(jobs, 0,
 DEFINE_string(out, "", "The folder for the results; empty: out/WORKFLOW/TIME.");
 DEFINE_double(cache_gb, 20,
               "Once the run has ended, the least recently used results of "
-              "former runs are removed from the work folder until so many GB "
+              "former runs are removed from the work folder until this many GB "
               "remain. What this run used, and what stopped runs need to go "
               "on, always stays. 0: no limit.");
 DEFINE_bool(dry_run, false, "Only say what would run, and why.");

@@ -13,8 +13,8 @@
 #include "base/terminal/progress.h"
 #include "runtime/benchmark/benchmark_figures.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/batch_timer.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "runtime/statistics/timing.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

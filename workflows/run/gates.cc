@@ -15,7 +15,6 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/statistics/interval.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/language/stage_fields.h"
 

@@ -23,7 +23,7 @@ struct TaskPaths {
 struct CommandSettings {
   // Batches of an evaluation or a benchmark that run side by side.
   int streams = 1;
-  // What quantization's target "host" means (base/process/cpu.h).
+  // What quantization's target "host" means (base/process/machine.h).
   std::string host_target = "any";
   // How many records an evaluation takes, instead of the workflow's.
   std::optional<int64_t> records;

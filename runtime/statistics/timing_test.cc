@@ -1,14 +1,16 @@
-#include "runtime/statistics/order_statistics.h"
+#include "runtime/statistics/timing.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <random>
+#include <utility>
 #include <vector>
 
-namespace requant::order_statistics_test {
+namespace requant::timing_test {
 namespace {
 
 std::vector<double> RandomValues(int n, std::mt19937* random) {
@@ -97,5 +99,48 @@ TEST(MedianInterval, CoversTheMedianOfASkewedDistribution) {
   EXPECT_NEAR(static_cast<double>(covered) / kTrials, 0.961, 0.015);
 }
 
+TEST(WarmUpBatches, IsAHundredOfManyAndHalfOfFew) {
+  const std::pair<int64_t, int64_t> expected[] = {
+      {0, 0},    {1, 0},     {2, 1},     {7, 3},
+      {199, 99}, {200, 100}, {391, 100}, {1000000, 100}};
+  for (const auto& [batches, warm_up] : expected) {
+    EXPECT_EQ(WarmUpBatches(batches), warm_up) << batches;
+  }
+}
+
+void ExpectTimed(const BatchTimer& timer, int64_t warm_up, int64_t records,
+                 double seconds) {
+  const Timing timing = timer.Result();
+  EXPECT_EQ(timing.warm_up_batches(), warm_up);
+  EXPECT_EQ(timing.timed_records(), records);
+  EXPECT_EQ(timing.timed_seconds(), seconds);
+  EXPECT_EQ(RecordsPerSecond(timing).value_or(0),
+            seconds > 0 ? records / seconds : 0);
+}
+
+TEST(BatchTimer, TimesASingleBatch) {
+  BatchTimer timer;
+  ExpectTimed(timer, 0, 0, 0);
+  EXPECT_EQ(RecordsPerSecond(timer.Result()), std::nullopt);
+  timer.Add(512, 2);
+  ExpectTimed(timer, 0, 512, 2);
+}
+
+TEST(BatchTimer, LeavesTheFirstHalfOut) {
+  BatchTimer timer;
+  for (int i = 0; i < 8; ++i) timer.Add(10, i < 2 ? 1000 : 0.5);
+  ExpectTimed(timer, 4, 40, 2);
+}
+
+// The published runs: 2000000 records in batches of 512.
+TEST(BatchTimer, LeavesTheFirstHundredOfMany) {
+  BatchTimer timer;
+  for (int i = 0; i < 3906; ++i) timer.Add(512, i < 100 ? 1000 : 0.25);
+  timer.Add(128, 0.125);
+  EXPECT_EQ(timer.Result().batches(), 3907);
+  EXPECT_EQ(timer.Result().records(), 2000000);
+  ExpectTimed(timer, 100, 2000000 - 100 * 512, 3806 * 0.25 + 0.125);
+}
+
 }  // namespace
-}  // namespace requant::order_statistics_test
+}  // namespace requant::timing_test

@@ -1,5 +1,5 @@
-#ifndef REQUANT_RUNTIME_STATISTICS_PREDICTION_H_
-#define REQUANT_RUNTIME_STATISTICS_PREDICTION_H_
+#ifndef REQUANT_RUNTIME_STATISTICS_PREDICTION_TENSOR_H_
+#define REQUANT_RUNTIME_STATISTICS_PREDICTION_TENSOR_H_
 
 // Between a graph's tensors and the numbers that metrics take.
 
@@ -16,26 +16,27 @@
 
 namespace requant {
 
-// How to read a prediction tensor of `records` records, by what the dataset
-// declares and by the tensor's shape, or by its values where the dataset leaves
-// that open (PredictionSpec::KIND_AUTO). The error names `tensor_name`.
+// Returns how to read a prediction tensor of `records` records, by what the
+// dataset declares and by the tensor's shape, or by its values where the
+// dataset leaves that open (PredictionSpec::KIND_AUTO). The error names
+// `tensor_name`.
 absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                           const std::string& tensor_name,
                                           const tensorflow::Tensor& prediction,
                                           int64_t records);
 
-// How a dataset declares this kind.
+// Returns how a dataset declares this kind.
 PredictionSpec::Kind DeclaredKind(PredictionKind kind);
 
-// The values of a tensor of any floating-point type. `buffer` holds them when
-// they had to be converted.
+// Returns the values of a tensor of any floating-point type. `buffer` holds
+// them when they had to be converted.
 absl::StatusOr<absl::Span<const float>> FloatValues(
     const tensorflow::Tensor& tensor, std::vector<float>* buffer);
 
-// The values of a tensor of any numeric type.
+// Returns the values of a tensor of any numeric type.
 absl::StatusOr<std::vector<double>> LabelValues(
     const tensorflow::Tensor& labels);
 
 }  // namespace requant
 
-#endif  // REQUANT_RUNTIME_STATISTICS_PREDICTION_H_
+#endif  // REQUANT_RUNTIME_STATISTICS_PREDICTION_TENSOR_H_

@@ -1,4 +1,4 @@
-#include "runtime/statistics/prediction.h"
+#include "runtime/statistics/prediction_tensor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,12 +20,21 @@ namespace {
 using tensorflow::Tensor;
 
 template <typename From, typename To>
-void Append(const Tensor& tensor, std::vector<To>* values) {
+bool AppendIf(const Tensor& tensor, std::vector<To>* values) {
+  if (tensor.dtype() != tensorflow::DataTypeToEnum<From>::value) return false;
   const auto flat = tensor.flat<From>();
   values->reserve(flat.size());
   for (int64_t i = 0; i < flat.size(); ++i) {
     values->push_back(static_cast<To>(flat(i)));
   }
+  return true;
+}
+
+// Appends the values of a tensor of one of the types `From`; returns false for
+// another.
+template <typename... From, typename To>
+bool AppendAnyOf(const Tensor& tensor, std::vector<To>* values) {
+  return (AppendIf<From>(tensor, values) || ...);
 }
 
 // How far the sum of probabilities in low precision may be from 1.
@@ -124,59 +133,25 @@ PredictionSpec::Kind DeclaredKind(PredictionKind kind) {
 absl::StatusOr<absl::Span<const float>> FloatValues(
     const Tensor& tensor, std::vector<float>* buffer) {
   buffer->clear();
-  switch (tensor.dtype()) {
-    case tensorflow::DT_FLOAT: {
-      const auto flat = tensor.flat<float>();
-      return absl::MakeConstSpan(flat.data(), flat.size());
-    }
-    case tensorflow::DT_DOUBLE:
-      Append<double>(tensor, buffer);
-      break;
-    case tensorflow::DT_HALF:
-      Append<Eigen::half>(tensor, buffer);
-      break;
-    case tensorflow::DT_BFLOAT16:
-      Append<tensorflow::bfloat16>(tensor, buffer);
-      break;
-    default:
-      return absl::InvalidArgumentError(absl::StrCat(
-          "it is of type ", tensorflow::DataTypeString(tensor.dtype()),
-          ", not of a floating-point type"));
+  if (tensor.dtype() == tensorflow::DT_FLOAT) {
+    const auto flat = tensor.flat<float>();
+    return absl::MakeConstSpan(flat.data(), flat.size());
+  }
+  if (!AppendAnyOf<double, Eigen::half, tensorflow::bfloat16>(tensor, buffer)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it is of type ", tensorflow::DataTypeString(tensor.dtype()),
+        ", not of a floating-point type"));
   }
   return absl::MakeConstSpan(*buffer);
 }
 
 absl::StatusOr<std::vector<double>> LabelValues(const Tensor& labels) {
   std::vector<double> values;
-  switch (labels.dtype()) {
-    case tensorflow::DT_INT64:
-      Append<int64_t>(labels, &values);
-      break;
-    case tensorflow::DT_INT32:
-      Append<int32_t>(labels, &values);
-      break;
-    case tensorflow::DT_INT8:
-      Append<int8_t>(labels, &values);
-      break;
-    case tensorflow::DT_UINT8:
-      Append<uint8_t>(labels, &values);
-      break;
-    case tensorflow::DT_BOOL:
-      Append<bool>(labels, &values);
-      break;
-    case tensorflow::DT_DOUBLE:
-      Append<double>(labels, &values);
-      break;
-    default: {
-      std::vector<float> buffer;
-      const auto floats = FloatValues(labels, &buffer);
-      if (!floats.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "labels of type ", tensorflow::DataTypeString(labels.dtype()),
-            " are no numbers"));
-      }
-      values.assign(floats->begin(), floats->end());
-    }
+  if (!AppendAnyOf<int64_t, int32_t, int8_t, uint8_t, bool, double, float,
+                   Eigen::half, tensorflow::bfloat16>(labels, &values)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "labels of type ", tensorflow::DataTypeString(labels.dtype()),
+        " are no numbers"));
   }
   return values;
 }

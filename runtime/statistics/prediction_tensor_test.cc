@@ -1,0 +1,125 @@
+#include "runtime/statistics/prediction_tensor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "base/testing/status_matchers.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant::prediction_tensor_test {
+namespace {
+
+using tensorflow::Tensor;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Tensor Floats(const tensorflow::TensorShape& shape,
+              const std::vector<float>& values) {
+  Tensor tensor(tensorflow::DT_FLOAT, shape);
+  std::copy(values.begin(), values.end(), tensor.flat<float>().data());
+  return tensor;
+}
+
+struct GuessCase {
+  int64_t records;
+  std::vector<float> values;
+  PredictionKind kind;
+};
+
+TEST(FormatOf, GuessesTheKindByTheValues) {
+  const GuessCase cases[] = {
+      // One value per record is a probability.
+      {2, {.2, .9}, PredictionKind::kProbability},
+      {2, {.2, .8, .5, .5}, PredictionKind::kProbabilities},
+      {2, {.2, .8, .5, .6}, PredictionKind::kScores},
+      {1, {-1, 2}, PredictionKind::kScores},
+      // Rounded.
+      {1, {.502, .5}, PredictionKind::kProbabilities},
+      // Records with NaN or infinite values say nothing.
+      {3, {NAN, .8, .5, .5, 0, INFINITY}, PredictionKind::kProbabilities},
+      {2, {NAN, .8, 3, -2}, PredictionKind::kScores},
+  };
+  for (const GuessCase& test : cases) {
+    const int64_t width =
+        static_cast<int64_t>(test.values.size()) / test.records;
+    ASSERT_OK_AND_ASSIGN(
+        const PredictionFormat format,
+        FormatOf({}, "p:0", Floats({test.records, width}, test.values),
+                 test.records));
+    EXPECT_EQ(format.kind, test.kind) << testing::PrintToString(test.values);
+    EXPECT_EQ(format.threshold, 0.5);
+  }
+}
+
+TEST(DeclaredKind, IsWhatFormatOfTakes) {
+  for (const auto kind : {PredictionSpec::PROBABILITIES, PredictionSpec::SCORES,
+                          PredictionSpec::VALUE}) {
+    PredictionSpec spec;
+    spec.set_kind(kind);
+    EXPECT_EQ(
+        DeclaredKind(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1)->kind),
+        kind);
+  }
+}
+
+TEST(FormatOf, FollowsTheDeclaration) {
+  PredictionSpec spec;
+  spec.set_kind(PredictionSpec::VALUE);
+  EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->kind,
+            PredictionKind::kValue);
+  spec.set_kind(PredictionSpec::PROBABILITY);
+  spec.set_threshold(0.7);
+  EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->threshold, 0.7);
+}
+
+TEST(FormatOf, RefusesAnOutputThatDoesNotCountTheRecords) {
+  for (const Tensor& output :
+       {Floats({3, 2}, {1, 2, 3, 4, 5, 6}), Floats({}, {1})}) {
+    EXPECT_THAT(FormatOf({}, "p:0", output, 2),
+                FailsWith(HasSubstr("the output p:0 has shape")));
+  }
+}
+
+TEST(FormatOf, RefusesADeclaredKindThatDoesNotFitTheShape) {
+  PredictionSpec spec;
+  spec.set_kind(PredictionSpec::PROBABILITY);
+  EXPECT_THAT(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1),
+              FailsWith(HasSubstr("the output p:0 of shape [1,2]")));
+}
+
+template <typename T>
+Tensor OneValue(float value) {
+  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, {1});
+  tensor.flat<T>()(0) = static_cast<T>(value);
+  return tensor;
+}
+
+TEST(FloatValues, ConvertsFloatingPointTypesOnly) {
+  std::vector<float> buffer;
+  EXPECT_THAT(*FloatValues(OneValue<double>(0.5), &buffer), ElementsAre(0.5f));
+  EXPECT_THAT(*FloatValues(OneValue<Eigen::half>(0.25), &buffer),
+              ElementsAre(0.25f));
+  EXPECT_THAT(*FloatValues(OneValue<tensorflow::bfloat16>(2), &buffer),
+              ElementsAre(2.f));
+  EXPECT_THAT(FloatValues(Tensor(tensorflow::DT_STRING, {1}), &buffer),
+              FailsWith(HasSubstr("of type string")));
+}
+
+TEST(LabelValues, ConvertsNumbersAndRefusesStrings) {
+  for (const Tensor& labels :
+       {OneValue<int64_t>(7), OneValue<int32_t>(7), OneValue<int8_t>(7),
+        OneValue<uint8_t>(7), OneValue<float>(7), OneValue<double>(7),
+        OneValue<Eigen::half>(7)}) {
+    EXPECT_THAT(*LabelValues(labels), ElementsAre(7));
+  }
+  EXPECT_THAT(LabelValues(Tensor(tensorflow::DT_STRING, {1})),
+              FailsWith(HasSubstr("labels of type string")));
+}
+
+}  // namespace
+}  // namespace requant::prediction_tensor_test
