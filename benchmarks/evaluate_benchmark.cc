@@ -22,7 +22,7 @@
 #include "runtime/datasets/batch_source.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/statistics/order_statistics.h"
+#include "runtime/statistics/timing.h"
 
 DEFINE_int32(records, 200000, "how many records there are");
 DEFINE_int32(batch_size, 512, "records in a batch");

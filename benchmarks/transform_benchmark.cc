@@ -27,7 +27,7 @@
 #include "graph/tensorflow_library.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
-#include "runtime/statistics/order_statistics.h"
+#include "runtime/statistics/timing.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/qdq/qdq_sites.h"

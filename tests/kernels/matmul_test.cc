@@ -10,7 +10,7 @@
 #include <tuple>
 
 #include "absl/strings/match.h"
-#include "base/process/cpu.h"
+#include "base/process/machine.h"
 #include "base/status_macros.h"
 #include "tests/kernels/int8_layer.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "base/terminal/progress.h"
-#include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/timing.h"

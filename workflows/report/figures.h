@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/benchmark/benchmark_figures.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/run/run_record.pb.h"

@@ -23,7 +23,7 @@ struct RunMachine {
   int cores = 1;
   // What quantization's target "host" means.
   std::string target;
-  // For children that load TensorFlow (base/process/cpu.h).
+  // For children that load TensorFlow (base/process/machine.h).
   std::vector<std::pair<std::string, std::string>> environment;
   // Instruction sets that work, such as "avx2".
   std::vector<std::string> features;
