@@ -5,9 +5,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "base/files/copy_file.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
 

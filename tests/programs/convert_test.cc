@@ -10,9 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "base/files/copy_file.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/sanitized.h"
 #include "google/protobuf/text_format.h"
 #include "graph/graph_index.h"

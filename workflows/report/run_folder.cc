@@ -24,7 +24,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"

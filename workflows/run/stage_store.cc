@@ -35,10 +35,8 @@
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/files/content_hash.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
-#include "base/files/seal.h"
+#include "base/files/files.h"
 #include "base/files/sha256.h"
 #include "base/status_macros.h"
 

@@ -21,7 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/files/sha256.h"
 #include "base/process/sibling_program.h"
 #include "base/process/subprocess.h"
