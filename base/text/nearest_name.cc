@@ -41,7 +41,7 @@ std::string NearestName(std::string_view name,
   size_t best = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
-    // So many edits it takes at least.
+    // It takes at least this many edits.
     if (std::max(name.size(), candidate.size()) -
             std::min(name.size(), candidate.size()) >=
         best) {
@@ -60,6 +60,12 @@ std::string DidYouMean(std::string_view name,
                        const std::vector<std::string>& candidates) {
   const std::string nearest = NearestName(name, candidates);
   return nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)";
+}
+
+std::string SuggestName(std::string_view name,
+                        const std::vector<std::string>& candidates) {
+  const std::string nearest = NearestName(name, candidates);
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
 }
 
 }  // namespace requant

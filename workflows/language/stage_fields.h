@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "base/message/text_proto.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "workflows/language/field_places.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {

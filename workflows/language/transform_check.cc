@@ -12,11 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
 #include "transforms/stock_specs.h"
 #include "transforms/transform.h"
-#include "workflows/language/field_places.h"
 
 namespace requant {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/nearest_name.h"
 #include "workflows/plan/task_order.h"
 
 namespace requant {

@@ -11,7 +11,7 @@
 #include <tuple>
 #include <vector>
 
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/language/workflow_checks.h"
 #include "workflows/language/workflow_file.h"
 #include "workflows/plan/plan_tasks.h"

@@ -8,7 +8,7 @@
 #include <string>
 #include <tuple>
 
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/plan/plan_draft.h"
 #include "workflows/workflow.pb.h"
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/plan/plan_draft.h"
 #include "workflows/workflow.pb.h"
 
