@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "runtime/datasets/formats/record_format.h"
+#include "base/records/record_format.h"
 #include "tensorflow/core/example/example.pb.h"
 
 namespace requant {

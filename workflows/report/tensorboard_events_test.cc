@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/datasets/formats/record_format.h"
+#include "base/records/record_format.h"
 #include "runtime/datasets/formats/record_reader.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/framework/summary.pb.h"
