@@ -1,4 +1,4 @@
-#include "runtime/datasets/criteo/dataset_flags.h"
+#include "runtime/datasets/criteo/dataset_commands.h"
 
 #include <gflags/gflags.h>
 
@@ -11,9 +11,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/files/file.h"
 #include "base/program/flags.h"
+#include "base/status_macros.h"
+#include "runtime/datasets/criteo/criteo_files.h"
 #include "runtime/datasets/criteo/criteo_format.h"
-#include "runtime/datasets/criteo/criteo_writer.h"
 
 DEFINE_string(format, "",
               "What to write. \"csv\": the challenge's text (synthesize, by "
@@ -71,6 +73,16 @@ absl::StatusOr<CriteoFormat> FormatFlag(CriteoFormat standard) {
       absl::StrCat("--format is \"csv\", \"tfrecord\" or \"preprocessed\", "
                    "not \"",
                    FLAGS_format, "\""));
+}
+
+absl::Status CheckFiles(std::vector<std::string> inputs,
+                        const std::vector<std::string>& outputs) {
+  if (!FLAGS_ranges.empty()) inputs.push_back(FLAGS_ranges);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
+  for (const std::string& output : outputs) {
+    REQUANT_RETURN_IF_ERROR(CheckWritable(output));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace requant
