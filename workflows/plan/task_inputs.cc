@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +15,7 @@
 #include "graph/saved_model/saved_model_folder.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "workflows/language/stage_parts.h"
 
 namespace requant {
@@ -26,23 +26,6 @@ namespace fs = std::filesystem;
 bool Exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-// The files that a declaration names, from the current folder.
-std::string DeclaredFiles(const DatasetSpec& spec) {
-  std::vector<std::string> files;
-  const auto add = [&](const auto& names) {
-    files.insert(files.end(), names.begin(), names.end());
-  };
-  add(spec.tfrecord().files());
-  add(spec.csv().files());
-  add(spec.numpy().files());
-  add(spec.in_graph().files());
-  // A map has no order of its own.
-  std::set<std::string> arrays;
-  for (const auto& [feature, file] : spec.numpy().arrays()) arrays.insert(file);
-  add(arrays);
-  return absl::StrJoin(files, ",");
 }
 
 // The output of stage `source` that `input` means; "" after telling that there
@@ -178,7 +161,7 @@ void AddDeclaration(const Records& records, const FieldPlaces& places, int task,
       if (!spec.ok()) break;
       TaskInput declared;
       declared.role = "declared_data";
-      declared.path = DeclaredFiles(*spec);
+      declared.path = absl::StrJoin(FilesOf(*spec), ",");
       draft->task(task).inputs.push_back(declared);
   }
   if (!spec.ok()) {

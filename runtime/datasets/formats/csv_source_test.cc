@@ -1,5 +1,3 @@
-#include "runtime/datasets/formats/csv_source.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::csv_source_test {
@@ -24,24 +23,11 @@ constexpr char kNumberAndText[] = R"(
 ReadResult ReadCsv(const Strings& contents,
                    const std::string& inputs = kNumberAndText,
                    const std::string& csv = "") {
-  DatasetSpec spec = SpecFromText(absl::StrCat("csv { ", csv, "}", inputs));
-  for (size_t i = 0; i < contents.size(); ++i) {
-    spec.mutable_csv()->add_files(
-        WriteTestFile(absl::StrCat(i, ".csv"), contents[i]));
-  }
-  BatchOptions options;
-  options.max_bad_records = 1000;
-  ReadResult result = ReadAll(spec, options);
-  for (std::string& message : result.bad_messages) {
-    message = absl::StrReplaceAll(message, {{testing::TempDir() + "/", ""}});
-  }
-  return result;
+  return ReadContents("csv", contents, inputs, csv);
 }
 
 std::string OpenError(const std::string& content, const std::string& csv = "") {
-  return absl::StrReplaceAll(
-      ReadCsv({content}, kNumberAndText, csv).status.message(),
-      {{testing::TempDir() + "/", ""}});
+  return std::string(ReadCsv({content}, kNumberAndText, csv).status.message());
 }
 
 TEST(Csv, FindsColumnsByTheNamesInTheFirstLine) {

@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
-#include "runtime/datasets/formats/example_scanner.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/example/example.pb.h"
 
