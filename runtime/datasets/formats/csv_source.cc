@@ -21,8 +21,8 @@
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/datasets/formats/text_source.h"
 
 namespace requant {
 namespace {
@@ -44,7 +44,7 @@ State NextState(State state, char c, char delimiter) {
 // records: a field in quotes may contain delimiters, line breaks and, as "",
 // quotes. Lines end in LF or CRLF; empty lines are no records, and a byte-order
 // mark is passed over.
-class CsvReader : public TextReader {
+class CsvReader : public RecordReader {
  public:
   explicit CsvReader(std::unique_ptr<InputFile> file)
       : file_(std::move(file)) {}
@@ -81,7 +81,15 @@ class CsvReader : public TextReader {
     next_line_ = 2;
   }
 
-  absl::StatusOr<bool> Read(std::string_view* record) override {
+  absl::StatusOr<bool> Read(std::string* bytes) override {
+    std::string_view record;
+    const absl::StatusOr<bool> found = Read(&record);
+    bytes->append(record);
+    return found;
+  }
+
+  // Points `record` at the next one, until the next call.
+  absl::StatusOr<bool> Read(std::string_view* record) {
     for (;;) {
       line_ = next_line_;
       int64_t line_breaks = 1;
@@ -95,7 +103,7 @@ class CsvReader : public TextReader {
     }
   }
 
-  int64_t line() const override { return line_; }
+  int64_t number() const override { return line_; }
   int64_t position() const override {
     return file_->position(buffer_.size() - begin_);
   }
@@ -276,7 +284,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(
   if (!found.ok()) {
     return absl::Status(
         found.status().code(),
-        NameLine(path, reader->line(), found.status().message()));
+        NameLine(path, reader->number(), found.status().message()));
   }
   std::vector<std::string> names;
   if (!*found) return names;
@@ -284,7 +292,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(
   std::string storage;
   if (!SplitCsv(record, reader->delimiter(), &fields, &storage)) {
     return absl::InvalidArgumentError(
-        NameLine(path, reader->line(),
+        NameLine(path, reader->number(),
                  "the columns' names cannot be read: a quote is not closed"));
   }
   for (const CsvField& field : fields) {
@@ -294,7 +302,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(
                     [&](const Column& c) { return c.feature == name; });
     if (wanted && std::find(names.begin(), names.end(), name) != names.end()) {
       return absl::InvalidArgumentError(
-          NameLine(path, reader->line(),
+          NameLine(path, reader->number(),
                    absl::StrCat("column \"", name, "\" is there twice")));
     }
     names.emplace_back(name);
@@ -303,9 +311,9 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(
 }
 
 // Finds the columns by their names, from the declaration or the first line.
-absl::StatusOr<TextFile> OpenCsvFile(const CsvSource& csv,
-                                     const std::vector<Column>& columns,
-                                     const std::string& path) {
+absl::StatusOr<RecordFile> OpenCsvFile(const CsvSource& csv,
+                                       const std::vector<Column>& columns,
+                                       const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
   auto reader = std::make_unique<CsvReader>(std::move(file));
   REQUANT_RETURN_IF_ERROR(
@@ -314,7 +322,7 @@ absl::StatusOr<TextFile> OpenCsvFile(const CsvSource& csv,
   if (names.empty()) {
     REQUANT_ASSIGN_OR_RETURN(names, ReadHeader(path, columns, reader.get()));
     // An empty file has no records either.
-    if (names.empty()) return TextFile{std::move(reader), nullptr};
+    if (names.empty()) return RecordFile{std::move(reader), nullptr};
   } else {
     // A file may name the declared columns once more.
     reader->SkipFirstLine(
@@ -330,7 +338,7 @@ absl::StatusOr<TextFile> OpenCsvFile(const CsvSource& csv,
     }
     decoder.field_of_column.push_back(found - names.begin());
   }
-  return TextFile{std::move(reader), std::move(decoder)};
+  return RecordFile{std::move(reader), RowDecoder(columns, decoder)};
 }
 
 std::optional<FieldProblem> CheckCsv(const DatasetSpec& spec) {
@@ -363,11 +371,11 @@ const SourceFormat kCsvFormat = {
     CheckCsv,
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
-      const CsvSource& csv = spec.csv();
-      return OpenTextSource({csv.files().begin(), csv.files().end()}, columns,
-                            [=](const std::string& path) {
-                              return OpenCsvFile(csv, columns, path);
-                            });
+      return OpenRecordSource(
+          spec.csv().files(), RecordNames::kLines,
+          [csv = spec.csv(), columns](const std::string& path) {
+            return OpenCsvFile(csv, columns, path);
+          });
     }};
 
 }  // namespace requant

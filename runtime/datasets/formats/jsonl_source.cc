@@ -21,8 +21,8 @@
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/datasets/formats/text_source.h"
 
 namespace requant {
 namespace {
@@ -364,23 +364,25 @@ class JsonlDecoder {
   std::map<std::string, int64_t> most_;
 };
 
-class JsonlReader : public TextReader {
+class JsonlReader : public RecordReader {
  public:
   explicit JsonlReader(std::unique_ptr<InputFile> file)
       : lines_(std::move(file), kMaxTextRecordBytes) {}
 
   // An empty record stands for a line that is too long.
-  absl::StatusOr<bool> Read(std::string_view* record) override {
+  absl::StatusOr<bool> Read(std::string* bytes) override {
     for (;;) {
-      REQUANT_ASSIGN_OR_RETURN(const bool more, lines_.Next(record));
+      std::string_view line;
+      REQUANT_ASSIGN_OR_RETURN(const bool more, lines_.Next(&line));
       if (!more) return false;
-      if (lines_.number() == 1) absl::ConsumePrefix(record, "\xef\xbb\xbf");
-      *record = absl::StripTrailingAsciiWhitespace(*record);
-      if (!record->empty() || lines_.too_long()) return true;
+      if (lines_.number() == 1) absl::ConsumePrefix(&line, "\xef\xbb\xbf");
+      line = absl::StripTrailingAsciiWhitespace(line);
+      bytes->append(line);
+      if (!line.empty() || lines_.too_long()) return true;
     }
   }
 
-  int64_t line() const override { return lines_.number(); }
+  int64_t number() const override { return lines_.number(); }
   int64_t position() const override { return lines_.position(); }
 
  private:
@@ -395,14 +397,13 @@ const SourceFormat kJsonlFormat = {
     /*check=*/nullptr,
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
-      const auto& files = spec.jsonl().files();
-      return OpenTextSource(
-          {files.begin(), files.end()}, columns,
-          [decoder = JsonlDecoder(columns)](
-              const std::string& path) -> absl::StatusOr<TextFile> {
+      return OpenRecordSource(
+          spec.jsonl().files(), RecordNames::kLines,
+          [decode = RowDecoder(columns, JsonlDecoder(columns))](
+              const std::string& path) -> absl::StatusOr<RecordFile> {
             REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
-            return TextFile{std::make_unique<JsonlReader>(std::move(file)),
-                            decoder};
+            return RecordFile{std::make_unique<JsonlReader>(std::move(file)),
+                              decode};
           });
     }};
 

@@ -13,11 +13,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/records/input_file.h"
 #include "base/records/record_format.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/example_parser.h"
+#include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
 
 namespace requant {
@@ -47,24 +49,20 @@ bool LooksLikeText(std::string_view bytes) {
   return true;
 }
 
-// Cuts a TFRecord file into its records, one after the other. The checksums of
-// the data are left to the caller, who may check them on another thread.
-class RecordReader {
+// Cuts a TFRecord file into its records. Each is the data and, after it, their
+// stored checksum (kRecordFooterBytes), which may be checked on another thread.
+class TfRecordReader : public RecordReader {
  public:
-  explicit RecordReader(std::unique_ptr<InputFile> file)
+  explicit TfRecordReader(std::unique_ptr<InputFile> file)
       : file_(std::move(file)), buffer_(kReadBytes) {}
 
-  // Appends the next record's data and, after it, the stored checksum of the
-  // data (kRecordFooterBytes) to `bytes`; returns false at the end of the file.
-  // After an error, `bytes` is as it was and no further record can be found.
-  // DataLoss means that the content is bad; its message names neither file nor
-  // record.
-  absl::StatusOr<bool> Read(std::string* bytes) {
+  absl::StatusOr<bool> Read(std::string* bytes) override {
+    ++number_;
     REQUANT_RETURN_IF_ERROR(Fill(kRecordHeaderBytes));
     if (begin_ == end_) return false;
     const std::string_view header = available();
     if (header.size() < kRecordHeaderBytes) {
-      if (first_) return BadHeader();
+      if (number_ == 0) return BadHeader();
       return absl::DataLossError(
           absl::StrCat("the file ends after ", header.size(),
                        " bytes of its header's ", kRecordHeaderBytes));
@@ -80,8 +78,8 @@ class RecordReader {
     return Append(*length, bytes);
   }
 
-  // InputFile::position, of the records read.
-  int64_t position() const { return file_->position(end_ - begin_); }
+  int64_t number() const override { return number_; }
+  int64_t position() const override { return file_->position(end_ - begin_); }
 
  private:
   // Makes `size` bytes available if the file has them.
@@ -105,7 +103,7 @@ class RecordReader {
   }
 
   absl::Status BadHeader() {
-    if (!first_) {
+    if (number_ > 0) {
       return absl::DataLossError(
           "the checksum of its length is wrong, so the records after it cannot "
           "be found");
@@ -137,7 +135,6 @@ class RecordReader {
       begin_ += piece;
       got += piece;
     }
-    first_ = false;
     return true;
   }
 
@@ -145,137 +142,23 @@ class RecordReader {
   std::vector<char> buffer_;
   size_t begin_ = 0;
   size_t end_ = 0;
-  bool first_ = true;
+  int64_t number_ = -1;
 };
 
-std::string NameRecord(const std::string& path, int64_t number,
-                       std::string_view problem) {
-  return absl::StrCat(path, ": record ", number,
-                      " (counting from 0): ", problem);
+// Checks the records' checksums, which follow them, and parses the rest.
+absl::StatusOr<std::vector<tensorflow::Tensor>> DecodeExamples(
+    const ExampleParser& parser, absl::Span<const std::string_view> records,
+    std::vector<std::string>* problems) {
+  std::vector<std::string_view> examples(records.begin(), records.end());
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!(*problems)[i].empty()) continue;
+    examples[i].remove_suffix(kRecordFooterBytes);
+    if (!ChecksumIs(examples[i], examples[i].data() + examples[i].size())) {
+      (*problems)[i] = "the checksum of its data is wrong";
+    }
+  }
+  return parser.Parse(examples, problems);
 }
-
-class RawRecords : public RawChunk {
- public:
-  RawRecords(const std::vector<std::string>& files, const ExampleParser& parser)
-      : files_(files), parser_(parser) {}
-
-  int64_t rows() const override { return records_.size(); }
-  std::string* bytes() { return &bytes_; }
-
-  // What was appended to bytes() since the last call is record `number`.
-  void AddRecord(int file, int64_t number) {
-    records_.push_back({file, number, bytes_.size(), "", false});
-  }
-  // The last one that can be found in its file.
-  void AddBadRecord(int file, int64_t number, std::string_view problem) {
-    records_.push_back(
-        {file, number, bytes_.size(), std::string(problem), true});
-  }
-
-  absl::StatusOr<Chunk> Decode() override {
-    std::vector<std::string_view> examples(records_.size());
-    std::vector<std::string> problems(records_.size());
-    size_t begin = 0;
-    for (size_t i = 0; i < records_.size(); ++i) {
-      problems[i] = std::move(records_[i].problem);
-      if (!problems[i].empty()) continue;
-      const size_t end = records_[i].end - kRecordFooterBytes;
-      examples[i] = std::string_view(bytes_).substr(begin, end - begin);
-      if (!ChecksumIs(examples[i], bytes_.data() + end)) {
-        problems[i] = "the checksum of its data is wrong";
-      }
-      begin = records_[i].end;
-    }
-    Chunk chunk;
-    chunk.rows = records_.size();
-    REQUANT_ASSIGN_OR_RETURN(chunk.columns, parser_.Parse(examples, &problems));
-    for (size_t i = 0; i < problems.size(); ++i) {
-      if (problems[i].empty()) continue;
-      chunk.bad.push_back({static_cast<int64_t>(i),
-                           NameRecord(files_[records_[i].file],
-                                      records_[i].number, problems[i]),
-                           records_[i].ends_file});
-    }
-    return chunk;
-  }
-
- private:
-  struct Record {
-    int file = 0;
-    int64_t number = 0;
-    // The end of its bytes in bytes_, with the checksum.
-    size_t end = 0;
-    std::string problem;
-    bool ends_file = false;
-  };
-
-  const std::vector<std::string>& files_;
-  const ExampleParser& parser_;
-  std::string bytes_;
-  std::vector<Record> records_;
-};
-
-class TfRecordChunks : public ChunkSource {
- public:
-  TfRecordChunks(std::vector<std::string> files, ExampleParser parser)
-      : files_(std::move(files)), parser_(std::move(parser)) {}
-
-  absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) override {
-    auto chunk = std::make_unique<RawRecords>(files_, parser_);
-    chunk->bytes()->reserve(last_bytes_);
-    while (chunk->rows() < max_rows && chunk->bytes()->size() < kChunkBytes) {
-      REQUANT_ASSIGN_OR_RETURN(const bool more, ReadOne(chunk.get()));
-      if (!more) break;
-    }
-    last_bytes_ = chunk->bytes()->size();
-    if (chunk->rows() == 0) return nullptr;
-    return chunk;
-  }
-
-  int64_t position() const override {
-    return finished_bytes_ + (reader_ == nullptr ? 0 : reader_->position());
-  }
-
- private:
-  // Returns false at the end of the last file.
-  absl::StatusOr<bool> ReadOne(RawRecords* chunk) {
-    for (; file_ < files_.size(); CloseFile()) {
-      if (reader_ == nullptr) {
-        REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(files_[file_]));
-        reader_ = std::make_unique<RecordReader>(std::move(file));
-      }
-      const absl::StatusOr<bool> found = reader_->Read(chunk->bytes());
-      if (found.ok() && *found) {
-        chunk->AddRecord(file_, number_++);
-        return true;
-      }
-      if (!found.ok()) {
-        if (!absl::IsDataLoss(found.status())) return found.status();
-        chunk->AddBadRecord(file_, number_, found.status().message());
-        CloseFile();
-        return true;
-      }
-    }
-    return false;
-  }
-
-  void CloseFile() {
-    finished_bytes_ = position();
-    reader_ = nullptr;
-    number_ = 0;
-    ++file_;
-  }
-
-  const std::vector<std::string> files_;
-  const ExampleParser parser_;
-  size_t file_ = 0;
-  std::unique_ptr<RecordReader> reader_;
-  // The bytes of the files that are closed.
-  int64_t finished_bytes_ = 0;
-  // The number of the next record in its file.
-  int64_t number_ = 0;
-  size_t last_bytes_ = 0;
-};
 
 }  // namespace
 
@@ -285,12 +168,21 @@ const SourceFormat kTfRecordFormat = {
     /*check=*/nullptr,
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
-      const auto& files = spec.tfrecord().files();
-      REQUANT_ASSIGN_OR_RETURN(ExampleParser parser,
+      REQUANT_ASSIGN_OR_RETURN(ExampleParser created,
                                ExampleParser::Create(columns));
-      return std::make_unique<TfRecordChunks>(
-          std::vector<std::string>(files.begin(), files.end()),
-          std::move(parser));
+      const auto parser =
+          std::make_shared<const ExampleParser>(std::move(created));
+      return OpenRecordSource(
+          spec.tfrecord().files(), RecordNames::kNumbers,
+          [parser](const std::string& path) -> absl::StatusOr<RecordFile> {
+            REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+            return RecordFile{
+                std::make_unique<TfRecordReader>(std::move(file)),
+                [parser](absl::Span<const std::string_view> records,
+                         std::vector<std::string>* problems) {
+                  return DecodeExamples(*parser, records, problems);
+                }};
+          });
     }};
 
 }  // namespace requant
