@@ -1,13 +1,12 @@
 #include "runtime/datasets/dataset_spec.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string_view>
-#include <utility>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -181,14 +180,9 @@ absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
   return CheckLabel(spec.label(), root.Nested("label"));
 }
 
-bool Exists(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0;
-}
-
 bool IsDirectory(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
 }
 
 // Returns `folder` for glob(), which must not take its name for a pattern.
@@ -207,7 +201,8 @@ absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern,
                                                 std::string folder) {
   if (absl::StartsWith(pattern, "/")) folder = "";
   if (pattern.empty()) return absl::InvalidArgumentError("a file has no name");
-  if (Exists(folder + pattern)) {
+  std::error_code error;
+  if (std::filesystem::exists(folder + pattern, error)) {
     return std::vector<std::string>{folder + pattern};
   }
   std::vector<std::string> files = MatchingFiles(Escaped(folder) + pattern);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::csv_source_test {
@@ -194,24 +195,11 @@ TEST(Csv, SurvivesMutations) {
   std::mt19937 random(2);
   const std::string seed =
       "n,s\r\n1,a\n2,\"b \"\"c\"\"\"\n3.5e-3,\"d\ne\"\n\"4\",f\n";
+  const Strings pieces = {"\"", ",", "\n", "\r", "\t", std::string(1, '\0'),
+                          "x",  "9"};
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = seed;
-    for (int i = random() % 4; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 3) {
-        case 0:
-          bytes[at] = "\",\n\r\t\0x9"[random() % 8];
-          break;
-        case 1:
-          bytes.erase(at, random() % 5);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 9));
-      }
-      if (bytes.empty()) bytes = "\"";
-    }
-    const ReadResult result = ReadCsv({bytes});
+    const ReadResult result = ReadCsv({MutatedText(seed, pieces, &random)});
     for (const std::string& message : result.bad_messages) {
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     }

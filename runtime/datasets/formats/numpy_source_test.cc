@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/formats/npy.h"
 #include "runtime/datasets/testing/testing.h"
 
@@ -400,24 +401,9 @@ TEST(Numpy, SurvivesMutations) {
   const std::string npy = FloatsNpy({1, 2, 3, 4});
   const int rounds = FuzzRounds(400);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = round % 5 == 4 ? npy : seeds[round % 5];
-    for (int i = random() % 3; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0:
-          bytes[at] = static_cast<char>(random());
-          break;
-        case 1:
-          bytes.replace(at, 4, "\xff\xff\xff\xff");
-          break;
-        case 2:
-          bytes.erase(at, random() % 30);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 40));
-      }
-      if (bytes.empty()) bytes = "x";
-    }
+    const std::string bytes =
+        MutatedText(round % 5 == 4 ? npy : seeds[round % 5],
+                    {"\xff\xff\xff\xff", "x"}, &random);
     const ReadResult result = round % 5 == 4
                                   ? ReadNpy(bytes, "dtype: 'float' shape: 2")
                                   : ReadNpz({bytes});

@@ -10,6 +10,7 @@
 #include "base/records/record_format.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::tfrecord_source_test {
@@ -255,25 +256,8 @@ TEST(TfRecords, SurvivesMutations) {
   const std::string packed = Gzip(seed);
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = round % 3 == 0 ? packed : seed;
-    for (int i = random() % 3; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0:
-          bytes[at] = static_cast<char>(random());
-          break;
-        case 1:
-          bytes[at] ^= 1 << random() % 8;
-          break;
-        case 2:
-          bytes.erase(at, random() % 30);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 40));
-      }
-      if (bytes.empty()) bytes = "x";
-    }
-    const ReadResult result = ReadWithNext(bytes);
+    const ReadResult result = ReadWithNext(MutatedText(
+        round % 3 == 0 ? packed : seed, {"\xff\xff\xff\xff", "x"}, &random));
     EXPECT_EQ(result.status, absl::OkStatus());
     ASSERT_FALSE(result.batches.empty());
     for (const std::string& value : result.Values(0)) {
