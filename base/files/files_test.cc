@@ -38,7 +38,7 @@ class FilesBelowTest : public testing::Test {
   std::string Problem() const {
     return std::string(FilesBelow(folder_).status().message());
   }
-  // What those who only look at the files see.
+  // Checks what callers that only look at the files see.
   void ExpectTheSameFiles() const {
     const auto files = FilesBelow(folder_, nullptr, OtherEntries::kLeaveOut);
     ASSERT_TRUE(files.ok()) << files.status();

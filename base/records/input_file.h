@@ -65,7 +65,7 @@ class LineReader {
   int64_t position() const { return file_->position(end_ - begin_); }
 
  private:
-  // Reads more behind what is not taken yet; at_end_ when there is no more.
+  // Reads more after what is not taken yet; sets at_end_ when there is no more.
   absl::Status Fill();
   // Passes over the rest of a line that is too long.
   absl::Status SkipToLineEnd();

@@ -23,7 +23,7 @@ struct Batch {
   int64_t first_record = 0;
   // The last batch of the data may be smaller than the others.
   int64_t size = 0;
-  // In the order of DatasetSpec.input, ready to be fed.
+  // The tensors in the order of DatasetSpec.input, ready to be fed.
   std::vector<tensorflow::Tensor> inputs;
   // [size, shape...]; a tensor without elements when no label is declared.
   tensorflow::Tensor labels;

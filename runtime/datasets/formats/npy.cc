@@ -27,7 +27,7 @@ using tensorflow::tstring;
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicBytes = 6;
-// NumPy itself reads no more than 10,000 unless told to.
+// NumPy itself reads no more than 10,000 unless it is asked to.
 constexpr uint32_t kMaxHeaderBytes = 1 << 20;
 constexpr int64_t kMaxItemBytes = 1 << 20;
 constexpr size_t kMaxDimensions = 64;

@@ -20,7 +20,7 @@ namespace requant {
 struct NpyHeader {
   // 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 'S' bytes, 'U' UTF-32 text.
   char kind = 0;
-  // Of one element.
+  // The size of one element.
   int64_t item_bytes = 0;
   // Elements of arrays with more than one dimension are column by column.
   bool fortran_order = false;

@@ -38,7 +38,7 @@ struct Chunk {
   // One per column, [rows, shape...]; bad rows are initialised, but to nothing
   // in particular.
   std::vector<tensorflow::Tensor> columns;
-  // In the order of the rows.
+  // The bad rows, in order.
   std::vector<BadRow> bad;
   // ChunkSource::position after its last record.
   int64_t position = 0;
