@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/records/record_format.h"
 #include "graph/const_node.h"
-#include "runtime/datasets/formats/record_format.h"
 #include "tensorflow/core/example/example.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"

@@ -19,12 +19,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
+#include "base/message/text_proto.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/text_format.h"
-#include "graph/gzip.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
@@ -37,21 +37,6 @@ using tensorflow::SavedModel;
 
 // Messages nested deeper than this are refused; the parsers recurse.
 constexpr int kMaxNesting = 100;
-
-// Keeps the first error of a text parse, with its place.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void RecordError(int line, google::protobuf::io::ColumnNumber column,
-                   absl::string_view message) override {
-    if (!text_.empty()) return;
-    text_ = line < 0 ? std::string(message)
-                     : absl::StrCat(line + 1, ":", column + 1, ": ", message);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
 
 bool HasUnknownFields(const Message& message) {
   return !message.GetReflection()->GetUnknownFields(message).empty();
@@ -150,14 +135,19 @@ bool IsSavedModelDirectory(const std::string& path) {
 
 absl::Status ParseText(const std::string& text, const std::string& path,
                        Message* message) {
-  FirstError error;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.SetRecursionLimit(kMaxNesting);
-  if (parser.ParseFromString(text, message)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ":", error.text(), " (in a text ",
-                   message->GetDescriptor()->name(), ")"));
+  std::string error;
+  TextProtoOptions options;
+  options.max_nesting = kMaxNesting;
+  const auto keep_first = [&](int line, int column, std::string_view problem) {
+    if (!error.empty()) return;
+    error = line == 0 ? std::string(problem)
+                      : absl::StrCat(line, ":", column, ": ", problem);
+  };
+  if (ParseTextProto(text, options, keep_first, message)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ":", error, " (in a text ", message->GetDescriptor()->name(), ")"));
 }
 
 bool ParseBinary(std::string_view bytes, Message* message) {

@@ -26,6 +26,7 @@
 #include "runtime/calibration/calibration_key.h"
 #include "runtime/calibration/calibration_report.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job_inputs.h"
 #include "runtime/session/worker.h"
 #include "runtime/session/worker.pb.h"
@@ -279,7 +280,7 @@ absl::StatusOr<RangeTable> RunJob(const CalibrateJob& job,
 
 // Asked before the work.
 absl::Status CheckOutput(const CalibrateJob& job) {
-  std::vector<std::string> inputs = DataFiles(job.dataset());
+  std::vector<std::string> inputs = FilesOf(job.dataset());
   inputs.push_back(FLAGS_graph);
   inputs.push_back(FLAGS_dataset);
   REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {FLAGS_output}));

@@ -22,7 +22,7 @@
 #include "base/status_macros.h"
 #include "base/terminal/progress.h"
 #include "graph/graph_io.h"
-#include "runtime/calibration/calibration_key.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/evaluation/layer_table.h"
@@ -212,7 +212,7 @@ std::vector<std::string> Outputs() {
 
 // Asked before the work.
 absl::Status CheckOutputs(const EvaluateJob& job) {
-  std::vector<std::string> inputs = DataFiles(job.dataset());
+  std::vector<std::string> inputs = FilesOf(job.dataset());
   for (const std::string& path : {FLAGS_graph, FLAGS_baseline, FLAGS_dataset,
                                   FLAGS_baseline_predictions}) {
     if (!path.empty()) inputs.push_back(path);

@@ -24,9 +24,9 @@
 #include "base/text/shell_quote.h"
 #include "graph/diff.h"
 #include "ranges/range_choice.h"
-#include "runtime/calibration/calibration_key.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job_inputs.h"
 #include "runtime/session/worker.h"
 #include "runtime/session/worker.pb.h"
@@ -203,7 +203,7 @@ absl::StatusOr<QuantizeJob> JobFromFlags() {
 
 // Asked before the work.
 absl::Status CheckOutputs(const QuantizeJob& job) {
-  std::vector<std::string> inputs = DataFiles(job.calibration().dataset());
+  std::vector<std::string> inputs = FilesOf(job.calibration().dataset());
   inputs.push_back(FLAGS_graph);
   if (!FLAGS_dataset.empty()) inputs.push_back(FLAGS_dataset);
   inputs.insert(inputs.end(), job.ranges_file().begin(),

@@ -4,22 +4,15 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/status_macros.h"
 
 // BoringSSL's, part of TensorFlow's library; its headers are not in the wheel.
@@ -33,28 +26,46 @@ namespace requant {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 20;
+// The digits of a seal and the end of their line.
+constexpr size_t kSealBytes = 65;
 
-class Digest {
- public:
-  Digest() { SHA256_Init(state_); }
-  void Update(std::string_view data) {
-    SHA256_Update(state_, data.data(), data.size());
-  }
-  std::string Finish() {
-    std::string digest(32, '\0');
-    SHA256_Final(reinterpret_cast<uint8_t*>(digest.data()), state_);
-    return digest;
-  }
-
- private:
-  // SHA256_CTX takes 112 bytes.
-  alignas(16) unsigned char state_[256];
-};
+std::string FinishState(void* state) {
+  std::string digest(32, '\0');
+  SHA256_Final(reinterpret_cast<uint8_t*>(digest.data()), state);
+  return digest;
+}
 
 std::string RawDigest(std::string_view text) {
-  Digest digest;
-  digest.Update(text);
-  return digest.Finish();
+  alignas(16) unsigned char state[256];
+  SHA256_Init(state);
+  SHA256_Update(state, text.data(), text.size());
+  return FinishState(state);
+}
+
+// Adds a file's content; returns its size.
+absl::StatusOr<int64_t> AddContent(const std::string& path, void* state) {
+  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  absl::Cleanup close_file = [fd] { close(fd); };
+  std::string buffer(kReadBytes, '\0');
+  int64_t size = 0;
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, path);
+    if (got == 0) return size;
+    SHA256_Update(state, buffer.data(), got);
+    size += got;
+  }
+}
+
+// Returns the names of the files below a folder; unset for anything else.
+absl::StatusOr<std::optional<std::vector<std::string>>> NamesBelow(
+    const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return std::nullopt;
+  return FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut);
 }
 
 }  // namespace
@@ -68,22 +79,11 @@ std::string Sha256Base64(std::string_view text) {
 }
 
 absl::StatusOr<PathDigest> DigestOfFile(const std::string& path) {
-  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
-  absl::Cleanup close_file = [fd] { close(fd); };
-  Digest digest;
+  alignas(16) unsigned char state[256];
+  SHA256_Init(state);
   PathDigest result;
-  std::string buffer(kReadBytes, '\0');
-  while (true) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return absl::ErrnoToStatus(errno, path);
-    if (got == 0) break;
-    digest.Update(std::string_view(buffer).substr(0, got));
-    result.bytes += got;
-  }
-  result.sha256 = absl::BytesToHexString(digest.Finish());
+  REQUANT_ASSIGN_OR_RETURN(result.bytes, AddContent(path, state));
+  result.sha256 = absl::BytesToHexString(FinishState(state));
   return result;
 }
 
@@ -91,15 +91,11 @@ absl::StatusOr<PathDigest> DigestOfPath(
     const std::string& path,
     const std::function<absl::StatusOr<PathDigest>(const std::string&)>&
         digest_of_file) {
-  namespace fs = std::filesystem;
-  std::error_code error;
-  if (!fs::is_directory(path, error)) return digest_of_file(path);
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::vector<std::string> names,
-      FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut));
+  REQUANT_ASSIGN_OR_RETURN(const auto names, NamesBelow(path));
+  if (!names.has_value()) return digest_of_file(path);
   std::string list;
   PathDigest result;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     REQUANT_ASSIGN_OR_RETURN(const PathDigest file,
                              digest_of_file(absl::StrCat(path, "/", name)));
     absl::StrAppend(&list, file.sha256, "  ", name, "\n");
@@ -107,6 +103,48 @@ absl::StatusOr<PathDigest> DigestOfPath(
   }
   result.sha256 = Sha256(list);
   return result;
+}
+
+ContentHash::ContentHash() { SHA256_Init(state_); }
+
+void ContentHash::Add(std::string_view text) {
+  const uint64_t size = text.size();
+  SHA256_Update(state_, &size, sizeof(size));
+  SHA256_Update(state_, text.data(), text.size());
+}
+
+absl::Status ContentHash::AddFile(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const auto names, NamesBelow(path));
+  if (!names.has_value()) return AddOneFile(path);
+  for (const std::string& name : *names) {
+    Add(name);
+    REQUANT_RETURN_IF_ERROR(AddOneFile(absl::StrCat(path, "/", name)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ContentHash::AddOneFile(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const uint64_t size, AddContent(path, state_));
+  // The size follows the content, so that a file is read only once.
+  SHA256_Update(state_, &size, sizeof(size));
+  return absl::OkStatus();
+}
+
+std::string ContentHash::Finish() {
+  return absl::BytesToHexString(FinishState(state_));
+}
+
+std::string Sealed(std::string_view content) {
+  return absl::StrCat(Sha256(content), "\n", content);
+}
+
+std::optional<std::string_view> Unsealed(std::string_view sealed) {
+  if (sealed.size() < kSealBytes) return std::nullopt;
+  const std::string_view content = sealed.substr(kSealBytes);
+  if (sealed.substr(0, kSealBytes) != absl::StrCat(Sha256(content), "\n")) {
+    return std::nullopt;
+  }
+  return content;
 }
 
 }  // namespace requant

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace requant::sha256_test {
 namespace {
@@ -18,6 +19,19 @@ constexpr char kDigestOfAbc[] =
 void Write(const fs::path& path, const std::string& content) {
   fs::create_directories(path.parent_path());
   std::ofstream(path) << content;
+}
+
+std::string HashOf(const std::vector<std::string>& texts) {
+  ContentHash hash;
+  for (const std::string& text : texts) hash.Add(text);
+  return hash.Finish();
+}
+
+std::string HashOfFile(const std::string& path) {
+  ContentHash hash;
+  const absl::Status added = hash.AddFile(path);
+  EXPECT_TRUE(added.ok()) << added;
+  return hash.Finish();
 }
 
 TEST(Sha256, IsTheStandards) { EXPECT_EQ(Sha256("abc"), kDigestOfAbc); }
@@ -87,6 +101,71 @@ TEST(DigestOfPath, AMissingFileIsNamed) {
   const auto digest = DigestOfPath("no/such/file");
   EXPECT_EQ(digest.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(digest.status().message().find("no/such/file"), std::string::npos);
+}
+
+TEST(ContentHash, IsSha256) {
+  EXPECT_EQ(ContentHash().Finish(),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(ContentHash, KnowsWhereATextEnds) {
+  EXPECT_EQ(HashOf({"ab", "c"}), HashOf({"ab", "c"}));
+  EXPECT_NE(HashOf({"ab", "c"}), HashOf({"a", "bc"}));
+}
+
+TEST(ContentHash, OfAFileIsByItsContentAlone) {
+  const std::string a = testing::TempDir() + "/a",
+                    b = testing::TempDir() + "/b";
+  Write(a, std::string(3'000'000, 'x'));
+  Write(b, std::string(3'000'000, 'x'));
+  EXPECT_EQ(HashOfFile(a), HashOfFile(b));
+  Write(b, std::string(3'000'001, 'x'));
+  EXPECT_NE(HashOfFile(a), HashOfFile(b));
+}
+
+TEST(ContentHash, OfAFolderIsByItsFilesAndTheirNames) {
+  const std::string folder = testing::TempDir() + "/folder";
+  Write(folder + "/one", "1");
+  Write(folder + "/sub/two", "2");
+  const std::string before = HashOfFile(folder);
+  EXPECT_EQ(HashOfFile(folder), before);
+  fs::rename(folder + "/one", folder + "/uno");
+  EXPECT_NE(HashOfFile(folder), before);
+}
+
+TEST(ContentHash, OfAFolderHasWhatLinksLeadTo) {
+  const std::string root = testing::TempDir() + "/linked";
+  Write(root + "/elsewhere/data", "1");
+  fs::create_directories(root + "/model");
+  fs::create_directory_symlink("../elsewhere", root + "/model/v");
+  const std::string before = HashOfFile(root + "/model");
+  Write(root + "/elsewhere/data", "2");
+  EXPECT_NE(HashOfFile(root + "/model"), before);
+}
+
+TEST(ContentHash, NamesAMissingFile) {
+  const absl::Status status = ContentHash().AddFile("/no/such/file");
+  EXPECT_FALSE(status.ok());
+  EXPECT_NE(std::string(status.message()).find("/no/such/file"),
+            std::string::npos);
+}
+
+TEST(Seal, GivesBackWhatWasSealed) {
+  for (const std::string content : {"", "a", "with\na line"}) {
+    EXPECT_EQ(Unsealed(Sealed(content)), content);
+  }
+}
+
+TEST(Seal, IsBrokenByAnyChangedBitAndAnyCut) {
+  const std::string sealed = Sealed("content");
+  for (size_t i = 0; i < sealed.size(); ++i) {
+    EXPECT_FALSE(Unsealed(sealed.substr(0, i)).has_value()) << i;
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string changed = sealed;
+      changed[i] ^= 1 << bit;
+      EXPECT_FALSE(Unsealed(changed).has_value()) << i << " " << bit;
+    }
+  }
 }
 
 }  // namespace

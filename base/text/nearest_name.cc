@@ -62,4 +62,10 @@ std::string DidYouMean(std::string_view name,
   return nearest.empty() ? "" : " (did you mean \"" + nearest + "\"?)";
 }
 
+std::string SuggestName(std::string_view name,
+                        const std::vector<std::string>& candidates) {
+  const std::string nearest = NearestName(name, candidates);
+  return nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?";
+}
+
 }  // namespace requant

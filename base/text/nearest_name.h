@@ -17,6 +17,10 @@ std::string NearestName(std::string_view name,
 std::string DidYouMean(std::string_view name,
                        const std::vector<std::string>& candidates);
 
+// Returns "; did you mean \"x\"?" for the nearest candidate, or "".
+std::string SuggestName(std::string_view name,
+                        const std::vector<std::string>& candidates);
+
 }  // namespace requant
 
 #endif  // REQUANT_BASE_TEXT_NEAREST_NAME_H_

@@ -72,6 +72,20 @@ Character FirstCharacter(std::string_view text) {
   return {bytes, code};
 }
 
+void AppendUtf8(uint32_t code, std::string* text) {
+  if (code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) code = 0xfffd;
+  if (code < 0x80) {
+    text->push_back(static_cast<char>(code));
+    return;
+  }
+  const int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
+  constexpr unsigned char kFirst[] = {0, 0xc0, 0xe0, 0xf0};
+  text->push_back(static_cast<char>(kFirst[more] | code >> (6 * more)));
+  for (int i = more - 1; i >= 0; --i) {
+    text->push_back(static_cast<char>(0x80 | (code >> (6 * i) & 0x3f)));
+  }
+}
+
 bool IsControl(uint32_t code) {
   return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x061c ||
          code == 0x200e || code == 0x200f ||

@@ -22,6 +22,9 @@ inline constexpr uint32_t kStray = 0xffffffff;
 // Returns the first character of a text that is not empty.
 Character FirstCharacter(std::string_view text);
 
+// Appends the character of that code; U+FFFD for what is none.
+void AppendUtf8(uint32_t code, std::string* text);
+
 // Whether a terminal may obey the character instead of showing it: the control
 // characters of ASCII and of Unicode's second block, and those that break lines
 // or turn the direction of writing.

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/files/files.h"
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
 

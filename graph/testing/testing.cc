@@ -1,19 +1,12 @@
 #include "graph/testing/testing.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <memory>
 
-#include "base/files/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "graph/const_node.h"
 #include "graph/tensorflow_library.h"
-#include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/public/session.h"
-#include "xla/tsl/lib/io/zlib_compression_options.h"
-#include "xla/tsl/lib/io/zlib_outputbuffer.h"
 
 namespace requant {
 
@@ -93,24 +86,6 @@ std::vector<Tensor> MustRunGraph(
   EXPECT_OK(outputs);
   return outputs.ok() ? *outputs
                       : std::vector<Tensor>(fetches.size(), Tensor(0.0f));
-}
-
-std::string Gzip(const std::string& content) {
-  constexpr int kBufferBytes = 1 << 16;
-  const std::string path =
-      absl::StrCat(testing::TempDir(), "/packed.", getpid(), ".gz");
-  std::unique_ptr<tensorflow::WritableFile> file;
-  EXPECT_TRUE(tensorflow::Env::Default()->NewWritableFile(path, &file).ok());
-  tsl::io::ZlibOutputBuffer packer(file.get(), kBufferBytes, kBufferBytes,
-                                   tsl::io::ZlibCompressionOptions::GZIP());
-  EXPECT_TRUE(packer.Init().ok());
-  EXPECT_TRUE(packer.Append(content).ok());
-  EXPECT_TRUE(packer.Close().ok());
-  EXPECT_TRUE(file->Close().ok());
-  auto packed = ReadFile(path);
-  std::remove(path.c_str());
-  EXPECT_TRUE(packed.ok()) << packed.status();
-  return packed.ok() ? *std::move(packed) : "";
 }
 
 }  // namespace requant

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/testing/gzip.h"
 #include "base/testing/status_matchers.h"
 #include "graph/testing/graph_text.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -87,9 +88,6 @@ std::vector<Tensor> MustRunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,
     const std::vector<std::string>& fetches);
-
-// The gzip file that holds `content`.
-std::string Gzip(const std::string& content);
 
 }  // namespace requant
 

@@ -2,10 +2,8 @@
 #define REQUANT_RUNTIME_CALIBRATION_CALIBRATION_KEY_H_
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/datasets/dataset.pb.h"
 #include "runtime/session/worker.pb.h"
 
 namespace requant {
@@ -15,9 +13,6 @@ namespace requant {
 // settings and this program's version. Paths, times and numbers of threads are
 // none of it.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
-
-// The files that the records are in, in a fixed order.
-std::vector<std::string> DataFiles(const DatasetSpec& dataset);
 
 }  // namespace requant
 

@@ -3,19 +3,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <map>
+#include <thread>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "base/process/machine.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "runtime/datasets/chunk_pipeline.h"
 #include "runtime/datasets/formats/column.h"
-#include "runtime/datasets/formats/csv_source.h"
-#include "runtime/datasets/formats/input_file.h"
-#include "runtime/datasets/formats/numpy_source.h"
-#include "runtime/datasets/formats/tfrecord_source.h"
+#include "runtime/datasets/formats/source_format.h"
 
 namespace requant {
 namespace {
@@ -39,7 +40,7 @@ std::string NameFiles(const std::vector<std::string>& files) {
   return absl::StrCat(files[0], " and ", files.size() - 1, " other files");
 }
 
-// In bytes; 0 when one is no regular file.
+// Returns their bytes; 0 when one is no regular file.
 int64_t SizeOfFiles(const std::vector<std::string>& files) {
   int64_t bytes = 0;
   for (const std::string& file : files) {
@@ -63,15 +64,124 @@ absl::Status CheckOptions(const BatchOptions& options) {
   return absl::OkStatus();
 }
 
+// Reads and decodes chunks ahead of its caller on threads of its own, and hands
+// them out in the order of the files. Each thread in turn reads a chunk and
+// then decodes it while the next thread reads.
+class ChunkPipeline {
+ public:
+  struct Options {
+    int threads = 1;
+    int64_t chunk_rows = 1;
+    // Threads rest while this many rows are read or decoded and not taken.
+    int64_t max_rows_ahead = 1;
+  };
+  using Result = absl::StatusOr<std::shared_ptr<const Chunk>>;
+
+  ChunkPipeline(std::unique_ptr<ChunkSource> source, const Options& options)
+      : options_(options), source_(std::move(source)) {
+    for (int i = 0; i < options.threads; ++i) {
+      threads_.emplace_back([this] { Work(); });
+    }
+  }
+
+  // Stops the threads, which finish the chunk that they are at.
+  ~ChunkPipeline() {
+    {
+      const absl::MutexLock lock(&mutex_);
+      stopped_ = true;
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+  // Returns the next chunk; null at the end of the data. After the end or an
+  // error, every call returns that again.
+  Result Next() {
+    const absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(this, &ChunkPipeline::IsNextReady));
+    const auto next = results_.find(next_taken_);
+    const Result result = next->second;
+    // The end and an error stay, for the next call.
+    if (!result.ok() || *result == nullptr) return result;
+    results_.erase(next);
+    ++next_taken_;
+    rows_ahead_ -= (*result)->rows;
+    return result;
+  }
+
+ private:
+  void Work() {
+    int64_t number = 0, position = 0;
+    while (const std::unique_ptr<RawChunk> raw = Read(&number, &position)) {
+      absl::StatusOr<Chunk> chunk = raw->Decode();
+      if (chunk.ok()) chunk->position = position;
+      Publish(number,
+              chunk.ok()
+                  ? Result(std::make_shared<const Chunk>(*std::move(chunk)))
+                  : Result(chunk.status()));
+    }
+  }
+
+  // Reads a chunk, its number and its position; returns null when there is
+  // nothing more to do.
+  std::unique_ptr<RawChunk> Read(int64_t* number, int64_t* position)
+      ABSL_LOCKS_EXCLUDED(read_mutex_, mutex_) {
+    const absl::MutexLock read_lock(&read_mutex_);
+    {
+      const absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &ChunkPipeline::MayRead));
+      if (stopped_ || ended_) return nullptr;
+    }
+    absl::StatusOr<std::unique_ptr<RawChunk>> chunk =
+        source_->Read(options_.chunk_rows);
+    *number = next_read_++;
+    *position = source_->position();
+    if (chunk.ok() && *chunk != nullptr) {
+      const absl::MutexLock lock(&mutex_);
+      rows_ahead_ += (*chunk)->rows();
+      return *std::move(chunk);
+    }
+    ended_ = true;
+    Publish(*number, chunk.ok() ? Result(nullptr) : Result(chunk.status()));
+    return nullptr;
+  }
+
+  void Publish(int64_t number, Result result) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    results_.emplace(number, std::move(result));
+  }
+
+  bool MayRead() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stopped_ || rows_ahead_ < options_.max_rows_ahead;
+  }
+  bool IsNextReady() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return results_.count(next_taken_) > 0;
+  }
+
+  const Options options_;
+
+  absl::Mutex mutex_;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t rows_ahead_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t next_taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<int64_t, Result> results_ ABSL_GUARDED_BY(mutex_);
+
+  // Held by the one thread that reads.
+  absl::Mutex read_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  const std::unique_ptr<ChunkSource> source_ ABSL_PT_GUARDED_BY(read_mutex_);
+  bool ended_ ABSL_GUARDED_BY(read_mutex_) = false;
+  int64_t next_read_ ABSL_GUARDED_BY(read_mutex_) = 0;
+
+  std::vector<std::thread> threads_;
+};
+
 class PipelinedBatchSource : public BatchSource {
  public:
   PipelinedBatchSource(const DatasetSpec& spec, const BatchOptions& options,
-                       std::vector<std::string> files,
                        std::vector<Column> columns,
                        std::unique_ptr<ChunkSource> source)
       : spec_(spec),
         options_(options),
-        files_(std::move(files)),
+        files_(FilesOf(spec)),
         columns_(std::move(columns)),
         total_bytes_(SizeOfFiles(files_)),
         pipeline_(std::make_unique<ChunkPipeline>(std::move(source),
@@ -147,7 +257,8 @@ class PipelinedBatchSource : public BatchSource {
     return true;
   }
 
-  // Leads row_ to a good row, in this chunk or a later one; false at the end.
+  // Leads row_ to a good row, in this chunk or a later one; returns false at
+  // the end.
   absl::StatusOr<bool> FindGoodRow() {
     for (;;) {
       if (chunk_ == nullptr || row_ == chunk_->rows) {
@@ -167,7 +278,7 @@ class PipelinedBatchSource : public BatchSource {
     }
   }
 
-  // The next bad row, or the chunk's end.
+  // Returns the next bad row, or the chunk's end.
   int64_t GoodRowsEnd() const {
     return next_bad_ < chunk_->bad.size() ? chunk_->bad[next_bad_].row
                                           : chunk_->rows;
@@ -255,77 +366,36 @@ class PipelinedBatchSource : public BatchSource {
   const int64_t total_bytes_;
   std::unique_ptr<ChunkPipeline> pipeline_;
 
-  // Of the last Assemble.
+  // What the last Assemble returned.
   absl::StatusOr<bool> result_ = true;
   std::shared_ptr<const Chunk> chunk_;
   // The next row of chunk_, and its number in all files.
   int64_t row_ = 0;
   int64_t record_ = 0;
-  // Into chunk_->bad: the first one not yet passed.
+  // The first one of chunk_->bad that is not passed yet.
   size_t next_bad_ = 0;
   int64_t good_records_ = 0;
   int64_t bad_records_ = 0;
   int64_t lost_rests_ = 0;
-  // Of the chunks up to chunk_.
+  // The records and bytes of the chunks up to chunk_.
   int64_t taken_records_ = 0;
   int64_t position_ = 0;
 };
 
-std::vector<std::string> FilesOf(const DatasetSpec& spec) {
-  const auto list = [](const auto& files) {
-    return std::vector<std::string>(files.begin(), files.end());
-  };
-  switch (spec.source_case()) {
-    case DatasetSpec::kTfrecord:
-      return list(spec.tfrecord().files());
-    case DatasetSpec::kCsv:
-      return list(spec.csv().files());
-    case DatasetSpec::kNumpy: {
-      std::vector<std::string> files = list(spec.numpy().files());
-      for (const auto& [feature, file] : spec.numpy().arrays()) {
-        files.push_back(file);
-      }
-      std::sort(files.begin() + spec.numpy().files_size(), files.end());
-      return files;
-    }
-    default:
-      return {};
-  }
-}
-
 absl::StatusOr<std::unique_ptr<ChunkSource>> OpenChunkSource(
-    const DatasetSpec& spec, const std::vector<std::string>& files,
-    const std::vector<Column>& columns) {
-  switch (spec.source_case()) {
-    case DatasetSpec::kTfrecord:
-      return OpenTfRecords(files, columns);
-    case DatasetSpec::kCsv:
-      return OpenCsv(spec.csv(), columns);
-    case DatasetSpec::kNumpy:
-      return OpenNumpy(spec.numpy(), columns);
-    case DatasetSpec::kInGraph:
-      return absl::InvalidArgumentError(
-          "an in_graph source is read by its own graph");
-    default:
-      return absl::InvalidArgumentError("the dataset has no source");
+    const DatasetSpec& spec, const std::vector<Column>& columns) {
+  const SourceFormat* const format = FormatOf(spec);
+  if (format == nullptr) {
+    return absl::InvalidArgumentError("the dataset has no source");
   }
-}
-
-absl::StatusOr<std::unique_ptr<BatchSource>> OpenSource(
-    const DatasetSpec& spec, const BatchOptions& options) {
-  REQUANT_RETURN_IF_ERROR(CheckOptions(options));
-  REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
-  std::vector<std::string> files = FilesOf(spec);
-  for (const std::string& file : files) {
+  if (format->open == nullptr) {
+    return absl::InvalidArgumentError(
+        "an in_graph source is read by its own graph");
+  }
+  for (const std::string& file : FilesOf(spec)) {
     REQUANT_RETURN_IF_ERROR(CheckReadable(file));
   }
-  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
-                           OpenChunkSource(spec, files, columns));
-  if (columns.empty()) {
-    return absl::InvalidArgumentError("the dataset has no inputs");
-  }
-  return std::make_unique<PipelinedBatchSource>(
-      spec, options, std::move(files), std::move(columns), std::move(source));
+  return format->open(spec, columns);
 }
 
 }  // namespace
@@ -336,7 +406,15 @@ std::string DescribeFiles(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
-  return OpenSource(spec, options);
+  REQUANT_RETURN_IF_ERROR(CheckOptions(options));
+  REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
+  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
+                           OpenChunkSource(spec, columns));
+  if (columns.empty()) {
+    return absl::InvalidArgumentError("the dataset has no inputs");
+  }
+  return std::make_unique<PipelinedBatchSource>(
+      spec, options, std::move(columns), std::move(source));
 }
 
 }  // namespace requant

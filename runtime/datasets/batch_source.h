@@ -23,7 +23,7 @@ struct Batch {
   int64_t first_record = 0;
   // The last batch of the data may be smaller than the others.
   int64_t size = 0;
-  // In the order of DatasetSpec.input, ready to be fed.
+  // The tensors in the order of DatasetSpec.input, ready to be fed.
   std::vector<tensorflow::Tensor> inputs;
   // [size, shape...]; a tensor without elements when no label is declared.
   tensorflow::Tensor labels;
@@ -31,12 +31,13 @@ struct Batch {
 
 struct BatchOptions {
   int64_t batch_size = 512;
-  // The data end after so many good records; 0 means never.
+  // The data end after this many good records; 0 means never.
   int64_t max_records = 0;
-  // So many unreadable records are skipped and told to `on_bad_record`, which
-  // is called within Next(); one more is an error that names its file and its
-  // number or line. What is left of a file in which no further record can be
-  // found counts as one. NumPy arrays have no bad records: damage is an error.
+  // This many unreadable records are skipped and reported to `on_bad_record`,
+  // which is called within Next(); one more is an error that names its file and
+  // its number or line. What is left of a file in which no further record can
+  // be found counts as one. NumPy arrays have no bad records: damage is an
+  // error.
   int64_t max_bad_records = 0;
   std::function<void(const std::string& message)> on_bad_record;
   // Threads that read and decode; 0 means one per usable core.
@@ -49,23 +50,23 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
 
-  // Fills `batch` with the next one; false at the end of the data. Not
+  // Fills `batch` with the next one; returns false at the end of the data. Not
   // thread-safe. After an error every call returns that error.
   virtual absl::StatusOr<bool> Next(Batch* batch) = 0;
 
-  // About how many records there are in all, by how far into its files the last
-  // batch came; 0 when that is not known.
+  // Returns about how many records there are in all, by how far into its files
+  // the last batch came; 0 when that is not known.
   virtual int64_t EstimatedRecords() const = 0;
 
   // Bad records skipped up to the last batch returned, all of them at the end.
   virtual int64_t bad_records() const = 0;
 
-  // Those of them behind which the rest of their file could not be read, with
-  // nobody knows how many records.
+  // Those of them after which the rest of their file, with an unknown number of
+  // records, could not be read.
   virtual int64_t lost_rests() const = 0;
 };
 
-// For messages: the files of `spec`, or the first and how many more.
+// Returns the files of `spec` for messages, or the first and how many more.
 std::string DescribeFiles(const DatasetSpec& spec);
 
 // Checks what can be checked before the files are read through: that they can

@@ -8,6 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::batch_source_test {

@@ -9,8 +9,7 @@
 #include "base/program/flags.h"
 #include "base/text/nearest_name.h"
 #include "base/version.h"
-#include "runtime/datasets/criteo/preprocess_command.h"
-#include "runtime/datasets/criteo/synthesize_command.h"
+#include "runtime/datasets/criteo/dataset_commands.h"
 
 namespace requant {
 namespace {

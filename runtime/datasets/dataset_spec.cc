@@ -1,107 +1,58 @@
 #include "runtime/datasets/dataset_spec.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
-#include <utility>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
-#include "base/files/matching_files.h"
+#include "base/files/files.h"
+#include "base/message/text_proto.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/repeated_ptr_field.h"
-#include "google/protobuf/text_format.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/source_format.h"
 
 namespace requant {
 namespace {
 
-using google::protobuf::Descriptor;
-using google::protobuf::FieldDescriptor;
 using google::protobuf::RepeatedPtrField;
-using google::protobuf::TextFormat;
 
 // A declaration is a few lines; anything larger is another file.
 constexpr int64_t kMaxDeclarationBytes = 16 << 20;
-constexpr int kMaxNesting = 20;
 
-// "path:line", or the path alone when the line is not known.
+// Returns "path:line", or the path alone when the line is 0: not known.
 std::string Place(const std::string& path, int line) {
-  return line < 0 ? path : absl::StrCat(path, ":", line + 1);
+  return line == 0 ? path : absl::StrCat(path, ":", line);
 }
-
-// For an unknown field, the parser's message with the field that was meant.
-std::string Explain(std::string_view message) {
-  const std::vector<std::string_view> parts = absl::StrSplit(message, '"');
-  if (parts.size() < 4 || !absl::StrContains(parts[2], "no field named")) {
-    return std::string(message);
-  }
-  const Descriptor* const type =
-      DatasetSpec::descriptor()->file()->pool()->FindMessageTypeByName(
-          std::string(parts[1]));
-  if (type == nullptr) return std::string(message);
-  std::vector<std::string> names;
-  for (int i = 0; i < type->field_count(); ++i) {
-    names.emplace_back(type->field(i)->name());
-  }
-  return absl::StrCat(type->name(), " has no field \"", parts[3], "\"",
-                      DidYouMean(parts[3], names));
-}
-
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  explicit FirstError(const std::string& path) : path_(path) {}
-
-  void RecordError(int line, google::protobuf::io::ColumnNumber column,
-                   absl::string_view message) override {
-    if (!status_.ok()) return;
-    status_ = absl::InvalidArgumentError(
-        absl::StrCat(Place(path_, line), ": ", Explain(message)));
-  }
-  // Deprecated spellings and the like; nothing to tell.
-  void RecordWarning(int, google::protobuf::io::ColumnNumber,
-                     absl::string_view) override {}
-
-  const absl::Status& status() const { return status_; }
-
- private:
-  const std::string path_;
-  absl::Status status_;
-};
 
 // A message of the declaration and where its fields are in the text.
 class Block {
  public:
-  Block(const std::string& path, const Descriptor* type,
-        const TextFormat::ParseInfoTree* tree, int line)
-      : path_(path), type_(type), tree_(tree), line_(line) {}
+  Block(const std::string& path, const FieldPlaces& places)
+      : path_(path), places_(places) {}
 
   Block Nested(const std::string& field, int index = -1) const {
-    const FieldDescriptor* const descriptor = type_->FindFieldByName(field);
-    return Block(
-        path_, descriptor->message_type(),
-        tree_ == nullptr ? nullptr : tree_->GetTreeForNested(descriptor, index),
-        Line(field, index));
+    return Block(path_, places_.Nested(field, index));
   }
 
-  // `status` with the place of the field, or of the block when the text has no
-  // such field. OK stays OK.
+  // Returns `status` with the place of the field, or of the block when the text
+  // has no such field. OK stays OK.
   absl::Status At(const std::string& field, const absl::Status& status,
                   int index = -1) const {
     if (status.ok()) return status;
-    return absl::Status(
-        status.code(),
-        absl::StrCat(Place(path_, Line(field, index)), ": ", status.message()));
+    return absl::Status(status.code(),
+                        absl::StrCat(Place(path_, places_.Line(field, index)),
+                                     ": ", status.message()));
   }
   absl::Status Refuse(const std::string& field, std::string_view why,
                       int index = -1) const {
@@ -109,19 +60,13 @@ class Block {
   }
 
  private:
-  int Line(const std::string& field, int index) const {
-    if (tree_ == nullptr) return line_;
-    const FieldDescriptor* const descriptor = type_->FindFieldByName(field);
-    if (descriptor->is_repeated() && index < 0) index = 0;
-    const int line = tree_->GetLocation(descriptor, index).line;
-    return line < 0 ? line_ : line;
-  }
-
   const std::string path_;
-  const Descriptor* const type_;
-  const TextFormat::ParseInfoTree* const tree_;
-  const int line_;
+  const FieldPlaces places_;
 };
+
+Block Root(const std::string& path, const FieldPlaces::Tree* tree) {
+  return Block(path, FieldPlaces(DatasetSpec::descriptor(), tree, /*line=*/0));
+}
 
 std::string_view PlaceholderNode(std::string_view placeholder) {
   absl::ConsumeSuffix(&placeholder, ":0");
@@ -187,38 +132,6 @@ absl::Status CheckLabel(const LabelSpec& label, const Block& block) {
   return block.At("shape", CountElements(label.shape()).status());
 }
 
-absl::Status CheckInGraph(const InGraphSource& source, const Block& block) {
-  if (source.initializer().empty()) {
-    return block.Refuse("initializer", "in_graph needs an initializer");
-  }
-  if (source.file_name().empty()) {
-    return block.Refuse("file_name", "in_graph needs a file_name placeholder");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckCsv(const CsvSource& source, const Block& block) {
-  if (source.delimiter().size() > 1) {
-    return block.Refuse("delimiter",
-                        absl::StrCat("delimiter \"", source.delimiter(),
-                                     "\" is not one character"));
-  }
-  if (absl::StrContains("\"\r\n", source.delimiter()) &&
-      !source.delimiter().empty()) {
-    return block.Refuse("delimiter",
-                        "a quote or line break cannot be the delimiter");
-  }
-  std::map<std::string_view, int> columns;
-  for (int i = 0; i < source.columns_size(); ++i) {
-    if (!columns.emplace(source.columns(i), i).second) {
-      return block.Refuse(
-          "columns",
-          absl::StrCat("column \"", source.columns(i), "\" is named twice"), i);
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckPrediction(const PredictionSpec& prediction,
                              const Block& block) {
   const bool compares = prediction.kind() == PredictionSpec::KIND_AUTO ||
@@ -231,22 +144,33 @@ absl::Status CheckPrediction(const PredictionSpec& prediction,
                    " does not use it"));
 }
 
-absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
-  switch (spec.source_case()) {
-    case DatasetSpec::SOURCE_NOT_SET:
-      return root.Refuse("input",
-                         "no source: add tfrecord, csv, numpy or in_graph");
-    case DatasetSpec::kInGraph:
-      REQUANT_RETURN_IF_ERROR(
-          CheckInGraph(spec.in_graph(), root.Nested("in_graph")));
-      break;
-    case DatasetSpec::kCsv:
-      REQUANT_RETURN_IF_ERROR(CheckCsv(spec.csv(), root.Nested("csv")));
-      break;
-    default:
-      break;
+// Returns the source's name in DatasetSpec, which must have one.
+std::string SourceName(const DatasetSpec& spec) {
+  return std::string(
+      DatasetSpec::descriptor()->FindFieldByNumber(spec.source_case())->name());
+}
+
+absl::Status CheckSource(const DatasetSpec& spec, const Block& root) {
+  const SourceFormat* const format = FormatOf(spec);
+  if (format == nullptr) {
+    const auto& sources = *DatasetSpec::descriptor()->oneof_decl(0);
+    std::string names(sources.field(0)->name());
+    for (int i = 1; i < sources.field_count(); ++i) {
+      absl::StrAppend(&names, i + 1 < sources.field_count() ? ", " : " or ",
+                      sources.field(i)->name());
+    }
+    return root.Refuse("input", absl::StrCat("no source: add ", names));
   }
-  if (spec.input_size() == 0 && spec.source_case() != DatasetSpec::kInGraph) {
+  if (format->check == nullptr) return absl::OkStatus();
+  const std::optional<FieldProblem> problem = format->check(spec);
+  if (!problem.has_value()) return absl::OkStatus();
+  return root.Nested(SourceName(spec))
+      .Refuse(problem->field, problem->sentence, problem->index);
+}
+
+absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
+  REQUANT_RETURN_IF_ERROR(CheckSource(spec, root));
+  if (spec.input_size() == 0 && !spec.has_in_graph()) {
     return root.Refuse("input", "no inputs: add one input per placeholder");
   }
   REQUANT_RETURN_IF_ERROR(CheckInputs(spec, root));
@@ -256,17 +180,12 @@ absl::Status CheckSpec(const DatasetSpec& spec, const Block& root) {
   return CheckLabel(spec.label(), root.Nested("label"));
 }
 
-bool Exists(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0;
-}
-
 bool IsDirectory(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
 }
 
-// `folder` for glob(), which must not take its name for a pattern.
+// Returns `folder` for glob(), which must not take its name for a pattern.
 std::string Escaped(std::string_view folder) {
   std::string escaped;
   for (const char c : folder) {
@@ -276,13 +195,14 @@ std::string Escaped(std::string_view folder) {
   return escaped;
 }
 
-// The files that `pattern` means below `folder` ("" or with a slash at its
-// end).
+// Returns the files that `pattern` means below `folder` ("" or with a slash at
+// its end).
 absl::StatusOr<std::vector<std::string>> Expand(const std::string& pattern,
                                                 std::string folder) {
   if (absl::StartsWith(pattern, "/")) folder = "";
   if (pattern.empty()) return absl::InvalidArgumentError("a file has no name");
-  if (Exists(folder + pattern)) {
+  std::error_code error;
+  if (std::filesystem::exists(folder + pattern, error)) {
     return std::vector<std::string>{folder + pattern};
   }
   std::vector<std::string> files = MatchingFiles(Escaped(folder) + pattern);
@@ -325,26 +245,13 @@ absl::Status ExpandArrays(const std::string& folder, const Block& block,
   return absl::OkStatus();
 }
 
-RepeatedPtrField<std::string>* Files(DatasetSpec* spec) {
-  switch (spec->source_case()) {
-    case DatasetSpec::kTfrecord:
-      return spec->mutable_tfrecord()->mutable_files();
-    case DatasetSpec::kCsv:
-      return spec->mutable_csv()->mutable_files();
-    case DatasetSpec::kNumpy:
-      return spec->mutable_numpy()->mutable_files();
-    default:
-      return spec->mutable_in_graph()->mutable_files();
-  }
-}
-
 // Puts the paths of existing files where names and globs are.
 absl::Status ResolveFiles(const std::string& path, const Block& block,
                           DatasetSpec* spec) {
   const size_t slash = path.rfind('/');
   const std::string folder =
       slash == std::string::npos ? "" : path.substr(0, slash + 1);
-  RepeatedPtrField<std::string>* const files = Files(spec);
+  RepeatedPtrField<std::string>* const files = FormatOf(*spec)->files(spec);
   REQUANT_RETURN_IF_ERROR(ExpandFiles(folder, block, files));
   const bool has_arrays = spec->has_numpy() && !spec->numpy().arrays().empty();
   if (files->empty() && !has_arrays) {
@@ -358,7 +265,7 @@ absl::Status ResolveFiles(const std::string& path, const Block& block,
 absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
                           DatasetSpec* spec) {
   if (spec->has_numpy()) spec->mutable_numpy()->clear_arrays();
-  RepeatedPtrField<std::string>* const files = Files(spec);
+  RepeatedPtrField<std::string>* const files = FormatOf(*spec)->files(spec);
   files->Clear();
   for (const std::string& replacement : replacements) {
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> found,
@@ -369,38 +276,29 @@ absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
 }
 
 absl::StatusOr<DatasetSpec> ParseSpec(const std::string& path,
-                                      TextFormat::ParseInfoTree* tree) {
+                                      FieldPlaces::Tree* tree) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
                            ReadFile(path, kMaxDeclarationBytes));
   DatasetSpec spec;
-  FirstError error(path);
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&error);
-  parser.WriteLocationsTo(tree);
-  parser.SetRecursionLimit(kMaxNesting);
-  if (!parser.ParseFromString(text, &spec)) {
-    if (!error.status().ok()) return error.status();
+  absl::Status first;
+  const auto on_problem = [&](int line, int, std::string_view message) {
+    if (!first.ok()) return;
+    const auto unknown = FindUnknownField(message, *DatasetSpec::descriptor());
+    first = absl::InvalidArgumentError(absl::StrCat(
+        Place(path, line), ": ",
+        unknown.has_value()
+            ? absl::StrCat(unknown->sentence,
+                           DidYouMean(unknown->name, unknown->known))
+            : std::string(message)));
+  };
+  TextProtoOptions options;
+  options.places = tree;
+  if (!ParseTextProto(text, options, on_problem, &spec)) {
+    if (!first.ok()) return first;
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is not a dataset declaration"));
   }
-  REQUANT_RETURN_IF_ERROR(
-      CheckSpec(spec, Block(path, DatasetSpec::descriptor(), tree, -1)));
-  return spec;
-}
-
-absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
-                                     const std::vector<std::string>& files) {
-  TextFormat::ParseInfoTree tree;
-  REQUANT_ASSIGN_OR_RETURN(DatasetSpec spec, ParseSpec(path, &tree));
-  if (!files.empty()) {
-    REQUANT_RETURN_IF_ERROR(ReplaceFiles(files, &spec));
-    return spec;
-  }
-  const FieldDescriptor* const source =
-      DatasetSpec::descriptor()->FindFieldByNumber(spec.source_case());
-  const Block root(path, DatasetSpec::descriptor(), &tree, -1);
-  REQUANT_RETURN_IF_ERROR(
-      ResolveFiles(path, root.Nested(std::string(source->name())), &spec));
+  REQUANT_RETURN_IF_ERROR(CheckSpec(spec, Root(path, tree)));
   return spec;
 }
 
@@ -408,11 +306,18 @@ absl::StatusOr<DatasetSpec> ReadSpec(const std::string& path,
 
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files) {
-  return ReadSpec(path, files);
+  FieldPlaces::Tree tree;
+  REQUANT_ASSIGN_OR_RETURN(DatasetSpec spec, ParseSpec(path, &tree));
+  REQUANT_RETURN_IF_ERROR(
+      files.empty()
+          ? ResolveFiles(path, Root(path, &tree).Nested(SourceName(spec)),
+                         &spec)
+          : ReplaceFiles(files, &spec));
+  return spec;
 }
 
 absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path) {
-  TextFormat::ParseInfoTree tree;
+  FieldPlaces::Tree tree;
   return ParseSpec(path, &tree);
 }
 

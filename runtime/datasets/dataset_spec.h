@@ -16,8 +16,8 @@ namespace requant {
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files = {});
 
-// The same, but the files that the declaration names may be missing and are
-// left as they are: for records that are yet to be made.
+// Does the same, but the files that the declaration names may be missing and
+// are left as they are: for records that are yet to be made.
 absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path);
 
 }  // namespace requant

@@ -81,10 +81,11 @@ TEST(ReadDatasetSpec, RefusesAThresholdThatIsNotUsed) {
 
 TEST(ReadDatasetSpec, RefusesADeclarationWithoutSourceOrInputs) {
   EXPECT_EQ(Problem("input { feature: 'x' placeholder: 'p' dtype: 'float' }"),
-            "F:1: no source: add tfrecord, csv, numpy or in_graph");
+            "F:1: no source: add tfrecord, csv, jsonl, numpy or in_graph");
   EXPECT_EQ(Problem("\ntfrecord { files: 'one.rec' }"),
             "F: no inputs: add one input per placeholder");
-  EXPECT_EQ(Problem(""), "F: no source: add tfrecord, csv, numpy or in_graph");
+  EXPECT_EQ(Problem(""),
+            "F: no source: add tfrecord, csv, jsonl, numpy or in_graph");
 }
 
 TEST(ReadDatasetSpec, RefusesIncompleteInputs) {

@@ -1,10 +1,6 @@
 // The program `dataset` as people run it.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
-#include <filesystem>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,74 +8,31 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/files/file.h"
-#include "base/process/subprocess.h"
+#include "graph/testing/program.h"
+#include "graph/testing/testing.h"
 #include "runtime/datasets/criteo/criteo_format.h"
 
 namespace requant::dataset_test {
 namespace {
 
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-using testing::StartsWith;
-using testing::UnorderedElementsAre;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string error;
-};
-
-Outcome RunDataset(std::vector<std::string> arguments) {
-  Outcome outcome;
-  ChildOptions options;
-  options.argv = {"runtime/datasets/dataset"};
-  options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
-  options.on_stdout = [&](std::string_view line) {
-    absl::StrAppend(&outcome.out, line, "\n");
-  };
-  options.on_stderr = [&](std::string_view line) {
-    absl::StrAppend(&outcome.error, line, "\n");
-  };
-  const auto result = RunChild(options);
-  EXPECT_TRUE(result.ok()) << result.status();
-  if (result.ok()) outcome.exit_code = result->exit_code;
-  return outcome;
+ProgramRun RunDataset(const std::vector<std::string>& arguments) {
+  return RunProgram("runtime/datasets/dataset", arguments);
 }
 
 class Dataset : public testing::Test {
  protected:
-  Dataset() { std::filesystem::create_directory(folder_); }
-  ~Dataset() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const {
-    return absl::StrCat(folder_, "/", name);
-  }
-
-  std::string Read(const std::string& name) const {
-    const auto content = ReadFile(Path(name));
-    EXPECT_TRUE(content.ok()) << content.status();
-    return content.value_or("");
-  }
-
+  std::string Path(const std::string& name) const { return files_.Path(name); }
+  std::string Read(const std::string& name) const { return files_.Read(name); }
   void Write(const std::string& name, const std::string& text) const {
-    EXPECT_TRUE(WriteFileAtomically(Path(name), text).ok());
+    files_.Write(name, text);
   }
+  std::vector<std::string> Names() const { return files_.Names(); }
 
-  std::vector<std::string> Names() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
-      names.push_back(entry.path().filename());
-    }
-    return names;
-  }
-
-  // Must succeed.
-  Outcome Run(const std::vector<std::string>& arguments) const {
-    const Outcome outcome = RunDataset(arguments);
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.error;
-    return outcome;
+  // Runs it; it must succeed.
+  ProgramRun Run(const std::vector<std::string>& arguments) const {
+    const ProgramRun run = RunDataset(arguments);
+    EXPECT_THAT(run, Exits(0));
+    return run;
   }
 
   void Synthesize(const std::string& name,
@@ -88,7 +41,8 @@ class Dataset : public testing::Test {
     Run(arguments);
   }
 
-  const std::string folder_ = testing::TempDir() + "dataset_test";
+  const TestFolder files_;
+  const std::string folder_ = files_.Path("");
 };
 
 TEST_F(Dataset, FirstRowsDoNotDependOnTheRowCount) {
@@ -186,7 +140,7 @@ TEST_F(Dataset, SkipsBadRowsAndShowsTheFirst) {
   std::string bad;
   for (int i = 0; i < 8; ++i) absl::StrAppend(&bad, "bad row ", i, "\n");
   Write("rows.csv", bad + Read("good.csv"));
-  const Outcome outcome =
+  const ProgramRun outcome =
       Run({"preprocess", "--out=" + Path("rows"), Path("rows.csv")});
   EXPECT_THAT(outcome.error,
               AllOf(HasSubstr("rows.csv:5: the row has 1 column"),
@@ -205,11 +159,9 @@ TEST_F(Dataset, StrictRefusesBadRowsAndLeavesNothing) {
   const std::vector<std::string> before = Names();
   for (const std::string& ranges :
        {std::string("--ranges="), "--ranges=" + Path("r.json")}) {
-    const Outcome outcome =
-        RunDataset({"preprocess", "--strict", "--out_dir=" + folder_, ranges,
-                    Path("a.csv"), Path("b.csv")});
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_THAT(outcome.error, HasSubstr("b.csv:31: the row has 1 column"));
+    EXPECT_THAT(RunDataset({"preprocess", "--strict", "--out_dir=" + folder_,
+                            ranges, Path("a.csv"), Path("b.csv")}),
+                Exits(1, HasSubstr("b.csv:31: the row has 1 column")));
     EXPECT_THAT(Names(), testing::UnorderedElementsAreArray(before));
   }
 }
@@ -218,24 +170,20 @@ TEST_F(Dataset, RefusesFilesWithoutAGoodRow) {
   Synthesize("good.csv", {"--rows=3"});
   Write("empty.csv", "");
   Write("bad.csv", "x\n");
-  const Outcome empty = RunDataset({"preprocess", "--out_dir=" + folder_,
-                                    Path("good.csv"), Path("empty.csv")});
-  EXPECT_EQ(empty.exit_code, 1);
-  EXPECT_THAT(empty.error, HasSubstr("empty.csv has no rows"));
-  const Outcome bad = RunDataset({"preprocess", "--format=tfrecord",
-                                  "--out=" + Path("out"), Path("bad.csv")});
-  EXPECT_EQ(bad.exit_code, 1);
-  EXPECT_THAT(bad.error,
-              HasSubstr("preprocess: " + Path("bad.csv") + " has no good row"));
+  EXPECT_THAT(RunDataset({"preprocess", "--out_dir=" + folder_,
+                          Path("good.csv"), Path("empty.csv")}),
+              Exits(1, HasSubstr("empty.csv has no rows")));
+  EXPECT_THAT(RunDataset({"preprocess", "--format=tfrecord",
+                          "--out=" + Path("out"), Path("bad.csv")}),
+              Exits(1, HasSubstr("preprocess: " + Path("bad.csv") +
+                                 " has no good row")));
   EXPECT_THAT(Names(),
               UnorderedElementsAre("good.csv", "empty.csv", "bad.csv"));
 }
 
 TEST_F(Dataset, RefusesToReadAPipeTwice) {
-  const Outcome outcome =
-      RunDataset({"preprocess", "--out=" + Path("out"), "-"});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("cannot be read twice"));
+  EXPECT_THAT(RunDataset({"preprocess", "--out=" + Path("out"), "-"}),
+              Exits(1, HasSubstr("cannot be read twice")));
 }
 
 TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
@@ -264,27 +212,20 @@ TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
       {{"preprocess", "--ranges=a", "--ranges_out=b", "x.csv"}, "--ranges_out"},
   };
   for (const Case& c : cases) {
-    const Outcome outcome = RunDataset(c.arguments);
-    EXPECT_EQ(outcome.exit_code, 2) << c.message;
-    EXPECT_THAT(outcome.error, HasSubstr(c.message));
+    EXPECT_THAT(RunDataset(c.arguments), Exits(2, HasSubstr(c.message)));
   }
   EXPECT_THAT(Names(), IsEmpty());
 }
 
 TEST_F(Dataset, NamesWhatCannotBeReadOrWritten) {
   Synthesize("x.csv", {"--rows=3"});
-  const Outcome missing =
-      RunDataset({"preprocess", "--out=" + Path("out"), Path("y.csv")});
-  EXPECT_EQ(missing.exit_code, 1);
-  EXPECT_THAT(missing.error, HasSubstr("cannot read " + Path("y.csv")));
-  const Outcome no_folder =
-      RunDataset({"preprocess", "--out_dir=" + Path("none"), Path("x.csv")});
-  EXPECT_EQ(no_folder.exit_code, 1);
-  EXPECT_THAT(no_folder.error, HasSubstr("cannot write " + Path("none")));
-  const Outcome full =
-      RunDataset({"synthesize", "--rows=9", "--out=/dev/full"});
-  EXPECT_EQ(full.exit_code, 1);
-  EXPECT_THAT(full.error, HasSubstr("No space left"));
+  EXPECT_THAT(RunDataset({"preprocess", "--out=" + Path("out"), Path("y.csv")}),
+              Exits(1, HasSubstr("cannot read " + Path("y.csv"))));
+  EXPECT_THAT(
+      RunDataset({"preprocess", "--out_dir=" + Path("none"), Path("x.csv")}),
+      Exits(1, HasSubstr("cannot write " + Path("none"))));
+  EXPECT_THAT(RunDataset({"synthesize", "--rows=9", "--out=/dev/full"}),
+              Exits(1, HasSubstr("No space left")));
 }
 
 TEST_F(Dataset, EachCommandHasItsOwnHelp) {
@@ -306,9 +247,8 @@ TEST_F(Dataset, RefusesToOverwriteInputsAndOtherOutputs) {
       {"synthesize", "--rows=5", "--out=" + Path("x"),
        "--summary_out=" + Path("x")}};
   for (const auto& command : commands) {
-    const Outcome outcome = RunDataset(command);
-    EXPECT_EQ(outcome.exit_code, 1);
-    EXPECT_THAT(outcome.error, HasSubstr("cannot write " + folder_));
+    EXPECT_THAT(RunDataset(command),
+                Exits(1, HasSubstr("cannot write " + folder_)));
   }
   EXPECT_EQ(Read("e.csv"), before);
   EXPECT_THAT(Names(), UnorderedElementsAre("e.csv"));
@@ -317,29 +257,19 @@ TEST_F(Dataset, RefusesToOverwriteInputsAndOtherOutputs) {
 TEST_F(Dataset, ABadFileKeepsTheOutputsOfAllFromBeingWritten) {
   Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
   Write("b.csv", "no row\n");
-  const Outcome outcome =
+  EXPECT_THAT(
       RunDataset({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
-                  Path("a.csv"), Path("b.csv")});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("b.csv has no good row"));
+                  Path("a.csv"), Path("b.csv")}),
+      Exits(1, HasSubstr("b.csv has no good row")));
   EXPECT_THAT(Names(), UnorderedElementsAre("a.csv", "b.csv"));
 }
 
 TEST_F(Dataset, ChecksRangesOutBeforeTheWork) {
   Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
-  const Outcome outcome =
-      RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
-                  "--out=" + Path("out"), Path("a.csv")});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("no/such.json"));
+  EXPECT_THAT(RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
+                          "--out=" + Path("out"), Path("a.csv")}),
+              Exits(1, HasSubstr("no/such.json")));
   EXPECT_THAT(Names(), UnorderedElementsAre("a.csv"));
-}
-
-TEST_F(Dataset, TellsWhenItsOutputIsLost) {
-  const Outcome outcome =
-      RunDataset({"synthesize", "--rows=5", "--out=/dev/full"});
-  EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.error, HasSubstr("No space left on device"));
 }
 
 }  // namespace

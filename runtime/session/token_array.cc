@@ -12,11 +12,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/datasets/formats/input_file.h"
-#include "runtime/datasets/formats/npy_header.h"
+#include "runtime/datasets/formats/npy.h"
 
 namespace requant {
 namespace {

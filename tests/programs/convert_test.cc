@@ -2,7 +2,7 @@
 
 #include <sys/resource.h>
 
-#include "base/files/copy_file.h"
+#include "base/files/files.h"
 #include "base/sanitized.h"
 #include "google/protobuf/text_format.h"
 #include "graph/graph_index.h"

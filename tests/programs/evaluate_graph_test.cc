@@ -153,6 +153,24 @@ TEST_F(EvaluateGraphTest, StopsAfterTheRecordsAskedFor) {
                     HasSubstr("No of correct predicitons    :  1\n")));
 }
 
+TEST_F(EvaluateGraphTest, ReadsJsonLines) {
+  folder_.Write("data.jsonl",
+                "{\"x\": [0.9], \"label\": true}\n"
+                "{\"label\": false, \"x\": 0.8}\n{\"x\": \"0.1\"}\n");
+  folder_.Write("data.textproto", R"(
+    jsonl { files: "data.jsonl" }
+    input { feature: "x" placeholder: "x" dtype: "float" shape: 1 }
+    label { feature: "label" dtype: "bool" }
+    prediction { tensor: "predict" })");
+  const ProgramRun run = Evaluate("two.pbtxt", {"--max_bad_records=1"});
+  EXPECT_THAT(run, Exits(0));
+  EXPECT_THAT(run.out, AllOf(HasSubstr("Total test records           :  2\n"),
+                             HasSubstr("No of correct predicitons    :  1\n")));
+  EXPECT_THAT(run.error,
+              HasSubstr("data.jsonl:3: feature \"x\" has \"0.1\", which is "
+                        "no float"));
+}
+
 TEST_F(EvaluateGraphTest, ComparesWithABaseline) {
   WriteGraphFile("undecided.pbtxt", kUndecided);
   const ProgramRun run =

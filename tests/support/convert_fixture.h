@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/support/program_runs.h"

@@ -15,7 +15,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "base/files/matching_files.h"
+#include "base/files/files.h"
 #include "base/json.h"
 #include "base/message_text.h"
 #include "base/program/flags.h"

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/message/text_proto.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "workflows/language/field_places.h"
 #include "workflows/language/stage_table.pb.h"
 #include "workflows/workflow.pb.h"
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "transforms/pipeline_parser.h"

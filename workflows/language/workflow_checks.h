@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {

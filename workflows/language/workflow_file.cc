@@ -15,51 +15,34 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/message/text_proto.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/text_format.h"
 
 namespace requant {
 namespace {
 
-using google::protobuf::Descriptor;
 using google::protobuf::EnumDescriptor;
-using google::protobuf::TextFormat;
 
 // A workflow is a few hundred lines; anything larger is another file.
 constexpr int64_t kMaxBytes = 1 << 20;
 // Far more than anyone writes; work grows with the square of these.
 constexpr int kMostParts = 1000;
-constexpr int kMaxNesting = 20;
 
-const Descriptor* FindType(std::string_view full_name) {
-  return Workflow::descriptor()->file()->pool()->FindMessageTypeByName(
-      std::string(full_name));
-}
-
-// 'Stage has no field "sumary"; did you mean "summary"?'
-std::string UnknownField(const Descriptor& type, std::string_view name) {
-  std::vector<std::string> names;
-  for (int i = 0; i < type.field_count(); ++i) {
-    names.emplace_back(type.field(i)->name());
-  }
-  const std::string suggestion = SuggestName(name, names);
-  return absl::StrCat(
-      type.name(), " has no field \"", name, "\"",
-      suggestion.empty()
-          ? absl::StrCat("; its fields are ", absl::StrJoin(names, ", "))
-          : suggestion);
-}
-
-// The parser's message in our words where these help more.
+// Returns the parser's message in our words where these help more.
 std::string Explain(std::string_view message) {
-  const std::vector<std::string_view> parts = absl::StrSplit(message, '"');
-  if (parts.size() >= 4 && absl::StrContains(parts[2], "no field named")) {
-    const Descriptor* const type = FindType(parts[1]);
-    if (type != nullptr) return UnknownField(*type, parts[3]);
+  const auto unknown = FindUnknownField(message, *Workflow::descriptor());
+  if (unknown.has_value()) {
+    const std::string suggestion = SuggestName(unknown->name, unknown->known);
+    return absl::StrCat(unknown->sentence,
+                        suggestion.empty()
+                            ? absl::StrCat("; its fields are ",
+                                           absl::StrJoin(unknown->known, ", "))
+                            : suggestion);
   }
   if (absl::StartsWith(message, "Unknown enumeration value")) {
+    const std::vector<std::string_view> parts = absl::StrSplit(message, '"');
     std::vector<std::string> names;
     const EnumDescriptor* const type = Variable::Kind_descriptor();
     for (int i = 0; i < type->value_count(); ++i) {
@@ -72,35 +55,18 @@ std::string Explain(std::string_view message) {
   return std::string(absl::StripSuffix(message, "."));
 }
 
-// With unknown fields allowed, the parser goes on behind them and tells them as
-// warnings; to us they are mistakes like any other.
-class ParseProblems : public google::protobuf::io::ErrorCollector {
- public:
-  explicit ParseProblems(FileProblems* problems) : problems_(problems) {}
-
-  void RecordError(int line, google::protobuf::io::ColumnNumber column,
-                   absl::string_view message) override {
-    problems_->Add(line + 1, problems_->full() ? "" : Explain(message));
-  }
-  void RecordWarning(int line, google::protobuf::io::ColumnNumber column,
-                     absl::string_view message) override {
-    RecordError(line, column, message);
-  }
-
- private:
-  FileProblems* const problems_;
-};
-
 absl::Status Parse(WorkflowFile* file) {
   FileProblems problems(file->path);
-  ParseProblems collector(&problems);
-  auto positions = std::make_shared<TextFormat::ParseInfoTree>();
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&collector);
-  parser.WriteLocationsTo(positions.get());
-  parser.SetRecursionLimit(kMaxNesting);
-  parser.AllowUnknownField(true);
-  const bool parsed = parser.ParseFromString(file->content, &file->workflow);
+  auto positions = std::make_shared<FieldPlaces::Tree>();
+  TextProtoOptions options;
+  options.passes_unknown_fields = true;
+  options.places = positions.get();
+  const bool parsed = ParseTextProto(
+      file->content, options,
+      [&](int line, int, std::string_view message) {
+        problems.Add(line, problems.full() ? "" : Explain(message));
+      },
+      &file->workflow);
   file->positions = std::move(positions);
   if (!parsed && problems.empty()) problems.Add(0, "not a workflow file");
   return problems.status();

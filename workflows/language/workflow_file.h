@@ -9,8 +9,8 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/message/text_proto.h"
 #include "google/protobuf/text_format.h"
-#include "workflows/language/field_places.h"
 #include "workflows/language/workflow_variables.h"
 #include "workflows/workflow.pb.h"
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {

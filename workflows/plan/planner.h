@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "workflows/language/field_places.h"
+#include "base/message/text_proto.h"
 #include "workflows/language/stage_fields.h"
 #include "workflows/language/workflow_checks.h"
 #include "workflows/language/workflow_file.h"

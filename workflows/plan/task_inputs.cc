@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -17,6 +16,7 @@
 #include "graph/saved_model/saved_model_folder.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "workflows/plan/planner.h"
 
 namespace requant {
@@ -27,23 +27,6 @@ namespace fs = std::filesystem;
 bool Exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
-}
-
-// The files that a declaration names, from the current folder.
-std::string DeclaredFiles(const DatasetSpec& spec) {
-  std::vector<std::string> files;
-  const auto add = [&](const auto& names) {
-    files.insert(files.end(), names.begin(), names.end());
-  };
-  add(spec.tfrecord().files());
-  add(spec.csv().files());
-  add(spec.numpy().files());
-  add(spec.in_graph().files());
-  // A map has no order of its own.
-  std::set<std::string> arrays;
-  for (const auto& [feature, file] : spec.numpy().arrays()) arrays.insert(file);
-  add(arrays);
-  return absl::StrJoin(files, ",");
 }
 
 }  // namespace
@@ -197,7 +180,8 @@ void Planner::AddDeclaration(const Records& records, const FieldPlaces& places,
   } else {
     spec = ReadDatasetSpec(records.dataset());
     if (spec.ok()) {
-      inputs.push_back({"declared_data", -1, "", DeclaredFiles(*spec)});
+      inputs.push_back(
+          {"declared_data", -1, "", absl::StrJoin(FilesOf(*spec), ",")});
     }
   }
   if (!spec.ok()) {

@@ -12,12 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/records/record_format.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "re2/re2.h"
-#include "runtime/datasets/formats/record_format.h"
-#include "runtime/datasets/formats/record_reader.h"
-#include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/framework/summary.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/util/event.pb.h"
@@ -198,18 +196,16 @@ TEST(ReportHtml, HasTheOutcomeInItsTitleAndWithoutScripts) {
 }
 
 std::vector<Event> EventsOf(const RunRecord& record) {
-  const std::string path =
-      WriteTestFile(EventFileName(record), EventFile(record));
+  const std::string file = EventFile(record);
   std::vector<Event> events;
-  auto reader = RecordReader::Open(path);
-  EXPECT_TRUE(reader.ok()) << reader.status();
-  std::string bytes;
-  while (reader.ok() && (*reader)->Read(&bytes).value_or(false)) {
-    const std::string_view data =
-        std::string_view(bytes).substr(0, bytes.size() - kRecordFooterBytes);
+  for (std::string_view rest = file; !rest.empty();) {
+    const uint64_t size = RecordLength(rest).value_or(rest.size());
+    EXPECT_LE(kRecordHeaderBytes + size + kRecordFooterBytes, rest.size());
+    if (kRecordHeaderBytes + size + kRecordFooterBytes > rest.size()) break;
+    const std::string_view data = rest.substr(kRecordHeaderBytes, size);
     EXPECT_TRUE(ChecksumIs(data, data.data() + data.size()));
     EXPECT_TRUE(events.emplace_back().ParseFromString(std::string(data)));
-    bytes.clear();
+    rest.remove_prefix(kRecordHeaderBytes + size + kRecordFooterBytes);
   }
   return events;
 }

@@ -25,7 +25,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/files/file.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/files/sha256.h"
 #include "base/json.h"
 #include "base/status_macros.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"

@@ -12,7 +12,7 @@
 //   lock           held while a run uses the folder
 //
 // A folder of cache/ appears and disappears as a whole, whenever a run is
-// killed. The .pb files are sealed (base/files/seal.h).
+// killed. The .pb files are sealed (base/files/sha256.h).
 
 #include <cstdint>
 #include <map>

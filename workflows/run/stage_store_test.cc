@@ -13,7 +13,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/files/seal.h"
 #include "base/files/sha256.h"
 
 namespace requant::stage_store_test {

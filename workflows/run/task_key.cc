@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/files/matching_files.h"
+#include "base/files/files.h"
 #include "base/files/sha256.h"
 #include "base/process/sibling_program.h"
 #include "base/status_macros.h"

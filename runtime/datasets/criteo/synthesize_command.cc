@@ -1,5 +1,3 @@
-#include "runtime/datasets/criteo/synthesize_command.h"
-
 #include <gflags/gflags.h>
 
 #include <algorithm>
@@ -17,10 +15,10 @@
 #include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/terminal/progress.h"
+#include "runtime/datasets/criteo/criteo_files.h"
 #include "runtime/datasets/criteo/criteo_format.h"
 #include "runtime/datasets/criteo/criteo_generator.h"
-#include "runtime/datasets/criteo/criteo_writer.h"
-#include "runtime/datasets/criteo/dataset_flags.h"
+#include "runtime/datasets/criteo/dataset_commands.h"
 
 DEFINE_uint64(seed, 1, "Decides what is drawn.");
 DEFINE_int64(rows, 100000,
@@ -125,17 +123,6 @@ std::string TotalsAsJson(const Totals& totals) {
       totals.correct, totals.expected_correct);
 }
 
-absl::Status CheckFiles(const std::vector<FileToWrite>& outputs) {
-  std::vector<std::string> inputs, paths;
-  if (!FLAGS_ranges.empty()) inputs.push_back(FLAGS_ranges);
-  for (const FileToWrite& output : outputs) paths.push_back(output.path);
-  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, paths));
-  for (const std::string& path : paths) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Synthesize(Task task) {
   if (!FLAGS_ranges.empty()) {
     REQUANT_ASSIGN_OR_RETURN(task.ranges, ReadRanges(FLAGS_ranges));
@@ -149,7 +136,9 @@ absl::Status Synthesize(Task task) {
                          return WriteAll(fd, TotalsAsJson(totals));
                        }});
   }
-  REQUANT_RETURN_IF_ERROR(CheckFiles(outputs));
+  std::vector<std::string> paths;
+  for (const FileToWrite& output : outputs) paths.push_back(output.path);
+  REQUANT_RETURN_IF_ERROR(CheckFiles({}, paths));
   REQUANT_RETURN_IF_ERROR(WriteFilesAtomically(outputs));
   PrintTotals(totals);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -63,43 +64,36 @@ bool ParseFloat(std::string_view text, Float* value) {
           *value > -1);
 }
 
-template <typename T>
-bool ParseFloatElement(std::string_view text, void* element) {
-  return ParseFloat(text, static_cast<T*>(element));
-}
-
-// Types without a parser of their own are rounded from float.
-template <typename T>
-bool ParseSmallFloatElement(std::string_view text, void* element) {
-  float value = 0;
-  if (!ParseFloat(text, &value)) return false;
-  *static_cast<T*>(element) = static_cast<T>(value);
-  return true;
-}
-
-template <typename T>
-bool ParseIntegerElement(std::string_view text, void* element) {
-  return absl::SimpleAtoi(text, static_cast<T*>(element));
-}
-
-template <typename T>
-bool ParseSmallIntegerElement(std::string_view text, void* element) {
-  int32_t value = 0;
-  if (!absl::SimpleAtoi(text, &value)) return false;
-  *static_cast<T*>(element) = static_cast<T>(value);
-  return *static_cast<T*>(element) == value;
-}
-
-bool ParseBoolElement(std::string_view text, void* element) {
+bool ParseBool(std::string_view text, bool* value) {
   text = absl::StripAsciiWhitespace(text);
-  bool* const value = static_cast<bool*>(element);
   *value = text == "1" || absl::EqualsIgnoreCase(text, "true");
   return *value || text == "0" || absl::EqualsIgnoreCase(text, "false");
 }
 
-bool ParseStringElement(std::string_view text, void* element) {
-  static_cast<tstring*>(element)->assign(text.data(), text.size());
-  return true;
+template <typename T>
+bool ParseElement(std::string_view text, void* element) {
+  T* const value = static_cast<T*>(element);
+  if constexpr (std::is_same_v<T, tstring>) {
+    value->assign(text.data(), text.size());
+    return true;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return ParseBool(text, value);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return ParseFloat(text, value);
+  } else if constexpr (!std::is_integral_v<T>) {
+    // Types without a parser of their own are rounded from float.
+    float wide = 0;
+    if (!ParseFloat(text, &wide)) return false;
+    *value = static_cast<T>(wide);
+    return true;
+  } else if constexpr (sizeof(T) >= sizeof(int32_t)) {
+    return absl::SimpleAtoi(text, value);
+  } else {
+    int32_t wide = 0;
+    if (!absl::SimpleAtoi(text, &wide)) return false;
+    *value = static_cast<T>(wide);
+    return *value == wide;
+  }
 }
 
 absl::StatusOr<Column> MakeColumn(const std::string& feature,
@@ -204,28 +198,9 @@ absl::Status CheckFeedShape(absl::Span<const int64_t> feed_shape,
 }
 
 ParseFunction ParserOf(DataType dtype) {
-  switch (dtype) {
-    case tensorflow::DT_FLOAT:
-      return ParseFloatElement<float>;
-    case tensorflow::DT_DOUBLE:
-      return ParseFloatElement<double>;
-    case tensorflow::DT_HALF:
-      return ParseSmallFloatElement<Eigen::half>;
-    case tensorflow::DT_BFLOAT16:
-      return ParseSmallFloatElement<tensorflow::bfloat16>;
-    case tensorflow::DT_INT8:
-      return ParseSmallIntegerElement<int8_t>;
-    case tensorflow::DT_UINT8:
-      return ParseSmallIntegerElement<uint8_t>;
-    case tensorflow::DT_INT32:
-      return ParseIntegerElement<int32_t>;
-    case tensorflow::DT_INT64:
-      return ParseIntegerElement<int64_t>;
-    case tensorflow::DT_BOOL:
-      return ParseBoolElement;
-    default:
-      return ParseStringElement;
-  }
+  return VisitType(dtype, [](auto* type) -> ParseFunction {
+    return ParseElement<std::remove_pointer_t<decltype(type)>>;
+  });
 }
 
 absl::StatusOr<Tensor> ParseScalar(std::string_view text, DataType dtype) {

@@ -14,16 +14,19 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "tensorflow/core/framework/bfloat16.h"
+#include "tensorflow/core/framework/numeric_types.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/platform/tstring.h"
 
 namespace requant {
 
 struct Column {
   std::string feature;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
-  // Of one record.
+  // The shape of one record.
   tensorflow::TensorShape shape;
   int64_t elements = 1;
   // One element of `dtype`, for every element of a feature that a record lacks.
@@ -33,20 +36,49 @@ struct Column {
 // The most elements that one record's feature, or one batch of it, may have.
 inline constexpr int64_t kMaxElements = int64_t{1} << 36;
 
-// "float" to DT_FLOAT, for the types that a declaration may name.
+// Calls `visit` with a null pointer of the C++ type of `dtype`, which is one
+// that a declaration may name, and returns what that returns.
+template <typename Visitor>
+auto VisitType(tensorflow::DataType dtype, Visitor visit) {
+  switch (dtype) {
+    case tensorflow::DT_FLOAT:
+      return visit(static_cast<float*>(nullptr));
+    case tensorflow::DT_DOUBLE:
+      return visit(static_cast<double*>(nullptr));
+    case tensorflow::DT_HALF:
+      return visit(static_cast<Eigen::half*>(nullptr));
+    case tensorflow::DT_BFLOAT16:
+      return visit(static_cast<tensorflow::bfloat16*>(nullptr));
+    case tensorflow::DT_INT8:
+      return visit(static_cast<int8_t*>(nullptr));
+    case tensorflow::DT_UINT8:
+      return visit(static_cast<uint8_t*>(nullptr));
+    case tensorflow::DT_INT32:
+      return visit(static_cast<int32_t*>(nullptr));
+    case tensorflow::DT_INT64:
+      return visit(static_cast<int64_t*>(nullptr));
+    case tensorflow::DT_BOOL:
+      return visit(static_cast<bool*>(nullptr));
+    default:
+      return visit(static_cast<tensorflow::tstring*>(nullptr));
+  }
+}
+
+// Returns DT_FLOAT for "float", for the types that a declaration may name.
 absl::StatusOr<tensorflow::DataType> ParseDtype(std::string_view name);
 
-// DT_FLOAT to "float"; TensorFlow's name for types outside declarations.
+// Returns "float" for DT_FLOAT; TensorFlow's name for types outside
+// declarations.
 std::string DtypeName(tensorflow::DataType dtype);
 
-// The size of one element in a tensor, strings' handles included.
+// Returns the size of one element in a tensor, strings' handles included.
 int64_t ElementBytes(tensorflow::DataType dtype);
 
-// The elements of a record; every dimension must be at least 1.
+// Returns the elements of a record; every dimension must be at least 1.
 absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape);
 
-// Whether any number of records of so many elements can be fed as `feed_shape`,
-// which has one -1.
+// Fails unless any number of records of this many elements can be fed as
+// `feed_shape`, which has one -1.
 absl::Status CheckFeedShape(absl::Span<const int64_t> feed_shape,
                             int64_t elements);
 
@@ -57,19 +89,20 @@ absl::Status CheckFeedShape(absl::Span<const int64_t> feed_shape,
 using ParseFunction = bool (*)(std::string_view text, void* element);
 ParseFunction ParserOf(tensorflow::DataType dtype);
 
-// A scalar of `dtype`.
+// Returns a scalar of `dtype`.
 absl::StatusOr<tensorflow::Tensor> ParseScalar(std::string_view text,
                                                tensorflow::DataType dtype);
 
-// The columns of the inputs, in their order, then that of the label if there is
-// one.
+// Returns the columns of the inputs, in their order, then that of the label if
+// there is one.
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec);
 
-// An uninitialised tensor of [rows, shape...]; an error when memory is short.
+// Returns an uninitialised tensor of [rows, shape...]; fails when memory is
+// short.
 absl::StatusOr<tensorflow::Tensor> AllocateRows(const Column& column,
                                                 int64_t rows);
 
-// The address of row `row` of a tensor that AllocateRows gave.
+// Returns the address of row `row` of a tensor that AllocateRows gave.
 void* RowAddress(tensorflow::Tensor& rows, const Column& column, int64_t row);
 
 // Fills row `row` with the default value, which the column must have.

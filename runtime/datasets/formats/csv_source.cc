@@ -1,45 +1,211 @@
-#include "runtime/datasets/formats/csv_source.h"
-
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "runtime/datasets/formats/csv_reader.h"
+#include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/record_source.h"
+#include "runtime/datasets/formats/source_format.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::Tensor;
 
-// Where the columns are in the records of one file.
-struct Layout {
-  std::string path;
-  char delimiter = ',';
-  size_t fields = 0;
-  // Of each column.
-  std::vector<size_t> field;
-};
+enum class State { kFieldStart, kPlain, kQuoted, kAfterQuote };
 
-std::string NameLine(const std::string& path, int64_t line,
-                     std::string_view problem) {
-  return absl::StrCat(path, ":", line, ": ", problem);
+State NextState(State state, char c, char delimiter) {
+  if (state == State::kQuoted) {
+    return c == '"' ? State::kAfterQuote : State::kQuoted;
+  }
+  if (c == delimiter) return State::kFieldStart;
+  if (c == '"' && state != State::kPlain) return State::kQuoted;
+  return State::kPlain;
 }
 
-// The field for a message: short and printable.
-std::string Quoted(std::string_view text) {
-  constexpr size_t kMost = 40;
-  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kMost)),
-                      text.size() > kMost ? "...\"" : "\"");
+// Cuts a file of fields between delimiters, as RFC 4180 describes it, into its
+// records: a field in quotes may contain delimiters, line breaks and, as "",
+// quotes. Lines end in LF or CRLF; empty lines are no records, and a byte-order
+// mark is passed over.
+class CsvReader : public RecordReader {
+ public:
+  explicit CsvReader(std::unique_ptr<InputFile> file)
+      : file_(std::move(file)) {}
+
+  // To be called once. `delimiter` 0: a tab if the first line has one, else a
+  // comma.
+  absl::Status Start(char delimiter) {
+    size_t line_end = std::string::npos;
+    while (!at_end_ && line_end == std::string::npos &&
+           buffer_.size() < kMaxTextRecordBytes) {
+      // What is wrong with the content is Read's to say.
+      const absl::Status status = Fill();
+      if (absl::IsDataLoss(status)) break;
+      REQUANT_RETURN_IF_ERROR(status);
+      line_end = buffer_.find('\n');
+    }
+    if (absl::StartsWith(buffer_, "\xef\xbb\xbf")) begin_ = 3;
+    const std::string_view first_line =
+        std::string_view(buffer_).substr(0, line_end);
+    delimiter_ = delimiter != 0                        ? delimiter
+                 : absl::StrContains(first_line, '\t') ? '\t'
+                                                       : ',';
+    return absl::OkStatus();
+  }
+
+  char delimiter() const { return delimiter_; }
+
+  // Before the first Read: passes over the file's first line if it is `line`.
+  void SkipFirstLine(std::string_view line) {
+    const std::string_view rest = std::string_view(buffer_).substr(begin_);
+    const size_t end = std::min(rest.find('\n'), rest.size());
+    if (absl::StripSuffix(rest.substr(0, end), "\r") != line) return;
+    begin_ += std::min(end + 1, rest.size());
+    next_line_ = 2;
+  }
+
+  absl::StatusOr<bool> Read(std::string* bytes) override {
+    std::string_view record;
+    const absl::StatusOr<bool> found = Read(&record);
+    bytes->append(record);
+    return found;
+  }
+
+  // Points `record` at the next one, until the next call.
+  absl::StatusOr<bool> Read(std::string_view* record) {
+    for (;;) {
+      line_ = next_line_;
+      int64_t line_breaks = 1;
+      REQUANT_ASSIGN_OR_RETURN(const size_t end, FindEnd(&line_breaks));
+      if (end == begin_ && end == buffer_.size()) return false;
+      *record = std::string_view(buffer_).substr(begin_, end - begin_);
+      begin_ = std::min(end + 1, buffer_.size());
+      next_line_ += line_breaks;
+      if (absl::EndsWith(*record, "\r")) record->remove_suffix(1);
+      if (!record->empty()) return true;
+    }
+  }
+
+  int64_t number() const override { return line_; }
+  int64_t position() const override {
+    return file_->position(buffer_.size() - begin_);
+  }
+
+ private:
+  // Appends to buffer_; at_end_ when there is no more.
+  absl::Status Fill() {
+    const size_t old_size = buffer_.size();
+    buffer_.resize(old_size + kReadBytes);
+    const absl::StatusOr<size_t> n =
+        file_->Read(buffer_.data() + old_size, kReadBytes);
+    buffer_.resize(old_size + (n.ok() ? *n : 0));
+    at_end_ = n.ok() && *n == 0;
+    return n.status();
+  }
+
+  // Finds the end of the record at `begin_`; returns the offset of its line
+  // break or of the file's end.
+  absl::StatusOr<size_t> FindEnd(int64_t* line_breaks) {
+    State state = State::kFieldStart;
+    for (size_t i = begin_;; ++i) {
+      if (i == buffer_.size()) {
+        if (!at_end_) {
+          buffer_.erase(0, begin_);
+          i -= begin_;
+          begin_ = 0;
+          REQUANT_RETURN_IF_ERROR(Fill());
+        }
+        if (i == buffer_.size()) break;
+      }
+      // Most records have no quotes, and then their end is the line's.
+      if (i == begin_) {
+        const std::string_view rest = std::string_view(buffer_).substr(i);
+        const size_t line_end = rest.find('\n');
+        if (line_end != std::string_view::npos &&
+            !absl::StrContains(rest.substr(0, line_end), '"')) {
+          return i + line_end;
+        }
+      }
+      if (buffer_[i] == '\n') {
+        if (state != State::kQuoted) return i;
+        ++*line_breaks;
+      }
+      state = NextState(state, buffer_[i], delimiter_);
+      if (i - begin_ > kMaxTextRecordBytes) {
+        return absl::DataLossError(
+            absl::StrCat("a record of more than ", kMaxTextRecordBytes >> 20,
+                         " MB; a closing quote may be missing"));
+      }
+    }
+    if (state == State::kQuoted) {
+      return absl::DataLossError(
+          "a field that starts with a quote does not end with one");
+    }
+    return buffer_.size();
+  }
+
+  const std::unique_ptr<InputFile> file_;
+  char delimiter_ = ',';
+  std::string buffer_;
+  size_t begin_ = 0;
+  bool at_end_ = false;
+  int64_t line_ = 0;
+  int64_t next_line_ = 1;
+};
+
+struct CsvField {
+  std::string_view text;
+  bool quoted = false;
+};
+
+// Splits a record into its fields; what had to be unescaped is in `storage`.
+// Returns false when something follows a closing quote.
+bool SplitCsv(std::string_view record, char delimiter,
+              std::vector<CsvField>* fields, std::string* storage) {
+  fields->clear();
+  storage->clear();
+  // Fields point into it, so it must not move.
+  storage->reserve(record.size());
+  size_t at = 0;
+  for (;;) {
+    if (at == record.size() || record[at] != '"') {
+      const size_t end = std::min(record.find(delimiter, at), record.size());
+      fields->push_back({record.substr(at, end - at), false});
+      at = end;
+    } else {
+      const size_t start = storage->size();
+      for (++at; at < record.size(); ++at) {
+        if (record[at] == '"') {
+          if (at + 1 == record.size() || record[at + 1] != '"') break;
+          ++at;
+        }
+        storage->push_back(record[at]);
+      }
+      if (at == record.size()) return false;
+      ++at;
+      if (at < record.size() && record[at] != delimiter) return false;
+      fields->push_back({std::string_view(*storage).substr(start), true});
+    }
+    if (at == record.size()) return true;
+    ++at;
+  }
 }
 
 // Reads a field's values into row `row`; returns what is wrong, or "".
@@ -57,7 +223,7 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
   if (column.elements == 1) {
     if (parse(field.text, element)) return "";
     return absl::StrCat("column \"", column.feature, "\" has ",
-                        Quoted(field.text), ", which is no ",
+                        QuotedField(field.text), ", which is no ",
                         DtypeName(column.dtype));
   }
   const std::vector<std::string_view> values =
@@ -68,235 +234,148 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
   }
   for (const std::string_view value : values) {
     if (!parse(value, element)) {
-      return absl::StrCat("column \"", column.feature, "\" has ", Quoted(value),
-                          ", which is no ", DtypeName(column.dtype));
+      return absl::StrCat("column \"", column.feature, "\" has ",
+                          QuotedField(value), ", which is no ",
+                          DtypeName(column.dtype));
     }
     element += ElementBytes(column.dtype);
   }
   return "";
 }
 
-class RawLines : public RawChunk {
- public:
-  RawLines(const std::vector<Column>& columns,
-           std::shared_ptr<const Layout> layout)
-      : columns_(columns), layout_(std::move(layout)) {}
+// Decodes the records of one file.
+struct CsvDecoder {
+  const std::vector<Column> columns;
+  char delimiter = ',';
+  // How many fields a record has.
+  size_t fields = 0;
+  // Which of them each column takes.
+  std::vector<size_t> field_of_column;
+  // One record's fields, and what SplitCsv keeps of them.
+  std::vector<CsvField> values = {};
+  std::string storage = "";
 
-  int64_t rows() const override { return lines_.size(); }
-  size_t bytes() const { return bytes_.size(); }
-
-  void Add(std::string_view record, int64_t line) {
-    bytes_.append(record);
-    lines_.push_back({line, bytes_.size(), "", false});
-  }
-  // The last one that can be found in its file.
-  void AddBad(int64_t line, std::string_view problem) {
-    lines_.push_back({line, bytes_.size(), std::string(problem), true});
-  }
-
-  absl::StatusOr<Chunk> Decode() override {
-    Chunk chunk;
-    chunk.rows = lines_.size();
-    for (const Column& column : columns_) {
-      REQUANT_ASSIGN_OR_RETURN(chunk.columns.emplace_back(),
-                               AllocateRows(column, chunk.rows));
-    }
-    size_t begin = 0;
-    for (int64_t row = 0; row < chunk.rows; ++row) {
-      Line& line = lines_[row];
-      if (line.problem.empty()) {
-        line.problem = DecodeRecord(
-            std::string_view(bytes_).substr(begin, line.end - begin), row,
-            &chunk.columns);
-      }
-      begin = line.end;
-      if (line.problem.empty()) continue;
-      chunk.bad.push_back({row,
-                           NameLine(layout_->path, line.number, line.problem),
-                           line.ends_file});
-    }
-    return chunk;
-  }
-
- private:
-  struct Line {
-    int64_t number = 0;
-    // Of its record in bytes_.
-    size_t end = 0;
-    std::string problem;
-    bool ends_file = false;
-  };
-
-  std::string DecodeRecord(std::string_view record, int64_t row,
-                           std::vector<Tensor>* rows) {
-    if (!SplitCsv(record, layout_->delimiter, &fields_, &storage_)) {
-      return absl::StrCat("field ", fields_.size() + 1,
+  std::string operator()(std::string_view record, int64_t row,
+                         std::vector<Tensor>* rows) {
+    if (!SplitCsv(record, delimiter, &values, &storage)) {
+      return absl::StrCat("field ", values.size() + 1,
                           " goes on after its closing quote");
     }
-    if (fields_.size() != layout_->fields) {
-      return absl::StrCat("it has ", fields_.size(),
-                          fields_.size() == 1 ? " field" : " fields", ", not ",
-                          layout_->fields);
+    if (values.size() != fields) {
+      return absl::StrCat("it has ", values.size(),
+                          values.size() == 1 ? " field" : " fields", ", not ",
+                          fields);
     }
-    for (size_t c = 0; c < columns_.size(); ++c) {
+    for (size_t c = 0; c < columns.size(); ++c) {
       std::string problem =
-          ReadField(columns_[c], fields_[layout_->field[c]], row, &(*rows)[c]);
+          ReadField(columns[c], values[field_of_column[c]], row, &(*rows)[c]);
       if (!problem.empty()) return problem;
     }
     return "";
   }
-
-  const std::vector<Column>& columns_;
-  const std::shared_ptr<const Layout> layout_;
-  std::string bytes_;
-  std::vector<Line> lines_;
-  std::vector<CsvField> fields_;
-  std::string storage_;
 };
 
-class CsvChunks : public ChunkSource {
- public:
-  CsvChunks(const CsvSource& csv, std::vector<Column> columns)
-      : csv_(csv), columns_(std::move(columns)) {}
-
-  absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) override {
-    for (; file_ < csv_.files_size(); CloseFile()) {
-      if (reader_ == nullptr) {
-        REQUANT_RETURN_IF_ERROR(OpenFile());
-      }
-      auto chunk = std::make_unique<RawLines>(columns_, layout_);
-      while (chunk->rows() < max_rows && chunk->bytes() < kChunkBytes) {
-        REQUANT_ASSIGN_OR_RETURN(const bool more, ReadOne(chunk.get()));
-        if (!more) break;
-      }
-      // At the end of a file, the next call opens the next one.
-      if (chunk->rows() > 0) return chunk;
-    }
-    return nullptr;
+// Returns the columns' names in the first line; none of an empty file.
+absl::StatusOr<std::vector<std::string>> ReadHeader(
+    const std::string& path, const std::vector<Column>& columns,
+    CsvReader* reader) {
+  std::string_view record;
+  const absl::StatusOr<bool> found = reader->Read(&record);
+  if (!found.ok()) {
+    return absl::Status(
+        found.status().code(),
+        NameLine(path, reader->number(), found.status().message()));
   }
-
-  int64_t position() const override {
-    return finished_bytes_ + (reader_ == nullptr ? 0 : reader_->position());
+  std::vector<std::string> names;
+  if (!*found) return names;
+  std::vector<CsvField> fields;
+  std::string storage;
+  if (!SplitCsv(record, reader->delimiter(), &fields, &storage)) {
+    return absl::InvalidArgumentError(
+        NameLine(path, reader->number(),
+                 "the columns' names cannot be read: a quote is not closed"));
   }
-
-  // The columns' names and places, from the declaration or the first line.
-  absl::Status OpenFile() {
-    layout_ = nullptr;
-    const std::string& path = csv_.files(file_);
-    REQUANT_ASSIGN_OR_RETURN(
-        reader_, CsvReader::Open(
-                     path, csv_.delimiter().empty() ? 0 : csv_.delimiter()[0]));
-    auto layout = std::make_shared<Layout>();
-    layout->path = path;
-    layout->delimiter = reader_->delimiter();
-    std::vector<std::string> names(csv_.columns().begin(),
-                                   csv_.columns().end());
-    if (names.empty()) {
-      REQUANT_ASSIGN_OR_RETURN(names, ReadHeader());
-      header_missing_ = names.empty();
-    } else {
-      // A file may name the declared columns once more.
-      reader_->SkipFirstLine(
-          absl::StrJoin(names, std::string(1, layout->delimiter)));
-    }
-    layout->fields = names.size();
-    for (const Column& column : columns_) {
-      const auto found = std::find(names.begin(), names.end(), column.feature);
-      if (found == names.end() && !header_missing_) {
-        return absl::InvalidArgumentError(
-            absl::StrCat(path, " has no column \"", column.feature, "\"",
-                         DidYouMean(column.feature, names)));
-      }
-      layout->field.push_back(found - names.begin());
-    }
-    layout_ = std::move(layout);
-    return absl::OkStatus();
-  }
-
- private:
-  // Empty at the end of an empty file.
-  absl::StatusOr<std::vector<std::string>> ReadHeader() {
-    const std::string& path = csv_.files(file_);
-    std::string_view record;
-    const absl::StatusOr<bool> found = reader_->Read(&record);
-    if (!found.ok()) {
-      return absl::Status(
-          found.status().code(),
-          NameLine(path, reader_->line(), found.status().message()));
-    }
-    std::vector<std::string> names;
-    if (!*found) return names;
-    std::vector<CsvField> fields;
-    std::string storage;
-    if (!SplitCsv(record, reader_->delimiter(), &fields, &storage)) {
+  for (const CsvField& field : fields) {
+    const std::string_view name = absl::StripAsciiWhitespace(field.text);
+    const bool wanted =
+        std::any_of(columns.begin(), columns.end(),
+                    [&](const Column& c) { return c.feature == name; });
+    if (wanted && std::find(names.begin(), names.end(), name) != names.end()) {
       return absl::InvalidArgumentError(
-          NameLine(path, reader_->line(),
-                   "the columns' names cannot be read: a quote is not closed"));
+          NameLine(path, reader->number(),
+                   absl::StrCat("column \"", name, "\" is there twice")));
     }
-    for (const CsvField& field : fields) {
-      const std::string_view name = absl::StripAsciiWhitespace(field.text);
-      const bool wanted =
-          std::any_of(columns_.begin(), columns_.end(),
-                      [&](const Column& c) { return c.feature == name; });
-      if (wanted &&
-          std::find(names.begin(), names.end(), name) != names.end()) {
-        return absl::InvalidArgumentError(
-            NameLine(path, reader_->line(),
-                     absl::StrCat("column \"", name, "\" is there twice")));
-      }
-      names.emplace_back(name);
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+// Finds the columns by their names, from the declaration or the first line.
+absl::StatusOr<RecordFile> OpenCsvFile(const CsvSource& csv,
+                                       const std::vector<Column>& columns,
+                                       const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+  auto reader = std::make_unique<CsvReader>(std::move(file));
+  REQUANT_RETURN_IF_ERROR(
+      reader->Start(csv.delimiter().empty() ? 0 : csv.delimiter()[0]));
+  std::vector<std::string> names(csv.columns().begin(), csv.columns().end());
+  if (names.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(names, ReadHeader(path, columns, reader.get()));
+    // An empty file has no records either.
+    if (names.empty()) return RecordFile{std::move(reader), nullptr};
+  } else {
+    // A file may name the declared columns once more.
+    reader->SkipFirstLine(
+        absl::StrJoin(names, std::string(1, reader->delimiter())));
+  }
+  CsvDecoder decoder = {columns, reader->delimiter(), names.size(), {}};
+  for (const Column& column : columns) {
+    const auto found = std::find(names.begin(), names.end(), column.feature);
+    if (found == names.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, " has no column \"", column.feature, "\"",
+                       DidYouMean(column.feature, names)));
     }
-    return names;
+    decoder.field_of_column.push_back(found - names.begin());
   }
+  return RecordFile{std::move(reader), RowDecoder(columns, decoder)};
+}
 
-  // False at the end of the file.
-  absl::StatusOr<bool> ReadOne(RawLines* chunk) {
-    if (lost_ || header_missing_) return false;
-    std::string_view record;
-    const absl::StatusOr<bool> found = reader_->Read(&record);
-    if (found.ok()) {
-      if (*found) chunk->Add(record, reader_->line());
-      return *found;
+std::optional<FieldProblem> CheckCsv(const DatasetSpec& spec) {
+  const CsvSource& csv = spec.csv();
+  const std::string& delimiter = csv.delimiter();
+  if (delimiter.size() > 1) {
+    return FieldProblem{"delimiter", absl::StrCat("delimiter \"", delimiter,
+                                                  "\" is not one character")};
+  }
+  if (absl::StrContains("\"\r\n", delimiter) && !delimiter.empty()) {
+    return FieldProblem{"delimiter",
+                        "a quote or line break cannot be the delimiter"};
+  }
+  std::set<std::string_view> columns;
+  for (int i = 0; i < csv.columns_size(); ++i) {
+    if (!columns.insert(csv.columns(i)).second) {
+      return FieldProblem{
+          "columns",
+          absl::StrCat("column \"", csv.columns(i), "\" is named twice"), i};
     }
-    if (!absl::IsDataLoss(found.status())) return found.status();
-    lost_ = true;
-    chunk->AddBad(reader_->line(),
-                  absl::StrCat(found.status().message(),
-                               ", so the records after it cannot be found"));
-    return true;
   }
-
-  void CloseFile() {
-    finished_bytes_ = position();
-    reader_ = nullptr;
-    lost_ = false;
-    header_missing_ = false;
-    ++file_;
-  }
-
-  const CsvSource csv_;
-  const std::vector<Column> columns_;
-  int file_ = 0;
-  std::unique_ptr<CsvReader> reader_;
-  // Of the files that are closed.
-  int64_t finished_bytes_ = 0;
-  std::shared_ptr<const Layout> layout_;
-  // Nothing more can be found in this file.
-  bool lost_ = false;
-  // An empty file has no records.
-  bool header_missing_ = false;
-};
+  return std::nullopt;
+}
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ChunkSource>> OpenCsv(
-    const CsvSource& csv, std::vector<Column> columns) {
-  auto source = std::make_unique<CsvChunks>(csv, std::move(columns));
-  // The first file's columns show at once whether the declaration fits.
-  if (csv.files_size() > 0) {
-    REQUANT_RETURN_IF_ERROR(source->OpenFile());
-  }
-  return source;
-}
+const SourceFormat kCsvFormat = {
+    DatasetSpec::kCsv,
+    [](DatasetSpec* spec) { return spec->mutable_csv()->mutable_files(); },
+    CheckCsv,
+    [](const DatasetSpec& spec, const std::vector<Column>& columns)
+        -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
+      return OpenRecordSource(
+          spec.csv().files(), RecordNames::kLines,
+          [csv = spec.csv(), columns](const std::string& path) {
+            return OpenCsvFile(csv, columns, path);
+          });
+    }};
 
 }  // namespace requant

@@ -1,5 +1,3 @@
-#include "runtime/datasets/formats/csv_source.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
@@ -9,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::csv_source_test {
@@ -24,24 +24,11 @@ constexpr char kNumberAndText[] = R"(
 ReadResult ReadCsv(const Strings& contents,
                    const std::string& inputs = kNumberAndText,
                    const std::string& csv = "") {
-  DatasetSpec spec = SpecFromText(absl::StrCat("csv { ", csv, "}", inputs));
-  for (size_t i = 0; i < contents.size(); ++i) {
-    spec.mutable_csv()->add_files(
-        WriteTestFile(absl::StrCat(i, ".csv"), contents[i]));
-  }
-  BatchOptions options;
-  options.max_bad_records = 1000;
-  ReadResult result = ReadAll(spec, options);
-  for (std::string& message : result.bad_messages) {
-    message = absl::StrReplaceAll(message, {{testing::TempDir() + "/", ""}});
-  }
-  return result;
+  return ReadContents("csv", contents, inputs, csv);
 }
 
 std::string OpenError(const std::string& content, const std::string& csv = "") {
-  return absl::StrReplaceAll(
-      ReadCsv({content}, kNumberAndText, csv).status.message(),
-      {{testing::TempDir() + "/", ""}});
+  return std::string(ReadCsv({content}, kNumberAndText, csv).status.message());
 }
 
 TEST(Csv, FindsColumnsByTheNamesInTheFirstLine) {
@@ -208,24 +195,11 @@ TEST(Csv, SurvivesMutations) {
   std::mt19937 random(2);
   const std::string seed =
       "n,s\r\n1,a\n2,\"b \"\"c\"\"\"\n3.5e-3,\"d\ne\"\n\"4\",f\n";
+  const Strings pieces = {"\"", ",", "\n", "\r", "\t", std::string(1, '\0'),
+                          "x",  "9"};
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = seed;
-    for (int i = random() % 4; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 3) {
-        case 0:
-          bytes[at] = "\",\n\r\t\0x9"[random() % 8];
-          break;
-        case 1:
-          bytes.erase(at, random() % 5);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 9));
-      }
-      if (bytes.empty()) bytes = "\"";
-    }
-    const ReadResult result = ReadCsv({bytes});
+    const ReadResult result = ReadCsv({MutatedText(seed, pieces, &random)});
     for (const std::string& message : result.bad_messages) {
       EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     }

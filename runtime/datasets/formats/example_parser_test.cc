@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
-#include "runtime/datasets/formats/example_scanner.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/example/example.pb.h"
 
@@ -60,24 +60,6 @@ tensorflow::Example RandomExample(std::mt19937& random) {
   }
   if (random() % 2 == 0) features["other"].mutable_float_list()->add_value(1);
   return example;
-}
-
-void Mutate(std::mt19937& random, std::string* bytes) {
-  if (bytes->empty()) return;
-  const size_t at = random() % bytes->size();
-  switch (random() % 4) {
-    case 0:
-      (*bytes)[at] = static_cast<char>(random());
-      break;
-    case 1:
-      ++(*bytes)[at];
-      break;
-    case 2:
-      bytes->erase(at, random() % 4 + 1);
-      break;
-    default:
-      bytes->insert(at, bytes->substr(random() % bytes->size(), 20));
-  }
 }
 
 bool SameRow(const Tensor& a, const Tensor& b, int64_t row) {
@@ -133,8 +115,9 @@ TEST(ExampleParser, AgreesWithFastParseExampleOnBrokenMessages) {
   for (int round = 0; round < rounds; ++round) {
     std::vector<std::string> examples;
     for (int i = 0; i < 10; ++i) {
-      examples.push_back(RandomExample(random).SerializeAsString());
-      Mutate(random, &examples.back());
+      const std::string whole = RandomExample(random).SerializeAsString();
+      examples.push_back(
+          whole.empty() ? whole : MutatedText(whole, {"\x80", "\n"}, &random));
     }
     ExpectAgreement(examples);
   }

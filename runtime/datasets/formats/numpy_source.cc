@@ -1,21 +1,23 @@
-#include "runtime/datasets/formats/numpy_source.h"
-
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "base/files/files_below.h"
+#include "base/files/files.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "runtime/datasets/formats/input_file.h"
-#include "runtime/datasets/formats/npy_header.h"
-#include "runtime/datasets/formats/npy_values.h"
+#include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/npy.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/formats/zip_file.h"
 
 namespace requant {
@@ -117,6 +119,8 @@ class RawRows : public RawChunk {
   std::vector<std::string> bytes_;
 };
 
+// Reads arrays as streams, row by row, so that memory does not depend on their
+// size.
 class NumpyChunks : public ChunkSource {
  public:
   NumpyChunks(const NumpySource& numpy, std::vector<Column> columns)
@@ -268,17 +272,23 @@ class NumpyChunks : public ChunkSource {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ChunkSource>> OpenNumpy(
-    const NumpySource& numpy, std::vector<Column> columns) {
-  if (!numpy.files().empty() && !numpy.arrays().empty()) {
-    return absl::InvalidArgumentError(
-        "numpy has both files (.npz) and arrays (.npy); give one of them");
-  }
-  auto source = std::make_unique<NumpyChunks>(numpy, std::move(columns));
-  for (int i = 0; i < source->parts(); ++i) {
-    REQUANT_RETURN_IF_ERROR(source->OpenPart(i).status());
-  }
-  return source;
-}
+const SourceFormat kNumpyFormat = {
+    DatasetSpec::kNumpy,
+    [](DatasetSpec* spec) { return spec->mutable_numpy()->mutable_files(); },
+    /*check=*/nullptr,
+    [](const DatasetSpec& spec, const std::vector<Column>& columns)
+        -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
+      const NumpySource& numpy = spec.numpy();
+      if (!numpy.files().empty() && !numpy.arrays().empty()) {
+        return absl::InvalidArgumentError(
+            "numpy has both files (.npz) and arrays (.npy); give one of them");
+      }
+      auto source = std::make_unique<NumpyChunks>(numpy, columns);
+      // All headers are checked at once.
+      for (int i = 0; i < source->parts(); ++i) {
+        REQUANT_RETURN_IF_ERROR(source->OpenPart(i).status());
+      }
+      return source;
+    }};
 
 }  // namespace requant

@@ -1,17 +1,15 @@
-#include "runtime/datasets/formats/numpy_source.h"
-
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
-#include "runtime/datasets/formats/npy_header.h"
+#include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
+#include "runtime/datasets/formats/npy.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::numpy_source_test {
@@ -48,21 +46,6 @@ std::string Npy(const std::string& descr, const std::string& shape,
       data, version);
 }
 
-std::string Deflate(const std::string& bytes) {
-  z_stream stream;
-  std::memset(&stream, 0, sizeof(stream));
-  deflateInit2(&stream, 6, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
-  std::string packed(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = bytes.size();
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = packed.size();
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
 struct ZipOptions {
   bool deflate = false;
   // Sizes and offsets in zip64 fields, as NumPy writes them.
@@ -79,7 +62,8 @@ std::string Zip(const std::vector<std::pair<std::string, std::string>>& files,
                 const ZipOptions& options = {}) {
   std::string zip, directory;
   for (const auto& [name, content] : files) {
-    const std::string packed = options.deflate ? Deflate(content) : content;
+    const std::string packed =
+        options.deflate ? Packed(content, ZlibWrapper::kNone) : content;
     const uint16_t method =
         options.method != 0 ? options.method : (options.deflate ? 8 : 0);
     const uint32_t checksum =
@@ -125,10 +109,8 @@ std::string Zip(const std::vector<std::pair<std::string, std::string>>& files,
 }
 
 ReadResult WithoutFolder(ReadResult result) {
-  result.status =
-      absl::Status(result.status.code(),
-                   absl::StrReplaceAll(result.status.message(),
-                                       {{testing::TempDir() + "/", ""}}));
+  result.status = absl::Status(result.status.code(),
+                               WithoutTestFolder(result.status.message()));
   return result;
 }
 
@@ -148,14 +130,9 @@ std::string NpyError(const std::string& npy,
 
 // Reads x and the label from .npz files of these bytes.
 ReadResult ReadNpz(const Strings& archives) {
-  DatasetSpec spec = SpecFromText(R"(
+  return ReadContents("numpy", archives, R"(
     input { feature: "x" placeholder: "p" dtype: "float" shape: 2 }
     label { feature: "y" dtype: "int64" })");
-  for (size_t i = 0; i < archives.size(); ++i) {
-    spec.mutable_numpy()->add_files(
-        WriteTestFile(absl::StrCat(i, ".npz"), archives[i]));
-  }
-  return WithoutFolder(ReadAll(spec));
 }
 
 std::string NpzError(const std::string& archive) {
@@ -313,12 +290,13 @@ TEST(Npz, ReadsStoredDeflatedAndZip64Archives) {
 }
 
 TEST(Npz, RefusesArraysThatDoNotBelongTogether) {
-  EXPECT_EQ(NpzError(Zip({{"x.npy", FloatsNpy({1, 2, 3, 4})},
-                          {"y.npy", LabelsNpy({0, 1, 2})}})),
-            "0.npz: array \"y\": it has 3 records, and 0.npz: array \"x\" has "
-            "2");
+  EXPECT_EQ(
+      NpzError(Zip({{"x.npy", FloatsNpy({1, 2, 3, 4})},
+                    {"y.npy", LabelsNpy({0, 1, 2})}})),
+      "0.numpy: array \"y\": it has 3 records, and 0.numpy: array \"x\" has "
+      "2");
   EXPECT_EQ(NpzError(Zip({{"x.npy", FloatsNpy({1, 2})}})),
-            "0.npz has no array \"y\" (did you mean \"x\"?)");
+            "0.numpy has no array \"y\" (did you mean \"x\"?)");
 }
 
 TEST(Npz, RefusesArchivesThatLie) {
@@ -328,37 +306,39 @@ TEST(Npz, RefusesArchivesThatLie) {
   ZipOptions options;
   options.checksum_lie = 1;
   EXPECT_EQ(NpzError(Zip(files, options)),
-            "0.npz: array \"x\": its checksum is wrong");
+            "0.numpy: array \"x\": its checksum is wrong");
   options = {};
   options.size_lie = 1;
   EXPECT_EQ(NpzError(Zip(files, options)),
-            absl::StrCat("0.npz: array \"x\": it unpacks to less than the ",
+            absl::StrCat("0.numpy: array \"x\": it unpacks to less than the ",
                          bytes + 1, " bytes that the archive says"));
   options.deflate = true;
   options.size_lie = -1;
   EXPECT_EQ(NpzError(Zip(files, options)),
-            absl::StrCat("0.npz: array \"x\": it unpacks to more than the ",
+            absl::StrCat("0.numpy: array \"x\": it unpacks to more than the ",
                          bytes - 1, " bytes that the archive says"));
   options = {};
   options.flags = 1;
-  EXPECT_EQ(NpzError(Zip(files, options)), "0.npz: x.npy is encrypted");
+  EXPECT_EQ(NpzError(Zip(files, options)), "0.numpy: x.npy is encrypted");
   options = {};
   options.method = 12;
-  EXPECT_EQ(NpzError(Zip(files, options)),
-            "0.npz: x.npy is packed by method 12; stored and deflated entries "
-            "can be read");
+  EXPECT_EQ(
+      NpzError(Zip(files, options)),
+      "0.numpy: x.npy is packed by method 12; stored and deflated entries "
+      "can be read");
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) {
   EXPECT_EQ(NpzError("some text"),
-            "0.npz is not a sound zip archive: its directory is missing");
-  EXPECT_EQ(NpzError(FloatsNpy({1, 2})),
-            "0.npz is not a sound zip archive: it is an .npy file; name it and "
-            "its feature in arrays");
+            "0.numpy is not a sound zip archive: its directory is missing");
+  EXPECT_EQ(
+      NpzError(FloatsNpy({1, 2})),
+      "0.numpy is not a sound zip archive: it is an .npy file; name it and "
+      "its feature in arrays");
   const std::string zip =
       Zip({{"x.npy", FloatsNpy({1, 2})}, {"y.npy", LabelsNpy({0})}});
   EXPECT_EQ(NpzError(zip.substr(100)),
-            "0.npz is not a sound zip archive: it refers to something beyond "
+            "0.numpy is not a sound zip archive: it refers to something beyond "
             "its end");
 }
 
@@ -371,7 +351,7 @@ TEST(Npz, ABombIsReadAsAStream) {
                     {"y.npy", LabelsNpy({0})}},
                    options)});
   EXPECT_EQ(result.status.message(),
-            "0.npz: array \"x\": it goes on after its last record, 1 in all");
+            "0.numpy: array \"x\": it goes on after its last record, 1 in all");
 }
 
 TEST(Numpy, AsksForEachArrayOnce) {
@@ -393,7 +373,7 @@ TEST(Numpy, EstimatesTheNumberOfRecordsFromTheFirstBatch) {
   DatasetSpec archives = arrays;
   (*arrays.mutable_numpy()->mutable_arrays())["y"] =
       WriteTestFile("many.npy", npy);
-  for (const char* name : {"many0.npz", "many1.npz"}) {
+  for (const char* name : {"many0.numpy", "many1.npz"}) {
     archives.mutable_numpy()->add_files(
         WriteTestFile(name, Zip({{"y.npy", npy}})));
   }
@@ -421,24 +401,9 @@ TEST(Numpy, SurvivesMutations) {
   const std::string npy = FloatsNpy({1, 2, 3, 4});
   const int rounds = FuzzRounds(400);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = round % 5 == 4 ? npy : seeds[round % 5];
-    for (int i = random() % 3; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0:
-          bytes[at] = static_cast<char>(random());
-          break;
-        case 1:
-          bytes.replace(at, 4, "\xff\xff\xff\xff");
-          break;
-        case 2:
-          bytes.erase(at, random() % 30);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 40));
-      }
-      if (bytes.empty()) bytes = "x";
-    }
+    const std::string bytes =
+        MutatedText(round % 5 == 4 ? npy : seeds[round % 5],
+                    {"\xff\xff\xff\xff", "x"}, &random);
     const ReadResult result = round % 5 == 4
                                   ? ReadNpy(bytes, "dtype: 'float' shape: 2")
                                   : ReadNpz({bytes});

@@ -1,5 +1,4 @@
-#include "runtime/datasets/formats/tfrecord_source.h"
-
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <random>
@@ -8,13 +7,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/records/record_format.h"
 #include "base/testing/fuzz_rounds.h"
-#include "runtime/datasets/formats/record_format.h"
+#include "base/testing/gzip.h"
+#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::tfrecord_source_test {
 namespace {
 
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
 using Strings = std::vector<std::string>;
 
 constexpr char kLost[] = ", so the records after it cannot be found";
@@ -23,18 +27,9 @@ constexpr char kLost[] = ", so the records after it cannot be found";
 // record skipped.
 ReadResult ReadWithNext(const std::string& first,
                         const std::string& input = "dtype: 'float'") {
-  DatasetSpec spec = SpecFromText(
+  return ReadContents(
+      "tfrecord", {first, RecordBytes(SmallExample(99, 0))},
       absl::StrCat("input { feature: 'x' placeholder: 'p' ", input, "}"));
-  spec.mutable_tfrecord()->add_files(WriteTestFile("first", first));
-  spec.mutable_tfrecord()->add_files(
-      WriteTestFile("next", RecordBytes(SmallExample(99, 0))));
-  BatchOptions options;
-  options.max_bad_records = 1000;
-  ReadResult result = ReadAll(spec, options);
-  for (std::string& message : result.bad_messages) {
-    message = absl::StrReplaceAll(message, {{testing::TempDir() + "/", ""}});
-  }
-  return result;
 }
 
 // The messages about `first`.
@@ -60,7 +55,7 @@ TEST(TfRecords, ABadLengthEndsItsFileAndCountsOnce) {
       ReadWithNext(GoodRecord(1) + bad + GoodRecord(3) + GoodRecord(4));
   EXPECT_EQ(result.Values(0), (Strings{"1", "99"}));
   EXPECT_EQ(result.bad_messages,
-            Strings{absl::StrCat("first: record 1 (counting from 0): the "
+            Strings{absl::StrCat("0.tfrecord: record 1 (counting from 0): the "
                                  "checksum of its length is wrong",
                                  kLost)});
 }
@@ -70,49 +65,69 @@ TEST(TfRecords, ABadChecksumOfTheDataLosesOnlyItsRecord) {
   bad[kRecordHeaderBytes] ^= 1;
   const ReadResult result = ReadWithNext(GoodRecord(1) + bad + GoodRecord(3));
   EXPECT_EQ(result.Values(0), (Strings{"1", "3", "99"}));
-  EXPECT_EQ(result.bad_messages,
-            Strings{"first: record 1 (counting from 0): the checksum of its "
-                    "data is wrong"});
+  EXPECT_EQ(
+      result.bad_messages,
+      Strings{"0.tfrecord: record 1 (counting from 0): the checksum of its "
+              "data is wrong"});
 }
 
 TEST(TfRecords, NamesTheRecordThatAFileEndsIn) {
   const std::string good = GoodRecord(1);
   const size_t data = good.size() - kRecordHeaderBytes - kRecordFooterBytes;
-  EXPECT_EQ(Problems(good + good.substr(0, 5)),
-            Strings{"first: record 1 (counting from 0): the file ends after 5 "
-                    "bytes of its header's 12"});
-  EXPECT_EQ(Problems(good + good.substr(0, 14)),
-            Strings{absl::StrCat("first: record 1 (counting from 0): the file "
-                                 "ends within it, after 2 of its ",
-                                 data, " bytes")});
   EXPECT_EQ(
-      Problems(good + good.substr(0, good.size() - 1)),
-      Strings{absl::StrCat("first: record 1 (counting from 0): the file ends "
-                           "within it, after ",
-                           data, " of its ", data, " bytes")});
+      Problems(good + good.substr(0, 5)),
+      Strings{"0.tfrecord: record 1 (counting from 0): the file ends after 5 "
+              "bytes of its header's 12"});
+  EXPECT_EQ(
+      Problems(good + good.substr(0, 14)),
+      Strings{absl::StrCat("0.tfrecord: record 1 (counting from 0): the file "
+                           "ends within it, after 2 of its ",
+                           data, " bytes")});
+  EXPECT_EQ(Problems(good + good.substr(0, good.size() - 1)),
+            Strings{absl::StrCat(
+                "0.tfrecord: record 1 (counting from 0): the file ends "
+                "within it, after ",
+                data, " of its ", data, " bytes")});
 }
 
 TEST(TfRecords, AHugeLengthCostsNoMemory) {
   EXPECT_EQ(Problems(Header(uint64_t{1} << 60) + "xyz"),
-            Strings{"first: record 0 (counting from 0): it claims to have "
+            Strings{"0.tfrecord: record 0 (counting from 0): it claims to have "
                     "1152921504606846976 bytes; a tf.train.Example has at most "
                     "2147483647"});
-  EXPECT_EQ(Problems(Header(2000000000) + "xyz"),
-            Strings{"first: record 0 (counting from 0): the file ends within "
-                    "it, after 3 of its 2000000000 bytes"});
+  EXPECT_EQ(
+      Problems(Header(2000000000) + "xyz"),
+      Strings{"0.tfrecord: record 0 (counting from 0): the file ends within "
+              "it, after 3 of its 2000000000 bytes"});
 }
 
 TEST(TfRecords, SaysThatAFileIsNotTfRecord) {
-  EXPECT_EQ(Problems("label,x\n1,2\n3,4\n"),
-            Strings{"first: record 0 (counting from 0): this is not a TFRecord "
-                    "file: it looks like text"});
-  EXPECT_EQ(Problems("x\n"),
-            Strings{"first: record 0 (counting from 0): this is not a TFRecord "
-                    "file: it looks like text"});
-  EXPECT_EQ(Problems(std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14", 13)),
-            Strings{"first: record 0 (counting from 0): the checksum of its "
-                    "length is wrong, so this is not a TFRecord file, or one "
-                    "that is corrupt from the start"});
+  EXPECT_EQ(
+      Problems("label,x\n1,2\n3,4\n"),
+      Strings{"0.tfrecord: record 0 (counting from 0): this is not a TFRecord "
+              "file: it looks like text"});
+  EXPECT_EQ(
+      Problems("x\n"),
+      Strings{"0.tfrecord: record 0 (counting from 0): this is not a TFRecord "
+              "file: it looks like text"});
+  EXPECT_EQ(
+      Problems(std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14", 13)),
+      Strings{"0.tfrecord: record 0 (counting from 0): the checksum of its "
+              "length is wrong, so this is not a TFRecord file, or one "
+              "that is corrupt from the start"});
+}
+
+TEST(TfRecords, TellsTextFromBinaryFiles) {
+  EXPECT_THAT(Problems("name,text\n1,gr\u00fc\u00df\u20ac\n"),
+              ElementsAre(HasSubstr("looks like text")));
+  // Graphs, which start with a line break and printable lengths.
+  for (const std::string& content :
+       {"\n0\n)" + std::string(41, 'x') + "\x12\x03op",
+        std::string("\n\xb3\x82\x0c\n\x0bsome_weights"),
+        std::string("\n\xb3\xb3 0123456789")}) {
+    EXPECT_THAT(Problems(content),
+                ElementsAre(Not(HasSubstr("looks like text"))));
+  }
 }
 
 TEST(TfRecords, ReadsGzipByItsContent) {
@@ -139,19 +154,20 @@ TEST(TfRecords, ReadsGzipUpToWhereItIsDamaged) {
   ReadResult result = ReadWithNext(packed + "garbage");
   EXPECT_EQ(result.Values(0), (Strings{"1", "2", "99"}));
   EXPECT_EQ(result.bad_messages,
-            Strings{"first: record 2 (counting from 0): its gzip data are "
+            Strings{"0.tfrecord: record 2 (counting from 0): its gzip data are "
                     "followed by something that is not gzip"});
 
   result = ReadWithNext(packed.substr(0, packed.size() - 4));
   EXPECT_EQ(result.Values(0), (Strings{"1", "2", "99"}));
-  EXPECT_EQ(result.bad_messages,
-            Strings{"first: record 2 (counting from 0): its gzip data are cut "
-                    "off"});
+  EXPECT_EQ(
+      result.bad_messages,
+      Strings{"0.tfrecord: record 2 (counting from 0): its gzip data are cut "
+              "off"});
 
   std::string corrupt = packed;
   corrupt[corrupt.size() - 6] ^= 1;
   EXPECT_EQ(ReadWithNext(corrupt).bad_messages,
-            Strings{"first: record 2 (counting from 0): its gzip data are "
+            Strings{"0.tfrecord: record 2 (counting from 0): its gzip data are "
                     "corrupt (incorrect data check)"});
 }
 
@@ -163,7 +179,7 @@ TEST(TfRecords, NamesTheFeatureThatIsWrong) {
                ? ""
                : absl::StrReplaceAll(
                      problems[0],
-                     {{"first: record 0 (counting from 0): ", ""}});
+                     {{"0.tfrecord: record 0 (counting from 0): ", ""}});
   };
   EXPECT_EQ(problem("not a message"), "it is not a tf.train.Example");
   EXPECT_EQ(problem(""), "it has no feature \"x\"");
@@ -240,25 +256,8 @@ TEST(TfRecords, SurvivesMutations) {
   const std::string packed = Gzip(seed);
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
-    std::string bytes = round % 3 == 0 ? packed : seed;
-    for (int i = random() % 3; i >= 0; --i) {
-      const size_t at = random() % bytes.size();
-      switch (random() % 4) {
-        case 0:
-          bytes[at] = static_cast<char>(random());
-          break;
-        case 1:
-          bytes[at] ^= 1 << random() % 8;
-          break;
-        case 2:
-          bytes.erase(at, random() % 30);
-          break;
-        default:
-          bytes.insert(at, bytes.substr(random() % bytes.size(), 40));
-      }
-      if (bytes.empty()) bytes = "x";
-    }
-    const ReadResult result = ReadWithNext(bytes);
+    const ReadResult result = ReadWithNext(MutatedText(
+        round % 3 == 0 ? packed : seed, {"\xff\xff\xff\xff", "x"}, &random));
     EXPECT_EQ(result.status, absl::OkStatus());
     ASSERT_FALSE(result.batches.empty());
     for (const std::string& value : result.Values(0)) {

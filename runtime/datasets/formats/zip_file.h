@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "runtime/datasets/formats/input_file.h"
+#include "base/records/input_file.h"
 
 namespace requant {
 

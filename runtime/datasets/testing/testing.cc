@@ -1,15 +1,16 @@
 #include "runtime/datasets/testing/testing.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
-#include <cstring>
 #include <fstream>
 #include <memory>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/records/record_format.h"
 #include "google/protobuf/text_format.h"
-#include "runtime/datasets/formats/record_format.h"
+#include "runtime/datasets/formats/column.h"
 #include "tensorflow/core/example/example.pb.h"
 
 namespace requant {
@@ -27,32 +28,6 @@ void AppendValues(const tensorflow::Tensor& tensor,
     } else {
       values->push_back(absl::StrCat(static_cast<double>(flat(i))));
     }
-  }
-}
-
-void AppendText(const tensorflow::Tensor& tensor,
-                std::vector<std::string>* values) {
-  switch (tensor.dtype()) {
-    case tensorflow::DT_FLOAT:
-      return AppendValues<float>(tensor, values);
-    case tensorflow::DT_DOUBLE:
-      return AppendValues<double>(tensor, values);
-    case tensorflow::DT_HALF:
-      return AppendValues<Eigen::half>(tensor, values);
-    case tensorflow::DT_BFLOAT16:
-      return AppendValues<tensorflow::bfloat16>(tensor, values);
-    case tensorflow::DT_INT8:
-      return AppendValues<int8_t>(tensor, values);
-    case tensorflow::DT_UINT8:
-      return AppendValues<uint8_t>(tensor, values);
-    case tensorflow::DT_INT32:
-      return AppendValues<int32_t>(tensor, values);
-    case tensorflow::DT_INT64:
-      return AppendValues<int64_t>(tensor, values);
-    case tensorflow::DT_BOOL:
-      return AppendValues<bool>(tensor, values);
-    default:
-      return AppendValues<tensorflow::tstring>(tensor, values);
   }
 }
 
@@ -84,23 +59,6 @@ std::string RecordBytes(std::string_view data) {
   return record;
 }
 
-std::string Gzip(std::string_view bytes) {
-  z_stream stream;
-  std::memset(&stream, 0, sizeof(stream));
-  EXPECT_EQ(deflateInit2(&stream, 6, Z_DEFLATED, MAX_WBITS + 16, 8,
-                         Z_DEFAULT_STRATEGY),
-            Z_OK);
-  std::string packed(deflateBound(&stream, bytes.size()), '\0');
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = bytes.size();
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = packed.size();
-  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  return packed;
-}
-
 DatasetSpec SpecFromText(const std::string& text) {
   DatasetSpec spec;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &spec));
@@ -109,7 +67,12 @@ DatasetSpec SpecFromText(const std::string& text) {
 
 std::vector<std::string> ReadResult::Values(int i) const {
   std::vector<std::string> values;
-  for (const Batch& batch : batches) AppendText(batch.inputs[i], &values);
+  for (const Batch& batch : batches) {
+    VisitType(batch.inputs[i].dtype(), [&](auto* type) {
+      AppendValues<std::remove_pointer_t<decltype(type)>>(batch.inputs[i],
+                                                          &values);
+    });
+  }
   return values;
 }
 
@@ -130,6 +93,31 @@ ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options) {
   if (source.ok()) {
     result.bad_records = (*source)->bad_records();
     result.lost_rests = (*source)->lost_rests();
+  }
+  return result;
+}
+
+std::string WithoutTestFolder(std::string_view text) {
+  return absl::StrReplaceAll(text, {{testing::TempDir() + "/", ""}});
+}
+
+ReadResult ReadContents(const std::string& source,
+                        const std::vector<std::string>& contents,
+                        const std::string& inputs, const std::string& fields) {
+  std::string text = absl::StrCat(source, " { ", fields);
+  for (size_t i = 0; i < contents.size(); ++i) {
+    absl::StrAppend(&text, " files: '",
+                    WriteTestFile(absl::StrCat(i, ".", source), contents[i]),
+                    "'");
+  }
+  BatchOptions options;
+  options.max_bad_records = 1000;
+  ReadResult result =
+      ReadAll(SpecFromText(absl::StrCat(text, " }", inputs)), options);
+  result.status = absl::Status(result.status.code(),
+                               WithoutTestFolder(result.status.message()));
+  for (std::string& message : result.bad_messages) {
+    message = WithoutTestFolder(message);
   }
   return result;
 }

@@ -16,19 +16,18 @@ namespace requant {
 // Writes a file of this name into the test's own folder; returns its path.
 std::string WriteTestFile(std::string_view name, std::string_view contents);
 
-// A serialized tf.train.Example from its text form, such as
+// Returns a serialized tf.train.Example from its text form, such as
 //   features { feature { key: "x" value { float_list { value: 1 } } } }
 std::string ExampleBytes(const std::string& text);
 
-// An Example whose feature "x" is the float `x` and "label" the int64 `label`.
+// Returns an Example whose feature "x" is the float `x` and "label" the int64
+// `label`.
 std::string SmallExample(float x, int label);
 
-// `data` as a record of a TFRecord file.
+// Returns `data` as a record of a TFRecord file.
 std::string RecordBytes(std::string_view data);
 
-std::string Gzip(std::string_view bytes);
-
-// A declaration from its text form.
+// Returns a declaration from its text form.
 DatasetSpec SpecFromText(const std::string& text);
 
 // What a source gives until it ends or fails.
@@ -43,6 +42,17 @@ struct ReadResult {
   std::vector<std::string> Values(int i) const;
 };
 ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options = {});
+
+// Reads files of these contents, called "0.SOURCE" and so on, as the source of
+// that name does, with bad records skipped; messages are without the test's
+// folder. `fields` are further fields of the source.
+ReadResult ReadContents(const std::string& source,
+                        const std::vector<std::string>& contents,
+                        const std::string& inputs,
+                        const std::string& fields = "");
+
+// Returns `text` without the test's folder in paths.
+std::string WithoutTestFolder(std::string_view text);
 
 }  // namespace requant
 

@@ -1,0 +1,355 @@
+#include "runtime/datasets/formats/npy.h"
+
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "base/text/printable.h"
+#include "runtime/datasets/formats/column.h"
+#include "tensorflow/core/framework/bfloat16.h"
+#include "tensorflow/core/framework/numeric_types.h"
+#include "tensorflow/core/platform/tstring.h"
+
+namespace requant {
+namespace {
+
+using Eigen::half;
+using tensorflow::bfloat16;
+using tensorflow::DataType;
+using tensorflow::tstring;
+
+constexpr char kMagic[] = "\x93NUMPY";
+constexpr size_t kMagicBytes = 6;
+// NumPy itself reads no more than 10,000 unless it is asked to.
+constexpr uint32_t kMaxHeaderBytes = 1 << 20;
+constexpr int64_t kMaxItemBytes = 1 << 20;
+constexpr size_t kMaxDimensions = 64;
+
+// Takes Python literals off the front of a text.
+class Scanner {
+ public:
+  explicit Scanner(std::string_view text) : text_(text) {}
+
+  bool Take(std::string_view token) {
+    text_ = absl::StripLeadingAsciiWhitespace(text_);
+    if (!absl::StartsWith(text_, token)) return false;
+    text_.remove_prefix(token.size());
+    return true;
+  }
+
+  // 'text' or "text", without escapes.
+  bool TakeString(std::string_view* value) {
+    text_ = absl::StripLeadingAsciiWhitespace(text_);
+    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return false;
+    const size_t end = text_.find(text_[0], 1);
+    if (end == std::string_view::npos) return false;
+    *value = text_.substr(1, end - 1);
+    text_.remove_prefix(end + 1);
+    return true;
+  }
+
+  bool TakeBool(bool* value) {
+    *value = Take("True");
+    return *value || Take("False");
+  }
+
+  // (), (3,), (3, 4); Python 2 wrote 3L for 3.
+  bool TakeShape(std::vector<int64_t>* shape) {
+    if (!Take("(")) return false;
+    while (!Take(")")) {
+      text_ = absl::StripLeadingAsciiWhitespace(text_);
+      size_t digits = 0;
+      while (digits < text_.size() && absl::ascii_isdigit(text_[digits])) {
+        ++digits;
+      }
+      int64_t size = 0;
+      if (!absl::SimpleAtoi(text_.substr(0, digits), &size)) return false;
+      text_.remove_prefix(digits);
+      Take("L");
+      shape->push_back(size);
+      if (!Take(",") && !absl::StartsWith(text_, ")")) return false;
+    }
+    return true;
+  }
+
+  bool AtEnd() { return absl::StripLeadingAsciiWhitespace(text_).empty(); }
+
+ private:
+  std::string_view text_;
+};
+
+bool IsSupported(char kind, int64_t size) {
+  switch (kind) {
+    case 'f':
+      return size == 2 || size == 4 || size == 8;
+    case 'i':
+    case 'u':
+      return size == 1 || size == 2 || size == 4 || size == 8;
+    case 'b':
+      return size == 1;
+    case 'S':
+    case 'U':
+      return size >= 1;
+    default:
+      return false;
+  }
+}
+
+absl::Status BadType(std::string_view descr, std::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("its elements are of type '",
+                   absl::CHexEscape(descr.substr(0, 40)), "', ", why));
+}
+
+// '<f4': byte order, kind and size.
+absl::Status ParseType(std::string_view descr, NpyHeader* header) {
+  constexpr char kReadable[] =
+      "which cannot be read; float, integer, bool, bytes and text arrays can";
+  if (descr.size() < 3) return BadType(descr, kReadable);
+  header->kind = descr[1];
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(descr.substr(2), &size) || size > kMaxItemBytes ||
+      !IsSupported(header->kind, size)) {
+    return BadType(descr, kReadable);
+  }
+  header->item_bytes = header->kind == 'U' ? size * 4 : size;
+  const bool has_order =
+      header->kind == 'U' || (header->kind != 'S' && header->item_bytes > 1);
+  if (descr[0] == '>' && has_order) {
+    return BadType(descr,
+                   "which is big-endian; save it as little-endian, such as "
+                   "x.astype(x.dtype.newbyteorder('<'))");
+  }
+  if (!absl::StrContains("<|=>", descr[0])) return BadType(descr, kReadable);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadExactly(InputFile* file, size_t size) {
+  std::string bytes(size, '\0');
+  REQUANT_ASSIGN_OR_RETURN(const size_t got,
+                           ReadFully(file, bytes.data(), size));
+  if (got == size) return bytes;
+  return absl::DataLossError("it ends within its header");
+}
+
+template <typename T>
+constexpr bool kIsFloat = !std::is_integral_v<T>;
+
+// The bits of a float type's mantissa, with the hidden one.
+template <typename T>
+constexpr int MantissaBits() {
+  if (std::is_same_v<T, double>) return 53;
+  if (std::is_same_v<T, float>) return 24;
+  return std::is_same_v<T, half> ? 11 : 8;
+}
+
+template <typename From, typename To>
+constexpr bool IsExact() {
+  if constexpr (std::is_same_v<From, To>) {
+    return true;
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return false;
+  } else if constexpr (kIsFloat<From> && kIsFloat<To>) {
+    return std::is_same_v<To, bfloat16>
+               ? std::is_same_v<From, float>
+               : MantissaBits<From>() < MantissaBits<To>();
+  } else if constexpr (kIsFloat<From>) {
+    return false;
+  } else if constexpr (kIsFloat<To>) {
+    return std::numeric_limits<From>::digits <= MantissaBits<To>();
+  } else {
+    return std::numeric_limits<From>::digits <=
+               std::numeric_limits<To>::digits &&
+           (std::is_unsigned_v<From> || std::is_signed_v<To>);
+  }
+}
+
+template <typename From, typename To>
+void Convert(const char* from, int64_t, int64_t count, void* to) {
+  To* const values = static_cast<To*>(to);
+  for (int64_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<From, bool>) {
+      values[i] = static_cast<To>(from[i] != 0);
+    } else {
+      From value;
+      std::memcpy(&value, from + i * sizeof(From), sizeof(From));
+      values[i] = static_cast<To>(value);
+    }
+  }
+}
+
+// NumPy pads bytes with zeros and gives them back without.
+void ConvertBytes(const char* from, int64_t item_bytes, int64_t count,
+                  void* to) {
+  for (int64_t i = 0; i < count; ++i, from += item_bytes) {
+    int64_t size = item_bytes;
+    while (size > 0 && from[size - 1] == 0) --size;
+    static_cast<tstring*>(to)[i].assign(from, size);
+  }
+}
+
+void ConvertText(const char* from, int64_t item_bytes, int64_t count,
+                 void* to) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i, from += item_bytes) {
+    int64_t size = item_bytes;
+    uint32_t code = 0;
+    const auto last = [&] {
+      std::memcpy(&code, from + size - sizeof(code), sizeof(code));
+      return code;
+    };
+    while (size > 0 && last() == 0) size -= sizeof(code);
+    text.clear();
+    for (int64_t at = 0; at < size; at += sizeof(code)) {
+      std::memcpy(&code, from + at, sizeof(code));
+      AppendUtf8(code, &text);
+    }
+    static_cast<tstring*>(to)[i].assign(text.data(), text.size());
+  }
+}
+
+template <typename From>
+NpyConverter ConverterFrom(DataType dtype) {
+  return VisitType(dtype, [](auto* type) -> NpyConverter {
+    using To = std::remove_pointer_t<decltype(type)>;
+    if constexpr (!std::is_same_v<To, tstring>) {
+      if constexpr (IsExact<From, To>()) return Convert<From, To>;
+    }
+    return nullptr;
+  });
+}
+
+NpyConverter Converter(const NpyHeader& header, DataType dtype) {
+  const auto by_size = [&](auto one, auto two, auto four, auto eight) {
+    switch (header.item_bytes) {
+      case 1:
+        return ConverterFrom<decltype(one)>(dtype);
+      case 2:
+        return ConverterFrom<decltype(two)>(dtype);
+      case 4:
+        return ConverterFrom<decltype(four)>(dtype);
+      default:
+        return ConverterFrom<decltype(eight)>(dtype);
+    }
+  };
+  switch (header.kind) {
+    case 'f':
+      return by_size(half(), half(), float(), double());
+    case 'i':
+      return by_size(int8_t(), int16_t(), int32_t(), int64_t());
+    case 'u':
+      return by_size(uint8_t(), uint16_t(), uint32_t(), uint64_t());
+    case 'b':
+      return ConverterFrom<bool>(dtype);
+    case 'S':
+      return dtype == tensorflow::DT_STRING ? ConvertBytes : nullptr;
+    default:
+      return dtype == tensorflow::DT_STRING ? ConvertText : nullptr;
+  }
+}
+
+}  // namespace
+
+std::string NpyHeader::TypeName() const {
+  switch (kind) {
+    case 'f':
+      return absl::StrCat("float", item_bytes * 8);
+    case 'i':
+      return absl::StrCat("int", item_bytes * 8);
+    case 'u':
+      return absl::StrCat("uint", item_bytes * 8);
+    case 'b':
+      return "bool";
+    case 'S':
+      return "bytes";
+    default:
+      return "str";
+  }
+}
+
+absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size) {
+  size_t got = 0;
+  while (got < size) {
+    REQUANT_ASSIGN_OR_RETURN(const size_t n,
+                             file->Read(buffer + got, size - got));
+    if (n == 0) break;
+    got += n;
+  }
+  return got;
+}
+
+absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
+  NpyHeader header;
+  bool has_descr = false, has_order = false, has_shape = false;
+  Scanner scanner(text);
+  bool good = scanner.Take("{");
+  while (good && !scanner.Take("}")) {
+    std::string_view key, descr;
+    good = scanner.TakeString(&key) && scanner.Take(":");
+    if (!good) break;
+    if (key == "descr" && !has_descr) {
+      has_descr = true;
+      if (!scanner.TakeString(&descr)) {
+        return absl::InvalidArgumentError(
+            "its elements are records of several fields; save each field as an "
+            "array of its own");
+      }
+      REQUANT_RETURN_IF_ERROR(ParseType(descr, &header));
+    } else if (key == "fortran_order" && !has_order) {
+      has_order = good = scanner.TakeBool(&header.fortran_order);
+    } else if (key == "shape" && !has_shape) {
+      has_shape = good = scanner.TakeShape(&header.shape);
+    } else {
+      good = false;
+    }
+    scanner.Take(",");
+  }
+  if (good && scanner.AtEnd() && has_descr && has_order && has_shape &&
+      header.shape.size() <= kMaxDimensions) {
+    return header;
+  }
+  return absl::DataLossError("its .npy header cannot be read");
+}
+
+absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string start,
+                           ReadExactly(file, kMagicBytes + 2));
+  if (!absl::StartsWith(start, std::string_view(kMagic, kMagicBytes))) {
+    return absl::DataLossError("it is not an .npy array");
+  }
+  const int version = static_cast<unsigned char>(start[kMagicBytes]);
+  if (version < 1 || version > 3) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its .npy version is ", version, "; 1, 2 and 3 are known"));
+  }
+  const size_t length_bytes = version == 1 ? 2 : 4;
+  REQUANT_ASSIGN_OR_RETURN(const std::string length_text,
+                           ReadExactly(file, length_bytes));
+  uint32_t length = 0;
+  std::memcpy(&length, length_text.data(), length_bytes);
+  if (length > kMaxHeaderBytes) {
+    return absl::DataLossError(
+        absl::StrCat("its .npy header claims to have ", length, " bytes"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadExactly(file, length));
+  return ParseNpyDictionary(text);
+}
+
+absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
+                                            DataType dtype) {
+  const NpyConverter converter = Converter(header, dtype);
+  if (converter != nullptr) return converter;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it has ", header.TypeName(), " values, not all of which ",
+      DtypeName(dtype),
+      " can hold; declare another dtype, or save the array with one"));
+}
+
+}  // namespace requant

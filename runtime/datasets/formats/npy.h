@@ -1,0 +1,58 @@
+#ifndef REQUANT_RUNTIME_DATASETS_FORMATS_NPY_H_
+#define REQUANT_RUNTIME_DATASETS_FORMATS_NPY_H_
+
+// NumPy's .npy format: a magic number, a version, the text of a Python
+// dictionary that gives the elements' type, their order and the shape, and then
+// the elements.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/records/input_file.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+
+struct NpyHeader {
+  // 'f' float, 'i' signed, 'u' unsigned, 'b' bool, 'S' bytes, 'U' UTF-32 text.
+  char kind = 0;
+  // The size of one element.
+  int64_t item_bytes = 0;
+  // Elements of arrays with more than one dimension are column by column.
+  bool fortran_order = false;
+  std::vector<int64_t> shape;
+
+  // As NumPy calls it, such as "float32".
+  std::string TypeName() const;
+};
+
+// Reads the header and leaves `file` at the first element. Errors say what is
+// wrong without naming the file; types that cannot be read (objects, records,
+// big-endian numbers ...) are among them.
+absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file);
+
+// Reads the dictionary, as in
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
+
+// Reads until `size` bytes are there or the file ends; returns how many are.
+absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size);
+
+// Converts `count` elements of an array to those of a tensor.
+using NpyConverter = void (*)(const char* from, int64_t item_bytes,
+                              int64_t count, void* to);
+
+// Returns how elements of the array become `dtype`: only where every value
+// keeps its exact value, except that float32 is rounded to bfloat16, which
+// NumPy lacks. Bytes and text (as UTF-8) become strings. Errors say what the
+// array has and what could be declared, without naming it.
+absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
+                                            tensorflow::DataType dtype);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_FORMATS_NPY_H_

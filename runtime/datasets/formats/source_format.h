@@ -1,0 +1,113 @@
+#ifndef REQUANT_RUNTIME_DATASETS_FORMATS_SOURCE_FORMAT_H_
+#define REQUANT_RUNTIME_DATASETS_FORMATS_SOURCE_FORMAT_H_
+
+// The formats that records may have, as a table. A reader of one format cuts
+// the files into runs of records, one after the other, and decodes each run,
+// several at a time.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "runtime/datasets/formats/column.h"
+#include "tensorflow/core/framework/tensor.h"
+
+namespace requant {
+
+// About how large a chunk is at most. A chunk of large records has fewer of
+// them, so that memory is bounded by what the records need and not by their
+// number.
+inline constexpr int64_t kChunkBytes = 16 << 20;
+
+struct BadRow {
+  int64_t row = 0;
+  // One sentence that names the file and the record.
+  std::string message;
+  // What is left of its file was not read.
+  bool ends_file = false;
+};
+
+// Decoded records.
+struct Chunk {
+  int64_t rows = 0;
+  // One per column, [rows, shape...]; bad rows are initialised, but to nothing
+  // in particular.
+  std::vector<tensorflow::Tensor> columns;
+  // The bad rows, in order.
+  std::vector<BadRow> bad;
+  // ChunkSource::position after its last record.
+  int64_t position = 0;
+};
+
+// Records as they are in the file. It may refer to its ChunkSource.
+class RawChunk {
+ public:
+  virtual ~RawChunk() = default;
+
+  virtual int64_t rows() const = 0;
+
+  // Called once, on any thread.
+  virtual absl::StatusOr<Chunk> Decode() = 0;
+};
+
+class ChunkSource {
+ public:
+  virtual ~ChunkSource() = default;
+
+  // Returns the next records, in order: at least one, at most `max_rows`; null
+  // at the end. What is left of a file after which nothing can be found counts
+  // as one bad record. Errors are for what no skipping helps.
+  virtual absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) = 0;
+
+  // Returns about how many bytes of all files together have been read; 0 when
+  // that is not known.
+  virtual int64_t position() const { return 0; }
+};
+
+// What is wrong with a field of a source's declaration.
+struct FieldProblem {
+  std::string field;
+  std::string sentence;
+  // The place in a repeated field.
+  int index = -1;
+};
+
+// A kind of source: whoever reads a declaration or its files asks it.
+struct SourceFormat {
+  DatasetSpec::SourceCase source;
+
+  // Returns the list of files, or of patterns of files.
+  google::protobuf::RepeatedPtrField<std::string>* (*files)(DatasetSpec* spec);
+
+  // Returns what is wrong with a declaration; null if there is nothing to
+  // check.
+  std::optional<FieldProblem> (*check)(const DatasetSpec& spec);
+
+  // Opens the files; null for a source that is not read here.
+  absl::StatusOr<std::unique_ptr<ChunkSource>> (*open)(
+      const DatasetSpec& spec, const std::vector<Column>& columns);
+};
+
+// Each is defined where its reader is.
+extern const SourceFormat kTfRecordFormat;
+extern const SourceFormat kCsvFormat;
+extern const SourceFormat kJsonlFormat;
+extern const SourceFormat kNumpyFormat;
+
+// Returns the format of a declaration's source; null if it has no source.
+const SourceFormat* FormatOf(const DatasetSpec& spec);
+
+// Returns the files that a declaration names, in a fixed order.
+std::vector<std::string> FilesOf(const DatasetSpec& spec);
+
+// Removes all names of files from a declaration.
+void ClearFiles(DatasetSpec* spec);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_DATASETS_FORMATS_SOURCE_FORMAT_H_
