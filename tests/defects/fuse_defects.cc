@@ -26,7 +26,8 @@ using tensorflow::qint32;
 using tensorflow::qint8;
 using Edited = absl::StatusOr<std::string>;
 
-// The first layer's bias in its two parts (transforms/layers/quantized_bias.h).
+// The first layer's bias in its two parts
+// (transforms/layers/quantized_layer.h).
 struct FirstBias {
   ConstValues<qint32> bias;
   // What the input's zero point adds to each channel.

@@ -344,9 +344,9 @@ TEST(FuseFeatureColumns, LeavesAColumnWithSeveralValuesPerRecord) {
   const TransformRun run =
       MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
-  EXPECT_THAT(run.warnings,
-              ElementsAre("leaves \"y\": \"a\" may have several values per "
-                          "record"));
+  EXPECT_THAT(
+      run.warnings,
+      ElementsAre("leaves \"y\": \"a\" may have several values per record"));
   EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
 }
 
