@@ -22,7 +22,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "logs_parser/escape_stripper.h"
 #include "logs_parser/log_record.h"
 #include "ranges/range_table.h"
 
@@ -37,7 +36,7 @@ using ReadFunction =
 
 // How much of a line that is longer than the buffer can be parsed by itself.
 // A ';' that starts a record separates: no record reaches across it. The ';'
-// inside a record stands behind __print__. Without a separator all of it is
+// inside a record comes after __print__. Without a separator all of it is
 // taken, and a record of more than max_line_bytes comes out malformed.
 size_t PartEnd(std::string_view part) {
   for (size_t end = part.rfind(';'); end != std::string_view::npos && end > 0;
@@ -52,21 +51,118 @@ class LogParser {
  public:
   explicit LogParser(const LogParserOptions& options) : options_(options) {}
 
-  absl::Status Parse(std::string_view name, ReadFunction read);
+  absl::Status Parse(std::string_view name, ReadFunction read) {
+    result_.files.push_back({std::string(name)});
+    line_number_ = 1;
+    EscapeStripper stripper;
+    std::vector<char> buffer(options_.max_line_bytes + options_.read_bytes);
+    size_t used = 0;
+    bool in_line = false;
+    while (true) {
+      char* const fresh = buffer.data() + used;
+      REQUANT_ASSIGN_OR_RETURN(const size_t size,
+                               read(fresh, options_.read_bytes));
+      if (size == 0) break;
+      counts().bytes += size;
+      in_line = fresh[size - 1] != '\n';
+      used += stripper.Strip(fresh, size);
+      const size_t parsed = ParseBuffer({buffer.data(), used});
+      used -= parsed;
+      std::memmove(buffer.data(), buffer.data() + parsed, used);
+    }
+    ParseLine({buffer.data(), used});
+    counts().lines = line_number_ - 1 + (in_line ? 1 : 0);
+    return absl::OkStatus();
+  }
+
   ParsedLogs TakeResult() { return std::move(result_); }
 
  private:
   LogFileCounts& counts() { return result_.files.back(); }
+
   // Parses whole lines and, of a line that gets too long, a part; returns how
   // many bytes it parsed. Less than max_line_bytes are left.
-  size_t ParseBuffer(std::string_view text);
+  size_t ParseBuffer(std::string_view text) {
+    const size_t size = text.size();
+    const size_t line_break = text.rfind('\n');
+    if (line_break != std::string_view::npos) {
+      ParseLines(text.substr(0, line_break + 1));
+      text.remove_prefix(line_break + 1);
+    }
+    while (text.size() >= options_.max_line_bytes) {
+      const size_t end = PartEnd(text);
+      ParseLine(text.substr(0, end));
+      text.remove_prefix(end);
+    }
+    return size - text.size();
+  }
+
   // `lines` is whole lines, each with its line break.
-  void ParseLines(std::string_view lines);
-  void ParseLine(std::string_view line);
+  void ParseLines(std::string_view lines) {
+    while (!lines.empty()) {
+      const size_t end = lines.find('\n');
+      ParseLine(lines.substr(0, end));
+      ++line_number_;
+      lines.remove_prefix(end + 1);
+    }
+  }
+
+  void ParseLine(std::string_view line) {
+    LogRecord record;
+    if (options_.use_fast_way && ParseSingleRecord(line, &record)) {
+      const auto known = entries_.find(record.node);
+      if (known != entries_.end()) return AddRecord(record, known->second);
+      if (IsNodeName(record.node)) return AddRecord(record, nullptr);
+    }
+    FindRecords(
+        line, [this](const LogRecord& found) { AddRecord(found, nullptr); },
+        [this](std::string reason, std::string_view candidate) {
+          AddMalformed(std::move(reason), candidate);
+        });
+  }
+
   // `entry` is the node's, or null when it is not known.
-  void AddRecord(const LogRecord& record, RangeEntry* entry);
-  void AddMalformed(std::string reason, std::string_view candidate);
-  RangeEntry* EntryOf(std::string_view node);
+  void AddRecord(const LogRecord& record, RangeEntry* entry) {
+    if (options_.only_kind.has_value() && record.kind != *options_.only_kind) {
+      ++counts().records_left_out;
+      return;
+    }
+    ++counts().records;
+    if (entry == nullptr) entry = EntryOf(record.node);
+    const Place place{counts().file, line_number_};
+    switch (record.kind) {
+      case RecordKind::kRequantMinMax:
+        entry->AddRange(record.min, record.max, place);
+        break;
+      case RecordKind::kMin:
+        entry->AddMin(record.min, place);
+        break;
+      case RecordKind::kMax:
+        entry->AddMax(record.max, place);
+        break;
+    }
+  }
+
+  void AddMalformed(std::string reason, std::string_view candidate) {
+    ++counts().malformed;
+    if (static_cast<int>(result_.first_malformed.size()) >=
+        options_.max_malformed_kept) {
+      return;
+    }
+    const bool cut = candidate.size() > kMaxExcerptBytes;
+    result_.first_malformed.push_back(
+        {absl::StrCat(counts().file, ":", line_number_), std::move(reason),
+         absl::StrCat(absl::CHexEscape(candidate.substr(0, kMaxExcerptBytes)),
+                      cut ? " ..." : "")});
+  }
+
+  RangeEntry* EntryOf(std::string_view node) {
+    const auto found = entries_.find(node);
+    if (found != entries_.end()) return found->second;
+    RangeEntry* const entry = &result_.ranges.FindOrAdd(node);
+    entries_.emplace(node, entry);
+    return entry;
+  }
 
   const LogParserOptions options_;
   ParsedLogs result_;
@@ -74,110 +170,6 @@ class LogParser {
   absl::flat_hash_map<std::string, RangeEntry*> entries_;
   int64_t line_number_ = 1;
 };
-
-absl::Status LogParser::Parse(std::string_view name, ReadFunction read) {
-  result_.files.push_back({std::string(name)});
-  line_number_ = 1;
-  EscapeStripper stripper;
-  std::vector<char> buffer(options_.max_line_bytes + options_.read_bytes);
-  size_t used = 0;
-  bool in_line = false;
-  while (true) {
-    char* const fresh = buffer.data() + used;
-    REQUANT_ASSIGN_OR_RETURN(const size_t size,
-                             read(fresh, options_.read_bytes));
-    if (size == 0) break;
-    counts().bytes += size;
-    in_line = fresh[size - 1] != '\n';
-    used += stripper.Strip(fresh, size);
-    const size_t parsed = ParseBuffer({buffer.data(), used});
-    used -= parsed;
-    std::memmove(buffer.data(), buffer.data() + parsed, used);
-  }
-  ParseLine({buffer.data(), used});
-  counts().lines = line_number_ - 1 + (in_line ? 1 : 0);
-  return absl::OkStatus();
-}
-
-size_t LogParser::ParseBuffer(std::string_view text) {
-  const size_t size = text.size();
-  const size_t line_break = text.rfind('\n');
-  if (line_break != std::string_view::npos) {
-    ParseLines(text.substr(0, line_break + 1));
-    text.remove_prefix(line_break + 1);
-  }
-  while (text.size() >= options_.max_line_bytes) {
-    const size_t end = PartEnd(text);
-    ParseLine(text.substr(0, end));
-    text.remove_prefix(end);
-  }
-  return size - text.size();
-}
-
-void LogParser::ParseLines(std::string_view lines) {
-  while (!lines.empty()) {
-    const size_t end = lines.find('\n');
-    ParseLine(lines.substr(0, end));
-    ++line_number_;
-    lines.remove_prefix(end + 1);
-  }
-}
-
-void LogParser::ParseLine(std::string_view line) {
-  LogRecord record;
-  if (options_.use_fast_way && ParseSingleRecord(line, &record)) {
-    const auto known = entries_.find(record.node);
-    if (known != entries_.end()) return AddRecord(record, known->second);
-    if (IsNodeName(record.node)) return AddRecord(record, nullptr);
-  }
-  FindRecords(
-      line, [this](const LogRecord& found) { AddRecord(found, nullptr); },
-      [this](std::string reason, std::string_view candidate) {
-        AddMalformed(std::move(reason), candidate);
-      });
-}
-
-RangeEntry* LogParser::EntryOf(std::string_view node) {
-  const auto found = entries_.find(node);
-  if (found != entries_.end()) return found->second;
-  RangeEntry* const entry = &result_.ranges.FindOrAdd(node);
-  entries_.emplace(node, entry);
-  return entry;
-}
-
-void LogParser::AddRecord(const LogRecord& record, RangeEntry* entry) {
-  if (options_.only_kind.has_value() && record.kind != *options_.only_kind) {
-    ++counts().records_left_out;
-    return;
-  }
-  ++counts().records;
-  if (entry == nullptr) entry = EntryOf(record.node);
-  const Place place{counts().file, line_number_};
-  switch (record.kind) {
-    case RecordKind::kRequantMinMax:
-      entry->AddRange(record.min, record.max, place);
-      break;
-    case RecordKind::kMin:
-      entry->AddMin(record.min, place);
-      break;
-    case RecordKind::kMax:
-      entry->AddMax(record.max, place);
-      break;
-  }
-}
-
-void LogParser::AddMalformed(std::string reason, std::string_view candidate) {
-  ++counts().malformed;
-  if (static_cast<int>(result_.first_malformed.size()) >=
-      options_.max_malformed_kept) {
-    return;
-  }
-  const bool cut = candidate.size() > kMaxExcerptBytes;
-  result_.first_malformed.push_back(
-      {absl::StrCat(counts().file, ":", line_number_), std::move(reason),
-       absl::StrCat(absl::CHexEscape(candidate.substr(0, kMaxExcerptBytes)),
-                    cut ? " ..." : "")});
-}
 
 absl::Status ParseDescriptor(int fd, const std::string& name,
                              LogParser* parser) {
@@ -213,7 +205,72 @@ int64_t Sum(const std::vector<LogFileCounts>& files,
   return sum;
 }
 
+constexpr unsigned char kEscapeByte = 0x1b;
+constexpr unsigned char kBell = 0x07;
+
+bool Between(unsigned char byte, unsigned char low, unsigned char high) {
+  return low <= byte && byte <= high;
+}
+
 }  // namespace
+
+EscapeStripper::State EscapeStripper::Next(State state, unsigned char byte,
+                                           bool* keep) {
+  *keep = false;
+  if (byte == '\n' || state == State::kText) {
+    *keep = byte == '\n' || byte != kEscapeByte;
+    return *keep ? State::kText : State::kEscape;
+  }
+  if (byte == kEscapeByte) {
+    return state == State::kString || state == State::kStringEscape
+               ? State::kStringEscape
+               : State::kEscape;
+  }
+  switch (state) {
+    case State::kEscape:
+      if (byte == '[') return State::kControl;
+      if (std::strchr("]PX^_", byte) != nullptr && byte != 0) {
+        return State::kString;
+      }
+      [[fallthrough]];
+    case State::kIntermediate:
+      if (Between(byte, 0x20, 0x2f)) return State::kIntermediate;
+      *keep = !Between(byte, 0x30, 0x7e);
+      return State::kText;
+    case State::kControl:
+      if (Between(byte, 0x20, 0x3f)) return State::kControl;
+      *keep = !Between(byte, 0x40, 0x7e);
+      return State::kText;
+    case State::kString:
+      return byte == kBell ? State::kText : State::kString;
+    case State::kStringEscape:
+      return byte == '\\' ? State::kText : State::kString;
+    case State::kText:
+      break;
+  }
+  return State::kText;
+}
+
+size_t EscapeStripper::Strip(char* data, size_t size) {
+  size_t in = 0, out = 0;
+  while (in < size) {
+    if (state_ == State::kText) {
+      const void* escape = std::memchr(data + in, kEscapeByte, size - in);
+      const size_t text = escape == nullptr
+                              ? size - in
+                              : static_cast<const char*>(escape) - (data + in);
+      if (out != in) std::memmove(data + out, data + in, text);
+      in += text;
+      out += text;
+      if (in == size) break;
+    }
+    bool keep = false;
+    state_ = Next(state_, static_cast<unsigned char>(data[in]), &keep);
+    if (keep) data[out++] = data[in];
+    ++in;
+  }
+  return out;
+}
 
 int64_t ParsedLogs::records() const {
   return Sum(files, &LogFileCounts::records);

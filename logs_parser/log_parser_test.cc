@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <string>
@@ -91,8 +92,8 @@ TEST(ParseLog, CountsATruncatedLastLine) {
   EXPECT_EQ(logs.malformed(), 1);
   ASSERT_EQ(logs.first_malformed.size(), 1);
   EXPECT_EQ(DescribeMalformed(logs.first_malformed[0]),
-            "run.log:2: expected __min:[<value>], found a record cut "
-            "short: ;a__print__;__min:[0.");
+            "run.log:2: expected __min:[<value>], found a record cut short: "
+            ";a__print__;__min:[0.");
 }
 
 TEST(ParseLog, ReadsWindowsLineBreaks) {
@@ -104,8 +105,9 @@ TEST(ParseLog, ReadsWindowsLineBreaks) {
 
 TEST(ParseLog, ReadsThroughColoursAnywhere) {
   const ParsedLogs logs = ParseLogText(
-      "\x1b[32mI\x1b[0m ;a\x1b[1;31m/b__pr\x1b[0mint__;__\x1b[01;31mmin\x1b[m"
-      ":[\x1b[1m-1\x1b[0m.5]\x1b[K\n");
+      "\x1b[32mI\x1b[0m "
+      ";a\x1b[1;31m/"
+      "b__pr\x1b[0mint__;__\x1b[01;31mmin\x1b[m:[\x1b[1m-1\x1b[0m.5]\x1b[K\n");
   ASSERT_NE(logs.ranges.Find("a/b"), nullptr);
   EXPECT_EQ(logs.ranges.Find("a/b")->mins, Floats{-1.5f});
   EXPECT_EQ(logs.malformed(), 0);
@@ -356,6 +358,46 @@ TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
     parts.max_line_bytes = 100 + random() % 200;
     ASSERT_EQ(Dump(ParseLogText(log, "log", parts)), Dump(ParseLogText(log)))
         << log;
+  }
+}
+
+// The text left when it comes in pieces of `piece` bytes.
+std::string Strip(std::string text, size_t piece = 1000) {
+  EscapeStripper stripper;
+  std::string left;
+  for (size_t i = 0; i < text.size(); i += piece) {
+    const size_t size = std::min(piece, text.size() - i);
+    left.append(text, i, stripper.Strip(&text[i], size));
+  }
+  return left;
+}
+
+TEST(EscapeStripper, RemovesEscapeSequences) {
+  for (const auto& [text, left] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"[1;31m a\r\n\tb\x80", "[1;31m a\r\n\tb\x80"},
+           // Colours, a title, a link, character sets and single escapes.
+           {"a\x1b[01;31m\x1b[Kb\x1b[m\x1b[Kc", "abc"},
+           {"a\x1b]0;title\x07z", "az"},
+           {"a\x1b]8;;http://x\x1b\\z", "az"},
+           {"a\x1b(Bb\x1b=c\x1b"
+            "7d",
+            "abcd"},
+           // A broken sequence ends at the line break.
+           {"a\x1b[01;\nb\x1b]0;title\nc\x1b\nd", "a\nb\nc\nd"},
+           // A byte that no sequence can have, and an escape inside of one.
+           {"a\x1b[1\x80z", "a\x80z"},
+           {"a\x1b[01\x1b[0mz", "az"}}) {
+    EXPECT_EQ(Strip(text), left);
+  }
+}
+
+TEST(EscapeStripper, JoinsSequencesSpreadOverPieces) {
+  const std::string text =
+      "a\x1b[01;31mb\x1b]8;;x\x1b\\c\x1b(Bd\n\x1b[\ne\x1b]t\x07"
+      "f";
+  for (size_t piece = 1; piece < text.size(); ++piece) {
+    EXPECT_EQ(Strip(text, piece), "abcd\n\nef") << "pieces of " << piece;
   }
 }
 

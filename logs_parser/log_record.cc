@@ -119,9 +119,9 @@ std::string ValuesProblem(const Message& message, std::string_view values) {
   const std::string expected = absl::StrCat(
       "expected ", message.text, two ? "[<min>][<max>]" : "[<value>]");
   if (absl::StrContains(values, "...")) {
-    return absl::StrCat(expected,
-                        ", found values left out (\"...\"): log with a larger "
-                        "summarize");
+    return absl::StrCat(
+        expected,
+        ", found values left out (\"...\"): log with a larger summarize");
   }
   const auto brackets = std::count(values.begin(), values.end(), ']');
   if (brackets < (two ? 2 : 1)) {

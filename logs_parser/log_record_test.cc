@@ -52,83 +52,53 @@ Found Find(std::string_view line) {
   return found;
 }
 
-Strings Records(std::string_view line) {
-  const Found found = Find(line);
-  EXPECT_EQ(found.reasons, Strings()) << line;
-  return found.records;
-}
-
-std::string Reason(std::string_view line) {
-  const Found found = Find(line);
-  EXPECT_EQ(found.records, Strings()) << line;
-  EXPECT_EQ(found.reasons.size(), 1) << line;
-  return found.reasons.empty() ? "" : found.reasons[0];
-}
-
-TEST(FindRecords, FindsTheThreeKinds) {
-  EXPECT_EQ(Records(";a/b__print__;__requant_min_max:[-1.5][2.25]"),
-            Strings{"a/b -1.5..2.25"});
-  EXPECT_EQ(Records(";a/b__print__;__min:[-3]"), Strings{"a/b min -3"});
-  EXPECT_EQ(Records(";a/b__print__;__max:[4]"), Strings{"a/b max 4"});
-}
-
-TEST(FindRecords, TakesEveryCharacterOfNodeNames) {
-  EXPECT_EQ(Records(";_A.z-9/w>x\\y_1__print__;__min:[1]"),
-            Strings{"_A.z-9/w>x\\y_1 min 1"});
-}
-
-TEST(FindRecords, ANodeNameMayEndLikeAPrintNode) {
-  EXPECT_EQ(Records(";a__print____print__;__min:[1]"),
-            Strings{"a__print__ min 1"});
-}
-
-TEST(FindRecords, IgnoresPrefixesAndWhatFollows) {
-  EXPECT_EQ(Records("2026-01-02 03:04:05; I log.cc:9] "
-                    ";Min;;a__print__;__min:[1] after [that]\r"),
-            Strings{"a min 1"});
-  EXPECT_EQ(Records("\xff\xfe;a__print__;__min:[1]\xff"), Strings{"a min 1"});
-}
-
-TEST(FindRecords, IgnoresTextWithoutAMarker) {
-  EXPECT_EQ(Records(""), Strings());
-  EXPECT_EQ(Records("step 5; loss 0.1 __min:[1]"), Strings());
-  EXPECT_EQ(Records(";a__print__;another message:[1]"), Strings());
-}
-
-TEST(FindRecords, ReadsNumbersAsPrintWritesThem) {
-  EXPECT_EQ(Records(";a__print__;__requant_min_max:[-1.5e-05][1e+06]"),
-            Strings{"a -1.49999996e-05..1000000"});
-  EXPECT_EQ(Records(";a__print__;__requant_min_max:[-inf][nan]"),
-            Strings{"a -inf..nan"});
-  EXPECT_EQ(Records(";a__print__;__max:[1e39]"), Strings{"a max inf"});
-  EXPECT_EQ(Records(";a__print__;__max:[1e-60]"), Strings{"a max 0"});
-}
-
-TEST(FindRecords, TakesTheExtremeOfATensor) {
-  EXPECT_EQ(Records(";a__print__;__min:[[0.5]]"), Strings{"a min 0.5"});
-  EXPECT_EQ(Records(";a__print__;__requant_min_max:[3 1 2][3 5 4]"),
-            Strings{"a 1..5"});
-  EXPECT_EQ(Records(";a__print__;__max:[[1 7][3 4]]"), Strings{"a max 7"});
-  EXPECT_EQ(Records(";a__print__;__max:[[[1][2]][[9][4]]]"),
-            Strings{"a max 9"});
-}
-
-TEST(FindRecords, ATensorWithAValueThatIsNotFiniteIsNotFinite) {
-  EXPECT_EQ(Records(";a__print__;__min:[1 inf 2]"), Strings{"a min inf"});
-}
-
-TEST(FindRecords, FindsRecordsGluedOnOneLine) {
-  EXPECT_EQ(Records(";a__print__;__min:[1];b__print__;__max:[2]"
-                    ";c__print__;__requant_min_max:[3][4]"),
-            (Strings{"a min 1", "b max 2", "c 3..4"}));
+TEST(FindRecords, FindsWhatPrintWrites) {
+  for (const auto& [line, records] :
+       std::vector<std::pair<std::string, Strings>>{
+           // The three kinds.
+           {";a/b__print__;__requant_min_max:[-1.5][2.25]", {"a/b -1.5..2.25"}},
+           {";a/b__print__;__min:[-3]", {"a/b min -3"}},
+           {";a/b__print__;__max:[4]", {"a/b max 4"}},
+           // Every character of node names; one may end like a Print's.
+           {";_A.z-9/w>x\\y_1__print__;__min:[1]", {"_A.z-9/w>x\\y_1 min 1"}},
+           {";a__print____print__;__min:[1]", {"a__print__ min 1"}},
+           // Text before and after.
+           {"2026-01-02 03:04:05; I log.cc:9] "
+            ";Min;;a__print__;__min:[1] after [that]\r",
+            {"a min 1"}},
+           {"\xff\xfe;a__print__;__min:[1]\xff", {"a min 1"}},
+           {";a__print__;__min:[1][INFO] text", {"a min 1"}},
+           // Text without a marker.
+           {"", {}},
+           {"step 5; loss 0.1 __min:[1]", {}},
+           {";a__print__;another message:[1]", {}},
+           // Numbers.
+           {";a__print__;__requant_min_max:[-1.5e-05][1e+06]",
+            {"a -1.49999996e-05..1000000"}},
+           {";a__print__;__requant_min_max:[-inf][nan]", {"a -inf..nan"}},
+           {";a__print__;__max:[1e39]", {"a max inf"}},
+           {";a__print__;__max:[1e-60]", {"a max 0"}},
+           // The extreme of a tensor, which may not be finite.
+           {";a__print__;__min:[[0.5]]", {"a min 0.5"}},
+           {";a__print__;__requant_min_max:[3 1 2][3 5 4]", {"a 1..5"}},
+           {";a__print__;__max:[[1 7][3 4]]", {"a max 7"}},
+           {";a__print__;__max:[[[1][2]][[9][4]]]", {"a max 9"}},
+           {";a__print__;__min:[1 inf 2]", {"a min inf"}},
+           // Records glued on one line.
+           {";a__print__;__min:[1];b__print__;__max:[2];c__print__;__"
+            "requant_min_max:[3][4]",
+            {"a min 1", "b max 2", "c 3..4"}}}) {
+    const Found found = Find(line);
+    EXPECT_EQ(found.records, records) << line;
+    EXPECT_EQ(found.reasons, Strings()) << line;
+  }
 }
 
 TEST(FindRecords, FindsTheRecordThatCutsAnother) {
   const Found in_values = Find(";a__print__;__min:[1.;b__print__;__min:[2]5]");
   EXPECT_EQ(in_values.records, Strings{"b min 2"});
   EXPECT_EQ(in_values.reasons,
-            Strings{"expected __min:[<value>], found a record cut "
-                    "short"});
+            Strings{"expected __min:[<value>], found a record cut short"});
   const Found in_message = Find(";a__print__;__requ;b__print__;__min:[2]");
   EXPECT_EQ(in_message.records, Strings{"b min 2"});
   EXPECT_EQ(in_message.reasons, Strings{"the record is cut short"});
@@ -147,24 +117,26 @@ TEST(FindRecords, CountsARecordCutAnywhereBehindItsMarker) {
 }
 
 TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
-  EXPECT_EQ(Reason("a__print__;__min:[1]"), "no ';' before the node's name");
-  EXPECT_EQ(Reason(";__print__;__min:[1]"),
-            "the text between ';' and __print__ is not a node's name");
-  EXPECT_EQ(Reason(";a/hi I0101 b__print__;__min:[1]"),
-            "the text between ';' and __print__ is not a node's name");
-  EXPECT_EQ(Reason(";a__print__;__min:[0.1 0.2...]"),
-            "expected __min:[<value>], found values left out "
-            "(\"...\"): log with a larger summarize");
-  EXPECT_EQ(Reason(";a__print__;__min:[1][2]"), "more values than __min: has");
-  EXPECT_EQ(Reason(";a__print__;__requant_min_max:[1]"),
-            "expected __requant_min_max:[<min>][<max>], found a record "
-            "cut short");
-  EXPECT_EQ(Reason(";a__print__;__max:[]"), "expected __max:[<value>]");
-  EXPECT_EQ(Reason(";a__print__;__max:[0.10.5]"), "expected __max:[<value>]");
-}
-
-TEST(FindRecords, TextInBracketsAfterARecordIsNoValue) {
-  EXPECT_EQ(Records(";a__print__;__min:[1][INFO] text"), Strings{"a min 1"});
+  for (const auto& [line, reason] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"a__print__;__min:[1]", "no ';' before the node's name"},
+           {";__print__;__min:[1]",
+            "the text between ';' and __print__ is not a node's name"},
+           {";a/hi I0101 b__print__;__min:[1]",
+            "the text between ';' and __print__ is not a node's name"},
+           {";a__print__;__min:[0.1 0.2...]",
+            "expected __min:[<value>], found values left out (\"...\"): log "
+            "with a larger summarize"},
+           {";a__print__;__min:[1][2]", "more values than __min: has"},
+           {";a__print__;__requant_min_max:[1]",
+            "expected __requant_min_max:[<min>][<max>], found a record cut "
+            "short"},
+           {";a__print__;__max:[]", "expected __max:[<value>]"},
+           {";a__print__;__max:[0.10.5]", "expected __max:[<value>]"}}) {
+    const Found found = Find(line);
+    EXPECT_EQ(found.records, Strings()) << line;
+    EXPECT_EQ(found.reasons, Strings{reason}) << line;
+  }
 }
 
 TEST(ParseSingleRecord, TakesCleanLines) {

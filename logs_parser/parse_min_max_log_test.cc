@@ -66,16 +66,15 @@ std::string SmallLog() {
 TEST(ParseMinMaxLog, PrintsATable) {
   const Result result = RunProgram({Write("table.log", SmallLog())});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_EQ(
-      result.out,
-      "   count       lowest           p5          p50          p95      "
-      "highest       frozen  side node\n"
-      "       8           -8           -8           -4           -1           "
-      "-1           -8  min  dnn/x\n"
-      "       8            2            2            2            2            "
-      "2            2  max  dnn/x\n"
-      "frozen: percentile 5 from below for min, 5 from above for max\n"
-      "8 observations of 1 node output, 0 malformed, from 1 file\n");
+  EXPECT_EQ(result.out,
+            "   count       lowest           p5          p50          p95      "
+            "highest       frozen  side node\n"
+            "       8           -8           -8           -4           -1      "
+            "     -1           -8  min  dnn/x\n"
+            "       8            2            2            2            2      "
+            "      2            2  max  dnn/x\n"
+            "frozen: percentile 5 from below for min, 5 from above for max\n"
+            "8 observations of 1 node output, 0 malformed, from 1 file\n");
   EXPECT_EQ(result.err, "");
 }
 
@@ -153,10 +152,9 @@ TEST(ParseMinMaxLog, ShowsMalformedRecordsWithTheirPlace) {
   const Result result = RunProgram({path});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_TRUE(absl::StrContains(
-      result.err,
-      absl::StrCat("parse_min_max_log: warning: ", path,
-                   ":10: expected __min:[<value>], found a record cut "
-                   "short: ;dnn/x__print__;__min:[-1\n")))
+      result.err, absl::StrCat("parse_min_max_log: warning: ", path,
+                               ":10: expected __min:[<value>], found a record "
+                               "cut short: ;dnn/x__print__;__min:[-1\n")))
       << result.err;
 }
 

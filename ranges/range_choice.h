@@ -42,10 +42,10 @@ std::string_view RangeMethodName(RangeMethod method);
 
 struct RangeChoiceOptions {
   RangeMethod method = RangeMethod::kMinMax;
-  // Of kMinMax.
+  // Used by kMinMax.
   Percentiles percentiles;
-  // Of kPercentile: the share of all values, in percent, that lie below the max
-  // at least; so many lie above the min.
+  // Used by kPercentile: at least this share of all values, in percent, lies
+  // below the max, and as much above the min.
   double value_percentile = 99.99;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +51,26 @@ std::optional<Drift> SideDrift(
   return std::nullopt;
 }
 
+// The number of the first observation from which on the running extreme is
+// within `tolerance` of the final one.
+template <typename Better>
+int64_t SettledAfter(const std::vector<float>& values, double tolerance,
+                     const Better& better) {
+  if (values.empty()) return 0;
+  double last = values.front();
+  for (float value : values) {
+    if (better(value, last)) last = value;
+  }
+  double running = values.front();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (better(values[i], running)) running = values[i];
+    if (running - last <= tolerance && last - running <= tolerance) {
+      return static_cast<int64_t>(i) + 1;
+    }
+  }
+  return static_cast<int64_t>(values.size());
+}
+
 }  // namespace
 
 std::vector<Drift> FindDrift(const RangeEntry& entry,
@@ -79,6 +101,24 @@ std::string DescribeDrift(const Drift& drift) {
       "%s is still moving: its median in the last quarter of %d values is %g, "
       "%.0f%% of the range away from the %g before",
       drift.side, drift.values, drift.after, drift.moved * 100, drift.before);
+}
+
+Settling FindSettling(const RangeEntry& entry) {
+  double low = 0, high = 0;
+  for (float min : entry.mins) low = std::min<double>(low, min);
+  for (float max : entry.maxs) high = std::max<double>(high, max);
+  const double tolerance = kSettledFraction * (high - low);
+  Settling settling;
+  settling.observations =
+      std::max(SettledAfter(entry.mins, tolerance,
+                            [](double a, double b) { return a < b; }),
+               SettledAfter(entry.maxs, tolerance,
+                            [](double a, double b) { return a > b; }));
+  const int64_t all =
+      static_cast<int64_t>(std::max(entry.mins.size(), entry.maxs.size()));
+  settling.still_moving =
+      all > 1 && settling.observations > all - std::max<int64_t>(1, all / 10);
+  return settling;
 }
 
 }  // namespace requant

@@ -4,6 +4,7 @@
 // Whether enough was observed: a range that still moves at the end of a log
 // will be exceeded by the next batches.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,26 @@ std::vector<Drift> FindDrift(const RangeEntry& entry,
 // "min moved by 12% of the range in the last quarter of 40 values (-1 ->
 // -1.3)".
 std::string DescribeDrift(const Drift& drift);
+
+// How much had to be observed before a range stopped moving.
+
+// A range has settled once it is within this fraction of its final width of
+// what it is in the end.
+inline constexpr double kSettledFraction = 0.01;
+
+struct Settling {
+  // The number of observations after which neither end of the range of all
+  // observations so far moved by more than kSettledFraction in all; 0: there
+  // are none.
+  int64_t observations = 0;
+  // It moved in the last tenth of several observations, at least in the last:
+  // more of them would move it further.
+  bool still_moving = false;
+};
+
+// Looks at the entry's observations in their order. The width is that of the
+// range with zero in it.
+Settling FindSettling(const RangeEntry& entry);
 
 }  // namespace requant
 

@@ -131,7 +131,7 @@ bool AllFinite(const std::vector<float>& values) {
 
 bool IsCount(int64_t count) { return count >= 0 && count <= kMaxCount; }
 
-// Of every channel of an entry.
+// Holds for every channel of an entry.
 bool IsRange(float min, float max) {
   return std::isfinite(min) && std::isfinite(max) && min <= max;
 }
@@ -221,10 +221,9 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
       }
     }
     if (!problem.empty()) {
-      return absl::DataLossError(absl::StrCat(file, " is damaged: it has ",
-                                              problem, " (node \"", key.first,
-                                              "\"); parse the log or "
-                                              "calibrate again"));
+      return absl::DataLossError(
+          absl::StrCat(file, " is damaged: it has ", problem, " (node \"",
+                       key.first, "\"); parse the log or calibrate again"));
     }
     table.FindOrAdd(key.first, key.second) = std::move(entry);
   }
@@ -375,17 +374,17 @@ absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table) {
 absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
                                            const std::string& file) {
   if (!StartsLikeRangeTable(contents)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        file,
-        " is not a RangeTable file: expected one that requant parse_log "
-        "--output or requant calibrate wrote"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(file,
+                     " is not a RangeTable file: expected one that requant "
+                     "parse_log --output or requant calibrate wrote"));
   }
   RangeTableProto proto;
   if (!proto.ParseFromString(contents) || proto.format() != kFormat) {
     return absl::DataLossError(
         absl::StrCat(file,
-                     " is damaged: it does not decode as a RangeTable; "
-                     "parse the log or calibrate again"));
+                     " is damaged: it does not decode as a RangeTable; parse "
+                     "the log or calibrate again"));
   }
   REQUANT_ASSIGN_OR_RETURN(RangeTable table, TableFromProto(proto, file));
   if (!proto.has_checksum() ||

@@ -76,7 +76,7 @@ struct RangeEntry {
   void Merge(const RangeEntry& other);
 };
 
-// Entries have at most so many channels.
+// Entries have at most this many channels.
 inline constexpr size_t kMostChannels = 8192;
 
 // (node, output).

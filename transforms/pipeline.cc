@@ -201,9 +201,7 @@ class PipelineVerifier {
     return others;
   }
 
-  void Warn(const std::string& text) const {
-    if (options_.on_warning) options_.on_warning(text);
-  }
+  void Warn(const std::string& text) const { options_.on_warning(text); }
 
   const PipelineOptions& options_;
   // The inputs that the last graph lacked.
@@ -212,7 +210,7 @@ class PipelineVerifier {
   std::set<ProblemKind> kinds_;
 };
 
-// The message behind the transform's name, unless it starts with it anyway.
+// Returns the message after the transform's name, unless it starts with it.
 std::string WithName(const std::string& name, std::string_view message) {
   return absl::StartsWith(message, name) ? std::string(message)
                                          : absl::StrCat(name, ": ", message);
@@ -224,10 +222,9 @@ absl::Status CheckOutputs(const TransformSpec& spec,
                           const GraphDef& graph) {
   if (!spec.needs_outputs) return absl::OkStatus();
   if (outputs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.name,
-                     " needs the names of the graph's outputs; "
-                     "give them with --outputs"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        spec.name,
+        " needs the names of the graph's outputs; give them with --outputs"));
   }
   return CheckNames("--outputs", outputs, graph);
 }
@@ -253,9 +250,7 @@ void WarnOfMissingNames(const std::vector<Step>& steps,
                        }),
         names.end());
     const absl::Status status = CheckNames(flag, names, graph);
-    if (!status.ok() && options.on_warning) {
-      options.on_warning(status.message());
-    }
+    if (!status.ok()) options.on_warning(status.message());
   };
   warn("--inputs", options.inputs);
   if (!checks_outputs) warn("--outputs", options.outputs);
@@ -270,7 +265,7 @@ class OutputWatch {
   void After(const std::string& transform, const GraphDef& graph) {
     std::set<std::string> missing = Missing(options_.outputs, graph);
     for (const std::string& name : missing) {
-      if (missing_.count(name) > 0 || !options_.on_warning) continue;
+      if (missing_.count(name) > 0) continue;
       options_.on_warning(absl::StrCat(transform, ": the output \"", name,
                                        "\" is no longer in the graph"));
     }
@@ -298,21 +293,17 @@ absl::Status RunStep(const Step& step, const PipelineOptions& options,
       CheckOutputs(step.transform->spec, options.outputs, *graph);
   if (status.ok()) status = step.transform->run(context, graph);
   for (const std::string& note : context.notes) {
-    if (options.on_note) options.on_note(Printable(WithName(name, note)));
+    options.on_note(Printable(WithName(name, note)));
   }
   for (const std::string& warning : context.warnings) {
-    if (options.on_warning) {
-      options.on_warning(Printable(WithName(name, warning)));
-    }
+    options.on_warning(Printable(WithName(name, warning)));
   }
   if (status.ok()) return status;
   if (!ignore_errors) {
     return absl::Status(status.code(), WithName(name, status.message()));
   }
-  if (options.on_warning) {
-    options.on_warning(Printable(
-        absl::StrCat(name, ": ignoring an error: ", status.message())));
-  }
+  options.on_warning(
+      Printable(absl::StrCat(name, ": ignoring an error: ", status.message())));
   *graph = std::move(before);
   return absl::OkStatus();
 }
@@ -326,7 +317,10 @@ absl::Status CheckCalls(const std::vector<TransformCall>& calls,
 
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
-                         const PipelineOptions& options, GraphDef* graph) {
+                         const PipelineOptions& given, GraphDef* graph) {
+  PipelineOptions options = given;
+  if (!options.on_note) options.on_note = [](std::string_view) {};
+  if (!options.on_warning) options.on_warning = [](std::string_view) {};
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Step> steps,
                            ResolveCalls(calls, registry));
   int count = steps.size();

@@ -13,19 +13,17 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/files/file.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/terminal/terminal_text.h"
-#include "base/text/printable.h"
 #include "base/text/shell_quote.h"
-#include "graph/diff.h"
 #include "graph/graph_io.h"
 #include "transforms/eightbit/quantize_eightbit.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/recipe_program.h"
+#include "transforms/transform.h"
 
 DEFINE_string(input, "",
               "The frozen float graph to read: a binary or text GraphDef.");
@@ -70,24 +68,19 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
-const char* const kProgram = ProgramName();
-
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = kProgram;
+  help.name = ProgramName();
   help.summary =
       "Turns the MatMul layers of a frozen float graph into eight-bit ones, "
-      "whose ranges are computed in every run. Freeze them with "
-      "requant transform: freeze_requantization_ranges, freeze_min, "
-      "freeze_max.";
+      "whose ranges are computed in every run. Freeze them with requant "
+      "transform: freeze_requantization_ranges, freeze_min, freeze_max.";
   help.usage =
       "$0 --input=optimized_wide_deep_fp32_graph.pb "
       "--output=int8_dynamic_range_wide_deep_graph.pb "
       "--output_node_names=import/head/predictions/probabilities "
       "--mode=eightbit --intel_cpu_eightbitize=True";
   help.flag_files = {__FILE__};
-  help.footer =
-      "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage.";
   return help;
 }
 
@@ -115,11 +108,7 @@ std::string OtherMode() {
                       " --transforms=", ShellQuoted(found->second));
 }
 
-std::optional<std::string> UsageProblem(
-    const std::vector<std::string>& positional) {
-  if (!positional.empty()) {
-    return absl::StrCat("unexpected argument \"", positional.front(), "\"");
-  }
+std::optional<std::string> UsageProblem() {
   if (FLAGS_input.empty()) return "--input is missing";
   if (FLAGS_output.empty()) return "--output is missing";
   if (ParseNameList(FLAGS_output_node_names).empty()) {
@@ -150,77 +139,50 @@ std::optional<std::string> UsageProblem(
   return std::nullopt;
 }
 
-absl::Status Quantize() {
-  QuantizeEightbitOptions options;
-  options.outputs = ParseNameList(FLAGS_output_node_names);
-  options.target = FLAGS_target;
-  options.excluded_ops = ParseNameList(FLAGS_excluded_ops);
-  options.excluded_nodes = ParseNameList(FLAGS_excluded_nodes);
-  options.per_channel = *ParseTruth(FLAGS_per_channel);
-  REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_output));
-  SetActivity("reading the graph");
-  REQUANT_ASSIGN_OR_RETURN(tensorflow::GraphDef graph, ReadGraph(FLAGS_input));
-  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "input"));
-  const GraphSize before = SizeOf(graph);
-  REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(
-      options.outputs, "--output_node_names", FLAGS_input, &graph));
+absl::StatusOr<RecipeReport> Quantize(tensorflow::GraphDef* graph) {
   if (FLAGS_print_nodes) {
-    for (const tensorflow::NodeDef& node : graph.node()) {
+    for (const tensorflow::NodeDef& node : graph->node()) {
       std::printf("%s\n",
                   PrintableLine(absl::StrCat(node.op(), ":", node.name()), true)
                       .c_str());
     }
   }
   SetActivity("quantizing the graph");
-  REQUANT_ASSIGN_OR_RETURN(const QuantizeEightbitReport report,
-                           QuantizeEightbit(options, &graph));
-  if (report.quantized == 0) {
+  TransformContext context;
+  context.outputs = ParseNameList(FLAGS_output_node_names);
+  context.parameters = Parameters(
+      {{"target", {FLAGS_target}},
+       {"excluded_ops", ParseNameList(FLAGS_excluded_ops)},
+       {"excluded_nodes", ParseNameList(FLAGS_excluded_nodes)},
+       {"per_channel", {*ParseTruth(FLAGS_per_channel) ? "true" : "false"}}});
+  REQUANT_ASSIGN_OR_RETURN(const int quantized,
+                           QuantizeEightbit(context, graph));
+  if (quantized == 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(FLAGS_input, ": ", absl::StrJoin(report.warnings, "; "),
+        absl::StrCat(FLAGS_input, ": ", absl::StrJoin(context.warnings, "; "),
                      "; nothing was written"));
   }
-  REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "resulting"));
-  SetActivity("writing the graph");
-  REQUANT_RETURN_IF_ERROR(WriteGraph(
-      graph, FLAGS_output,
-      FLAGS_output_binary ? GraphFormat::kBinary : GraphFormat::kText));
-  for (const std::string& warning : report.warnings) {
-    Say(kProgram, absl::StrCat("warning: ", warning));
-  }
-  for (const std::string& note : report.notes) {
-    std::printf("%s\n", Printable(note).c_str());
-  }
   if (!FLAGS_model_name.empty()) {
-    std::printf("--model_name=%s makes no difference\n",
-                FLAGS_model_name.c_str());
+    context.notes.push_back(absl::StrCat("--model_name=", FLAGS_model_name,
+                                         " makes no difference"));
   }
-  std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());
-  return absl::OkStatus();
+  return RecipeReport{context.warnings, context.notes};
 }
 
-int Work() {
-  const absl::Status status = Quantize();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
-}
-
-int Main(int argc, char** argv) {
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
-  if (auto problem = UsageProblem(positional)) {
-    return ReportUsage(kProgram, *problem);
-  }
-  IsolationOptions isolation;
-  isolation.program = kProgram;
-  isolation.arguments.assign(argv + 1, argv + argc);
-  isolation.outputs = {FLAGS_output};
-  isolation.subject = FLAGS_input;
-  isolation.timeout_seconds = FLAGS_timeout;
-  return RunIsolated(isolation, Work);
+RecipeProgram Program() {
+  return {FLAGS_input,
+          FLAGS_output,
+          FLAGS_output_binary ? GraphFormat::kBinary : GraphFormat::kText,
+          ParseNameList(FLAGS_output_node_names),
+          "--output_node_names",
+          FLAGS_timeout,
+          Quantize};
 }
 
 }  // namespace
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+  return requant::RecipeMain(argc, argv, requant::Help(), requant::UsageProblem,
+                             requant::Program);
 }

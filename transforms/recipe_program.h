@@ -3,26 +3,44 @@
 
 // What the programs of the published recipe that change a graph have in common.
 
+#include <functional>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/program/flags.h"
+#include "graph/graph_io.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {
 
-// Leaves out the nodes that none of `outputs` needs. An output that is not in
-// the graph is an error that names the flag and the file it came from, and the
-// node that may be meant.
-absl::Status KeepWhatIsNeeded(const std::vector<std::string>& outputs,
-                              std::string_view flag, std::string_view file,
-                              tensorflow::GraphDef* graph);
+// What is said once the graph is written.
+struct RecipeReport {
+  std::vector<std::string> warnings;
+  std::vector<std::string> notes;
+};
 
-// An error when TensorFlow could not load the graph; `which` is an adjective
-// for it, such as "input". Says so by SetActivity (base/program/isolation.h).
-absl::Status CheckGraph(const tensorflow::GraphDef& graph,
-                        std::string_view which);
+struct RecipeProgram {
+  std::string in_graph;
+  std::string out_graph;
+  GraphFormat format = GraphFormat::kBinary;
+  // The graph's outputs, and the flag that names them. What they do not need is
+  // left out, unless there are none; one that is not in the graph is an error
+  // that names the flag, the file, and the node that may be meant.
+  std::vector<std::string> outputs;
+  std::string outputs_flag;
+  double timeout_seconds = 0;
+  // Changes the graph.
+  std::function<absl::StatusOr<RecipeReport>(tensorflow::GraphDef*)> change;
+};
+
+// The program's main function: parses the flags, asks `usage_problem` whether
+// they make sense, and then runs `program`, which reads them, in a child
+// process. The graph must be one that TensorFlow could load, before and after.
+int RecipeMain(int argc, char** argv, ProgramHelp help,
+               std::optional<std::string> (*usage_problem)(),
+               RecipeProgram (*program)());
 
 }  // namespace requant
 

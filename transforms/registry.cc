@@ -291,17 +291,8 @@ absl::Status CheckParameter(const TransformSpec& spec, const std::string& name,
 }  // namespace
 
 std::string TypeName(ParameterType type) {
-  switch (type) {
-    case ParameterType::kString:
-      return "string";
-    case ParameterType::kInt:
-      return "int";
-    case ParameterType::kFloat:
-      return "float";
-    case ParameterType::kBool:
-      return "bool";
-  }
-  return "";
+  constexpr const char* kNames[] = {"string", "int", "float", "bool"};
+  return kNames[static_cast<int>(type)];
 }
 
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,

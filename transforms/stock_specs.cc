@@ -70,9 +70,7 @@ std::vector<TransformSpec> FoldingSpecs() {
        "Folds the fused batch-normalization ops into the convolution before "
        "them.",
        "For graphs with BatchNormWithGlobalNormalization or FusedBatchNorm; "
-       "graphs that spell batch normalization out need fold_batch_norms.",
-       {},
-       "none"},
+       "graphs that spell batch normalization out need fold_batch_norms."},
       {"flatten_atrous_conv",
        "Turns SpaceToBatchND + convolution + BatchToSpaceND into one dilated "
        "convolution with zeros between its weights.",
@@ -84,10 +82,7 @@ std::vector<TransformSpec> FoldingSpecs() {
       {"fuse_pad_and_conv",
        "Fuses MirrorPad and the Conv2D after it into FusedPadConv2D.",
        "Saves the padded copy of the input. TensorFlow's kernel of the fused "
-       "op "
-       "computes only the first record of a batch right.",
-       {},
-       "none"},
+       "op computes only the first record of a batch right."},
       {"fuse_resize_and_conv",
        "Fuses ResizeBilinear and the Conv2D after it into "
        "FusedResizeAndPadConv2D.",
@@ -107,15 +102,11 @@ std::vector<TransformSpec> FoldingSpecs() {
        "TensorFlow 2 graphs keep layers in functions; the transforms look only "
        "at the graph itself. Calls within the body need another run, "
        "StatefulPartitionedCall stays, and the node of the call goes: an "
-       "output of the graph must not be one.",
-       {},
-       "none"},
+       "output of the graph must not be one."},
       {"merge_duplicate_nodes",
        "Merges nodes with the same op, attributes and inputs, and equal "
        "constants.",
-       "Random and stateful ops are left alone.",
-       {},
-       "none"},
+       "Random and stateful ops are left alone."},
   };
 }
 
@@ -144,8 +135,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
         Optional("first_n", "Log this many times; -1 means always.", kInt,
                  "-1"),
         Optional("summarize", "How many values of a tensor to print.", kInt,
-                 "1024")},
-       "none"},
+                 "1024")}},
       {"quantize_nodes",
        "Replaces float ops by eight-bit ones with ranges computed as the graph "
        "runs.",
@@ -165,14 +155,12 @@ std::vector<TransformSpec> QuantizationSpecs() {
        "each.",
        "Shrinks the file to a quarter; the computation stays in float.",
        {Optional("minimum_size", "Constants with fewer elements stay float.",
-                 kInt, "1024")},
-       "none"},
+                 kInt, "1024")}},
       {"round_weights",
        "Rounds large float constants to few different values.",
        "The file stays as large but compresses well.",
        {AtLeast(2, Optional("num_steps", "How many values per constant.", kInt,
-                            "256"))},
-       "none"},
+                            "256"))}},
       {"sparsify_gather",
        "Replaces gathers from mostly zero tables by hash-table lookups.",
        "Shrinks linear models with sparse weights. Takes tables of shape "
@@ -182,8 +170,7 @@ std::vector<TransformSpec> QuantizationSpecs() {
                  "Checkpoint that holds the tables which are variables."),
         Optional("group_init_node",
                  "Name of the node that initializes the hash tables.",
-                 ParameterType::kString, "group_deps")},
-       "none"},
+                 ParameterType::kString, "group_deps")}},
   };
 }
 
@@ -192,21 +179,13 @@ std::vector<TransformSpec> ClearingSpecs() {
       {"remove_attribute",
        "Removes an attribute from every node, or from nodes of one op.",
        "Removing an attribute that the op requires leaves a graph that does "
-       "not "
-       "load; --verify notices.",
+       "not load; --verify notices.",
        {Required("attribute_name", "The attribute."),
-        Optional("op_name", "Only on nodes of this op.")},
-       "none"},
-      {"remove_control_dependencies",
-       "Removes all control inputs.",
-       "Side effects that were ordered by them no longer are.",
-       {},
-       "none"},
-      {"remove_device",
-       "Clears the device of every node.",
-       "Lets a graph load on a machine without the devices it was trained on.",
-       {},
-       "none"},
+        Optional("op_name", "Only on nodes of this op.")}},
+      {"remove_control_dependencies", "Removes all control inputs.",
+       "Side effects that were ordered by them no longer are."},
+      {"remove_device", "Clears the device of every node.",
+       "Lets a graph load on a machine without the devices it was trained on."},
       {"remove_nodes",
        "Removes nodes of the given ops and connects their readers to what they "
        "read.",
@@ -214,8 +193,7 @@ std::vector<TransformSpec> ClearingSpecs() {
        "CheckNumerics. Inputs and outputs of the graph are kept.",
        {Repeated("op", "The op to remove.", /*required=*/true),
         Optional("max_inputs", "Leave nodes with more inputs than this alone.",
-                 kInt, "1")},
-       "none"},
+                 kInt, "1")}},
       {"strip_unused_nodes",
        "Removes every node that --outputs do not need, given --inputs.",
        "Nodes named in --inputs become placeholders.",
@@ -234,57 +212,41 @@ std::vector<TransformSpec> RenamingSpecs() {
   return {
       {"add_default_attributes",
        "Adds attributes that are missing, with the op's default values.",
-       "For graphs written by an older TensorFlow.",
-       {},
-       "none"},
-      {"backport_concatv2",
-       "Turns ConcatV2 nodes into the old Concat.",
-       "For runtimes of TensorFlow before 1.0.",
-       {},
-       "none"},
+       "For graphs written by an older TensorFlow."},
+      {"backport_concatv2", "Turns ConcatV2 nodes into the old Concat.",
+       "For runtimes of TensorFlow before 1.0."},
       {"backport_tensor_array_v3",
        "Turns TensorArray ops of version 3 into version 2.",
-       "For old runtimes.",
-       {},
-       "none"},
+       "For old runtimes."},
       {"obfuscate_names",
        "Gives every node but the inputs and outputs a short meaningless name.",
-       "Shrinks the file and hides the model's structure from a casual look.",
-       {},
-       "none"},
+       "Shrinks the file and hides the model's structure from a casual look."},
       {"rename_attribute",
        "Renames an attribute on every node, or on nodes of one op.",
        "For graphs written for another version of an op.",
        {Required("old_attribute_name", "The attribute's name now."),
         Required("new_attribute_name", "Its name afterwards."),
-        Optional("op_name", "Only on nodes of this op.")},
-       "none"},
+        Optional("op_name", "Only on nodes of this op.")}},
       {"rename_node",
        "Renames one node and everything that reads it.",
        "A name that is taken is refused.",
        {Required("old_node_name", "The node's name now."),
-        Required("new_node_name", "Its name afterwards.")},
-       "none"},
+        Required("new_node_name", "Its name afterwards.")}},
       {"rename_op",
        "Changes the op of every node that has it.",
        "Attributes and inputs stay as they are. An op that this TensorFlow "
-       "does "
-       "not have is taken with a warning.",
+       "does not have is taken with a warning.",
        {Required("old_op_name", "The op now."),
-        Required("new_op_name", "The op afterwards.")},
-       "none"},
+        Required("new_op_name", "The op afterwards.")}},
       {"set_device",
        "Assigns a device to nodes.",
        "See also remove_device.",
        {Optional("device", "The device, such as \"/device:CPU:0\"."),
         Optional("if_default", "Only to nodes without a device.", kBool,
-                 "false")},
-       "none"},
+                 "false")}},
       {"sort_by_execution_order",
        "Orders nodes so that each stands after the nodes it reads.",
-       "Some small runtimes execute nodes in the order of the file.",
-       {},
-       "none"},
+       "Some small runtimes execute nodes in the order of the file."},
   };
 }
 
@@ -307,10 +269,10 @@ std::string WarningOfTransposedWeights(const GraphDef& graph) {
     const auto transposed = node.attr().find("transpose_b");
     if (node.op() == "MatMul" && transposed != node.attr().end() &&
         transposed->second.b()) {
-      return absl::StrCat("\"", node.name(),
-                          "\" is a MatMul with transpose_b; if a "
-                          "multiplication was folded into it, its results are "
-                          "wrong now");
+      return absl::StrCat(
+          "\"", node.name(),
+          "\" is a MatMul with transpose_b; if a multiplication was folded "
+          "into it, its results are wrong now");
     }
   }
   return "";

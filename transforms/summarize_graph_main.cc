@@ -34,14 +34,14 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
-// What the programs take for --saved_model_tags unless told.
+// The default of --saved_model_tags in the programs.
 constexpr char kDefaultTags[] = "serve";
 
 ProgramHelp Help() {
   return {kProgram,
           "Lists a graph's likely inputs and outputs (the best first), its "
-          "signatures, variables, size and ops, and the command lines to go "
-          "on with.",
+          "signatures, variables, size and ops, and the command lines to go on "
+          "with.",
           "$0 --in_graph=frozen.pb\n"
           "$0 --in_graph=saved_model_directory --format=json",
           {__FILE__},
@@ -90,8 +90,7 @@ int Main(int argc, char** argv) {
   if (!positional.empty()) {
     return ReportUsage(kProgram,
                        absl::StrCat("unexpected argument \"", positional[0],
-                                    "\"; name the graph by "
-                                    "--in_graph"));
+                                    "\"; name the graph by --in_graph"));
   }
   if (FLAGS_in_graph.empty()) {
     return ReportUsage(kProgram, "--in_graph is not given");

@@ -30,11 +30,11 @@ TEST(SummarizeGraphProgram, ReadsTextAndBinaryGraphsAlike) {
   const std::string text = WriteText("graph", GraphText(kGraph));
   const ProgramRun from_text = Summarize({"--in_graph=" + text});
   EXPECT_THAT(from_text, Exits(0, ""));
-  EXPECT_THAT(from_text.out,
-              AllOf(StartsWith("Found 1 possible inputs: (name=x, "),
-                    HasSubstr("Found 1 possible outputs: (name=y, op=Softmax) "
-                              "\n"),
-                    Not(HasSubstr("y (Softmax): [x]\n"))));
+  EXPECT_THAT(
+      from_text.out,
+      AllOf(StartsWith("Found 1 possible inputs: (name=x, "),
+            HasSubstr("Found 1 possible outputs: (name=y, op=Softmax) \n"),
+            Not(HasSubstr("y (Softmax): [x]\n"))));
   ASSERT_OK(WriteGraph(GraphFromText(kGraph), text, GraphFormat::kBinary));
   EXPECT_EQ(Summarize({"--in_graph=" + text}).out, from_text.out);
 }

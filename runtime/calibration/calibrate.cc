@@ -32,7 +32,6 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/calibration_tensors.h"
 #include "transforms/layers/float_layer.h"
-#include "transforms/layers/layer_report.h"
 #include "transforms/qdq/qdq_observers.h"
 #include "transforms/qdq/qdq_sites.h"
 

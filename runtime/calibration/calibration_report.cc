@@ -13,7 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "base/text/printable.h"
 #include "ranges/range_choice.h"
-#include "ranges/range_settling.h"
+#include "ranges/range_drift.h"
 #include "ranges/range_table.h"
 
 namespace requant {

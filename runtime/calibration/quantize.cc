@@ -30,7 +30,6 @@
 #include "runtime/session/model.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/float_layer.h"
-#include "transforms/layers/layer_report.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"

@@ -30,7 +30,7 @@
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "transforms/layers/layer_pairs.h"
+#include "transforms/layers/float_layer.h"
 
 namespace requant {
 namespace {

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "runtime/evaluation.pb.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "transforms/layers/layer_pairs.h"
+#include "transforms/layers/float_layer.h"
 
 namespace requant {
 

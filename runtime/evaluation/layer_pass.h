@@ -5,7 +5,7 @@
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
-#include "transforms/layers/layer_pairs.h"
+#include "transforms/layers/float_layer.h"
 
 namespace requant {
 

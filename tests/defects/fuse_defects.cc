@@ -24,7 +24,8 @@ using tensorflow::NodeDef;
 using tensorflow::qint32;
 using tensorflow::qint8;
 
-// The first layer's bias in its two parts (transforms/layers/quantized_bias.h).
+// The first layer's bias in its two parts
+// (transforms/layers/quantized_layer.h).
 struct FirstBias {
   ConstValues<qint32> bias;
   // What the input's zero point adds to each channel.

@@ -83,7 +83,7 @@ std::vector<FrozenLayer> FrozenLayers(const GraphDef& graph) {
   return layers;
 }
 
-// The kernel's own formula (transforms/layers/quantized_bias.h).
+// The kernel's own formula (transforms/layers/quantized_layer.h).
 int RightBias(const FrozenLayer& layer, int j) {
   const double width = static_cast<double>(layer.max) - layer.min;
   const double scale = 255.0 * 127.0 / (width * layer.weight_max);

@@ -8,11 +8,9 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -40,6 +38,32 @@ void BecomeDequantize(const std::string& codes, GraphIndex* index,
 
 }  // namespace
 
+ParameterSpec TargetParameter() {
+  return {"target", ParameterType::kString,
+          "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
+          "vnni, avx_vnni or amx; \"requant doctor\" says what this machine "
+          "is.",
+          "any"};
+}
+
+ParameterSpec ExcludedOpsParameter() {
+  return {"excluded_ops",
+          ParameterType::kString,
+          "Leave nodes of this type in float; may be given several times.",
+          "",
+          /*required=*/false,
+          /*repeated=*/true};
+}
+
+ParameterSpec ExcludedNodesParameter() {
+  return {"excluded_nodes",
+          ParameterType::kString,
+          "Leave this node in float; may be given several times.",
+          "",
+          /*required=*/false,
+          /*repeated=*/true};
+}
+
 std::string EightbitPrefix(const FloatLayer& layer) {
   return absl::StrCat(layer.matmul->name(), "_eightbit");
 }
@@ -64,15 +88,6 @@ std::vector<std::string> LayerControlInputs(const FloatLayer& layer) {
   return inputs;
 }
 
-double LargestMagnitude(const tensorflow::Tensor& values) {
-  double largest = 0;
-  const auto flat = values.flat<float>();
-  for (int64_t i = 0; i < flat.size(); ++i) {
-    largest = std::max<double>(largest, std::fabs(flat(i)));
-  }
-  return largest;
-}
-
 double LeastInputRange(double largest_bias, double weight_range) {
   return largest_bias * 255 * 127 / (kLargestBiasCode * weight_range);
 }
@@ -85,7 +100,7 @@ void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
   }
 }
 
-absl::Status RemoveFloatLayers(
+void RemoveFloatLayers(
     const std::vector<FloatLayer>& layers,
     const std::function<std::string(const FloatLayer&)>& codes_of,
     GraphBuilder* builder) {
@@ -95,7 +110,7 @@ absl::Status RemoveFloatLayers(
     // From the last to the first, so that each one's reader is gone.
     for (const NodeDef* node : {layer.bias_add, layer.matmul}) {
       if (node == nullptr || node == layer.last()) continue;
-      REQUANT_RETURN_IF_ERROR(builder->RemoveUnread(std::string(node->name())));
+      builder->RemoveUnread(std::string(node->name()));
     }
   }
   // Now only float readers of the layers' last nodes are left.
@@ -105,10 +120,9 @@ absl::Status RemoveFloatLayers(
     if (index.HasUses(name) || builder->IsOutput(name)) {
       BecomeDequantize(codes_of(layer), &index, layer.activation);
     } else {
-      REQUANT_RETURN_IF_ERROR(index.Remove(name));
+      index.Remove(name).IgnoreError();
     }
   }
-  return absl::OkStatus();
 }
 
 }  // namespace requant

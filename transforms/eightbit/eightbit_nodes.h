@@ -2,20 +2,25 @@
 #define REQUANT_TRANSFORMS_EIGHTBIT_EIGHTBIT_NODES_H_
 
 // Names and nodes that the eight-bit forms of a layer have in common, with
-// ranges found as the graph runs (eightbit_layers.h) and with constant ones
-// (static_layers.h).
+// ranges found as the graph runs (quantize_eightbit.cc) and with constant ones
+// (quantize_static.cc).
 
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "graph/graph_index.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/graph_builder.h"
+#include "transforms/transform.h"
 
 namespace requant {
+
+// The parameters target, excluded_ops and excluded_nodes of the transforms that
+// quantize layers.
+ParameterSpec TargetParameter();
+ParameterSpec ExcludedOpsParameter();
+ParameterSpec ExcludedNodesParameter();
 
 // What the names of a layer's new nodes start with.
 std::string EightbitPrefix(const FloatLayer& layer);
@@ -25,9 +30,6 @@ std::string TensorAsPartOfName(const std::string& tensor);
 
 // Control inputs of the layer's nodes, which still order the new ones.
 std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
-
-// The largest absolute value of a float tensor; 0 if it is empty.
-double LargestMagnitude(const tensorflow::Tensor& values);
 
 // The smallest width of a layer's input range with which its float bias, whose
 // largest magnitude is given, is a qint32 with room for the products;
@@ -42,7 +44,7 @@ void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
 // the output of a layer with an activation still has float readers, its last
 // node becomes the Dequantize of `codes_of` it: the name of a node that gives
 // quint8, min and max.
-absl::Status RemoveFloatLayers(
+void RemoveFloatLayers(
     const std::vector<FloatLayer>& layers,
     const std::function<std::string(const FloatLayer&)>& codes_of,
     GraphBuilder* builder);

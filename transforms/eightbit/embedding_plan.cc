@@ -22,8 +22,9 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
-#include "transforms/layers/quantize_codes.h"
 #include "transforms/layers/quantized_layer.h"
+#include "transforms/layers/quantized_weights.h"
+#include "transforms/layers/tensor_pattern.h"
 #include "transforms/transform.h"
 
 namespace requant {
@@ -51,29 +52,9 @@ OpKind KindOf(const NodeDef& node) {
   return found == kinds->end() ? OpKind::kOther : found->second;
 }
 
-std::string StringAttribute(const NodeDef& node, const std::string& name,
-                            const std::string& otherwise) {
-  const auto found = node.attr().find(name);
-  return found == node.attr().end() ? otherwise : found->second.s();
-}
-
-bool HasType(const NodeDef& node, const std::string& attribute,
-             tensorflow::DataType type) {
-  const auto found = node.attr().find(attribute);
-  return found != node.attr().end() && found->second.type() == type;
-}
-
 bool HasControlInputs(const NodeDef& node) {
   return node.input_size() > 0 &&
          ParseTensorName(node.input(node.input_size() - 1)).control();
-}
-
-int DataInputs(const NodeDef& node) {
-  int count = node.input_size();
-  while (count > 0 && ParseTensorName(node.input(count - 1)).control()) {
-    --count;
-  }
-  return count;
 }
 
 // What QuantizeV2 computes; the error is the reason why that is not known.
@@ -87,9 +68,9 @@ absl::StatusOr<CodeFormula> FormulaOf(const GraphIndex& index,
         absl::StrCat("codes of ", what, " are not computed ahead"));
   };
   CodeFormula formula;
-  if (HasType(quantize, "T", tensorflow::DT_QUINT8)) {
+  if (TypeAttribute(quantize, "T") == tensorflow::DT_QUINT8) {
     formula.type = tensorflow::DT_QUINT8;
-  } else if (HasType(quantize, "T", tensorflow::DT_QINT8)) {
+  } else if (TypeAttribute(quantize, "T") == tensorflow::DT_QINT8) {
     formula.type = tensorflow::DT_QINT8;
   } else {
     return unknown("types other than quint8 and qint8");
@@ -102,9 +83,8 @@ absl::StatusOr<CodeFormula> FormulaOf(const GraphIndex& index,
   if (formula.scaled != (rounding == "HALF_TO_EVEN")) {
     return unknown(absl::StrCat("mode ", mode, " with ", rounding));
   }
-  const auto narrow = quantize.attr().find("narrow_range");
   const auto axis = quantize.attr().find("axis");
-  if ((narrow != quantize.attr().end() && narrow->second.b()) ||
+  if (BoolAttribute(quantize, "narrow_range") ||
       (axis != quantize.attr().end() && axis->second.i() != -1)) {
     return unknown("a narrow range or one per channel");
   }
@@ -239,7 +219,7 @@ class Planner {
     }
     const OpKind kind = KindOf(*node);
     if (kind == OpKind::kOther ||
-        !HasType(*node, TypeAttribute(*node), tensorflow::DT_FLOAT)) {
+        TypeAttribute(*node, ValueTypeOf(*node)) != tensorflow::DT_FLOAT) {
       return Source::kFloat;
     }
     if (!MayChangeType(*node, *place.node, readers)) return Source::kFloat;
@@ -334,9 +314,9 @@ class Planner {
   }
 
   Source NotFinite(const NodeDef& constant) {
-    return Obstacle(absl::StrCat("\"", constant.name(),
-                                 "\" is damaged or has values that are not "
-                                 "finite"));
+    return Obstacle(
+        absl::StrCat("\"", constant.name(),
+                     "\" is damaged or has values that are not finite"));
   }
 
   // Whether nobody but `readers` nodes of the plan, one of which is `reader`,
@@ -404,7 +384,7 @@ class Planner {
       if (node == nullptr || named_.contains(node->name())) return nullptr;
       if (node->op() == "Const") {
         return node->input().empty() &&
-                       HasType(*node, "dtype", tensorflow::DT_FLOAT)
+                       TypeAttribute(*node, "dtype") == tensorflow::DT_FLOAT
                    ? node
                    : nullptr;
       }
@@ -524,7 +504,7 @@ class Planner {
 
 }  // namespace
 
-std::string TypeAttribute(const NodeDef& node) {
+std::string ValueTypeOf(const NodeDef& node) {
   return KindOf(node) == OpKind::kGather ? "Tparams" : "T";
 }
 

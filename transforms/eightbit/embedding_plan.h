@@ -10,7 +10,7 @@
 
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "transforms/layers/quantize_codes.h"
+#include "transforms/layers/quantized_weights.h"
 #include "transforms/transform.h"
 
 namespace requant {
@@ -57,7 +57,7 @@ struct EmbeddingPlans {
 
 // The attribute that holds the type of the values a node passes on, of a node
 // that can be retyped.
-std::string TypeAttribute(const tensorflow::NodeDef& node);
+std::string ValueTypeOf(const tensorflow::NodeDef& node);
 
 // Where the values of a concat stand among its inputs.
 struct ConcatInputs {

@@ -10,16 +10,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
-#include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
-#include "transforms/layers/quantized_bias.h"
+#include "transforms/layers/graph_builder.h"
 #include "transforms/layers/quantized_layer.h"
+#include "transforms/layers/tensor_pattern.h"
 #include "transforms/transform.h"
 
 // A layer with Relu becomes one QuantizedMatMulWithBiasAndReluAndRequantize,
@@ -27,7 +28,7 @@
 // too, would clip negative outputs to 0; so it becomes …AndDequantize, whose
 // float output replaces the Dequantize behind it and is quantized again for
 // whoever reads the quint8. An …AndDequantize that is there already only gets
-// another bias: it is always qint32 (quantized_bias.h says why).
+// another bias: it is always qint32 (quantized_layer.h says why).
 
 namespace requant {
 namespace {
@@ -37,17 +38,27 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
+// Whether a node may go when nothing reads it any more: a layer's matmul, its
+// constants and what computed its range and bias.
+bool MayBeRemoved(const NodeDef& node) {
+  static const auto* ops = new absl::flat_hash_set<std::string>{
+      "AddV2", "Const", "Maximum",        "Minimum",
+      "Mul",   "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
+  return ops->contains(node.op());
+}
+
 // Fuses layers one by one.
 class Fuser {
  public:
   Fuser(TransformContext* context, GraphIndex* index)
-      : context_(context),
+      : builder_(index, context->outputs, MayBeRemoved),
         index_(index),
+        has_outputs_(!context->outputs.empty()),
         compat_(context->parameters.Bool("compat")) {}
 
   absl::Status Fuse(QuantizedLayer layer) {
     if (!compat_) MakeWeightRangeSymmetric(&layer);
-    REQUANT_RETURN_IF_ERROR(RemoveInputLimits(layer));
+    RemoveInputLimits(layer);
     if (layer.requantize == nullptr) return QuantizeBiasOnly(layer);
     return layer.relu ? FuseRelu(layer) : FuseFloat(layer);
   }
@@ -55,29 +66,21 @@ class Fuser {
   const std::vector<std::string>& fused() const { return fused_; }
 
  private:
-  // Of a layer that stays as it is otherwise: one that is fused already, or one
-  // without Relu, which the original does not fuse.
+  // Only the bias changes in a layer that is fused already, or in one without
+  // Relu, which the original does not fuse.
   absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
     REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
     std::vector<std::string> inputs(layer.matmul->input().begin(),
                                     layer.matmul->input().end());
-    const std::vector<std::string> old_inputs = inputs;
     inputs[kBias] = std::move(bias);
     inputs[kMinA] = layer.min_a;
     inputs[kMaxA] = layer.max_a;
-    index_->SetInputs(layer.matmul, std::move(inputs));
+    builder_.ReplaceInputs(layer.matmul, std::move(inputs));
     auto& attributes = *layer.matmul->mutable_attr();
     attributes["Tbias"].set_type(BiasType(layer));
     if (!layer.scaled) attributes["input_quant_mode"].set_s("MIN_FIRST");
     fused_.push_back(layer.matmul->name());
-    return RemoveUnread(old_inputs);
-  }
-
-  absl::StatusOr<std::string> AddConst(const std::string& name,
-                                       const Tensor& value) {
-    const std::string free = index_->FreeName(name);
-    REQUANT_RETURN_IF_ERROR(index_->Add(MakeConst(free, value)).status());
-    return free;
+    return absl::OkStatus();
   }
 
   DataType BiasType(const QuantizedLayer& layer) const {
@@ -93,7 +96,7 @@ class Fuser {
     }
     REQUANT_ASSIGN_OR_RETURN(
         const Tensor bias, compat_ ? CompatBias(layer) : QuantizedBias(layer));
-    return AddConst(layer.matmul->name() + "/bias_qint32", bias);
+    return builder_.AddConst(layer.matmul->name() + "/bias_qint32", bias);
   }
 
   static bool IsLimit(const NodeDef* node) {
@@ -104,8 +107,8 @@ class Fuser {
   // The tensor with the constant that `reader` reads at `input`: the frozen one
   // when the limits that quantize_eightbit puts on it leave it as it is, or
   // else a new constant `name`.
-  absl::StatusOr<std::string> WithoutLimits(const NodeDef& reader, int input,
-                                            const std::string& name) {
+  std::string WithoutLimits(const NodeDef& reader, int input,
+                            const std::string& name) {
     const std::optional<float> value = ConstantInput(*index_, reader, input);
     const NodeDef* node = &reader;
     while (value && IsLimit(index_->Producer(*node, input)) &&
@@ -116,25 +119,22 @@ class Fuser {
     if (!value || ConstantInput(*index_, *node, input) == value) {
       return node->input(input);
     }
-    return AddConst(name, Tensor(*value));
+    return builder_.AddScalar(name, *value);
   }
 
   // Makes the range of the QuantizeV2 that feeds the layer a constant.
-  absl::Status RemoveInputLimits(const QuantizedLayer& layer) {
+  void RemoveInputLimits(const QuantizedLayer& layer) {
     constexpr int kMax = 2;
     NodeDef* quantize = index_->Producer(*layer.matmul, kA);
     if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
         !IsLimit(index_->Producer(*quantize, kMax))) {
-      return absl::OkStatus();
+      return;
     }
     std::vector<std::string> inputs(quantize->input().begin(),
                                     quantize->input().end());
-    const std::vector<std::string> old_inputs = inputs;
-    REQUANT_ASSIGN_OR_RETURN(
-        inputs[kMax],
-        WithoutLimits(*quantize, kMax, quantize->name() + "/input_max"));
-    index_->SetInputs(quantize, std::move(inputs));
-    return RemoveUnread({old_inputs[kMax]});
+    inputs[kMax] =
+        WithoutLimits(*quantize, kMax, quantize->name() + "/input_max");
+    builder_.ReplaceInputs(quantize, std::move(inputs));
   }
 
   // Inputs of the fused node: those of the matmul with the bias replaced and
@@ -148,21 +148,18 @@ class Fuser {
     inputs[kMinA] = layer.min_a;
     inputs[kMaxA] = layer.max_a;
     if (ConstantInput(*index_, *layer.matmul, kMinW) != layer.weight_min) {
-      REQUANT_ASSIGN_OR_RETURN(
-          inputs[kMinW],
-          AddConst(base + "/weight_min", Tensor(layer.weight_min)));
+      inputs[kMinW] =
+          builder_.AddScalar(base + "/weight_min", layer.weight_min);
     }
     inputs.push_back(layer.requantize->input(kOutMin));
     inputs.push_back(layer.requantize->input(kOutMax));
-    REQUANT_ASSIGN_OR_RETURN(
-        inputs.back(), WithoutLimits(*layer.requantize, kOutMax,
-                                     layer.requantize->name() + "/output_max"));
+    inputs.back() = WithoutLimits(*layer.requantize, kOutMax,
+                                  layer.requantize->name() + "/output_max");
     // The kernel's code 0 means 0 whatever minimum it is told, and the next
     // layer must be told the same.
     if (layer.relu && !compat_ && layer.output.min != 0) {
-      REQUANT_ASSIGN_OR_RETURN(
-          inputs[kInputs],
-          AddConst(layer.requantize->name() + "/output_min", Tensor(0.0f)));
+      inputs[kInputs] =
+          builder_.AddScalar(layer.requantize->name() + "/output_min", 0);
     }
     return inputs;
   }
@@ -180,7 +177,7 @@ class Fuser {
       }
     }
     const std::string device = layer.matmul->device();
-    index_->SetInputs(node, std::move(inputs));
+    builder_.ReplaceInputs(node, std::move(inputs));
     node->set_op(op);
     node->set_device(device);
     auto& attributes = *node->mutable_attr();
@@ -199,29 +196,23 @@ class Fuser {
   absl::Status FuseRelu(const QuantizedLayer& layer) {
     REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                              FusedInputs(layer));
-    const std::vector<std::string> old_inputs(layer.requantize->input().begin(),
-                                              layer.requantize->input().end());
     Become(layer.requantize, kFusedRelu, tensorflow::DT_QUINT8, layer,
            std::move(inputs));
-    return RemoveUnread(old_inputs);
+    return absl::OkStatus();
   }
 
   bool IsOutput(const NodeDef& node) const {
-    if (context_->outputs.empty()) return !index_->HasUses(node.name());
-    return std::any_of(context_->outputs.begin(), context_->outputs.end(),
-                       [&](const std::string& output) {
-                         return ParseTensorName(output).node == node.name();
-                       });
+    return has_outputs_ ? builder_.IsOutput(node.name())
+                        : !index_->HasUses(node.name());
   }
 
   // Whether `node` dequantizes to float over the range of `requantize`.
   static bool IsDequantizeOf(const NodeDef& requantize, const NodeDef& node) {
-    const auto type = node.attr().find("dtype");
     return node.op() == "Dequantize" && node.input_size() >= 3 &&
            node.input(1) == FormatTensorName(requantize.name(), 1) &&
            node.input(2) == FormatTensorName(requantize.name(), 2) &&
-           (type == node.attr().end() ||
-            type->second.type() == tensorflow::DT_FLOAT);
+           TypeAttribute(node, "dtype", tensorflow::DT_FLOAT) ==
+               tensorflow::DT_FLOAT;
   }
 
   // The nodes that only turn the layer's quint8 output into float.
@@ -242,51 +233,49 @@ class Fuser {
     REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                              FusedInputs(layer));
     NodeDef* requantize = layer.requantize;
-    const std::vector<std::string> old_inputs(requantize->input().begin(),
-                                              requantize->input().end());
     const bool is_output = IsOutput(*requantize);
     const std::vector<NodeDef*> dequantizers = Dequantizers(*requantize);
     NodeDef* fused;
     if (dequantizers.empty()) {
-      NodeDef node;
-      node.set_name(index_->FreeName(requantize->name() + "/dequantized"));
-      REQUANT_ASSIGN_OR_RETURN(fused, index_->Add(std::move(node)));
+      fused = index_->Find(
+          builder_.AddNode(requantize->name() + "/dequantized", "", {}, {}));
     } else {
       fused = dequantizers.front();
     }
     Become(fused, kFusedFloat, tensorflow::DT_FLOAT, layer, std::move(inputs));
     for (NodeDef* other : dequantizers) {
       if (other != fused) {
-        REQUANT_RETURN_IF_ERROR(ReplaceDequantizer(other, *fused));
+        ReplaceDequantizer(other, *fused);
       }
     }
     if (index_->HasUses(requantize->name()) || is_output) {
       QuantizeAgain(requantize, *fused);
     } else {
-      REQUANT_RETURN_IF_ERROR(RemoveUnread(requantize));
+      builder_.RemoveUnread(std::string(requantize->name()));
     }
-    return RemoveUnread(old_inputs);
+    return absl::OkStatus();
   }
 
-  absl::Status ReplaceDequantizer(NodeDef* dequantizer, const NodeDef& fused) {
+  void ReplaceDequantizer(NodeDef* dequantizer, const NodeDef& fused) {
     if (IsOutput(*dequantizer)) {
       index_->SetInputs(dequantizer, {fused.name()});
       dequantizer->set_op("Identity");
       dequantizer->clear_attr();
       (*dequantizer->mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
-      return absl::OkStatus();
+      return;
     }
     index_->RedirectUses({dequantizer->name(), 0}, {fused.name(), 0});
     index_->RedirectUses({dequantizer->name(), kControlPort},
                          {fused.name(), kControlPort});
-    return index_->Remove(std::string(dequantizer->name()));
+    builder_.RemoveUnread(std::string(dequantizer->name()));
   }
 
   // Turns the Requantize into a QuantizeV2 of the float output; both have the
   // outputs quint8, min, max.
   void QuantizeAgain(NodeDef* requantize, const NodeDef& fused) {
-    index_->SetInputs(requantize, {fused.name(), requantize->input(kOutMin),
-                                   requantize->input(kOutMax)});
+    builder_.ReplaceInputs(
+        requantize,
+        {fused.name(), requantize->input(kOutMin), requantize->input(kOutMax)});
     requantize->set_op("QuantizeV2");
     auto& attributes = *requantize->mutable_attr();
     attributes.clear();
@@ -296,43 +285,9 @@ class Fuser {
     attributes["ensure_minimum_range"].set_f(0);
   }
 
-  // Ops that may go when nothing reads them any more: a layer's matmul, its
-  // constants and what computed its range and bias.
-  static bool MayBeRemoved(const std::string& op) {
-    static const auto* ops = new absl::flat_hash_set<std::string>{
-        "AddV2", "Const", "Maximum",        "Minimum",
-        "Mul",   "Sub",   kQuantizedMatMul, kQuantizedMatMulRelu};
-    return ops->contains(op);
-  }
-
-  // Removes the producers of `tensors` that nothing reads any more, and then
-  // what only they read.
-  absl::Status RemoveUnread(const std::vector<std::string>& tensors) {
-    for (const std::string& tensor : tensors) {
-      NodeDef* node = index_->Find(ParseTensorName(tensor).node);
-      if (node != nullptr && MayBeRemoved(node->op())) {
-        REQUANT_RETURN_IF_ERROR(RemoveUnread(node));
-      }
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RemoveUnread(NodeDef* node) {
-    if (index_->HasUses(node->name()) || IsNamedOutput(*node)) {
-      return absl::OkStatus();
-    }
-    const std::vector<std::string> inputs(node->input().begin(),
-                                          node->input().end());
-    REQUANT_RETURN_IF_ERROR(index_->Remove(std::string(node->name())));
-    return RemoveUnread(inputs);
-  }
-
-  bool IsNamedOutput(const NodeDef& node) const {
-    return !context_->outputs.empty() && IsOutput(node);
-  }
-
-  TransformContext* context_;
+  GraphBuilder builder_;
   GraphIndex* index_;
+  const bool has_outputs_;
   const bool compat_;
   std::vector<std::string> fused_;
 };
@@ -355,12 +310,6 @@ std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
   return layers;
 }
 
-bool HasFloatBias(const NodeDef& node) {
-  const auto type = node.attr().find("Tbias");
-  return type != node.attr().end() &&
-         type->second.type() == tensorflow::DT_FLOAT;
-}
-
 // Matmuls that get another bias and stay as they are otherwise: those that are
 // fused with a Dequantize already, and in compat mode those without Relu.
 absl::StatusOr<std::vector<QuantizedLayer>> LayersForBiasOnly(
@@ -370,7 +319,9 @@ absl::StatusOr<std::vector<QuantizedLayer>> LayersForBiasOnly(
     if (node.input_size() < kInputs) continue;
     const bool of_the_original = compat && node.op() == kQuantizedMatMul &&
                                  SourceOf(index, node) != LayerSource::kOther;
-    if (!of_the_original && !(node.op() == kFusedFloat && HasFloatBias(node))) {
+    if (!of_the_original &&
+        !(node.op() == kFusedFloat &&
+          TypeAttribute(node, "Tbias") == tensorflow::DT_FLOAT)) {
       continue;
     }
     REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
@@ -415,14 +366,12 @@ REQUANT_REGISTER_TRANSFORM(
      "A layer with Relu becomes QuantizedMatMulWithBiasAndReluAndRequantize; "
      "one without becomes QuantizedMatMulWithBiasAndDequantize, because the "
      "requantizing kernel would clip its negative outputs. Biases become "
-     "qint32 "
-     "at the kernel's own scale, with the zero point of inputs that can be "
-     "negative folded in. Ranges that are not constant are an error. Running "
-     "it "
-     "again changes nothing.",
+     "qint32 at the kernel's own scale, with the zero point of inputs that can "
+     "be negative folded in. Ranges that are not constant are an error. "
+     "Running it again changes nothing.",
      {{"compat", ParameterType::kBool,
-       "Compute biases exactly as the original did, mistakes included, and "
-       "do not fuse layers without Relu.",
+       "Compute biases exactly as the original did, mistakes included, and do "
+       "not fuse layers without Relu.",
        "false"}},
      "freeze_requantization_ranges, freeze_min and freeze_max"});
 

@@ -1,20 +1,29 @@
 #include "transforms/eightbit/quantize_eightbit.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "graph/const_node.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "transforms/eightbit/eightbit_layers.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/eightbit/eightbit_nodes.h"
 #include "transforms/layers/float_layer.h"
-#include "transforms/layers/layer_report.h"
+#include "transforms/layers/graph_builder.h"
 #include "transforms/layers/quantized_layer.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/transform.h"
@@ -22,8 +31,359 @@
 namespace requant {
 namespace {
 
+using tensorflow::DataType;
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_INT32;
+using tensorflow::DT_QINT32;
+using tensorflow::DT_QINT8;
+using tensorflow::DT_QUINT8;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+// Every range is wider, so that no scale is infinite.
+constexpr float kLeastFloor = 1e-12f;
+// QuantizeV2 makes a range at least so wide by itself.
+constexpr float kWidthThatQuantizeEnsures = 0.01f;
+// An input that is of normal size uses only part of a range that is wider.
+constexpr float kDoubtfulFloor = 1;
+
+NodeDef MakeIntConst(const std::string& name, int value) {
+  Tensor tensor(DT_INT32, {1});
+  tensor.flat<int32_t>()(0) = value;
+  return MakeConst(name, tensor);
+}
+
+std::string Port(const std::string& node, int port) {
+  return FormatTensorName(node, port);
+}
+
+void SetRangeOf(const std::string& tensor, NodeDef* node) {
+  (*node->mutable_attr())[kRangeOfAttribute].set_s(tensor);
+}
+
+// What the two ops of a layer have in common.
+void SetMatMulAttributes(bool shifted, DataType output, NodeDef* node) {
+  SetTypes({{"T1", DT_QUINT8}, {"T2", DT_QINT8}, {"Toutput", output}}, node);
+  (*node->mutable_attr())["input_quant_mode"].set_s(shifted ? "SCALED"
+                                                            : "MIN_FIRST");
+}
+
+// Float layers rewritten into eight-bit ones. For the MatMul M with the input X
+// and, where it is not quantized already, its run-time range:
+//
+//   M_eightbit_quantize_X = QuantizeV2(X, M_eightbit_min_X, M_eightbit_max_X)
+//
+// A layer with Relu or Relu6:
+//
+//   M_eightbit_quantized_mat_mul = QuantizedMatMulWithBiasAndRelu
+//   M_eightbit_requant_range     = RequantizationRange
+//   M_eightbit_requantize        = Requantize to quint8
+//
+// whose quint8 the following layers read; for float readers the layer's last
+// node becomes a Dequantize. Another layer's last node becomes a
+// QuantizedMatMulWithBiasAndDequantize: no legacy kernel that requantizes keeps
+// negative values.
+//
+// A float bias is wrong for a MIN_FIRST input that can be negative (TensorFlow
+// >= 2.14 computes garbage). So the codes of QuantizeV2 are given to the matmul
+// as those of x − min in [0, max − min], SCALED, and what this leaves out,
+// min · Σ_k w[k][j], is added to the bias in the graph.
+//
+// The kernels hold the bias as qint32 at the scale of the input and the
+// weights. Where a batch leaves a Relu layer nearly dead, the range it gives is
+// so narrow that the next layer's bias would not fit and saturate silently. So
+// a layer asks for a range at least as wide as the biases of its readers need:
+//
+//   M_eightbit_requant_floored_max = Maximum(RequantizationRange:1, a constant)
+//
+// and likewise a QuantizeV2 where the range that it ensures itself is too
+// narrow.
+class EightbitLayers {
+ public:
+  // `outputs` are the names of the graph's outputs.
+  EightbitLayers(GraphIndex* index, WeightRule rule,
+                 const std::vector<std::string>& outputs)
+      : builder_(index, outputs), rule_(rule) {}
+
+  // Rewrites all of `layers`, which must be those of the index's graph.
+  absl::Status Quantize(const std::vector<FloatLayer>& layers) {
+    KeepUnreadOutputs(layers, &builder_);
+    for (const FloatLayer& layer : layers) {
+      AddWeights(layer);
+      if (layer.activation != nullptr) {
+        AddRequantize(layer);
+      }
+    }
+    for (const FloatLayer& layer : layers) {
+      REQUANT_RETURN_IF_ERROR(NoteFloor(layer));
+    }
+    for (const FloatLayer& layer : layers) {
+      if (layer.activation != nullptr) {
+        AddReluLayer(layer);
+      } else {
+        BecomeDequantizingMatMul(layer);
+      }
+    }
+    RemoveFloatLayers(
+        layers,
+        [this](const FloatLayer& layer) {
+          return codes_.at(layer.output).codes;
+        },
+        &builder_);
+    return absl::OkStatus();
+  }
+
+  // Returns the weights of a layer that has been rewritten.
+  const QuantizedWeights& WeightsOf(const FloatLayer& layer) const {
+    return weights_.at(KeyOf(layer)).weights;
+  }
+
+  // Names layers that have been rewritten and may be bad in eight bits.
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+ private:
+  // A quint8 tensor with its range.
+  struct Codes {
+    std::string codes, min, max;
+    // Set for a QuantizeV2, whose `min` may be negative: these describe x −
+    // min.
+    bool shifted = false;
+    std::string zero, width;
+  };
+  struct SharedWeights {
+    QuantizedWeights weights;
+    std::string codes, min, max;
+    // Σ_k w[k][j] as the codes have it; empty until a layer needs it.
+    std::string column_sums;
+  };
+  using WeightsKey = std::pair<std::string, bool>;
+
+  static WeightsKey KeyOf(const FloatLayer& layer) {
+    return {layer.weights_node->name(), layer.transposed};
+  }
+
+  void AddWeights(const FloatLayer& layer) {
+    SharedWeights& shared = weights_[KeyOf(layer)];
+    if (!shared.codes.empty()) return;
+    const std::string& name = layer.weights_node->name();
+    shared.weights = QuantizeWeights(layer.weights, rule_);
+    const float range = shared.weights.range;
+    shared.codes =
+        builder_.AddConst(name + "_qint8_const", shared.weights.codes);
+    shared.min = builder_.AddScalar(name + "_min", -range);
+    shared.max = builder_.AddScalar(name + "_max", range);
+  }
+
+  // Notes what the layer's bias demands of its input's range.
+  absl::Status NoteFloor(const FloatLayer& layer) {
+    const double largest = LargestMagnitude(layer.bias);
+    const double needed = LeastInputRange(largest, WeightsOf(layer).range);
+    const std::string& name = layer.matmul->name();
+    const auto floor = static_cast<float>(needed);
+    const std::string input = layer.input;
+    const NodeDef* source = builder_.index().Find(ParseTensorName(input).node);
+    // The codes of a Relu6 layer end at 6, which is what clips its output.
+    const bool ends_at_six =
+        codes_.contains(input) && source != nullptr && source->op() == "Relu6";
+    if (!std::isfinite(floor) || (ends_at_six && floor > 6)) {
+      return absl::InvalidArgumentError(absl::StrFormat(
+          "the bias of \"%s\" reaches %g, which no eight-bit layer with "
+          "weights up to %g can add; leave it in float: excluded_nodes=%s",
+          name, largest, WeightsOf(layer).range, name));
+    }
+    if (floor > kDoubtfulFloor) {
+      warnings_.push_back(absl::StrFormat(
+          "the bias of \"%s\" reaches %g, so its input is quantized over a "
+          "range of %g at least; if the input is much smaller, leave the layer "
+          "in float: excluded_nodes=%s",
+          name, largest, floor, name));
+    }
+    float& known = floors_[input];
+    known = std::max(known, floor);
+    return absl::OkStatus();
+  }
+
+  // The maximum `max` of the range of `tensor`, limited from below.
+  std::string AddFlooredMax(const std::string& tensor, const std::string& max,
+                            const std::string& floor_name,
+                            const std::string& max_name) {
+    const auto known = floors_.find(tensor);
+    const float floor =
+        std::max(kLeastFloor, known == floors_.end() ? 0 : known->second);
+    const std::string constant = builder_.AddScalar(floor_name, floor);
+    return builder_.AddNode(max_name, "Maximum", {max, constant},
+                            {{"T", DT_FLOAT}});
+  }
+
+  std::string AddColumnSums(const FloatLayer& layer) {
+    SharedWeights& shared = weights_.at(KeyOf(layer));
+    if (!shared.column_sums.empty()) return shared.column_sums;
+    const std::vector<int64_t> sums = ColumnSums(shared.weights.codes);
+    const double step = shared.weights.range / 127.0;
+    Tensor result(DT_FLOAT, {static_cast<int64_t>(sums.size())});
+    for (size_t j = 0; j < sums.size(); ++j) {
+      result.flat<float>()(j) = static_cast<float>(sums[j] * step);
+    }
+    shared.column_sums =
+        builder_.AddConst(layer.weights_node->name() + "_column_sums", result);
+    return shared.column_sums;
+  }
+
+  Codes InputCodes(const FloatLayer& layer) {
+    const std::string& tensor = layer.input;
+    const auto known = codes_.find(tensor);
+    if (known != codes_.end()) return known->second;
+    Codes codes = AddQuantize(layer, tensor);
+    codes_.emplace(tensor, codes);
+    return codes;
+  }
+
+  Codes AddQuantize(const FloatLayer& layer, const std::string& tensor) {
+    const std::string prefix = EightbitPrefix(layer),
+                      name = TensorAsPartOfName(tensor);
+    const TensorName source = ParseTensorName(tensor);
+    const std::string input = FormatTensorName(source.node, source.port);
+    const std::string flat_shape =
+        builder_.Add(MakeIntConst(prefix + "_reshape_dims", -1));
+    const std::string axis =
+        builder_.Add(MakeIntConst(prefix + "_reduction_dims", 0));
+    const std::string flat = builder_.AddNode(
+        absl::StrCat(prefix, "_reshape_", name), "Reshape", {input, flat_shape},
+        {{"T", DT_FLOAT}, {"Tshape", DT_INT32}});
+    std::vector<std::string> ends;
+    for (const auto& [op, word] :
+         {std::pair{"Min", "_min_"}, std::pair{"Max", "_max_"}}) {
+      NodeDef node =
+          MakeNode(absl::StrCat(prefix, word, name), op, {flat, axis},
+                   {{"T", DT_FLOAT}, {"Tidx", DT_INT32}});
+      (*node.mutable_attr())["keep_dims"].set_b(false);
+      SetRangeOf(tensor, &node);
+      ends.emplace_back() = builder_.Add(std::move(node));
+    }
+    if (floors_.at(tensor) > kWidthThatQuantizeEnsures) {
+      ends[1] =
+          AddFlooredMax(tensor, ends[1], absl::StrCat(prefix, "_floor_", name),
+                        absl::StrCat(prefix, "_floored_max_", name));
+    }
+    NodeDef quantize =
+        MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
+                 {input, ends[0], ends[1]}, {{"T", DT_QUINT8}});
+    (*quantize.mutable_attr())["mode"].set_s("MIN_FIRST");
+    Codes codes;
+    codes.shifted = true;
+    codes.codes = builder_.Add(std::move(quantize));
+    codes.min = Port(codes.codes, 1);
+    codes.max = Port(codes.codes, 2);
+    codes.zero = builder_.AddScalar(absl::StrCat(prefix, "_zero"), 0);
+    codes.width = builder_.AddNode(absl::StrCat(prefix, "_width_", name), "Sub",
+                                   {codes.max, codes.min}, {{"T", DT_FLOAT}});
+    return codes;
+  }
+
+  std::string AddBias(const FloatLayer& layer, const Codes& input) {
+    const std::string prefix = EightbitPrefix(layer);
+    std::string bias;
+    if (layer.bias_node != nullptr) {
+      bias = layer.bias_node->name();
+    } else {
+      bias = builder_.AddConst(prefix + "_zero_bias", layer.bias);
+    }
+    if (!input.shifted) return bias;
+    const std::string sums = AddColumnSums(layer);
+    const std::string shift = builder_.AddNode(
+        prefix + "_bias_shift", "Mul", {input.min, sums}, {{"T", DT_FLOAT}});
+    return builder_.AddNode(prefix + "_shifted_bias", "AddV2", {bias, shift},
+                            {{"T", DT_FLOAT}});
+  }
+
+  std::vector<std::string> MatMulInputs(const FloatLayer& layer,
+                                        const Codes& input) {
+    const SharedWeights& weights = weights_.at(KeyOf(layer));
+    std::string bias = AddBias(layer, input);
+    return std::vector<std::string>{
+        input.codes,
+        weights.codes,
+        std::move(bias),
+        input.shifted ? input.zero : input.min,
+        input.shifted ? input.width : input.max,
+        weights.min,
+        weights.max,
+    };
+  }
+
+  // Without inputs yet, so that layers can be rewritten in any order.
+  void AddRequantize(const FloatLayer& layer) {
+    Codes codes;
+    codes.codes =
+        builder_.AddNode(EightbitPrefix(layer) + "_requantize", "Requantize",
+                         {}, {{"Tinput", DT_QINT32}, {"out_type", DT_QUINT8}});
+    codes.min = Port(codes.codes, 1);
+    codes.max = Port(codes.codes, 2);
+    codes_.emplace(layer.output, codes);
+  }
+
+  void AddReluLayer(const FloatLayer& layer) {
+    const std::string prefix = EightbitPrefix(layer);
+    const Codes input = InputCodes(layer);
+    std::vector<std::string> inputs = MatMulInputs(layer, input);
+    for (std::string& control : LayerControlInputs(layer)) {
+      inputs.push_back(std::move(control));
+    }
+    NodeDef matmul = MakeNode(prefix + "_quantized_mat_mul",
+                              kQuantizedMatMulRelu, inputs, {});
+    matmul.set_device(layer.matmul->device());
+    SetMatMulAttributes(input.shifted, DT_QINT32, &matmul);
+    const std::string sum = builder_.Add(std::move(matmul));
+    NodeDef range =
+        MakeNode(prefix + "_requant_range", "RequantizationRange",
+                 {sum, Port(sum, 1), Port(sum, 2)}, {{"Tinput", DT_QINT32}});
+    SetRangeOf(layer.output, &range);
+    const std::string ends = builder_.Add(std::move(range));
+    std::string max = Port(ends, 1);
+    if (layer.activation->op() == "Relu6") {
+      const std::string six = builder_.AddScalar(prefix + "_six", 6);
+      max = builder_.AddNode(prefix + "_requant_max", "Minimum", {max, six},
+                             {{"T", DT_FLOAT}});
+    }
+    max = AddFlooredMax(layer.output, max, prefix + "_requant_floor",
+                        prefix + "_requant_floored_max");
+    GraphIndex& index = builder_.index();
+    index.SetInputs(index.Find(codes_.at(layer.output).codes),
+                    {sum, Port(sum, 1), Port(sum, 2), ends, max});
+  }
+
+  void BecomeDequantizingMatMul(const FloatLayer& layer) {
+    const Codes input = InputCodes(layer);
+    std::vector<std::string> inputs = MatMulInputs(layer, input);
+    // The op has inputs for a range of its output, which it does not use.
+    for (const auto& [word, value] :
+         {std::pair{"_output_min", 0.0f}, std::pair{"_output_max", 1.0f}}) {
+      inputs.emplace_back() =
+          builder_.AddScalar(EightbitPrefix(layer) + word, value);
+    }
+    for (std::string& control : LayerControlInputs(layer)) {
+      inputs.push_back(std::move(control));
+    }
+    NodeDef* node = layer.last();
+    const std::string device = layer.matmul->device();
+    builder_.ReplaceInputs(node, std::move(inputs));
+    node->set_op(kFusedFloat);
+    node->set_device(device);
+    node->clear_attr();
+    SetTypes({{"Tbias", DT_FLOAT}}, node);
+    SetMatMulAttributes(input.shifted, DT_FLOAT, node);
+  }
+
+  GraphBuilder builder_;
+  const WeightRule rule_;
+  std::map<WeightsKey, SharedWeights> weights_;
+  // The quint8 form of float tensors ("x:0").
+  absl::flat_hash_map<std::string, Codes> codes_;
+  // The least maximum that the layers which read a float tensor can do with.
+  absl::flat_hash_map<std::string, float> floors_;
+  std::vector<std::string> warnings_;
+};
 
 // What becomes of the layer's output.
 std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
@@ -34,41 +394,36 @@ std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
 }
 
 absl::Status Run(TransformContext& context, GraphDef* graph) {
-  QuantizeEightbitOptions options;
-  options.outputs = context.outputs;
-  options.target = context.parameters.String("target");
-  options.excluded_ops = context.parameters.All("excluded_ops");
-  options.excluded_nodes = context.parameters.All("excluded_nodes");
-  options.per_channel = context.parameters.Bool("per_channel");
-  REQUANT_ASSIGN_OR_RETURN(QuantizeEightbitReport report,
-                           QuantizeEightbit(options, graph));
-  context.notes = std::move(report.notes);
-  context.warnings = std::move(report.warnings);
-  return absl::OkStatus();
+  return QuantizeEightbit(context, graph).status();
 }
 
 }  // namespace
 
-absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
-    const QuantizeEightbitOptions& options, GraphDef* graph) {
-  QuantizeEightbitReport report;
-  REQUANT_ASSIGN_OR_RETURN(const WeightRule rule, WeightRuleOf(options.target));
-  if (options.per_channel) {
+absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
+                                     GraphDef* graph) {
+  const Parameters& parameters = context.parameters;
+  REQUANT_ASSIGN_OR_RETURN(const WeightRule rule,
+                           WeightRuleOf(parameters.String("target")));
+  if (parameters.Bool("per_channel")) {
     return absl::UnimplementedError(
         absl::StrCat("per_channel is not possible: the kernels of ",
                      kQuantizedMatMulRelu, " and ", kFusedFloat,
                      " take one range for all columns of the weights"));
   }
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
-  const FloatLayerOptions find = {options.outputs, options.excluded_ops,
-                                  options.excluded_nodes};
-  REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &report.warnings));
+  const FloatLayerOptions find = {context.outputs,
+                                  parameters.All("excluded_ops"),
+                                  parameters.All("excluded_nodes")};
+  // Where the transform fails, only the error is reported.
+  std::vector<std::string> warnings;
+  REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &warnings));
   const FloatLayers found = FindFloatLayers(index, find);
   if (found.layers.empty()) {
-    report.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
-                                           WhyNoLayers(*graph, found)));
-    AppendSkipped(found, &report.notes);
-    return report;
+    context.warnings = std::move(warnings);
+    context.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
+                                            WhyNoLayers(*graph, found)));
+    AppendSkipped(found, &context.notes);
+    return 0;
   }
   std::vector<LayerRow> rows = {
       {"layer", {"size", "activation", "levels", "weight error", "output"}}};
@@ -78,10 +433,11 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
                                   layer.weights.dim_size(1)),
                      layer.activation ? layer.activation->op() : "none"}});
   }
-  EightbitLayers eightbit(&index, rule, options.outputs);
+  EightbitLayers eightbit(&index, rule, context.outputs);
   REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
-  report.warnings.insert(report.warnings.end(), eightbit.warnings().begin(),
-                         eightbit.warnings().end());
+  context.warnings = std::move(warnings);
+  context.warnings.insert(context.warnings.end(), eightbit.warnings().begin(),
+                          eightbit.warnings().end());
   for (size_t i = 0; i < found.layers.size(); ++i) {
     const QuantizedWeights& weights = eightbit.WeightsOf(found.layers[i]);
     rows[i + 1].cells.insert(
@@ -91,13 +447,12 @@ absl::StatusOr<QuantizeEightbitReport> QuantizeEightbit(
          OutputOf(found.layers[i], index)});
   }
   index.Commit();
-  report.notes.push_back(QuantizedCount(found, options.target));
+  context.notes.push_back(QuantizedCount(found, parameters.String("target")));
   for (std::string& line : LayerTable(rows)) {
-    report.notes.push_back(std::move(line));
+    context.notes.push_back(std::move(line));
   }
-  AppendSkipped(found, &report.notes);
-  report.quantized = found.layers.size();
-  return report;
+  AppendSkipped(found, &context.notes);
+  return static_cast<int>(found.layers.size());
 }
 
 REQUANT_REGISTER_TRANSFORM(
@@ -107,27 +462,18 @@ REQUANT_REGISTER_TRANSFORM(
      "Finds MatMul with constant float weights, with or without a bias and a "
      "Relu or Relu6, and gives it quint8 inputs and symmetric qint8 weights; "
      "everything else stays float. Ranges of inputs and outputs are computed "
-     "by "
-     "Min, Max and RequantizationRange nodes, which the freeze transforms make "
-     "constant; each names the float tensor whose range it is in the attribute "
-     "_requant_range_of. Layers with Relu hand quint8 on to the next one; "
-     "others give float. The graph is right for inputs with negative values on "
-     "every TensorFlow from 2.14 on. The range of a layer that is nearly dead "
-     "in a batch is wide enough for the biases of the next ones. How many "
-     "levels the weights have follows "
-     "from the target: CPUs without VNNI saturate silently where two "
-     "neighbouring weights are large. Prints a table of the layers, and why "
-     "the others were left.",
-     {{"target", ParameterType::kString,
-       "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
-       "vnni, avx_vnni or amx; \"requant doctor\" says what this machine is.",
-       "any"},
-      {"excluded_ops", ParameterType::kString,
-       "Leave nodes of this type in float; may be given several times.", "",
-       false, true},
-      {"excluded_nodes", ParameterType::kString,
-       "Leave this node in float; may be given several times.", "", false,
-       true},
+     "by Min, Max and RequantizationRange nodes, which the freeze transforms "
+     "make constant; each names the float tensor whose range it is in the "
+     "attribute _requant_range_of. Layers with Relu hand quint8 on to the next "
+     "one; others give float. The graph is right for inputs with negative "
+     "values on every TensorFlow from 2.14 on. The range of a layer that is "
+     "nearly dead in a batch is wide enough for the biases of the next ones. "
+     "How many levels the weights have follows from the target: CPUs without "
+     "VNNI saturate silently where two neighbouring weights are large. Prints "
+     "a table of the layers, and why the others were left.",
+     {TargetParameter(),
+      ExcludedOpsParameter(),
+      ExcludedNodesParameter(),
       {"per_channel", ParameterType::kBool,
        "One range for each column of the weights. The kernels do not have it: "
        "true is an error.",

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/freeze/needed_nodes.h"
@@ -21,7 +22,8 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/eightbit/embedding_plan.h"
-#include "transforms/layers/quantize_codes.h"
+#include "transforms/layers/graph_builder.h"
+#include "transforms/layers/quantized_weights.h"
 #include "transforms/transform.h"
 
 namespace requant {
@@ -31,8 +33,8 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-std::string Plural(size_t count, const std::string& what) {
-  return absl::StrCat(count, " ", what, count == 1 ? "" : "s");
+bool IsConstOrIdentity(const NodeDef& node) {
+  return node.op() == "Const" || node.op() == "Identity";
 }
 
 // The first few of `names`, quoted.
@@ -52,7 +54,9 @@ std::string Listed(const std::vector<std::string>& names) {
 class Mover {
  public:
   Mover(TransformContext* context, GraphIndex* index)
-      : context_(context), index_(index) {}
+      : context_(context),
+        index_(index),
+        builder_(index, context->outputs, IsConstOrIdentity) {}
 
   absl::Status Move(const EmbeddingPlan& plan) {
     REQUANT_RETURN_IF_ERROR(NoteMove(plan));
@@ -64,16 +68,14 @@ class Mover {
                                AddCodes(*constant, plan.formula));
       index_->SetInput(place.node, place.input, std::move(codes));
     }
-    REQUANT_RETURN_IF_ERROR(QuantizeFloats(plan));
+    QuantizeFloats(plan);
     for (NodeDef* node : plan.retyped) {
-      (*node->mutable_attr())[TypeAttribute(*node)].set_type(plan.formula.type);
+      (*node->mutable_attr())[ValueTypeOf(*node)].set_type(plan.formula.type);
     }
     for (NodeDef* quantize : plan.quantizes) {
       REQUANT_RETURN_IF_ERROR(Replace(quantize, plan));
     }
-    for (const std::string& name : replaced) {
-      REQUANT_RETURN_IF_ERROR(RemoveUnread(name));
-    }
+    builder_.RemoveUnreadFeeders(std::move(replaced));
     return absl::OkStatus();
   }
 
@@ -96,7 +98,7 @@ class Mover {
     }
     std::string note = absl::StrCat(
         "moves \"", plan.quantizes.front()->name(), "\" into ",
-        Plural(tables.size(), "table"), " (", float_bytes, " bytes become ",
+        CountText(tables.size(), "table"), " (", float_bytes, " bytes become ",
         float_bytes / static_cast<int64_t>(sizeof(float)),
         "): ", Listed({tables.begin(), tables.end()}));
     if (!floats.empty()) {
@@ -118,30 +120,26 @@ class Mover {
                                formula.min, formula.max});
     if (!is_new) return found->second;
     REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(constant));
-    found->second = index_->FreeName(constant.name() + "/quantized");
-    NodeDef codes = MakeConst(found->second, QuantizedCodes(formula, values));
+    NodeDef codes = MakeConst(constant.name() + "/quantized",
+                              QuantizedCodes(formula, values));
     codes.set_device(constant.device());
-    REQUANT_RETURN_IF_ERROR(index_->Add(std::move(codes)).status());
-    return found->second;
+    return found->second = builder_.Add(std::move(codes));
   }
 
   // Gives the concats' float inputs a QuantizeV2 each, neighbours one together.
-  absl::Status QuantizeFloats(const EmbeddingPlan& plan) {
+  void QuantizeFloats(const EmbeddingPlan& plan) {
     for (size_t i = 0; i < plan.floats.size();) {
       NodeDef* concat = plan.floats[i].node;
       std::vector<bool> is_float(concat->input_size(), false);
       for (; i < plan.floats.size() && plan.floats[i].node == concat; ++i) {
         is_float[plan.floats[i].input] = true;
       }
-      REQUANT_RETURN_IF_ERROR(
-          QuantizeInputs(*plan.quantizes.front(), is_float, concat));
+      QuantizeInputs(*plan.quantizes.front(), is_float, concat);
     }
-    return absl::OkStatus();
   }
 
-  absl::Status QuantizeInputs(const NodeDef& quantize,
-                              const std::vector<bool>& is_float,
-                              NodeDef* concat) {
+  void QuantizeInputs(const NodeDef& quantize,
+                      const std::vector<bool>& is_float, NodeDef* concat) {
     const NodeDef before = *concat;
     const ConcatInputs values = ValuesOf(before);
     std::vector<std::string> inputs;
@@ -154,41 +152,35 @@ class Mover {
       }
       std::vector<std::string> run;
       while (i < values.end && is_float[i]) run.push_back(before.input(i++));
-      REQUANT_ASSIGN_OR_RETURN(std::string codes,
-                               AddQuantize(quantize, before, std::move(run)));
+      std::string codes = AddQuantize(quantize, before, std::move(run));
       inputs.push_back(std::move(codes));
       ++joined;
     }
     index_->SetInputs(concat, std::move(inputs));
     (*concat->mutable_attr())["N"].set_i(joined);
-    return absl::OkStatus();
   }
 
   // A QuantizeV2 like `quantize` of the tensors in `run`, joined as `concat`
   // joins them.
-  absl::StatusOr<std::string> AddQuantize(const NodeDef& quantize,
-                                          const NodeDef& concat,
-                                          std::vector<std::string> run) {
+  std::string AddQuantize(const NodeDef& quantize, const NodeDef& concat,
+                          std::vector<std::string> run) {
     const std::string first(ParseTensorName(run.front()).node);
     std::string tensor = run.front();
     if (run.size() > 1) {
       NodeDef part = concat;
-      part.set_name(index_->FreeName(concat.name() + "/floats"));
+      part.set_name(concat.name() + "/floats");
       (*part.mutable_attr())["N"].set_i(run.size());
       const ConcatInputs values = ValuesOf(concat);
       const std::string& axis =
           concat.input(values.first == 0 ? values.end : 0);
       run.insert(values.first == 0 ? run.end() : run.begin(), axis);
       part.mutable_input()->Assign(run.begin(), run.end());
-      tensor = part.name();
-      REQUANT_RETURN_IF_ERROR(index_->Add(std::move(part)).status());
+      tensor = builder_.Add(std::move(part));
     }
     NodeDef node = quantize;
-    node.set_name(index_->FreeName(absl::StrCat(quantize.name(), "/", first)));
+    node.set_name(absl::StrCat(quantize.name(), "/", first));
     node.set_input(0, tensor);
-    const std::string name = node.name();
-    REQUANT_RETURN_IF_ERROR(index_->Add(std::move(node)).status());
-    return name;
+    return builder_.Add(std::move(node));
   }
 
   // Makes all that read `quantize` read the plan's codes and range, and removes
@@ -204,47 +196,18 @@ class Mover {
       bool is_read = false;
       for (const Use& use : index_->Uses(name)) is_read |= use.port == port;
       if (!is_read) continue;
-      const std::string constant = index_->FreeName(name + suffix);
-      REQUANT_RETURN_IF_ERROR(
-          index_->Add(MakeScalarConst(constant, value)).status());
-      index_->RedirectUses({name, port}, {constant, 0});
+      index_->RedirectUses({name, port},
+                           {builder_.AddScalar(name + suffix, value), 0});
     }
-    const std::vector<std::string> inputs(quantize->input().begin(),
-                                          quantize->input().end());
+    std::vector<std::string> feeders = ProducersOf(*quantize);
     REQUANT_RETURN_IF_ERROR(index_->Remove(name));
-    for (const std::string& input : inputs) {
-      REQUANT_RETURN_IF_ERROR(
-          RemoveUnread(std::string(ParseTensorName(input).node)));
-    }
+    builder_.RemoveUnreadFeeders(std::move(feeders));
     return absl::OkStatus();
-  }
-
-  // Removes a Const, or an Identity of one, that nothing reads any more.
-  absl::Status RemoveUnread(const std::string& name) {
-    const NodeDef* node = index_->Find(name);
-    if (node == nullptr || index_->HasUses(name) || IsOutput(name) ||
-        (node->op() != "Const" && node->op() != "Identity")) {
-      return absl::OkStatus();
-    }
-    const std::vector<std::string> inputs(node->input().begin(),
-                                          node->input().end());
-    REQUANT_RETURN_IF_ERROR(index_->Remove(name));
-    for (const std::string& input : inputs) {
-      REQUANT_RETURN_IF_ERROR(
-          RemoveUnread(std::string(ParseTensorName(input).node)));
-    }
-    return absl::OkStatus();
-  }
-
-  bool IsOutput(const std::string& name) const {
-    return std::any_of(context_->outputs.begin(), context_->outputs.end(),
-                       [&](const std::string& output) {
-                         return ParseTensorName(output).node == name;
-                       });
   }
 
   TransformContext* context_;
   GraphIndex* index_;
+  GraphBuilder builder_;
   std::map<Key, std::string> codes_;
 };
 

@@ -1,7 +1,13 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -11,17 +17,382 @@
 #include "graph/graph_index.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "transforms/eightbit/static_layers.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+#include "transforms/eightbit/eightbit_nodes.h"
+#include "transforms/eightbit/static_inputs.h"
+#include "transforms/layers/compensated_rounding.h"
 #include "transforms/layers/float_layer.h"
-#include "transforms/layers/layer_report.h"
+#include "transforms/layers/graph_builder.h"
+#include "transforms/layers/quantized_layer.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/transform.h"
 
 namespace requant {
 namespace {
 
+using tensorflow::DT_FLOAT;
+using tensorflow::DT_QINT32;
+using tensorflow::DT_QINT8;
+using tensorflow::DT_QUINT8;
 using tensorflow::GraphDef;
+using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+struct StaticLayerOptions {
+  std::vector<std::string> outputs;
+  WeightRule rule = WeightRule::kPairsFitInt16;
+  RangeChoiceOptions ranges;
+  bool split_columns = true;
+  // Round weights by the moments of the table, where it has them.
+  bool compensate = true;
+  int threads = 1;
+};
+
+// What became of a layer.
+struct StaticLayerReport {
+  std::string name;
+  std::string activation;
+  int64_t inputs = 0;
+  // Columns of codes; more than inputs where some are repeated.
+  int64_t columns = 0;
+  int64_t outputs = 0;
+  int levels = 0;
+  bool compensated = false;
+  // The expected squared error due to the weights, as a share of what rounding
+  // each weight to the nearest would give.
+  double error_share = 1;
+  // The upper end of the quint8 output; 0 for float.
+  float output_max = 0;
+};
+
+// A Relu that is hardly ever positive in calibration still needs a range.
+constexpr float kLeastOutputMax = 1e-6f;
+
+// The float weights for each column of codes, in units of one code.
+std::vector<float> ColumnWeights(const FloatLayer& layer,
+                                 const InputCodes& input) {
+  const auto weights = layer.weights.matrix<float>();
+  const int64_t outputs = weights.dimension(1);
+  std::vector<float> result;
+  result.reserve(input.columns.size() * outputs);
+  for (const CodeColumn& column : input.columns) {
+    const double factor = column.step / column.copies;
+    for (int64_t j = 0; j < outputs; ++j) {
+      result.push_back(static_cast<float>(weights(column.source, j) * factor));
+    }
+  }
+  return result;
+}
+
+// The covariance of the codes, with what rounding adds.
+std::vector<double> CodeMoments(const ChannelMoments& moments,
+                                const InputCodes& input) {
+  const size_t size = input.columns.size();
+  std::vector<double> result(size * size);
+  for (size_t i = 0; i < size; ++i) {
+    const CodeColumn& a = input.columns[i];
+    for (size_t j = 0; j <= i; ++j) {
+      const CodeColumn& b = input.columns[j];
+      result[i * size + j] =
+          moments.Covariance(a.source, b.source) / (a.step * b.step);
+    }
+    result[i * size + i] += 1.0 / 12;
+  }
+  return result;
+}
+
+// The bias for weights that are `codes` · step, as qint32 of that step.
+absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
+                                 const InputCodes& input,
+                                 const ChannelMoments* moments,
+                                 const Tensor& codes, double step) {
+  const int64_t outputs = layer.weights.dim_size(1);
+  std::vector<double> sums(layer.bias.flat<float>().data(),
+                           layer.bias.flat<float>().data() + outputs);
+  // With the means, what the columns give at their means is made right.
+  // Without, what they give at the origins.
+  if (moments != nullptr) {
+    const auto weights = layer.weights.matrix<float>();
+    for (int64_t k = 0; k < weights.dimension(0); ++k) {
+      for (int64_t j = 0; j < outputs; ++j) {
+        sums[j] += moments->mean()[k] * weights(k, j);
+      }
+    }
+  }
+  const auto matrix = codes.matrix<tensorflow::qint8>();
+  for (size_t c = 0; c < input.columns.size(); ++c) {
+    const CodeColumn& column = input.columns[c];
+    const double mean = moments == nullptr ? 0 : moments->mean()[column.source];
+    const double factor = step * (mean - column.origin) / column.step;
+    for (int64_t j = 0; j < outputs; ++j)
+      sums[j] -= factor * matrix(c, j).value;
+  }
+  Tensor bias(DT_QINT32, {outputs});
+  for (int64_t j = 0; j < outputs; ++j) {
+    const double value = std::rint(sums[j] / step);
+    if (!(std::fabs(value) <= std::numeric_limits<int32_t>::max())) {
+      return absl::OutOfRangeError(absl::StrFormat(
+          "bias %d of \"%s\" is %g, which is not an int32 at the layer's step "
+          "of %g; leave this layer in float by excluded_nodes",
+          j, layer.matmul->name(), sums[j], step));
+    }
+    bias.flat<tensorflow::qint32>()(j) = static_cast<int32_t>(value);
+  }
+  return bias;
+}
+
+void BecomeFused(const std::string& op, tensorflow::DataType output,
+                 const FloatLayer& layer, NodeDef* node) {
+  node->set_op(op);
+  node->set_device(layer.matmul->device());
+  node->clear_attr();
+  SetTypes({{"T1", DT_QUINT8},
+            {"T2", DT_QINT8},
+            {"Tbias", DT_QINT32},
+            {"Toutput", output}},
+           node);
+  (*node->mutable_attr())["input_quant_mode"].set_s("SCALED");
+}
+
+StaticInputOptions InputOptions(const StaticLayerOptions& options) {
+  StaticInputOptions result;
+  result.ranges = options.ranges;
+  result.split_columns = options.split_columns;
+  // Between those that are always safe and those that mostly are.
+  if (options.rule == WeightRule::kPairsFitInt16) result.weight_levels = 96;
+  return result;
+}
+
+// Float layers rewritten into fused eight-bit ones whose ranges are constants:
+//
+//   with Relu     QuantizedMatMulWithBiasAndReluAndRequantize -> quint8
+//   without       QuantizedMatMulWithBiasAndDequantize        -> float
+//
+// All take SCALED inputs: x = origin + step·code, where what the origins and
+// the different steps of the columns amount to is part of the bias and of the
+// weights. With u the step of the weights, each multiplied by its column's
+// step, a layer's sum is u·Σ code·weight_code + bias. Weights are rounded so
+// that the sum's error over the calibration records is small
+// (compensated_rounding.h), and the bias takes up the error's mean:
+//
+//   bias' = bias + Σ_k mean_k·w_k − u·Σ_c mean_code_c·weight_code_c.
+class StaticLayers {
+ public:
+  StaticLayers(GraphIndex* index, const RangeTable* ranges,
+               const StaticLayerOptions& options)
+      : options_(options),
+        builder_(index, options.outputs),
+        inputs_(&builder_, ranges, InputOptions(options)) {}
+
+  // Rewrites all of `layers`, which must be those of the index's graph.
+  absl::Status Quantize(const std::vector<FloatLayer>& layers) {
+    GraphIndex& index = builder_.index();
+    std::map<std::string, std::vector<const FloatLayer*>> readers;
+    KeepUnreadOutputs(layers, &builder_);
+    for (const FloatLayer& layer : layers) {
+      readers[layer.input].push_back(&layer);
+    }
+    for (const FloatLayer& layer : layers) {
+      if (layer.activation == nullptr) continue;
+      const auto found = readers.find(layer.output);
+      REQUANT_RETURN_IF_ERROR(AddOutput(
+          layer, found == readers.end() ? std::vector<const FloatLayer*>()
+                                        : found->second));
+    }
+    for (const auto& [tensor, group] : readers) {
+      REQUANT_RETURN_IF_ERROR(inputs_.CodesOf(tensor, group).status());
+    }
+    for (const FloatLayer& layer : layers) {
+      REQUANT_ASSIGN_OR_RETURN(
+          const InputCodes input,
+          inputs_.CodesOf(layer.input, readers.at(layer.input)));
+      REQUANT_RETURN_IF_ERROR(QuantizeLayer(layer, input));
+    }
+    RemoveFloatLayers(
+        layers,
+        [this](const FloatLayer& layer) { return codes_.at(layer.output); },
+        &builder_);
+    // Concats of floats that only the layers read.
+    for (const auto& [tensor, unused] : readers) {
+      const NodeDef* node = index.Find(ParseTensorName(tensor).node);
+      if (node != nullptr && node->op() == "ConcatV2") {
+        builder_.RemoveUnread(std::string(node->name()));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // In the order of the layers.
+  const std::vector<StaticLayerReport>& reports() const { return reports_; }
+
+ private:
+  // Weight codes and bias for the columns of an input.
+  struct Weights {
+    tensorflow::Tensor codes;
+    // The value of a product of codes that is 1.
+    double step = 0;
+    tensorflow::Tensor bias;  // qint32
+  };
+
+  // Adds the node that will give the layer's quint8, with its range;
+  // `readers` are the layers that read it.
+  absl::Status AddOutput(const FloatLayer& layer,
+                         const std::vector<const FloatLayer*>& readers) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry,
+                             inputs_.EntryOf(layer.output));
+    REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
+                             ChooseRangeBy(options_.ranges, *entry));
+    float max = std::max(kLeastOutputMax, choice.max.value_or(0));
+    if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
+    for (const FloatLayer* reader : readers) {
+      const double least = LeastInputRange(LargestMagnitude(reader->bias),
+                                           LargestMagnitude(reader->weights));
+      max = std::max(max, static_cast<float>(least));
+    }
+    InputCodes codes;
+    codes.tensor = builder_.AddNode(EightbitPrefix(layer) + "_requantize",
+                                    kFusedRelu, {}, {});
+    codes_[layer.output] = codes.tensor;
+    const std::string low = builder_.AddScalar(
+        EightbitPrefix(layer) + "_requant_range/frozen_min", 0);
+    const std::string high = builder_.AddScalar(
+        EightbitPrefix(layer) + "_requant_range/frozen_max", max);
+    // Its other inputs come when the layer is quantized.
+    builder_.index().SetInputs(builder_.index().Find(codes.tensor),
+                               {low, high});
+    const int64_t outputs = layer.weights.dim_size(1);
+    for (int64_t j = 0; j < outputs; ++j) {
+      codes.columns.push_back({static_cast<int>(j), 0, max / 255.0, 1});
+    }
+    codes.width = outputs;
+    inputs_.AddKnownCodes(layer.output, std::move(codes));
+    return absl::OkStatus();
+  }
+
+  absl::Status QuantizeLayer(const FloatLayer& layer, const InputCodes& input) {
+    GraphIndex& index = builder_.index();
+    StaticLayerReport report;
+    report.name = layer.matmul->name();
+    report.inputs = layer.weights.dim_size(0);
+    report.columns = input.columns.size();
+    report.outputs = layer.weights.dim_size(1);
+    report.activation = layer.activation ? layer.activation->op() : "none";
+    REQUANT_ASSIGN_OR_RETURN(const Weights weights,
+                             Round(layer, input, &report));
+    std::vector<std::string> inputs = MatMulInputs(layer, input, weights);
+    NodeDef* node;
+    if (layer.activation != nullptr) {
+      node = index.Find(codes_.at(layer.output));
+      // The range that AddOutput gave it.
+      report.output_max = ConstantInput(index, *node, 1).value_or(0);
+      inputs.insert(inputs.end(), node->input().begin(), node->input().end());
+      BecomeFused(kFusedRelu, DT_QUINT8, layer, node);
+    } else {
+      node = layer.last();
+      // The op has inputs for a range of its output, which it does not use.
+      for (const auto& [word, value] :
+           {std::pair{"_output_min", 0.0f}, std::pair{"_output_max", 1.0f}}) {
+        inputs.emplace_back() =
+            builder_.AddScalar(EightbitPrefix(layer) + word, value);
+      }
+    }
+    for (std::string& control : LayerControlInputs(layer)) {
+      inputs.push_back(std::move(control));
+    }
+    if (layer.activation == nullptr) {
+      BecomeFused(kFusedFloat, DT_FLOAT, layer, node);
+    }
+    builder_.ReplaceInputs(node, std::move(inputs));
+    reports_.push_back(std::move(report));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Weights> Round(const FloatLayer& layer,
+                                const InputCodes& input,
+                                StaticLayerReport* report) const {
+    const int64_t columns = input.columns.size();
+    const int64_t outputs = layer.weights.dim_size(1);
+    const std::vector<float> weights = ColumnWeights(layer, input);
+    const auto entry = inputs_.EntryOf(layer.input);
+    const ChannelMoments* moments = nullptr;
+    if (options_.compensate && entry.ok() && (*entry)->moments.has_value() &&
+        (*entry)->moments->channels() == layer.weights.dim_size(0)) {
+      moments = &*(*entry)->moments;
+    }
+    Weights result;
+    if (moments != nullptr) {
+      RoundingOptions rounding;
+      rounding.pair_limit = options_.rule == WeightRule::kAnyCode
+                                ? PairLimit::kNone
+                                : PairLimit::kNeighbours;
+      rounding.threads = options_.threads;
+      absl::StatusOr<CompensatedRounding> rounding_result = RoundCompensated(
+          weights, columns, outputs, CodeMoments(*moments, input), rounding);
+      if (!rounding_result.ok()) {
+        return absl::Status(rounding_result.status().code(),
+                            absl::StrCat("\"", layer.matmul->name(), "\": ",
+                                         rounding_result.status().message()));
+      }
+      const CompensatedRounding& rounded = *rounding_result;
+      result.step = rounded.scale;
+      result.codes = Tensor(DT_QINT8, {columns, outputs});
+      auto* codes = result.codes.flat<tensorflow::qint8>().data();
+      for (size_t i = 0; i < rounded.codes.size(); ++i) {
+        codes[i] = tensorflow::qint8(rounded.codes[i]);
+      }
+      report->levels = rounded.levels;
+      report->compensated = true;
+      if (rounded.nearest_loss > 0) {
+        report->error_share = rounded.loss / rounded.nearest_loss;
+      }
+    } else {
+      Tensor matrix(DT_FLOAT, {columns, outputs});
+      absl::c_copy(weights, matrix.flat<float>().data());
+      const QuantizedWeights nearest = QuantizeWeights(matrix, options_.rule);
+      result.codes = nearest.codes;
+      result.step = nearest.range / 127.0;
+      report->levels = nearest.levels;
+    }
+    REQUANT_ASSIGN_OR_RETURN(result.bias, CodedBias(layer, input, moments,
+                                                    result.codes, result.step));
+    return result;
+  }
+
+  std::vector<std::string> MatMulInputs(const FloatLayer& layer,
+                                        const InputCodes& input,
+                                        const Weights& weights) {
+    const std::string prefix = EightbitPrefix(layer);
+    const std::string& name = layer.weights_node->name();
+    // The op multiplies the two steps; only their product matters.
+    const double input_step =
+        absl::c_max_element(input.columns, [](const CodeColumn& a,
+                                              const CodeColumn& b) {
+          return a.step < b.step;
+        })->step;
+    const float range = static_cast<float>(127 * weights.step / input_step);
+    std::vector<std::string> inputs(kInputs);
+    inputs[kA] = input.tensor;
+    inputs[kWeights] = builder_.AddConst(name + "_qint8_const", weights.codes);
+    inputs[kBias] = builder_.AddConst(prefix + "_bias_qint32", weights.bias);
+    inputs[kMinA] = builder_.AddScalar(prefix + "_input_min", 0);
+    inputs[kMaxA] = builder_.AddScalar(prefix + "_input_max",
+                                       static_cast<float>(255 * input_step));
+    inputs[kMinW] = builder_.AddScalar(name + "_min", -range);
+    inputs[kMaxW] = builder_.AddScalar(name + "_max", range);
+    return inputs;
+  }
+
+  const StaticLayerOptions options_;
+  GraphBuilder builder_;
+  StaticInputs inputs_;
+  // The nodes that give the quint8 outputs, by the float tensors they replace.
+  std::map<std::string, std::string> codes_;
+  std::vector<StaticLayerReport> reports_;
+};
 
 absl::StatusOr<RangeTable> ReadTables(const TransformContext& context) {
   RangeTable table;
@@ -41,7 +412,7 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
                            WeightRuleOf(parameters.String("target")));
   REQUANT_ASSIGN_OR_RETURN(options.ranges.method,
                            ParseRangeMethod(parameters.String("method")));
-  // Of a whole range: extremes of batches are not left out.
+  // The extremes of batches belong to a whole range.
   options.ranges.percentiles = {0, 0};
   options.ranges.value_percentile = parameters.Float("value_percentile");
   REQUANT_RETURN_IF_ERROR(
@@ -104,24 +475,20 @@ REQUANT_REGISTER_TRANSFORM(
      "calibration.",
      "Does in one step, and better, what quantize_eightbit, the three freeze "
      "transforms and fuse_quantized_matmul_and_requantize do in five. Each "
-     "block of a concatenated input has a range of its own; a few columns "
-     "with wide ranges or large weights, such as numeric ones next to "
-     "embeddings, have ranges of their own each and are given to the layer "
-     "several times at different offsets, where that lowers the expected "
-     "error. Weights are rounded so that the layer's sums over the calibration "
-     "records are right, not each weight, and biases take up the mean error. "
-     "Layers with Relu hand quint8 on to the next one, others give float. The "
-     "table of layers says how many columns and weight levels each has, and "
-     "the expected squared error due to its weights compared with rounding to "
-     "the nearest.",
+     "block of a concatenated input has a range of its own; a few columns with "
+     "wide ranges or large weights, such as numeric ones next to embeddings, "
+     "have ranges of their own each and are given to the layer several times "
+     "at different offsets, where that lowers the expected error. Weights are "
+     "rounded so that the layer's sums over the calibration records are right, "
+     "not each weight, and biases take up the mean error. Layers with Relu "
+     "hand quint8 on to the next one, others give float. The table of layers "
+     "says how many columns and weight levels each has, and the expected "
+     "squared error due to its weights compared with rounding to the nearest.",
      {{"ranges_file", ParameterType::kString,
        "Range table of this float graph from \"requant calibrate\"; may be "
        "given several times.",
        "", true, true},
-      {"target", ParameterType::kString,
-       "The CPU that the model is for: any (safe everywhere), avx2, avx512, "
-       "vnni, avx_vnni or amx; \"requant doctor\" says what this machine is.",
-       "any"},
+      TargetParameter(),
       {"method", ParameterType::kString,
        "How ranges are chosen: minmax, percentile (of the values), or mse "
        "(least squared error).",
@@ -136,12 +503,8 @@ REQUANT_REGISTER_TRANSFORM(
        "Whether weights are rounded by what the calibration knows of the "
        "inputs; else to the nearest.",
        "true"},
-      {"excluded_ops", ParameterType::kString,
-       "Leave nodes of this type in float; may be given several times.", "",
-       false, true},
-      {"excluded_nodes", ParameterType::kString,
-       "Leave this node in float; may be given several times.", "", false,
-       true}},
+      ExcludedOpsParameter(),
+      ExcludedNodesParameter()},
      "weights frozen into constants; \"requant calibrate\" on the same graph"});
 
 }  // namespace

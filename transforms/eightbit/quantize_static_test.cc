@@ -6,10 +6,11 @@
 #include "absl/types/span.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
+#include "graph/testing/testing.h"
 #include "ranges/channel_moments.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/types.h"
-#include "transforms/layers/graph_builder.h"
+#include "transforms/eightbit/static_inputs.h"
 #include "transforms/layers/quantized_layer.h"
 #include "transforms/testing/testing.h"
 
@@ -234,11 +235,8 @@ TEST(QuantizeStatic, CoversRowsOfATableThatCalibrationNeverSaw) {
   GraphDef graph = TowerGraph();
   Tensor tables = Random({kTables, kRows, kDimension}, 0.1, 1);
   const RangeTable table = Calibrate(graph);
-  for (NodeDef& node : *graph.mutable_node()) {
-    if (node.name() != "tables") continue;
-    tables.flat<float>()(3) = 5;
-    node = MakeConst("tables", tables);
-  }
+  tables.flat<float>()(3) = 5;
+  *MutableNode(&graph, "tables") = MakeConst("tables", tables);
   const TransformRun run = Quantize(graph, table, ", split_columns=false");
   const NodeDef& quantize =
       NodeNamed(run.graph, "m0_eightbit_quantize_embedded");
@@ -260,23 +258,14 @@ TEST(QuantizeStatic, LimitsRelu6) {
 TEST(QuantizeStatic, FindsTheRangesOfAnInputBehindAnIdentity) {
   GraphDef graph = TowerGraph();
   const RangeTable table = Calibrate(graph);
-  for (NodeDef& node : *graph.mutable_node()) {
-    if (node.name() == "m0") node.set_input(0, "same");
-  }
-  *graph.add_node() =
-      MakeNode("same", "Identity", {"concat"}, {{"T", DT_FLOAT}});
+  MutableNode(&graph, "m0")->set_input(0, "same");
+  AddNodes("same = Identity(concat) T=float", &graph);
   const TransformRun run = Quantize(graph, table);
   EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
 }
 
 TEST(QuantizeStatic, StandsALayerThatIsNeverPositive) {
-  GraphDef graph = TowerGraph();
-  for (NodeDef& node : *graph.mutable_node()) {
-    if (node.name() != "b0") continue;
-    Tensor bias(DT_FLOAT, {kHidden0});
-    bias.flat<float>().setConstant(-100);
-    node = MakeConst("b0", bias);
-  }
+  const GraphDef graph = WithNodes(TowerGraph(), "b0 = float<32>{-100}");
   const TransformRun run = Quantize(graph, Calibrate(graph));
   const Feeds feeds = Records(100, 3);
   const Tensor expected = RunOn(graph, feeds), actual = RunOn(run.graph, feeds);
@@ -330,7 +319,7 @@ TEST(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
 
 TEST(QuantizeStatic, GivesFloatReadersOfALayerItsValues) {
   GraphDef graph = TowerGraph();
-  *graph.add_node() = MakeNode("also", "Identity", {"r0"}, {{"T", DT_FLOAT}});
+  AddNodes("also = Identity(r0) T=float", &graph);
   const RangeTable table = Calibrate(graph);
   const std::string path = WriteTable(table, "also.ranges");
   const TransformRun run =
@@ -371,6 +360,74 @@ TEST(QuantizeStatic, LeavesAGraphWithoutLayersAlone) {
   const TransformRun run = Quantize(graph, RangeTable());
   EXPECT_EQ(run.graph.node_size(), 1);
   EXPECT_THAT(run.warnings, Contains(HasSubstr("nothing to quantize")));
+}
+
+PlannedColumn Column(double step, double largest_weight, bool may_repeat) {
+  PlannedColumn column;
+  column.step = step;
+  column.deviation = 50 * step;
+  column.largest_weight = largest_weight;
+  column.squared_weights = 100 * largest_weight * largest_weight / 9;
+  column.may_repeat = may_repeat;
+  return column;
+}
+
+ColumnPlanOptions Options(int most_added) {
+  ColumnPlanOptions options;
+  options.outputs = 100;
+  options.most_added = most_added;
+  return options;
+}
+
+TEST(PlanColumns, RepeatsNothingWhereAllColumnsAreAlike) {
+  const std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, true));
+  EXPECT_THAT(PlanColumns(columns, Options(16)).copies, Each(1));
+}
+
+// Twenty columns that may not be repeated, and those with these largest weights
+// that may.
+std::vector<PlannedColumn> ColumnsAnd(const std::vector<double>& weights) {
+  std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
+  for (double weight : weights) columns.push_back(Column(0.01, weight, true));
+  return columns;
+}
+
+TEST(PlanColumns, RepeatsAColumnThatMakesTheWeightsOfTheOthersCoarse) {
+  const ColumnPlan plan = PlanColumns(ColumnsAnd({0.6}), Options(16));
+  // 0.6 / 4 is the first below three quarters of 0.2.
+  EXPECT_EQ(plan.copies.back(), 4);
+  EXPECT_THAT(std::vector<int>(plan.copies.begin(), plan.copies.end() - 1),
+              Each(1));
+  EXPECT_LT(plan.expected_error,
+            0.5 * PlanColumns(ColumnsAnd({0.6}), Options(0)).expected_error);
+}
+
+TEST(PlanColumns, NeverRepeatsWhatMayNotBeRepeated) {
+  const std::vector<PlannedColumn> columns = {Column(0.01, 0.2, false),
+                                              Column(0.01, 0.9, false),
+                                              Column(0.01, 0.1, false)};
+  EXPECT_THAT(PlanColumns(columns, Options(16)).copies, ElementsAre(1, 1, 1));
+}
+
+TEST(PlanColumns, AddsNoMoreThanAllowed) {
+  EXPECT_EQ(PlanColumns(ColumnsAnd({0.6}), Options(2)).copies.back(), 2);
+  EXPECT_EQ(PlanColumns(ColumnsAnd({0.6}), Options(0)).copies.back(), 1);
+}
+
+TEST(PlanColumns, RepeatsAllThatMayBeThisOftenAtLeastIfTheLimitAllowsIt) {
+  ColumnPlanOptions options = Options(16);
+  options.least_copies = 4;
+  const ColumnPlan plan = PlanColumns(ColumnsAnd({0.6, 0.05}), options);
+  EXPECT_EQ(plan.copies[20], 4);
+  EXPECT_EQ(plan.copies[21], 4);
+  options.most_added = 4;
+  EXPECT_EQ(PlanColumns(ColumnsAnd({0.6, 0.05}), options).copies[21], 2);
+}
+
+TEST(PlanColumns, StandsColumnsWithoutWeightsOrSpread) {
+  PlannedColumn idle = Column(1, 0, true);
+  idle.deviation = 0;
+  EXPECT_THAT(PlanColumns({idle, idle}, Options(16)).copies, ElementsAre(1, 1));
 }
 
 }  // namespace

@@ -21,7 +21,6 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/eightbit/eightbit_nodes.h"
-#include "transforms/layers/column_plan.h"
 #include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
@@ -32,6 +31,77 @@ using tensorflow::DT_INT32;
 using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
+
+// How large the weights of repeated columns may be, of the largest of the
+// others, if they are not to be the largest themselves. A little below that,
+// because where two neighbouring weights may not both be large
+// (quantized_weights.h), repeated columns stand side by side.
+constexpr double kShareOfLargest = 0.75;
+
+// More columns cost time; a plan this close to the best one is good enough.
+constexpr double kGoodEnough = 1.1;
+
+double Demand(const PlannedColumn& column) {
+  return column.largest_weight * column.step;
+}
+
+double ExpectedError(const std::vector<PlannedColumn>& columns,
+                     const std::vector<int>& copies,
+                     const ColumnPlanOptions& options) {
+  double inputs = 0, spread = 0, largest = 0;
+  for (size_t k = 0; k < columns.size(); ++k) {
+    const PlannedColumn& column = columns[k];
+    const double fine_step = column.step / copies[k];
+    inputs += column.squared_weights * fine_step * fine_step;
+    const double codes = column.deviation / column.step;
+    spread += codes * codes;
+    largest = std::max(largest, Demand(column) / copies[k]);
+  }
+  const double weight_step = largest / options.levels;
+  return (inputs + options.outputs * weight_step * weight_step * spread) / 12;
+}
+
+// `least` copies of every column that may be repeated, and enough that none
+// demands more than `limit`. Returns how many columns that adds, or -1 when one
+// needs too many.
+int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
+              int least, int most, std::vector<int>* copies) {
+  int added = 0;
+  for (size_t k = 0; k < columns.size(); ++k) {
+    (*copies)[k] = 1;
+    if (!columns[k].may_repeat) continue;
+    const double needed =
+        std::max<double>(least, std::ceil(Demand(columns[k]) / limit - 1e-9));
+    if (!(needed <= most)) return -1;
+    (*copies)[k] = static_cast<int>(needed);
+    added += (*copies)[k] - 1;
+  }
+  return added;
+}
+
+// The limits worth trying: each column's demand at each number of copies, and a
+// little less than the other columns demand.
+std::vector<double> Limits(const std::vector<PlannedColumn>& columns,
+                           int most_copies) {
+  double others = 0;
+  for (const PlannedColumn& column : columns) {
+    if (!column.may_repeat) others = std::max(others, Demand(column));
+  }
+  const double below = kShareOfLargest * others;
+  std::vector<double> limits = {below, below * kShareOfLargest};
+  for (const PlannedColumn& column : columns) {
+    if (!column.may_repeat) continue;
+    for (int copies = 1; copies <= most_copies; ++copies) {
+      const double limit = Demand(column) / copies;
+      if (limit < below || limit * kShareOfLargest > others) {
+        limits.push_back(limit);
+      }
+    }
+  }
+  std::sort(limits.begin(), limits.end());
+  limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
+  return limits;
+}
 
 // Columns with ranges of their own are scaled as the graph runs, which costs
 // time in proportion to their number.
@@ -87,10 +157,7 @@ const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
 // Whether `node` concatenates matrices side by side.
 bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
   if (node.op() != "ConcatV2") return false;
-  int inputs = 0;
-  for (const std::string& input : node.input()) {
-    inputs += !ParseTensorName(input).control();
-  }
+  const int inputs = DataInputs(node);
   if (inputs < 2) return false;
   const NodeOutput axis = TensorSource(index, node, inputs - 1);
   if (axis.node == nullptr) return false;
@@ -119,6 +186,38 @@ absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
 
 }  // namespace
 
+ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
+                       const ColumnPlanOptions& options) {
+  struct Candidate {
+    int added;
+    ColumnPlan plan;
+  };
+  std::vector<int> copies(columns.size(), 1);
+  std::vector<Candidate> candidates = {
+      {0, {copies, ExpectedError(columns, copies, options)}}};
+  double least_error = candidates[0].plan.expected_error;
+  const std::vector<double> limits = Limits(columns, options.most_copies);
+  for (int least = options.least_copies; least >= 1; least /= 2) {
+    for (const double limit : limits) {
+      if (!(limit > 0)) continue;
+      const int added =
+          CopiesFor(columns, limit, least, options.most_copies, &copies);
+      if (added <= 0 || added > options.most_added) continue;
+      const double error = ExpectedError(columns, copies, options);
+      least_error = std::min(least_error, error);
+      candidates.push_back({added, {copies, error}});
+    }
+    // Fewer copies of every column are tried only where these are too many.
+    if (candidates.size() > 1) break;
+  }
+  const Candidate* best = nullptr;
+  for (const Candidate& candidate : candidates) {
+    if (candidate.plan.expected_error > kGoodEnough * least_error) continue;
+    if (best == nullptr || candidate.added < best->added) best = &candidate;
+  }
+  return best->plan;
+}
+
 // Neighbouring columns of an input that are quantized together.
 struct StaticInputs::Block {
   std::string tensor;
@@ -144,7 +243,7 @@ StaticInputs::StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
                            const StaticInputOptions& options)
     : builder_(builder), ranges_(ranges), options_(options) {}
 
-void StaticInputs::Know(const std::string& tensor, InputCodes codes) {
+void StaticInputs::AddKnownCodes(const std::string& tensor, InputCodes codes) {
   codes_.insert_or_assign(tensor, std::move(codes));
 }
 
@@ -153,10 +252,10 @@ absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
   const TensorName name = ParseTensorName(tensor);
   const RangeEntry* entry = ranges_->Find(name.node, name.port);
   if (entry != nullptr && entry->histogram.has_value()) return entry;
-  return absl::NotFoundError(absl::StrCat(
-      "the range table has no values of \"", tensor,
-      "\"; calibrate this very graph, with the same outputs, by \"requant "
-      "calibrate\""));
+  return absl::NotFoundError(
+      absl::StrCat("the range table has no values of \"", tensor,
+                   "\"; calibrate this very graph, with the same outputs, by "
+                   "\"requant calibrate\""));
 }
 
 std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
@@ -167,8 +266,7 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
   if (node != nullptr && ConcatenatesColumns(index, *node)) {
     int64_t first = 0;
     bool all_known = true;
-    for (int i = 0; i + 1 < node->input_size(); ++i) {
-      if (ParseTensorName(node->input(i + 1)).control()) break;
+    for (int i = 0; i + 1 < DataInputs(*node); ++i) {
       const NodeOutput source = TensorSource(index, *node, i);
       if (source.node == nullptr) {
         all_known = false;
@@ -195,10 +293,8 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
     if (all_known && first == columns) return blocks;
     blocks.clear();
   }
-  Block all;
-  all.tensor = tensor;
-  all.width = columns;
-  blocks.push_back(std::move(all));
+  blocks.emplace_back().tensor = tensor;
+  blocks.back().width = columns;
   return blocks;
 }
 
@@ -276,39 +372,45 @@ absl::Status StaticInputs::SetRange(const RangeEntry* whole,
   return absl::OkStatus();
 }
 
+// Describes column `k` of a block as it is with the block's range.
+PlannedColumn StaticInputs::PlannedColumnOf(
+    const RangeEntry* whole, const std::vector<const FloatLayer*>& layers,
+    const Block& block, int64_t k) {
+  PlannedColumn column;
+  const int64_t channel = block.first + k;
+  for (const FloatLayer* layer : layers) {
+    const auto weights = layer->weights.matrix<float>();
+    for (int64_t j = 0; j < weights.dimension(1); ++j) {
+      const double weight = weights(channel, j);
+      column.squared_weights += weight * weight;
+      column.largest_weight =
+          std::max(column.largest_weight, std::fabs(weight));
+    }
+  }
+  column.step = block.step();
+  if (block.codes != nullptr) {
+    const CodeColumn& known = *absl::c_find_if(
+        block.codes->columns,
+        [k](const CodeColumn& code) { return code.source == k; });
+    column.step = known.step;
+    column.largest_weight /= known.copies;
+    column.squared_weights /= known.copies * known.copies;
+  }
+  column.deviation =
+      whole != nullptr && whole->moments.has_value()
+          ? std::sqrt(whole->moments->Covariance(channel, channel))
+          : 255 * column.step / 6;
+  return column;
+}
+
 void StaticInputs::PlanBlocks(const RangeEntry* whole,
                               const std::vector<const FloatLayer*>& layers,
                               std::vector<Block>* blocks) const {
-  std::vector<PlannedColumn> plain;
-  std::vector<PlannedColumn> own;
+  std::vector<PlannedColumn> plain, own;
   bool any_own = false;
-  int outputs = 0;
-  for (const FloatLayer* layer : layers) outputs += layer->weights.dim_size(1);
   for (const Block& block : *blocks) {
     for (int64_t k = 0; k < block.width; ++k) {
-      PlannedColumn column;
-      for (const FloatLayer* layer : layers) {
-        const auto weights = layer->weights.matrix<float>();
-        for (int64_t j = 0; j < weights.dimension(1); ++j) {
-          const double weight = weights(block.first + k, j);
-          column.squared_weights += weight * weight;
-          column.largest_weight =
-              std::max(column.largest_weight, std::fabs(weight));
-        }
-      }
-      column.step = block.step();
-      if (block.codes != nullptr) {
-        const CodeColumn& known = *absl::c_find_if(
-            block.codes->columns,
-            [k](const CodeColumn& code) { return code.source == k; });
-        column.step = known.step;
-        column.largest_weight /= known.copies;
-        column.squared_weights /= known.copies * known.copies;
-      }
-      column.deviation = whole != nullptr && whole->moments.has_value()
-                             ? std::sqrt(whole->moments->Covariance(
-                                   block.first + k, block.first + k))
-                             : 255 * column.step / 6;
+      PlannedColumn column = PlannedColumnOf(whole, layers, block, k);
       plain.push_back(column);
       if (!block.column_mins.empty()) {
         any_own = true;
@@ -320,7 +422,10 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
   }
   if (!any_own) return;
   ColumnPlanOptions options;
-  options.outputs = outputs;
+  options.outputs = 0;
+  for (const FloatLayer* layer : layers) {
+    options.outputs += layer->weights.dim_size(1);
+  }
   options.levels = options_.weight_levels;
   const double before = PlanColumns(plain, options).expected_error;
   options.least_copies = kLeastCopies;
@@ -332,51 +437,36 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
     block.copies.assign(copies, copies + block.width);
     block.own_columns = !block.column_mins.empty();
     copies += block.width;
-    const int most =
-        *std::max_element(block.copies.begin(), block.copies.end());
+    const int most = *absl::c_max_element(block.copies);
     if (block.own_columns && (most - 1) * block.width <= options.most_added) {
       block.copies.assign(block.width, most);
     }
   }
 }
 
-absl::StatusOr<std::string> StaticInputs::AddConcat(
-    const std::string& prefix, const std::string& name,
-    std::vector<std::string> tensors, tensorflow::DataType type) {
+std::string StaticInputs::AddConcat(const std::string& prefix,
+                                    const std::string& name,
+                                    std::vector<std::string> tensors,
+                                    tensorflow::DataType type) {
   const int64_t count = tensors.size();
-  Tensor one(DT_INT32, {});
-  one.scalar<int32_t>()() = 1;
-  REQUANT_ASSIGN_OR_RETURN(
-      tensors.emplace_back(),
-      builder_->AddConst(absl::StrCat(prefix, "_concat_axis"), one));
+  tensors.emplace_back() =
+      builder_->AddConst(absl::StrCat(prefix, "_concat_axis"), Tensor(1));
   NodeDef concat =
       MakeNode(name, "ConcatV2", tensors, {{"T", type}, {"Tidx", DT_INT32}});
   (*concat.mutable_attr())["N"].set_i(count);
   return builder_->Add(std::move(concat));
 }
 
-// All columns so many times: several times as fast as picking them one by one.
-absl::StatusOr<std::string> StaticInputs::AddRepetition(
-    const std::string& prefix, const std::string& tensor, int times) {
-  return AddConcat(prefix,
-                   absl::StrCat(prefix, "_repeat_", TensorAsPartOfName(tensor)),
-                   std::vector<std::string>(times, AsInput(tensor)), DT_FLOAT);
-}
-
-absl::StatusOr<std::string> StaticInputs::AddSelection(
-    const std::string& prefix, const std::string& tensor,
-    const std::vector<int32_t>& columns) {
+std::string StaticInputs::AddSelection(const std::string& prefix,
+                                       const std::string& tensor,
+                                       const std::vector<int32_t>& columns) {
   const std::string name = TensorAsPartOfName(tensor);
   Tensor indices(DT_INT32, {static_cast<int64_t>(columns.size())});
-  std::copy(columns.begin(), columns.end(), indices.flat<int32_t>().data());
-  Tensor one(DT_INT32, {});
-  one.scalar<int32_t>()() = 1;
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string which,
-      builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices));
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string axis,
-      builder_->AddConst(absl::StrCat(prefix, "_columns_axis_", name), one));
+  absl::c_copy(columns, indices.flat<int32_t>().data());
+  const std::string which =
+      builder_->AddConst(absl::StrCat(prefix, "_columns_", name), indices);
+  const std::string axis = builder_->AddConst(
+      absl::StrCat(prefix, "_columns_axis_", name), Tensor(1));
   NodeDef gather = MakeNode(
       absl::StrCat(prefix, "_repeat_", name), "GatherV2",
       {AsInput(tensor), which, axis},
@@ -385,13 +475,13 @@ absl::StatusOr<std::string> StaticInputs::AddSelection(
   return builder_->Add(std::move(gather));
 }
 
-absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
-                                                    const Block& block) {
+InputCodes StaticInputs::AddColumns(const std::string& prefix,
+                                    const Block& block) {
   const std::string name = TensorAsPartOfName(block.tensor);
   InputCodes codes;
   std::vector<int32_t> sources;
   std::vector<float> scales, shifts;
-  const int most = *std::max_element(block.copies.begin(), block.copies.end());
+  const int most = *absl::c_max_element(block.copies);
   // Copies of one column stand apart from each other: neighbouring weights
   // should not both be large.
   for (int copy = 0; copy < most; ++copy) {
@@ -413,33 +503,29 @@ absl::StatusOr<InputCodes> StaticInputs::AddColumns(const std::string& prefix,
   }
   std::string input = AsInput(block.tensor);
   if (most > 1) {
+    // Repeating all columns is several times as fast as picking them one by
+    // one.
     const bool all_alike =
         static_cast<int64_t>(sources.size()) == most * block.width;
-    REQUANT_ASSIGN_OR_RETURN(
-        input, all_alike ? AddRepetition(prefix, block.tensor, most)
-                         : AddSelection(prefix, block.tensor, sources));
+    input = all_alike
+                ? AddConcat(prefix, absl::StrCat(prefix, "_repeat_", name),
+                            std::vector<std::string>(most, input), DT_FLOAT)
+                : AddSelection(prefix, block.tensor, sources);
   }
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string scale,
-      builder_->AddConst(absl::StrCat(prefix, "_scales_", name),
-                         RowOf(scales)));
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string shift,
-      builder_->AddConst(absl::StrCat(prefix, "_shifts_", name),
-                         RowOf(shifts)));
-  REQUANT_ASSIGN_OR_RETURN(
-      input, builder_->Add(MakeNode(absl::StrCat(prefix, "_scale_", name),
-                                    "Mul", {input, scale}, {{"T", DT_FLOAT}})));
-  REQUANT_ASSIGN_OR_RETURN(
-      input,
-      builder_->Add(MakeNode(absl::StrCat(prefix, "_shift_", name), "AddV2",
-                             {input, shift}, {{"T", DT_FLOAT}})));
+  const std::string scale =
+      builder_->AddConst(absl::StrCat(prefix, "_scales_", name), RowOf(scales));
+  const std::string shift =
+      builder_->AddConst(absl::StrCat(prefix, "_shifts_", name), RowOf(shifts));
+  input = builder_->AddNode(absl::StrCat(prefix, "_scale_", name), "Mul",
+                            {input, scale}, {{"T", DT_FLOAT}});
+  input = builder_->AddNode(absl::StrCat(prefix, "_shift_", name), "AddV2",
+                            {input, shift}, {{"T", DT_FLOAT}});
   codes.tensor = std::move(input);
   return codes;
 }
 
-absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
-                                                  const Block& block) {
+InputCodes StaticInputs::AddBlock(const std::string& prefix,
+                                  const Block& block) {
   if (block.codes != nullptr) {
     InputCodes codes = *block.codes;
     for (CodeColumn& column : codes.columns) column.source += block.first;
@@ -448,7 +534,7 @@ absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
   InputCodes codes;
   double min = block.min, max = block.max;
   if (block.own_columns) {
-    REQUANT_ASSIGN_OR_RETURN(codes, AddColumns(prefix, block));
+    codes = AddColumns(prefix, block);
     // They are scaled to codes already.
     min = 0;
     max = 255;
@@ -464,18 +550,16 @@ absl::StatusOr<InputCodes> StaticInputs::AddBlock(const std::string& prefix,
     }
   }
   const std::string name = TensorAsPartOfName(block.tensor);
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string low,
-      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min));
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string high,
-      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max));
+  const std::string low =
+      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min);
+  const std::string high =
+      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max);
   NodeDef quantize =
       MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
                {codes.tensor, low, high}, {{"T", DT_QUINT8}});
   (*quantize.mutable_attr())["mode"].set_s("MIN_FIRST");
   (*quantize.mutable_attr())["ensure_minimum_range"].set_f(0);
-  REQUANT_ASSIGN_OR_RETURN(codes.tensor, builder_->Add(std::move(quantize)));
+  codes.tensor = builder_->Add(std::move(quantize));
   return codes;
 }
 
@@ -498,20 +582,17 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   InputCodes codes;
   codes.width = width;
   for (const Block& block : blocks) {
-    REQUANT_ASSIGN_OR_RETURN(const InputCodes part, AddBlock(prefix, block));
+    const InputCodes part = AddBlock(prefix, block);
     tensors.push_back(part.tensor);
     codes.columns.insert(codes.columns.end(), part.columns.begin(),
                          part.columns.end());
   }
-  if (blocks.size() == 1) {
-    codes.tensor = tensors.front();
-  } else {
-    REQUANT_ASSIGN_OR_RETURN(
-        codes.tensor,
-        AddConcat(prefix,
-                  absl::StrCat(prefix, "_concat_", TensorAsPartOfName(tensor)),
-                  std::move(tensors), DT_QUINT8));
-  }
+  codes.tensor = blocks.size() == 1
+                     ? tensors.front()
+                     : AddConcat(prefix,
+                                 absl::StrCat(prefix, "_concat_",
+                                              TensorAsPartOfName(tensor)),
+                                 tensors, DT_QUINT8);
   codes_.emplace(tensor, codes);
   return codes;
 }

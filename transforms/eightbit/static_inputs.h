@@ -6,7 +6,7 @@
 // An input that is concatenated is quantized block by block, and the codes are
 // concatenated: each block has a range of its own. Few columns, such as the
 // numeric ones of a model with embeddings, may each have a range of their own,
-// and be repeated where that is worth it (column_plan.h).
+// and be repeated where that is worth it (ColumnPlan).
 
 #include <cstdint>
 #include <string>
@@ -22,6 +22,55 @@
 #include "transforms/layers/graph_builder.h"
 
 namespace requant {
+
+// How finely each column of a layer's input is quantized.
+//
+// With one range for all columns, the widest one sets everybody's step. Instead
+// each column k gets a step of its own, s_k, and what differs goes into the
+// weights: x_k·w_k = code_k·(s_k·w_k). But all weights share one step too, u,
+// and a column with a wide range and large weights makes that coarse. Such a
+// column is given to the layer n_k times, each time with an n-th of its weight,
+// and rounded at another offset, so that both its value and its weight are
+// resolved n_k times as finely.
+//
+// The expected squared error of the layer's sums, of inputs and of weights:
+//
+//   Σ_k |w_k|²·s_k²/(12·n_k²) + N·u²/12·Σ_k (d_k/s_k)²,
+//   u = max_k(max|w_k|·s_k/n_k) / levels, d_k the column's deviation.
+
+// A column of the input, with the layer's weights for it.
+struct PlannedColumn {
+  double step = 0;
+  double deviation = 0;  // of the column's values
+  double largest_weight = 0;
+  double squared_weights = 0;  // |w_k|²
+  // Whether it may be repeated. What comes from a table or from another layer
+  // in eight bits already may not: its codes are what they are.
+  bool may_repeat = false;
+};
+
+struct ColumnPlanOptions {
+  int outputs = 1;  // N
+  int levels = 127;
+  // How many columns may be added in all, and how often one may be used.
+  int most_added = 0;
+  int most_copies = 16;
+  // If any is repeated, then all that may be, so often at least where that is
+  // allowed: what the formula cannot know is that a column which is an input of
+  // the model as such matters more than one dimension of an embedding.
+  int least_copies = 1;
+};
+
+struct ColumnPlan {
+  // One for each column; 1 where it is not repeated.
+  std::vector<int> copies;
+  double expected_error = 0;
+};
+
+// The fewest copies, within the limits, with which the expected error is nearly
+// as small as it gets.
+ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
+                       const ColumnPlanOptions& options);
 
 // What a column of codes means: x[source] = origin + step · code, nearly.
 struct CodeColumn {
@@ -54,8 +103,8 @@ class StaticInputs {
   StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
                const StaticInputOptions& options);
 
-  // Says that there is a quint8 form of a tensor ("x:0").
-  void Know(const std::string& tensor, InputCodes codes);
+  // Adds the quint8 form that a tensor ("x:0") has already.
+  void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
   // The codes of `tensor`, which is the input of all of `layers`; new nodes are
   // named after the first. Fails when the table does not have what it takes.
@@ -74,23 +123,19 @@ class StaticInputs {
   absl::StatusOr<bool> SetTableRange(Block* block) const;
   void SetColumnRanges(const RangeEntry* whole, const RangeEntry& entry,
                        Block* block) const;
+  static PlannedColumn PlannedColumnOf(
+      const RangeEntry* whole, const std::vector<const FloatLayer*>& layers,
+      const Block& block, int64_t k);
   void PlanBlocks(const RangeEntry* whole,
                   const std::vector<const FloatLayer*>& layers,
                   std::vector<Block>* blocks) const;
-  absl::StatusOr<std::string> AddConcat(const std::string& prefix,
-                                        const std::string& name,
-                                        std::vector<std::string> tensors,
-                                        tensorflow::DataType type);
-  absl::StatusOr<std::string> AddRepetition(const std::string& prefix,
-                                            const std::string& tensor,
-                                            int times);
-  absl::StatusOr<std::string> AddSelection(const std::string& prefix,
-                                           const std::string& tensor,
-                                           const std::vector<int32_t>& columns);
-  absl::StatusOr<InputCodes> AddBlock(const std::string& prefix,
-                                      const Block& block);
-  absl::StatusOr<InputCodes> AddColumns(const std::string& prefix,
-                                        const Block& block);
+  std::string AddConcat(const std::string& prefix, const std::string& name,
+                        std::vector<std::string> tensors,
+                        tensorflow::DataType type);
+  std::string AddSelection(const std::string& prefix, const std::string& tensor,
+                           const std::vector<int32_t>& columns);
+  InputCodes AddBlock(const std::string& prefix, const Block& block);
+  InputCodes AddColumns(const std::string& prefix, const Block& block);
 
   GraphBuilder* const builder_;
   const RangeTable* const ranges_;

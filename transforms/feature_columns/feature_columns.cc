@@ -159,8 +159,8 @@ class ColumnFinder {
         if (!IsLeft(source))
           left.push_back(
               {source.node->name(),
-               "neither one value per record that is looked up in a "
-               "table, nor numbers shifted and scaled by constants"});
+               "neither one value per record that is looked up in a table, nor "
+               "numbers shifted and scaled by constants"});
       }
     }
     if (!has_lookup && !all_known) return;
@@ -236,9 +236,8 @@ class ColumnFinder {
     if (!matcher.Match(DenseValues(), tensor)) return false;
     column->placeholder = matcher["placeholder"].node;
     const auto shape = PlaceholderShape(*column->placeholder);
-    const auto type = column->placeholder->attr().find("dtype");
-    if (!shape.has_value() || type == column->placeholder->attr().end() ||
-        type->second.type() != tensorflow::DT_FLOAT) {
+    if (!shape.has_value() ||
+        TypeAttribute(*column->placeholder, "dtype") != tensorflow::DT_FLOAT) {
       return false;
     }
     if (matcher["expanded"].node != nullptr) return shape->size() == 1;
@@ -276,7 +275,7 @@ class ColumnFinder {
 
   const GraphIndex& index_;
   FeatureColumns found_;
-  // Of each lookup.
+  // The column of each lookup.
   std::vector<CategoricalColumn> columns_;
   absl::flat_hash_map<const NodeDef*, size_t> lookup_of_;
   // Roots of lookups that were left.

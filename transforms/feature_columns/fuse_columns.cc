@@ -1,22 +1,33 @@
 #include "transforms/feature_columns/fuse_columns.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
+#include "transforms/feature_columns/feature_columns.h"
+#include "transforms/layers/graph_builder.h"
 
 namespace requant {
 namespace {
 
+using tensorflow::DataType;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
@@ -60,7 +71,7 @@ class Fuser {
   }
 
   absl::Status Fuse() {
-    REQUANT_RETURN_IF_ERROR(AddPlaceholders());
+    AddPlaceholders();
     for (NodeDef* concat : columns_.concats) {
       REQUANT_RETURN_IF_ERROR(FuseConcat(concat));
     }
@@ -68,7 +79,7 @@ class Fuser {
       REQUANT_RETURN_IF_ERROR(FuseSum(sum));
     }
     for (const NumericRead& read : columns_.numeric_reads) {
-      REQUANT_RETURN_IF_ERROR(FuseRead(read));
+      FuseRead(read);
     }
     for (const TableLookup& lookup : columns_.lookups) {
       REQUANT_RETURN_IF_ERROR(FuseAlone(lookup));
@@ -79,22 +90,18 @@ class Fuser {
   std::vector<StackedTable> stacked() && { return std::move(stacked_); }
 
  private:
-  absl::Status AddPlaceholders() {
+  void AddPlaceholders() {
     for (const NumericColumn& column : columns_.numeric) {
       numeric_first_.push_back(numbers_);
       numbers_ += column.width;
     }
     if (numbers_ > 0) {
-      REQUANT_RETURN_IF_ERROR(rewriter_
-                                  .AddPlaceholder(kNumericPlaceholder,
-                                                  tensorflow::DT_FLOAT,
-                                                  {-1, numbers_})
-                                  .status());
+      rewriter_.AddPlaceholder(kNumericPlaceholder, tensorflow::DT_FLOAT,
+                               {-1, numbers_});
     }
-    if (columns_.categorical.empty()) return absl::OkStatus();
-    return rewriter_
-        .AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64, {-1, 2})
-        .status();
+    if (columns_.categorical.empty()) return;
+    rewriter_.AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64,
+                             {-1, 2});
   }
 
   const TableLookup* LookupAt(const NodeDef& node, int input) const {
@@ -121,7 +128,7 @@ class Fuser {
     return blocks;
   }
 
-  // All tables of the block, one behind the other.
+  // Adds all tables of the block, one after the other.
   absl::StatusOr<std::string> AddTable(const Block& block,
                                        const std::string& base) {
     const TableLookup& any = block.any();
@@ -136,21 +143,18 @@ class Fuser {
       std::memcpy(to, from.data(), from.size());
       to += from.size();
     }
-    REQUANT_ASSIGN_OR_RETURN(std::string name,
-                             rewriter_.AddConst(base + "/tables", stacked));
+    std::string name = rewriter_.AddConst(base + "/tables", stacked);
     stacked_.push_back({name, block.columns(), any.rows, any.width});
     return name;
   }
 
   // The pairs that belong to the block, their columns counted from 0.
-  absl::StatusOr<std::string> AddPairs(const Block& block,
-                                       const std::string& base) {
+  std::string AddPairs(const Block& block, const std::string& base) {
     const int all = columns_.categorical.size();
     if (block.columns() == all) return std::string(kCategoricalPlaceholder);
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string pairs,
+    const std::string pairs =
         rewriter_.AddReshape(base + "/pairs", kCategoricalPlaceholder,
-                             {-1, all, 2}, tensorflow::DT_INT64));
+                             {-1, all, 2}, tensorflow::DT_INT64);
     std::vector<int32_t> chosen;
     Tensor offsets(tensorflow::DT_INT64,
                    tensorflow::TensorShape({block.columns(), 2}));
@@ -160,31 +164,26 @@ class Fuser {
       offsets.matrix<int64_t>()(position, 0) = column - position;
       chosen.push_back(column);
     }
-    REQUANT_ASSIGN_OR_RETURN(const std::string chosen_name,
-                             rewriter_.AddIntegers(base + "/columns", chosen));
-    REQUANT_ASSIGN_OR_RETURN(const std::string axis,
-                             rewriter_.AddScalar(base + "/columns/axis", 1));
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string own,
-        rewriter_.AddNode(base + "/own_pairs", "GatherV2",
-                          {pairs, chosen_name, axis},
-                          {{"Tparams", tensorflow::DT_INT64},
-                           {"Tindices", tensorflow::DT_INT32},
-                           {"Taxis", tensorflow::DT_INT32}}));
-    REQUANT_ASSIGN_OR_RETURN(const std::string offsets_name,
-                             rewriter_.AddConst(base + "/offsets", offsets));
+    const std::string chosen_name =
+        rewriter_.AddIntegers(base + "/columns", chosen);
+    const std::string axis = rewriter_.AddInteger(base + "/columns/axis", 1);
+    const std::string own = rewriter_.AddNode(
+        base + "/own_pairs", "GatherV2", {pairs, chosen_name, axis},
+        {{"Tparams", tensorflow::DT_INT64},
+         {"Tindices", tensorflow::DT_INT32},
+         {"Taxis", tensorflow::DT_INT32}});
+    const std::string offsets_name =
+        rewriter_.AddConst(base + "/offsets", offsets);
     return rewriter_.AddNode(base + "/table_pairs", "Sub", {own, offsets_name},
                              {{"T", tensorflow::DT_INT64}});
   }
 
   absl::Status Gather(Block* block, const std::string& base) {
     REQUANT_ASSIGN_OR_RETURN(const std::string table, AddTable(*block, base));
-    REQUANT_ASSIGN_OR_RETURN(const std::string pairs, AddPairs(*block, base));
-    REQUANT_ASSIGN_OR_RETURN(
-        block->gathered,
-        rewriter_.AddNode(base + "/gather", "GatherNd", {table, pairs},
-                          {{"Tparams", block->any().type},
-                           {"Tindices", tensorflow::DT_INT64}}));
+    const std::string pairs = AddPairs(*block, base);
+    block->gathered = rewriter_.AddNode(
+        base + "/gather", "GatherNd", {table, pairs},
+        {{"Tparams", block->any().type}, {"Tindices", tensorflow::DT_INT64}});
     return absl::OkStatus();
   }
 
@@ -196,18 +195,12 @@ class Fuser {
                                 block->any().type);
   }
 
-  absl::StatusOr<std::string> AddPiece(const Piece& piece,
-                                       const std::string& base) {
+  std::string AddPiece(const Piece& piece, const std::string& base) {
     if (piece.first == 0 && piece.last == piece.width) return piece.matrix;
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string begin,
-        rewriter_.AddIntegers(base + "/begin",
-                              {0, static_cast<int32_t>(piece.first)}));
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string size,
-        rewriter_.AddIntegers(
-            base + "/size",
-            {-1, static_cast<int32_t>(piece.last - piece.first)}));
+    const std::string begin = rewriter_.AddIntegers(
+        base + "/begin", {0, static_cast<int32_t>(piece.first)});
+    const std::string size = rewriter_.AddIntegers(
+        base + "/size", {-1, static_cast<int32_t>(piece.last - piece.first)});
     return rewriter_.AddNode(
         base, "Slice", {piece.matrix, begin, size},
         {{"T", piece.type}, {"Index", tensorflow::DT_INT32}});
@@ -248,13 +241,11 @@ class Fuser {
     }
     std::vector<std::string> joined;
     std::optional<Piece> open;
-    const auto close = [&]() -> absl::Status {
-      if (!open.has_value()) return absl::OkStatus();
-      REQUANT_ASSIGN_OR_RETURN(std::string piece,
-                               AddPiece(*open, base + "/slice"));
+    const auto close = [&] {
+      if (!open.has_value()) return;
+      std::string piece = AddPiece(*open, base + "/slice");
       joined.push_back(std::move(piece));
       open.reset();
-      return absl::OkStatus();
     };
     for (int i = 0; i < inputs; ++i) {
       const std::optional<Piece> piece = PieceAt(*concat, i, blocks, matrices);
@@ -263,20 +254,21 @@ class Fuser {
         open->last = piece->last;
         continue;
       }
-      REQUANT_RETURN_IF_ERROR(close());
+      close();
       if (piece.has_value()) {
         open = piece;
       } else {
         joined.push_back(concat->input(i));
       }
     }
-    REQUANT_RETURN_IF_ERROR(close());
-    return SetJoined(concat, std::move(joined), concat->input(inputs));
+    close();
+    SetJoined(concat, std::move(joined), concat->input(inputs));
+    return absl::OkStatus();
   }
 
-  absl::Status SetJoined(NodeDef* concat, std::vector<std::string> joined,
-                         std::string axis) {
-    const std::vector<std::string> before = InputNodes(*concat);
+  void SetJoined(NodeDef* concat, std::vector<std::string> joined,
+                 std::string axis) {
+    const std::vector<std::string> before = ProducersOf(*concat);
     if (joined.size() == 1) {
       concat->set_op("Identity");
       concat->mutable_attr()->erase("N");
@@ -286,26 +278,23 @@ class Fuser {
       joined.push_back(std::move(axis));
     }
     rewriter_.index().SetInputs(concat, std::move(joined));
-    return RemoveAllUnread(before);
+    rewriter_.RemoveUnreadFeeders(before);
   }
 
   // The sum over the block's columns, [batch, width].
   absl::StatusOr<std::vector<std::string>> SumInputs(Block* block,
                                                      const std::string& base) {
     REQUANT_RETURN_IF_ERROR(Gather(block, base));
-    REQUANT_ASSIGN_OR_RETURN(
-        std::string rows,
-        rewriter_.AddReshape(
-            base + "/rows", block->gathered,
-            {-1, block->columns(), static_cast<int32_t>(block->any().width)},
-            block->any().type));
-    REQUANT_ASSIGN_OR_RETURN(std::string axis,
-                             rewriter_.AddScalar(base + "/axis", 1));
+    std::string rows = rewriter_.AddReshape(
+        base + "/rows", block->gathered,
+        {-1, block->columns(), static_cast<int32_t>(block->any().width)},
+        block->any().type);
+    std::string axis = rewriter_.AddInteger(base + "/axis", 1);
     return std::vector<std::string>{std::move(rows), std::move(axis)};
   }
 
   absl::Status FuseSum(NodeDef* sum) {
-    const std::vector<std::string> before = InputNodes(*sum);
+    const std::vector<std::string> before = ProducersOf(*sum);
     const std::string base = sum->name() + "/fused_columns";
     std::vector<Block> blocks = BlocksOf(*sum, sum->input_size());
     // A lookup that is added once more stays by itself.
@@ -324,35 +313,34 @@ class Fuser {
       sum->set_op("Sum");
       sum->mutable_attr()->erase("N");
       (*sum->mutable_attr())["Tidx"].set_type(tensorflow::DT_INT32);
-      return RemoveAllUnread(before);
+      rewriter_.RemoveUnreadFeeders(before);
+      return absl::OkStatus();
     }
     for (Block& block : blocks) {
       REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                                SumInputs(&block, base));
-      REQUANT_ASSIGN_OR_RETURN(
-          std::string part,
-          rewriter_.AddNode(
-              base + "/sum", "Sum", std::move(inputs),
-              {{"T", block.any().type}, {"Tidx", tensorflow::DT_INT32}}));
+      std::string part = rewriter_.AddNode(
+          base + "/sum", "Sum", std::move(inputs),
+          {{"T", block.any().type}, {"Tidx", tensorflow::DT_INT32}});
       added.push_back(std::move(part));
     }
     (*sum->mutable_attr())["N"].set_i(added.size());
     rewriter_.index().SetInputs(sum, std::move(added));
-    return RemoveAllUnread(before);
+    rewriter_.RemoveUnreadFeeders(before);
+    return absl::OkStatus();
   }
 
   // A numeric column that is not read by a concat.
-  absl::Status FuseRead(const NumericRead& read) {
+  void FuseRead(const NumericRead& read) {
     if (std::find(columns_.concats.begin(), columns_.concats.end(),
                   read.reader) != columns_.concats.end()) {
-      return absl::OkStatus();
+      return;
     }
-    const std::vector<std::string> before = InputNodes(*read.reader);
-    REQUANT_ASSIGN_OR_RETURN(
-        std::string piece,
-        AddPiece(NumericPiece(read.column), read.reader->name() + "/number"));
+    const std::vector<std::string> before = ProducersOf(*read.reader);
+    std::string piece =
+        AddPiece(NumericPiece(read.column), read.reader->name() + "/number");
     rewriter_.index().SetInput(read.reader, read.input, std::move(piece));
-    return RemoveAllUnread(before);
+    rewriter_.RemoveUnreadFeeders(before);
   }
 
   // A lookup that is still read.
@@ -368,21 +356,7 @@ class Fuser {
     REQUANT_ASSIGN_OR_RETURN(
         const std::string matrix,
         AddMatrix(&block, lookup.root->name() + "/fused_column"));
-    return rewriter_.Replace(lookup, matrix);
-  }
-
-  static std::vector<std::string> InputNodes(const NodeDef& node) {
-    std::vector<std::string> names;
-    for (const std::string& input : node.input()) {
-      names.emplace_back(ParseTensorName(input).node);
-    }
-    return names;
-  }
-
-  absl::Status RemoveAllUnread(const std::vector<std::string>& nodes) {
-    for (const std::string& node : nodes) {
-      REQUANT_RETURN_IF_ERROR(rewriter_.RemoveUnread(node));
-    }
+    rewriter_.Replace(lookup, matrix);
     return absl::OkStatus();
   }
 
@@ -397,6 +371,68 @@ class Fuser {
 };
 
 }  // namespace
+
+FeatureColumnRewriter::FeatureColumnRewriter(
+    GraphIndex* index, const std::vector<std::string>& outputs)
+    : GraphBuilder(index, outputs, [](const NodeDef&) { return true; }) {}
+
+std::string FeatureColumnRewriter::AddIntegers(
+    const std::string& name, const std::vector<int32_t>& values) {
+  Tensor tensor(tensorflow::DT_INT32,
+                tensorflow::TensorShape({static_cast<int64_t>(values.size())}));
+  std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
+  return AddConst(name, tensor);
+}
+
+std::string FeatureColumnRewriter::AddInteger(const std::string& name,
+                                              int32_t value) {
+  return AddConst(name, Tensor(value));
+}
+
+std::string FeatureColumnRewriter::AddReshape(const std::string& name,
+                                              const std::string& tensor,
+                                              const std::vector<int32_t>& shape,
+                                              DataType type) {
+  std::string shape_name = AddIntegers(name + "/shape", shape);
+  return AddNode(name, "Reshape", {tensor, std::move(shape_name)},
+                 {{"T", type}, {"Tshape", tensorflow::DT_INT32}});
+}
+
+std::string FeatureColumnRewriter::AddPlaceholder(
+    const std::string& name, DataType type, const std::vector<int64_t>& shape) {
+  NodeDef node = MakeNode(name, "Placeholder", {}, {{"dtype", type}});
+  auto* sizes = (*node.mutable_attr())["shape"].mutable_shape();
+  for (int64_t size : shape) sizes->add_dim()->set_size(size);
+  return Add(std::move(node));
+}
+
+void FeatureColumnRewriter::Replace(const TableLookup& lookup,
+                                    const std::string& tensor) {
+  std::vector<std::string> names;
+  for (const NodeDef* alias : lookup.aliases) names.push_back(alias->name());
+  std::vector<std::string> unread;
+  const TensorName to = ParseTensorName(tensor);
+  for (const std::string& name : names) {
+    NodeDef* alias = index().Find(name);
+    if (alias == nullptr) continue;
+    index().RedirectUses({name, 0}, to);
+    index().RedirectUses({name, kControlPort}, {to.node, kControlPort});
+    if (IsOutput(name)) {
+      for (std::string& producer : ProducersOf(*alias)) {
+        unread.push_back(std::move(producer));
+      }
+      index().SetInputs(alias, {tensor});
+      alias->set_op("Identity");
+      alias->clear_attr();
+      (*alias->mutable_attr())["T"].set_type(lookup.type);
+    }
+  }
+  // The last aliases first: they read those before them.
+  unread.insert(unread.begin(), names.rbegin(), names.rend());
+  for (const std::string& name : unread) {
+    RemoveUnread(name);
+  }
+}
 
 absl::StatusOr<std::vector<StackedTable>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter) {

@@ -1,22 +1,27 @@
 #include "transforms/feature_columns/fuse_feature_columns.h"
 
 #include <algorithm>
+#include <cstring>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "graph/const_node.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "transforms/feature_columns/feature_column_report.h"
-#include "transforms/feature_columns/feature_column_rewriter.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "transforms/feature_columns/feature_columns.h"
 #include "transforms/feature_columns/fuse_columns.h"
-#include "transforms/feature_columns/simplify_columns.h"
 #include "transforms/transform.h"
 
 namespace requant {
@@ -24,6 +29,266 @@ namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
+using tensorflow::Tensor;
+
+// The table with a row of zeros before it.
+absl::StatusOr<Tensor> WithZeroRow(const NodeDef& table) {
+  REQUANT_ASSIGN_OR_RETURN(const Tensor value, ConstValue(table));
+  Tensor extended(value.dtype(), tensorflow::TensorShape({value.dim_size(0) + 1,
+                                                          value.dim_size(1)}));
+  const auto from = value.tensor_data();
+  char* to = const_cast<char*>(extended.tensor_data().data());
+  const size_t row = extended.tensor_data().size() - from.size();
+  std::memset(to, 0, row);
+  std::memcpy(to + row, from.data(), from.size());
+  return extended;
+}
+
+class Simplifier {
+ public:
+  Simplifier(const FeatureColumns& columns, FeatureColumnRewriter* rewriter)
+      : columns_(columns), rewriter_(*rewriter) {}
+
+  absl::Status Simplify(const TableLookup& lookup) {
+    const std::string base = lookup.root->name();
+    const std::string row = RowOf(lookup.column);
+    REQUANT_ASSIGN_OR_RETURN(const Tensor value, WithZeroRow(*lookup.table));
+    const std::string table =
+        rewriter_.AddConst(base + "/zeros_and_rows", value);
+    const std::string axis = rewriter_.AddInteger(base + "/gather/axis", 0);
+    const std::string gather =
+        rewriter_.AddNode(base + "/gather", "GatherV2", {table, row, axis},
+                          {{"Tparams", lookup.type},
+                           {"Tindices", tensorflow::DT_INT64},
+                           {"Taxis", tensorflow::DT_INT32}});
+    rewriter_.Replace(lookup, gather);
+    return absl::OkStatus();
+  }
+
+  void Simplify(const NumericRead& read) {
+    const std::string before(
+        ParseTensorName(read.reader->input(read.input)).node);
+    rewriter_.index().SetInput(
+        read.reader, read.input,
+        FormatTensorName(read.value.node->name(), read.value.port));
+    rewriter_.RemoveUnread(before);
+  }
+
+ private:
+  // What the parts of a column's graph are named after.
+  static std::string BaseOf(const CategoricalColumn& column) {
+    std::string name;
+    for (const NodeDef* placeholder : column.placeholders) {
+      absl::StrAppend(&name, placeholder->name(), "_");
+    }
+    return name + "column";
+  }
+
+  // The column's rule applied to `values`.
+  std::string AddIds(const CategoricalColumn& column,
+                     const std::string& values) {
+    const IdRule& rule = column.rule;
+    std::map<std::string, std::string> copies = {
+        {rule.values.node->name(), values}};
+    for (const NodeDef* step : rule.steps) {
+      NodeDef copy = *step;
+      copy.set_name(absl::StrCat(BaseOf(column), "/", step->op()));
+      for (std::string& input : *copy.mutable_input()) {
+        const TensorName name = ParseTensorName(input);
+        const auto copied = copies.find(std::string(name.node));
+        if (copied != copies.end()) {
+          input = FormatTensorName(copied->second, name.port);
+        }
+      }
+      copies[step->name()] = rewriter_.Add(std::move(copy));
+    }
+    return copies[rule.ids.node->name()];
+  }
+
+  // Whether each record has a row at all.
+  std::string AddHasRow(const CategoricalColumn& column,
+                        const std::string& values, const std::string& ids) {
+    const std::string base = BaseOf(column);
+    const auto type = column.placeholders[0]->attr().at("dtype").type();
+    std::string present = rewriter_.AddNode(
+        base + "/is_present", "NotEqual",
+        {values,
+         FormatTensorName(column.missing.node->name(), column.missing.port)},
+        {{"T", type}});
+    if (column.rule.hashes()) return present;
+    const std::string zero =
+        rewriter_.AddConst(base + "/zero", Tensor(int64_t{0}));
+    const std::string is_id =
+        rewriter_.AddNode(base + "/is_id", "GreaterEqual", {ids, zero},
+                          {{"T", tensorflow::DT_INT64}});
+    return rewriter_.AddNode(base + "/has_row", "LogicalAnd", {present, is_id},
+                             {});
+  }
+
+  // The id that each record has, and whether it has one; "" when all have.
+  std::pair<std::string, std::string> AddIdsAndHasRow(
+      const CategoricalColumn& column) {
+    const std::string base = BaseOf(column);
+    if (column.ready_ids.node != nullptr) {
+      std::string ids = FormatTensorName(column.ready_ids.node->name(),
+                                         column.ready_ids.port);
+      if (column.ready_type != tensorflow::DT_INT64) {
+        ids = rewriter_.AddNode(
+            base + "/id", "Cast", {ids},
+            {{"SrcT", column.ready_type}, {"DstT", tensorflow::DT_INT64}});
+      }
+      return std::make_pair(ids, std::string());
+    }
+    std::string values = column.placeholders[0]->name();
+    if (column.has_second_dimension) {
+      values = rewriter_.AddReshape(
+          base + "/values", values, {-1},
+          column.placeholders[0]->attr().at("dtype").type());
+    }
+    const std::string ids = AddIds(column, values);
+    const std::string has_row = AddHasRow(column, values, ids);
+    return std::make_pair(ids, has_row);
+  }
+
+  // The number of each record's row, counted from 1; 0 is the row of zeros. So
+  // an id beyond the table stays one.
+  std::string RowOf(int number) {
+    const auto known = rows_.find(number);
+    if (known != rows_.end()) return known->second;
+    const CategoricalColumn& column = columns_.categorical[number];
+    const std::string base = BaseOf(column);
+    const auto ids_and_has_row = AddIdsAndHasRow(column);
+    const auto& [ids, has_row] = ids_and_has_row;
+    const std::string one =
+        rewriter_.AddConst(base + "/one", Tensor(int64_t{1}));
+    std::string row =
+        rewriter_.AddNode(base + "/id_and_one", "AddV2", {ids, one},
+                          {{"T", tensorflow::DT_INT64}});
+    if (!has_row.empty()) {
+      const std::string none =
+          rewriter_.AddConst(base + "/zeros_row", Tensor(int64_t{0}));
+      row = rewriter_.AddNode(base + "/row", "SelectV2", {has_row, row, none},
+                              {{"T", tensorflow::DT_INT64}});
+    }
+    return rows_[number] = row;
+  }
+
+  const FeatureColumns& columns_;
+  FeatureColumnRewriter& rewriter_;
+  std::map<int, std::string> rows_;
+};
+
+// Makes each lookup one GatherV2, still fed by the raw placeholders, and takes
+// away Reshapes of numeric columns. Exact for every input: records whose value
+// is missing read a row of zeros, which is added to the table.
+absl::Status SimplifyColumns(const FeatureColumns& columns,
+                             FeatureColumnRewriter* rewriter) {
+  Simplifier simplifier(columns, rewriter);
+  for (const TableLookup& lookup : columns.lookups) {
+    REQUANT_RETURN_IF_ERROR(simplifier.Simplify(lookup));
+  }
+  for (const NumericRead& read : columns.numeric_reads) {
+    simplifier.Simplify(read);
+  }
+  return absl::OkStatus();
+}
+
+std::string DescribeCategorical(const FeatureColumns& columns, int number) {
+  const CategoricalColumn& column = columns.categorical[number];
+  std::vector<std::string> tables;
+  for (const TableLookup& lookup : columns.lookups) {
+    if (lookup.column != number) continue;
+    tables.push_back(absl::StrCat(lookup.table->name(), " [", lookup.rows, ",",
+                                  lookup.width, "]"));
+  }
+  std::vector<std::string> inputs;
+  for (const tensorflow::NodeDef* placeholder : column.placeholders) {
+    inputs.push_back(absl::StrCat("\"", placeholder->name(), "\""));
+  }
+  return absl::StrCat(absl::StrJoin(inputs, " and "), ", ", column.description,
+                      ", reads ", absl::StrJoin(tables, " and "));
+}
+
+// The value that stands for a missing one, as people write it.
+std::string DescribeMissing(const CategoricalColumn& column) {
+  const auto value = ConstValue(*column.missing_constant);
+  if (!value.ok() || value->NumElements() != 1) {
+    return absl::StrCat("\"", column.missing_constant->name(), "\"");
+  }
+  if (value->dtype() != tensorflow::DT_STRING) return value->SummarizeValue(1);
+  return absl::StrCat("\"", std::string(value->flat<tensorflow::tstring>()(0)),
+                      "\"");
+}
+
+// "(x - 1) / 20"; "x" without steps.
+std::string DescribeNormalisation(const NumericColumn& column) {
+  std::string text = "x";
+  for (const NormalisationStep& step : column.steps) {
+    if (text != "x") text = absl::StrCat("(", text, ")");
+    // Nine digits tell any two floats apart.
+    text = absl::StrFormat("%s %s %.9g", text, step.op, step.value);
+  }
+  return text;
+}
+
+// A line for each column. Fused, lines are numbered as preprocessed records
+// have the columns.
+std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
+                                         bool fused) {
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < columns.categorical.size(); ++i) {
+    lines.push_back(absl::StrCat("categorical column ",
+                                 fused ? absl::StrCat(i, ": ") : "",
+                                 DescribeCategorical(columns, i)));
+  }
+  int64_t first = 0;
+  for (const NumericColumn& column : columns.numeric) {
+    const int64_t last = first + column.width - 1;
+    std::string place;
+    if (fused) {
+      place = last == first ? absl::StrCat(first, ": ")
+                            : absl::StrCat(first, "-", last, ": ");
+    }
+    lines.push_back(absl::StrCat("numeric column ", place, "\"",
+                                 column.placeholder->name(), "\", ",
+                                 DescribeNormalisation(column)));
+    first = last + 1;
+  }
+  return lines;
+}
+
+// What preprocessed records must look like, and the constants made.
+std::vector<std::string> DescribeFusion(
+    const FeatureColumns& columns, const std::vector<StackedTable>& tables) {
+  std::vector<std::string> lines;
+  for (const StackedTable& table : tables) {
+    lines.push_back(absl::StrCat(
+        "stacks ", table.tables, " table", table.tables == 1 ? "" : "s",
+        " of [", table.rows, ",", table.width, "] in \"", table.node, "\""));
+  }
+  if (!columns.categorical.empty()) {
+    std::set<std::string> missing;
+    for (const CategoricalColumn& column : columns.categorical) {
+      if (column.missing_constant == nullptr) continue;
+      missing.insert(DescribeMissing(column));
+    }
+    lines.push_back(absl::StrCat(
+        "\"", kCategoricalPlaceholder, "\" takes ", columns.categorical.size(),
+        " pairs (column, id) per record in the order above"));
+    if (!missing.empty()) {
+      absl::StrAppend(&lines.back(), "; it has no pair for ",
+                      absl::StrJoin(missing, " and "),
+                      " and other values without an id, which the original "
+                      "graph takes for missing and gives zeros");
+    }
+  }
+  if (!columns.numeric.empty()) {
+    lines.push_back(absl::StrCat(
+        "\"", kNumericPlaceholder,
+        "\" takes numbers that are normalised as above, in that order"));
+  }
+  return lines;
+}
 
 bool IsNewPlaceholder(std::string_view name) {
   return name == kNumericPlaceholder || name == kCategoricalPlaceholder;
@@ -55,7 +320,7 @@ void AddPrefix(std::string_view prefix, GraphDef* graph) {
 
 // Raw placeholders that the graph still needs.
 void WarnOfRawInputs(const FeatureColumns& columns, const GraphIndex& index,
-                     FeatureColumnReport* report) {
+                     std::vector<std::string>* warnings) {
   std::set<std::string> names;
   for (const auto& column : columns.categorical) {
     for (const NodeDef* node : column.placeholders) names.insert(node->name());
@@ -67,67 +332,55 @@ void WarnOfRawInputs(const FeatureColumns& columns, const GraphIndex& index,
     std::set<std::string> readers;
     for (const Use& use : index.Uses(name)) readers.insert(use.node->name());
     if (readers.empty()) continue;
-    report->warnings.push_back(
+    warnings->push_back(
         absl::StrCat("the placeholder \"", name,
                      "\" is still needed, because \"", *readers.begin(),
                      "\" reads it and is part of no column that was fused"));
   }
 }
 
-absl::Status Rewrite(const FeatureColumnOptions& options,
-                     const FeatureColumns& columns, GraphIndex* index,
-                     FeatureColumnReport* report) {
-  FeatureColumnRewriter rewriter(index, options.outputs);
-  report->notes = DescribeColumns(columns, options.fuse);
-  if (!options.fuse) return SimplifyColumns(columns, &rewriter);
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<StackedTable> tables,
-                           FuseColumns(columns, &rewriter));
-  for (std::string& line : DescribeFusion(columns, tables)) {
-    report->notes.push_back(std::move(line));
-  }
-  WarnOfRawInputs(columns, *index, report);
-  return absl::OkStatus();
-}
-
 absl::Status Run(TransformContext& context, GraphDef* graph) {
-  FeatureColumnOptions options;
-  options.fuse = context.parameters.Bool("fuse");
-  options.prefix = context.parameters.String("prefix");
-  options.outputs = context.outputs;
-  REQUANT_ASSIGN_OR_RETURN(FeatureColumnReport report,
-                           FuseFeatureColumns(options, graph));
-  context.notes = std::move(report.notes);
-  context.warnings = std::move(report.warnings);
-  return absl::OkStatus();
+  return FuseFeatureColumns(context, graph).status();
 }
 
 }  // namespace
 
-absl::StatusOr<FeatureColumnReport> FuseFeatureColumns(
-    const FeatureColumnOptions& options, GraphDef* graph) {
-  FeatureColumnReport report;
+absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,
+                                        GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   for (const char* name : {kNumericPlaceholder, kCategoricalPlaceholder}) {
-    report.was_fused |= index.Find(name) != nullptr;
-  }
-  if (report.was_fused) {
-    report.notes.push_back("the feature columns are fused already");
-    return report;
+    if (index.Find(name) == nullptr) continue;
+    context.notes.push_back("the feature columns are fused already");
+    return false;
   }
   const FeatureColumns columns = FindFeatureColumns(index);
+  std::vector<std::string> warnings;
   for (const LeftColumn& left : columns.left) {
-    report.warnings.push_back(
+    warnings.push_back(
         absl::StrCat("leaves \"", left.node, "\": ", left.reason));
   }
-  if (columns.empty()) {
-    report.notes.push_back("no feature column found");
-    return report;
+  std::vector<std::string> notes = {"no feature column found"};
+  if (!columns.empty()) {
+    const bool fuse = context.parameters.Bool("fuse");
+    notes = DescribeColumns(columns, fuse);
+    FeatureColumnRewriter rewriter(&index, context.outputs);
+    if (fuse) {
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<StackedTable> tables,
+                               FuseColumns(columns, &rewriter));
+      for (std::string& line : DescribeFusion(columns, tables)) {
+        notes.push_back(std::move(line));
+      }
+      WarnOfRawInputs(columns, index, &warnings);
+    } else {
+      REQUANT_RETURN_IF_ERROR(SimplifyColumns(columns, &rewriter));
+    }
+    index.Commit();
+    const std::string prefix = context.parameters.String("prefix");
+    if (!prefix.empty()) AddPrefix(prefix, graph);
   }
-  REQUANT_RETURN_IF_ERROR(Rewrite(options, columns, &index, &report));
-  index.Commit();
-  if (!options.prefix.empty()) AddPrefix(options.prefix, graph);
-  report.changed = true;
-  return report;
+  context.notes = std::move(notes);
+  context.warnings = std::move(warnings);
+  return !columns.empty();
 }
 
 REQUANT_REGISTER_TRANSFORM(
@@ -137,11 +390,9 @@ REQUANT_REGISTER_TRANSFORM(
      "Finds categorical columns (hashed, from a vocabulary, identity, "
      "bucketized, crossed, with shared embeddings) that are read as embeddings "
      "or as linear weights, and numeric columns that are shifted and scaled, "
-     "by "
-     "what their nodes compute, not by their names; there must be one value "
+     "by what their nodes compute, not by their names; there must be one value "
      "per record. With fuse=true, tables of one size become one constant that "
-     "a "
-     "GatherNd reads, and the raw placeholders give way to "
+     "a GatherNd reads, and the raw placeholders give way to "
      "new_numeric_placeholder (normalised numbers) and "
      "new_categorical_placeholder (pairs of column and bucket); the order of "
      "the columns is that in which the graph joins them and is printed, with "

@@ -11,10 +11,6 @@ namespace {
 
 using tensorflow::TensorShape;
 
-Tensor Floats(const TensorShape& shape, const std::vector<float>& values) {
-  return TensorOf<float>(shape, values);
-}
-
 Tensor Strings(const std::vector<std::string>& values) {
   return TensorOf<tensorflow::tstring>(
       TensorShape({static_cast<int64_t>(values.size())}),
@@ -156,6 +152,12 @@ int64_t Hash(const std::string& text, int64_t buckets) {
       MustRunGraph(graph, {{"text", Strings({text})}}, {"hash"})[0])[0];
 }
 
+TransformRun Fuse(const GraphDef& graph,
+                  const std::vector<std::string>& outputs,
+                  const std::string& parameters = "") {
+  return MustTransform("fuse_feature_columns" + parameters, graph, {}, outputs);
+}
+
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
 
 std::vector<float> Output(const GraphDef& graph, const Feeds& feeds,
@@ -181,7 +183,7 @@ GraphDef DeepGraph(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
 Feeds RawFeeds() {
   return {{"a", Strings({"cat", "dog", "cow"})},
           {"b", Strings({"red", "green", " "})},
-          {"x", Floats({3}, {1, 5, 9})}};
+          {"x", TensorOf<float>({3}, {1, 5, 9})}};
 }
 
 Feeds FusedFeeds(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
@@ -196,13 +198,12 @@ Feeds FusedFeeds(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
     }
   }
   return {{"new_categorical_placeholder", Pairs(pairs)},
-          {"new_numeric_placeholder", Floats({3, 1}, {0, 1, 2})}};
+          {"new_numeric_placeholder", TensorOf<float>({3, 1}, {0, 1, 2})}};
 }
 
 TEST(FuseFeatureColumns, StacksEmbeddingsInTheOrderOfTheConcat) {
   const GraphDef raw = DeepGraph();
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", raw, {}, {"deep"});
+  const auto run = Fuse(raw, {"deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "deep"),
             Output(raw, RawFeeds(), "deep"));
   EXPECT_EQ(NodesOf(run.graph, "GatherNd").size(), 1);
@@ -212,8 +213,7 @@ TEST(FuseFeatureColumns, StacksEmbeddingsInTheOrderOfTheConcat) {
 }
 
 TEST(FuseFeatureColumns, TellsWhichPlaceholderEachColumnComesFrom) {
-  const TransformRun run =
-      RunTransform("fuse_feature_columns", DeepGraph(), {}, {"deep"});
+  const auto run = Fuse(DeepGraph(), {"deep"});
   EXPECT_THAT(run.notes,
               AllOf(Contains(AllOf(HasSubstr("column 0: \"b\""),
                                    HasSubstr("into 5 buckets"))),
@@ -225,8 +225,7 @@ TEST(FuseFeatureColumns, TellsWhichPlaceholderEachColumnComesFrom) {
 
 TEST(FuseFeatureColumns, KeepsTablesOfDifferentSizesApart) {
   const GraphDef raw = DeepGraph(5, 7);
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", raw, {}, {"deep"});
+  const auto run = Fuse(raw, {"deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(5, 7), "deep"),
             Output(raw, RawFeeds(), "deep"));
   EXPECT_EQ(NodesOf(run.graph, "GatherNd").size(), 2);
@@ -238,8 +237,7 @@ TEST(FuseFeatureColumns, AddsUpLinearWeights) {
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Lookup("wide_b", "b", 5, Table(5, 1, 0.25), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "wide_b"});
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
+  const auto run = Fuse(g.graph, {"wide", "deep"});
   // The deep part's order holds for both.
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "wide"),
             Output(g.graph, RawFeeds(), "wide"));
@@ -252,12 +250,11 @@ TEST(FuseFeatureColumns, AddsWhatItDoesNotKnowToTheFusedSum) {
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Add("other = Placeholder dtype=float shape=<?,1>");
   g.Sum("wide", {"other", "wide_a"});
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
+  const auto run = Fuse(g.graph, {"wide", "deep"});
   Feeds raw = RawFeeds();
   Feeds fused = FusedFeeds();
-  raw.emplace_back("other", Floats({3, 1}, {1, 2, 3}));
-  fused.emplace_back("other", Floats({3, 1}, {1, 2, 3}));
+  raw.emplace_back("other", TensorOf<float>({3, 1}, {1, 2, 3}));
+  fused.emplace_back("other", TensorOf<float>({3, 1}, {1, 2, 3}));
   EXPECT_EQ(Output(run.graph, fused, "wide"), Output(g.graph, raw, "wide"));
   EXPECT_THAT(run.warnings, Contains(HasSubstr("leaves \"other\"")));
 }
@@ -269,8 +266,7 @@ TEST(FuseFeatureColumns, TakesANumericColumnWithItsWeight) {
   g.Add("three = float<1,1>{3}; weighted = MatMul(wide_number, three) T=float");
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "weighted"});
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"wide", "deep"});
+  const auto run = Fuse(g.graph, {"wide", "deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "wide"),
             Output(g.graph, RawFeeds(), "wide"));
   EXPECT_FALSE(HasNode(run.graph, "x"));
@@ -281,8 +277,7 @@ TEST(FuseFeatureColumns, FusesALookupThatNothingJoins) {
   g.Add("a = Placeholder dtype=string shape=<?>");
   g.Lookup("a_embedding", "a", 5, Table(5, 2, 100));
   g.Add("y = Neg(a_embedding) T=float");
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
+  const auto run = Fuse(g.graph, {"y"});
   EXPECT_EQ(
       Output(run.graph,
              {{"new_categorical_placeholder", Pairs({0, Hash("cat", 5)})}},
@@ -291,24 +286,22 @@ TEST(FuseFeatureColumns, FusesALookupThatNothingJoins) {
 }
 
 TEST(FuseFeatureColumns, RefusesAnIdBeyondTheTable) {
-  const TransformRun run =
-      RunTransform("fuse_feature_columns", DeepGraph(), {}, {"deep"});
+  const auto run = Fuse(DeepGraph(), {"deep"});
   const auto result =
       RunGraph(run.graph,
                {{"new_categorical_placeholder", Pairs({0, 5, 1, 0})},
-                {"new_numeric_placeholder", Floats({1, 1}, {0})}},
+                {"new_numeric_placeholder", TensorOf<float>({1, 1}, {0})}},
                {"deep"});
   EXPECT_FALSE(result.ok());
 }
 
 TEST(FuseFeatureColumns, SimplifiesEachColumnExactly) {
   const GraphDef raw = DeepGraph(5, 7);
-  const TransformRun run =
-      MustTransform("fuse_feature_columns(fuse=false)", raw, {}, {"deep"});
+  const auto run = Fuse(raw, {"deep"}, "(fuse=false)");
   // The empty string is a missing value: zeros.
   const Feeds feeds = {{"a", Strings({"cat", "", "cow", ""})},
                        {"b", Strings({"", "green", " ", ""})},
-                       {"x", Floats({4}, {1, 5, 9, 2})}};
+                       {"x", TensorOf<float>({4}, {1, 5, 9, 2})}};
   EXPECT_EQ(Output(run.graph, feeds, "deep"), Output(raw, feeds, "deep"));
   EXPECT_EQ(NodesOf(run.graph, "SparseFillEmptyRows").size(), 0);
   EXPECT_EQ(NodesOf(run.graph, "GatherV2").size(), 2);
@@ -319,8 +312,7 @@ TEST(FuseFeatureColumns, HashesAColumnOnceForBothParts) {
   g.graph = DeepGraph();
   g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a"});
-  const TransformRun run = MustTransform("fuse_feature_columns(fuse=false)",
-                                         g.graph, {}, {"wide", "deep"});
+  const auto run = Fuse(g.graph, {"wide", "deep"}, "(fuse=false)");
   EXPECT_EQ(NodesOf(run.graph, "StringToHashBucketFast").size(), 2);
 }
 
@@ -328,8 +320,7 @@ TEST(FuseFeatureColumns, TakesPlaceholdersWithASecondDimensionOfOne) {
   EstimatorGraph g;
   g.Add("a = Placeholder dtype=string shape=<?,1>");
   g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
-  const TransformRun run =
-      MustTransform("fuse_feature_columns(fuse=false)", g.graph, {}, {"y"});
+  const auto run = Fuse(g.graph, {"y"}, "(fuse=false)");
   Tensor values(tensorflow::DT_STRING, TensorShape({2, 1}));
   values.flat<tensorflow::tstring>()(0) = "cat";
   EXPECT_EQ(NodesOf(run.graph, "SparseFillEmptyRows").size(), 0);
@@ -341,42 +332,35 @@ TEST(FuseFeatureColumns, LeavesAColumnWithSeveralValuesPerRecord) {
   EstimatorGraph g;
   g.Add("a = Placeholder dtype=string shape=<?,3>");
   g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
+  const auto run = Fuse(g.graph, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
-  EXPECT_THAT(run.warnings,
-              ElementsAre("leaves \"y\": \"a\" may have several values per "
-                          "record"));
+  EXPECT_THAT(
+      run.warnings,
+      ElementsAre("leaves \"y\": \"a\" may have several values per record"));
   EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
 }
 
-TEST(FuseFeatureColumns, LeavesALookupThatDiffersInOneNode) {
+TEST(FuseFeatureColumns, LeavesALookupThatDiffers) {
   EstimatorGraph g;
   g.Add("a = Placeholder dtype=string shape=<?>");
   g.Lookup("y", "a", 5, Table(5, 2, 100));
   MutableNode(&g.graph, "y/zeros")->set_op("OnesLike");
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
+  const auto run = Fuse(g.graph, {"y"});
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
   EXPECT_THAT(run.warnings, ElementsAre(AllOf(HasSubstr("leaves \"y\""),
                                               HasSubstr("OnesLike"))));
-}
-
-TEST(FuseFeatureColumns, LeavesATableSmallerThanTheHash) {
-  EstimatorGraph g;
-  g.Add("a = Placeholder dtype=string shape=<?>");
-  g.Lookup("y", "a", 6, Table(5, 2, 100));
-  const TransformRun run =
-      RunTransform("fuse_feature_columns", g.graph, {}, {"y"});
-  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("6 buckets, its table 5")));
+  EstimatorGraph small_table;
+  small_table.Add("a = Placeholder dtype=string shape=<?>");
+  small_table.Lookup("y", "a", 6, Table(5, 2, 100));
+  EXPECT_THAT(Fuse(small_table.graph, {"y"}).warnings,
+              ElementsAre(HasSubstr("6 buckets, its table 5")));
 }
 
 TEST(FuseFeatureColumns, WarnsOfAPlaceholderThatIsReadElsewhere) {
   EstimatorGraph g;
   g.graph = DeepGraph();
   g.Add("echo = Identity(a) T=string");
-  const TransformRun run =
-      MustTransform("fuse_feature_columns", g.graph, {}, {"deep", "echo"});
+  const auto run = Fuse(g.graph, {"deep", "echo"});
   EXPECT_TRUE(HasNode(run.graph, "a"));
   EXPECT_THAT(run.warnings,
               ElementsAre(AllOf(HasSubstr("\"a\" is still needed"),
@@ -387,20 +371,16 @@ TEST(FuseFeatureColumns, KeepsALookupThatIsAnOutput) {
   const GraphDef raw = DeepGraph();
   for (const char* transform :
        {"fuse_feature_columns", "fuse_feature_columns(fuse=false)"}) {
-    const TransformRun run =
-        MustTransform(transform, raw, {}, {"deep", "a_embedding"});
+    const auto run = MustTransform(transform, raw, {}, {"deep", "a_embedding"});
     EXPECT_TRUE(HasNode(run.graph, "a_embedding")) << transform;
   }
 }
 
 TEST(FuseFeatureColumns, ChangesNothingTheSecondTime) {
-  for (const char* transform :
-       {"fuse_feature_columns", "fuse_feature_columns(fuse=false)"}) {
-    const TransformRun once =
-        RunTransform(transform, DeepGraph(), {}, {"deep"});
-    const TransformRun twice =
-        MustTransform(transform, once.graph, {}, {"deep"});
-    EXPECT_TRUE(SameMessage(twice.graph, once.graph)) << transform;
+  for (const char* parameters : {"", "(fuse=false)"}) {
+    const auto once = Fuse(DeepGraph(), {"deep"}, parameters);
+    const auto twice = Fuse(once.graph, {"deep"}, parameters);
+    EXPECT_TRUE(SameMessage(twice.graph, once.graph)) << parameters;
   }
 }
 
@@ -408,15 +388,13 @@ TEST(FuseFeatureColumns, LeavesAGraphWithoutColumnsAsItIs) {
   EstimatorGraph g;
   g.Add("x = Placeholder dtype=float shape=<?,4>");
   g.Add("y = Relu(x) T=float");
-  const TransformRun run =
-      MustTransform("fuse_feature_columns(prefix=import/)", g.graph, {}, {"y"});
+  const auto run = Fuse(g.graph, {"y"}, "(prefix=import/)");
   EXPECT_TRUE(SameMessage(run.graph, g.graph));
   EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
 }
 
 TEST(FuseFeatureColumns, PrefixesAllButTheNewPlaceholders) {
-  const TransformRun run = MustTransform("fuse_feature_columns(prefix=import/)",
-                                         DeepGraph(), {}, {"deep"});
+  const auto run = Fuse(DeepGraph(), {"deep"}, "(prefix=import/)");
   for (const NodeDef& node : run.graph.node()) {
     const bool is_new = node.name() == "new_categorical_placeholder" ||
                         node.name() == "new_numeric_placeholder";
@@ -431,7 +409,7 @@ TEST(FuseFeatureColumns, SurvivesACycleOfIdentities) {
   g.Add("p = Identity(q) T=float");
   g.Add("q = Identity(p) T=float");
   g.Concat("y", {"p", "q"});
-  MustTransform("fuse_feature_columns", g.graph, {}, {"y"});
+  Fuse(g.graph, {"y"});
 }
 
 }  // namespace

@@ -11,10 +11,25 @@
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
-#include "transforms/feature_columns/id_rule.h"
 #include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
+
+// How a categorical column turns a value into an id: the nodes between the two,
+// such as one that hashes, or one that looks a word up in a vocabulary.
+struct IdRule {
+  NodeOutput values;
+  NodeOutput ids;
+  // The nodes that compute `ids` from `values`, each after those it reads.
+  std::vector<tensorflow::NodeDef*> steps;
+  // Equal for rules that give equal ids.
+  std::string signature;
+  // For people: "StringToHashBucketFast into 1000 buckets".
+  std::string description;
+
+  // Whether ids come from a hash, and so are never negative.
+  bool hashes() const;
+};
 
 // Features with one value per record each, turned into the number of a table's
 // row.
@@ -50,7 +65,7 @@ struct TableLookup {
   int64_t rows = 0;
   int64_t width = 0;
   tensorflow::DataType type = tensorflow::DT_FLOAT;
-  // `root` and the Reshapes behind it that change nothing.
+  // `root` and the Reshapes of it that change nothing.
   std::vector<tensorflow::NodeDef*> aliases;
 };
 

@@ -26,14 +26,14 @@ struct CalibrationTensor {
   std::string node;
   // 0 for a kRange, which has two outputs.
   int output = 0;
-  // Of a float graph: whether it is what a layer multiplies by its weights.
+  // In a float graph: whether a layer multiplies it by its weights.
   bool layer_input = false;
 };
 
-// Of a graph that computes ranges as it runs: the nodes that do, as the freeze
-// transforms decide. Of a float graph: the input and the output of each layer
-// (float_layer.h), and, of an input that is concatenated, possibly behind
-// nodes that keep all values, each block. `outputs` are the graph's.
+// Returns, for a graph that computes ranges as it runs, the nodes that do, as
+// the freeze transforms decide; for a float graph, the input and the output of
+// each layer (float_layer.h), and each block of an input that is concatenated,
+// possibly before nodes that keep all values. `outputs` are the graph's.
 std::vector<CalibrationTensor> FindCalibrationTensors(
     const GraphIndex& index, const std::vector<std::string>& outputs);
 

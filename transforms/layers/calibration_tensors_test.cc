@@ -1,5 +1,6 @@
 #include "transforms/layers/calibration_tensors.h"
 
+#include "absl/strings/substitute.h"
 #include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 
@@ -34,43 +35,43 @@ std::vector<std::string> LayerInputs(
 }
 
 std::string Layer(const std::string& name, const std::string& input) {
-  return absl::StrCat(
-      FloatConst(name + "/w", {2, 2}, {1, 2, 3, 4}),
-      FloatConst(name + "/b", {2}, {1, 2}),
-      Node(name + "/m", "MatMul", {input, name + "/w"}, {kFloat}),
-      Node(name + "/a", "BiasAdd", {name + "/m", name + "/b"}, {kFloat}),
-      Node(name + "/r", "Relu", {name + "/a"}, {kFloat}));
+  return absl::Substitute(R"(
+    $0/w = float<2,2>{1,2,3,4}
+    $0/b = float<2>{1,2}
+    $0/m = MatMul($1, $0/w) T=float
+    $0/a = BiasAdd($0/m, $0/b) T=float
+    $0/r = Relu($0/a) T=float
+  )",
+                          name, input);
 }
 
-std::string Concat(const std::string& name,
-                   const std::vector<std::string>& inputs) {
-  return absl::StrCat(
-      IntConst("axis", {}, {1}),
-      Node(name, "ConcatV2", inputs,
-           {kFloat, {"N", "i: 2"}, {"Tidx", "type: DT_INT32"}}));
-}
+constexpr char kInput[] = "x = Placeholder dtype=float shape=<?,2>\n";
+constexpr char kConcat[] = R"(
+  x = Placeholder dtype=float
+  y = Placeholder dtype=float
+  axis = int32{1}
+  both = ConcatV2(x, y, axis) T=float N=2 Tidx=int32
+)";
 
 // A range over Min and Max of x for a quantization.
-std::string DynamicRange() {
-  return absl::StrCat(
-      Placeholder("x", {-1, 2}), IntConst("dims", {1}, {0}),
-      Node("min", "Min", {"x", "dims"}, {kFloat}),
-      Node("max", "Max", {"x", "dims"}, {kFloat}),
-      Node("q", "QuantizeV2", {"x", "min", "max"}, {{"T", "type: DT_QUINT8"}}),
-      Node("range", "RequantizationRange", {"acc", "lo", "hi"},
-           {{"Tinput", "type: DT_QINT32"}}));
-}
+constexpr char kDynamicRange[] = R"(
+  x = Placeholder dtype=float shape=<?,2>
+  dims = int32<1>{0}
+  min = Min(x, dims) T=float
+  max = Max(x, dims) T=float
+  q = QuantizeV2(x, min, max) T=quint8
+  range = RequantizationRange(acc, lo, hi) Tinput=qint32
+)";
 
 TEST(FindCalibrationTensors, TakesInputAndOutputOfEachLayerOnce) {
-  EXPECT_THAT(Find(absl::StrCat(Placeholder("x", {-1, 2}), Layer("one", "x"),
-                                Layer("two", "one/r"))),
-              ElementsAre("x:0", "one/r:0", "two/r:0"));
+  EXPECT_THAT(
+      Find(absl::StrCat(kInput, Layer("one", "x"), Layer("two", "one/r"))),
+      ElementsAre("x:0", "one/r:0", "two/r:0"));
 }
 
 TEST(FindCalibrationTensors, KnowsWhichAreTheInputOfALayer) {
-  GraphDef graph = GraphFromText(absl::StrCat(
-      Placeholder("x"), Placeholder("y"), Concat("both", {"x", "y", "axis"}),
-      Layer("one", "both"), Layer("two", "one/r")));
+  GraphDef graph = GraphFromText(
+      absl::StrCat(kConcat, Layer("one", "both"), Layer("two", "one/r")));
   ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
   std::vector<CalibrationTensor> tensors = FindCalibrationTensors(index, {});
   EXPECT_THAT(LayerInputs(tensors), ElementsAre("both:0", "one/r:0"));
@@ -80,42 +81,38 @@ TEST(FindCalibrationTensors, KnowsWhichAreTheInputOfALayer) {
 }
 
 TEST(FindCalibrationTensors, ALayerEndsAtTheGraphsOutput) {
-  EXPECT_THAT(Find(absl::StrCat(Placeholder("x", {-1, 2}), Layer("one", "x")),
-                   {"one/a"}),
+  EXPECT_THAT(Find(absl::StrCat(kInput, Layer("one", "x")), {"one/a"}),
               ElementsAre("x:0", "one/a:0"));
 }
 
 TEST(FindCalibrationTensors, TakesEachBlockOfAConcatenatedInput) {
-  EXPECT_THAT(Find(absl::StrCat(Placeholder("x"), Placeholder("y"),
-                                Concat("both", {"x", "y", "axis"}),
-                                Layer("one", "both"))),
+  EXPECT_THAT(Find(absl::StrCat(kConcat, Layer("one", "both"))),
               ElementsAre("both:0", "x:0", "y:0", "one/r:0"));
 }
 
 TEST(FindCalibrationTensors, SeesBlocksBehindNodesThatKeepAllValues) {
-  EXPECT_THAT(
-      Find(absl::StrCat(Placeholder("x"), Placeholder("y"),
-                        Concat("both", {"x", "y", "axis"}),
-                        IntConst("s", {2}, {-1, 2}),
-                        Node("reshaped", "Reshape", {"both", "s"}, {kFloat}),
-                        Node("same", "Identity", {"reshaped"}, {kFloat}),
-                        Layer("one", "same"))),
-      ElementsAre("reshaped:0", "x:0", "y:0", "one/r:0"));
+  EXPECT_THAT(Find(absl::StrCat(kConcat, R"(
+                s = int32<2>{-1,2}
+                reshaped = Reshape(both, s) T=float
+                same = Identity(reshaped) T=float
+              )",
+                                Layer("one", "same"))),
+              ElementsAre("reshaped:0", "x:0", "y:0", "one/r:0"));
 }
 
 TEST(FindCalibrationTensors, TakesTheNodesThatComputeRangesWhereThereAreSome) {
-  EXPECT_THAT(Find(absl::StrCat(DynamicRange(), Layer("float", "x"))),
+  EXPECT_THAT(Find(absl::StrCat(kDynamicRange, Layer("float", "x"))),
               ElementsAre("min min:0", "max max:0", "range range:0"));
 }
 
 TEST(FindCalibrationTensors, LeavesTheModelsOwnMinAndMax) {
-  EXPECT_THAT(Find(absl::StrCat(Placeholder("x"), IntConst("dims", {1}, {0}),
-                                Node("own", "Min", {"x", "dims"}, {kFloat}))),
+  EXPECT_THAT(Find(absl::StrCat(
+                  kInput, "dims = int32<1>{0}; own = Min(x, dims) T=float")),
               IsEmpty());
 }
 
 TEST(FindCalibrationTensor, KnowsWhatANodeComputes) {
-  GraphDef graph = GraphFromText(DynamicRange());
+  GraphDef graph = GraphFromText(kDynamicRange);
   ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
   EXPECT_EQ(Show(*FindCalibrationTensor(index, "min")), "min min:0");
   EXPECT_EQ(Show(*FindCalibrationTensor(index, "range:1")), "range range:0");
@@ -123,7 +120,7 @@ TEST(FindCalibrationTensor, KnowsWhatANodeComputes) {
 }
 
 TEST(FindCalibrationTensor, NamesANodeThatTheGraphLacks) {
-  GraphDef graph = GraphFromText(DynamicRange());
+  GraphDef graph = GraphFromText(kDynamicRange);
   ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
   const auto missing = FindCalibrationTensor(index, "rang:0");
   ASSERT_FALSE(missing.ok());

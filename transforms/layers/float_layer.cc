@@ -1,23 +1,37 @@
 #include "transforms/layers/float_layer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/terminal/table.h"
+#include "base/terminal/terminal_text.h"
+#include "base/text/nearest_name.h"
+#include "base/text/printable.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
+#include "graph/summary/output_ranking.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "tensorflow/core/framework/types.pb.h"
+#include "transforms/layers/quantized_weights.h"
 #include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
@@ -26,25 +40,8 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-bool BoolAttribute(const NodeDef& node, const char* name) {
-  const auto found = node.attr().find(name);
-  return found != node.attr().end() && found->second.b();
-}
-
 bool IsFloat(const NodeDef& node) {
-  const auto found = node.attr().find("T");
-  return found == node.attr().end() ||
-         found->second.type() == tensorflow::DT_FLOAT;
-}
-
-// How many of the inputs are data.
-int DataInputs(const NodeDef& node) {
-  int count = 0;
-  while (count < node.input_size() &&
-         !absl::StartsWith(node.input(count), "^")) {
-    ++count;
-  }
-  return count;
+  return TypeAttribute(node, "T", tensorflow::DT_FLOAT) == tensorflow::DT_FLOAT;
 }
 
 // The tensor's name, always with a port.
@@ -67,19 +64,11 @@ Tensor Transposed(const Tensor& matrix) {
 
 bool AllFinite(const Tensor& tensor) {
   const auto values = tensor.flat<float>();
-  for (int64_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values(i))) return false;
-  }
-  return true;
+  return std::all_of(values.data(), values.data() + values.size(),
+                     [](float value) { return std::isfinite(value); });
 }
 
-bool AllZero(const Tensor& tensor) {
-  const auto values = tensor.flat<float>();
-  for (int64_t i = 0; i < values.size(); ++i) {
-    if (values(i) != 0) return false;
-  }
-  return true;
-}
+bool AllZero(const Tensor& tensor) { return LargestMagnitude(tensor) == 0; }
 
 class LayerFinder {
  public:
@@ -209,11 +198,210 @@ class LayerFinder {
   absl::flat_hash_set<std::string> outputs_;
 };
 
+constexpr std::string_view kImportPrefix = "import/";
+constexpr std::string_view kRequantizeSuffix = "_eightbit_requantize";
+constexpr std::string_view kQuantizeInfix = "_eightbit_quantize_";
+
+const NodeDef* FindEitherName(const GraphIndex& index, std::string_view name) {
+  for (const std::string& candidate :
+       {std::string(name), absl::StrCat(kImportPrefix, name),
+        std::string(absl::StripPrefix(name, kImportPrefix))}) {
+    if (const NodeDef* node = index.Find(candidate)) return node;
+  }
+  return nullptr;
+}
+
+// How the node's outputs 0 to 2 give codes and their range; unset when they do
+// not.
+std::optional<LayerCoding> CodingOf(const NodeDef& node) {
+  if (node.op() == "Requantize") return LayerCoding::kMinFirst;
+  if (node.op() == "_QuantizedMatMul") {
+    return StringAttribute(node, "output_quant_mode") == "MIN_FIRST"
+               ? LayerCoding::kMinFirst
+               : LayerCoding::kScaled;
+  }
+  if (absl::StartsWith(node.op(), "QuantizedMatMul") &&
+      absl::EndsWith(node.op(), "AndRequantize")) {
+    return LayerCoding::kScaled;
+  }
+  return std::nullopt;
+}
+
+// Whether output 0 is of a float type, as far as the attributes say.
+bool GivesFloat(const NodeDef& node) {
+  if (node.op() == "Dequantize") {
+    return TypeAttribute(node, "dtype", tensorflow::DT_FLOAT) ==
+           tensorflow::DT_FLOAT;
+  }
+  for (const std::string name : {"Toutput", "Tout", "dtype", "T"}) {
+    const tensorflow::DataType type = TypeAttribute(node, name);
+    if (type != tensorflow::DT_INVALID) return type == tensorflow::DT_FLOAT;
+  }
+  return false;
+}
+
+std::string OutputName(const NodeDef& node, int port) {
+  return absl::StrCat(node.name(), ":", port);
+}
+
+void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
+  pair->coding = coding;
+  pair->tensor = OutputName(node, 0);
+  pair->min_tensor = OutputName(node, 1);
+  pair->max_tensor = OutputName(node, 2);
+}
+
+// The layer's input and the QuantizeV2 of it; nothing when there is none, or
+// none whose codes are of the input's own values.
+std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
+                                            const GraphIndex& other) {
+  const TensorName input = ParseTensorName(layer.input);
+  const NodeDef* quantize = FindEitherName(
+      other, absl::StrCat(layer.matmul->name(), kQuantizeInfix, input.node));
+  if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
+      TypeAttribute(*quantize, "T") != tensorflow::DT_QUINT8 ||
+      StringAttribute(*quantize, "mode") != "MIN_FIRST") {
+    return std::nullopt;
+  }
+  LayerPair pair;
+  pair.name = std::string(input.node);
+  pair.float_tensor = layer.input;
+  SetCodes(*quantize, LayerCoding::kMinFirst, &pair);
+  return pair;
+}
+
+// Fills in the other graph's side; false when there is none.
+bool FindCounterpart(const FloatLayer& layer, const GraphIndex& other,
+                     LayerPair* pair) {
+  const NodeDef* codes = FindEitherName(
+      other, absl::StrCat(layer.matmul->name(), kRequantizeSuffix));
+  const std::optional<LayerCoding> coding =
+      codes == nullptr ? std::nullopt : CodingOf(*codes);
+  if (coding.has_value()) {
+    SetCodes(*codes, *coding, pair);
+    return true;
+  }
+  const NodeDef* last = FindEitherName(other, layer.last()->name());
+  if (last == nullptr || !GivesFloat(*last)) return false;
+  pair->coding = LayerCoding::kFloat;
+  pair->tensor = OutputName(*last, 0);
+  return true;
+}
+
 }  // namespace
 
 FloatLayers FindFloatLayers(const GraphIndex& index,
                             const FloatLayerOptions& options) {
   return LayerFinder(&index, options).Find();
+}
+
+LayerPairs FindLayerPairs(const GraphIndex& float_graph,
+                          const GraphIndex& other,
+                          const std::vector<std::string>& outputs) {
+  FloatLayerOptions options;
+  options.outputs = outputs;
+  LayerPairs found;
+  for (const FloatLayer& layer : FindFloatLayers(float_graph, options).layers) {
+    if (const auto input = FindQuantizedInput(layer, other)) {
+      found.pairs.push_back(*input);
+    }
+    LayerPair pair;
+    pair.name = layer.matmul->name();
+    pair.float_tensor = layer.output;
+    if (FindCounterpart(layer, other, &pair)) {
+      found.pairs.push_back(pair);
+    } else {
+      found.unmatched.push_back(pair.name);
+    }
+  }
+  return found;
+}
+
+std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows) {
+  Table table;
+  table.AddColumn("", Table::kAlways, /*left=*/true);
+  for (size_t i = 0; i < rows.front().cells.size(); ++i) {
+    table.AddColumn("", Table::kAlways, /*left=*/true);
+  }
+  for (const LayerRow& row : rows) {
+    std::vector<StyledText> cells = {{"  " + Printable(row.name)}};
+    for (const std::string& cell : row.cells) cells.push_back({cell});
+    table.AddRow(std::move(cells));
+  }
+  // The line of titles is empty.
+  return absl::StrSplit(absl::StripSuffix(table.Text(0, false).substr(1), "\n"),
+                        '\n');
+}
+
+std::string QuantizedCount(const FloatLayers& found,
+                           const std::string& target) {
+  return absl::StrCat("quantizes ", found.layers.size(), " of ",
+                      found.layers.size() + found.skipped.size(),
+                      " MatMuls for the target \"", target, "\"");
+}
+
+void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes) {
+  for (const SkippedMatMul& skipped : found.skipped) {
+    notes->push_back(absl::StrCat("  leaves \"", skipped.name,
+                                  "\" in float: ", skipped.reason));
+  }
+}
+
+std::string WhyNoLayers(const tensorflow::GraphDef& graph,
+                        const FloatLayers& found) {
+  std::map<std::string, int> others;
+  bool has_variables = false;
+  for (const NodeDef& node : graph.node()) {
+    has_variables |= IsVariableOp(node.op());
+    if (absl::StrContains(node.op(), "Conv") ||
+        absl::StartsWith(node.op(), "BatchMatMul") || node.op() == "Einsum") {
+      ++others[node.op()];
+    }
+  }
+  std::string why = "no MatMul has constant float weights";
+  if (has_variables) {
+    absl::StrAppend(
+        &why,
+        "; weights that are in variables become constants by requant freeze");
+  } else if (!found.skipped.empty()) {
+    const SkippedMatMul& first = found.skipped.front();
+    absl::StrAppend(&why, "; \"", first.name, "\" stays float: ", first.reason);
+    if (found.skipped.size() > 1) {
+      absl::StrAppend(&why, " (and ", found.skipped.size() - 1, " more)");
+    }
+  }
+  if (!others.empty()) {
+    absl::StrAppend(
+        &why, "; other layers stay float: ",
+        absl::StrJoin(others, ", ", [](std::string* out, const auto& entry) {
+          absl::StrAppend(out, entry.second, " ", entry.first);
+        }));
+  }
+  return why;
+}
+
+absl::Status CheckExcluded(const FloatLayerOptions& options,
+                           const GraphIndex& index,
+                           std::vector<std::string>* warnings) {
+  for (const std::string& name : options.excluded_nodes) {
+    if (index.Find(name) != nullptr) continue;
+    std::vector<std::string> known;
+    for (const NodeDef& node : index.graph().node()) {
+      known.push_back(node.name());
+    }
+    return absl::NotFoundError(absl::StrCat("the graph has no node \"", name,
+                                            "\" to exclude",
+                                            DidYouMean(name, known)));
+  }
+  absl::flat_hash_set<std::string> ops;
+  for (const NodeDef& node : index.graph().node()) ops.insert(node.op());
+  for (const std::string& op : options.excluded_ops) {
+    if (ops.contains(op)) continue;
+    warnings->push_back(absl::StrCat("no node of the graph is a ", op,
+                                     ", which is excluded",
+                                     DidYouMean(op, {ops.begin(), ops.end()})));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace requant

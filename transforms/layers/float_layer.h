@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 
@@ -75,6 +77,73 @@ struct FloatLayerOptions {
 // as the index's nodes are.
 FloatLayers FindFloatLayers(const GraphIndex& index,
                             const FloatLayerOptions& options = {});
+
+// What the numbers of a tensor stand for. The eight-bit codes come with a
+// range, min and max.
+enum class LayerCoding {
+  // Themselves.
+  kFloat,
+  // The lowest code for min, the highest for max.
+  kMinFirst,
+  // The code 0 for 0, the highest for the larger of |min| and |max|.
+  kScaled,
+};
+
+struct LayerPair {
+  // The MatMul's name in the float graph; of an input, its node's.
+  std::string name;
+  // The layer's output, or input, there and in the other graph: "dnn/Relu:0".
+  std::string float_tensor;
+  std::string tensor;
+  LayerCoding coding = LayerCoding::kFloat;
+  // The codes' range; empty for kFloat.
+  std::string min_tensor;
+  std::string max_tensor;
+};
+
+struct LayerPairs {
+  // In the order of the float graph; an input before its layer.
+  std::vector<LayerPair> pairs;
+  // Layers of the float graph that the other one has no tensor for.
+  std::vector<std::string> unmatched;
+};
+
+// Finds the float graph's layers (FindFloatLayers) in `other`. The MatMul M's
+// is the tensor of codes of M_eightbit_requantize, as quantize_eightbit and
+// quantize_static call it, or else the float tensor under the name that it has
+// in the float graph. A layer's input that is quantized as it is, by the
+// QuantizeV2 that quantize_eightbit calls M_eightbit_quantize_X, is a pair of
+// its own, before the layer's. Names match also if only one of them begins with
+// "import/". `outputs` are those of the float graph.
+LayerPairs FindLayerPairs(const GraphIndex& float_graph,
+                          const GraphIndex& other,
+                          const std::vector<std::string>& outputs);
+
+struct LayerRow {
+  std::string name;
+  std::vector<std::string> cells;
+};
+
+// The rows as aligned lines; all have as many cells as the first, which is the
+// heading.
+std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows);
+
+// "quantizes 3 of 4 MatMuls for the target "any"".
+std::string QuantizedCount(const FloatLayers& found, const std::string& target);
+
+// Appends a line for each MatMul that stays float, with the reason.
+void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes);
+
+// Why `graph`, whose search gave `found`, has no layer to quantize, and what to
+// do: "no MatMul has constant float weights; …".
+std::string WhyNoLayers(const tensorflow::GraphDef& graph,
+                        const FloatLayers& found);
+
+// An error if a node to exclude is not in the graph; a warning if no node is of
+// a type to exclude.
+absl::Status CheckExcluded(const FloatLayerOptions& options,
+                           const GraphIndex& index,
+                           std::vector<std::string>* warnings);
 
 }  // namespace requant
 

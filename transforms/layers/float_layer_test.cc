@@ -1,31 +1,32 @@
 #include "transforms/layers/float_layer.h"
 
-#include <cmath>
-#include <limits>
 #include <list>
 
+#include "absl/strings/substitute.h"
+#include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 
 namespace requant::float_layer_test {
 namespace {
 
-// x [?, 2] and the weights w [2, 3], the bias b [3].
-std::string Beginning() {
-  return absl::StrCat(Placeholder("x", {-1, 2}),
-                      FloatConst("w", {2, 3}, {1, 2, 3, 4, 5, 6}),
-                      FloatConst("b", {3}, {7, 8, 9}));
-}
+// x [?, 2] and the weights w [2, 3], the bias b [3], and a MatMul.
+constexpr char kBeginning[] = R"(
+  x = Placeholder dtype=float shape=<?,2>
+  w = float<2,3>{1,2,3,4,5,6}
+  b = float<3>{7,8,9}
+)";
+constexpr char kMatMul[] = "m = MatMul(x, w) T=float\n";
+constexpr char kReluLayer[] = R"(
+  m = MatMul(x, w) T=float
+  a = BiasAdd(m, b) T=float
+  r = Relu(a) T=float
+)";
 
-std::string MatMul(const std::string& weights = "w",
-                   const std::vector<AttributeText>& attributes = {kFloat}) {
-  return Node("m", "MatMul", {"x", weights}, attributes);
-}
-
-FloatLayers Find(const std::string& text,
+FloatLayers Find(const std::string& lines,
                  const FloatLayerOptions& options = {}) {
   // The layers point into it.
   static auto* graphs = new std::list<GraphDef>();
-  graphs->push_back(GraphFromText(text));
+  graphs->push_back(GraphFromText(kBeginning + lines));
   auto index = GraphIndex::Create(&graphs->back());
   EXPECT_OK(index);
   return FindFloatLayers(*index, options);
@@ -49,8 +50,7 @@ std::string WhySkipped(const std::string& text,
 TEST(FindFloatLayers, FindsMatMulBiasAndRelu) {
   for (const char* activation : {"Relu", "Relu6"}) {
     const FloatLayer layer = OnlyLayer(absl::StrCat(
-        Beginning(), MatMul(), Node("a", "BiasAdd", {"m", "b"}, {kFloat}),
-        Node("r", activation, {"a"}, {kFloat})));
+        kMatMul, "a = BiasAdd(m, b) T=float; r = ", activation, "(a) T=float"));
     EXPECT_EQ(layer.input, "x:0");
     EXPECT_EQ(layer.output, "r:0");
     EXPECT_EQ(layer.bias_add->name(), "a");
@@ -62,132 +62,258 @@ TEST(FindFloatLayers, FindsMatMulBiasAndRelu) {
 }
 
 TEST(FindFloatLayers, ABiasIsAlsoAddedByAddInEitherOrder) {
-  for (const char* op : {"Add", "AddV2"}) {
-    for (const auto& inputs :
-         std::vector<std::vector<std::string>>{{"m", "b"}, {"b", "m"}}) {
-      const FloatLayer layer = OnlyLayer(
-          absl::StrCat(Beginning(), MatMul(), Node("a", op, inputs, {kFloat})));
-      EXPECT_EQ(layer.output, "a:0");
-      EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(7, 8, 9));
-    }
+  for (const char* sum :
+       {"Add(m, b)", "Add(b, m)", "AddV2(m, b)", "AddV2(b, m)"}) {
+    const FloatLayer layer =
+        OnlyLayer(absl::StrCat(kMatMul, "a = ", sum, " T=float"));
+    EXPECT_EQ(layer.output, "a:0");
+    EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(7, 8, 9));
   }
 }
 
 TEST(FindFloatLayers, ALayerWithoutABiasHasZeros) {
-  const FloatLayer layer = OnlyLayer(
-      absl::StrCat(Beginning(), MatMul(), Node("r", "Relu", {"m"}, {kFloat})));
+  const FloatLayer layer =
+      OnlyLayer(absl::StrCat(kMatMul, "r = Relu(m) T=float"));
   EXPECT_EQ(layer.bias_add, nullptr);
   EXPECT_EQ(layer.output, "r:0");
   EXPECT_THAT(ValuesOf(layer.bias), ElementsAre(0, 0, 0));
 }
 
 TEST(FindFloatLayers, LooksThroughIdentities) {
-  const FloatLayer layer = OnlyLayer(
-      absl::StrCat(Beginning(), Node("w1", "Identity", {"w"}, {kFloat}),
-                   Node("w2", "Identity", {"w1"}, {kFloat}), MatMul("w2"),
-                   Node("b1", "Identity", {"b"}, {kFloat}),
-                   Node("a", "BiasAdd", {"m", "b1"}, {kFloat})));
+  const FloatLayer layer = OnlyLayer(R"(
+    w1 = Identity(w) T=float
+    w2 = Identity(w1) T=float
+    m = MatMul(x, w2) T=float
+    b1 = Identity(b) T=float
+    a = BiasAdd(m, b1) T=float
+  )");
   EXPECT_EQ(layer.weights_node->name(), "w");
   EXPECT_EQ(layer.bias_add->name(), "a");
 }
 
 TEST(FindFloatLayers, TransposesTheWeightsOfTransposeB) {
-  const FloatLayer layer = OnlyLayer(absl::StrCat(
-      Placeholder("x", {-1, 2}), FloatConst("w", {3, 2}, {1, 4, 2, 5, 3, 6}),
-      MatMul("w", {kFloat, {"transpose_b", "b: true"}})));
+  const FloatLayer layer = OnlyLayer(R"(
+    t = float<3,2>{1,4,2,5,3,6}
+    m = MatMul(x, t) T=float transpose_b=true
+  )");
   EXPECT_TRUE(layer.transposed);
   EXPECT_EQ(layer.weights.dim_size(0), 2);
   EXPECT_THAT(ValuesOf(layer.weights), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
 TEST(FindFloatLayers, ALayerEndsWithWhatSomethingElseReads) {
-  const std::string layer = absl::StrCat(
-      Beginning(), MatMul(), Node("a", "BiasAdd", {"m", "b"}, {kFloat}),
-      Node("r", "Relu", {"a"}, {kFloat}));
-  EXPECT_EQ(OnlyLayer(layer + Node("other", "Neg", {"a"}, {kFloat})).output,
-            "a:0");
-  EXPECT_EQ(OnlyLayer(layer + Node("other", "Neg", {"m"}, {kFloat})).output,
-            "m:0");
-  EXPECT_EQ(
-      OnlyLayer(layer + Node("other", "Neg", {"x", "^a"}, {kFloat})).output,
-      "a:0");
+  for (const auto& [inputs, output] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"a", "a:0"}, {"m", "m:0"}, {"x, ^a", "a:0"}}) {
+    EXPECT_EQ(
+        OnlyLayer(absl::StrCat(kReluLayer, "other = Neg(", inputs, ") T=float"))
+            .output,
+        output);
+  }
 }
 
 TEST(FindFloatLayers, ALayerEndsWithAnOutputOfTheGraph) {
   FloatLayerOptions options;
   options.outputs = {"a:0", "r"};
-  const FloatLayer layer =
-      OnlyLayer(absl::StrCat(Beginning(), MatMul(),
-                             Node("a", "BiasAdd", {"m", "b"}, {kFloat}),
-                             Node("r", "Relu", {"a"}, {kFloat})),
-                options);
-  EXPECT_EQ(layer.output, "a:0");
+  EXPECT_EQ(OnlyLayer(kReluLayer, options).output, "a:0");
 }
 
 TEST(FindFloatLayers, ALayerEndsBeforeABiasThatIsNoConstantVectorOfItsWidth) {
-  const std::string begin = Beginning() + MatMul();
-  for (const std::string& bias :
-       {Placeholder("c", {3}), FloatConst("c", {1, 3}, {1, 2, 3}),
-        FloatConst("c", {1}, {1}),
-        FloatConst("c", {3}, {1, std::numeric_limits<float>::infinity(), 2})}) {
-    EXPECT_EQ(OnlyLayer(begin + bias + Node("a", "AddV2", {"m", "c"}, {kFloat}))
+  for (const char* bias :
+       {"Placeholder dtype=float shape=<3>", "float<1,3>{1,2,3}", "float<1>{1}",
+        "float<3>{1,inf,2}"}) {
+    EXPECT_EQ(OnlyLayer(absl::StrCat(kMatMul, "c = ", bias,
+                                     "\na = AddV2(m, c) T=float"))
                   .output,
               "m:0");
   }
 }
 
 TEST(FindFloatLayers, ALayerEndsBeforeWhatIsExcluded) {
-  const std::string layer = absl::StrCat(
-      Beginning(), MatMul(), Node("a", "BiasAdd", {"m", "b"}, {kFloat}),
-      Node("r", "Relu", {"a"}, {kFloat}));
-  FloatLayerOptions options;
-  options.excluded_ops = {"Relu"};
-  EXPECT_EQ(OnlyLayer(layer, options).output, "a:0");
-  options.excluded_nodes = {"a"};
-  EXPECT_EQ(OnlyLayer(layer, options).output, "m:0");
-  options.excluded_nodes = {"m"};
-  EXPECT_EQ(WhySkipped(layer, options), "it is excluded");
-  options.excluded_nodes = {};
-  options.excluded_ops = {"MatMul"};
-  EXPECT_EQ(WhySkipped(layer, options), "it is excluded");
+  EXPECT_EQ(OnlyLayer(kReluLayer, {{}, {"Relu"}, {}}).output, "a:0");
+  EXPECT_EQ(OnlyLayer(kReluLayer, {{}, {"Relu"}, {"a"}}).output, "m:0");
+  EXPECT_EQ(WhySkipped(kReluLayer, {{}, {"Relu"}, {"m"}}), "it is excluded");
+  EXPECT_EQ(WhySkipped(kReluLayer, {{}, {"MatMul"}, {}}), "it is excluded");
 }
 
 TEST(FindFloatLayers, SkipsWhatCannotBeQuantized) {
-  EXPECT_EQ(WhySkipped(Beginning() + MatMul("x")),
-            "it multiplies two activations");
-  EXPECT_EQ(WhySkipped(Beginning() + Node("m", "MatMul", {"w", "x"}, {kFloat})),
-            "its constant is the first factor");
-  EXPECT_EQ(WhySkipped(Beginning() + Node("m", "MatMul", {"w", "w"}, {kFloat})),
-            "it multiplies two constants");
-  EXPECT_EQ(WhySkipped(Beginning() + MatMul("w", {{"T", "type: DT_HALF"}})),
-            "it is not float32");
-  EXPECT_EQ(WhySkipped(Beginning() +
-                       MatMul("w", {kFloat, {"transpose_a", "b: true"}})),
-            "it transposes its first input");
-  EXPECT_EQ(WhySkipped(Beginning() + MatMul("b")),
-            "its weights have the shape [3]");
-  EXPECT_EQ(
-      WhySkipped(Placeholder("x") + FloatConst("w", {0, 3}, {}) + MatMul("w")),
-      "its weights have the shape [0,3]");
-  EXPECT_EQ(WhySkipped(Placeholder("x") + FloatConst("w", {1, 2}, {0, 0}) +
-                       MatMul("w")),
-            "its weights are all zero");
-  EXPECT_EQ(
-      WhySkipped(Placeholder("x") +
-                 FloatConst("w", {1, 2}, {std::nanf(""), 0}) + MatMul("w")),
-      "its weights hold a nan or an infinity");
+  for (const auto& [matmul, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"MatMul(x, x) T=float", "it multiplies two activations"},
+           {"MatMul(w, x) T=float", "its constant is the first factor"},
+           {"MatMul(w, w) T=float", "it multiplies two constants"},
+           {"MatMul(x, w) T=half", "it is not float32"},
+           {"MatMul(x, w) T=float transpose_a=true",
+            "it transposes its first input"},
+           {"MatMul(x, b) T=float", "its weights have the shape [3]"},
+           {"MatMul(x, o) T=float; o = float<0,3>{}",
+            "its weights have the shape [0,3]"},
+           {"MatMul(x, o) T=float; o = float<1,2>{0,0}",
+            "its weights are all zero"},
+           {"MatMul(x, o) T=float; o = float<1,2>{nan,0}",
+            "its weights hold a nan or an infinity"}}) {
+    EXPECT_EQ(WhySkipped("m = " + matmul), why);
+  }
 }
 
 TEST(FindFloatLayers, KeepsTheOrderOfTheGraph) {
-  const FloatLayers found =
-      Find(absl::StrCat(Beginning(), Node("z", "MatMul", {"x", "w"}, {kFloat}),
-                        Node("s", "MatMul", {"x", "x"}, {kFloat}),
-                        Node("a", "MatMul", {"x", "w"}, {kFloat})));
+  const FloatLayers found = Find(R"(
+    z = MatMul(x, w) T=float
+    s = MatMul(x, x) T=float
+    a = MatMul(x, w) T=float
+  )");
   ASSERT_THAT(found.layers, SizeIs(2));
   EXPECT_EQ(found.layers[0].output, "z:0");
   EXPECT_EQ(found.layers[1].output, "a:0");
   ASSERT_THAT(found.skipped, SizeIs(1));
   EXPECT_EQ(found.skipped[0].name, "s");
+}
+
+// relu = Relu(MatMul(x, w) + b), named with a prefix.
+std::string FloatLayerText(const std::string& prefix = "") {
+  return absl::Substitute(R"(
+    x = Placeholder dtype=float shape=<?,2>
+    w = float<2,1>{1,2}
+    b = float<1>{3}
+    $0m = MatMul(x, w) T=float
+    $0add = BiasAdd($0m, b) T=float
+    $0relu = Relu($0add) T=float
+  )",
+                          prefix);
+}
+
+LayerPairs Pairs(const std::string& other_lines,
+                 const std::string& float_lines = FloatLayerText()) {
+  GraphDef graph = GraphFromText(float_lines);
+  GraphDef other = GraphFromText(other_lines);
+  const auto index = GraphIndex::Create(&graph);
+  const auto other_index = GraphIndex::Create(&other);
+  EXPECT_TRUE(index.ok() && other_index.ok());
+  return FindLayerPairs(*index, *other_index, {});
+}
+
+LayerPair Only(const LayerPairs& found) {
+  EXPECT_THAT(found.pairs, SizeIs(1));
+  EXPECT_THAT(found.unmatched, IsEmpty());
+  return found.pairs.empty() ? LayerPair() : found.pairs[0];
+}
+
+TEST(FindLayerPairs, FindsTheCodesOfARequantize) {
+  const LayerPair pair =
+      Only(Pairs("m_eightbit_requantize = Requantize(a, b, c, d, e)"));
+  EXPECT_EQ(pair.name, "m");
+  EXPECT_EQ(pair.float_tensor, "relu:0");
+  EXPECT_EQ(pair.tensor, "m_eightbit_requantize:0");
+  EXPECT_EQ(pair.min_tensor, "m_eightbit_requantize:1");
+  EXPECT_EQ(pair.max_tensor, "m_eightbit_requantize:2");
+  EXPECT_EQ(pair.coding, LayerCoding::kMinFirst);
+}
+
+// A fused layer has no zero point (kernels.md); the newer op says.
+TEST(FindLayerPairs, KnowsTheCodingOfFusedLayers) {
+  for (const auto& [fused, coding] :
+       std::vector<std::pair<std::string, LayerCoding>>{
+           {"QuantizedMatMulWithBiasAndReluAndRequantize(a)",
+            LayerCoding::kScaled},
+           {"_QuantizedMatMul(a) output_quant_mode='MIN_FIRST'",
+            LayerCoding::kMinFirst},
+           {"_QuantizedMatMul(a) output_quant_mode='SCALED'",
+            LayerCoding::kScaled}}) {
+    EXPECT_EQ(Only(Pairs("m_eightbit_requantize = " + fused)).coding, coding);
+  }
+}
+
+TEST(FindLayerPairs, FindsAFloatTensorOfTheSameName) {
+  const LayerPair dequantized =
+      Only(Pairs("relu = QuantizedMatMulWithBiasAndDequantize(a) T1=quint8 "
+                 "Toutput=float"));
+  EXPECT_EQ(dequantized.tensor, "relu:0");
+  EXPECT_EQ(dequantized.coding, LayerCoding::kFloat);
+  EXPECT_EQ(dequantized.min_tensor, "");
+  EXPECT_EQ(Only(Pairs(FloatLayerText())).tensor, "relu:0");
+  EXPECT_EQ(Only(Pairs("relu = Dequantize(a) T=quint8")).tensor, "relu:0");
+}
+
+TEST(FindLayerPairs, PrefersTheCodesToWhatIsMadeOfThem) {
+  EXPECT_EQ(Only(Pairs("m_eightbit_requantize = Requantize(a)\n"
+                       "relu = Dequantize(m_eightbit_requantize)"))
+                .tensor,
+            "m_eightbit_requantize:0");
+}
+
+TEST(FindLayerPairs, LooksBehindTheImportPrefixOfEitherGraph) {
+  EXPECT_EQ(Only(Pairs("m_eightbit_requantize = Requantize(a)",
+                       FloatLayerText("import/")))
+                .tensor,
+            "m_eightbit_requantize:0");
+  EXPECT_EQ(Only(Pairs("import/m_eightbit_requantize = Requantize(a)")).tensor,
+            "import/m_eightbit_requantize:0");
+}
+
+TEST(FindLayerPairs, ListsLayersThatAreGone) {
+  EXPECT_THAT(Pairs("x = Placeholder dtype=float").unmatched, ElementsAre("m"));
+  // Codes under the float tensor's name say nothing without their range.
+  EXPECT_THAT(Pairs("relu = Identity(a) T=quint8").unmatched, ElementsAre("m"));
+}
+
+TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
+  const auto find = [](const std::string& mode) {
+    return Pairs(
+        absl::Substitute("m_eightbit_requantize = Requantize(a)\n"
+                         "m_eightbit_quantize_x = QuantizeV2(x) "
+                         "T=quint8 mode='$0'",
+                         mode));
+  };
+  const LayerPairs found = find("MIN_FIRST");
+  ASSERT_THAT(found.pairs, SizeIs(2));
+  EXPECT_EQ(found.pairs[0].name, "x");
+  EXPECT_EQ(found.pairs[0].float_tensor, "x:0");
+  EXPECT_EQ(found.pairs[0].tensor, "m_eightbit_quantize_x:0");
+  EXPECT_EQ(found.pairs[0].max_tensor, "m_eightbit_quantize_x:2");
+  EXPECT_EQ(found.pairs[0].coding, LayerCoding::kMinFirst);
+  EXPECT_EQ(found.pairs[1].name, "m");
+  EXPECT_THAT(find("SCALED").pairs, SizeIs(1));
+}
+
+TEST(FindLayerPairs, EndsALayerAtAnOutput) {
+  GraphDef graph = GraphFromText(FloatLayerText());
+  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
+  EXPECT_EQ(Only(FindLayerPairs(index, index, {"add"})).float_tensor, "add:0");
+}
+
+TEST(LayerTable, AlignsItsColumns) {
+  EXPECT_THAT(
+      LayerTable({{"layer", {"size", "output"}},
+                  {"dense", {"8 x 6", "quint8"}},
+                  {"hidden/1", {"6 x 4", "float"}}}),
+      ElementsAre("  layer     size   output",  //
+                  "  dense     8 x 6  quint8", "  hidden/1  6 x 4  float"));
+}
+
+TEST(LayerTable, AlignsNamesOfSeveralBytesPerCharacter) {
+  EXPECT_THAT(LayerTable({{"é", {"a"}}, {"ee", {"b"}}}),
+              ElementsAre("  é   a", "  ee  b"));
+}
+
+TEST(CheckExcluded, SuggestsTheNameThatMayBeMeant) {
+  GraphDef graph;
+  graph.add_node()->set_name("dense/MatMul");
+  const GraphIndex index = GraphIndex::Create(&graph).value();
+  std::vector<std::string> warnings;
+  FloatLayerOptions options;
+  options.excluded_nodes = {"dense/MatMull"};
+  EXPECT_THAT(CheckExcluded(options, index, &warnings),
+              FailsWith(HasSubstr("\"dense/MatMul\"")));
+}
+
+TEST(CheckExcluded, WarnsOfATypeThatNoNodeHas) {
+  GraphDef graph = GraphFromText("x = Placeholder");
+  const GraphIndex index = GraphIndex::Create(&graph).value();
+  std::vector<std::string> warnings;
+  FloatLayerOptions options;
+  options.excluded_ops = {"MatMul", "Placeholder"};
+  EXPECT_OK(CheckExcluded(options, index, &warnings));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("MatMul")));
 }
 
 }  // namespace

@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -20,6 +18,9 @@ namespace requant {
 using AttributeTypes =
     std::vector<std::pair<const char*, tensorflow::DataType>>;
 
+// The names of the nodes that `node` reads.
+std::vector<std::string> ProducersOf(const tensorflow::NodeDef& node);
+
 // Sets attributes that are types.
 void SetTypes(const AttributeTypes& types, tensorflow::NodeDef* node);
 
@@ -27,41 +28,51 @@ tensorflow::NodeDef MakeNode(const std::string& name, const std::string& op,
                              const std::vector<std::string>& inputs,
                              const AttributeTypes& types);
 
+// Whether a node is a constant or passes values on.
+bool IsConstantOrPassesOn(const tensorflow::NodeDef& node);
+
 class GraphBuilder {
  public:
   // `outputs` are the names of the graph's outputs, which are never removed.
-  GraphBuilder(GraphIndex* index, const std::vector<std::string>& outputs);
+  // `may_go` says which nodes may be removed along with their last reader.
+  GraphBuilder(
+      GraphIndex* index, const std::vector<std::string>& outputs,
+      bool (*may_go)(const tensorflow::NodeDef&) = IsConstantOrPassesOn);
 
   GraphIndex& index() { return *index_; }
   const GraphIndex& index() const { return *index_; }
 
-  // Each adds a node, under the given name or a free one like it, and returns
-  // the name.
-  absl::StatusOr<std::string> Add(tensorflow::NodeDef node);
-  absl::StatusOr<std::string> AddConst(const std::string& name,
-                                       const tensorflow::Tensor& value);
-  absl::StatusOr<std::string> AddScalar(const std::string& name, float value);
+  // Each adds a node, under the given name, which must not be empty, or a free
+  // one like it, and returns the name.
+  std::string Add(tensorflow::NodeDef node);
+  std::string AddNode(const std::string& name, const std::string& op,
+                      const std::vector<std::string>& inputs,
+                      const AttributeTypes& types);
+  std::string AddConst(const std::string& name,
+                       const tensorflow::Tensor& value);
+  std::string AddScalar(const std::string& name, float value);
 
   void AddOutput(const std::string& node) { outputs_.insert(node); }
   bool IsOutput(const std::string& node) const {
     return outputs_.contains(node);
   }
 
-  // Gives a node other inputs, and removes what fed it and is read no more, as
-  // RemoveUnread does.
-  absl::Status ReplaceInputs(tensorflow::NodeDef* node,
-                             std::vector<std::string> inputs);
+  // Gives a node other inputs, and removes what fed it and is read no more.
+  void ReplaceInputs(tensorflow::NodeDef* node,
+                     std::vector<std::string> inputs);
 
-  // Removes a node that nothing reads and that is no output, and then what only
-  // fed it as far as that is constants and nodes that pass values on. A name
-  // that is not in the graph is fine.
-  absl::Status RemoveUnread(const std::string& name);
+  // Removes a node that nothing reads and that is no output, and then what fed
+  // it and is read no more. A name that is not in the graph is fine.
+  void RemoveUnread(const std::string& name);
+
+  // Removes those of the nodes `names` that nothing reads, that are no outputs
+  // and that may go, and then what fed them likewise.
+  void RemoveUnreadFeeders(std::vector<std::string> names);
 
  private:
-  absl::Status RemoveUnreadFeeders(std::vector<std::string> names);
-
   GraphIndex* const index_;
   absl::flat_hash_set<std::string> outputs_;
+  bool (*const may_go_)(const tensorflow::NodeDef&);
 };
 
 }  // namespace requant

@@ -1,5 +1,7 @@
 #include "transforms/layers/graph_builder.h"
 
+#include <functional>
+
 #include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 
@@ -16,49 +18,49 @@ GraphDef SumGraph() {
   )");
 }
 
-TEST(GraphBuilder, RemovesAnUnreadNodeAndTheConstantsThatOnlyFedIt) {
+// The names of the nodes that are left after `edit`.
+std::vector<std::string> Left(const std::vector<std::string>& outputs,
+                              const std::function<void(GraphBuilder*)>& edit) {
   GraphDef graph = SumGraph();
   GraphIndex index = GraphIndex::Create(&graph).value();
-  GraphBuilder builder(&index, {});
-  ASSERT_OK(builder.RemoveUnread("sum"));
+  GraphBuilder builder(&index, outputs);
+  edit(&builder);
   index.Commit();
-  EXPECT_THAT(NodesOf(graph), UnorderedElementsAre("x"));
+  return NodesOf(graph);
 }
 
-TEST(GraphBuilder, RemovesNoOutputs) {
-  GraphDef graph = SumGraph();
-  GraphIndex index = GraphIndex::Create(&graph).value();
-  GraphBuilder builder(&index, {"read:0"});
-  ASSERT_OK(builder.RemoveUnread("sum"));
-  index.Commit();
-  EXPECT_THAT(NodesOf(graph), UnorderedElementsAre("x", "w", "read"));
+TEST(GraphBuilder, RemovesAnUnreadNodeAndTheConstantsThatOnlyFedIt) {
+  const auto remove = [](GraphBuilder* builder) {
+    builder->RemoveUnread("sum");
+  };
+  EXPECT_THAT(Left({}, remove), UnorderedElementsAre("x"));
+  // But no outputs.
+  EXPECT_THAT(Left({"read:0"}, remove), UnorderedElementsAre("x", "w", "read"));
 }
 
 TEST(GraphBuilder, RemovesNothingThatIsRead) {
-  GraphDef graph = SumGraph();
-  GraphIndex index = GraphIndex::Create(&graph).value();
-  GraphBuilder builder(&index, {});
-  ASSERT_OK(builder.RemoveUnread("read"));
-  ASSERT_OK(builder.RemoveUnread("not there"));
-  index.Commit();
-  EXPECT_EQ(graph.node_size(), 4);
+  EXPECT_THAT(Left({},
+                   [](GraphBuilder* builder) {
+                     builder->RemoveUnread("read");
+                     builder->RemoveUnread("not there");
+                   }),
+              SizeIs(4));
 }
 
 TEST(GraphBuilder, ReplacingInputsRemovesWhatNoOneReadsAnyMore) {
-  GraphDef graph = SumGraph();
-  GraphIndex index = GraphIndex::Create(&graph).value();
-  GraphBuilder builder(&index, {});
-  ASSERT_OK(builder.ReplaceInputs(index.Find("sum"), {"x", "x"}));
-  index.Commit();
-  EXPECT_THAT(NodesOf(graph), UnorderedElementsAre("x", "sum"));
+  EXPECT_THAT(
+      Left({},
+           [](GraphBuilder* builder) {
+             builder->ReplaceInputs(builder->index().Find("sum"), {"x", "x"});
+           }),
+      UnorderedElementsAre("x", "sum"));
 }
 
 TEST(GraphBuilder, GivesANodeAFreeName) {
-  GraphDef graph = SumGraph();
-  GraphIndex index = GraphIndex::Create(&graph).value();
-  GraphBuilder builder(&index, {});
-  EXPECT_EQ(builder.AddScalar("w", 2).value(), "w_1");
-  EXPECT_EQ(builder.AddScalar("v", 2).value(), "v");
+  Left({}, [](GraphBuilder* builder) {
+    EXPECT_EQ(builder->AddScalar("w", 2), "w_1");
+    EXPECT_EQ(builder->AddScalar("v", 2), "v");
+  });
 }
 
 }  // namespace

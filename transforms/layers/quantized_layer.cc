@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,19 +21,14 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
-#include "transforms/layers/shifted_input.h"
+#include "transforms/layers/quantized_weights.h"
+#include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
-
-std::string StringAttribute(const NodeDef& node, const std::string& name,
-                            const std::string& otherwise) {
-  const auto found = node.attr().find(name);
-  return found == node.attr().end() ? otherwise : found->second.s();
-}
 
 // What gives `node` its input, or nullptr.
 const NodeDef* ProducerBehindIdentities(const GraphIndex& index,
@@ -43,12 +41,7 @@ const NodeDef* ProducerBehindIdentities(const GraphIndex& index,
   return producer;
 }
 
-bool BoolAttribute(const NodeDef& node, const std::string& name) {
-  const auto found = node.attr().find(name);
-  return found != node.attr().end() && found->second.b();
-}
-
-// The constant range that a QuantizeV2 node is told.
+// Returns the constant range that a QuantizeV2 node is asked for.
 std::optional<Range> RequestedRange(const GraphIndex& index,
                                     const NodeDef& quantize) {
   const auto min = ConstantInput(index, quantize, 1);
@@ -117,8 +110,7 @@ absl::StatusOr<Tensor> ConstantTensor(const NodeDef& node,
   if (producer == nullptr || producer->op() != "Const") {
     return absl::FailedPreconditionError(
         absl::StrCat("the ", what, " of \"", node.name(),
-                     "\" are not constant; run "
-                     "fold_constants first"));
+                     "\" are not constant; run fold_constants first"));
   }
   return ConstValue(*producer);
 }
@@ -128,16 +120,12 @@ absl::Status CheckTypes(const QuantizedLayer& layer) {
   for (const auto& [node, attribute] :
        {std::pair{layer.matmul, "T1"}, {layer.requantize, "out_type"}}) {
     if (node == nullptr) continue;
-    const auto found = node->attr().find(attribute);
-    if (found == node->attr().end() ||
-        found->second.type() == tensorflow::DT_QUINT8) {
-      continue;
-    }
-    return absl::UnimplementedError(
-        absl::StrCat("\"", node->name(), "\" has ", attribute, " = ",
-                     tensorflow::DataTypeString(found->second.type()),
-                     ", and the fused kernel has only quint8; "
-                     "quantize this layer to it"));
+    const auto type = TypeAttribute(*node, attribute, tensorflow::DT_QUINT8);
+    if (type == tensorflow::DT_QUINT8) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        "\"", node->name(), "\" has ", attribute, " = ",
+        tensorflow::DataTypeString(type),
+        ", and the fused kernel has only quint8; quantize this layer to it"));
   }
   return absl::OkStatus();
 }
@@ -148,10 +136,8 @@ absl::Status CheckShapes(const QuantizedLayer& layer) {
       BoolAttribute(*layer.matmul, "transpose_a")) {
     return absl::UnimplementedError(
         absl::StrCat("\"", name,
-                     "\" multiplies by a transposed matrix, "
-                     "which the fused "
-                     "kernel does not; transpose the constant "
-                     "instead"));
+                     "\" multiplies by a transposed matrix, which the fused "
+                     "kernel does not; transpose the constant instead"));
   }
   if (layer.weights.dtype() != tensorflow::DT_QINT8 ||
       layer.weights.dims() != 2) {
@@ -211,6 +197,100 @@ std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
   return is_minimum ? std::min(*a, *b) : std::max(*a, *b);
 }
 
+// NaN gives 0.
+int32_t ClampToInt32(double value) {
+  if (std::isnan(value)) return 0;
+  return static_cast<int32_t>(
+      std::clamp<double>(value, std::numeric_limits<int32_t>::min(),
+                         std::numeric_limits<int32_t>::max()));
+}
+
+// A quantized matmul that reads the QuantizeV2 q and takes its codes as those
+// of x − min, as quantize_eightbit makes it: the input is SCALED with min_a = 0
+// and max_a = Sub(q:2, q:1), and the bias is AddV2(b, Mul(q:1, s)) with the
+// column sums s of the weights.
+struct ShiftedInput {
+  const tensorflow::NodeDef* quantize;
+  // What gives b.
+  const tensorflow::NodeDef* bias;
+};
+
+// Whether `node` reads output `port` of `producer` at `input`.
+bool Reads(const NodeDef& node, int input, const NodeDef& producer, int port) {
+  if (input >= node.input_size()) return false;
+  const TensorName name = ParseTensorName(node.input(input));
+  return name.node == producer.name() && name.port == port;
+}
+
+// The constant that `node` reads at `input`.
+std::optional<Tensor> ConstantAt(const GraphIndex& index, const NodeDef& node,
+                                 int input) {
+  const NodeOutput source = TensorSource(index, node, input);
+  if (source.node == nullptr) return std::nullopt;
+  auto value = ConstValue(*source.node);
+  if (!value.ok()) return std::nullopt;
+  return *value;
+}
+
+// Whether `sums` are the column sums of the weights, up to rounding.
+bool AreColumnSums(const Tensor& sums, const Tensor& weights,
+                   float weight_max) {
+  if (sums.dtype() != tensorflow::DT_FLOAT ||
+      weights.dtype() != tensorflow::DT_QINT8 || weights.dims() != 2 ||
+      sums.NumElements() != weights.dim_size(1)) {
+    return false;
+  }
+  const std::vector<int64_t> codes = ColumnSums(weights);
+  const double step = weight_max / 127.0;
+  for (size_t j = 0; j < codes.size(); ++j) {
+    const double expected = codes[j] * step;
+    if (!(std::fabs(sums.flat<float>()(j) - expected) <=
+          1e-5 * (std::fabs(expected) + step))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const NodeDef* BiasBehindShift(const GraphIndex& index, const NodeDef& matmul,
+                               const NodeDef& quantize) {
+  const NodeDef* add = index.Producer(matmul, kBias);
+  if (add == nullptr || add->op() != "AddV2") return nullptr;
+  const NodeDef* shift = index.Producer(*add, 1);
+  if (shift == nullptr || shift->op() != "Mul" ||
+      !Reads(*shift, 0, quantize, 1)) {
+    return nullptr;
+  }
+  const auto sums = ConstantAt(index, *shift, 1);
+  const auto weights = ConstantAt(index, matmul, kWeights);
+  const auto weight_max = ConstantInput(index, matmul, kMaxW);
+  if (!sums || !weights || !weight_max ||
+      !AreColumnSums(*sums, *weights, *weight_max)) {
+    return nullptr;
+  }
+  return TensorSource(index, *add, 0).node;
+}
+
+// Returns nullopt when `matmul` has another form.
+std::optional<ShiftedInput> ShiftedInputOf(const GraphIndex& index,
+                                           const NodeDef& matmul) {
+  const NodeDef* quantize = index.Producer(matmul, kA);
+  if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
+      StringAttribute(*quantize, "mode") != "MIN_FIRST" ||
+      StringAttribute(matmul, "input_quant_mode") != "SCALED" ||
+      ConstantInput(index, matmul, kMinA) != 0.0f) {
+    return std::nullopt;
+  }
+  const NodeDef* width = index.Producer(matmul, kMaxA);
+  if (width == nullptr || width->op() != "Sub" ||
+      !Reads(*width, 0, *quantize, 2) || !Reads(*width, 1, *quantize, 1)) {
+    return std::nullopt;
+  }
+  const NodeDef* bias = BiasBehindShift(index, matmul, *quantize);
+  if (bias == nullptr) return std::nullopt;
+  return ShiftedInput{quantize, bias};
+}
+
 }  // namespace
 
 std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
@@ -236,9 +316,7 @@ std::optional<Range> QuantizeV2Range(const GraphIndex& index,
   if (StringAttribute(quantize, "mode", "MIN_COMBINED") != "SCALED") {
     return Range{low, high};
   }
-  const auto type = quantize.attr().find("T");
-  const bool is_signed = type != quantize.attr().end() &&
-                         type->second.type() == tensorflow::DT_QINT8;
+  const bool is_signed = TypeAttribute(quantize, "T") == tensorflow::DT_QINT8;
   if (StringAttribute(quantize, "round_mode", "HALF_AWAY_FROM_ZERO") ==
       "HALF_TO_EVEN") {
     const float top = std::max(-low, high);
@@ -317,6 +395,63 @@ absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
   REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
   REQUANT_RETURN_IF_ERROR(CheckRanges(layer));
   return layer;
+}
+
+void MakeWeightRangeSymmetric(QuantizedLayer* layer) {
+  if (layer->bias.dtype() == tensorflow::DT_QINT32) return;
+  const float ratio = -layer->weight_min / layer->weight_max;
+  if (layer->weight_max > 0 && std::fabs(ratio - 128.0f / 127.0f) < 1e-5f) {
+    layer->weight_min = -layer->weight_max;
+  }
+}
+
+absl::StatusOr<Tensor> QuantizedBias(const QuantizedLayer& layer) {
+  const double weight_range =
+      std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
+  const double input_range =
+      layer.scaled
+          ? std::max(std::fabs(layer.input.min), std::fabs(layer.input.max))
+          : static_cast<double>(layer.input.max) - layer.input.min;
+  const double scale = 255.0 * 127.0 / (input_range * weight_range);
+  const double zero_point =
+      layer.scaled ? 0 : 255.0 * layer.input.min / input_range;
+  const std::vector<int64_t> sums = ColumnSums(layer.weights);
+  Tensor result(tensorflow::DT_QINT32, layer.bias.shape());
+  const auto bias = layer.bias.flat<float>();
+  auto quantized = result.flat<tensorflow::qint32>();
+  for (int64_t j = 0; j < bias.size(); ++j) {
+    const double value = std::rint(bias(j) * scale + sums[j] * zero_point);
+    if (!(std::fabs(value) <= std::numeric_limits<int32_t>::max())) {
+      return absl::OutOfRangeError(absl::StrFormat(
+          "bias %d of \"%s\" is %g, which is not an int32 at the layer's scale "
+          "(input [%g, %g], weights [%g, %g]); leave this layer in float",
+          j, layer.matmul->name(), bias(j), layer.input.min, layer.input.max,
+          layer.weight_min, layer.weight_max));
+    }
+    quantized(j) = static_cast<int32_t>(value);
+  }
+  return result;
+}
+
+Tensor CompatBias(const QuantizedLayer& layer) {
+  const float weight_range =
+      std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
+  const float input_range =
+      std::max(std::fabs(layer.input.min), std::fabs(layer.input.max));
+  const float scale = 255.0f * 127.0f / (input_range * weight_range);
+  const float zero_point =
+      layer.source == LayerSource::kQuantize
+          ? 255.0f * layer.input.min / (layer.input.max - layer.input.min)
+          : 0.0f;
+  const std::vector<int64_t> sums = ColumnSums(layer.weights);
+  Tensor result(tensorflow::DT_QINT32, layer.bias.shape());
+  const auto bias = layer.bias.flat<float>();
+  auto quantized = result.flat<tensorflow::qint32>();
+  for (int64_t j = 0; j < bias.size(); ++j) {
+    quantized(j) = ClampToInt32(
+        std::trunc(bias(j) * scale + zero_point * static_cast<float>(sums[j])));
+  }
+  return result;
 }
 
 }  // namespace requant

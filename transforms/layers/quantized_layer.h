@@ -13,6 +13,17 @@
 //
 //   QuantizedMatMulWithBiasAndDequantize:
 //     a, weights, bias, min_a, max_a, min_w, max_w, unused, unused -> float
+//
+// The fused kernels add a qint32 bias to the accumulator as it is. With a the
+// quint8 code of x = min_a + a·sa (MIN_FIRST), Σ x·w = sa·sw·Σ a·wq +
+// min_a·sw·Σ wq, so
+//
+//   bias_q = rint(b·S + Σ_k wq[k][j] · 255·min_a/(max_a − min_a)),
+//   S = 1/(sa·sw) = 255·127 / ((max_a − min_a)·max|w|).
+//
+// For SCALED inputs (min_a has no part) sa = max(|min_a|, |max_a|)/255 and the
+// sum falls away. The kernels' own handling of a float bias is wrong for
+// MIN_FIRST with min_a < 0 on TensorFlow >= 2.14.
 
 #include <optional>
 #include <string>
@@ -48,13 +59,13 @@ struct QuantizedLayer {
   tensorflow::NodeDef* matmul;
   tensorflow::NodeDef* requantize = nullptr;
   bool relu;
-  bool scaled;  // input_quant_mode is SCALED, other than in shifted_input.h
+  bool scaled;  // input_quant_mode is SCALED, but for ShiftedInput
   // The ends of the input's range, by the names of their tensors.
   std::string min_a;
   std::string max_a;
   LayerSource source;
   Range input;
-  // Of a layer with a Requantize.
+  // The range of a Requantize; unused without one.
   Range output = {0, 0};
   float weight_min;
   float weight_max;
@@ -90,6 +101,20 @@ absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
 absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
                                           tensorflow::NodeDef* matmul,
                                           bool compat);
+
+// QuantizeV2 in SCALED mode without narrow_range writes the range of qint8
+// weights as −128s…127s; their scale is s, but the kernels take max(|min|,
+// |max|)/127. Makes such a range symmetric, unless a qint32 bias is at the
+// scale of the range as it is.
+void MakeWeightRangeSymmetric(QuantizedLayer* layer);
+
+// The layer's float bias by the formula above. One that is no int32 is an
+// error.
+absl::StatusOr<tensorflow::Tensor> QuantizedBias(const QuantizedLayer& layer);
+
+// The original's formula, in its float arithmetic: the scale takes max(|min|,
+// |max|) where the kernel takes max − min, and the result is truncated.
+tensorflow::Tensor CompatBias(const QuantizedLayer& layer);
 
 }  // namespace requant
 

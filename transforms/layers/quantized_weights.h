@@ -22,6 +22,7 @@
 
 #include "absl/status/statusor.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 
@@ -65,8 +66,35 @@ QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
 QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
                                  WeightRule rule, int levels);
 
+// The largest absolute value of a float tensor; 0 if it is empty.
+float LargestMagnitude(const tensorflow::Tensor& values);
+
 // Σ_k codes[k][j] for each column j of a qint8 matrix.
 std::vector<int64_t> ColumnSums(const tensorflow::Tensor& codes);
+
+// The codes that TensorFlow's QuantizeV2 gives at run time, computed ahead of
+// it, bit for bit. (Running QuantizeV2 on a constant does not give them:
+// TensorFlow takes another kernel there, whose MIN_FIRST codes differ by one.)
+
+struct CodeFormula {
+  tensorflow::DataType type;  // DT_QUINT8 or DT_QINT8
+  bool scaled;                // SCALED, rounding half to even; else MIN_FIRST
+  // What QuantizeV2 gives as its second and third output.
+  float min;
+  float max;
+};
+
+inline bool operator==(const CodeFormula& a, const CodeFormula& b) {
+  return a.type == b.type && a.scaled == b.scaled && a.min == b.min &&
+         a.max == b.max;
+}
+
+// Whether the range is wide enough to have a scale.
+bool HasScale(const CodeFormula& formula);
+
+// `values` must be floats, none of them NaN.
+tensorflow::Tensor QuantizedCodes(const CodeFormula& formula,
+                                  const tensorflow::Tensor& values);
 
 }  // namespace requant
 

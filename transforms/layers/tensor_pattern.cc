@@ -79,6 +79,31 @@ int64_t IntegerAttribute(const NodeDef& node, const std::string& name) {
   return found == node.attr().end() ? 0 : found->second.i();
 }
 
+bool BoolAttribute(const NodeDef& node, const std::string& name) {
+  const auto found = node.attr().find(name);
+  return found != node.attr().end() && found->second.b();
+}
+
+std::string StringAttribute(const NodeDef& node, const std::string& name,
+                            const std::string& otherwise) {
+  const auto found = node.attr().find(name);
+  return found == node.attr().end() ? otherwise : found->second.s();
+}
+
+tensorflow::DataType TypeAttribute(const NodeDef& node, const std::string& name,
+                                   tensorflow::DataType otherwise) {
+  const auto found = node.attr().find(name);
+  return found == node.attr().end() ? otherwise : found->second.type();
+}
+
+int DataInputs(const NodeDef& node) {
+  return std::find_if(node.input().begin(), node.input().end(),
+                      [](const std::string& input) {
+                        return ParseTensorName(input).control();
+                      }) -
+         node.input().begin();
+}
+
 TensorPattern::TensorPattern(Content content)
     : content_(std::make_shared<const Content>(std::move(content))) {}
 
@@ -98,32 +123,22 @@ TensorPattern Any() { return TensorPattern(TensorPattern::Content()); }
 
 TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
                  int port) {
-  TensorPattern::Content content;
-  content.kind = TensorPattern::Kind::kOp;
-  content.ops = absl::StrSplit(ops, '|');
-  content.port = port;
-  content.children = std::move(inputs);
-  return TensorPattern(std::move(content));
+  return TensorPattern({TensorPattern::Kind::kOp, absl::StrSplit(ops, '|'),
+                        port, std::move(inputs)});
 }
 
 TensorPattern Constant() {
-  TensorPattern::Content content;
-  content.kind = TensorPattern::Kind::kConstant;
-  return TensorPattern(std::move(content));
+  return TensorPattern({TensorPattern::Kind::kConstant});
 }
 
 TensorPattern Integers(std::vector<int64_t> values) {
-  TensorPattern::Content content;
-  content.kind = TensorPattern::Kind::kIntegers;
-  content.integers = std::move(values);
-  return TensorPattern(std::move(content));
+  return TensorPattern(
+      {TensorPattern::Kind::kIntegers, {}, 0, {}, std::move(values)});
 }
 
 TensorPattern OneOf(std::vector<TensorPattern> patterns) {
-  TensorPattern::Content content;
-  content.kind = TensorPattern::Kind::kOneOf;
-  content.children = std::move(patterns);
-  return TensorPattern(std::move(content));
+  return TensorPattern(
+      {TensorPattern::Kind::kOneOf, {}, 0, std::move(patterns)});
 }
 
 bool PatternMatcher::Match(const TensorPattern& pattern, NodeOutput tensor) {

@@ -17,6 +17,7 @@
 
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 
@@ -44,9 +45,20 @@ tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
 // anything else.
 std::vector<int64_t> IntegersOf(const tensorflow::NodeDef& node);
 
-// An integer attribute, or 0, which is the default of those of masks.
+// An attribute's value, or what is given for a node without it; 0 is the
+// default of the integers that are masks.
 int64_t IntegerAttribute(const tensorflow::NodeDef& node,
                          const std::string& name);
+bool BoolAttribute(const tensorflow::NodeDef& node, const std::string& name);
+std::string StringAttribute(const tensorflow::NodeDef& node,
+                            const std::string& name,
+                            const std::string& otherwise = "");
+tensorflow::DataType TypeAttribute(
+    const tensorflow::NodeDef& node, const std::string& name,
+    tensorflow::DataType otherwise = tensorflow::DT_INVALID);
+
+// How many of the inputs are data; control inputs come after them.
+int DataInputs(const tensorflow::NodeDef& node);
 
 class TensorPattern {
  public:
@@ -67,13 +79,13 @@ class TensorPattern {
   enum class Kind { kAny, kOp, kConstant, kIntegers, kOneOf };
   struct Content {
     Kind kind = Kind::kAny;
-    std::vector<std::string> ops;
+    std::vector<std::string> ops = {};
     int port = 0;
     // Inputs of an op, or alternatives.
-    std::vector<TensorPattern> children;
-    std::vector<int64_t> integers;
-    std::map<std::string, int64_t> attributes;
-    std::string name;
+    std::vector<TensorPattern> children = {};
+    std::vector<int64_t> integers = {};
+    std::map<std::string, int64_t> attributes = {};
+    std::string name = "";
   };
 
   explicit TensorPattern(Content content);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "ranges/range_choice.h"
@@ -22,7 +23,6 @@
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/qdq/qdq_pair.h"
-#include "transforms/qdq/qdq_ranges.h"
 #include "transforms/qdq/qdq_sites.h"
 #include "transforms/transform.h"
 
@@ -32,11 +32,6 @@ namespace {
 using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-
-// "1 pair", "2 pairs".
-std::string Counted(int64_t count, std::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 // Puts pairs into the nodes of a graph or of a function, which must not be
 // changed by others until Commit().
@@ -203,14 +198,14 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
                         options.fixed.min, options.fixed.max));
   }
   if (IsTooNarrow(options.format, options.fixed)) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "min=%g and max=%g are too near to zero for a scale: give a wider "
-        "range",
-        options.fixed.min, options.fixed.max));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("min=%g and max=%g are too near to zero for a scale: "
+                        "give a wider range",
+                        options.fixed.min, options.fixed.max));
   }
   REQUANT_ASSIGN_OR_RETURN(options.choice.method,
                            ParseRangeMethod(parameters.String("method")));
-  // Of a whole range: extremes of batches are not left out.
+  // The extremes of batches belong to a whole range.
   options.choice.percentiles = {0, 0};
   options.choice.value_percentile = parameters.Float("value_percentile");
   REQUANT_RETURN_IF_ERROR(
@@ -239,7 +234,7 @@ absl::Status CheckFunctionNames(const GraphDef& graph) {
 
 // "the graph", "2 functions" or "the graph and 1 function".
 std::string Places(const Inserted& inserted) {
-  const std::string functions = Counted(inserted.functions, "function");
+  const std::string functions = CountText(inserted.functions, "function");
   if (inserted.functions == 0) return "the graph";
   return inserted.pairs_of_graph == 0
              ? functions
@@ -251,9 +246,9 @@ void Report(const QdqSites& found, const Inserted& inserted,
   if (inserted.pairs > 0) {
     const QdqRange fixed = FitRange(options.format, options.fixed);
     context->notes.push_back(absl::StrCat(
-        Counted(inserted.pairs, "pair"), " for ",
-        Counted(inserted.activations, "activation"), " and ",
-        Counted(inserted.weights, "weight"), " in ", Places(inserted), ", ",
+        CountText(inserted.pairs, "pair"), " for ",
+        CountText(inserted.activations, "activation"), " and ",
+        CountText(inserted.weights, "weight"), " in ", Places(inserted), ", ",
         options.table == nullptr
             ? absl::StrFormat("all with the range %g to %g", fixed.min,
                               fixed.max)
@@ -262,7 +257,7 @@ void Report(const QdqSites& found, const Inserted& inserted,
   }
   if (found.already_quantized > 0) {
     context->notes.push_back(
-        absl::StrCat(Counted(found.already_quantized, "input"),
+        absl::StrCat(CountText(found.already_quantized, "input"),
                      " left as before, behind a Dequantize already"));
   }
   if (found.sites.empty() && found.already_quantized == 0) {
@@ -316,18 +311,15 @@ REQUANT_REGISTER_TRANSFORM(
      "Puts a QuantizeV2 and a Dequantize before inputs of MatMuls, in the "
      "graph and in its functions.",
      "For models whose variables stay in a SavedModel. The graph still "
-     "computes "
-     "in float, but on inputs that have been rounded to eight bits. A tensor "
-     "that several nodes read gets one pair. An input that comes from a "
+     "computes in float, but on inputs that have been rounded to eight bits. A "
+     "tensor that several nodes read gets one pair. An input that comes from a "
      "Dequantize is left as it is, so that doing it again changes nothing. New "
      "nodes are named <node>_eightbit_min_<input>, "
-     "<node>_eightbit_max_<input>, "
-     "<node>_eightbit_quantize_<input> and <node>_dequantize, for a second "
-     "pair "
-     "of the node <node>_dequantize_1. All functions of the library are "
-     "changed, also those that only a SavedModel's objects name; of the "
-     "latter, "
-     "inputs without a range in the table stay as they are.",
+     "<node>_eightbit_max_<input>, <node>_eightbit_quantize_<input> and "
+     "<node>_dequantize, for a second pair of the node <node>_dequantize_1. "
+     "All functions of the library are changed, also those that only a "
+     "SavedModel's objects name; of the latter, inputs without a range in the "
+     "table stay as they are.",
      {{"op", ParameterType::kString,
        "Inputs of nodes of this type; may be given several times. MatMul, "
        "BatchMatMul, BatchMatMulV2 and BatchMatMulV3 without it; Einsum, "

@@ -1,25 +1,24 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <limits>
 #include <random>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "base/testing/fuzz_rounds.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/function.pb.h"
+#include "transforms/qdq/qdq_pair.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_qdq_test {
 namespace {
 
 using tensorflow::FunctionDef;
-
-std::string MatMul(const std::string& name, const std::string& a,
-                   const std::string& b) {
-  return Node(name, "MatMul", {a, b}, {kFloat});
-}
 
 // A projection as Tensordot makes it, in a function, with a variable.
 std::string ProjectionGraph() {
@@ -89,71 +88,76 @@ std::string TableFile(
 }
 
 TEST(InsertQdq, PutsAPairBeforeEachInputInAGraph) {
-  const TransformRun run =
-      Insert(Placeholder("x", {2, 2}) + FloatConst("w", {2, 2}, {1, 2, 3, 4}) +
-             MatMul("m", "x", "w"));
+  const TransformRun run = Insert(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    w = float<2,2>{1,2,3,4}
+    m = MatMul(x, w) T=float
+  )");
   EXPECT_THAT(NodesOf(run.graph),
               ElementsAre("x", "w", "m_eightbit_min_x", "m_eightbit_max_x",
                           "m_eightbit_quantize_x", "m_dequantize",
                           "m_eightbit_min_w", "m_eightbit_max_w",
                           "m_eightbit_quantize_w", "m_dequantize_1", "m"));
-  EXPECT_THAT(NodeNamed(run.graph, "m").input(),
-              ElementsAre("m_dequantize", "m_dequantize_1"));
-  EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_quantize_w").input(),
-              ElementsAre("w", "m_eightbit_min_w", "m_eightbit_max_w"));
-  EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_min_x"), -1);
-  EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_max_x"), 1);
-  const NodeDef& quantize = NodeNamed(run.graph, "m_eightbit_quantize_x");
-  EXPECT_EQ(quantize.attr().at("mode").s(), "SCALED");
-  EXPECT_TRUE(quantize.attr().at("narrow_range").b());
+  EXPECT_THAT(run.graph, HasNodes(R"(
+    m = MatMul(m_dequantize, m_dequantize_1)
+    m_eightbit_quantize_w = QuantizeV2(w, m_eightbit_min_w, m_eightbit_max_w)
+    m_eightbit_min_x = float{-1}
+    m_eightbit_max_x = float{1}
+    m_eightbit_quantize_x = QuantizeV2(x, m_eightbit_min_x, m_eightbit_max_x)
+        mode='SCALED' narrow_range=true
+  )"));
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
 TEST(InsertQdq, WritesPortsAsAFunctionDoes) {
   const TransformRun run = Insert(ProjectionGraph());
-  const GraphDef body = BodyOf(run.graph, "project");
   const std::string quantize = "dot/MatMul_eightbit_quantize_dot/Reshape";
-  EXPECT_THAT(NodeNamed(body, quantize).input(),
-              ElementsAre("dot/Reshape:output:0",
-                          "dot/MatMul_eightbit_min_dot/Reshape:output:0",
-                          "dot/MatMul_eightbit_max_dot/Reshape:output:0"));
-  EXPECT_THAT(NodeNamed(body, "dot/MatMul_dequantize").input(),
-              ElementsAre(quantize + ":output:0", quantize + ":output_min:0",
-                          quantize + ":output_max:0"));
-  EXPECT_THAT(NodeNamed(body, "dot/MatMul_eightbit_quantize_dot/Read").input(0),
+  EXPECT_THAT(BodyOf(run.graph, "project"),
+              HasNodes(absl::Substitute(R"(
+    $0 = QuantizeV2(dot/Reshape:output:0,
+        dot/MatMul_eightbit_min_dot/Reshape:output:0,
+        dot/MatMul_eightbit_max_dot/Reshape:output:0)
+    dot/MatMul_dequantize = Dequantize($0:output:0, $0:output_min:0,
+        $0:output_max:0)
+    dot/MatMul = MatMul(dot/MatMul_dequantize:output:0,
+        dot/MatMul_dequantize_1:output:0)
+  )",
+                                        quantize)));
+  EXPECT_THAT(NodeNamed(BodyOf(run.graph, "project"),
+                        "dot/MatMul_eightbit_quantize_dot/Read")
+                  .input(0),
               "dot/Read:value:0");
-  EXPECT_THAT(NodeNamed(body, "dot/MatMul").input(),
-              ElementsAre("dot/MatMul_dequantize:output:0",
-                          "dot/MatMul_dequantize_1:output:0"));
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
 TEST(InsertQdq, LeavesWeightsOrActivationsWhenAsked) {
-  const GraphDef activations =
-      BodyOf(Insert(ProjectionGraph(), "inputs=activations").graph, "project");
-  EXPECT_THAT(
-      NodeNamed(activations, "dot/MatMul").input(),
-      ElementsAre("dot/MatMul_dequantize:output:0", "dot/Read:value:0"));
-  const GraphDef weights =
-      BodyOf(Insert(ProjectionGraph(), "inputs=weights").graph, "project");
-  EXPECT_THAT(
-      NodeNamed(weights, "dot/MatMul").input(),
-      ElementsAre("dot/Reshape:output:0", "dot/MatMul_dequantize:output:0"));
+  const auto projection = [](const std::string& inputs) {
+    return BodyOf(Insert(ProjectionGraph(), "inputs=" + inputs).graph,
+                  "project");
+  };
+  EXPECT_THAT(projection("activations"),
+              HasNodes("dot/MatMul = MatMul(dot/MatMul_dequantize:output:0, "
+                       "dot/Read:value:0)"));
+  EXPECT_THAT(projection("weights"),
+              HasNodes("dot/MatMul = MatMul(dot/Reshape:output:0, "
+                       "dot/MatMul_dequantize:output:0)"));
 }
 
 // Queries, keys and values are made from the same tensor.
 TEST(InsertQdq, QuantizesASharedInputOnce) {
-  const TransformRun run =
-      Insert(Placeholder("x", {2, 2}) + FloatConst("w", {2, 2}, {1}) +
-                 MatMul("q", "x:0", "w") + MatMul("k", "x", "w") +
-                 MatMul("same", "x", "x"),
-             "inputs=activations");
-  EXPECT_THAT(NodeNamed(run.graph, "q").input(),
-              ElementsAre("q_dequantize", "w"));
-  EXPECT_THAT(NodeNamed(run.graph, "k").input(),
-              ElementsAre("q_dequantize", "w"));
-  EXPECT_THAT(NodeNamed(run.graph, "same").input(),
-              ElementsAre("q_dequantize", "q_dequantize"));
+  const TransformRun run = Insert(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    w = float<2,2>{1}
+    q = MatMul(x:0, w) T=float
+    k = MatMul(x, w) T=float
+    same = MatMul(x, x) T=float
+  )",
+                                  "inputs=activations");
+  EXPECT_THAT(run.graph, HasNodes(R"(
+    q = MatMul(q_dequantize, w)
+    k = MatMul(q_dequantize, w)
+    same = MatMul(q_dequantize, q_dequantize)
+  )"));
   EXPECT_EQ(run.graph.node_size(), 5 + 4);
   EXPECT_THAT(run.notes, ElementsAre(HasSubstr("1 pair for 4 activations")));
 }
@@ -169,55 +173,57 @@ TEST(InsertQdq, OfWhatIsQuantizedAlreadyChangesNothing) {
 TEST(InsertQdq, OfWeightsAfterActivationsIsTheSecondPair) {
   const TransformRun first = Insert(ProjectionGraph(), "inputs=activations");
   const TransformRun second = MustTransform("insert_qdq", first.graph);
-  EXPECT_THAT(NodeNamed(BodyOf(second.graph, "project"), "dot/MatMul").input(),
-              ElementsAre("dot/MatMul_dequantize:output:0",
-                          "dot/MatMul_dequantize_1:output:0"));
+  EXPECT_THAT(BodyOf(second.graph, "project"),
+              HasNodes("dot/MatMul = MatMul(dot/MatMul_dequantize:output:0, "
+                       "dot/MatMul_dequantize_1:output:0)"));
 }
 
 TEST(InsertQdq, WithoutAMatMulSaysSo) {
-  const TransformRun run = Insert(Placeholder("x"));
+  const TransformRun run = Insert("x = Placeholder dtype=float");
   EXPECT_EQ(run.graph.node_size(), 1);
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("nothing to quantize")));
 }
 
 TEST(InsertQdq, TakesOtherNamesWhereItsOwnAreTaken) {
-  const TransformRun run = Insert(
-      Placeholder("x", {2, 2}) + Placeholder("m_eightbit_quantize_x", {2, 2}) +
-          Placeholder("m_dequantize", {2, 2}) +
-          MatMul("m", "x", "m_dequantize"),
-      "");
-  EXPECT_THAT(NodeNamed(run.graph, "m").input(),
-              ElementsAre("m_dequantize_1", "m_dequantize_2"));
+  const TransformRun run = Insert(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    m_eightbit_quantize_x = Placeholder dtype=float shape=<2,2>
+    m_dequantize = Placeholder dtype=float shape=<2,2>
+    m = MatMul(x, m_dequantize) T=float
+  )");
+  EXPECT_THAT(run.graph,
+              HasNodes("m = MatMul(m_dequantize_1, m_dequantize_2)"));
   EXPECT_EQ(NodeNamed(run.graph, "m_dequantize_1").input(0),
             "m_eightbit_quantize_x_1");
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
 TEST(InsertQdq, TakesNoArgumentsNameInAFunction) {
-  const TransformRun run = Insert(
-      Library({Function("f", {"x", "m_dequantize"}, {{"y", "m:product:0"}},
-                        MatMul("m", "x", "m_dequantize"))}));
-  EXPECT_THAT(
-      NodeNamed(BodyOf(run.graph, "f"), "m").input(),
-      ElementsAre("m_dequantize_1:output:0", "m_dequantize_2:output:0"));
+  const TransformRun run = Insert(R"(
+    function f(x, m_dequantize) -> (y=m:product:0) {
+      m = MatMul(x, m_dequantize) T=float
+    }
+  )");
+  EXPECT_THAT(BodyOf(run.graph, "f"),
+              HasNodes("m = MatMul(m_dequantize_1:output:0, "
+                       "m_dequantize_2:output:0)"));
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
 TEST(InsertQdq, KeepsControlInputsDevicesAndColocations) {
-  const std::string device = "/job:worker/device:CPU:1";
-  GraphDef graph = GraphFromText(
-      absl::StrCat(Placeholder("x", {2, 2}), Node("first", "NoOp", {}),
-                   Node("m", "MatMul", {"x", "x", "^first"},
-                        {kFloat, {"_class", "list { s: 'loc:@x' }"}}),
-                   Node("near", "Identity", {"m"},
-                        {kFloat, {"_class", "list { s: 'loc:@m' }"}})));
-  graph.mutable_node(2)->set_device(device);
+  const GraphDef graph = GraphFromText(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    first = NoOp
+    m = MatMul(x, x, ^first) device:'/job:worker/device:CPU:1' T=float
+        _class=['loc:@x']
+    near = Identity(m) T=float _class=['loc:@m']
+  )");
   const TransformRun run = MustTransform("insert_qdq", graph);
-  EXPECT_THAT(NodeNamed(run.graph, "m").input(),
-              ElementsAre("m_dequantize", "m_dequantize", "^first"));
+  EXPECT_THAT(run.graph,
+              HasNodes("m = MatMul(m_dequantize, m_dequantize, ^first)"));
   for (const char* name : {"m_eightbit_min_x", "m_eightbit_max_x",
                            "m_eightbit_quantize_x", "m_dequantize"}) {
-    EXPECT_EQ(NodeNamed(run.graph, name).device(), device);
+    EXPECT_EQ(NodeNamed(run.graph, name).device(), "/job:worker/device:CPU:1");
     EXPECT_FALSE(NodeNamed(run.graph, name).attr().contains("_class"));
   }
   EXPECT_TRUE(SameMessage(NodeNamed(run.graph, "near"), graph.node(3)));
@@ -226,11 +232,12 @@ TEST(InsertQdq, KeepsControlInputsDevicesAndColocations) {
 
 // In a loop of Enter and Exit a constant would else be outside of it.
 TEST(InsertQdq, KeepsItsConstantsInTheLoop) {
-  const std::string frame = "s: 'loop'";
-  const TransformRun run = Insert(
-      Placeholder("x", {2, 2}) +
-      Node("enter", "Enter", {"x"}, {kFloat, {"frame_name", frame}}) +
-      MatMul("m", "enter", "enter") + Node("exit", "Exit", {"m"}, {kFloat}));
+  const TransformRun run = Insert(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    enter = Enter(x) T=float frame_name='loop'
+    m = MatMul(enter, enter) T=float
+    exit = Exit(m) T=float
+  )");
   EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_min_enter").input(),
               ElementsAre("^enter"));
   EXPECT_THAT(Problems(run.graph), IsEmpty());
@@ -260,19 +267,20 @@ TEST(InsertQdq, TakesEachTensorsOwnRange) {
   const TransformRun run =
       Insert(ProjectionGraph(),
              absl::StrCat("ranges_file=\"", table, "\", method=minmax"));
-  const GraphDef body = BodyOf(run.graph, "project");
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Reshape"), -5);
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Read"), -.25);
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Read"), .25);
+  EXPECT_THAT(BodyOf(run.graph, "project"), HasNodes(R"(
+    dot/MatMul_eightbit_min_dot/Reshape = float{-5}
+    dot/MatMul_eightbit_max_dot/Reshape = float{5}
+    dot/MatMul_eightbit_min_dot/Read = float{-.25}
+    dot/MatMul_eightbit_max_dot/Read = float{.25}
+  )"));
 }
 
 TEST(InsertQdq, OfQuint8HasBothEndsOfTheRange) {
   const std::string table = TableFile({{{"project::dot/Reshape", 0}, {-2, 5}}});
-  const TransformRun run =
-      Insert(ProjectionGraph(), absl::StrCat("ranges_file=\"", table,
-                                             "\", method=minmax, type=quint8, "
-                                             "inputs=activations"));
+  const TransformRun run = Insert(
+      ProjectionGraph(),
+      absl::StrCat("ranges_file=\"", table,
+                   "\", method=minmax, type=quint8, inputs=activations"));
   const GraphDef body = BodyOf(run.graph, "project");
   EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Reshape"), -2);
   EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
@@ -299,39 +307,37 @@ TEST(InsertQdq, NamesATensorWithoutARange) {
 
 // No run of the graph can observe what it does not call.
 TEST(InsertQdq, NeedsNoRangesForFunctionsThatTheGraphDoesNotCall) {
-  const std::string table = TableFile({});
-  const TransformRun run =
-      Insert(Library({Function("f", {"x"}, {{"y", "m:product:0"}},
-                               MatMul("m", "x", "x"))}),
-             absl::StrCat("ranges_file=\"", table, "\""));
+  const TransformRun run = Insert(
+      "function f(x) -> (y=m:product:0) {\n  m = MatMul(x, x) T=float\n}",
+      absl::StrCat("ranges_file=\"", TableFile({}), "\""));
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("the graph does not call")));
   EXPECT_EQ(BodyOf(run.graph, "f").node_size(), 1);
 }
 
 TEST(InsertQdq, RefusesParametersThatMeanNothing) {
-  const auto why = [](const std::string& parameters) {
-    return std::string(
-        TryToInsert(ProjectionGraph(), parameters).status.message());
-  };
-  EXPECT_THAT(why("op=MatMuI"), HasSubstr("did you mean \"MatMul\"?"));
-  EXPECT_THAT(why("inputs=all"), HasSubstr("activations, weights or both"));
-  EXPECT_THAT(why("min=1, max=1"), HasSubstr("min=1 is not below max=1"));
-  EXPECT_THAT(why("min=-1e-40, max=1e-40"),
-              HasSubstr("too near to zero for a scale"));
-  EXPECT_THAT(why("max=inf"), HasSubstr("takes a float, not \"inf\""));
-  EXPECT_THAT(why("missing=guess"), HasSubstr("error or skip"));
-  EXPECT_THAT(why("method=best"), HasSubstr("minmax, percentile or mse"));
-  EXPECT_THAT(why("mode=MIN_FIRST"), HasSubstr("qint8 goes with mode=SCALED"));
-  EXPECT_THAT(why("ranges_file=/nowhere"), HasSubstr("/nowhere"));
+  for (const auto& [parameters, why] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"op=MatMuI", "did you mean \"MatMul\"?"},
+           {"inputs=all", "activations, weights or both"},
+           {"min=1, max=1", "min=1 is not below max=1"},
+           {"min=-1e-40, max=1e-40", "too near to zero for a scale"},
+           {"max=inf", "takes a float, not \"inf\""},
+           {"missing=guess", "error or skip"},
+           {"method=best", "minmax, percentile or mse"},
+           {"mode=MIN_FIRST", "qint8 goes with mode=SCALED"},
+           {"ranges_file=/nowhere", "/nowhere"}}) {
+    EXPECT_THAT(TryToInsert(ProjectionGraph(), parameters).status,
+                FailsWith(HasSubstr(why)));
+  }
 }
 
 TEST(InsertQdq, RefusesRangesThatAreNotFinite) {
   const std::string table = TableFile({{{"x", 0}, {0, INFINITY}}});
-  const TransformRun run =
-      TryToInsert(Placeholder("x", {2, 2}) + MatMul("m", "x", "x"),
-                  absl::StrCat("ranges_file=\"", table, "\", method=minmax"));
-  EXPECT_THAT(run.status,
-              FailsWith(HasSubstr("\"x:0\" had values that are not finite")));
+  EXPECT_THAT(
+      TryToInsert("x = Placeholder dtype=float; m = MatMul(x, x) T=float",
+                  absl::StrCat("ranges_file=\"", table, "\", method=minmax"))
+          .status,
+      FailsWith(HasSubstr("\"x:0\" had values that are not finite")));
 }
 
 // Both branches and a loop's body, some of them called twice, each edited once.
@@ -364,8 +370,8 @@ TEST(InsertQdq, EditsEachFunctionOnce) {
     EXPECT_EQ(function.node_def_size(), 1 + 8) << function.signature().name();
   }
   EXPECT_THAT(run.notes,
-              ElementsAre(HasSubstr("6 pairs for 3 activations and 3 weights "
-                                    "in 3 functions")));
+              ElementsAre(HasSubstr(
+                  "6 pairs for 3 activations and 3 weights in 3 functions")));
 }
 
 // Names, ops, inputs and whole nodes exchanged at random: whatever comes of it,
@@ -467,6 +473,85 @@ TEST(InsertQdq, SurvivesDamagedGraphs) {
         << absl::StrJoin(before, "; ");
   }
   EXPECT_GT(edited, 50);
+}
+
+std::string WhyNot(const std::string& type, const std::string& mode) {
+  return std::string(ParseQdqFormat(type, mode).status().message());
+}
+
+TEST(QdqFormat, IsATypeWithItsMode) {
+  EXPECT_EQ(*ParseQdqFormat("qint8", ""), QdqFormat::kQint8Scaled);
+  EXPECT_EQ(*ParseQdqFormat("qint8", "SCALED"), QdqFormat::kQint8Scaled);
+  EXPECT_EQ(*ParseQdqFormat("quint8", ""), QdqFormat::kQuint8MinFirst);
+  EXPECT_EQ(*ParseQdqFormat("quint8", "MIN_FIRST"), QdqFormat::kQuint8MinFirst);
+}
+
+TEST(QdqFormat, RefusesCombinationsThatGiveWrongValues) {
+  EXPECT_THAT(WhyNot("qint8", "MIN_FIRST"), HasSubstr("kernels are wrong"));
+  EXPECT_THAT(WhyNot("quint8", "SCALED"), HasSubstr("below zero"));
+  EXPECT_THAT(WhyNot("int8", "SCALED"), HasSubstr("qint8 or quint8"));
+  EXPECT_THAT(WhyNot("qint8", "MIN_COMBINED"),
+              HasSubstr("not \"MIN_COMBINED\""));
+}
+
+TEST(FitRange, MakesScaledRangesSymmetric) {
+  const QdqRange range = FitRange(QdqFormat::kQint8Scaled, {-1, 3});
+  EXPECT_EQ(range.min, -3);
+  EXPECT_EQ(range.max, 3);
+}
+
+TEST(FitRange, TakesZeroIn) {
+  const QdqRange range = FitRange(QdqFormat::kQuint8MinFirst, {2, 3});
+  EXPECT_EQ(range.min, 0);
+  EXPECT_EQ(range.max, 3);
+}
+
+// With an empty range the kernels divide by zero.
+TEST(FitRange, IsNeverEmpty) {
+  for (QdqFormat format :
+       {QdqFormat::kQint8Scaled, QdqFormat::kQuint8MinFirst}) {
+    for (float end : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-37f}) {
+      const QdqRange range = FitRange(format, {0, end});
+      EXPECT_LE(range.min, 0);
+      EXPECT_TRUE(std::isfinite(255 / (range.max - range.min)));
+    }
+  }
+}
+
+TEST(IsTooNarrow, KnowsRangesThatHaveNoScale) {
+  for (QdqFormat format :
+       {QdqFormat::kQint8Scaled, QdqFormat::kQuint8MinFirst}) {
+    EXPECT_TRUE(IsTooNarrow(format, {-1e-40f, 1e-40f}));
+    EXPECT_TRUE(IsTooNarrow(format, {0, 0}));
+    EXPECT_FALSE(IsTooNarrow(format, {-1e-20f, 1e-20f}));
+    // With zero in it, it is wide.
+    EXPECT_FALSE(IsTooNarrow(format, {1, 1}));
+  }
+}
+
+TEST(NamePair, TellsOutputsOfANodeApart) {
+  EXPECT_EQ(NamePair("m", "a/x", 0).quantize, "m_eightbit_quantize_a/x");
+  EXPECT_EQ(NamePair("m", "x", 2).min, "m_eightbit_min_x__port__2");
+}
+
+TEST(MakePair, WritesInputsAsAGraphOrAFunctionDoes) {
+  QdqPair pair;
+  pair.names = NamePair("m", "x", 0);
+  pair.tensor = "x";
+  EXPECT_THAT(MakePair(pair)[3].input(),
+              ElementsAre("m_eightbit_quantize_x", "m_eightbit_quantize_x:1",
+                          "m_eightbit_quantize_x:2"));
+  EXPECT_EQ(ResultOf(pair), "m_dequantize");
+  pair.tensor = "x:y:0";
+  pair.in_function = true;
+  EXPECT_THAT(MakePair(pair)[2].input(),
+              ElementsAre("x:y:0", "m_eightbit_min_x:output:0",
+                          "m_eightbit_max_x:output:0"));
+  EXPECT_THAT(MakePair(pair)[3].input(),
+              ElementsAre("m_eightbit_quantize_x:output:0",
+                          "m_eightbit_quantize_x:output_min:0",
+                          "m_eightbit_quantize_x:output_max:0"));
+  EXPECT_EQ(ResultOf(pair), "m_dequantize:output:0");
 }
 
 }  // namespace

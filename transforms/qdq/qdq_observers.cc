@@ -28,10 +28,10 @@ using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// On the Identity behind a tensor: the number of its key.
+// The attribute of the Identity that reads a tensor: the number of its key.
 constexpr char kKeyAttribute[] = "_requant_observed";
 constexpr char kObserver[] = "requant_observe";
-// A session that holds so many has no memory left for values.
+// A session that holds this many has no memory left for values.
 constexpr int64_t kMostNodes = 1'000'000;
 constexpr char kCopy[] = "requant_observe/";
 
@@ -82,7 +82,7 @@ class ObserverMaker {
   }
 
  private:
-  // Puts an Identity behind the tensor of each key.
+  // Makes an Identity read the tensor of each key.
   void AddMarks(const QdqSites& sites) {
     std::map<RangeKey, int64_t> keys;
     std::map<int, absl::flat_hash_set<std::string>> taken;

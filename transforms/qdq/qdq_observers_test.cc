@@ -126,10 +126,10 @@ TEST(QdqObservers, RefuseFunctionsThatStandForTooManyNodes) {
   }
   const GraphDef graph = GraphFromText(absl::StrCat(
       Placeholder("x"), Call("y", callee, {"x"}), Library(functions)));
-  EXPECT_THAT(MakeQdqObservers(graph, {}, {"y"}),
-              FailsWith(HasSubstr(
-                  "with its functions inlined the graph has more than 1000000 "
-                  "nodes")));
+  EXPECT_THAT(
+      MakeQdqObservers(graph, {}, {"y"}),
+      FailsWith(HasSubstr(
+          "with its functions inlined the graph has more than 1000000 nodes")));
 }
 
 TEST(QdqObservers, RepeatWhatReadsACallAndShareTheRest) {

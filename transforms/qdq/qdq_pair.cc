@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
@@ -20,7 +23,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// Values this small are as good as zero, and a scale made from them overflows.
+// Values this small count as zero: a scale made from them overflows.
 constexpr float kLeastWidth = 1e-30f;
 
 tensorflow::DataType CodeType(QdqFormat format) {
@@ -58,6 +61,71 @@ QdqRange WithZero(QdqFormat format, const QdqRange& range) {
   return wide;
 }
 
+std::string TensorOf(const RangeKey& key) {
+  return absl::StrCat("\"", key.first, ":", key.second, "\"");
+}
+
+absl::Status CheckEntry(const RangeKey& key, const RangeEntry& entry) {
+  if (entry.not_finite.count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        TensorOf(key), " had values that are not finite, the first at ",
+        entry.not_finite.first_place,
+        "; calibrate again with records on which the model works"));
+  }
+  if (entry.inverted.count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the minimum of ", TensorOf(key), " is above its maximum, first at ",
+        entry.inverted.first_place));
+  }
+  return absl::OkStatus();
+}
+
+// From what was observed of the tensor.
+absl::StatusOr<QdqRange> ChosenRange(const RangeKey& key,
+                                     const RangeEntry& entry,
+                                     const QdqRangeOptions& options) {
+  REQUANT_RETURN_IF_ERROR(CheckEntry(key, entry));
+  const auto named = [&](const absl::Status& status) {
+    return absl::Status(status.code(),
+                        absl::StrCat(TensorOf(key), ": ", status.message()));
+  };
+  if (options.format == QdqFormat::kQint8Scaled) {
+    const auto magnitude = ChooseMagnitudeBy(options.choice, entry);
+    if (!magnitude.ok()) return named(magnitude.status());
+    return FitRange(options.format, {-*magnitude, *magnitude});
+  }
+  const auto choice = ChooseRangeBy(options.choice, entry);
+  if (!choice.ok()) return named(choice.status());
+  return FitRange(options.format,
+                  {choice->min.value_or(0), choice->max.value_or(0)});
+}
+
+// Sites whose range is missing.
+struct Missing {
+  const QdqSite* first = nullptr;
+  int count = 0;
+
+  void Add(const QdqSite& site) {
+    if (first == nullptr) first = &site;
+    ++count;
+  }
+
+  // "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 others"
+  std::string Describe() const {
+    std::string text = absl::StrCat(TensorOf(first->range), ", which node \"",
+                                    first->node, "\"");
+    if (!first->function.empty()) {
+      absl::StrAppend(&text, " of function \"", first->function, "\"");
+    }
+    absl::StrAppend(&text, " reads");
+    if (count > 1) {
+      absl::StrAppend(&text, ", and ", count - 1, " more input",
+                      count > 2 ? "s" : "");
+    }
+    return text;
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<QdqFormat> ParseQdqFormat(std::string_view type,
@@ -77,11 +145,10 @@ absl::StatusOr<QdqFormat> ParseQdqFormat(std::string_view type,
         absl::StrCat("the mode is SCALED or MIN_FIRST, not \"", mode, "\""));
   }
   return absl::InvalidArgumentError(
-      type == "qint8"
-          ? "qint8 goes with mode=SCALED; TensorFlow's kernels are wrong for "
-            "qint8 with MIN_FIRST"
-          : "quint8 goes with mode=MIN_FIRST; with SCALED it has no codes for "
-            "values below zero");
+      type == "qint8" ? "qint8 goes with mode=SCALED; TensorFlow's kernels are "
+                        "wrong for qint8 with MIN_FIRST"
+                      : "quint8 goes with mode=MIN_FIRST; with SCALED it has "
+                        "no codes for values below zero");
 }
 
 bool IsTooNarrow(QdqFormat format, const QdqRange& range) {
@@ -141,6 +208,48 @@ std::vector<NodeDef> MakePair(const QdqPair& pair) {
   nodes.push_back(std::move(dequantize));
   for (NodeDef& node : nodes) node.set_device(pair.device);
   return nodes;
+}
+
+absl::StatusOr<std::vector<std::optional<QdqRange>>> RangesOfSites(
+    const std::vector<QdqSite>& sites, const QdqRangeOptions& options,
+    std::vector<std::string>* warnings) {
+  const QdqRange fixed = FitRange(options.format, options.fixed);
+  std::vector<std::optional<QdqRange>> ranges(sites.size(), fixed);
+  if (options.table == nullptr) return ranges;
+  absl::flat_hash_map<RangeKeyView, QdqRange> chosen;
+  Missing missing, unreached;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const RangeKey& key = sites[i].range;
+    ranges[i].reset();
+    const RangeEntry* entry = options.table->Find(key.first, key.second);
+    if (entry == nullptr) {
+      (sites[i].reached ? missing : unreached).Add(sites[i]);
+      continue;
+    }
+    const auto [known, is_new] = chosen.try_emplace(key);
+    if (is_new) {
+      REQUANT_ASSIGN_OR_RETURN(known->second,
+                               ChosenRange(key, *entry, options));
+    }
+    ranges[i] = known->second;
+  }
+  if (missing.count > 0 && !options.skip_missing) {
+    return absl::NotFoundError(
+        absl::StrCat("the range table has no range for ", missing.Describe(),
+                     "; calibrate this very graph, or leave them in float with "
+                     "missing=skip"));
+  }
+  if (missing.count > 0) {
+    warnings->push_back(absl::StrCat("left in float, for want of a range: ",
+                                     missing.Describe()));
+  }
+  if (unreached.count > 0) {
+    warnings->push_back(
+        absl::StrCat("left in float, being in functions that the graph does "
+                     "not call and without a range: ",
+                     unreached.Describe()));
+  }
+  return ranges;
 }
 
 }  // namespace requant

@@ -4,12 +4,16 @@
 // The four nodes that round a float tensor to eight bits: two constants, a
 // QuantizeV2 and a Dequantize.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ranges/range_choice.h"
+#include "ranges/range_table.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/qdq/qdq_sites.h"
 
 namespace requant {
 
@@ -74,6 +78,25 @@ std::vector<tensorflow::NodeDef> MakePair(const QdqPair& pair);
 
 // What reads the pair's result has as input.
 std::string ResultOf(const QdqPair& pair);
+
+struct QdqRangeOptions {
+  QdqFormat format = QdqFormat::kQint8Scaled;
+  // The same range for all, which the format must fit; unless there is a table.
+  QdqRange fixed = {-1, 1};
+  // What was observed, or null; and how a range is chosen from it.
+  const RangeTable* table = nullptr;
+  RangeChoiceOptions choice;
+  // Sites that the table lacks stay as they are; else they are an error, but
+  // for those in functions that the graph does not reach: no run of the graph
+  // can observe them.
+  bool skip_missing = false;
+};
+
+// For each site its range, or nothing where it has none. `warnings` gets a
+// sentence on the latter.
+absl::StatusOr<std::vector<std::optional<QdqRange>>> RangesOfSites(
+    const std::vector<QdqSite>& sites, const QdqRangeOptions& options,
+    std::vector<std::string>* warnings);
 
 }  // namespace requant
 

@@ -51,7 +51,7 @@ struct QdqSite {
   // argument.
   std::string producer;
   std::string producer_op;
-  // A constant or a variable's value, see weight_sources.h.
+  // A constant or a variable's value, see WeightSources in qdq_sites.cc.
   bool is_weight = false;
   // (name, output): the producer's name in the graph itself and
   // "function::producer" in a function, and the number of its output counted

@@ -190,9 +190,10 @@ TEST(QdqSites, RefuseAnOpThatMultipliesNothing) {
   QdqSiteOptions options;
   options.ops = {"MatMull"};
   const auto found = FindQdqSites({}, options);
-  EXPECT_THAT(found, FailsWith(HasSubstr(
-                         "\"MatMull\" cannot be quantized (did you mean "
-                         "\"MatMul\"?)")));
+  EXPECT_THAT(
+      found,
+      FailsWith(HasSubstr(
+          "\"MatMull\" cannot be quantized (did you mean \"MatMul\"?)")));
 }
 
 TEST(QdqSites, AreNotWhereADequantizeStands) {

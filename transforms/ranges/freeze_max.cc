@@ -18,12 +18,11 @@ REQUANT_REGISTER_TRANSFORM(
     {"freeze_max",
      "Replaces the Max nodes that a quantization uses by constants from a "
      "calibration run.",
-     "Of the observed maxima the one at 100 - max_percentile is taken. "
-     "The constant is named <node>/frozen_max_only. Max nodes that are part of "
-     "the model stay. "
-     "A log of another graph, nodes that the log never mentions and values "
-     "that "
-     "are no numbers are errors; a graph without such nodes stays as it is.",
+     "Of the observed maxima the one at 100 - max_percentile is taken. The "
+     "constant is named <node>/frozen_max_only. Max nodes that are part of the "
+     "model stay. A log of another graph, nodes that the log never mentions "
+     "and values that are no numbers are errors; a graph without such nodes "
+     "stays as it is.",
      FreezeParameters(),
      "insert_logging(op=Max, show_name=true, message=\"__max:\") and a "
      "calibration run"});

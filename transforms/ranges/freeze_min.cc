@@ -22,12 +22,10 @@ REQUANT_REGISTER_TRANSFORM(
      "calibration run.",
      "Of the observed minima the one at min_percentile is taken (the original "
      "took the one at 100 - min_percentile, the least negative; compat=true "
-     "does so again). "
-     "The constant is named <node>/frozen_min_only. Min nodes that are part of "
-     "the model stay. "
-     "A log of another graph, nodes that the log never mentions and values "
-     "that "
-     "are no numbers are errors; a graph without such nodes stays as it is.",
+     "does so again). The constant is named <node>/frozen_min_only. Min nodes "
+     "that are part of the model stay. A log of another graph, nodes that the "
+     "log never mentions and values that are no numbers are errors; a graph "
+     "without such nodes stays as it is.",
      FreezeParameters(),
      "insert_logging(op=Min, show_name=true, message=\"__min:\") and a "
      "calibration run"});

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -24,6 +25,7 @@
 #include "ranges/range_table.h"
 #include "transforms/layers/calibration_tensors.h"
 #include "transforms/layers/float_layer.h"
+#include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
 namespace {
@@ -36,11 +38,6 @@ constexpr int64_t kFewObservations = 8;
 
 // How many names an error message lists.
 constexpr size_t kNamesShown = 5;
-
-// "1 node", "2 nodes".
-std::string Counted(int64_t count, std::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 std::string NameList(const std::vector<std::string>& names) {
   std::vector<std::string> shown(
@@ -113,7 +110,7 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule, bool required,
 absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
   if (entry.not_finite.count > 0) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "\"", node, "\" has ", Counted(entry.not_finite.count, "value"),
+        "\"", node, "\" has ", CountText(entry.not_finite.count, "value"),
         " that ", entry.not_finite.count == 1 ? "is" : "are",
         " not finite, the first at ", entry.not_finite.first_place,
         "; calibrate again with records on which the model works"));
@@ -121,7 +118,7 @@ absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
   if (entry.inverted.count > 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("the minimum of \"", node, "\" is above its maximum ",
-                     Counted(entry.inverted.count, "time"), ", the first at ",
+                     CountText(entry.inverted.count, "time"), ", the first at ",
                      entry.inverted.first_place));
   }
   return absl::OkStatus();
@@ -137,8 +134,7 @@ struct Choice {
 
 // The tensor that the node's kRangeOfAttribute names, or "".
 std::string RangeOf(const NodeDef& node) {
-  const auto attribute = node.attr().find(kRangeOfAttribute);
-  return attribute == node.attr().end() ? "" : attribute->second.s();
+  return StringAttribute(node, kRangeOfAttribute);
 }
 
 // The nodes that have an entry of their own.
@@ -172,15 +168,15 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
   }
   if (!absent.empty()) {
     return absl::NotFoundError(absl::StrCat(
-        "the log names ", Counted(absent.size(), "node"),
+        "the log names ", CountText(absent.size(), "node"),
         absent.size() == 1 ? " that is" : " that are", " not in the graph: ",
         NameList(absent), "; is it the log of another model?"));
   }
   if (!left_alone.empty()) {
-    context.warnings.push_back(absl::StrCat(
-        NameList(left_alone),
-        " stays as it is: no quantization uses it, so it is part of the model "
-        "(compat=true freezes it all the same)"));
+    context.warnings.push_back(
+        absl::StrCat(NameList(left_alone),
+                     " stays as it is: no quantization uses it, so it is part "
+                     "of the model (compat=true freezes it all the same)"));
   }
   return chosen;
 }
@@ -311,8 +307,7 @@ absl::StatusOr<std::vector<float>> ChosenValues(const FreezeRule& rule,
     if (!end.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("\"", choice.node,
-                       "\" has a range with one end only; calibrate "
-                       "again"));
+                       "\" has a range with one end only; calibrate again"));
     }
     float value = *end;
     // The original of freeze_min: index round(n * 0.95) of the ascending
@@ -450,12 +445,12 @@ void WarnOfACutLog(const std::vector<Choice>& chosen,
     if (most == nullptr || count > most->entry->count) most = &choice;
   }
   if (fewest == nullptr || fewest->entry->count == most->entry->count) return;
-  context->warnings.push_back(absl::StrCat(
-      "\"", fewest->node, "\" has ",
-      Counted(fewest->entry->count, "observation"), " and \"", most->node,
-      "\" ", most->entry->count,
-      ": not every batch is there whole; if a logging run was stopped, log "
-      "again"));
+  context->warnings.push_back(
+      absl::StrCat("\"", fewest->node, "\" has ",
+                   CountText(fewest->entry->count, "observation"), " and \"",
+                   most->node, "\" ", most->entry->count,
+                   ": not every batch is there whole; if a logging run was "
+                   "stopped, log again"));
 }
 
 }  // namespace
@@ -491,12 +486,12 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
   index.Commit();
   WarnOfACutLog(chosen, &context);
   context.notes.push_back(absl::StrCat(
-      "freezes ", Counted(chosen.size(), absl::StrCat(rule.op, " node")),
-      " from at least ", Counted(fewest, "observation"), " each (",
+      "freezes ", CountText(chosen.size(), absl::StrCat(rule.op, " node")),
+      " from at least ", CountText(fewest, "observation"), " each (",
       DescribeOptions(rule, options, context.parameters.Bool("compat")), ")"));
   if (fewest < kFewObservations) {
     context.warnings.push_back(
-        absl::StrCat("a range from ", Counted(fewest, "observation"),
+        absl::StrCat("a range from ", CountText(fewest, "observation"),
                      " may not have settled; calibrate with more batches"));
   }
   return absl::OkStatus();
@@ -518,8 +513,8 @@ std::vector<ParameterSpec> FreezeParameters() {
        "The highest maxima to ignore, in percent of the observations.", "5"},
       {"method", ParameterType::kString,
        "minmax: by the percentiles of the batches' minima and maxima. "
-       "percentile: by value_percentile of the values. mse: the range with "
-       "the least squared error. The last two need a range table that requant "
+       "percentile: by value_percentile of the values. mse: the range with the "
+       "least squared error. The last two need a range table that requant "
        "calibrate made of the float graph.",
        "minmax"},
       {"value_percentile", ParameterType::kFloat,

@@ -149,7 +149,7 @@ void RedirectReaders(const LoggedNodes& logged, GraphDef* graph) {
   }
 }
 
-// Puts each Print behind the node it prints.
+// Puts each Print after the node it prints.
 void InsertPrints(std::vector<std::pair<int, NodeDef>> prints,
                   GraphDef* graph) {
   std::vector<NodeDef*> nodes(graph->node_size());
@@ -207,9 +207,9 @@ REQUANT_REGISTER_TRANSFORM(
      "show_name=true, message=\"__requant_min_max:\") writes the lines that "
      "freeze_requantization_ranges reads; likewise op=Min with \"__min:\" for "
      "freeze_min and op=Max with \"__max:\" for freeze_max. Only outputs that "
-     "another node reads are printed. Where there is "
-     "nothing to log, as in a model without Relu, which has no "
-     "RequantizationRange, the graph stays as it is, with a warning.",
+     "another node reads are printed. Where there is nothing to log, as in a "
+     "model without Relu, which has no RequantizationRange, the graph stays as "
+     "it is, with a warning.",
      {{"op", ParameterType::kString,
        "Log nodes of this op; all ops without it.", "", false, true},
       {"prefix", ParameterType::kString,

@@ -52,11 +52,11 @@ TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
   const GraphDef graph = GraphFromText(kQuantizedLayer);
   const auto run = MustTransform("insert_logging(op=Max, prefix=x)", graph);
   EXPECT_EQ(run.graph.DebugString(), graph.DebugString());
-  EXPECT_THAT(run.warnings,
-              ElementsAre(HasSubstr(
-                  "no node with op=Max, prefix=x whose output another "
-                  "node reads; the graph has 3 Placeholder, 1 "
-                  "RequantizationRange, 1 Requantize")));
+  EXPECT_THAT(
+      run.warnings,
+      ElementsAre(HasSubstr(
+          "no node with op=Max, prefix=x whose output another node reads; the "
+          "graph has 3 Placeholder, 1 RequantizationRange, 1 Requantize")));
 }
 
 TEST(InsertLogging, RefusesAGraphThatIsAlreadyLogged) {

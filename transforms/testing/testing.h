@@ -30,6 +30,21 @@ TransformRun MustTransform(const std::string& transform,
                            const std::vector<std::string>& inputs = {},
                            const std::vector<std::string>& outputs = {});
 
+// Returns why the transform, which must fail, does.
+std::string TransformError(const std::string& transform,
+                           const tensorflow::GraphDef& graph);
+
+// Returns `graph` with nodes written as in graph_text.h in place of those with
+// their names, or added.
+tensorflow::GraphDef WithNodes(tensorflow::GraphDef graph,
+                               const std::string& lines);
+
+// Matches a graph that has the nodes of `lines`, written as in graph_text.h:
+// their ops, their inputs and the attributes that are given. Constants have the
+// same values, however they are stored.
+testing::Matcher<const tensorflow::GraphDef&> HasNodes(
+    const std::string& lines);
+
 // A new file in the test's temporary folder.
 std::string WriteTestFile(const std::string& name, const std::string& content);
 
