@@ -16,7 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/machine.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "runtime/benchmark/benchmark_contender.h"
 #include "runtime/benchmark/chrome_trace.h"
 #include "runtime/benchmark/preloaded_batches.h"
@@ -24,6 +26,7 @@
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/benchmark/stream_settings.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/worker.pb.h"
 #include "runtime/statistics/order_statistics.h"
 #include "runtime/statistics/output_difference.h"
@@ -33,8 +36,6 @@
 
 namespace requant {
 namespace {
-
-using EventSink = std::function<void(const WorkerEvent&)>;
 
 constexpr RunLength kOneBatch = {0, 1, 0};
 constexpr int kWarmUpBatches = 20;
@@ -48,7 +49,6 @@ constexpr int kTrialRuns = 3;
 constexpr std::chrono::seconds kMaxTrial(2);
 // Fewer would make a round's figure one of chance.
 constexpr int kRoundBatchesPerStream = 3;
-constexpr size_t kFilePartBytes = 1 << 18;
 
 bool IsSame(const StreamSetting& a, const StreamSetting& b) {
   return a.streams() == b.streams() && a.threads() == b.threads();
@@ -56,9 +56,9 @@ bool IsSame(const StreamSetting& a, const StreamSetting& b) {
 
 class BenchmarkRun {
  public:
-  BenchmarkRun(const BenchmarkJob& job, const EventSink& send)
+  BenchmarkRun(const BenchmarkJob& job, std::string* trace)
       : job_(job),
-        send_(send),
+        trace_(trace),
         cores_(ReadCoreLimits().usable()),
         entries_(job.entry().begin(), job.entry().end()) {}
 
@@ -76,6 +76,7 @@ class BenchmarkRun {
     if (job_.compare_outputs()) REQUANT_RETURN_IF_ERROR(CompareOutputs());
     REQUANT_RETURN_IF_ERROR(MeasureRounds());
     if (job_.profile()) REQUANT_RETURN_IF_ERROR(Profile());
+    progress_.Finish();
     return Result();
   }
 
@@ -114,11 +115,7 @@ class BenchmarkRun {
     BatchOptions options;
     options.batch_size = job_.batch_size();
     options.max_bad_records = job_.max_bad_records();
-    options.on_bad_record = [this](const std::string& message) {
-      WorkerEvent event;
-      event.set_warning(message);
-      send_(event);
-    };
+    options.on_bad_record = SayWarning;
     size_t fewest = job_.max_batches();
     for (const BenchmarkEntry& entry : entries_) {
       const std::string key = entry.dataset().SerializeAsString();
@@ -311,18 +308,9 @@ class BenchmarkRun {
   }
 
   absl::Status Profile() {
-    std::string part;
-    const auto send_part = [&] {
-      WorkerEvent event;
-      event.set_file_part(std::exchange(part, ""));
-      send_(event);
-    };
     std::optional<ChromeTrace> trace;
     if (job_.trace()) {
-      trace.emplace([&](std::string_view text) {
-        part.append(text);
-        if (part.size() >= kFilePartBytes) send_part();
-      });
+      trace.emplace([this](std::string_view text) { trace_->append(text); });
     }
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
       const std::string& path = entries_[entry].model().path();
@@ -333,10 +321,7 @@ class BenchmarkRun {
           contenders_[entry]->Profile(trace.has_value() ? &*trace : nullptr,
                                       [this] { SendProgress("profiling"); }));
     }
-    if (trace.has_value()) {
-      trace->Finish();
-      send_part();
-    }
+    if (trace.has_value()) trace->Finish();
     return absl::OkStatus();
   }
 
@@ -369,26 +354,20 @@ class BenchmarkRun {
     return contender->Run(length, [&] { SendProgress(what); });
   }
 
-  // What a worker's death is blamed on.
+  // Says what a death is to be blamed on.
   void SendActivity(const std::string& activity) {
     if (activity == activity_) return;
     activity_ = activity;
-    WorkerEvent event;
-    event.set_activity(activity);
-    send_(event);
+    SetActivity(activity);
   }
 
   void SendProgress(const std::string& what) {
-    WorkerEvent event;
-    BenchmarkProgress& progress = *event.mutable_benchmark_progress();
-    progress.set_done(runs_done_);
-    progress.set_total(runs_total_);
-    progress.set_what(what);
-    send_(event);
+    progress_.SetTotal(runs_total_);
+    progress_.Update(runs_done_, what);
   }
 
   const BenchmarkJob& job_;
-  const EventSink& send_;
+  std::string* const trace_;
   const int cores_;
   // The job's, with the inputs that were made up for them.
   std::vector<BenchmarkEntry> entries_;
@@ -403,18 +382,19 @@ class BenchmarkRun {
   std::string activity_;
   int64_t runs_done_ = 0;
   int64_t runs_total_ = 0;
+  Progress progress_{{"benchmarking", "runs"}, WorkProgress()};
 };
 
 }  // namespace
 
 absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job,
-                                          const EventSink& send) {
+                                          std::string* trace) {
   if (job.entry_size() == 0 || job.rounds() < 1 || job.batch_size() < 1 ||
       job.max_batches() < 1) {
     return absl::InvalidArgumentError(
         "a benchmark needs a graph, a round, a batch and a record in it");
   }
-  return BenchmarkRun(job, send).Run();
+  return BenchmarkRun(job, trace).Run();
 }
 
 }  // namespace requant

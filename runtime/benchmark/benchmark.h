@@ -1,9 +1,9 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 
-// The measurement of graphs against each other, as worker processes do it.
+// The measurement of graphs against each other.
 
-#include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/session/worker.pb.h"
@@ -11,11 +11,11 @@
 namespace requant {
 
 // Preloads records, finds out how many streams and threads suit the machine,
-// warms the graphs up and measures them in turns. Sends activities, progress,
-// warnings and, if asked for, the parts of a trace.
-absl::StatusOr<BenchmarkResult> Benchmark(
-    const BenchmarkJob& job,
-    const std::function<void(const WorkerEvent&)>& send);
+// warms the graphs up and measures them in turns. Reports activities, progress
+// and warnings (base/program/isolation.h). If the job asks for a trace, that
+// goes to `trace`.
+absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job,
+                                          std::string* trace);
 
 }  // namespace requant
 

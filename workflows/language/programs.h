@@ -15,8 +15,7 @@ struct Program {
   // The package folder and the name of the program.
   const char* folder;
   const char* name;
-  // It runs graphs, in the program runtime/worker: it uses every core, and much
-  // of the memory, by itself.
+  // It runs graphs: it uses every core, and much of the memory, by itself.
   bool runs_graphs = false;
   // What it prints tells about what it made; the others print results that are
   // in files too.
