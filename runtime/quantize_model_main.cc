@@ -244,7 +244,9 @@ void Print(const QuantizedGraph& quantized, const DatasetSpec& dataset) {
 
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_output, FLAGS_ranges_output};
-  isolation->progress = {"calibrating", "records", FLAGS_max_records};
+  if (FLAGS_ranges.empty()) {
+    isolation->progress = {"calibrating", "records", FLAGS_max_records};
+  }
 }
 
 absl::StatusOr<int> Work() {

@@ -118,7 +118,8 @@ class GraphLog {
   }
 
   absl::Status Open(const std::string& wanted) {
-    if (wanted == "-") {
+    is_stderr_ = wanted == "-";
+    if (is_stderr_) {
       path_ = "stderr";
       fd_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
     } else if (!wanted.empty()) {
@@ -148,7 +149,7 @@ class GraphLog {
 
   // Drops what was written, unless it went to this process's stderr.
   void Truncate() {
-    if (path_ != "stderr" && ftruncate(fd_, 0) == 0) lseek(fd_, 0, SEEK_SET);
+    if (!is_stderr_ && ftruncate(fd_, 0) == 0) lseek(fd_, 0, SEEK_SET);
   }
 
   // Keeps the log of child `pid` for the user; returns its path, or "" if it
@@ -192,6 +193,7 @@ class GraphLog {
 
   int fd_ = -1;
   std::string path_;
+  bool is_stderr_ = false;
   // It goes unless the child dies.
   bool temporary_ = false;
   // It has no name yet, and `path_` is its folder: if this process dies too,

@@ -15,7 +15,7 @@
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
 #include "runtime/datasets/testing/testing.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "tests/support/processes.h"
 
 namespace requant::evaluate_graph_test {

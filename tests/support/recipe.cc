@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "re2/re2.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "tests/support/mixed_records.h"
 
 namespace requant {
