@@ -55,18 +55,18 @@ class Benchmark {
     REQUANT_RETURN_IF_ERROR(WriteWideDeepRecords(data, FLAGS_records));
     REQUANT_RETURN_IF_ERROR(
         WriteGraph(Int8WideDeepGraph(), graph, GraphFormat::kBinary));
-    job_.mutable_model()->set_path(graph);
-    *job_.mutable_dataset() = WideDeepDataset(data);
-    job_.set_batch_size(FLAGS_batch_size);
-    REQUANT_ASSIGN_OR_RETURN(model_, Model::Load(job_.model(), {}));
+    ModelSpec model;
+    model.set_path(graph);
+    dataset_ = WideDeepDataset(data);
+    REQUANT_ASSIGN_OR_RETURN(model_, Model::Load(model, {}));
     std::vector<std::string> inputs;
-    for (const InputSpec& input : job_.dataset().input()) {
+    for (const InputSpec& input : dataset_.input()) {
       inputs.push_back(input.placeholder() + ":0");
     }
     REQUANT_ASSIGN_OR_RETURN(
         function_,
         ModelFunction::Make(model_.get(), inputs,
-                            {job_.dataset().prediction().tensor() + ":0"}));
+                            {dataset_.prediction().tensor() + ":0"}));
     return Read(&batches_).status();
   }
 
@@ -100,7 +100,7 @@ class Benchmark {
   absl::StatusOr<std::unique_ptr<BatchSource>> Open() {
     BatchOptions options;
     options.batch_size = FLAGS_batch_size;
-    return OpenBatchSource(job_.dataset(), options);
+    return OpenBatchSource(dataset_, options);
   }
 
   absl::StatusOr<int64_t> Read(std::vector<Batch>* kept) {
@@ -115,7 +115,7 @@ class Benchmark {
     }
   }
 
-  EvaluateJob job_;
+  DatasetSpec dataset_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ModelFunction> function_;
   std::vector<Batch> batches_;

@@ -23,16 +23,18 @@
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
+#include "base/program/isolation.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "benchmarks/frame.h"
 #include "benchmarks/int8_figures.h"
 #include "benchmarks/matmul_chain.h"
 #include "graph/graph_io.h"
+#include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/job_inputs.h"
-#include "runtime/session/worker.h"
+#include "runtime/evaluation/evaluate.h"
+#include "runtime/session/job_flags.h"
 #include "runtime/session/worker.pb.h"
 #include "runtime/statistics/timing.h"
 
@@ -65,9 +67,7 @@ constexpr char kProgram[] = "int8_benchmark";
 constexpr int64_t kBatches = 16;
 constexpr int64_t kMaxPreloadedBytes = 200'000'000;
 
-void Say(const std::string& what) {
-  std::fprintf(stderr, "%s: %s\n", kProgram, what.c_str());
-}
+void Say(const std::string& what) { requant::Say(kProgram, what); }
 
 // Runs a shell command a few times; returns the median of its seconds, or
 // nothing for an empty command.
@@ -94,23 +94,17 @@ absl::StatusOr<DatasetSpec> Dataset() {
   return ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score");
 }
 
-absl::StatusOr<JobResult> RunJob(const WorkerRequest& request) {
-  return RunInWorker(request, WorkerOptions(), [](const WorkerEvent& event) {
-    if (event.has_warning()) Say(event.warning());
-  });
-}
-
 absl::StatusOr<Comparison> Compare(const std::string& graph) {
   Say(absl::StrCat("comparing ", graph, " with ", FLAGS_fp32));
-  WorkerRequest request;
-  EvaluateJob& job = *request.mutable_evaluate();
-  *job.mutable_model() = MakeModelSpec(graph, "", "");
-  *job.mutable_baseline() = MakeModelSpec(FLAGS_fp32, "", "");
-  REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), Dataset());
-  job.set_batch_size(FLAGS_batch_size);
-  job.set_max_records(FLAGS_records);
-  REQUANT_ASSIGN_OR_RETURN(const JobResult result, RunJob(request));
-  return result.evaluate().comparison();
+  EvaluateOptions options;
+  options.model = MakeModelSpec(graph, "", "");
+  options.baseline = MakeModelSpec(FLAGS_fp32, "", "");
+  REQUANT_ASSIGN_OR_RETURN(options.dataset, Dataset());
+  options.batch_size = FLAGS_batch_size;
+  options.max_records = FLAGS_records;
+  REQUANT_ASSIGN_OR_RETURN(const EvaluateResult result,
+                           Evaluate(options, nullptr));
+  return result.comparison();
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
@@ -179,10 +173,7 @@ absl::StatusOr<BenchmarkJob> SpeedJob(const std::string& folder) {
 absl::StatusOr<BenchmarkResult> Measure(const BenchmarkJob& job,
                                         const std::string& setting) {
   Say(absl::StrCat("measuring speeds, ", setting));
-  WorkerRequest request;
-  *request.mutable_benchmark() = job;
-  REQUANT_ASSIGN_OR_RETURN(JobResult result, RunJob(request));
-  return std::move(*result.mutable_benchmark());
+  return Benchmark(job, nullptr);
 }
 
 absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
@@ -277,11 +268,19 @@ int Run(int argc, char** argv) {
   }
   const std::string usage_error = UsageError();
   if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
-  const absl::StatusOr<Int8Figures> figures = Measurements();
-  if (!figures.ok()) return ReportWorkerFailure(kProgram, figures.status());
-  std::fputs(absl::StrCat(Heading(*figures), FiguresText(*figures)).c_str(),
-             stdout);
-  return kExitOk;
+  IsolationOptions isolation;
+  isolation.program = kProgram;
+  isolation.arguments.assign(argv + 1, argv + argc);
+  isolation.graph = GraphLimits();
+  // A command may take any time.
+  isolation.graph->stall_seconds = 0;
+  return RunIsolated(isolation, []() -> absl::StatusOr<int> {
+    REQUANT_ASSIGN_OR_RETURN(const Int8Figures figures, Measurements());
+    StartReport();
+    std::fputs(absl::StrCat(Heading(figures), FiguresText(figures)).c_str(),
+               stdout);
+    return kExitOk;
+  });
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -16,16 +15,15 @@
 #include "base/files/file.h"
 #include "base/process/machine.h"
 #include "base/program/flags.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/terminal/progress.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_folder.h"
+#include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/benchmark_report.h"
-#include "runtime/session/job_inputs.h"
+#include "runtime/session/job_flags.h"
 #include "runtime/session/token_array.h"
-#include "runtime/session/worker.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_flags.h"
 
 DEFINE_string(graph, "",
               "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "
@@ -116,7 +114,7 @@ ProgramHelp Help() {
       "$0 --graph=int8.pb --dataset=data.textproto --profile\n"
       "$0 --saved_model=gpt-j-6B "
       "--saved_model=converted_gpt-j-6B --dataset=tokens.textproto";
-  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.flag_files = {__FILE__};
   help.repeatable_flags = {"graph", "saved_model", "dataset"};
   help.footer =
       "Speed and CPU time are ratios to the first graph, medians over the "
@@ -139,7 +137,7 @@ std::vector<std::string> Graphs() {
   return SplitList(FLAGS_saved_model.empty() ? FLAGS_graph : FLAGS_saved_model);
 }
 
-// What is wrong with the flags that only one kind of model has, or "".
+// Says what is wrong with the flags that only one kind of model has, or "".
 std::string KindError() {
   if (!FLAGS_saved_model.empty() && !FLAGS_graph.empty()) {
     return "--graph and --saved_model exclude each other";
@@ -169,7 +167,7 @@ std::string KindError() {
   return "";
 }
 
-// What is wrong with the graphs and datasets, or "".
+// Says what is wrong with the graphs and datasets, or "".
 std::string NamesError() {
   const size_t graphs = Graphs().size();
   const size_t datasets = SplitList(FLAGS_dataset).size();
@@ -190,11 +188,8 @@ std::string NamesError() {
   return "";
 }
 
-// What is wrong with the flags, or "".
-std::string UsageError(const std::vector<std::string>& positional) {
-  if (!positional.empty()) {
-    return absl::StrCat("unexpected argument \"", positional[0], "\"");
-  }
+// Says what is wrong with the flags, or "".
+std::string UsageError() {
   const std::string names_error = NamesError();
   if (!names_error.empty()) return names_error;
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
@@ -210,10 +205,7 @@ std::string UsageError(const std::vector<std::string>& positional) {
       FLAGS_threads > 1024) {
     return "--streams and --threads must be 0 to 1024";
   }
-  if (FLAGS_format != "text" && FLAGS_format != "json") {
-    return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
-  }
-  return "";
+  return FormatError(FLAGS_format);
 }
 
 absl::Status AddEntries(BenchmarkJob* job) {
@@ -240,14 +232,21 @@ std::string ReportFile(const std::string& ending) {
   return absl::StrCat(FLAGS_output_dir, "/benchmark.", ending);
 }
 
-// Asked before the work.
-absl::Status CheckOutputs() {
+std::vector<std::string> Outputs() {
+  std::vector<std::string> outputs = {FLAGS_result_out};
+  if (!FLAGS_output_dir.empty()) {
+    outputs.push_back(ReportFile("txt"));
+    outputs.push_back(ReportFile("json"));
+  }
+  return outputs;
+}
+
+// Makes --output_dir and checks all outputs, before the work.
+absl::Status PrepareOutputs() {
   std::vector<std::string> inputs = Graphs();
   for (const std::string& dataset : SplitList(FLAGS_dataset)) {
     inputs.push_back(dataset);
   }
-  std::vector<std::string> outputs;
-  if (!FLAGS_result_out.empty()) outputs.push_back(FLAGS_result_out);
   if (!FLAGS_output_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(FLAGS_output_dir, error);
@@ -256,14 +255,8 @@ absl::Status CheckOutputs() {
           error.value(),
           absl::StrCat("cannot make the folder ", FLAGS_output_dir));
     }
-    outputs.push_back(ReportFile("txt"));
-    outputs.push_back(ReportFile("json"));
   }
-  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
-  for (const std::string& path : outputs) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
-  }
-  return absl::OkStatus();
+  return CheckOutputs(inputs, Outputs());
 }
 
 // What is different for SavedModels: as the published example has it, unless
@@ -295,7 +288,7 @@ absl::Status SetSavedModelDefaults(BenchmarkJob* job) {
 absl::StatusOr<BenchmarkJob> JobFromFlags() {
   BenchmarkJob job;
   REQUANT_RETURN_IF_ERROR(AddEntries(&job));
-  REQUANT_RETURN_IF_ERROR(CheckOutputs());
+  REQUANT_RETURN_IF_ERROR(PrepareOutputs());
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_batches(FLAGS_batches);
   job.set_max_bytes(kMaxPreloadedBytes);
@@ -310,31 +303,6 @@ absl::StatusOr<BenchmarkJob> JobFromFlags() {
     REQUANT_RETURN_IF_ERROR(SetSavedModelDefaults(&job));
   }
   return job;
-}
-
-absl::StatusOr<BenchmarkResult> RunJob(const BenchmarkJob& job,
-                                       const WorkerOptions& options) {
-  WorkerRequest request;
-  *request.mutable_benchmark() = job;
-  // Made when the worker says how much there is to do.
-  std::optional<Progress> progress;
-  const auto on_event = [&](const WorkerEvent& event) {
-    if (event.has_benchmark_progress()) {
-      const BenchmarkProgress& now = event.benchmark_progress();
-      if (!progress.has_value()) {
-        progress.emplace(ProgressOptions{"benchmarking", "runs", now.total()});
-      }
-      progress->Update(now.done(), now.what());
-    } else if (event.has_warning()) {
-      // Only the reading of records has any, before the first progress.
-      Say(kProgram, absl::StrCat("warning: ", event.warning()));
-    }
-  };
-  const absl::StatusOr<JobResult> result =
-      RunInWorker(request, options, on_event);
-  if (!result.ok()) return result.status();
-  if (progress.has_value()) progress->Finish();
-  return result->benchmark();
 }
 
 // Writes the whole report to --output_dir and returns what is printed instead.
@@ -356,28 +324,24 @@ std::string TextReport(const BenchmarkJob& job, const BenchmarkResult& result) {
   return absl::StrCat(text, BenchmarkText(job, result));
 }
 
-int Run(int argc, char** argv) {
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
-  const std::string usage_error = UsageError(positional);
-  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
-  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
-  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
-  const absl::StatusOr<BenchmarkJob> job = JobFromFlags();
-  if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::StatusOr<BenchmarkResult> result = RunJob(*job, *options);
-  if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
+void SetIsolation(IsolationOptions* isolation) {
+  isolation->outputs = Outputs();
+}
+
+absl::StatusOr<int> Work() {
+  REQUANT_ASSIGN_OR_RETURN(const BenchmarkJob job, JobFromFlags());
+  REQUANT_ASSIGN_OR_RETURN(const BenchmarkResult result, Benchmark(job));
+  StartReport();
   if (!FLAGS_result_out.empty()) {
-    const absl::Status written =
-        WriteFileAtomically(FLAGS_result_out, DeterministicBytes(*result));
-    if (!written.ok()) return ReportFailure(kProgram, written);
+    REQUANT_RETURN_IF_ERROR(
+        WriteFileAtomically(FLAGS_result_out, DeterministicBytes(result)));
   }
-  std::string report = FLAGS_format == "json" ? BenchmarkJson(*job, *result)
-                                              : TextReport(*job, *result);
+  std::string report = FLAGS_format == "json" ? BenchmarkJson(job, result)
+                                              : TextReport(job, result);
   if (!FLAGS_output_dir.empty()) {
-    const auto printed = WriteReport(*job, *result, TextReport(*job, *result));
-    if (!printed.ok()) return ReportFailure(kProgram, printed.status());
-    if (FLAGS_format == "text") report = *printed;
+    REQUANT_ASSIGN_OR_RETURN(const std::string printed,
+                             WriteReport(job, result, TextReport(job, result)));
+    if (FLAGS_format == "text") report = printed;
   }
   std::fputs(report.c_str(), stdout);
   return kExitOk;
@@ -387,5 +351,6 @@ int Run(int argc, char** argv) {
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+  using namespace requant;
+  return RunGraphProgram(argc, argv, {Help(), UsageError, SetIsolation, Work});
 }

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <future>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -16,21 +16,20 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/files/file.h"
 #include "base/program/flags.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/terminal/progress.h"
 #include "graph/saved_model/saved_model_folder.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
+#include "runtime/calibration/calibrate.h"
 #include "runtime/calibration/calibration_key.h"
 #include "runtime/calibration/calibration_report.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/session/job_inputs.h"
-#include "runtime/session/worker.h"
+#include "runtime/session/job_flags.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_flags.h"
 
 DEFINE_string(graph, "",
               "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");
@@ -92,7 +91,6 @@ namespace requant {
 namespace {
 
 const char* const kProgram = ProgramName();
-constexpr int kMostThreads = 1024;
 // A big model's batch.
 constexpr int64_t kQdqBatchSize = 8;
 
@@ -113,7 +111,7 @@ ProgramHelp Help() {
       "--dataset=tokens.textproto --output=gpt-j.ranges\n"
       "$0 --merge=a.ranges,b.ranges --output=both.ranges\n"
       "$0 --print=model.ranges --method=mse";
-  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.flag_files = {__FILE__};
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "
       "is in the end.\n"
@@ -125,7 +123,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// What is wrong with the flags of a calibration, or "".
+// Says what is wrong with the flags of a calibration, or "".
 std::string CalibrationUsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_dataset.empty()) return "--dataset is missing";
@@ -143,20 +141,11 @@ std::string CalibrationUsageError() {
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_moment_records < 0) return "--moment_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
-  for (int threads : {FLAGS_threads, FLAGS_inter_op_threads}) {
-    if (threads < 0 || threads > kMostThreads) {
-      return absl::StrCat("--threads and --inter_op_threads are from 0 to ",
-                          kMostThreads);
-    }
-  }
-  return "";
+  return ThreadsError(FLAGS_threads, FLAGS_inter_op_threads);
 }
 
-// What is wrong with the flags, or "".
-std::string UsageError(const std::vector<std::string>& positional) {
-  if (!positional.empty()) {
-    return absl::StrCat("unexpected argument \"", positional[0], "\"");
-  }
+// Says what is wrong with the flags, or "".
+std::string UsageError() {
   const auto method = ParseRangeMethod(FLAGS_method);
   if (!method.ok()) return std::string(method.status().message());
   if (!(FLAGS_value_percentile > 50 && FLAGS_value_percentile <= 100)) {
@@ -212,7 +201,7 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
 }
 
 // Prints warnings and the table.
-absl::Status Report(const RangeTable& table, int64_t batch_size) {
+absl::StatusOr<int> Report(const RangeTable& table, int64_t batch_size) {
   CalibrationReportOptions options;
   REQUANT_ASSIGN_OR_RETURN(options.choice.method,
                            ParseRangeMethod(FLAGS_method));
@@ -221,13 +210,13 @@ absl::Status Report(const RangeTable& table, int64_t batch_size) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
                            CalibrationText(table, options));
   for (const std::string& warning : CalibrationWarnings(table)) {
-    Say(kProgram, absl::StrCat("warning: ", warning));
+    SayWarning(warning);
   }
   std::fputs(text.c_str(), stdout);
-  return absl::OkStatus();
+  return kExitOk;
 }
 
-absl::Status MergeTables() {
+absl::StatusOr<int> MergeTables() {
   RangeTable merged;
   const std::vector<std::string> paths = SplitList(FLAGS_merge);
   for (const std::string& path : paths) {
@@ -238,7 +227,7 @@ absl::Status MergeTables() {
   return Report(merged, 0);
 }
 
-absl::Status PrintTable() {
+absl::StatusOr<int> PrintTable() {
   REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(FLAGS_print));
   return Report(table, 0);
 }
@@ -248,95 +237,61 @@ RangeTable ExistingTable() {
   if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
   absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
   if (absl::IsDataLoss(table.status())) {
-    Say(kProgram, absl::StrCat("warning: ", FLAGS_output,
-                               " was changed since it was made, or an older "
-                               "Requant made it; it is made again"));
+    SayWarning(absl::StrCat(FLAGS_output,
+                            " was changed since it was made, or an older "
+                            "Requant made it; it is made again"));
   }
   return table.ok() ? *std::move(table) : RangeTable();
 }
 
-absl::StatusOr<RangeTable> RunJob(const CalibrateJob& job,
-                                  const WorkerOptions& options) {
-  WorkerRequest request;
-  *request.mutable_calibrate() = job;
-  Progress progress({"calibrating", "records", FLAGS_max_records});
-  std::string content;
-  const auto on_event = [&](const WorkerEvent& event) {
-    if (event.has_calibrate_progress()) {
-      progress.SetTotal(event.calibrate_progress().total());
-      progress.Update(event.calibrate_progress().records());
-    } else if (event.has_warning()) {
-      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
-    } else if (event.has_file_part()) {
-      content.append(event.file_part());
-    }
-  };
-  const absl::StatusOr<JobResult> result =
-      RunInWorker(request, options, on_event);
-  progress.Finish();
-  if (!result.ok()) return result.status();
-  return ParseRangeTable(content, "the worker's table");
+// Returns the table that --output holds, if it was made from what the job is
+// made from.
+absl::StatusOr<std::optional<RangeTable>> UpToDateTable(
+    const CalibrateJob& job) {
+  RangeTable table = ExistingTable();
+  if (table.made_from().empty()) return std::nullopt;
+  REQUANT_ASSIGN_OR_RETURN(const std::string key, CalibrationKey(job));
+  if (table.made_from() != key) return std::nullopt;
+  Say(kProgram,
+      absl::StrCat(FLAGS_output,
+                   " is up to date: it was made from this graph, these records "
+                   "and settings (--force calibrates again)"));
+  return table;
 }
 
-// Asked before the work.
-absl::Status CheckOutput(const CalibrateJob& job) {
+absl::StatusOr<int> Calibrate() {
+  REQUANT_ASSIGN_OR_RETURN(const CalibrateJob job, JobFromFlags());
   std::vector<std::string> inputs = FilesOf(job.dataset());
-  inputs.push_back(FLAGS_graph);
-  inputs.push_back(FLAGS_dataset);
-  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {FLAGS_output}));
-  return CheckWritable(FLAGS_output);
-}
-
-int Calibrate(const WorkerOptions& options) {
-  const absl::StatusOr<CalibrateJob> job = JobFromFlags();
-  if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::Status writable = CheckOutput(*job);
-  if (!writable.ok()) return ReportFailure(kProgram, writable);
-  auto key =
-      std::async(std::launch::async, [&job] { return CalibrationKey(*job); });
-  absl::StatusOr<RangeTable> table = ExistingTable();
-  if (!table->made_from().empty()) {
-    const absl::StatusOr<std::string> known = key.get();
-    if (!known.ok()) return ReportFailure(kProgram, known.status());
-    if (table->made_from() == *known) {
-      Say(kProgram,
-          absl::StrCat(FLAGS_output,
-                       " is up to date: it was made from this graph, these "
-                       "records and settings (--force calibrates again)"));
-      const absl::Status reported = Report(*table, job->batch_size());
-      return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
-    }
-    std::promise<absl::StatusOr<std::string>> kept;
-    kept.set_value(known);
-    key = kept.get_future();
+  inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
+  REQUANT_RETURN_IF_ERROR(CheckOutputs(inputs, {FLAGS_output}));
+  REQUANT_ASSIGN_OR_RETURN(std::optional<RangeTable> table, UpToDateTable(job));
+  if (!table.has_value()) {
+    REQUANT_ASSIGN_OR_RETURN(table,
+                             ObserveRanges(job, nullptr, /*for_file=*/true));
+    StartReport();
+    REQUANT_RETURN_IF_ERROR(WriteRangeTable(*table, FLAGS_output));
   }
-  table = RunJob(*job, options);
-  if (!table.ok()) return ReportWorkerFailure(kProgram, table.status());
-  const absl::StatusOr<std::string> made_from = key.get();
-  if (!made_from.ok()) return ReportFailure(kProgram, made_from.status());
-  table->set_made_from(*made_from);
-  const absl::Status written = WriteRangeTable(*table, FLAGS_output);
-  if (!written.ok()) return ReportFailure(kProgram, written);
-  const absl::Status reported = Report(*table, job->batch_size());
-  return reported.ok() ? kExitOk : ReportFailure(kProgram, reported);
+  StartReport();
+  return Report(*table, job.batch_size());
 }
 
-int Run(int argc, char** argv) {
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
-  const std::string usage_error = UsageError(positional);
-  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
-  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
-  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
-  if (FLAGS_merge.empty() && FLAGS_print.empty()) return Calibrate(*options);
-  const absl::Status status =
-      FLAGS_merge.empty() ? PrintTable() : MergeTables();
-  return status.ok() ? kExitOk : ReportFailure(kProgram, status);
+void SetIsolation(IsolationOptions* isolation) {
+  isolation->outputs = {FLAGS_output};
+  if (!FLAGS_graph.empty()) {
+    isolation->progress = {"calibrating", "records", FLAGS_max_records};
+  }
+}
+
+absl::StatusOr<int> Work() {
+  if (FLAGS_merge.empty() && FLAGS_print.empty()) return Calibrate();
+  StartReport();
+  return FLAGS_merge.empty() ? PrintTable() : MergeTables();
 }
 
 }  // namespace
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+  using namespace requant;
+  return RunGraphProgram(argc, argv, {Help(), UsageError, SetIsolation, Work});
 }

@@ -20,12 +20,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
-#include "base/process/sibling_program.h"
-#include "base/process/subprocess.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
@@ -35,7 +32,14 @@
 #include "graph/saved_model/saved_model_folder.h"
 #include "graph/saved_model/saved_model_writer.h"
 #include "ranges/range_choice.h"
+#include "ranges/range_table.h"
+#include "runtime/calibration/calibrate.h"
+#include "runtime/calibration/calibration_key.h"
+#include "runtime/calibration/calibration_report.h"
 #include "runtime/calibration/convert.h"
+#include "runtime/datasets/dataset_spec.h"
+#include "runtime/session/job_reports.h"
+#include "runtime/session/worker.pb.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/qdq/qdq_sites.h"
@@ -256,50 +260,41 @@ std::string PrivateRanges(const std::string& target) {
   return absl::StrCat(target, ".ranges");
 }
 
-void Warn(std::string_view text) {
-  Say(kProgram, absl::StrCat("warning: ", text));
+CalibrateJob CalibrationJob(const std::string& source) {
+  constexpr int64_t kBatchSize = 8;
+  constexpr int64_t kHeldBytes = 512'000'000;
+  CalibrateJob job;
+  job.mutable_model()->set_path(source);
+  for (const std::string& tag : ParseNameList(FLAGS_tags)) {
+    job.mutable_model()->add_tags(tag);
+  }
+  job.mutable_model()->set_signature(FLAGS_signature);
+  job.set_batch_size(FLAGS_batch_size > 0 ? FLAGS_batch_size : kBatchSize);
+  job.set_max_records(FLAGS_max_records);
+  std::vector<std::string> ops = ParseNameList(FLAGS_ops);
+  if (ops.empty()) ops = DefaultQdqOps();
+  for (const std::string& op : ops) job.mutable_qdq()->add_op(op);
+  job.mutable_qdq()->set_inputs(FLAGS_inputs);
+  job.mutable_qdq()->set_held_bytes(kHeldBytes);
+  return job;
 }
 
-// Runs requant calibrate on the model. When interrupted, `exit_code` says by
-// what.
-absl::Status Calibrate(const std::string& source, const std::string& output,
-                       int* exit_code) {
-  SetActivity("calibrating");
-  REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
-  ChildOptions child;
+// Measures the ranges of the model and writes them to `output`.
+absl::Status Calibrate(const std::string& source, const std::string& output) {
+  CalibrateJob job = CalibrationJob(source);
   REQUANT_ASSIGN_OR_RETURN(
-      const std::string program,
-      SiblingProgram(own_path, "runtime", "calibrate_graph"));
-  child.name = kProgram;
-  child.argv = {program,
-                "--graph=" + source,
-                "--dataset=" + FLAGS_dataset,
-                "--output=" + output,
-                "--force",
-                absl::StrCat("--max_records=", FLAGS_max_records)};
-  const auto pass_on = [&](const char* flag, const std::string& value) {
-    if (!value.empty()) child.argv.push_back(absl::StrCat(flag, "=", value));
-  };
-  pass_on("--data", FLAGS_data);
-  pass_on("--saved_model_tags", FLAGS_tags);
-  pass_on("--signature", FLAGS_signature);
-  pass_on("--qdq_ops",
-          FLAGS_ops.empty() ? absl::StrJoin(DefaultQdqOps(), ",") : FLAGS_ops);
-  pass_on("--qdq_inputs", FLAGS_inputs);
-  if (FLAGS_batch_size > 0) {
-    pass_on("--batch_size", absl::StrCat(FLAGS_batch_size));
+      *job.mutable_dataset(),
+      ReadDatasetSpec(FLAGS_dataset,
+                      absl::StrSplit(FLAGS_data, ',', absl::SkipEmpty())));
+  std::vector<std::string> inputs = FilesOf(job.dataset());
+  inputs.push_back(FLAGS_dataset);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {output}));
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           ObserveRanges(job, nullptr, /*for_file=*/true));
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    SayWarning(warning);
   }
-  child.on_stdout = [](std::string_view) {};
-  REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(child));
-  if (result.interrupted_by != 0) {
-    *exit_code = 128 + result.interrupted_by;
-    return absl::CancelledError("interrupted; nothing was written");
-  }
-  if (result.exit_code == 0) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("the calibration ",
-                   result.exit_code > 0 ? "failed" : DescribeEnd(result, child),
-                   "; nothing was written"));
+  return WriteRangeTable(table, output);
 }
 
 // `ranges_file` has what was calibrated.
@@ -351,7 +346,7 @@ PipelineOptions Pipeline() {
   options.on_note = [](std::string_view text) {
     std::printf("%s\n", std::string(text).c_str());
   };
-  options.on_warning = Warn;
+  options.on_warning = SayWarning;
   return options;
 }
 
@@ -464,13 +459,21 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
   options.calls = Calls(ranges);
   REQUANT_RETURN_IF_ERROR(PrepareCalls(&options, exit_code));
   if (FLAGS_insert_qdq && Ranges() == kFixed && FLAGS_ranges.empty()) {
-    Warn(
+    SayWarning(
         "all ranges are -1 to 1, as in the published example, which changes "
         "what the model answers; --ranges=calibrate measures them");
   }
   if (Calibrates()) {
-    options.before_transforms = [&] {
-      return Calibrate(source, ranges, exit_code);
+    options.before_transforms = [&]() -> absl::Status {
+      const absl::Status status = Calibrate(source, ranges);
+      if (!status.ok()) {
+        return absl::Status(
+            status.code(),
+            absl::StrCat("the calibration failed: ", status.message(),
+                         "; nothing was written"));
+      }
+      StartReport();
+      return absl::OkStatus();
     };
   }
   SetActivity("reading the model");
@@ -479,11 +482,12 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
   return absl::OkStatus();
 }
 
-// What the isolated child does.
-int Work(const std::string& source) {
+// Does what the isolated child does.
+absl::StatusOr<int> Work(const std::string& source) {
   int exit_code = kExitFailed;
   const absl::Status status = ConvertModel(source, &exit_code);
   if (status.ok()) return kExitOk;
+  if (exit_code == kExitFailed) return status;
   ReportFailure(kProgram, status);
   return exit_code;
 }
@@ -504,10 +508,14 @@ int Main(int argc, char** argv) {
   isolation.outputs.push_back(target);
   isolation.outputs.push_back(PrivateRanges(target));
   isolation.subject = *source;
-  // A calibration takes as long as its records do, and looks after its worker.
+  // A calibration takes as long as its records do, as long as it goes on.
   const bool unlimited =
       Calibrates() && gflags::GetCommandLineFlagInfoOrDie("timeout").is_default;
   isolation.timeout_seconds = unlimited ? 0 : FLAGS_timeout;
+  if (Calibrates()) {
+    isolation.graph = GraphLimits();
+    isolation.progress = {"calibrating", "records", FLAGS_max_records};
+  }
   return RunIsolated(isolation, [&] { return Work(*source); });
 }
 

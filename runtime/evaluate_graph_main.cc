@@ -2,7 +2,6 @@
 // dataset, alone or against a baseline.
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -14,22 +13,20 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/program/flags.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/terminal/progress.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/evaluation.pb.h"
+#include "runtime/evaluation/evaluate.h"
 #include "runtime/evaluation/evaluation_report.h"
-#include "runtime/evaluation/layer_table.h"
-#include "runtime/session/job_inputs.h"
-#include "runtime/session/worker.h"
+#include "runtime/session/job_flags.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_flags.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
@@ -90,7 +87,7 @@ namespace requant {
 namespace {
 
 const char* const kProgram = ProgramName();
-constexpr int kMostThreads = 1024;
+constexpr int kMostStreams = 1024;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -108,7 +105,7 @@ ProgramHelp Help() {
       "--predictions_out=fp32.predictions\n"
       "$0 --graph=int8.pb --dataset=data.textproto "
       "--baseline_predictions=fp32.predictions";
-  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.flag_files = {__FILE__};
   help.footer =
       "The first 100 batches (half of them, when there are fewer than 200) "
       "count for accuracy but not for duration, throughput and latency.\n"
@@ -117,7 +114,12 @@ ProgramHelp Help() {
   return help;
 }
 
-// What is wrong with the flags on the baseline, or "".
+std::string StreamsError() {
+  if (FLAGS_streams >= 1 && FLAGS_streams <= kMostStreams) return "";
+  return absl::StrCat("--streams is from 1 to ", kMostStreams);
+}
+
+// Says what is wrong with the flags on the baseline, or "".
 std::string BaselineError() {
   const bool stored = !FLAGS_baseline_predictions.empty();
   if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty() && !stored) {
@@ -134,27 +136,17 @@ std::string BaselineError() {
   return "";
 }
 
-// What is wrong with the flags, or "".
-std::string UsageError(const std::vector<std::string>& positional) {
-  if (!positional.empty()) {
-    return absl::StrCat("unexpected argument \"", positional[0], "\"");
-  }
+// Says what is wrong with the flags, or "".
+std::string UsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_dataset.empty()) return "--dataset is missing";
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_records < 0) return "--records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
-  for (int threads : {FLAGS_threads, FLAGS_inter_op_threads}) {
-    if (threads < 0 || threads > kMostThreads) {
-      return absl::StrCat("--threads and --inter_op_threads are from 0 to ",
-                          kMostThreads);
-    }
-  }
-  if (FLAGS_streams < 1 || FLAGS_streams > kMostThreads) {
-    return absl::StrCat("--streams is from 1 to ", kMostThreads);
-  }
-  if (FLAGS_format != "text" && FLAGS_format != "json") {
-    return absl::StrCat("--format is text or json, not \"", FLAGS_format, "\"");
+  for (const std::string& error :
+       {ThreadsError(FLAGS_threads, FLAGS_inter_op_threads), StreamsError(),
+        FormatError(FLAGS_format)}) {
+    if (!error.empty()) return error;
   }
   if (std::isnan(FLAGS_max_accuracy_drop)) {
     return "--max_accuracy_drop is a number of points";
@@ -166,62 +158,38 @@ ModelSpec ModelFromFlags(const std::string& path) {
   return MakeModelSpec(path, FLAGS_saved_model_tags, FLAGS_signature);
 }
 
-absl::StatusOr<EvaluateJob> JobFromFlags() {
-  EvaluateJob job;
+absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
+  EvaluateOptions options;
   REQUANT_ASSIGN_OR_RETURN(
-      *job.mutable_dataset(),
+      options.dataset,
       ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score"));
-  if (job.dataset().has_in_graph() &&
+  if (options.dataset.has_in_graph() &&
       (FLAGS_batch_size != kDefaultBatchSize || FLAGS_max_bad_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph reads its own data (in_graph in ", FLAGS_dataset,
         "), so --batch_size and --max_bad_records have no effect: leave them "
         "out"));
   }
-  if (job.dataset().has_in_graph() &&
+  if (options.dataset.has_in_graph() &&
       (FLAGS_streams > 1 || FLAGS_layer_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph reads its own data (in_graph in ", FLAGS_dataset,
         "), one batch after another and once: leave --streams and "
         "--layer_records out"));
   }
-  *job.mutable_model() = ModelFromFlags(FLAGS_graph);
+  options.model = ModelFromFlags(FLAGS_graph);
   if (!FLAGS_baseline.empty()) {
-    *job.mutable_baseline() = ModelFromFlags(FLAGS_baseline);
+    options.baseline = ModelFromFlags(FLAGS_baseline);
   }
-  job.mutable_session()->set_intra_op_threads(FLAGS_threads);
-  job.mutable_session()->set_inter_op_threads(FLAGS_inter_op_threads);
-  job.set_batch_size(FLAGS_batch_size);
-  job.set_max_records(FLAGS_records);
-  job.set_max_bad_records(FLAGS_max_bad_records);
-  job.set_streams(FLAGS_streams);
-  job.set_send_predictions(!FLAGS_predictions_out.empty());
-  job.set_baseline_predictions(FLAGS_baseline_predictions);
-  job.set_layer_records(FLAGS_layer_records);
-  return job;
-}
-
-// The files to write.
-std::vector<std::string> Outputs() {
-  std::vector<std::string> outputs;
-  for (const std::string& path : {FLAGS_predictions_out, FLAGS_result_out}) {
-    if (!path.empty()) outputs.push_back(path);
-  }
-  return outputs;
-}
-
-// Asked before the work.
-absl::Status CheckOutputs(const EvaluateJob& job) {
-  std::vector<std::string> inputs = FilesOf(job.dataset());
-  for (const std::string& path : {FLAGS_graph, FLAGS_baseline, FLAGS_dataset,
-                                  FLAGS_baseline_predictions}) {
-    if (!path.empty()) inputs.push_back(path);
-  }
-  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, Outputs()));
-  for (const std::string& path : Outputs()) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(path));
-  }
-  return absl::OkStatus();
+  options.session.set_intra_op_threads(FLAGS_threads);
+  options.session.set_inter_op_threads(FLAGS_inter_op_threads);
+  options.batch_size = FLAGS_batch_size;
+  options.max_records = FLAGS_records;
+  options.max_bad_records = FLAGS_max_bad_records;
+  options.streams = FLAGS_streams;
+  options.baseline_predictions = FLAGS_baseline_predictions;
+  options.layer_records = FLAGS_layer_records;
+  return options;
 }
 
 absl::Status WriteOutputs(const std::string& predictions,
@@ -236,34 +204,6 @@ absl::Status WriteOutputs(const std::string& predictions,
   add(FLAGS_predictions_out, predictions);
   add(FLAGS_result_out, DeterministicBytes(result));
   return WriteFilesAtomically(files);
-}
-
-// The predictions, if the job asks for them, go to `predictions`.
-absl::StatusOr<EvaluateResult> RunJob(const EvaluateJob& job,
-                                      const WorkerOptions& options,
-                                      std::string* predictions) {
-  WorkerRequest request;
-  *request.mutable_evaluate() = job;
-  Progress progress({"evaluating", "records", FLAGS_records});
-  const auto on_event = [&](const WorkerEvent& event) {
-    if (event.has_evaluate_progress()) {
-      const EvaluateProgress& now = event.evaluate_progress();
-      progress.SetTotal(now.total());
-      progress.Update(now.records(), now.has_accuracy()
-                                         ? absl::StrFormat("accuracy %.2f %%",
-                                                           100 * now.accuracy())
-                                         : "");
-    } else if (event.has_warning()) {
-      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
-    } else if (event.has_file_part()) {
-      predictions->append(event.file_part());
-    }
-  };
-  const absl::StatusOr<JobResult> result =
-      RunInWorker(request, options, on_event);
-  progress.Finish();
-  if (!result.ok()) return result.status();
-  return result->evaluate();
 }
 
 void Print(const EvaluateResult& result,
@@ -291,46 +231,48 @@ int ExitCode(const EvaluateResult& result,
   }
   const Verdict verdict = *gate->verdict;
   if (verdict == Verdict::kInconclusive) {
-    std::fprintf(stderr,
-                 "%s: warning: whether accuracy drops by more than %g points "
-                 "is not certain from %lld records: more records would tell\n",
-                 kProgram, FLAGS_max_accuracy_drop,
-                 static_cast<long long>(result.timing().records()));
+    SayWarning(absl::StrFormat(
+        "whether accuracy drops by more than %g points is not certain from %d "
+        "records: more records would tell",
+        FLAGS_max_accuracy_drop, result.timing().records()));
   }
   if (verdict != Verdict::kFail) return kExitOk;
-  std::fprintf(stderr, "%s: accuracy drops by more than %g points\n", kProgram,
-               FLAGS_max_accuracy_drop);
+  Say(kProgram, absl::StrFormat("accuracy drops by more than %g points",
+                                FLAGS_max_accuracy_drop));
   return kExitAccuracyGate;
 }
 
-int Run(int argc, char** argv) {
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
-  const std::string usage_error = UsageError(positional);
-  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
-  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
-  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
-  const absl::StatusOr<EvaluateJob> job = JobFromFlags();
-  if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::Status writable = CheckOutputs(*job);
-  if (!writable.ok()) return ReportFailure(kProgram, writable);
+void SetIsolation(IsolationOptions* isolation) {
+  isolation->outputs = {FLAGS_predictions_out, FLAGS_result_out};
+  isolation->progress = {"evaluating", "records", FLAGS_records};
+}
+
+absl::StatusOr<int> Work() {
+  REQUANT_ASSIGN_OR_RETURN(const EvaluateOptions options, OptionsFromFlags());
+  std::vector<std::string> inputs = FilesOf(options.dataset);
+  inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_baseline, FLAGS_dataset,
+                               FLAGS_baseline_predictions});
+  REQUANT_RETURN_IF_ERROR(
+      CheckOutputs(inputs, {FLAGS_predictions_out, FLAGS_result_out}));
   std::string predictions;
-  const absl::StatusOr<EvaluateResult> result =
-      RunJob(*job, *options, &predictions);
-  if (!result.ok()) return ReportWorkerFailure(kProgram, result.status());
-  const absl::Status written = WriteOutputs(predictions, *result);
-  if (!written.ok()) return ReportFailure(kProgram, written);
+  REQUANT_ASSIGN_OR_RETURN(
+      const EvaluateResult result,
+      Evaluate(options,
+               FLAGS_predictions_out.empty() ? nullptr : &predictions));
+  StartReport();
+  REQUANT_RETURN_IF_ERROR(WriteOutputs(predictions, result));
   std::optional<AccuracyGate> gate;
   if (FLAGS_max_accuracy_drop >= 0) {
-    gate = JudgeGate(result->comparison(), FLAGS_max_accuracy_drop);
+    gate = JudgeGate(result.comparison(), FLAGS_max_accuracy_drop);
   }
-  Print(*result, gate);
-  return ExitCode(*result, gate);
+  Print(result, gate);
+  return ExitCode(result, gate);
 }
 
 }  // namespace
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+  using namespace requant;
+  return RunGraphProgram(argc, argv, {Help(), UsageError, SetIsolation, Work});
 }

@@ -18,19 +18,18 @@
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/terminal/progress.h"
 #include "base/text/printable.h"
 #include "base/text/shell_quote.h"
 #include "graph/diff.h"
 #include "ranges/range_choice.h"
+#include "runtime/calibration/quantize.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/session/job_inputs.h"
-#include "runtime/session/worker.h"
+#include "runtime/session/job_flags.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_flags.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline_parser.h"
 
@@ -97,7 +96,7 @@ ProgramHelp Help() {
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
       "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
-  help.flag_files = {__FILE__, WorkerFlagsFile()};
+  help.flag_files = {__FILE__};
   help.footer =
       "Calibrate on records like those of production, verify on others.\n"
       "The graph runs in a process of its own. How it is quantized is in "
@@ -108,14 +107,15 @@ ProgramHelp Help() {
   return help;
 }
 
-// The parameter of the transform.
+// Returns the parameter of the transform. The cap that counts is the one this
+// process runs under: the second try after an illegal instruction has another.
 std::string Target() {
-  return FLAGS_target == "host"
-             ? QuantizationTarget(ProbeCpu(), CachedOneDnnIsaCap())
-             : FLAGS_target;
+  if (FLAGS_target != "host") return FLAGS_target;
+  const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
+  return QuantizationTarget(ProbeCpu(), cap == nullptr ? "" : cap);
 }
 
-// What is wrong with the flags about ranges, or "".
+// Says what is wrong with the flags about ranges, or "".
 std::string RangesUsageError() {
   const auto method = ParseRangeMethod(FLAGS_method);
   if (!method.ok()) return std::string(method.status().message());
@@ -136,11 +136,8 @@ std::string RangesUsageError() {
   return "";
 }
 
-// What is wrong with the flags, or "".
-std::string UsageError(const std::vector<std::string>& positional) {
-  if (!positional.empty()) {
-    return absl::StrCat("unexpected argument \"", positional[0], "\"");
-  }
+// Says what is wrong with the flags, or "".
+std::string UsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_output.empty()) return "--output is missing";
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
@@ -171,9 +168,9 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
   return dataset;
 }
 
-absl::StatusOr<QuantizeJob> JobFromFlags() {
-  QuantizeJob job;
-  CalibrateJob& calibration = *job.mutable_calibration();
+absl::StatusOr<QuantizeOptions> OptionsFromFlags() {
+  QuantizeOptions options;
+  CalibrateJob& calibration = options.calibration;
   if (!FLAGS_dataset.empty()) {
     REQUANT_ASSIGN_OR_RETURN(*calibration.mutable_dataset(), ReadDeclaration());
   }
@@ -182,77 +179,18 @@ absl::StatusOr<QuantizeJob> JobFromFlags() {
   calibration.set_max_records(FLAGS_max_records);
   calibration.set_max_bad_records(FLAGS_max_bad_records);
   calibration.set_moment_records(FLAGS_moment_records);
-  for (const std::string& path : ParseNameList(FLAGS_ranges)) {
-    job.add_ranges_file(path);
-  }
-  job.set_send_ranges(!FLAGS_ranges_output.empty());
-  for (const std::string& name : ParseNameList(FLAGS_outputs)) {
-    job.add_output(name);
-  }
-  job.set_target(Target());
-  job.set_method(FLAGS_method);
-  job.set_value_percentile(FLAGS_value_percentile);
-  for (const std::string& op : ParseNameList(FLAGS_excluded_ops)) {
-    job.add_excluded_op(op);
-  }
-  for (const std::string& node : ParseNameList(FLAGS_excluded_nodes)) {
-    job.add_excluded_node(node);
-  }
-  return job;
+  options.ranges_files = ParseNameList(FLAGS_ranges);
+  options.keep_ranges = !FLAGS_ranges_output.empty();
+  options.outputs = ParseNameList(FLAGS_outputs);
+  options.target = Target();
+  options.method = FLAGS_method;
+  options.value_percentile = FLAGS_value_percentile;
+  options.excluded_ops = ParseNameList(FLAGS_excluded_ops);
+  options.excluded_nodes = ParseNameList(FLAGS_excluded_nodes);
+  return options;
 }
 
-// Asked before the work.
-absl::Status CheckOutputs(const QuantizeJob& job) {
-  std::vector<std::string> inputs = FilesOf(job.calibration().dataset());
-  inputs.push_back(FLAGS_graph);
-  if (!FLAGS_dataset.empty()) inputs.push_back(FLAGS_dataset);
-  inputs.insert(inputs.end(), job.ranges_file().begin(),
-                job.ranges_file().end());
-  std::vector<std::string> outputs = {FLAGS_output};
-  if (job.send_ranges()) outputs.push_back(FLAGS_ranges_output);
-  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, outputs));
-  for (const std::string& output : outputs) {
-    REQUANT_RETURN_IF_ERROR(CheckWritable(output));
-  }
-  return absl::OkStatus();
-}
-
-struct Quantized {
-  QuantizeResult result;
-  std::vector<std::string> notes;
-  // The files' contents.
-  std::string graph;
-  std::string ranges;
-};
-
-absl::StatusOr<Quantized> RunJob(const QuantizeJob& job,
-                                 const WorkerOptions& options) {
-  WorkerRequest request;
-  *request.mutable_quantize() = job;
-  Progress progress({"calibrating", "records", FLAGS_max_records});
-  Quantized quantized;
-  const auto on_event = [&](const WorkerEvent& event) {
-    if (event.has_calibrate_progress()) {
-      progress.SetTotal(event.calibrate_progress().total());
-      progress.Update(event.calibrate_progress().records());
-    } else if (event.has_warning()) {
-      progress.Say(absl::StrCat(kProgram, ": warning: ", event.warning()));
-    } else if (event.has_note()) {
-      quantized.notes.push_back(event.note());
-    } else if (event.has_file_part()) {
-      quantized.graph.append(event.file_part());
-    } else if (event.has_ranges_part()) {
-      quantized.ranges.append(event.ranges_part());
-    }
-  };
-  REQUANT_ASSIGN_OR_RETURN(const JobResult result,
-                           RunInWorker(request, options, on_event));
-  quantized.result = result.quantize();
-  return quantized;
-}
-
-absl::Status Write(const Quantized& quantized) {
-  CleanUpWhenInterrupted(kProgram);
+absl::Status Write(const QuantizedGraph& quantized) {
   std::vector<FileToWrite> files;
   if (!FLAGS_ranges_output.empty()) {
     files.push_back({FLAGS_ranges_output,
@@ -278,23 +216,17 @@ std::string EvaluateCommand(const DatasetSpec& dataset) {
   return absl::StrJoin(words, " ");
 }
 
-GraphSize SizeFrom(const GraphSizeMessage& message) {
-  return {message.nodes(), message.bytes()};
-}
-
-void Print(const Quantized& quantized, const DatasetSpec& dataset) {
-  const QuantizeResult& result = quantized.result;
+void Print(const QuantizedGraph& quantized, const DatasetSpec& dataset) {
   std::string text;
-  if (result.calibration_records() > 0) {
-    absl::StrAppend(&text, "calibrated on ", result.calibration_records(),
+  if (quantized.calibration_records > 0) {
+    absl::StrAppend(&text, "calibrated on ", quantized.calibration_records,
                     " records\n");
   }
   for (const std::string& note : quantized.notes) {
     absl::StrAppend(&text, note, "\n");
   }
-  absl::StrAppend(
-      &text, Printable(FLAGS_output), ": ",
-      GraphSizeSummary(SizeFrom(result.before()), SizeFrom(result.after())));
+  absl::StrAppend(&text, Printable(FLAGS_output), ": ",
+                  GraphSizeSummary(quantized.before, quantized.after));
   const std::string command = EvaluateCommand(dataset);
   absl::StrAppend(&text,
                   command.empty()
@@ -310,30 +242,25 @@ void Print(const Quantized& quantized, const DatasetSpec& dataset) {
   std::fputs(text.c_str(), stdout);
 }
 
-int Run(int argc, char** argv) {
-  std::vector<std::string> positional;
-  if (auto code = ParseFlags(argc, argv, Help(), &positional)) return *code;
-  const std::string usage_error = UsageError(positional);
-  if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
-  const absl::StatusOr<WorkerOptions> options = WorkerOptionsFromFlags();
-  if (!options.ok()) return ReportUsage(kProgram, options.status().message());
-  const absl::StatusOr<QuantizeJob> job = JobFromFlags();
-  if (!job.ok()) return ReportFailure(kProgram, job.status());
-  const absl::Status writable = CheckOutputs(*job);
-  if (!writable.ok()) return ReportFailure(kProgram, writable);
-  const absl::StatusOr<Quantized> quantized = RunJob(*job, *options);
-  if (!quantized.ok()) return ReportWorkerFailure(kProgram, quantized.status());
-  if (job->target() != Target()) {
-    return ReportFailure(
-        kProgram,
-        absl::AbortedError("this machine sums int8 products in another way "
-                           "since an instruction failed in the run, and "
-                           "--target=host was chosen before that: run the same "
-                           "command again; nothing was written"));
+void SetIsolation(IsolationOptions* isolation) {
+  isolation->outputs = {FLAGS_output, FLAGS_ranges_output};
+  if (FLAGS_ranges.empty()) {
+    isolation->progress = {"calibrating", "records", FLAGS_max_records};
   }
-  const absl::Status written = Write(*quantized);
-  if (!written.ok()) return ReportFailure(kProgram, written);
-  Print(*quantized, job->calibration().dataset());
+}
+
+absl::StatusOr<int> Work() {
+  REQUANT_ASSIGN_OR_RETURN(const QuantizeOptions options, OptionsFromFlags());
+  std::vector<std::string> inputs = FilesOf(options.calibration.dataset());
+  inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
+  inputs.insert(inputs.end(), options.ranges_files.begin(),
+                options.ranges_files.end());
+  REQUANT_RETURN_IF_ERROR(
+      CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
+  REQUANT_ASSIGN_OR_RETURN(const QuantizedGraph quantized, Quantize(options));
+  StartReport();
+  REQUANT_RETURN_IF_ERROR(Write(quantized));
+  Print(quantized, options.calibration.dataset());
   return kExitOk;
 }
 
@@ -341,5 +268,6 @@ int Run(int argc, char** argv) {
 }  // namespace requant
 
 int main(int argc, char** argv) {
-  return requant::FinishOutput(requant::kProgram, requant::Run(argc, argv));
+  using namespace requant;
+  return RunGraphProgram(argc, argv, {Help(), UsageError, SetIsolation, Work});
 }

@@ -47,8 +47,7 @@ using Clock = std::chrono::steady_clock;
 using LineCallback = std::function<void(std::string_view)>;
 
 // Lines longer than this are handed on in pieces, so that a child cannot make
-// its parent hold any amount of text. A worker's result is one line, and may
-// hold names of any length.
+// its parent hold any amount of text. A message may hold names of any length.
 constexpr size_t kLongestLine = 64 << 20;
 
 // A child's allocations fail when they would take its address space this far

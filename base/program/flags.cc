@@ -26,6 +26,9 @@
 namespace requant {
 namespace {
 
+// Takes the lines of Say in place of stderr, unless null.
+void (*say_line)(std::string_view line) = nullptr;
+
 bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
   return std::any_of(help.flag_files.begin(), help.flag_files.end(),
                      [&](const std::string& file) {
@@ -214,9 +217,13 @@ std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
 void Say(std::string_view program, std::string_view text) {
   GuardTerminal();
   // Other libraries' messages have line breaks of their own.
-  const std::string line = Printable(absl::StrReplaceAll(text, {{"\n", " "}}));
-  std::fputs(absl::StrCat(program, ": ", line, "\n").c_str(), stderr);
+  const std::string line = absl::StrCat(
+      program, ": ", Printable(absl::StrReplaceAll(text, {{"\n", " "}})));
+  if (say_line != nullptr) return say_line(line);
+  std::fputs(absl::StrCat(line, "\n").c_str(), stderr);
 }
+
+void SetSayer(void (*sayer)(std::string_view line)) { say_line = sayer; }
 
 int ReportFailure(std::string_view program, const absl::Status& status) {
   Say(program, absl::StrCat(status.message(), LimitHint(status.message())));

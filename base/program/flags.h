@@ -69,6 +69,10 @@ std::string HelpText(const ProgramHelp& help);
 // (Printable of base/text/printable.h).
 void Say(std::string_view program, std::string_view text);
 
+// Makes Say hand its lines, without their line break, to `sayer`. Called before
+// there are threads.
+void SetSayer(void (*sayer)(std::string_view line));
+
 // Says the status's message, and what to do about a limit that the system set
 // (ulimit); returns kExitFailed.
 int ReportFailure(std::string_view program, const absl::Status& status);

@@ -1,27 +1,45 @@
 #include "base/program/isolation.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
+#include "base/program/child_death.h"
 #include "base/program/flags.h"
-#include "base/program/last_words.h"
+#include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "base/text/printable.h"
 
 namespace requant {
@@ -31,11 +49,29 @@ namespace {
 // taken for such children.
 constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD_OF";
 
-// What a child reports when it ends by its own decision; no activity.
-constexpr char kEnding[] = "\x04";
+// The kinds of lines that a child reports beside its progress: a kind, a tab
+// and a text.
+constexpr char kActivity[] = "activity";
+constexpr char kSaid[] = "said";
+// The text is an absl::StatusCode, a tab and the message.
+constexpr char kFailure[] = "failure";
+// The child ends by its own decision.
+constexpr char kEnding[] = "ending";
+// The child is alive.
+constexpr char kAlive[] = "alive";
+
+// The state of a child. Its real stdout while a graph runs; -1: none does.
+bool is_child = false;
+bool runs_graph = false;
+int stdout_of_report = -1;
+
+void ReportLine(std::string_view kind, std::string_view text) {
+  ReportToParent(
+      absl::StrCat(kind, "\t", absl::StrReplaceAll(text, {{"\n", " "}})));
+}
 
 // Passes a child's stderr on, but keeps the report of a failed CHECK and the
-// stack trace behind it for the sentence about its death.
+// stack trace after it for the sentence about its death.
 class StderrFilter {
  public:
   void Line(std::string_view line) {
@@ -70,6 +106,101 @@ class StderrFilter {
   std::string reason_;
 };
 
+// Where a graph's prints go.
+class GraphLog {
+ public:
+  GraphLog() = default;
+  GraphLog(const GraphLog&) = delete;
+  GraphLog& operator=(const GraphLog&) = delete;
+  ~GraphLog() {
+    if (fd_ >= 0) close(fd_);
+    if (temporary_ && !nameless_) unlink(path_.c_str());
+  }
+
+  absl::Status Open(const std::string& wanted) {
+    is_stderr_ = wanted == "-";
+    if (is_stderr_) {
+      path_ = "stderr";
+      fd_ = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+    } else if (!wanted.empty()) {
+      path_ = wanted;
+      fd_ = open(wanted.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    } else {
+      OpenTemporary();
+    }
+    if (fd_ >= 0) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat(
+        "cannot write the worker's log ", path_, ": ", std::strerror(errno)));
+  }
+
+  int fd() const { return fd_; }
+
+  // Returns the end of the log.
+  std::string Tail() const {
+    constexpr off_t kBytes = 1 << 16;
+    struct stat info;
+    if (fstat(fd_, &info) != 0) return "";
+    const off_t start = std::max<off_t>(0, info.st_size - kBytes);
+    std::string tail(info.st_size - start, '\0');
+    const ssize_t n = pread(fd_, tail.data(), tail.size(), start);
+    tail.resize(std::max<ssize_t>(n, 0));
+    return tail;
+  }
+
+  // Drops what was written, unless it went to this process's stderr.
+  void Truncate() {
+    if (!is_stderr_ && ftruncate(fd_, 0) == 0) lseek(fd_, 0, SEEK_SET);
+  }
+
+  // Keeps the log of child `pid` for the user; returns its path, or "" if it
+  // cannot be kept.
+  std::string Keep(pid_t pid) {
+    temporary_ = false;
+    if (!nameless_) return path_;
+    const std::string name = absl::StrCat(path_, "/requant-worker-", pid);
+    const std::string source = absl::StrCat("/proc/self/fd/", fd_);
+    // A file of that name is the log of an earlier child with the same number.
+    for (int tried = 0; tried < 100; ++tried) {
+      const std::string path =
+          tried == 0 ? name : absl::StrCat(name, "-", tried);
+      if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(),
+                 AT_SYMLINK_FOLLOW) == 0) {
+        return path;
+      }
+      if (errno != EEXIST) break;
+    }
+    // Without /proc, or where links are not allowed, its end is kept.
+    std::string path = name + "-XXXXXX";
+    const int copy = mkostemp(path.data(), O_CLOEXEC);
+    if (copy < 0) return "";
+    const bool written = WriteAll(copy, Tail()).ok();
+    close(copy);
+    return written ? path : "";
+  }
+
+ private:
+  void OpenTemporary() {
+    const char* folder = std::getenv("TMPDIR");
+    path_ = folder != nullptr && *folder != '\0' ? folder : "/tmp";
+    temporary_ = true;
+    fd_ = open(path_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    nameless_ = fd_ >= 0;
+    if (nameless_) return;
+    // Not every file system has nameless files.
+    absl::StrAppend(&path_, "/requant-worker-XXXXXX");
+    fd_ = mkostemp(path_.data(), O_CLOEXEC);
+  }
+
+  int fd_ = -1;
+  std::string path_;
+  bool is_stderr_ = false;
+  // It goes unless the child dies.
+  bool temporary_ = false;
+  // It has no name yet, and `path_` is its folder: if this process dies too,
+  // nothing is left.
+  bool nameless_ = false;
+};
+
 // Removes the temporary files of process `pid` (base/files/file.h) from
 // `folder`.
 void RemoveTemporaryFiles(const std::string& folder, pid_t pid) {
@@ -93,23 +224,25 @@ void RemoveLeftovers(const IsolationOptions& options, pid_t pid) {
   }
 }
 
-// How a child died.
-std::string Death(const ChildResult& result, const ChildOptions& child) {
-  return result.signal == 0 && !result.timed_out
-             ? absl::StrCat("ended the program with exit code ",
-                            result.exit_code)
-             : DescribeEnd(result, child);
-}
-
+// Says how a child died that ran no graph.
 std::string DeathSentence(const IsolationOptions& options,
                           const ChildOptions& child, const ChildResult& result,
                           const std::string& activity,
                           const std::string& reason) {
+  const std::string death =
+      result.signal == 0 && !result.timed_out
+          ? absl::StrCat("ended the program with exit code ", result.exit_code)
+          : DescribeEnd(result, child);
   return absl::StrCat(
-      activity, " ", Death(result, child),
+      activity, " ", death,
       options.subject.empty() ? "" : absl::StrCat(" on ", options.subject),
       reason.empty() ? "" : absl::StrCat(": ", reason), "; nothing was written",
       result.timed_out ? " (--timeout sets the limit)" : "");
+}
+
+int64_t DefaultMemoryLimit() {
+  const std::optional<int64_t> usable = ReadMemoryLimits().usable();
+  return usable.has_value() ? *usable / 10 * 9 : 0;
 }
 
 ChildOptions SameProgramAsChild(const IsolationOptions& options,
@@ -123,73 +256,222 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   // TensorFlow's log repeats at length what its status then says. Level 3 keeps
   // only what it says before it aborts.
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
-    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL", "3");
+    child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL",
+                                   options.graph.has_value() ? "1" : "3");
   }
   child.timeout_seconds = options.timeout_seconds;
+  if (options.graph.has_value()) {
+    child.stall_seconds = options.graph->stall_seconds;
+    child.memory_bytes = options.graph->memory_bytes > 0
+                             ? options.graph->memory_bytes
+                             : DefaultMemoryLimit();
+  }
   child.core_file = false;
   return child;
 }
+
+// Runs the child and passes on what it reports.
+class Isolation {
+ public:
+  explicit Isolation(const IsolationOptions& options) : options_(options) {}
+
+  absl::StatusOr<int> Run() {
+    REQUANT_ASSIGN_OR_RETURN(const std::string path, OwnPath());
+    child_ = SameProgramAsChild(options_, path);
+    if (options_.graph.has_value()) {
+      REQUANT_RETURN_IF_ERROR(log_.Open(options_.graph->log_file));
+      child_.stderr_fd = log_.fd();
+    } else {
+      child_.on_stderr = [this](std::string_view line) { filter_.Line(line); };
+    }
+    child_.on_report = [this](std::string_view line) { Receive(line); };
+    if (!options_.progress.what.empty()) progress_.emplace(options_.progress);
+    REQUANT_ASSIGN_OR_RETURN(
+        const ChildResult result,
+        RunTensorFlowChild(child_, [this](const std::string& sentence,
+                                          const ChildResult& died) {
+          StartOver(sentence, died.pid);
+        }));
+    return Conclude(result);
+  }
+
+ private:
+  void Receive(std::string_view line) {
+    if (const auto report = ParseProgressReport(line)) {
+      if (!progress_.has_value()) {
+        progress_.emplace(
+            ProgressOptions{report->what, report->unit, report->total});
+      }
+      progress_->SetTotal(report->total);
+      progress_->Update(report->done, report->note);
+      return;
+    }
+    const std::pair<std::string_view, std::string_view> parts =
+        absl::StrSplit(line, absl::MaxSplits('\t', 1));
+    const auto& [kind, text] = parts;
+    if (kind == kActivity) {
+      activity_ = text;
+    } else if (kind == kSaid) {
+      PassOn(std::string(text));
+    } else if (kind == kFailure) {
+      SetFailure(text);
+    } else if (kind == kEnding) {
+      ending_ = true;
+    }
+  }
+
+  // Says each sentence once, however often the child is started.
+  void PassOn(const std::string& line) {
+    if (!said_.insert(line).second) return;
+    if (progress_.has_value()) {
+      progress_->Say(line);
+    } else {
+      std::fputs(absl::StrCat(line, "\n").c_str(), stderr);
+    }
+  }
+
+  void SetFailure(std::string_view text) {
+    const std::pair<std::string_view, std::string> parts =
+        absl::StrSplit(text, absl::MaxSplits('\t', 1));
+    int code = 0;
+    (void)absl::SimpleAtoi(parts.first, &code);
+    failure_ = absl::Status(static_cast<absl::StatusCode>(code), parts.second);
+    if (absl::IsResourceExhausted(failure_) && child_.memory_bytes > 0) {
+      failure_ = absl::ResourceExhaustedError(
+          absl::StrFormat("%s; its limit is %.1f GB (--memory_limit sets it)",
+                          parts.second, child_.memory_bytes / 1e9));
+    }
+  }
+
+  void StartOver(const std::string& sentence, pid_t died) {
+    RemoveLeftovers(options_, died);
+    if (options_.graph.has_value()) log_.Truncate();
+    PassOn(absl::StrCat(options_.program, ": warning: ", sentence));
+    filter_.StartOver();
+    activity_ = "starting";
+  }
+
+  absl::StatusOr<int> Conclude(const ChildResult& result) {
+    if (ending_ && result.exit_code >= 0) {
+      if (!failure_.ok()) return failure_;
+      if (progress_.has_value()) progress_->Finish();
+      return result.exit_code;
+    }
+    RemoveLeftovers(options_, result.pid);
+    progress_.reset();
+    // Work that runs a graph need not write anything.
+    const bool says_nothing_written =
+        !options_.graph.has_value() || !options_.subject.empty();
+    if (result.interrupted_by != 0) {
+      Say(options_.program, says_nothing_written
+                                ? "interrupted; nothing was written"
+                                : "interrupted");
+      return 128 + result.interrupted_by;
+    }
+    // Whoever read the output has seen enough, as in "… | head".
+    if (result.signal == SIGPIPE) return 128 + SIGPIPE;
+    if (!options_.graph.has_value()) {
+      return absl::InternalError(
+          DeathSentence(options_, child_, result, activity_, filter_.reason()));
+    }
+    const std::string tail = log_.Tail();
+    return absl::InternalError(
+        absl::StrCat(ExplainDeath({result, child_, activity_, tail,
+                                   tail.empty() ? "" : log_.Keep(result.pid)}),
+                     says_nothing_written ? "; nothing was written" : ""));
+  }
+
+  const IsolationOptions& options_;
+  ChildOptions child_;
+  GraphLog log_;
+  StderrFilter filter_;
+  std::optional<Progress> progress_;
+  std::string activity_ = "starting";
+  std::set<std::string> said_;
+  absl::Status failure_;
+  bool ending_ = false;
+};
 
 bool IsIsolatedChild() {
   const char* parent = std::getenv(kChildVariable);
   return parent != nullptr && parent == absl::StrCat(getppid());
 }
 
+// Sends what the graph prints to the log, and what is said to the parent.
+void SeparateFromGraph() {
+  runs_graph = true;
+  stdout_of_report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, kReportFd + 1);
+  dup2(STDERR_FILENO, STDOUT_FILENO);
+  SetSayer([](std::string_view line) { ReportLine(kSaid, line); });
+}
+
+int ExitCodeOf(const IsolationOptions& options,
+               const absl::StatusOr<int>& result) {
+  if (result.ok()) return *result;
+  // A failure of the graph, to which the parent may have to add something.
+  if (stdout_of_report >= 0) {
+    ReportLine(kFailure, absl::StrCat(static_cast<int>(result.status().code()),
+                                      "\t", result.status().message()));
+    return kExitFailed;
+  }
+  return ReportFailure(options.program, result.status());
+}
+
 // Does the work and ends. Destructors do not run: TensorFlow's library has
 // nothing left to do.
-[[noreturn]] void WorkAsChild(const IsolationOptions& options,
-                              const std::function<int()>& work) {
+[[noreturn]] void WorkAsChild(
+    const IsolationOptions& options,
+    const std::function<absl::StatusOr<int>()>& work) {
+  is_child = true;
   static char held_back[1 << 20];
-  std::setvbuf(stdout, held_back, _IOFBF, sizeof(held_back));
-  const int exit_code = FinishOutput(options.program, work());
+  if (options.graph.has_value()) {
+    SeparateFromGraph();
+  } else {
+    std::setvbuf(stdout, held_back, _IOFBF, sizeof(held_back));
+  }
+  const int exit_code =
+      FinishOutput(options.program, ExitCodeOf(options, work()));
   std::fflush(nullptr);
-  ReportToParent(kEnding);
+  ReportLine(kEnding, "");
   std::_Exit(exit_code);
 }
 
 }  // namespace
 
 void SetActivity(const std::string& activity) {
-  ReportToParent(absl::StrReplaceAll(activity, {{"\n", " "}}));
+  if (is_child) ReportLine(kActivity, activity);
+}
+
+void StartReport() {
+  if (stdout_of_report < 0) return;
+  std::fflush(stdout);
+  dup2(stdout_of_report, STDOUT_FILENO);
+  close(stdout_of_report);
+  stdout_of_report = -1;
+  std::thread([] {
+    while (true) {
+      ReportLine(kAlive, "");
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+  }).detach();
+}
+
+ProgressEnvironment WorkProgress() {
+  ProgressEnvironment environment = ProgressEnvironment::Stderr();
+  if (runs_graph) {
+    environment.report = [](std::string_view line) {
+      ReportToParent(absl::StripSuffix(line, "\n"));
+    };
+  }
+  return environment;
 }
 
 int RunIsolated(const IsolationOptions& options,
-                const std::function<int()>& work) {
+                const std::function<absl::StatusOr<int>()>& work) {
   if (IsIsolatedChild()) WorkAsChild(options, work);
-  const auto path = OwnPath();
-  if (!path.ok()) return ReportFailure(options.program, path.status());
-  ChildOptions child = SameProgramAsChild(options, *path);
-  StderrFilter filter;
-  std::string activity = "starting";
-  bool ending = false;
-  child.on_stderr = [&](std::string_view line) { filter.Line(line); };
-  child.on_report = [&](std::string_view line) {
-    if (line == kEnding) {
-      ending = true;
-    } else {
-      activity = line;
-    }
-  };
-  const auto start_over = [&](const std::string& sentence,
-                              const ChildResult& died) {
-    RemoveLeftovers(options, died.pid);
-    Say(options.program, absl::StrCat("warning: ", sentence));
-    filter.StartOver();
-    activity = "starting";
-  };
-  const auto result = RunTensorFlowChild(child, start_over);
-  if (!result.ok()) return ReportFailure(options.program, result.status());
-  if (ending && result->exit_code >= 0) return result->exit_code;
-  RemoveLeftovers(options, result->pid);
-  if (result->interrupted_by != 0) {
-    Say(options.program, "interrupted; nothing was written");
-    return 128 + result->interrupted_by;
-  }
-  // Whoever read the output has seen enough, as in "… | head".
-  if (result->signal == SIGPIPE) return 128 + SIGPIPE;
-  return ReportFailure(options.program, absl::InternalError(DeathSentence(
-                                            options, child, *result, activity,
-                                            filter.reason())));
+  const absl::StatusOr<int> exit_code = Isolation(options).Run();
+  return exit_code.ok() ? *exit_code
+                        : ReportFailure(options.program, exit_code.status());
 }
 
 }  // namespace requant

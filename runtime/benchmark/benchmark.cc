@@ -14,11 +14,14 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/machine.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "runtime/benchmark/benchmark_contender.h"
 #include "runtime/benchmark/signature_inputs.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/worker.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
@@ -28,8 +31,6 @@
 
 namespace requant {
 namespace {
-
-using EventSink = std::function<void(const WorkerEvent&)>;
 
 constexpr RunLength kOneBatch = {0, 1, 0};
 constexpr int kWarmUpBatches = 20;
@@ -50,9 +51,8 @@ bool IsSame(const StreamSetting& a, const StreamSetting& b) {
 
 class BenchmarkRun {
  public:
-  BenchmarkRun(const BenchmarkJob& job, const EventSink& send)
+  explicit BenchmarkRun(const BenchmarkJob& job)
       : job_(job),
-        send_(send),
         cores_(ReadCoreLimits().usable()),
         entries_(job.entry().begin(), job.entry().end()) {}
 
@@ -70,6 +70,7 @@ class BenchmarkRun {
     if (job_.compare_outputs()) REQUANT_RETURN_IF_ERROR(CompareOutputs());
     REQUANT_RETURN_IF_ERROR(MeasureRounds());
     if (job_.profile()) REQUANT_RETURN_IF_ERROR(Profile());
+    progress_.Finish();
     return Result();
   }
 
@@ -108,11 +109,7 @@ class BenchmarkRun {
     BatchOptions options;
     options.batch_size = job_.batch_size();
     options.max_bad_records = job_.max_bad_records();
-    options.on_bad_record = [this](const std::string& message) {
-      WorkerEvent event;
-      event.set_warning(message);
-      send_(event);
-    };
+    options.on_bad_record = SayWarning;
     size_t fewest = job_.max_batches();
     for (const BenchmarkEntry& entry : entries_) {
       const std::string key = entry.dataset().SerializeAsString();
@@ -343,26 +340,19 @@ class BenchmarkRun {
     return contender->Run(length, [&] { SendProgress(what); });
   }
 
-  // Says what a worker's death is to be blamed on.
+  // Says what a death is to be blamed on.
   void SendActivity(const std::string& activity) {
     if (activity == activity_) return;
     activity_ = activity;
-    WorkerEvent event;
-    event.set_activity(activity);
-    send_(event);
+    SetActivity(activity);
   }
 
   void SendProgress(const std::string& what) {
-    WorkerEvent event;
-    BenchmarkProgress& progress = *event.mutable_benchmark_progress();
-    progress.set_done(runs_done_);
-    progress.set_total(runs_total_);
-    progress.set_what(what);
-    send_(event);
+    progress_.SetTotal(runs_total_);
+    progress_.Update(runs_done_, what);
   }
 
   const BenchmarkJob& job_;
-  const EventSink& send_;
   const int cores_;
   // The job's entries, with the inputs that were made up for them.
   std::vector<BenchmarkEntry> entries_;
@@ -377,18 +367,18 @@ class BenchmarkRun {
   std::string activity_;
   int64_t runs_done_ = 0;
   int64_t runs_total_ = 0;
+  Progress progress_{{"benchmarking", "runs"}, WorkProgress()};
 };
 
 }  // namespace
 
-absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job,
-                                          const EventSink& send) {
+absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job) {
   if (job.entry_size() == 0 || job.rounds() < 1 || job.batch_size() < 1 ||
       job.max_batches() < 1) {
     return absl::InvalidArgumentError(
         "a benchmark needs a graph, a round, a batch and a record in it");
   }
-  return BenchmarkRun(job, send).Run();
+  return BenchmarkRun(job).Run();
 }
 
 }  // namespace requant

@@ -1,9 +1,9 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 
-// The measurement of graphs against each other, as worker processes do it.
+// The measurement of graphs against each other.
 
-#include <functional>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "runtime/session/worker.pb.h"
@@ -11,11 +11,9 @@
 namespace requant {
 
 // Preloads records, finds out how many streams and threads suit the machine,
-// warms the graphs up and measures them in turns. Sends activities, progress
-// and warnings.
-absl::StatusOr<BenchmarkResult> Benchmark(
-    const BenchmarkJob& job,
-    const std::function<void(const WorkerEvent&)>& send);
+// warms the graphs up and measures them in turns. Reports activities, progress
+// and warnings (base/program/isolation.h).
+absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job);
 
 }  // namespace requant
 

@@ -1,15 +1,11 @@
 #include "runtime/calibration/calibrate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,14 +15,17 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/process/machine.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "graph/graph_index.h"
 #include "ranges/range_table.h"
+#include "runtime/calibration/calibration_key.h"
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_events.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -38,14 +37,14 @@
 namespace requant {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using tensorflow::GraphDef;
 using tensorflow::Tensor;
 
-constexpr double kSecondsBetweenProgress = 0.1;
+// Weights that are fetched at once.
+constexpr size_t kWeightsPerPass = 16;
 
-// Of more, only the number is told.
-constexpr int64_t kBadRecordsTold = 10;
+// Of more, only the number is said.
+constexpr size_t kNamedUnobserved = 10;
 
 std::string TensorText(const std::string& node, int output) {
   return absl::StrCat(node, ":", output);
@@ -69,12 +68,6 @@ struct ValueSource {
   }
 };
 
-// Weights that are fetched at once.
-constexpr size_t kWeightsPerPass = 16;
-
-// Of more, only the number is told.
-constexpr size_t kUnobservedTold = 10;
-
 // Observes one entry of the table.
 class EntryObserver {
  public:
@@ -91,7 +84,7 @@ class EntryObserver {
     for (ValueSource& source : sources_) source.number = number++;
   }
 
-  // What a run holds for it.
+  // Returns what a run holds for it.
   int64_t Bytes(const RunValues& run) const {
     int64_t bytes = 0;
     for (const ValueSource& source : sources_) {
@@ -166,11 +159,15 @@ struct ObservationPass {
   bool once = false;
 };
 
-class Calibration {
+// A calibration; what it observes is up to its subclasses.
+class CalibrationRun {
  public:
-  Calibration(const CalibrateJob& job, const EventSink& send,
-              const GraphInspector& inspect)
-      : job_(job), send_(send), inspect_(inspect) {}
+  CalibrationRun(const CalibrateJob& job, const GraphInspector& inspect)
+      : job_(job),
+        inspect_(inspect),
+        progress_({"calibrating", "records", job.max_records()},
+                  WorkProgress()) {}
+  virtual ~CalibrationRun() = default;
 
   absl::StatusOr<RangeTable> Run() {
     if (job_.dataset().has_in_graph()) {
@@ -181,30 +178,158 @@ class Calibration {
     }
     REQUANT_RETURN_IF_ERROR(Load());
     REQUANT_RETURN_IF_ERROR(RunBatches());
+    progress_.Finish();
     return TakeTable();
   }
 
-  const CalibrateResult& result() const { return result_; }
+ protected:
+  // Chooses what to observe, before the graph goes into a session.
+  virtual absl::Status Choose(const Model& model, GraphDef* graph) = 0;
+  // Makes the observers of a model that is fed `inputs`.
+  virtual absl::Status AddObservers(const std::vector<std::string>& inputs) = 0;
+  // Makes the passes, given the first batch, unless AddObservers made them.
+  virtual absl::Status PlanPasses(const Batch&) { return absl::OkStatus(); }
+
+  // Returns the tensor of the dataset's prediction; none if it has none.
+  absl::StatusOr<std::vector<std::string>> PredictionTensor(
+      const Model& model) const {
+    const std::string& name = job_.dataset().prediction().tensor();
+    if (name.empty()) return std::vector<std::string>();
+    REQUANT_ASSIGN_OR_RETURN(std::string output, model.OutputTensor(name));
+    return std::vector<std::string>{std::move(output)};
+  }
+
+  const CalibrateJob& job() const { return job_; }
+
+  // Outlives the functions of the passes.
+  std::unique_ptr<Model> model_;
+  std::vector<std::unique_ptr<EntryObserver>> observers_;
+  std::vector<ObservationPass> passes_;
 
  private:
   absl::Status Load() {
-    SendActivity(send_, absl::StrCat("loading ", job_.model().path()));
-    std::vector<CalibrationTensor> tensors;
-    const auto inspect = [&](const Model& model,
-                             GraphDef* graph) -> absl::Status {
+    SetActivity(absl::StrCat("loading ", job_.model().path()));
+    const auto choose = [&](const Model& model,
+                            GraphDef* graph) -> absl::Status {
       if (inspect_) REQUANT_RETURN_IF_ERROR(inspect_(model, *graph));
-      if (job_.has_qdq()) return MakeQdqPlan(model, *graph);
-      REQUANT_ASSIGN_OR_RETURN(tensors, ChooseTensors(model, graph));
-      return absl::OkStatus();
+      return Choose(model, graph);
     };
     REQUANT_ASSIGN_OR_RETURN(model_,
-                             Model::Load(job_.model(), job_.session(), inspect,
+                             Model::Load(job_.model(), job_.session(), choose,
                                          /*extendable=*/job_.has_qdq()));
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                              InputTensors(*model_, job_.dataset()));
-    if (job_.has_qdq()) return AddQdqObservers(inputs);
+    return AddObservers(inputs);
+  }
+
+  absl::Status RunBatches() {
+    BatchOptions options;
+    options.batch_size = job_.batch_size();
+    options.max_records = job_.max_records();
+    options.max_bad_records = job_.max_bad_records();
+    BadRecordWarnings bad_records;
+    bad_records.Watch(&options);
+    SetActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(job_.dataset(), options));
+    SetActivity(absl::StrCat("running ", model_->path()));
+    Batch batch;
+    while (true) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+      if (!more) break;
+      progress_.SetTotal(source->EstimatedRecords());
+      REQUANT_RETURN_IF_ERROR(RunBatch(batch));
+      progress_.Update(records_);
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    bad_records.Finish();
+    return absl::OkStatus();
+  }
+
+  absl::Status RunBatch(const Batch& batch) {
+    if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
+    for (const ObservationPass& pass : passes_) {
+      REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
+      // Of a big model each takes a minute: a sign of life.
+      progress_.Update(records_);
+    }
+    if (records_ == 0 && passes_.front().once) {
+      REQUANT_RETURN_IF_ERROR(DropPassesDone());
+    }
+    records_ += batch.size;
+    return absl::OkStatus();
+  }
+
+  // Runs the graph while the values of the run before it are observed.
+  absl::Status RunPass(const ObservationPass& pass, const Batch& batch) {
+    auto run = std::make_shared<RunValues>();
+    run->inputs = batch.inputs;
+    run->first_record = batch.first_record;
+    run->records = batch.size;
+    if (pass.function != nullptr) {
+      REQUANT_RETURN_IF_ERROR(
+          RunError(pass.function->Run(batch.inputs, &run->fetched),
+                   model_->path(), RecordsText(batch)));
+    }
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    observing_ =
+        std::async(std::launch::async,
+                   [observers = pass.observers, run]() -> absl::Status {
+                     for (EntryObserver* observer : observers) {
+                       REQUANT_RETURN_IF_ERROR(observer->Add(*run));
+                     }
+                     return absl::OkStatus();
+                   });
+    return absl::OkStatus();
+  }
+
+  absl::Status DropPassesDone() {
+    REQUANT_RETURN_IF_ERROR(FinishObserving());
+    passes_.erase(
+        std::remove_if(passes_.begin(), passes_.end(),
+                       [](const ObservationPass& pass) { return pass.once; }),
+        passes_.end());
+    // Only weights: a pass without anything, not a plan to be made.
+    if (passes_.empty()) passes_.emplace_back();
+    return absl::OkStatus();
+  }
+
+  absl::Status FinishObserving() {
+    return observing_.valid() ? observing_.get() : absl::OkStatus();
+  }
+
+  RangeTable TakeTable() {
+    RangeTable table;
+    for (const auto& observer : observers_) {
+      const CalibrationTensor& tensor = observer->tensor();
+      table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
+    }
+    return table;
+  }
+
+  const CalibrateJob& job_;
+  const GraphInspector& inspect_;
+  int64_t records_ = 0;
+  Progress progress_;
+  // Waits in its destructor: the last member, gone before what it uses.
+  std::future<absl::Status> observing_;
+};
+
+// Observes what the transforms for eight-bit graphs need, or the tensors that
+// the job names, in one run of the graph per batch.
+class PlainCalibration : public CalibrationRun {
+ public:
+  using CalibrationRun::CalibrationRun;
+
+ private:
+  absl::Status Choose(const Model& model, GraphDef* graph) override {
+    REQUANT_ASSIGN_OR_RETURN(tensors_, ChooseTensors(model, graph));
+    return absl::OkStatus();
+  }
+
+  absl::Status AddObservers(const std::vector<std::string>& inputs) override {
     std::vector<std::string> fetches;
-    for (const CalibrationTensor& tensor : tensors) {
+    for (const CalibrationTensor& tensor : tensors_) {
       AddObserver(tensor, inputs, &fetches);
     }
     ObservationPass& pass = passes_.emplace_back();
@@ -218,21 +343,84 @@ class Calibration {
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
+      const Model& model, GraphDef* graph) {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+    std::vector<CalibrationTensor> tensors;
+    for (const std::string& name : job().tensors()) {
+      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                               model.OutputTensor(name));
+      REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
+                               FindCalibrationTensor(index, tensor));
+      const auto same = [&](const CalibrationTensor& other) {
+        return other.node == found.node && other.output == found.output;
+      };
+      if (std::none_of(tensors.begin(), tensors.end(), same)) {
+        tensors.push_back(std::move(found));
+      }
+    }
+    if (!tensors.empty()) {
+      MarkLayerInputs(index, &tensors);
+      return tensors;
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> outputs,
+                             PredictionTensor(model));
+    tensors = FindCalibrationTensors(index, outputs);
+    if (tensors.empty()) {
+      return absl::NotFoundError(absl::StrCat(
+          model.path(),
+          " has nothing to calibrate: no node computes ranges, and ",
+          WhyNoLayers(*graph, FindFloatLayers(index)),
+          "; requant calibrate --tensors observes any tensor"));
+    }
+    return tensors;
+  }
+
+  void AddObserver(const CalibrationTensor& tensor,
+                   const std::vector<std::string>& inputs,
+                   std::vector<std::string>* fetches) {
+    std::vector<std::string> names = {TensorText(tensor.node, tensor.output)};
+    if (tensor.kind == ObservedKind::kRange) {
+      names.push_back(TensorText(tensor.node, 1));
+    }
+    std::vector<ValueSource> sources;
+    for (std::string& name : names) {
+      const auto input = std::find(inputs.begin(), inputs.end(), name);
+      if (input != inputs.end()) {
+        sources.push_back({true, static_cast<size_t>(input - inputs.begin())});
+      } else {
+        sources.push_back({false, fetches->size()});
+        fetches->push_back(std::move(name));
+      }
+    }
+    MomentOptions moments;
+    moments.records = tensor.layer_input ? job().moment_records() : 0;
+    const int threads = job().session().intra_op_threads();
+    moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
+    observers_.push_back(
+        std::make_unique<EntryObserver>(tensor, std::move(sources), moments));
+  }
+
+  std::vector<CalibrationTensor> tensors_;
+};
+
+// Observes what insert_qdq would quantize, in functions too. Of a big model not
+// all of it is held at once, so that the graph may run several times per batch.
+class QdqCalibration : public CalibrationRun {
+ public:
+  using CalibrationRun::CalibrationRun;
+
+ private:
   // Finds out how to observe what insert_qdq would quantize.
-  absl::Status MakeQdqPlan(const Model& model, const GraphDef& graph) {
+  absl::Status Choose(const Model& model, GraphDef* graph) override {
     QdqSiteOptions options;
-    options.ops.assign(job_.qdq().op().begin(), job_.qdq().op().end());
-    if (!job_.qdq().inputs().empty()) {
+    options.ops.assign(job().qdq().op().begin(), job().qdq().op().end());
+    if (!job().qdq().inputs().empty()) {
       REQUANT_ASSIGN_OR_RETURN(options.inputs,
-                               ParseQdqInputs(job_.qdq().inputs()));
+                               ParseQdqInputs(job().qdq().inputs()));
     }
-    std::vector<std::string> outputs;
-    if (!job_.dataset().prediction().tensor().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          std::string output,
-          model.OutputTensor(job_.dataset().prediction().tensor()));
-      outputs.push_back(std::move(output));
-    }
+    REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> outputs,
+                             PredictionTensor(model));
     for (const auto& [key, output] : model.signature().outputs()) {
       outputs.push_back(output.name());
     }
@@ -244,47 +432,45 @@ class Calibration {
     }
     // A map has no order of its own.
     std::sort(outputs.begin(), outputs.end());
-    REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(graph, options, outputs));
-    TellNotObserved(model);
+    REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(*graph, options, outputs));
+    WarnOfNotObserved(model);
     if (!qdq_.observers.empty()) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat(
         model.path(), " has nothing to calibrate: no ",
-        job_.qdq().op().empty() ? "MatMul"
-                                : absl::StrJoin(job_.qdq().op(), ", "),
+        job().qdq().op().empty() ? "MatMul"
+                                 : absl::StrJoin(job().qdq().op(), ", "),
         " whose inputs can be observed"));
   }
 
-  void TellNotObserved(const Model& model) {
+  void WarnOfNotObserved(const Model& model) {
     // A graph without signatures has the outputs that the dataset names.
     std::string not_needed = "the outputs do not depend on it";
     if (!model.signature().outputs().empty()) {
       not_needed = absl::StrCat(
           "the signature ",
-          job_.model().signature().empty() ? "serving_default"
-                                           : job_.model().signature(),
+          job().model().signature().empty() ? "serving_default"
+                                            : job().model().signature(),
           " does not compute it (--signature chooses another)");
     }
     const std::vector<NotObserved>& keys = qdq_.not_observed;
-    for (size_t i = 0; i < std::min(keys.size(), kUnobservedTold); ++i) {
+    for (size_t i = 0; i < std::min(keys.size(), kNamedUnobserved); ++i) {
       const RangeKey& key = keys[i].range;
-      SendWarning(
-          send_,
-          absl::StrCat("the range of ", TensorText(key.first, key.second),
-                       " is not observed: ",
-                       keys[i].is_needed
-                           ? "it is in a loop or under a condition (While, If)"
-                           : not_needed));
+      SayWarning(absl::StrCat(
+          "the range of ", TensorText(key.first, key.second),
+          " is not observed: ",
+          keys[i].is_needed ? "it is in a loop or under a condition (While, If)"
+                            : not_needed));
     }
-    if (keys.size() > kUnobservedTold) {
-      SendWarning(send_, absl::StrCat(keys.size(),
-                                      " ranges are not observed, of which the "
-                                      "first ",
-                                      kUnobservedTold, " are named above"));
+    if (keys.size() > kNamedUnobserved) {
+      SayWarning(absl::StrCat(keys.size(),
+                              " ranges are not observed, of which the "
+                              "first ",
+                              kNamedUnobserved, " are named above"));
     }
   }
 
   // Makes the session able to give the tensors, and their observers.
-  absl::Status AddQdqObservers(std::vector<std::string> inputs) {
+  absl::Status AddObservers(const std::vector<std::string>& inputs) override {
     const absl::Status extended = model_->session().Extend(qdq_.added);
     if (!extended.ok()) {
       return absl::Status(
@@ -293,7 +479,7 @@ class Calibration {
                        extended.message()));
     }
     qdq_.added.Clear();
-    inputs_ = std::move(inputs);
+    inputs_ = inputs;
     for (const QdqObserver& observer : qdq_.observers) {
       std::vector<ValueSource> sources;
       for (size_t i = 0; i < observer.tensors.size(); ++i) {
@@ -311,7 +497,7 @@ class Calibration {
   // Shares the tensors out to passes by what they take in a run of one record.
   // One that fits is in one pass; more passes run the graph more often, but
   // hold no more than held_bytes each.
-  absl::Status PlanPasses(const Batch& batch) {
+  absl::Status PlanPasses(const Batch& batch) override {
     std::vector<size_t> weights, others;
     for (size_t i = 0; i < qdq_.observers.size(); ++i) {
       (qdq_.observers[i].is_weight ? weights : others).push_back(i);
@@ -327,12 +513,12 @@ class Calibration {
                              MeasureLastPass(batch));
     int64_t all = 0;
     for (const int64_t each : bytes) all += each;
-    if (all <= job_.qdq().held_bytes()) return absl::OkStatus();
+    if (all <= job().qdq().held_bytes()) return absl::OkStatus();
     passes_.pop_back();
     std::vector<size_t> together;
     int64_t held = 0;
     for (size_t i = 0; i < others.size(); ++i) {
-      if (!together.empty() && held + bytes[i] > job_.qdq().held_bytes()) {
+      if (!together.empty() && held + bytes[i] > job().qdq().held_bytes()) {
         REQUANT_RETURN_IF_ERROR(AddPass(together, /*once=*/false));
         together.clear();
         held = 0;
@@ -373,8 +559,9 @@ class Calibration {
     for (const Tensor& input : batch.inputs) {
       run.inputs.push_back(records == 1 ? input.Slice(0, 1) : input);
     }
-    REQUANT_RETURN_IF_ERROR(Explained(
-        passes_.back().function->Run(run.inputs, &run.fetched), batch));
+    REQUANT_RETURN_IF_ERROR(
+        RunError(passes_.back().function->Run(run.inputs, &run.fetched),
+                 model_->path(), RecordsText(batch)));
     std::vector<int64_t> bytes;
     for (const EntryObserver* observer : passes_.back().observers) {
       bytes.push_back(observer->Bytes(run) * (batch.size / records));
@@ -382,219 +569,29 @@ class Calibration {
     return bytes;
   }
 
-  absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
-      const Model& model, GraphDef* graph) {
-    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
-    std::vector<CalibrationTensor> tensors;
-    for (const std::string& name : job_.tensors()) {
-      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                               model.OutputTensor(name));
-      REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
-                               FindCalibrationTensor(index, tensor));
-      const auto same = [&](const CalibrationTensor& other) {
-        return other.node == found.node && other.output == found.output;
-      };
-      if (std::none_of(tensors.begin(), tensors.end(), same)) {
-        tensors.push_back(std::move(found));
-      }
-    }
-    if (!tensors.empty()) {
-      MarkLayerInputs(index, &tensors);
-      return tensors;
-    }
-    std::vector<std::string> outputs;
-    if (!job_.dataset().prediction().tensor().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          std::string output,
-          model.OutputTensor(job_.dataset().prediction().tensor()));
-      outputs.push_back(std::move(output));
-    }
-    tensors = FindCalibrationTensors(index, outputs);
-    if (tensors.empty()) {
-      return absl::NotFoundError(absl::StrCat(
-          model.path(),
-          " has nothing to calibrate: no node computes ranges, and ",
-          WhyNoLayers(*graph, FindFloatLayers(index)),
-          "; requant calibrate --tensors observes any tensor"));
-    }
-    return tensors;
-  }
-
-  void AddObserver(const CalibrationTensor& tensor,
-                   const std::vector<std::string>& inputs,
-                   std::vector<std::string>* fetches) {
-    std::vector<std::string> names = {TensorText(tensor.node, tensor.output)};
-    if (tensor.kind == ObservedKind::kRange) {
-      names.push_back(TensorText(tensor.node, 1));
-    }
-    std::vector<ValueSource> sources;
-    for (std::string& name : names) {
-      const auto input = std::find(inputs.begin(), inputs.end(), name);
-      if (input != inputs.end()) {
-        sources.push_back({true, static_cast<size_t>(input - inputs.begin())});
-      } else {
-        sources.push_back({false, fetches->size()});
-        fetches->push_back(std::move(name));
-      }
-    }
-    MomentOptions moments;
-    moments.records = tensor.layer_input ? job_.moment_records() : 0;
-    const int threads = job_.session().intra_op_threads();
-    moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
-    observers_.push_back(
-        std::make_unique<EntryObserver>(tensor, std::move(sources), moments));
-  }
-
-  absl::Status RunBatches() {
-    BatchOptions options;
-    options.batch_size = job_.batch_size();
-    options.max_records = job_.max_records();
-    options.max_bad_records = job_.max_bad_records();
-    int64_t told = 0;
-    options.on_bad_record = [this, &told](const std::string& message) {
-      if (told++ < kBadRecordsTold) SendWarning(send_, message);
-    };
-    SendActivity(send_,
-                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
-    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
-                             OpenBatchSource(job_.dataset(), options));
-    SendActivity(send_, absl::StrCat("running ", model_->path()));
-    Batch batch;
-    while (true) {
-      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
-      if (!more) break;
-      total_ = source->EstimatedRecords();
-      REQUANT_RETURN_IF_ERROR(RunBatch(batch));
-      SendProgress();
-    }
-    REQUANT_RETURN_IF_ERROR(FinishObserving());
-    result_.set_bad_records(source->bad_records());
-    if (told > kBadRecordsTold) {
-      SendWarning(send_,
-                  absl::StrCat(told, " bad records in all, of which the first ",
-                               kBadRecordsTold, " are named above"));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status RunBatch(const Batch& batch) {
-    if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
-    for (const ObservationPass& pass : passes_) {
-      REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
-      // Of a big model each takes a minute: a sign of life.
-      SendProgress();
-    }
-    if (result_.records() == 0 && passes_.front().once) {
-      REQUANT_RETURN_IF_ERROR(DropPassesDone());
-    }
-    result_.set_records(result_.records() + batch.size);
-    return absl::OkStatus();
-  }
-
-  // Runs the graph while the values of the run before it are observed.
-  absl::Status RunPass(const ObservationPass& pass, const Batch& batch) {
-    auto run = std::make_shared<RunValues>();
-    run->inputs = batch.inputs;
-    run->first_record = batch.first_record;
-    run->records = batch.size;
-    if (pass.function != nullptr) {
-      REQUANT_RETURN_IF_ERROR(
-          Explained(pass.function->Run(batch.inputs, &run->fetched), batch));
-    }
-    REQUANT_RETURN_IF_ERROR(FinishObserving());
-    observing_ =
-        std::async(std::launch::async,
-                   [observers = pass.observers, run]() -> absl::Status {
-                     for (EntryObserver* observer : observers) {
-                       REQUANT_RETURN_IF_ERROR(observer->Add(*run));
-                     }
-                     return absl::OkStatus();
-                   });
-    return absl::OkStatus();
-  }
-
-  absl::Status Explained(const absl::Status& status, const Batch& batch) const {
-    if (status.ok()) return status;
-    return absl::Status(
-        status.code(),
-        absl::StrCat(model_->path(), ": records ", batch.first_record, " to ",
-                     batch.first_record + batch.size - 1, ": ",
-                     status.message()));
-  }
-
-  absl::Status DropPassesDone() {
-    REQUANT_RETURN_IF_ERROR(FinishObserving());
-    passes_.erase(
-        std::remove_if(passes_.begin(), passes_.end(),
-                       [](const ObservationPass& pass) { return pass.once; }),
-        passes_.end());
-    // Only weights: a pass without anything, not a plan to be made.
-    if (passes_.empty()) passes_.emplace_back();
-    return absl::OkStatus();
-  }
-
-  absl::Status FinishObserving() {
-    return observing_.valid() ? observing_.get() : absl::OkStatus();
-  }
-
-  RangeTable TakeTable() {
-    RangeTable table;
-    for (const auto& observer : observers_) {
-      const CalibrationTensor& tensor = observer->tensor();
-      table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
-    }
-    return table;
-  }
-
-  void SendProgress() {
-    const Clock::time_point now = Clock::now();
-    if (last_progress_.has_value() &&
-        std::chrono::duration<double>(now - *last_progress_).count() <
-            kSecondsBetweenProgress) {
-      return;
-    }
-    last_progress_ = now;
-    WorkerEvent event;
-    event.mutable_calibrate_progress()->set_records(result_.records());
-    event.mutable_calibrate_progress()->set_total(total_);
-    send_(event);
-  }
-
-  const CalibrateJob& job_;
-  const EventSink& send_;
-  const GraphInspector& inspect_;
-  std::unique_ptr<Model> model_;
-  std::vector<std::unique_ptr<EntryObserver>> observers_;
-  // Of a calibration for insert_qdq.
   QdqObservers qdq_;
   std::vector<std::string> inputs_;
-  // Of one for insert_qdq: empty until the first batch is there.
-  std::vector<ObservationPass> passes_;
-  CalibrateResult result_;
-  // About how many records there are in all.
-  int64_t total_ = 0;
-  std::optional<Clock::time_point> last_progress_;
-  // Waits in its destructor: the last member, gone before what it uses.
-  std::future<absl::Status> observing_;
 };
 
 }  // namespace
 
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
-                                         const EventSink& send,
-                                         const GraphInspector& inspect) {
-  return Calibration(job, send, inspect).Run();
-}
-
-absl::StatusOr<CalibrateResult> Calibrate(const CalibrateJob& job,
-                                          const EventSink& send) {
-  const GraphInspector inspect_nothing;
-  Calibration calibration(job, send, inspect_nothing);
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, calibration.Run());
-  REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                           SerializeRangeTable(table));
-  SendFile(send, content);
-  return calibration.result();
+                                         const GraphInspector& inspect,
+                                         bool for_file) {
+  auto key =
+      std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
+        return for_file ? CalibrationKey(job) : "";
+      });
+  std::unique_ptr<CalibrationRun> run;
+  if (job.has_qdq()) {
+    run = std::make_unique<QdqCalibration>(job, inspect);
+  } else {
+    run = std::make_unique<PlainCalibration>(job, inspect);
+  }
+  REQUANT_ASSIGN_OR_RETURN(RangeTable table, run->Run());
+  REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
+  table.set_made_from(std::move(made_from));
+  return table;
 }
 
 }  // namespace requant

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_CALIBRATION_CALIBRATE_H_
 #define REQUANT_RUNTIME_CALIBRATION_CALIBRATE_H_
 
-// The calibration of a graph on a dataset, as worker processes do it.
+// The calibration of a graph on a dataset.
 
 #include <functional>
 
@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "ranges/range_table.h"
 #include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_events.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {
@@ -21,16 +20,14 @@ class Model;
 using GraphInspector = std::function<absl::Status(
     const Model& model, const tensorflow::GraphDef& graph)>;
 
-// Runs every batch through the model once and observes the tensors. Sends
-// activities, progress and warnings. The table does not depend on the number of
-// threads as far as the model's values do not. `inspect` may be empty.
+// Runs every batch through the model once and observes the tensors. Reports
+// activities, progress and warnings (base/program/isolation.h). The table does
+// not depend on the number of threads as far as the model's values do not.
+// `inspect` may be empty. A table for a file says what it was made from
+// (runtime/calibration/calibration_key.h).
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
-                                         const EventSink& send,
-                                         const GraphInspector& inspect);
-
-// The same as a job: the RangeTable file's content is sent as file parts.
-absl::StatusOr<CalibrateResult> Calibrate(const CalibrateJob& job,
-                                          const EventSink& send);
+                                         const GraphInspector& inspect,
+                                         bool for_file);
 
 }  // namespace requant
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/text/printable.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_drift.h"
@@ -21,10 +22,6 @@ namespace {
 
 // How many names a warning lists.
 constexpr size_t kNamesShown = 3;
-
-std::string Counted(int64_t count, std::string_view noun) {
-  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
-}
 
 std::string EntryName(const RangeKey& key) {
   return Printable(absl::StrCat(key.first, ":", key.second));
@@ -72,7 +69,7 @@ std::string Summary(const RangeTable& table, int64_t batch_size) {
   const std::string plural = batch_size == 0 ? "batches" : "records";
   const std::string of =
       absl::StrCat(all, " ", all == 1 ? std::string(unit) : plural);
-  std::string text = Counted(table.entries().size(), "range");
+  std::string text = CountText(table.entries().size(), "range");
   if (moving > 0) {
     return absl::StrCat(text, ", of which ", moving,
                         " still moved at the end of ", of, "\n");
@@ -122,7 +119,7 @@ std::vector<std::string> CalibrationWarnings(const RangeTable& table) {
   for (const auto& [key, entry] : table.entries()) {
     if (entry.not_finite.count > 0) {
       warnings.push_back(absl::StrCat(
-          EntryName(key), ": ", Counted(entry.not_finite.count, "value"),
+          EntryName(key), ": ", CountText(entry.not_finite.count, "value"),
           " not finite, the first at ", entry.not_finite.first_place,
           "; the freeze transforms refuse this range"));
     }
@@ -130,7 +127,7 @@ std::vector<std::string> CalibrationWarnings(const RangeTable& table) {
   }
   if (!moving.empty()) {
     warnings.push_back(
-        absl::StrCat(Counted(moving.size(), "range"),
+        absl::StrCat(CountText(moving.size(), "range"),
                      " still moved by more than 1 % of the width at the end (",
                      NameList(moving), "): calibrate with more records"));
   }

@@ -19,14 +19,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "graph/diff.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
-#include "runtime/calibration/calibration_key.h"
 #include "runtime/calibration/calibration_report.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/float_layer.h"
@@ -40,7 +40,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// A file without a name, for who reads by a path.
+// A file without a name, for readers that take a path.
 class MemoryFile {
  public:
   MemoryFile() = default;
@@ -66,14 +66,12 @@ class MemoryFile {
 
 class Quantization {
  public:
-  Quantization(const QuantizeJob& job, const EventSink& send)
-      : job_(job), send_(send) {}
+  explicit Quantization(const QuantizeOptions& options) : options_(options) {}
 
-  absl::StatusOr<QuantizeResult> Run() {
+  absl::StatusOr<QuantizedGraph> Run() {
     // While the graph is calibrated.
     auto registry = std::async(std::launch::async, TransformRegistry::Get);
-    std::vector<std::string> ranges_files(job_.ranges_file().begin(),
-                                          job_.ranges_file().end());
+    std::vector<std::string> ranges_files = options_.ranges_files;
     MemoryFile table;
     if (ranges_files.empty()) {
       REQUANT_RETURN_IF_ERROR(Calibrate(&table));
@@ -81,26 +79,25 @@ class Quantization {
     } else {
       REQUANT_RETURN_IF_ERROR(Load());
     }
-    SetSize(graph_, result_.mutable_before());
+    result_.before = SizeOf(graph_);
     const int64_t matmuls = QuantizedMatMuls();
     REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* transforms,
                              registry.get());
     REQUANT_RETURN_IF_ERROR(RunPipeline(Calls(ranges_files), *transforms,
                                         PipelineSettings(), &graph_));
     if (QuantizedMatMuls() == matmuls) return NothingQuantized();
-    SetSize(graph_, result_.mutable_after());
-    REQUANT_ASSIGN_OR_RETURN(const std::string content, SerializeGraph(graph_));
-    SendFile(send_, content);
-    return result_;
+    result_.after = SizeOf(graph_);
+    REQUANT_ASSIGN_OR_RETURN(result_.graph, SerializeGraph(graph_));
+    return std::move(result_);
   }
 
  private:
   // Takes the graph and its outputs from the model.
   absl::Status Take(const Model& model, const GraphDef& graph) {
     graph_ = graph;
-    std::vector<std::string> names(job_.output().begin(), job_.output().end());
+    std::vector<std::string> names = options_.outputs;
     const PredictionSpec& prediction =
-        job_.calibration().dataset().prediction();
+        options_.calibration.dataset().prediction();
     if (!prediction.tensor().empty()) {
       names.insert(names.begin(), prediction.tensor());
     }
@@ -116,8 +113,8 @@ class Quantization {
   }
 
   absl::Status Load() {
-    const CalibrateJob& job = job_.calibration();
-    SendActivity(send_, absl::StrCat("loading ", job.model().path()));
+    const CalibrateJob& job = options_.calibration;
+    SetActivity(absl::StrCat("loading ", job.model().path()));
     return Model::Load(job.model(), job.session(),
                        [this](const Model& model, GraphDef* graph) {
                          return Take(model, *graph);
@@ -126,30 +123,25 @@ class Quantization {
   }
 
   absl::Status Calibrate(MemoryFile* file) {
-    const CalibrateJob& job = job_.calibration();
-    auto key =
-        std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
-          return job_.send_ranges() ? CalibrationKey(job) : "";
-        });
     REQUANT_ASSIGN_OR_RETURN(
-        RangeTable table,
-        ObserveRanges(job, send_,
-                      [this](const Model& model, const GraphDef& graph) {
-                        return Take(model, graph);
-                      }));
+        const RangeTable table,
+        ObserveRanges(
+            options_.calibration,
+            [this](const Model& model, const GraphDef& graph) {
+              return Take(model, graph);
+            },
+            /*for_file=*/options_.keep_ranges));
     for (const std::string& warning : CalibrationWarnings(table)) {
-      SendWarning(send_, warning);
+      SayWarning(warning);
     }
     for (const auto& [name, entry] : table.entries()) {
-      result_.set_calibration_records(
-          std::max(result_.calibration_records(), entry.records));
+      result_.calibration_records =
+          std::max(result_.calibration_records, entry.records);
     }
-    REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
-    table.set_made_from(std::move(made_from));
-    REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                             SerializeRangeTable(table));
-    if (job_.send_ranges()) SendRanges(send_, content);
-    return file->Write(content);
+    REQUANT_ASSIGN_OR_RETURN(std::string content, SerializeRangeTable(table));
+    REQUANT_RETURN_IF_ERROR(file->Write(content));
+    if (options_.keep_ranges) result_.ranges = std::move(content);
+    return absl::OkStatus();
   }
 
   std::vector<TransformCall> Calls(
@@ -157,38 +149,35 @@ class Quantization {
     TransformCall quantize = {
         "quantize_static",
         {{"ranges_file", ranges_files},
-         {"target", {job_.target()}},
-         {"method", {job_.method()}},
-         {"value_percentile", {absl::StrCat(job_.value_percentile())}}}};
-    for (const std::string& op : job_.excluded_op()) {
-      quantize.parameters["excluded_ops"].push_back(op);
+         {"target", {options_.target}},
+         {"method", {options_.method}},
+         {"value_percentile", {absl::StrCat(options_.value_percentile)}}}};
+    if (!options_.excluded_ops.empty()) {
+      quantize.parameters["excluded_ops"] = options_.excluded_ops;
     }
-    for (const std::string& node : job_.excluded_node()) {
-      quantize.parameters["excluded_nodes"].push_back(node);
+    if (!options_.excluded_nodes.empty()) {
+      quantize.parameters["excluded_nodes"] = options_.excluded_nodes;
     }
     const TransformCall strip = {"strip_unused_nodes", {}};
     return {std::move(quantize), strip, {"quantize_embeddings", {}}, strip};
   }
 
-  PipelineOptions PipelineSettings() const {
+  PipelineOptions PipelineSettings() {
     PipelineOptions options;
     options.outputs = outputs_;
-    options.on_start = [this](std::string_view name, int index, int count) {
-      SendActivity(send_, index == 0
-                              ? std::string("checking the graph")
-                              : absl::StrCat("the transform \"", name, "\" (",
-                                             index, " of ", count, ")"));
+    options.on_start = [](std::string_view name, int index, int count) {
+      SetActivity(index == 0 ? std::string("checking the graph")
+                             : absl::StrCat("the transform \"", name, "\" (",
+                                            index, " of ", count, ")"));
     };
     options.on_note = [this](std::string_view note) {
       // That nothing was unused is no news.
       if (absl::StartsWith(note, "strip_unused_nodes:")) return;
       absl::ConsumePrefix(&note, "quantize_static: ");
       absl::ConsumePrefix(&note, "quantize_embeddings: ");
-      SendNote(send_, std::string(note));
+      result_.notes.emplace_back(note);
     };
-    options.on_warning = [this](std::string_view warning) {
-      SendWarning(send_, std::string(warning));
-    };
+    options.on_warning = SayWarning;
     return options;
   }
 
@@ -196,11 +185,9 @@ class Quantization {
     REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
                              GraphIndex::Create(&graph_));
     const FloatLayers found = FindFloatLayers(
-        index, {outputs_,
-                {job_.excluded_op().begin(), job_.excluded_op().end()},
-                {job_.excluded_node().begin(), job_.excluded_node().end()}});
+        index, {outputs_, options_.excluded_ops, options_.excluded_nodes});
     return absl::FailedPreconditionError(
-        absl::StrCat(job_.calibration().model().path(),
+        absl::StrCat(options_.calibration.model().path(),
                      " has nothing to quantize: ", WhyNoLayers(graph_, found)));
   }
 
@@ -211,25 +198,17 @@ class Quantization {
         });
   }
 
-  static void SetSize(const GraphDef& graph, GraphSizeMessage* message) {
-    const GraphSize size = SizeOf(graph);
-    message->set_nodes(size.nodes);
-    message->set_bytes(size.bytes);
-  }
-
-  const QuantizeJob& job_;
-  const EventSink& send_;
+  const QuantizeOptions& options_;
   GraphDef graph_;
   // Names of nodes.
   std::vector<std::string> outputs_;
-  QuantizeResult result_;
+  QuantizedGraph result_;
 };
 
 }  // namespace
 
-absl::StatusOr<QuantizeResult> Quantize(const QuantizeJob& job,
-                                        const EventSink& send) {
-  return Quantization(job, send).Run();
+absl::StatusOr<QuantizedGraph> Quantize(const QuantizeOptions& options) {
+  return Quantization(options).Run();
 }
 
 }  // namespace requant

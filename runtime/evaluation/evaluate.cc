@@ -1,7 +1,6 @@
 #include "runtime/evaluation/evaluate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,9 +11,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
-#include "base/seconds_since.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
+#include "base/terminal/progress.h"
 #include "graph/graph_index.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation.pb.h"
@@ -22,10 +23,8 @@
 #include "runtime/evaluation/evaluated_graph.h"
 #include "runtime/evaluation/layer_pass.h"
 #include "runtime/evaluation/predictions.h"
-#include "runtime/evaluation/stored_baseline.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
-#include "runtime/session/worker.pb.h"
-#include "runtime/session/worker_events.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
@@ -35,25 +34,20 @@
 namespace requant {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr double kSecondsBetweenProgress = 0.1;
-
-// Of more, only the number is told.
-constexpr int64_t kBadRecordsTold = 10;
-
-constexpr int64_t kHeldPredictionBytes = 1 << 18;
-
 class Evaluation {
  public:
-  Evaluation(const EvaluateJob& job, const EventSink& send)
-      : job_(job), send_(send) {}
+  Evaluation(const EvaluateOptions& options, std::string* predictions)
+      : options_(options),
+        predictions_(predictions),
+        progress_({"evaluating", "records", options.max_records},
+                  WorkProgress()) {}
 
   absl::StatusOr<EvaluateResult> Run() {
     REQUANT_RETURN_IF_ERROR(AddGraphs());
-    REQUANT_RETURN_IF_ERROR(job_.dataset().has_in_graph() ? RunGraphsOwnData()
-                                                          : RunBatches());
-    REQUANT_RETURN_IF_ERROR(SendRestOfPredictions());
+    REQUANT_RETURN_IF_ERROR(options_.dataset.has_in_graph() ? RunGraphsOwnData()
+                                                            : RunBatches());
+    progress_.Finish();
+    REQUANT_RETURN_IF_ERROR(FinishPredictions());
     EvaluateResult result = Result();
     if (layers_.has_value()) {
       REQUANT_RETURN_IF_ERROR(RunLayers(&result));
@@ -70,38 +64,39 @@ class Evaluation {
   absl::Status AddGraphs() {
     tensorflow::GraphDef model_graph;
     const auto keep = [&](const Model&, tensorflow::GraphDef* graph) {
-      if (job_.layer_records() > 0) model_graph = *graph;
+      if (options_.layer_records > 0) model_graph = *graph;
       return absl::OkStatus();
     };
     const auto find_layers = [&](const Model& baseline,
                                  tensorflow::GraphDef* graph) {
-      return job_.layer_records() > 0
+      return options_.layer_records > 0
                  ? FindLayers(baseline, graph, &model_graph)
                  : absl::OkStatus();
     };
-    REQUANT_RETURN_IF_ERROR(AddGraph(job_.model(), keep));
-    if (job_.baseline_predictions().empty()) {
-      return job_.has_baseline() ? AddGraph(job_.baseline(), find_layers)
-                                 : absl::OkStatus();
+    REQUANT_RETURN_IF_ERROR(AddGraph(options_.model, keep));
+    if (options_.baseline_predictions.empty()) {
+      return options_.baseline.has_value()
+                 ? AddGraph(*options_.baseline, find_layers)
+                 : absl::OkStatus();
     }
     REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
-                             Predictions::Read(job_.baseline_predictions()));
-    stored_.emplace(std::move(predictions), job_.baseline_predictions());
-    if (!job_.has_baseline()) return absl::OkStatus();
-    SendActivity(send_, absl::StrCat("loading ", job_.baseline().path()));
+                             Predictions::Read(options_.baseline_predictions));
+    stored_.emplace(std::move(predictions), options_.baseline_predictions);
+    if (!options_.baseline.has_value()) return absl::OkStatus();
+    SetActivity(absl::StrCat("loading ", options_.baseline->path()));
     REQUANT_ASSIGN_OR_RETURN(
         layers_baseline_,
-        Model::Load(job_.baseline(),
-                    SessionForStreams(job_.session(), job_.streams()),
+        Model::Load(*options_.baseline,
+                    SessionForStreams(options_.session, options_.streams),
                     find_layers));
     return absl::OkStatus();
   }
 
   absl::Status AddGraph(const ModelSpec& spec,
                         const Model::GraphInspector& inspect) {
-    SendActivity(send_, absl::StrCat("loading ", spec.path()));
+    SetActivity(absl::StrCat("loading ", spec.path()));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<EvaluatedGraph> graph,
-                             EvaluatedGraph::Load(spec, job_, inspect));
+                             EvaluatedGraph::Load(spec, options_, inspect));
     graphs_.push_back(std::move(graph));
     return absl::OkStatus();
   }
@@ -113,12 +108,12 @@ class Evaluation {
                              GraphIndex::Create(model_graph));
     REQUANT_ASSIGN_OR_RETURN(
         const std::string output,
-        baseline.OutputTensor(job_.dataset().prediction().tensor()));
+        baseline.OutputTensor(options_.dataset.prediction().tensor()));
     layers_ = FindLayerPairs(index, model_index, {output});
     if (layers_->pairs.empty() && layers_->unmatched.empty()) {
-      SendWarning(send_, absl::StrCat(baseline.path(),
-                                      " has no layers to compare: no MatMul "
-                                      "whose weights are constants"));
+      SayWarning(absl::StrCat(baseline.path(),
+                              " has no layers to compare: no MatMul "
+                              "whose weights are constants"));
     }
     return absl::OkStatus();
   }
@@ -126,36 +121,28 @@ class Evaluation {
   absl::Status RunLayers(EvaluateResult* result) {
     Model& other =
         layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
-    SendActivity(send_, absl::StrCat("running ", model().path(), " and ",
-                                     other.path(), " for their layers"));
-    return CompareLayers(job_, *layers_, &model().model(), &other, result);
+    SetActivity(absl::StrCat("running ", model().path(), " and ", other.path(),
+                             " for their layers"));
+    return CompareLayers(options_, *layers_, &model().model(), &other, result);
   }
 
   absl::Status RunBatches() {
-    BatchOptions options;
-    options.batch_size = job_.batch_size();
-    options.max_records = job_.max_records();
-    options.max_bad_records = job_.max_bad_records();
-    const int streams = std::max(1, job_.streams());
-    options.prefetch = std::max(options.prefetch, 2 * streams);
-    int64_t told = 0;
-    options.on_bad_record = [this, &told](const std::string& message) {
-      if (told++ < kBadRecordsTold) SendWarning(send_, message);
-    };
-    SendActivity(send_,
-                 absl::StrCat("reading ", DescribeFiles(job_.dataset())));
+    BatchOptions batching;
+    batching.batch_size = options_.batch_size;
+    batching.max_records = options_.max_records;
+    batching.max_bad_records = options_.max_bad_records;
+    const int streams = std::max(1, options_.streams);
+    batching.prefetch = std::max(batching.prefetch, 2 * streams);
+    BadRecordWarnings bad_records;
+    bad_records.Watch(&batching);
+    SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
-                             OpenBatchSource(job_.dataset(), options));
-    if (streams > 1) SendRunningAll();
+                             OpenBatchSource(options_.dataset, batching));
+    if (streams > 1) SetRunningAll();
     REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get(), streams));
     bad_records_ = source->bad_records();
     lost_rests_ = source->lost_rests();
-    if (told > kBadRecordsTold) {
-      SendWarning(send_, absl::StrCat(told,
-                                      " bad records in all, of which the "
-                                      "first ",
-                                      kBadRecordsTold, " are named above"));
-    }
+    bad_records.Finish();
     return absl::OkStatus();
   }
 
@@ -182,20 +169,18 @@ class Evaluation {
                         std::vector<GraphRun>* runs) {
     runs->resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
-      if (tells) SendRunning(*graphs_[i]);
+      if (tells) SetRunning(*graphs_[i]);
       const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
       if (status.ok()) continue;
-      return graphs_[i]->Explained(
-          status, absl::StrCat("records ", batch.first_record, " to ",
-                               batch.first_record + batch.size - 1));
+      return RunError(status, graphs_[i]->path(), RecordsText(batch));
     }
     return absl::OkStatus();
   }
 
   absl::Status RunGraphsOwnData() {
-    for (const std::string& file : job_.dataset().in_graph().files()) {
+    for (const std::string& file : options_.dataset.in_graph().files()) {
       if (HasEnough()) break;
-      SendActivity(send_, absl::StrCat("reading ", file));
+      SetActivity(absl::StrCat("reading ", file));
       running_ = nullptr;
       for (const auto& graph : graphs_) {
         REQUANT_RETURN_IF_ERROR(graph->StartFile(file));
@@ -209,7 +194,7 @@ class Evaluation {
   }
 
   bool HasEnough() const {
-    return job_.max_records() > 0 && records_ >= job_.max_records();
+    return options_.max_records > 0 && records_ >= options_.max_records;
   }
 
   // One batch of the graphs' own reading; false at the end of the file.
@@ -218,13 +203,13 @@ class Evaluation {
     BatchRun run;
     run.graphs.resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
-      SendRunning(*graphs_[i]);
+      SetRunning(*graphs_[i]);
       const absl::Status status = graphs_[i]->Run({}, &run.graphs[i]);
       if (absl::IsOutOfRange(status)) {
         ++ended;
       } else {
-        REQUANT_RETURN_IF_ERROR(
-            graphs_[i]->Explained(status, absl::StrCat("reading ", file)));
+        REQUANT_RETURN_IF_ERROR(RunError(status, graphs_[i]->path(),
+                                         absl::StrCat("reading ", file)));
       }
     }
     if (ended == graphs_.size()) return false;
@@ -248,8 +233,8 @@ class Evaluation {
           " and ", baseline().path(), " ", OutputRecords(other),
           ": they cannot be compared"));
     }
-    if (job_.max_records() > 0 && job_.max_records() - records_ < records) {
-      records = job_.max_records() - records_;
+    if (options_.max_records > 0 && options_.max_records - records_ < records) {
+      records = options_.max_records - records_;
       for (GraphRun& graph : run->graphs) KeepFirst(records, &graph);
     }
     for (const GraphRun& graph : run->graphs) run->seconds += graph.seconds;
@@ -280,11 +265,11 @@ class Evaluation {
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(
         Compare(first_record * positions, records * positions, labels));
-    if (job_.send_predictions()) {
+    if (predictions_ != nullptr) {
       REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
     }
     records_ += records;
-    SendProgress();
+    ShowProgress();
     return absl::OkStatus();
   }
 
@@ -344,66 +329,57 @@ class Evaluation {
       format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
       encoder_.emplace(format);
     }
-    REQUANT_RETURN_IF_ERROR(encoder_->Add(model().values(), labels));
-    if (encoder_->held_bytes() > kHeldPredictionBytes) {
-      SendFile(send_, encoder_->Take());
-    }
-    return absl::OkStatus();
+    return encoder_->Add(model().values(), labels);
   }
 
-  absl::Status SendRestOfPredictions() {
-    if (!job_.send_predictions()) return absl::OkStatus();
+  absl::Status FinishPredictions() {
+    if (predictions_ == nullptr) return absl::OkStatus();
     if (!encoder_.has_value()) {
       return absl::InvalidArgumentError(
           "there were no records, so there are no predictions");
     }
-    SendFile(send_, encoder_->Finish());
+    *predictions_ = encoder_->Finish();
     return absl::OkStatus();
   }
 
-  // What a worker's death is blamed on.
-  void SendRunning(const EvaluatedGraph& graph) {
+  // Says what a death is to be blamed on.
+  void SetRunning(const EvaluatedGraph& graph) {
     if (running_ == &graph) return;
     running_ = &graph;
-    SendActivity(send_, absl::StrCat("running ", graph.path()));
+    SetActivity(absl::StrCat("running ", graph.path()));
   }
 
-  // The same where one cannot tell which of them runs.
-  void SendRunningAll() {
+  // Says it where it is not known which of the graphs runs.
+  void SetRunningAll() {
     std::string paths = model().path();
     if (graphs_.size() > 1) {
       absl::StrAppend(&paths, " and ", baseline().path());
     }
-    SendActivity(send_, absl::StrCat("running ", paths));
+    SetActivity(absl::StrCat("running ", paths));
   }
 
-  void SendProgress() {
-    if (last_progress_.has_value() &&
-        SecondsSince(*last_progress_) < kSecondsBetweenProgress) {
-      return;
-    }
-    last_progress_ = Clock::now();
-    WorkerEvent event;
-    EvaluateProgress& progress = *event.mutable_evaluate_progress();
-    progress.set_records(records_);
-    progress.set_total(total_);
+  void ShowProgress() {
+    progress_.SetTotal(total_);
     const std::optional<double> accuracy = model().accuracy();
-    if (accuracy.has_value()) progress.set_accuracy(*accuracy);
-    send_(event);
+    progress_.Update(records_,
+                     accuracy.has_value()
+                         ? absl::StrFormat("accuracy %.2f %%", 100 * *accuracy)
+                         : "");
   }
 
   EvaluateResult Result() {
     EvaluateResult result;
-    result.set_batch_size(job_.dataset().has_in_graph() ? own_batch_size_
-                                                        : job_.batch_size());
+    result.set_batch_size(options_.dataset.has_in_graph()
+                              ? own_batch_size_
+                              : options_.batch_size);
     result.set_bad_records(bad_records_);
     result.set_lost_rests(lost_rests_);
-    if (job_.dataset().prediction().each_position()) {
+    if (options_.dataset.prediction().each_position()) {
       result.set_positions(model().positions());
     }
     if (records_ > 0) {
       result.set_prediction_kind(DeclaredKind(model().format().kind));
-      result.set_guessed_kind(job_.dataset().prediction().kind() ==
+      result.set_guessed_kind(options_.dataset.prediction().kind() ==
                               PredictionSpec::KIND_AUTO);
     }
     const std::optional<Scores> scores = model().Result();
@@ -425,8 +401,9 @@ class Evaluation {
     return result;
   }
 
-  const EvaluateJob& job_;
-  const EventSink& send_;
+  const EvaluateOptions& options_;
+  // Where the content of the predictions' file goes, or null.
+  std::string* const predictions_;
   // The model, then the baseline if it runs.
   std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
   // The baseline if it ran before.
@@ -445,14 +422,14 @@ class Evaluation {
   // About how many records there are in all.
   int64_t total_ = 0;
   const EvaluatedGraph* running_ = nullptr;
-  std::optional<Clock::time_point> last_progress_;
+  Progress progress_;
 };
 
 }  // namespace
 
-absl::StatusOr<EvaluateResult> Evaluate(const EvaluateJob& job,
-                                        const EventSink& send) {
-  return Evaluation(job, send).Run();
+absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options,
+                                        std::string* predictions) {
+  return Evaluation(options, predictions).Run();
 }
 
 }  // namespace requant

@@ -1,22 +1,46 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_EVALUATE_H_
 #define REQUANT_RUNTIME_EVALUATION_EVALUATE_H_
 
-// The evaluation of a graph on a dataset, as worker processes do it.
+// The evaluation of a graph on a dataset.
 
-#include <functional>
+#include <cstdint>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/worker.pb.h"
 
 namespace requant {
 
+struct EvaluateOptions {
+  ModelSpec model;
+  // Run on the same records and compared with.
+  std::optional<ModelSpec> baseline;
+  DatasetSpec dataset;
+  SessionSpec session;
+  int64_t batch_size = 0;
+  // 0: all.
+  int64_t max_records = 0;
+  int64_t max_bad_records = 0;
+  // Batches that run side by side.
+  int streams = 1;
+  // A file of predictions of the same records to compare with; `baseline` then
+  // runs for its layers only.
+  std::string baseline_predictions;
+  // On how many records, the first, the baseline's layers are compared with the
+  // model's; 0: none are.
+  int64_t layer_records = 0;
+};
+
 // Runs every batch through the model, and through the baseline if there is one
-// to run, and scores the predictions. Sends activities, progress, warnings and
-// predictions, from several threads.
-absl::StatusOr<EvaluateResult> Evaluate(
-    const EvaluateJob& job,
-    const std::function<void(const WorkerEvent&)>& send);
+// to run, and scores the predictions. Reports activities, progress and warnings
+// (base/program/isolation.h). Unless `predictions` is null, it becomes the
+// content of a file of the model's predictions
+// (runtime/evaluation/predictions.h).
+absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options,
+                                        std::string* predictions);
 
 }  // namespace requant
 

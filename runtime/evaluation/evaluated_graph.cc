@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
+#include "runtime/session/job_reports.h"
 #include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
@@ -33,19 +34,19 @@ SessionSpec SessionForStreams(SessionSpec session, int streams) {
 }
 
 absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
-    const ModelSpec& spec, const EvaluateJob& job,
+    const ModelSpec& spec, const EvaluateOptions& options,
     const Model::GraphInspector& inspect) {
-  std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(job));
+  std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(options));
   REQUANT_ASSIGN_OR_RETURN(
       graph->model_,
-      Model::Load(spec, SessionForStreams(job.session(), job.streams()),
+      Model::Load(spec, SessionForStreams(options.session, options.streams),
                   inspect));
   REQUANT_RETURN_IF_ERROR(graph->Connect());
   return graph;
 }
 
 absl::Status EvaluatedGraph::Connect() {
-  const DatasetSpec& dataset = job_.dataset();
+  const DatasetSpec& dataset = options_.dataset;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                            InputTensors(*model_, dataset));
   REQUANT_ASSIGN_OR_RETURN(output_name_,
@@ -57,15 +58,15 @@ absl::Status EvaluatedGraph::Connect() {
         model_->OutputTensor(dataset.in_graph().label_tensor()));
     outputs.push_back(std::move(labels));
   }
-  ModelFunctionOptions options;
-  options.in_caller_thread = job_.streams() > 1;
+  ModelFunctionOptions function;
+  function.in_caller_thread = options_.streams > 1;
   REQUANT_ASSIGN_OR_RETURN(
-      function_, ModelFunction::Make(model_.get(), inputs, outputs, options));
+      function_, ModelFunction::Make(model_.get(), inputs, outputs, function));
   return absl::OkStatus();
 }
 
 absl::Status EvaluatedGraph::StartFile(const std::string& file) {
-  const InGraphSource& source = job_.dataset().in_graph();
+  const InGraphSource& source = options_.dataset.in_graph();
   std::vector<std::pair<std::string, Tensor>> feeds;
   if (!source.file_name().empty()) {
     REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
@@ -75,8 +76,8 @@ absl::Status EvaluatedGraph::StartFile(const std::string& file) {
   REQUANT_ASSIGN_OR_RETURN(std::string initializer,
                            model_->OutputTensor(source.initializer()));
   initializer.resize(initializer.rfind(':'));
-  return Explained(model_->session().Run(feeds, {}, {initializer}, nullptr),
-                   absl::StrCat("starting to read ", file));
+  return RunError(model_->session().Run(feeds, {}, {initializer}, nullptr),
+                  path(), absl::StrCat("starting to read ", file));
 }
 
 absl::Status EvaluatedGraph::Run(const std::vector<Tensor>& inputs,
@@ -85,13 +86,6 @@ absl::Status EvaluatedGraph::Run(const std::vector<Tensor>& inputs,
   const absl::Status status = function_->Run(inputs, &run->outputs);
   run->seconds = SecondsSince(start);
   return status;
-}
-
-absl::Status EvaluatedGraph::Explained(const absl::Status& status,
-                                       const std::string& what) const {
-  if (status.ok()) return status;
-  return absl::Status(status.code(),
-                      absl::StrCat(path(), ": ", what, ": ", status.message()));
 }
 
 absl::Status EvaluatedGraph::SplitPositions(int64_t records) {
@@ -121,15 +115,15 @@ absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
                                    absl::Span<const double> labels) {
   predictions_ = run.outputs[0];
   timer_.Add(records, seconds);
-  if (job_.dataset().prediction().each_position()) {
+  if (options_.dataset.prediction().each_position()) {
     REQUANT_RETURN_IF_ERROR(SplitPositions(records));
     first_record *= positions_;
     records *= positions_;
   }
   if (!metrics_.has_value()) {
-    REQUANT_ASSIGN_OR_RETURN(format_,
-                             FormatOf(job_.dataset().prediction(), output_name_,
-                                      predictions_, records));
+    REQUANT_ASSIGN_OR_RETURN(
+        format_, FormatOf(options_.dataset.prediction(), output_name_,
+                          predictions_, records));
     REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
                              MetricAccumulator::Create(format_));
     metrics_.emplace(std::move(metrics));

@@ -11,10 +11,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/batch_streams.h"
+#include "runtime/evaluation/evaluate.h"
 #include "runtime/session/model.h"
-#include "runtime/session/worker.pb.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/timing.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -28,9 +27,9 @@ SessionSpec SessionForStreams(SessionSpec session, int streams);
 // One of the graphs under evaluation. Its errors name it.
 class EvaluatedGraph {
  public:
-  // `job` must outlive it.
+  // `options` must outlive it.
   static absl::StatusOr<std::unique_ptr<EvaluatedGraph>> Load(
-      const ModelSpec& spec, const EvaluateJob& job,
+      const ModelSpec& spec, const EvaluateOptions& options,
       const Model::GraphInspector& inspect);
 
   const std::string& path() const { return model_->path(); }
@@ -40,13 +39,9 @@ class EvaluatedGraph {
   absl::Status StartFile(const std::string& file);
 
   // Runs one batch; thread-safe. OutOfRange is the end of the data that the
-  // graph reads itself. Such errors are not explained.
+  // graph reads itself. Errors do not name the graph.
   absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
                    GraphRun* run) const;
-
-  // An error of Run, with the graph's name.
-  absl::Status Explained(const absl::Status& status,
-                         const std::string& what) const;
 
   // Scores the predictions of a batch, which took so many seconds, a position
   // at a time if the dataset says so. Batches come in the order of the records.
@@ -66,7 +61,7 @@ class EvaluatedGraph {
   std::optional<Scores> Result() const;
 
  private:
-  explicit EvaluatedGraph(const EvaluateJob& job) : job_(job) {}
+  explicit EvaluatedGraph(const EvaluateOptions& options) : options_(options) {}
 
   // Finds the tensors that the dataset names.
   absl::Status Connect();
@@ -74,7 +69,7 @@ class EvaluatedGraph {
   // positions, ...].
   absl::Status SplitPositions(int64_t records);
 
-  const EvaluateJob& job_;
+  const EvaluateOptions& options_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<ModelFunction> function_;
   std::string output_name_;

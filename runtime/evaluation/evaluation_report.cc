@@ -1,5 +1,6 @@
 #include "runtime/evaluation/evaluation_report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <map>
@@ -12,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "base/json.h"
 #include "base/message/message_json.h"
+#include "base/message_text.h"
 #include "base/text/printable.h"
 #include "google/protobuf/message.h"
 #include "runtime/datasets/dataset.pb.h"
@@ -43,11 +45,6 @@ void AppendLine(std::string_view name, std::string_view value,
   absl::StrAppendFormat(text, "%-29s:  %s\n", name, value);
 }
 
-// "1 record", "12 records".
-std::string Count(int64_t number, std::string_view what) {
-  return absl::StrCat(number, " ", what, number == 1 ? "" : "s");
-}
-
 // With two decimals, or as many as it takes not to show 100 % of a smaller
 // share.
 std::string Percent(double share) {
@@ -61,18 +58,18 @@ void AppendUnusual(const Scores& scores, std::string_view graph,
                    std::string* text) {
   if (scores.nan_records() > 0) {
     absl::StrAppend(text, "warning: ", graph, " predicts NaN for ",
-                    Count(scores.nan_records(), "record"),
+                    CountText(scores.nan_records(), "record"),
                     "; they count as wrong\n");
   }
   if (scores.infinite_records() > 0) {
     absl::StrAppend(text, "warning: ", graph, " predicts infinite values for ",
-                    Count(scores.infinite_records(), "record"), "\n");
+                    CountText(scores.infinite_records(), "record"), "\n");
   }
   if (scores.improbable_records() > 0) {
     absl::StrAppend(text, "warning: ", graph,
                     " predicts values outside 0 ... "
                     "1 for ",
-                    Count(scores.improbable_records(), "record"),
+                    CountText(scores.improbable_records(), "record"),
                     ", which are no probabilities: there is no log loss; if "
                     "they are scores, declare them as SCORES\n");
   }
@@ -93,6 +90,32 @@ std::string GateJson(const AccuracyGate& gate) {
 std::string ChangeText(const OutputChange& change) {
   return absl::StrFormat("mean |change| %.3g, largest %.3g (record %d)",
                          change.mean(), change.max(), change.max_record());
+}
+
+std::string InSteps(double value, double step) {
+  // A step of 0 is that of a layer that is always the same.
+  return step > 0 ? absl::StrFormat("%.3f", value / step) : "-";
+}
+
+std::string TableRow(size_t name_width, const std::string& name,
+                     const std::string& kind, const std::string& step,
+                     const std::string& error, const std::string& shift,
+                     const std::string& noise, const std::string& clipped) {
+  return absl::StrFormat("  %-*s  %-5s  %9s  %11s  %11s  %6s  %9s\n",
+                         static_cast<int>(name_width), name, kind, step, error,
+                         shift, noise, clipped);
+}
+
+std::string LayerRow(size_t name_width, const ComparedLayer& layer) {
+  return TableRow(name_width, Printable(layer.name()),
+                  layer.quantized() ? "8 bit" : "float",
+                  absl::StrFormat("%.3g", layer.step()),
+                  InSteps(layer.rms_error(), layer.step()),
+                  InSteps(layer.worst_channel_shift(), layer.step()),
+                  absl::StrFormat("%.1f", layer.signal_to_noise()),
+                  layer.quantized()
+                      ? absl::StrFormat("%.3f %%", 100 * layer.clipped_share())
+                      : "-");
 }
 
 }  // namespace
@@ -167,13 +190,14 @@ std::string FurtherMetrics(const EvaluateResult& result) {
   AppendUnusual(scores, "the graph", &text);
   AppendUnusual(result.baseline_scores(), "the baseline", &text);
   if (result.bad_records() > 0) {
-    absl::StrAppend(&text, "warning: ", Count(result.bad_records(), "record"),
+    absl::StrAppend(&text,
+                    "warning: ", CountText(result.bad_records(), "record"),
                     " could not be read and ",
                     result.bad_records() == 1 ? "was" : "were", " left out\n");
   }
   if (result.lost_rests() > 0) {
     absl::StrAppend(&text, "warning: the rest of ",
-                    Count(result.lost_rests(), "file"),
+                    CountText(result.lost_rests(), "file"),
                     " behind such a record was not read\n");
   }
   return text;
@@ -185,8 +209,8 @@ std::string ComparisonText(const EvaluateResult& result,
   const Comparison& comparison = result.comparison();
   std::string text = absl::StrCat(
       Printable(names.graph), " against ", Printable(names.baseline), ", ",
-      Count(comparison.records(),
-            result.positions() > 0 ? "position" : "record"),
+      CountText(comparison.records(),
+                result.positions() > 0 ? "position" : "record"),
       ":\n");
   if (comparison.has_accuracy()) {
     const AccuracyDifference& accuracy = comparison.accuracy();
@@ -222,7 +246,7 @@ std::string ComparisonText(const EvaluateResult& result,
   }
   if (comparison.lost_values() > 0) {
     absl::StrAppend(&text,
-                    "  warning: ", Count(comparison.lost_values(), "value"),
+                    "  warning: ", CountText(comparison.lost_values(), "value"),
                     " finite in the baseline but NaN or infinite now; see "
                     "record ",
                     comparison.candidate_non_finite().first_record(), "\n");
@@ -276,6 +300,34 @@ std::string EvaluationJson(const EvaluateResult& result,
              {"unmatched_layers", known["unmatched_layers"]},
          }) +
          "\n";
+}
+
+std::string LayersText(const EvaluateResult& result) {
+  std::string text;
+  if (result.layer_size() > 0) {
+    std::vector<ComparedLayer> sorted(result.layer().begin(),
+                                      result.layer().end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const ComparedLayer& a, const ComparedLayer& b) {
+                       return a.signal_to_noise() < b.signal_to_noise();
+                     });
+    size_t name_width = 0;
+    for (const ComparedLayer& layer : sorted) {
+      name_width = std::max(name_width, Printable(layer.name()).size());
+    }
+    absl::StrAppend(&text, "layers on ", sorted[0].records(),
+                    " records, the noisiest first:\n",
+                    TableRow(name_width, "layer", "kind", "step", "error/step",
+                             "shift/step", "SNR dB", "clipped"));
+    for (const ComparedLayer& layer : sorted) {
+      absl::StrAppend(&text, LayerRow(name_width, layer));
+    }
+  }
+  for (const std::string& name : result.unmatched_layer()) {
+    absl::StrAppend(&text, "  ", Printable(name),
+                    " has no counterpart in the graph\n");
+  }
+  return text;
 }
 
 }  // namespace requant

@@ -49,6 +49,10 @@ std::string FurtherMetrics(const EvaluateResult& result);
 std::string ComparisonText(const EvaluateResult& result,
                            const EvaluationNames& names);
 
+// A table with a line per layer, the worst signal-to-noise first, and a line on
+// each that has no counterpart; empty without layers.
+std::string LayersText(const EvaluateResult& result);
+
 // Everything, as one JSON object and a newline. What is not known, and numbers
 // that JSON cannot hold, are null.
 std::string EvaluationJson(const EvaluateResult& result,

@@ -14,6 +14,7 @@
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/batch_streams.h"
 #include "runtime/evaluation/layer_comparison.h"
+#include "runtime/session/job_reports.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
@@ -26,11 +27,11 @@ using tensorflow::Tensor;
 class TensorReader {
  public:
   static absl::StatusOr<std::unique_ptr<TensorReader>> Make(
-      const EvaluateJob& job, Model* model,
+      const EvaluateOptions& options, Model* model,
       const std::vector<std::string>& tensors) {
     std::unique_ptr<TensorReader> reader(new TensorReader(model->path()));
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                             InputTensors(*model, job.dataset()));
+                             InputTensors(*model, options.dataset));
     std::vector<std::string> fetches;
     for (const std::string& tensor : tensors) {
       const auto fed = std::find(inputs.begin(), inputs.end(), tensor);
@@ -42,11 +43,11 @@ class TensorReader {
     }
     // What is fed alone needs no run.
     if (fetches.empty()) return reader;
-    ModelFunctionOptions options;
-    options.in_caller_thread = job.streams() > 1;
+    ModelFunctionOptions function;
+    function.in_caller_thread = options.streams > 1;
     REQUANT_ASSIGN_OR_RETURN(
         reader->function_,
-        ModelFunction::Make(model, inputs, fetches, options));
+        ModelFunction::Make(model, inputs, fetches, function));
     return reader;
   }
 
@@ -54,8 +55,9 @@ class TensorReader {
   absl::Status Read(const Batch& batch, std::vector<Tensor>* values) const {
     std::vector<Tensor> fetched;
     if (function_ != nullptr) {
-      const absl::Status status = function_->Run(batch.inputs, &fetched);
-      if (!status.ok()) return Explained(status, batch);
+      REQUANT_RETURN_IF_ERROR(
+          RunError(function_->Run(batch.inputs, &fetched), path_,
+                   absl::StrCat("its layers for the ", RecordsText(batch))));
     }
     values->clear();
     for (const Place& place : places_) {
@@ -73,14 +75,6 @@ class TensorReader {
   };
 
   explicit TensorReader(const std::string& path) : path_(path) {}
-
-  absl::Status Explained(const absl::Status& status, const Batch& batch) const {
-    return absl::Status(
-        status.code(),
-        absl::StrCat(path_, ": its layers for the records ", batch.first_record,
-                     " to ", batch.first_record + batch.size - 1, ": ",
-                     status.message()));
-  }
 
   const std::string path_;
   std::vector<Place> places_;
@@ -104,23 +98,23 @@ absl::Status AddBatch(const BatchRun& run, const LayerPairs& layers,
   return absl::OkStatus();
 }
 
-BatchOptions FirstRecords(const EvaluateJob& job) {
-  BatchOptions options;
-  options.batch_size = job.batch_size();
-  options.max_records = job.layer_records();
-  if (job.max_records() > 0) {
-    options.max_records = std::min(options.max_records, job.max_records());
+BatchOptions FirstRecords(const EvaluateOptions& options) {
+  BatchOptions batching;
+  batching.batch_size = options.batch_size;
+  batching.max_records = options.layer_records;
+  if (options.max_records > 0) {
+    batching.max_records = std::min(batching.max_records, options.max_records);
   }
-  options.max_bad_records = job.max_bad_records();
-  options.prefetch = std::max(options.prefetch, 2 * job.streams());
-  return options;
+  batching.max_bad_records = options.max_bad_records;
+  batching.prefetch = std::max(batching.prefetch, 2 * options.streams);
+  return batching;
 }
 
 }  // namespace
 
-absl::Status CompareLayers(const EvaluateJob& job, const LayerPairs& layers,
-                           Model* model, Model* baseline,
-                           EvaluateResult* result) {
+absl::Status CompareLayers(const EvaluateOptions& options,
+                           const LayerPairs& layers, Model* model,
+                           Model* baseline, EvaluateResult* result) {
   std::vector<std::string> tensors, baseline_tensors;
   std::vector<LayerComparison> comparisons;
   for (const LayerPair& pair : layers.pairs) {
@@ -136,13 +130,15 @@ absl::Status CompareLayers(const EvaluateJob& job, const LayerPairs& layers,
   }
   if (layers.pairs.empty()) return absl::OkStatus();
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorReader> reader,
-                           TensorReader::Make(job, model, tensors));
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<TensorReader> baseline_reader,
-                           TensorReader::Make(job, baseline, baseline_tensors));
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
-                           OpenBatchSource(job.dataset(), FirstRecords(job)));
+                           TensorReader::Make(options, model, tensors));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TensorReader> baseline_reader,
+      TensorReader::Make(options, baseline, baseline_tensors));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BatchSource> source,
+      OpenBatchSource(options.dataset, FirstRecords(options)));
   BatchStreams streams(
-      source.get(), job.streams(),
+      source.get(), options.streams,
       [&](const Batch& batch, std::vector<GraphRun>* runs) {
         runs->resize(2);
         REQUANT_RETURN_IF_ERROR(reader->Read(batch, &(*runs)[0].outputs));

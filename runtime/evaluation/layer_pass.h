@@ -3,18 +3,18 @@
 
 #include "absl/status/status.h"
 #include "runtime/evaluation.pb.h"
+#include "runtime/evaluation/evaluate.h"
 #include "runtime/session/model.h"
-#include "runtime/session/worker.pb.h"
 #include "transforms/layers/float_layer.h"
 
 namespace requant {
 
-// Compares the layers of `baseline` with those of `model` on the job's first
-// layer_records records, and puts the figures into `result`: a run of its own,
-// since fetching what is inside a graph makes it slower.
-absl::Status CompareLayers(const EvaluateJob& job, const LayerPairs& layers,
-                           Model* model, Model* baseline,
-                           EvaluateResult* result);
+// Compares the layers of `baseline` with those of `model` on the first
+// options.layer_records records, and puts the figures into `result`: a run of
+// its own, since fetching what is inside a graph makes it slower.
+absl::Status CompareLayers(const EvaluateOptions& options,
+                           const LayerPairs& layers, Model* model,
+                           Model* baseline, EvaluateResult* result);
 
 }  // namespace requant
 

@@ -1,7 +1,10 @@
 #include "runtime/evaluation/predictions.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +18,7 @@
 #include "absl/types/span.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
+#include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
 namespace {
@@ -57,9 +61,8 @@ Value RawAt(std::string_view bytes, size_t position) {
   return value;
 }
 
-uint32_t ExtendChecksum(uint32_t checksum, std::string_view bytes) {
-  return static_cast<uint32_t>(
-      absl::ExtendCrc32c(absl::crc32c_t{checksum}, bytes));
+uint32_t Checksum(std::string_view bytes) {
+  return static_cast<uint32_t>(absl::ComputeCrc32c(bytes));
 }
 
 absl::Status Damaged(const std::string& name, std::string_view what) {
@@ -90,6 +93,10 @@ absl::StatusOr<PredictionsFormat> ParseHeader(std::string_view content,
   format.values_per_record = header.values_per_record;
   format.labels_per_record = header.labels_per_record;
   return format;
+}
+
+bool IsSameLabel(double label, double other) {
+  return label == other || (std::isnan(label) && std::isnan(other));
 }
 
 }  // namespace
@@ -123,18 +130,10 @@ absl::Status PredictionsEncoder::Add(absl::Span<const float> values,
   return absl::OkStatus();
 }
 
-std::string PredictionsEncoder::Take() {
-  checksum_ = ExtendChecksum(checksum_, bytes_);
-  return std::exchange(bytes_, std::string());
-}
-
 std::string PredictionsEncoder::Finish() {
-  std::string rest = Take();
-  Trailer trailer;
-  trailer.records = records_;
-  trailer.checksum = checksum_;
-  AppendRaw(&trailer, 1, &rest);
-  return rest;
+  const Trailer trailer = {records_, Checksum(bytes_)};
+  AppendRaw(&trailer, 1, &bytes_);
+  return std::move(bytes_);
 }
 
 absl::StatusOr<Predictions> Predictions::Parse(std::string content,
@@ -156,8 +155,7 @@ absl::StatusOr<Predictions> Predictions::Parse(std::string content,
           (end - kStartBytes) / record_bytes) {
     return Damaged(name, "its length is not that of its records");
   }
-  if (ExtendChecksum(0, std::string_view(content).substr(0, end)) !=
-      trailer.checksum) {
+  if (Checksum(std::string_view(content).substr(0, end)) != trailer.checksum) {
     return Damaged(name, "its checksum is not that of its content");
   }
   predictions.records_ = trailer.records;
@@ -189,6 +187,68 @@ void Predictions::Get(int64_t first, int64_t count, std::vector<float>* values,
                 value_bytes);
     from += label_bytes + value_bytes;
   }
+}
+
+absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
+                                             int64_t first_record,
+                                             int64_t records,
+                                             absl::Span<const double> labels) {
+  const int64_t count = std::min(records, predictions_.records() - taken_);
+  if (count <= 0) return 0;
+  const int64_t labels_per_record =
+      static_cast<int64_t>(labels.size()) / records;
+  REQUANT_RETURN_IF_ERROR(CheckFormat(format, labels_per_record));
+  predictions_.Get(taken_, count, &values_, &labels_);
+  taken_ += count;
+  const auto [stored, given] = std::mismatch(labels_.begin(), labels_.end(),
+                                             labels.begin(), IsSameLabel);
+  if (stored != labels_.end()) {
+    const int64_t record =
+        first_record + (stored - labels_.begin()) / labels_per_record;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the predictions in ", name_,
+        " are of other data: the records differ from record ", record,
+        " on, whose label is ", *given, " and was ", *stored));
+  }
+  if (labels_.empty()) return count;
+  if (!metrics_.has_value()) {
+    REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
+                             MetricAccumulator::Create(format));
+    metrics_.emplace(std::move(metrics));
+  }
+  REQUANT_RETURN_IF_ERROR(metrics_->Add(first_record, values_, labels_));
+  return count;
+}
+
+absl::Status StoredBaseline::CheckFormat(const PredictionFormat& format,
+                                         int64_t labels_per_record) const {
+  const PredictionsFormat& stored = predictions_.format();
+  const PredictionSpec::Kind kind = DeclaredKind(format.kind);
+  if (stored.kind != kind) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the predictions in ", name_, " are ",
+        PredictionSpec::Kind_Name(stored.kind), ", those of the graph ",
+        PredictionSpec::Kind_Name(kind),
+        ": declare what they are by prediction { kind: ... } in the dataset"));
+  }
+  if (stored.values_per_record != format.values_per_record) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the predictions in ", name_, " have ", stored.values_per_record,
+        " values per record, those of the graph ", format.values_per_record,
+        ": they cannot be compared"));
+  }
+  if (stored.labels_per_record != labels_per_record) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the predictions in ", name_, " are of data with ",
+        stored.labels_per_record, " labels per record, where these have ",
+        labels_per_record, ": they are other records"));
+  }
+  return absl::OkStatus();
+}
+
+std::optional<Scores> StoredBaseline::Result() const {
+  if (!metrics_.has_value()) return std::nullopt;
+  return metrics_->Result();
 }
 
 }  // namespace requant

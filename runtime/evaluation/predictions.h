@@ -8,14 +8,17 @@
 // that was cut or damaged is known.
 
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/statistics/metrics.h"
 
 namespace requant {
 
@@ -28,7 +31,7 @@ struct PredictionsFormat {
   int64_t labels_per_record = 0;
 };
 
-// Makes such a file part by part.
+// Makes such a file record by record.
 class PredictionsEncoder {
  public:
   explicit PredictionsEncoder(const PredictionsFormat& format);
@@ -39,18 +42,12 @@ class PredictionsEncoder {
   absl::Status Add(absl::Span<const float> values,
                    absl::Span<const double> labels);
 
-  // The bytes that have come since the last time.
-  std::string Take();
-  // The rest of the file. Nothing may be called after that.
+  // Returns the file. Nothing may be called after that.
   std::string Finish();
-
-  // How many bytes Take would give.
-  int64_t held_bytes() const { return static_cast<int64_t>(bytes_.size()); }
 
  private:
   const PredictionsFormat format_;
   int64_t records_ = 0;
-  uint32_t checksum_ = 0;
   std::string bytes_;
 };
 
@@ -76,6 +73,39 @@ class Predictions {
   PredictionsFormat format_;
   int64_t records_ = 0;
   std::string content_;
+};
+
+// A baseline that was run before, of which there are the predictions.
+class StoredBaseline {
+ public:
+  // `name` is for errors.
+  StoredBaseline(Predictions predictions, std::string name)
+      : predictions_(std::move(predictions)), name_(std::move(name)) {}
+
+  // Takes the next `records` records as far as there are stored ones, scores
+  // those, and returns how many that are. `first_record` is the number of the
+  // first in the data. Fails if the stored predictions have another format or
+  // other labels, i.e. come from other records.
+  absl::StatusOr<int64_t> Take(const PredictionFormat& format,
+                               int64_t first_record, int64_t records,
+                               absl::Span<const double> labels);
+
+  // Of the records that the last Take returned.
+  absl::Span<const float> values() const { return values_; }
+
+  // Unset without labels.
+  std::optional<Scores> Result() const;
+
+ private:
+  absl::Status CheckFormat(const PredictionFormat& format,
+                           int64_t labels_per_record) const;
+
+  const Predictions predictions_;
+  const std::string name_;
+  int64_t taken_ = 0;
+  std::optional<MetricAccumulator> metrics_;
+  std::vector<float> values_;
+  std::vector<double> labels_;
 };
 
 }  // namespace requant

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/testing/fuzz_rounds.h"
 
 namespace requant::predictions_test {
@@ -26,9 +29,8 @@ PredictionsFormat TwoValuesAndALabel() {
 std::string ThreeRecords() {
   PredictionsEncoder encoder(TwoValuesAndALabel());
   EXPECT_TRUE(encoder.Add({0.25f, 0.75f, 1.f, 0.f}, {1, 0}).ok());
-  std::string content = encoder.Take();
   EXPECT_TRUE(encoder.Add({0.5f, 0.5f}, {1}).ok());
-  return content + encoder.Finish();
+  return encoder.Finish();
 }
 
 std::string ErrorOf(const std::string& content) {
@@ -139,6 +141,68 @@ TEST(Predictions, SurviveAnyBytes) {
 TEST(Predictions, ThatAreMissingAreNamed) {
   EXPECT_THAT(Predictions::Read("/no/such.predictions").status().message(),
               HasSubstr("/no/such.predictions"));
+}
+
+// The probability of class 1 for three records with labels 1, 0, 1.
+StoredBaseline StoredRecords() {
+  PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
+  EXPECT_TRUE(encoder.Add({0.75f, 0.5f, 0.25f}, {1, 0, 1}).ok());
+  absl::StatusOr<Predictions> predictions =
+      Predictions::Parse(encoder.Finish(), "p");
+  EXPECT_TRUE(predictions.ok()) << predictions.status();
+  return StoredBaseline(*std::move(predictions), "stored.predictions");
+}
+
+PredictionFormat Probability() {
+  PredictionFormat format;
+  format.kind = PredictionKind::kProbability;
+  format.values_per_record = 1;
+  return format;
+}
+
+TEST(StoredBaseline, GivesTheRecordsOneBatchAfterAnother) {
+  StoredBaseline baseline = StoredRecords();
+  EXPECT_EQ(*baseline.Take(Probability(), 0, 2, {1, 0}), 2);
+  EXPECT_THAT(baseline.values(), ElementsAre(0.75f, 0.5f));
+  EXPECT_EQ(*baseline.Take(Probability(), 2, 1, {1}), 1);
+  EXPECT_THAT(baseline.values(), ElementsAre(0.25f));
+  const std::optional<Scores> metrics = baseline.Result();
+  ASSERT_TRUE(metrics.has_value());
+  EXPECT_EQ(metrics->records(), 3);
+  EXPECT_EQ(metrics->correct(), 1);
+}
+
+TEST(StoredBaseline, EndsWithItsOwnRecords) {
+  StoredBaseline baseline = StoredRecords();
+  EXPECT_EQ(*baseline.Take(Probability(), 0, 2, {1, 0}), 2);
+  EXPECT_EQ(*baseline.Take(Probability(), 2, 2, {1, 1}), 1);
+  EXPECT_EQ(*baseline.Take(Probability(), 4, 2, {1, 1}), 0);
+  EXPECT_EQ(baseline.Result()->records(), 3);
+}
+
+TEST(StoredBaseline, RefusesOtherRecords) {
+  StoredBaseline baseline = StoredRecords();
+  EXPECT_EQ(*baseline.Take(Probability(), 100, 1, {1}), 1);
+  EXPECT_THAT(
+      baseline.Take(Probability(), 101, 2, {0, 0}).status().message(),
+      HasSubstr("stored.predictions are of other data: the records differ from "
+                "record 102 on, whose label is 0 and was 1"));
+}
+
+TEST(StoredBaseline, RefusesPredictionsOfAnotherFormat) {
+  StoredBaseline baseline = StoredRecords();
+  PredictionFormat format;
+  EXPECT_THAT(baseline.Take(format, 0, 1, {1}).status().message(),
+              HasSubstr("are PROBABILITY, those of the graph PROBABILITIES"));
+  format = Probability();
+  format.values_per_record = 2;
+  EXPECT_THAT(baseline.Take(format, 0, 1, {1}).status().message(),
+              HasSubstr("have 1 values per record, those of the graph 2"));
+}
+
+TEST(StoredBaseline, RefusesDataWithoutTheLabelsItHas) {
+  EXPECT_THAT(StoredRecords().Take(Probability(), 0, 1, {}).status().message(),
+              HasSubstr("data with 1 labels per record, where these have 0"));
 }
 
 }  // namespace

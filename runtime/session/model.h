@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_SESSION_MODEL_H_
 #define REQUANT_RUNTIME_SESSION_MODEL_H_
 
-// A graph in a session, ready to run. Only worker processes make one: a user's
+// A graph in a session, ready to run. Only isolated children make one: a user's
 // graph can crash or stall TensorFlow.
 
 #include <functional>

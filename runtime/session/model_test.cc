@@ -1,18 +1,14 @@
 #include "runtime/session/model.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -20,34 +16,14 @@
 namespace requant::model_test {
 namespace {
 
-using tensorflow::Tensor;
-using testing::EndsWith;
-using testing::HasSubstr;
-
-constexpr char kDouble[] = R"pb(
-  node {
-    name: "import/x"
-    op: "Placeholder"
-    attr {
-      key: "dtype"
-      value { type: DT_FLOAT }
-    }
-  }
-  node {
-    name: "twice"
-    op: "AddV2"
-    input: "import/x"
-    input: "import/x"
-    attr {
-      key: "T"
-      value { type: DT_FLOAT }
-    }
-  }
-)pb";
+constexpr char kDouble[] = R"(
+  import/x = Placeholder dtype=float
+  twice = AddV2(import/x, import/x) T=float
+)";
 
 std::string GraphFile(const std::string& name, const std::string& text) {
   const std::string path = testing::TempDir() + "/" + name;
-  EXPECT_TRUE(WriteGraph(GraphFromText(text), path, GraphFormat::kBinary).ok());
+  EXPECT_OK(WriteGraph(GraphFromText(text), path, GraphFormat::kBinary));
   return path;
 }
 
@@ -55,6 +31,12 @@ absl::StatusOr<std::unique_ptr<Model>> Load(const std::string& path) {
   ModelSpec spec;
   spec.set_path(path);
   return Model::Load(spec, {});
+}
+
+std::unique_ptr<Model> LoadDouble() {
+  auto model = Load(GraphFile("double.pb", kDouble));
+  EXPECT_OK(model);
+  return *std::move(model);
 }
 
 TEST(Model, SaysWhichSignaturesASavedModelHas) {
@@ -66,9 +48,8 @@ TEST(Model, SaysWhichSignaturesASavedModelHas) {
   (*meta.mutable_signature_def())["embed"];
   const std::string folder = testing::TempDir() + "/signatures";
   std::filesystem::create_directories(folder);
-  ASSERT_TRUE(
-      WriteFileAtomically(folder + "/saved_model.pb", saved.SerializeAsString())
-          .ok());
+  ASSERT_OK(WriteFileAtomically(folder + "/saved_model.pb",
+                                saved.SerializeAsString()));
   ModelSpec spec;
   spec.set_path(folder);
   spec.set_signature("scores");
@@ -78,52 +59,49 @@ TEST(Model, SaysWhichSignaturesASavedModelHas) {
 }
 
 TEST(Model, RunsAGraphFromAFile) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
-  ASSERT_TRUE(model.ok()) << model.status();
+  const auto model = LoadDouble();
   const auto function =
-      ModelFunction::Make(model->get(), {"import/x:0"}, {"twice:0"});
-  ASSERT_TRUE(function.ok()) << function.status();
+      ModelFunction::Make(model.get(), {"import/x:0"}, {"twice:0"});
+  ASSERT_OK(function);
   Tensor x(21.f);
   std::vector<Tensor> outputs;
-  ASSERT_TRUE((*function)->Run({x}, &outputs).ok());
+  ASSERT_OK((*function)->Run({x}, &outputs));
   EXPECT_EQ(outputs[0].scalar<float>()(), 42.f);
 }
 
 TEST(Model, FindsNamesWithAndWithoutTheImportPrefix) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
-  EXPECT_EQ(*(*model)->InputTensor("x"), "import/x:0");
-  EXPECT_EQ(*(*model)->InputTensor("import/x:0"), "import/x:0");
-  EXPECT_EQ(*(*model)->OutputTensor("import/twice"), "twice:0");
+  const auto model = LoadDouble();
+  EXPECT_EQ(*model->InputTensor("x"), "import/x:0");
+  EXPECT_EQ(*model->InputTensor("import/x:0"), "import/x:0");
+  EXPECT_EQ(*model->OutputTensor("import/twice"), "twice:0");
 }
 
 TEST(Model, SuggestsANameForOneThatIsMissing) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
-  EXPECT_THAT((*model)->OutputTensor("twise").status().message(),
-              testing::AllOf(HasSubstr("has no node \"twise\""),
-                             HasSubstr("did you mean \"twice\"")));
+  const auto model = LoadDouble();
+  EXPECT_THAT(model->OutputTensor("twise").status().message(),
+              AllOf(HasSubstr("has no node \"twise\""),
+                    HasSubstr("did you mean \"twice\"")));
   // Only placeholders are suggested as inputs.
-  EXPECT_THAT((*model)->InputTensor("twise").status().message(),
-              testing::Not(HasSubstr("did you mean \"twice\"")));
+  EXPECT_THAT(model->InputTensor("twise").status().message(),
+              Not(HasSubstr("did you mean \"twice\"")));
 }
 
 TEST(Model, SuggestsTheFirstOfNamesThatAreAsNear) {
   std::string text;
   for (char last = 'z'; last >= 'a'; --last) {
-    text += absl::StrCat("node { name: 'node_", std::string(1, last),
-                         "' op: 'NoOp' }");
+    text += absl::StrCat("node_", std::string(1, last), " = NoOp\n");
   }
   const auto model = Load(GraphFile("alike.pb", text));
-  ASSERT_TRUE(model.ok()) << model.status();
+  ASSERT_OK(model);
   EXPECT_THAT((*model)->OutputTensor("node_0").status().message(),
               HasSubstr("did you mean \"node_a\""));
 }
 
 TEST(Model, RefusesAFeedOfAnotherType) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
-  EXPECT_TRUE(
-      (*model)->CheckInputType("import/x:0", tensorflow::DT_FLOAT).ok());
+  const auto model = LoadDouble();
+  EXPECT_OK(model->CheckInputType("import/x:0", tensorflow::DT_FLOAT));
   EXPECT_THAT(
-      (*model)->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
+      model->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
       HasSubstr("takes float, but the dataset feeds int64"));
 }
 
@@ -135,66 +113,45 @@ DatasetSpec FeedX(const std::string& dtype) {
 }
 
 TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
-  EXPECT_THAT(InputTensors(**model, FeedX("float")).value(),
-              testing::ElementsAre("import/x:0"));
-  EXPECT_THAT(InputTensors(**model, FeedX("int64")).status().message(),
+  const auto model = LoadDouble();
+  EXPECT_THAT(InputTensors(*model, FeedX("float")).value(),
+              ElementsAre("import/x:0"));
+  EXPECT_THAT(InputTensors(*model, FeedX("int64")).status().message(),
               HasSubstr("takes float, but the dataset feeds int64"));
 }
 
 TEST(ModelFunction, RecordsWhatRanWhenItTraces) {
-  const auto model = Load(GraphFile("double.pb", kDouble));
+  const auto model = LoadDouble();
   const auto function =
-      ModelFunction::Make(model->get(), {"import/x:0"}, {"twice:0"},
+      ModelFunction::Make(model.get(), {"import/x:0"}, {"twice:0"},
                           {.in_caller_thread = true, .trace = true});
-  ASSERT_TRUE(function.ok()) << function.status();
+  ASSERT_OK(function);
   std::vector<Tensor> outputs;
   tensorflow::RunMetadata metadata;
-  ASSERT_TRUE((*function)->Run({Tensor(1.f)}, &outputs, &metadata).ok());
+  ASSERT_OK((*function)->Run({Tensor(1.f)}, &outputs, &metadata));
   std::vector<std::string> nodes;
   for (const auto& device : metadata.step_stats().dev_stats()) {
     for (const auto& node : device.node_stats()) {
       nodes.push_back(node.node_name());
     }
   }
-  EXPECT_THAT(nodes, testing::Contains("twice"));
+  EXPECT_THAT(nodes, Contains("twice"));
 }
 
 TEST(Model, SaysWhyAGraphIsRefused) {
-  const auto model = Load(GraphFile("broken.pb", R"pb(
-    node { name: "a" op: "NoSuchOp" }
-  )pb"));
+  const auto model = Load(GraphFile("broken.pb", "a = NoSuchOp"));
   EXPECT_THAT(model.status().message(),
-              testing::AllOf(HasSubstr("broken.pb"), HasSubstr("NoSuchOp")));
+              AllOf(HasSubstr("broken.pb"), HasSubstr("NoSuchOp")));
 }
 
 TEST(Model, SaysThatVariablesHaveNoValues) {
-  const auto model = Load(GraphFile("variables.pb", R"pb(
-    node {
-      name: "w"
-      op: "VarHandleOp"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-      attr {
-        key: "shape"
-        value { shape {} }
-      }
-    }
-    node {
-      name: "value"
-      op: "ReadVariableOp"
-      input: "w"
-      attr {
-        key: "dtype"
-        value { type: DT_FLOAT }
-      }
-    }
-  )pb"));
-  ASSERT_TRUE(model.ok()) << model.status();
+  const auto model = Load(GraphFile("variables.pb", R"(
+    w = VarHandleOp dtype=float shape=<>
+    value = ReadVariableOp(w) dtype=float
+  )"));
+  ASSERT_OK(model);
   const auto function = ModelFunction::Make(model->get(), {}, {"value:0"});
-  ASSERT_TRUE(function.ok()) << function.status();
+  ASSERT_OK(function);
   std::vector<Tensor> outputs;
   EXPECT_THAT((*function)->Run({}, &outputs).message(),
               HasSubstr("has 1 variable, the first is \"w\", and a graph file "

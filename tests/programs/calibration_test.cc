@@ -167,7 +167,6 @@ TEST_F(CalibrationTest, KeepsMomentsOfLayersInputs) {
   EXPECT_FALSE(table.Find("biased")->moments.has_value());
 }
 
-// Its table is sent in several parts.
 TEST_F(CalibrationTest, KeepsMomentsOfManyChannels) {
   const int channels = 1100;
   const std::vector<float> weights = Weights(2 * channels, 1);

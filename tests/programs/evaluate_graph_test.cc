@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/testing/testing.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/files/file.h"
 #include "re2/re2.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/evaluation.pb.h"
 #include "tests/support/mixed_records.h"
 
 namespace requant {

@@ -151,7 +151,6 @@ absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
   for (const TaskCommand& command : commands) {
     const Program& program = *FindProgram(command.command);
     programs.emplace(program.folder(), program.name());
-    if (program.runs_graphs()) programs.emplace("runtime", "worker");
   }
   for (const auto& [folder, program] : programs) {
     REQUANT_ASSIGN_OR_RETURN(const std::string path,

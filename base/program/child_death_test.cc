@@ -1,4 +1,4 @@
-#include "runtime/session/worker_death.h"
+#include "base/program/child_death.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,15 +6,15 @@
 
 #include <string>
 
-namespace requant::worker_death_test {
+namespace requant::child_death_test {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-WorkerDeath DeathBy(int signal) {
-  WorkerDeath death;
+ChildDeath DeathBy(int signal) {
+  ChildDeath death;
   death.result.signal = signal;
   death.activity = "running model.pb";
   death.log_path = "worker.log";
@@ -40,7 +40,7 @@ TEST(ExplainDeath, BlamesTheGraphWhereTheCpuDoesWhatItClaims) {
 }
 
 TEST(ExplainDeath, TellsHowMuchMemoryAKilledWorkerHeld) {
-  WorkerDeath death = DeathBy(SIGKILL);
+  ChildDeath death = DeathBy(SIGKILL);
   death.result.peak_memory_bytes = 7'200'000'000;
   EXPECT_THAT(ExplainDeath(death),
               AllOf(HasSubstr("SIGKILL (often: out of memory)"),
@@ -48,7 +48,7 @@ TEST(ExplainDeath, TellsHowMuchMemoryAKilledWorkerHeld) {
 }
 
 TEST(ExplainDeath, NamesTheFlagOfTheLimitThatWasHit) {
-  WorkerDeath death = DeathBy(SIGKILL);
+  ChildDeath death = DeathBy(SIGKILL);
   death.options.memory_bytes = 2'000'000'000;
   death.result.over_memory = true;
   EXPECT_THAT(ExplainDeath(death),
@@ -63,7 +63,7 @@ TEST(ExplainDeath, NamesTheFlagOfTheLimitThatWasHit) {
 }
 
 TEST(ExplainDeath, KnowsThatAWorkerWasRefusedMemory) {
-  WorkerDeath death = DeathBy(SIGABRT);
+  ChildDeath death = DeathBy(SIGABRT);
   death.log_tail =
       "terminate called after throwing an instance of 'std::bad_alloc'\n";
   death.options.memory_bytes = 2'000'000'000;
@@ -72,6 +72,41 @@ TEST(ExplainDeath, KnowsThatAWorkerWasRefusedMemory) {
                     Not(HasSubstr("last words"))));
   death.options.memory_bytes = 0;
   EXPECT_THAT(ExplainDeath(death), HasSubstr("std::bad_alloc"));
+}
+
+TEST(LastWord, FindsAFailedCheckBehindItsPlace) {
+  std::string reason;
+  EXPECT_TRUE(IsLastWord(
+      "F0000 00:00:1 7 tensor.cc:12] Check failed: a == b (1 vs. 2)", &reason));
+  EXPECT_EQ(reason, "Check failed: a == b (1 vs. 2)");
+}
+
+TEST(LastWord, FindsAFatalMessage) {
+  std::string reason;
+  EXPECT_TRUE(IsLastWord("F1116 main.cc:3] out of luck \n", &reason));
+  EXPECT_EQ(reason, "out of luck");
+}
+
+TEST(LastWord, FindsAnUncaughtException) {
+  std::string reason;
+  EXPECT_TRUE(IsLastWord(
+      "terminate called after throwing an instance of 'std::bad_alloc'",
+      &reason));
+  EXPECT_EQ(reason,
+            "terminate called after throwing an instance of 'std::bad_alloc'");
+}
+
+TEST(LastWord, LeavesOtherLinesAlone) {
+  std::string reason = "untouched";
+  EXPECT_FALSE(IsLastWord("Fine so far", &reason));
+  EXPECT_FALSE(IsLastWord("W1116 x.cc:1] Careful", &reason));
+  EXPECT_EQ(reason, "untouched");
+}
+
+TEST(LastWord, KnowsWhatTensorFlowAlwaysSays) {
+  EXPECT_TRUE(IsTensorFlowNoise(
+      "I0000 port.cc:153] oneDNN custom operations are on. You may see"));
+  EXPECT_FALSE(IsTensorFlowNoise(";node__print__;__min:[-1]"));
 }
 
 TEST(LastWords, PrefersAFailedCheckToTheLinesBehindIt) {
@@ -86,4 +121,4 @@ TEST(LastWords, TakesTheLastLineThatMeansSomething) {
 }
 
 }  // namespace
-}  // namespace requant::worker_death_test
+}  // namespace requant::child_death_test

@@ -1,4 +1,4 @@
-#include "runtime/session/worker_flags.h"
+#include "runtime/session/job_flags.h"
 
 #include <gflags/gflags.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 DECLARE_string(memory_limit);
 DECLARE_double(stall_timeout);
 
-namespace requant::worker_flags_test {
+namespace requant::job_flags_test {
 namespace {
 
 TEST(ParseBytes, KnowsDecimalAndBinaryUnits) {
@@ -24,16 +24,17 @@ TEST(ParseBytes, RefusesWhatIsNoAmount) {
   }
 }
 
-TEST(WorkerOptionsFromFlags, NamesTheFlagThatIsWrong) {
+TEST(SetLimitsFromFlags, NamesTheFlagThatIsWrong) {
   gflags::FlagSaver saver;
   FLAGS_memory_limit = "lots";
-  EXPECT_EQ(WorkerOptionsFromFlags().status().message(),
+  IsolationOptions isolation;
+  EXPECT_EQ(SetLimitsFromFlags(&isolation).message(),
             "--memory_limit: \"lots\" is no amount of memory; write 8G or "
             "512M");
   FLAGS_memory_limit = "";
   FLAGS_stall_timeout = -1;
-  EXPECT_FALSE(WorkerOptionsFromFlags().ok());
+  EXPECT_FALSE(SetLimitsFromFlags(&isolation).ok());
 }
 
 }  // namespace
-}  // namespace requant::worker_flags_test
+}  // namespace requant::job_flags_test

@@ -1,4 +1,4 @@
-#include "runtime/session/worker_death.h"
+#include "base/program/child_death.h"
 
 #include <signal.h>
 
@@ -14,12 +14,11 @@
 #include "absl/strings/str_split.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
-#include "base/program/last_words.h"
 
 namespace requant {
 namespace {
 
-// Why an instruction may have been illegal on a machine.
+// Says why an instruction may have been illegal on a machine.
 std::string IllegalInstructionHint(const CpuFeatures& cpu) {
   std::vector<std::string> broken;
   const auto add = [&](const InstructionSet& set, const char* name) {
@@ -45,20 +44,20 @@ std::string IllegalInstructionHint(const CpuFeatures& cpu) {
   return hint;
 }
 
-// Whether the system itself may have killed it: by a SIGKILL that did not come
-// from here.
+// Returns whether the system itself may have killed it, by a SIGKILL that did
+// not come from here.
 bool WasKilledFromOutside(const ChildResult& result) {
   return result.signal == SIGKILL && !result.timed_out && !result.stalled &&
          !result.over_memory;
 }
 
 // At its memory limit a process may also be refused more memory, and give up.
-bool WasRefusedMemory(const WorkerDeath& death, std::string_view last_words) {
+bool WasRefusedMemory(const ChildDeath& death, std::string_view last_words) {
   return death.result.signal == SIGABRT && death.options.memory_bytes > 0 &&
          absl::StrContains(last_words, "std::bad_alloc");
 }
 
-std::string LimitHint(const ChildResult& result) {
+std::string LimitFlag(const ChildResult& result) {
   if (result.timed_out) return " (--timeout sets the limit)";
   if (result.stalled) return " (--stall_timeout sets the limit)";
   if (result.over_memory) return " (--memory_limit sets the limit)";
@@ -67,7 +66,37 @@ std::string LimitHint(const ChildResult& result) {
 
 }  // namespace
 
-std::string ExplainDeath(const WorkerDeath& death,
+bool IsTensorFlowNoise(std::string_view line) {
+  for (std::string_view known :
+       {"All log messages before absl::InitializeLog()",
+        "oneDNN custom operations are on",
+        "This TensorFlow binary is optimized to use available CPU",
+        "To enable the following instructions",
+        "contains invalid UTF-8 data when parsing a protocol buffer"}) {
+    if (absl::StrContains(line, known)) return true;
+  }
+  return false;
+}
+
+bool IsLastWord(std::string_view line, std::string* reason) {
+  const size_t check = line.find("Check failed: ");
+  const bool fatal =
+      absl::StartsWith(line, "F") && absl::StrContains(line, "] ");
+  if (check != std::string_view::npos) {
+    line.remove_prefix(check);
+  } else if (fatal) {
+    line.remove_prefix(line.find("] ") + 2);
+  } else if (!absl::StartsWith(line, "terminate called")) {
+    return false;
+  }
+  // Protobuf's mark before a message that it prints, and that message's first
+  // line, mean nothing to a user.
+  line = line.substr(0, line.find(" in goo.gle/debug"));
+  *reason = std::string(absl::StripAsciiWhitespace(line));
+  return true;
+}
+
+std::string ExplainDeath(const ChildDeath& death,
                          const std::function<CpuFeatures()>& probe) {
   ChildResult result = death.result;
   std::string last = LastWords(death.log_tail);
@@ -77,7 +106,7 @@ std::string ExplainDeath(const WorkerDeath& death,
   }
   std::string sentence =
       absl::StrCat(death.activity, " failed: the worker process ",
-                   DescribeEnd(result, death.options), LimitHint(result));
+                   DescribeEnd(result, death.options), LimitFlag(result));
   if (result.signal == SIGILL) {
     absl::StrAppend(&sentence, ": ", IllegalInstructionHint(probe()));
   }

@@ -1,0 +1,49 @@
+#ifndef REQUANT_BASE_PROGRAM_CHILD_DEATH_H_
+#define REQUANT_BASE_PROGRAM_CHILD_DEATH_H_
+
+// One sentence on why a process that runs TensorFlow died, from how it ended
+// and from what it wrote to stderr.
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/process/machine.h"
+#include "base/process/subprocess.h"
+
+namespace requant {
+
+// Returns whether TensorFlow's libraries print this line whatever a program
+// does, or protobuf prints it about a file that turns out to be of another
+// kind.
+bool IsTensorFlowNoise(std::string_view line);
+
+// Returns whether a process that writes this line is about to abort; then
+// `reason` is what it says, without the time and place before it.
+bool IsLastWord(std::string_view line, std::string* reason);
+
+// Returns the line of a log that says most: what a failed check said, or else
+// the last line that is not noise.
+std::string LastWords(std::string_view log_tail);
+
+// The death of a process that ran a graph.
+struct ChildDeath {
+  ChildResult result;
+  // The limits it had.
+  ChildOptions options;
+  // What it was doing, such as "running model.pb".
+  std::string activity;
+  // The end of what it wrote to stderr, and where all of it is, if there is
+  // anything.
+  std::string log_tail;
+  std::string log_path;
+};
+
+// Returns the sentence. `probe` finds out what the CPU can do; it is called for
+// illegal instructions only.
+std::string ExplainDeath(const ChildDeath& death,
+                         const std::function<CpuFeatures()>& probe = ProbeCpu);
+
+}  // namespace requant
+
+#endif  // REQUANT_BASE_PROGRAM_CHILD_DEATH_H_
