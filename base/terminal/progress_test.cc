@@ -172,23 +172,19 @@ TEST_F(ProgressTest, EndsLongWorkWithALineElsewhere) {
             "12:34:56 evaluating: done, 4k records in 0:16, 250/s\n");
 }
 
-TEST_F(ProgressTest, ErasesTheLineAtTheEnd) {
-  Progress progress({"evaluating", "records", 4000}, Environment(true));
-  now_ += 16;
-  progress.Update(4000);
-  progress.Finish();
-  progress.Update(4000);
-  ASSERT_EQ(writes_.size(), 2);
-  EXPECT_EQ(writes_.at(1), "\r\x1b[K");
-}
-
-TEST_F(ProgressTest, ErasesTheLineWhenWorkIsAbandoned) {
-  {
-    Progress progress({"evaluating", "records", 4000}, Environment(true));
-    now_ += 1;
-    progress.Update(1);
+TEST_F(ProgressTest, ErasesTheLineAtTheEndOrWhenWorkIsAbandoned) {
+  for (const bool finishes : {true, false}) {
+    writes_.clear();
+    {
+      Progress progress({"evaluating", "records", 4000}, Environment(true));
+      now_ += 16;
+      progress.Update(4000);
+      if (finishes) progress.Finish();
+      if (finishes) progress.Update(4000);
+    }
+    ASSERT_EQ(writes_.size(), 2);
+    EXPECT_EQ(writes_.at(1), "\r\x1b[K");
   }
-  EXPECT_EQ(writes_.back(), "\r\x1b[K");
 }
 
 TEST_F(ProgressTest, WritesNothingWhenNothingWasShown) {

@@ -45,11 +45,15 @@ Check Find(const std::vector<Check>& checks, const std::string& name) {
 TEST(CheckCpu, WarnsOfASetThatIsAdvertisedAndFails) {
   const auto checks = CheckCpu(WithTrappingAmx());
   EXPECT_EQ(Find(checks, "amx_int8").status, CheckStatus::kWarning);
+  EXPECT_THAT(Find(checks, "amx_int8").found, HasSubstr("CPUID leaf 0x1D"));
   EXPECT_EQ(Find(checks, "avx512_vnni").status, CheckStatus::kOk);
-}
-
-TEST(CheckCpu, ASetThatTheCpuDoesNotHaveIsNoWarning) {
+  CpuFeatures traps = WithTrappingAmx();
+  traps.tile_palettes = true;
+  EXPECT_THAT(Find(CheckCpu(traps), "amx_int8").found,
+              HasSubstr("failed when tried"));
+  // A set that the CPU does not have is no warning; another architecture is.
   EXPECT_EQ(Find(CheckCpu(Avx2Only()), "avx512").status, CheckStatus::kOk);
+  EXPECT_EQ(Find(CheckCpu(CpuFeatures()), "cpu").status, CheckStatus::kWarning);
 }
 
 TEST(CheckCpu, NamesTheTargetsToQuantizeFor) {
@@ -62,34 +66,22 @@ TEST(CheckCpu, NamesTheTargetsToQuantizeFor) {
   EXPECT_THAT(vnni.found, HasSubstr("target=vnni for CPUs like this one"));
 }
 
-TEST(CheckCpu, WarnsOfAnotherArchitecture) {
-  EXPECT_EQ(Find(CheckCpu(CpuFeatures()), "cpu").status, CheckStatus::kWarning);
-}
-
-TEST(CheckIsaCap, TellsTheCapThatWillBeSet) {
+TEST(CheckIsaCap, SaysTheCapAndWarnsOfOneThatAllowsTheTrap) {
   EXPECT_THAT(CheckIsaCap("", "").found, HasSubstr("none needed"));
   EXPECT_THAT(CheckIsaCap("AVX512_CORE_VNNI", "").found,
               HasSubstr("ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
-}
-
-TEST(CheckIsaCap, WarnsOfAnEnvironmentThatAllowsTheTrap) {
   const Check check = CheckIsaCap("AVX512_CORE_VNNI", "AVX512_CORE_AMX");
   EXPECT_EQ(check.status, CheckStatus::kWarning);
   EXPECT_THAT(check.advice, HasSubstr("AVX512_CORE_VNNI"));
-}
-
-TEST(CheckIsaCap, AcceptsATighterCapInAnyCase) {
+  // A tighter one is fine, in either case.
   EXPECT_EQ(CheckIsaCap("AVX512_CORE_VNNI", "avx2").status, CheckStatus::kOk);
   EXPECT_EQ(CheckIsaCap("", "ALL").status, CheckStatus::kOk);
 }
 
-TEST(CheckCores, TellsTheQuota) {
+TEST(CheckCores, SaysTheQuotaAndWarnsOfLessThanOneCore) {
   EXPECT_EQ(CheckCores({4, std::nullopt}).found, "4 usable");
   EXPECT_EQ(CheckCores({4, 2.5}).found,
             "3 usable (4 allowed, control group's quota 2.5)");
-}
-
-TEST(CheckCores, WarnsOfLessThanOneCore) {
   EXPECT_EQ(CheckCores({4, 0.5}).status, CheckStatus::kWarning);
   EXPECT_EQ(CheckCores({4, 1.0}).status, CheckStatus::kOk);
 }
@@ -160,15 +152,6 @@ TEST(CheckTensorFlow, WhatKeepsTheLayerFromRunningIsAnErrorWithItsCause) {
     EXPECT_EQ(check.status, CheckStatus::kError);
     EXPECT_THAT(check.found, HasSubstr(cause));
   }
-}
-
-TEST(CheckCpu, NamesTheAmxThatOneDnnCannotUse) {
-  EXPECT_THAT(Find(CheckCpu(WithTrappingAmx()), "amx_int8").found,
-              HasSubstr("CPUID leaf 0x1D"));
-  CpuFeatures traps = WithTrappingAmx();
-  traps.tile_palettes = true;
-  EXPECT_THAT(Find(CheckCpu(traps), "amx_int8").found,
-              HasSubstr("failed when tried"));
 }
 
 TEST(CheckStock, NamesTheVariableThatServersNeed) {

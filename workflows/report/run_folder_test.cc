@@ -107,6 +107,9 @@ TEST_F(RunFolder, MayBeNewOrEmpty) {
   EXPECT_EQ(ProblemOf(folder_), "");
   fs::create_directories(folder_);
   EXPECT_EQ(ProblemOf(folder_), "");
+  Fill();
+  EXPECT_TRUE(fs::exists(folder_ / "report.html"));
+  EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
 
 TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
@@ -189,13 +192,6 @@ TEST_F(RunFolder, LatestReplacesNothingButALink) {
   EXPECT_EQ(*ReadFile(link), "mine");
 }
 
-TEST_F(RunFolder, ReplacesAnEmptyFolder) {
-  fs::create_directories(folder_);
-  Fill();
-  EXPECT_TRUE(fs::exists(folder_ / "report.html"));
-  EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
-}
-
 TEST_F(RunFolder, WithOtherFilesIsRefused) {
   Write(folder_ / "commands.sh");
   EXPECT_THAT(ProblemOf(folder_),
@@ -203,16 +199,12 @@ TEST_F(RunFolder, WithOtherFilesIsRefused) {
                        "with --out"));
 }
 
-TEST_F(RunFolder, WithOtherFilesBesideARunIsRefused) {
+TEST_F(RunFolder, WithOtherFilesBesideARunIsRefusedAndThoseAreKept) {
   Fill();
   Write(folder_ / "thesis.txt");
   EXPECT_THAT(ProblemOf(folder_),
               HasSubstr("holds files that are no run's, such as thesis.txt"));
-}
-
-TEST_F(RunFolder, OtherFilesThatCameDuringTheRunAreKept) {
-  Fill();
-  Write(folder_ / "thesis.txt");
+  // They may have come during the run.
   EXPECT_FALSE(FillRunFolder({}, {}, *StageStore::OpenToLook(home_ / "work"),
                              "requant", folder_)
                    .ok());
@@ -247,18 +239,14 @@ TEST_F(RunFolder, InAPlaceThatCannotBeWrittenIsRefused) {
   }
 }
 
-TEST_F(RunFolder, RemovesWhatAKilledRunLeft) {
+TEST_F(RunFolder, RemovesWhatKilledRunsLeft) {
   const fs::path leftover = Leftover("run");
   Write(MarkOf(leftover), "");
+  const fs::path empty = home_ / absl::StrCat("run.partial.", GonePid());
+  fs::create_directories(empty);
   EXPECT_EQ(ProblemOf(folder_), "");
   EXPECT_FALSE(fs::exists(leftover));
-}
-
-TEST_F(RunFolder, RemovesAnEmptyFolderThatAKilledRunLeft) {
-  const fs::path leftover = home_ / absl::StrCat("run.partial.", GonePid());
-  fs::create_directories(leftover);
-  EXPECT_EQ(ProblemOf(folder_), "");
-  EXPECT_FALSE(fs::exists(leftover));
+  EXPECT_FALSE(fs::exists(empty));
 }
 
 TEST_F(RunFolder, KeepsWhatOnlyLooksLikeALeftover) {
