@@ -173,8 +173,8 @@ class CalibrationRun {
     if (job_.dataset().has_in_graph()) {
       return absl::UnimplementedError(
           "a calibration feeds its records, and this dataset's graph reads its "
-          "own (in_graph): declare the records as tfrecord, csv or numpy and "
-          "feed the placeholders behind the reading");
+          "own (in_graph): declare the records as tfrecord, csv, jsonl or "
+          "numpy and feed the placeholders after the reading");
     }
     REQUANT_RETURN_IF_ERROR(Load());
     REQUANT_RETURN_IF_ERROR(RunBatches());
