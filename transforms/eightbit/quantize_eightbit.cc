@@ -425,7 +425,7 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
     AppendSkipped(found, &context.notes);
     return 0;
   }
-  std::vector<LayerRow> rows = {
+  std::vector<LayerTableRow> rows = {
       {"layer", {"size", "activation", "levels", "weight error", "output"}}};
   for (const FloatLayer& layer : found.layers) {
     rows.push_back({layer.matmul->name(),

@@ -425,7 +425,7 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
 
 std::vector<std::string> Describe(
     const std::vector<StaticLayerReport>& layers) {
-  std::vector<LayerRow> rows = {
+  std::vector<LayerTableRow> rows = {
       {"layer",
        {"size", "activation", "columns", "levels", "error", "output"}}};
   for (const StaticLayerReport& layer : layers) {

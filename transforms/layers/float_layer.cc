@@ -317,13 +317,13 @@ LayerPairs FindLayerPairs(const GraphIndex& float_graph,
   return found;
 }
 
-std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows) {
+std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows) {
   Table table;
   table.AddColumn("", Table::kAlways, /*left=*/true);
   for (size_t i = 0; i < rows.front().cells.size(); ++i) {
     table.AddColumn("", Table::kAlways, /*left=*/true);
   }
-  for (const LayerRow& row : rows) {
+  for (const LayerTableRow& row : rows) {
     std::vector<StyledText> cells = {{"  " + Printable(row.name)}};
     for (const std::string& cell : row.cells) cells.push_back({cell});
     table.AddRow(std::move(cells));

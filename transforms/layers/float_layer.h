@@ -119,14 +119,14 @@ LayerPairs FindLayerPairs(const GraphIndex& float_graph,
                           const GraphIndex& other,
                           const std::vector<std::string>& outputs);
 
-struct LayerRow {
+struct LayerTableRow {
   std::string name;
   std::vector<std::string> cells;
 };
 
 // The rows as aligned lines; all have as many cells as the first, which is the
 // heading.
-std::vector<std::string> LayerTable(const std::vector<LayerRow>& rows);
+std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows);
 
 // "quantizes 3 of 4 MatMuls for the target "any"".
 std::string QuantizedCount(const FloatLayers& found, const std::string& target);
