@@ -173,7 +173,7 @@ absl::StatusOr<BenchmarkJob> SpeedJob(const std::string& folder) {
 absl::StatusOr<BenchmarkResult> Measure(const BenchmarkJob& job,
                                         const std::string& setting) {
   Say(absl::StrCat("measuring speeds, ", setting));
-  return Benchmark(job, nullptr);
+  return Benchmark(job);
 }
 
 absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
