@@ -20,8 +20,8 @@
 #include "benchmarks/graphs.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
-#include "runtime/session/worker.pb.h"
 #include "runtime/statistics/timing.h"
 
 DEFINE_int32(records, 200000, "how many records there are");

@@ -34,8 +34,8 @@
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/evaluate.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/worker.pb.h"
 #include "runtime/statistics/timing.h"
 
 DEFINE_string(fp32, "", "the fp32 graph that the others were made from");

@@ -12,7 +12,7 @@
 #include "base/process/machine.h"
 #include "runtime/benchmark/benchmark_report.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

@@ -21,9 +21,9 @@
 #include "graph/saved_model/saved_model_folder.h"
 #include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/benchmark_report.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/token_array.h"
-#include "runtime/session/worker.pb.h"
 
 DEFINE_string(graph, "",
               "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "
@@ -88,7 +88,7 @@ DEFINE_string(signature, "",
               "empty: serving_default");
 DEFINE_string(result_out, "",
               "write the figures here, as a binary BenchmarkResult of "
-              "runtime/session/worker.proto");
+              "runtime/session/job.proto");
 DEFINE_string(format, "text", "text or json");
 
 namespace requant {

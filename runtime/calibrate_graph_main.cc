@@ -27,9 +27,9 @@
 #include "runtime/calibration/calibration_report.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/job_reports.h"
-#include "runtime/session/worker.pb.h"
 
 DEFINE_string(graph, "",
               "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");

@@ -24,9 +24,9 @@
 #include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/evaluate.h"
 #include "runtime/evaluation/evaluation_report.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/job_reports.h"
-#include "runtime/session/worker.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant {

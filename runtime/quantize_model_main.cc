@@ -28,8 +28,8 @@
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/worker.pb.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline_parser.h"
 

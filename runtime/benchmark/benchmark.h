@@ -6,7 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

@@ -17,8 +17,8 @@
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
-#include "runtime/session/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 

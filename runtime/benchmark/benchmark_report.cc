@@ -22,7 +22,7 @@
 #include "base/terminal/table.h"
 #include "base/text/printable.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/statistics/timing.h"
 
 namespace requant {

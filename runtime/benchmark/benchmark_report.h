@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant::benchmark_report_test {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "tensorflow/core/framework/step_stats.pb.h"
 
 namespace requant {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "tensorflow/core/framework/step_stats.pb.h"
 
 namespace requant {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {

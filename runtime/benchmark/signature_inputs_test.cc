@@ -14,8 +14,8 @@
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/testing/testing.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/session/token_array.h"
-#include "runtime/session/worker.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 

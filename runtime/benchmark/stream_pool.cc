@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/seconds_since.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/files/file.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant::calibration_key_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/diff.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

@@ -16,7 +16,7 @@
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 
 namespace requant {
 

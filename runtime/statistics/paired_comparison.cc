@@ -14,7 +14,7 @@
 #include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "runtime/evaluation.pb.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "runtime/statistics/metrics.h"
 
 namespace requant {

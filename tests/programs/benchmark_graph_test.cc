@@ -3,7 +3,7 @@
 #include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
 #include "runtime/datasets/testing/testing.h"
-#include "runtime/session/worker.pb.h"
+#include "runtime/session/job.pb.h"
 #include "tests/support/program_runs.h"
 #include "workflows/testing/json_value.h"
 
