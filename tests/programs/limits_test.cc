@@ -95,7 +95,7 @@ TEST_F(LimitsTest, OnOpenFilesIsNamed) {
            {"workflows/requant", "run", "wide_deep_fast",
             "--work_dir=" + folder_.Path("work"), "--out=" + Out()},
        }) {
-    EXPECT_THAT(Run("-n 8", line), Fails("Too many open files", "ulimit -n",
+    EXPECT_THAT(Run("-n 7", line), Fails("Too many open files", "ulimit -n",
                                          Not(HasSubstr("exit code 0"))))
         << line[0];
   }
