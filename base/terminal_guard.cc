@@ -30,7 +30,7 @@ Guard& GuardOf(std::FILE* stream) {
   return stream == stdout ? *out : *error;
 }
 
-// How many bytes at the end begin a UTF-8 character and do not complete it.
+// Returns how many bytes at the end begin a UTF-8 character without its end.
 size_t UnfinishedBytes(std::string_view text) {
   for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
     const unsigned char byte = text[text.size() - n];

@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_TERMINAL_GUARD_H_
 #define REQUANT_BASE_TERMINAL_GUARD_H_
 
-// The one place through which a program's stdout and stderr pass: whoever
+// The one place through which a program's stdout and stderr pass: whatever
 // prints, TensorFlow's log and its Print op too, no byte of a name reaches a
 // terminal that the terminal would obey.
 

@@ -33,10 +33,10 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Of reading, against the graph, in records per second of the same cores.
+// How much faster reading must be than the graph, on the same cores.
 constexpr double kTarget = 3;
 
-// One run over all records.
+// Measures one run over all records.
 absl::StatusOr<Cost> Measure(
     const std::function<absl::StatusOr<int64_t>()>& work) {
   return CostOf([&]() -> absl::Status {
@@ -82,7 +82,7 @@ class Benchmark {
     return records;
   }
 
-  // As evaluate does it, without the loading of the graph.
+  // Does what evaluate does, without loading the graph.
   absl::StatusOr<int64_t> ReadAndRun() {
     REQUANT_ASSIGN_OR_RETURN(auto source, Open());
     int64_t records = 0;

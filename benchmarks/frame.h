@@ -13,8 +13,8 @@
 
 namespace requant {
 
-// The main function of a program without positional arguments: parses flags,
-// runs `run` and reports its failure.
+// Serves as main of a program without positional arguments: parses flags, runs
+// `run` and reports its failure.
 int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
                   absl::Status (*run)());
 

@@ -45,7 +45,7 @@ class Builder {
     *graph.add_node() = MakeNode(name, op, inputs, types);
     return name;
   }
-  // The attributes of the node that was added last.
+  // Returns the attributes of the node that was added last.
   auto& Attributes() {
     return *graph.mutable_node(graph.node_size() - 1)->mutable_attr();
   }
@@ -122,8 +122,8 @@ constexpr int kNodesOfLayer = 11;
 constexpr int kNodesOfSmallFunction = 1000;
 constexpr int kWidth = 4;
 
-// Queries and keys from the same reshaped values, their product, and what is
-// behind it.
+// Adds queries and keys of the same reshaped values, their product, and what
+// follows it.
 std::string AddDecoderLayer(const std::string& name, const std::string& input,
                             FunctionDef* function) {
   const AttributeTypes types = {{"T", DT_FLOAT}};
@@ -196,8 +196,8 @@ constexpr int kColumns = 26;
 constexpr int kBuckets = 1000;
 constexpr int kEmbedding = 32;
 
-// The rows of a table of [columns, buckets, width] that the pairs choose, as
-// [batch, columns * width].
+// Adds the rows of a table of [columns, buckets, width] that the pairs choose,
+// as [batch, columns * width].
 std::string AddGathered(const std::string& name, const TensorShape& table,
                         int width, Builder* builder) {
   builder->Add(name + "/gather", "GatherNd",
@@ -211,7 +211,7 @@ std::string AddGathered(const std::string& name, const TensorShape& table,
       {{"T", DT_FLOAT}, {"Tshape", DT_INT32}});
 }
 
-// A quantized layer; `input` has outputs for its values, minimum and maximum.
+// Adds a quantized layer; `input` gives its values, minimum and maximum.
 std::string AddInt8Layer(const std::string& name, const std::string& input,
                          int rows, int columns, Builder* builder) {
   const bool last = columns == 1;

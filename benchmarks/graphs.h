@@ -17,14 +17,14 @@ tensorflow::GraphDef QuantizedChain(int layers);
 std::string ChainLayerName(int layer);
 inline constexpr int kNodesOfChainLayer = 11;
 
-// Returns a graph of about `nodes` nodes as a SavedModel of a decoder has it: a
-// few calls, and the layers in the bodies of functions, which read variables.
-// Half of the nodes are in one function, the rest in functions of a thousand.
+// Returns a graph of about `nodes` nodes like a SavedModel of a decoder: a few
+// calls, and the layers in the bodies of functions, which read variables. Half
+// of the nodes are in one function, the rest in functions of a thousand.
 tensorflow::GraphDef DecoderGraph(int nodes);
 
 // Returns an int8 graph with the shape of the recipe's last one (26 embeddings
 // of 32 numbers, 13 numeric columns, layers of 1024, 512, 256 and 1) and random
-// weights: as fast as a trained one, and as good as a coin.
+// weights: it is as fast as a trained one, but its answers are random.
 tensorflow::GraphDef Int8WideDeepGraph();
 
 // How many numbers and how many (column, bucket) values a record of it has.

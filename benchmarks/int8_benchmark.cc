@@ -62,7 +62,7 @@ namespace requant {
 namespace {
 
 constexpr char kProgram[] = "int8_benchmark";
-// The chains' records; all graphs run over so many batches. They are few, so
+// The chains' records; all graphs run over this many batches. They are few, so
 // that a chain's input is about as near to the CPU as in the whole graph.
 constexpr int64_t kBatches = 16;
 constexpr int64_t kMaxPreloadedBytes = 200'000'000;
@@ -155,7 +155,7 @@ absl::Status AddEntries(const std::string& graph, const std::string& folder,
   return absl::OkStatus();
 }
 
-// In the order of SpeedEntry.
+// Returns the job with its graphs in the order of SpeedEntry.
 absl::StatusOr<BenchmarkJob> SpeedJob(const std::string& folder) {
   BenchmarkJob job;
   for (const std::string& graph : {FLAGS_fp32, FLAGS_int8, FLAGS_peer}) {
@@ -229,7 +229,7 @@ std::string Heading(const Int8Figures& figures) {
       "streams of T threads\n\n");
 }
 
-// What is wrong with the flags, or "".
+// Returns what is wrong with the flags, or "".
 std::string UsageError() {
   if (FLAGS_fp32.empty()) return "--fp32 is missing";
   if (FLAGS_int8.empty()) return "--int8 is missing";

@@ -72,7 +72,7 @@ std::string Table(const std::vector<Row>& rows) {
 
 std::string Met(bool met) { return met ? "met" : "MISSED"; }
 
-// A ratio is judged by its interval, where there are rounds enough for one.
+// Judges a ratio by its interval where there are rounds enough for one.
 std::string MetBy(const PairedRatio& ratio, double at_least) {
   if (!ratio.interval.has_value()) return Met(ratio.median >= at_least);
   const Verdict verdict = JudgeAtLeast(*ratio.interval, at_least);
@@ -89,7 +89,7 @@ std::string RatioText(const PairedRatio& ratio) {
   return text;
 }
 
-// A graph's own matmul chain follows it.
+// Returns the entry of a graph's own matmul chain, which follows it.
 int ChainOf(int entry) { return entry + 1; }
 
 // The table under construction. Cells of the peer come from the same function
@@ -270,7 +270,7 @@ std::string RatesText(const Int8Figures& figures) {
   return Table(rows);
 }
 
-// A warning when the graphs did not have the machine to themselves, or "".
+// Returns a warning if the machine was not idle beside the graphs, or "".
 std::string BusyWarning(const Int8Figures& figures) {
   double most = 0;
   for (const SpeedRun& run : figures.speed) {
@@ -292,7 +292,7 @@ Int8Isa EffectiveIsa(const CpuFeatures& features, const std::string& cap) {
   const bool is_capped = !upper.empty() && upper != "DEFAULT" && upper != "ALL";
   const bool allows_512 = !is_capped || absl::StartsWith(upper, "AVX512") ||
                           absl::StartsWith(upper, "AVX10");
-  // Of the capped ones these alone are without VNNI.
+  // Of the AVX-512 caps only AVX512_CORE is without VNNI.
   const bool allows_512_vnni = allows_512 && upper != "AVX512_CORE";
   if (allows_512_vnni && features.avx512_vnni.works) return Int8Isa::kVnni;
   if (allows_512 && features.avx512.works) return Int8Isa::kAvx512;

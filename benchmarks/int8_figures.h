@@ -19,7 +19,7 @@ namespace requant {
 // What int8 arithmetic oneDNN may use; the targets depend on it.
 enum class Int8Isa { kVnni, kAvx2, kAvx512, kAvx2Vnni };
 
-// `cap` is ONEDNN_MAX_CPU_ISA, or "".
+// Returns what may be used under `cap`, which is ONEDNN_MAX_CPU_ISA or "".
 Int8Isa EffectiveIsa(const CpuFeatures& features, const std::string& cap);
 std::string IsaName(Int8Isa isa);
 
@@ -50,13 +50,13 @@ struct Int8Figures {
   BenchmarkResult one_core;
 };
 
-// The speed of `entry` divided by that of `reference` in the same rounds.
+// Returns the speed of `entry` over that of `reference` in the same rounds.
 PairedRatio SpeedRatio(const BenchmarkResult& result, int entry, int reference);
 
-// The table: a line per figure with what the original recipe reached (as once
-// measured, not in this run), the peer, ours, the target and whether ours meets
-// it, which is unclear when the target is inside a speed's interval; then a
-// table of the rates of all graphs.
+// Returns the table: a line per figure with what the original recipe reached
+// (as once measured, not in this run), the peer, ours, the target and whether
+// ours meets it, which is unclear when the target is inside a speed's interval;
+// then a table of the rates of all graphs.
 std::string FiguresText(const Int8Figures& figures);
 
 }  // namespace requant

@@ -37,14 +37,14 @@ bool IsConstant(const NodeDef* node) {
          (node->op() == "Const" || node->op() == "HostConst");
 }
 
-// What may stand between two layers of a chain; it costs little or is fused.
+// Returns whether it may be between two layers: it costs little or is fused.
 bool IsBetweenLayers(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "BiasAdd", "Relu", "Relu6", "Identity", "Requantize"};
   return ops->contains(node.op());
 }
 
-// Input `input` of `node`, through Identity nodes.
+// Returns input `input` of `node`, through Identity nodes.
 NodeDef* Source(const GraphIndex& index, const NodeDef& node, int input) {
   NodeDef* source = index.Producer(node, input);
   while (source != nullptr && source->op() == "Identity") {
@@ -61,7 +61,7 @@ bool IsLayer(const GraphIndex& index, const NodeDef& node) {
          IsConstant(Source(index, node, kWeightsInput));
 }
 
-// The layer that computes what `layer` reads, or nullptr.
+// Returns the layer that computes what `layer` reads, or nullptr.
 NodeDef* LayerBefore(const GraphIndex& index, const NodeDef& layer) {
   NodeDef* node = index.Producer(layer, 0);
   while (node != nullptr && IsBetweenLayers(*node)) {
@@ -70,8 +70,8 @@ NodeDef* LayerBefore(const GraphIndex& index, const NodeDef& layer) {
   return node != nullptr && IsLayer(index, *node) ? node : nullptr;
 }
 
-// The layers of the longest chain, the last one first; of several, the one that
-// ends first in the graph.
+// Returns the layers of the longest chain, the last one first; of several, the
+// one that ends first in the graph.
 std::vector<NodeDef*> LongestChain(const GraphIndex& index) {
   std::vector<NodeDef*> longest;
   for (const NodeDef& node : index.graph().node()) {
@@ -88,7 +88,7 @@ std::vector<NodeDef*> LongestChain(const GraphIndex& index) {
   return longest;
 }
 
-// `last` or the bias and activation behind it.
+// Returns `last` or the bias and activation after it.
 const NodeDef* EndOfLayer(const GraphIndex& index, const NodeDef* last) {
   while (true) {
     const std::vector<Use> uses = index.Uses(last->name());
@@ -100,7 +100,7 @@ const NodeDef* EndOfLayer(const GraphIndex& index, const NodeDef* last) {
   }
 }
 
-// Whether anything above `node` is fed.
+// Returns whether anything above `node` is fed.
 bool DependsOnInputs(const GraphIndex& index, const std::string& node) {
   for (const NodeDef* needed : NeededNodes(index, {node})) {
     if (absl::StartsWith(needed->op(), "Placeholder")) return true;
@@ -108,7 +108,7 @@ bool DependsOnInputs(const GraphIndex& index, const std::string& node) {
   return false;
 }
 
-// The type of the codes that bit for bit are `type`.
+// Returns the type of the codes that bit for bit are `type`.
 absl::StatusOr<DataType> FedType(const NodeDef& layer, DataType type) {
   if (type == tensorflow::DT_FLOAT) return type;
   if (type == tensorflow::DT_QUINT8) return tensorflow::DT_UINT8;
@@ -118,7 +118,7 @@ absl::StatusOr<DataType> FedType(const NodeDef& layer, DataType type) {
       ": only float, quint8 and qint8 layers can be measured alone"));
 }
 
-// How many values per record a layer reads.
+// Returns how many values per record a layer reads.
 int64_t InputWidth(const GraphIndex& index, const NodeDef& layer) {
   const NodeDef& weights = *Source(index, layer, kWeightsInput);
   const auto& shape = weights.attr().at("value").tensor().tensor_shape();
@@ -188,14 +188,14 @@ absl::Status Detach(GraphIndex* index, NodeDef* first, MatMulChain* chain) {
   return absl::OkStatus();
 }
 
-// NumPy's name of the type, and the bytes of one value.
+// Returns NumPy's name of the type and the bytes of one value.
 std::pair<const char*, int> NumpyType(DataType type) {
   if (type == tensorflow::DT_UINT8) return {"|u1", 1};
   if (type == tensorflow::DT_INT8) return {"|i1", 1};
   return {"<f4", 4};
 }
 
-// The beginning of a .npy file of version 1.0.
+// Returns the beginning of a .npy file of version 1.0.
 std::string NumpyHeader(const char* type, int64_t rows, int64_t columns) {
   constexpr size_t kPrefix = 10;
   constexpr size_t kAlignment = 64;

@@ -29,7 +29,7 @@ struct MatMulChain {
 
 // Cuts the longest chain of layers with constant weights out of `graph`: MatMul
 // and _QuantizedMatMul nodes or fused QuantizedMatMul… ones, with the biases
-// and activations between and behind them. Ranges that the first layer takes
+// and activations between and after them. Ranges that the first layer takes
 // from what was in front of it become 0 and 1: they do not change its speed. A
 // graph without such a layer is an error.
 absl::StatusOr<MatMulChain> CutMatMulChain(const tensorflow::GraphDef& graph);

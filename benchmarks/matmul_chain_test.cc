@@ -7,7 +7,7 @@
 namespace requant::matmul_chain_test {
 namespace {
 
-// Two layers, (x + x)·w + b with Relu and then ·v, behind something else.
+// Returns the layers (x + x)·w + b with Relu and ·v, after something else.
 GraphDef FloatGraph() {
   return GraphFromText(R"(
     x = Placeholder dtype=float

@@ -71,7 +71,7 @@ std::string NodeName(int i) {
       i, i);
 }
 
-// As Print writes it: six digits, or nine when six do not give it back.
+// Writes it as Print does: six digits, or nine when six do not give it back.
 std::string FloatText(float value) {
   std::string text = absl::StrFormat("%.6g", value);
   float read_back = 0;

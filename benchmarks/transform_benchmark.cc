@@ -69,8 +69,8 @@ absl::Status RunOne(const std::string& text, const std::string& in,
   return absl::OkStatus();
 }
 
-// The median of several runs, each in a process of its own as transform_graph
-// runs them: in one process the allocator's state would carry over.
+// Returns the median of several runs, each in a process of its own like those
+// of transform_graph: within one, the allocator's state would carry over.
 absl::StatusOr<double> MedianSeconds(const std::string& text,
                                      const std::string& in,
                                      const std::string& out) {
@@ -147,7 +147,7 @@ class Benchmark {
     return MeasureQdq(size);
   }
 
-  // On a graph whose nodes are in functions, each tensor with its range.
+  // Measures a graph whose nodes are in functions, each tensor with its range.
   absl::Status MeasureQdq(int size) {
     const GraphDef decoder = DecoderGraph(size);
     nodes_ = CountNodes(decoder);
@@ -170,7 +170,7 @@ class Benchmark {
     return absl::OkStatus();
   }
 
-  // Reading, writing and verifying the graph.
+  // Measures reading, writing and verifying the graph.
   absl::Status MeasureFiles(const GraphDef& graph, const std::string& path) {
     REQUANT_RETURN_IF_ERROR(MeasureHere("(write)", [&] {
       return WriteGraph(graph, path, GraphFormat::kBinary);
@@ -191,7 +191,7 @@ class Benchmark {
     return absl::OkStatus();
   }
 
-  // One observation per layer, so that reading them costs as little as it can.
+  // Writes one observation per layer, so that reading costs little.
   absl::Status WriteRanges(int layers) {
     std::string text;
     RangeTable min_table, max_table;

@@ -12,18 +12,18 @@
 
 namespace requant {
 
-// A Const node that holds `value`.
+// Returns a Const node that holds `value`.
 tensorflow::NodeDef MakeConst(const std::string& name,
                               const tensorflow::Tensor& value);
 
-// A scalar float Const.
+// Returns a scalar float Const.
 tensorflow::NodeDef MakeScalarConst(const std::string& name, float value);
 
-// The tensor of a Const node. Fails, naming the node, when it is no Const or
-// its value is missing or damaged.
+// Returns the tensor of a Const node. Fails, naming the node, when it is no
+// Const or its value is missing or damaged.
 absl::StatusOr<tensorflow::Tensor> ConstValue(const tensorflow::NodeDef& node);
 
-// The value of a float Const with one element.
+// Returns the value of a float Const with one element.
 absl::StatusOr<float> ScalarConstValue(const tensorflow::NodeDef& node);
 
 }  // namespace requant

@@ -61,7 +61,7 @@ std::vector<std::string> ChangedAttributes(const NodeDef& before,
   return names;
 }
 
-// The change from one node to another of the same name; whether there is any.
+// Sets the change between nodes of one name; returns whether there is any.
 bool CompareNodes(const NodeDef& before, const NodeDef& after,
                   NodeChange* change) {
   change->name = before.name();
@@ -174,8 +174,8 @@ struct Unit {
   double bytes;
 };
 
-// The unit in which the larger of two sizes has at most three digits before the
-// point.
+// Returns the unit in which the larger of two sizes has at most three digits
+// before the point.
 Unit UnitFor(int64_t bytes) {
   if (bytes < 1000) return {"B", 1};
   if (bytes < 1000 * 1000) return {"kB", 1e3};
@@ -188,8 +188,8 @@ std::string InUnit(int64_t bytes, const Unit& unit) {
                          : absl::StrFormat("%.2f", bytes / unit.bytes);
 }
 
-// " (-27 %)", with a digit after the point below one percent, or "" when there
-// was nothing or the change rounds to nothing.
+// Returns " (-27 %)", with a digit after the point below one percent, or ""
+// when there was nothing or the change rounds to nothing.
 std::string PercentChange(int64_t before, int64_t after) {
   if (before == 0) return "";
   const double percent = 100.0 * (after - before) / before;
@@ -210,8 +210,8 @@ std::string NodesChange(int64_t before, int64_t after) {
   return absl::StrCat(WithCommas(before), " -> ", WithCommas(after));
 }
 
-// The ops whose nodes differ in number or size, those with the largest change
-// of bytes first.
+// Returns the ops whose nodes differ in number or size, those with the largest
+// change of bytes first.
 std::vector<OpSize> ChangedOps(const GraphDiff& diff) {
   std::vector<OpSize> ops;
   for (const OpSize& op : diff.ops) {
@@ -249,7 +249,7 @@ void AppendOpTable(const GraphDiff& diff, std::string* text) {
   }
 }
 
-// A heading with the number of items, and the first of them.
+// Appends a heading with the number of items, and the first of them.
 template <typename Item, typename Describe>
 void AppendList(std::string_view heading, const std::vector<Item>& items,
                 int max_items, const Describe& describe, std::string* text) {
@@ -322,7 +322,7 @@ std::string JsonItem(const NodeChange& change) {
                      {"attributes", JsonNames(change.attributes)}});
 }
 
-// One item to a line.
+// Writes one item to a line.
 template <typename Item>
 std::string JsonItems(const std::vector<Item>& items) {
   if (items.empty()) return "[]";

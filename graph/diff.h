@@ -21,7 +21,7 @@ struct GraphSize {
 
 GraphSize SizeOf(const tensorflow::GraphDef& graph);
 
-// One line, such as "1,204 -> 873 nodes (-27 %), 9.53 -> 4.97 MB (-48 %)".
+// Returns a line like "1,204 -> 873 nodes (-27 %), 9.53 -> 4.97 MB (-48 %)".
 std::string GraphSizeSummary(const GraphSize& before, const GraphSize& after);
 
 struct NodeChange {
@@ -68,16 +68,16 @@ struct GraphDiff {
   bool equal() const;
 };
 
-// Takes any two graphs, also invalid ones: nodes of the same name are compared
-// in their order.
+// Compares any two graphs, also invalid ones: nodes of the same name are
+// compared in their order.
 GraphDiff DiffGraphs(const tensorflow::GraphDef& before,
                      const tensorflow::GraphDef& after);
 
-// For people: the summary line, a table of the ops that differ, and at most
-// `max_nodes` names of each kind (0: all).
+// Returns, for people, the summary line, a table of the ops that differ, and at
+// most `max_nodes` names of each kind (0: all).
 std::string DiffAsText(const GraphDiff& diff, int max_nodes);
 
-// For programs: one object with everything.
+// Returns, for programs, one object with everything.
 std::string DiffAsJson(const GraphDiff& diff);
 
 }  // namespace requant

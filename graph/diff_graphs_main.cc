@@ -25,7 +25,7 @@ DEFINE_string(tags, "",
 namespace {
 
 const char* const kName = requant::ProgramName();
-// As diff has it.
+// The same code as that of diff.
 constexpr int kExitDifferent = 1;
 constexpr int kExitTrouble = 2;
 

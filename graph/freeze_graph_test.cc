@@ -27,7 +27,7 @@ class FreezeGraphProgram : public testing::Test {
   }
   bool Wrote() const { return access(path_.c_str(), F_OK) == 0; }
 
-  // Exit code 1 with one sentence, and no file.
+  // Expects exit code 1 with one sentence, and no file.
   void ExpectFailure(const ProgramRun& outcome) {
     EXPECT_THAT(outcome, Exits(1, MatchesRegex("freeze_graph: [^\n]*\n")));
     EXPECT_FALSE(Wrote());

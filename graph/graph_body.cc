@@ -17,7 +17,7 @@ using tensorflow::NodeDef;
 
 namespace {
 
-// How many tensors the outputs before number `output` are; -1: not known.
+// Returns the number of tensors in the outputs before `output`; -1: not known.
 int64_t TensorsBefore(int output, const NodeDef& node, const OpEntry& op) {
   if (op.one_tensor_per_output) return output;
   int64_t count = 0;

@@ -38,22 +38,22 @@ class GraphBody {
  public:
   using Nodes = google::protobuf::RepeatedPtrField<tensorflow::NodeDef>;
 
-  // All arguments must outlive this, and the nodes stay as they are. Of
-  // several nodes with one name the first has it.
+  // All arguments must outlive this, and the nodes stay as they are. A name
+  // that several nodes have means the first of them.
   GraphBody(const tensorflow::GraphDef& graph, OpCatalog* catalog);
   GraphBody(const tensorflow::FunctionDef& function, OpCatalog* catalog);
 
   const Nodes& nodes() const { return *nodes_; }
-  // Null for a graph.
+  // Returns null for a graph.
   const tensorflow::FunctionDef* function() const { return function_; }
-  // The function's name; "" for a graph.
+  // Returns the function's name; "" for a graph.
   std::string_view name() const;
 
-  // Never fails, whatever `input` is. A graph's ports are not checked against
-  // the node's op.
+  // Returns what `input` names; never fails, whatever it is. A graph's ports
+  // are not checked against the node's op.
   BodyTensor Find(std::string_view input) const;
 
-  // The name of the node or argument.
+  // Returns the name of the node or argument.
   const std::string& NameOf(const BodyTensor& tensor) const;
 
  private:

@@ -23,7 +23,7 @@ class GraphBodyTest : public testing::Test {
  protected:
   void SetUp() override { ASSERT_OK(LoadTensorFlow()); }
 
-  // "node name:output", "argument a", or "".
+  // Returns "node name:output", "argument a", or "".
   static std::string Found(const GraphBody& body, const std::string& input) {
     const BodyTensor tensor = body.Find(input);
     if (tensor.kind == BodyTensor::kUnknown) return "";

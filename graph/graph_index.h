@@ -1,8 +1,8 @@
 #ifndef REQUANT_GRAPH_GRAPH_INDEX_H_
 #define REQUANT_GRAPH_GRAPH_INDEX_H_
 
-// A GraphDef in the hand: who is called what, who reads whom, and edits that
-// keep both answers right. Every operation costs time in proportion to the
+// A GraphDef to look up and edit: nodes by name and by what they read, and
+// edits that keep both right. Every operation costs time in proportion to the
 // edges it touches, never to the size of the graph.
 
 #include <cstdint>
@@ -68,22 +68,22 @@ class GraphIndex {
 
   const tensorflow::GraphDef& graph() const { return *graph_; }
 
-  // The node of this name, or nullptr.
+  // Returns the node of this name, or nullptr.
   tensorflow::NodeDef* Find(std::string_view name) const;
 
-  // The node that produces `node`'s input number `input`, or nullptr.
+  // Returns the node that produces `node`'s input number `input`, or nullptr.
   tensorflow::NodeDef* Producer(const tensorflow::NodeDef& node,
                                 int input) const;
 
-  // Who reads `name`, on any port and as control input, in no fixed order.
+  // Returns what reads `name`, on any port and as control input, in no order.
   std::vector<Use> Uses(std::string_view name) const;
   bool HasUses(std::string_view name) const;
 
   // Appends a node. Fails when its name is taken.
   absl::StatusOr<tensorflow::NodeDef*> Add(tensorflow::NodeDef node);
 
-  // A name that is not taken: `base` itself, or with the first free of "_1",
-  // "_2", …
+  // Returns a name that is not taken: `base` itself, or with the first free of
+  // "_1", "_2", …
   std::string FreeName(const std::string& base) const;
 
   // Removes a node that nothing reads.

@@ -158,8 +158,8 @@ bool ParseBinary(std::string_view bytes, Message* message) {
   return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
 }
 
-// It starts as a text message does: after blanks and comments, a field name and
-// then one of ":", "{", "<" or "[".
+// Returns whether it starts as a text message does: after blanks and comments,
+// a field name and then one of ":", "{", "<" or "[".
 bool LooksLikeText(std::string_view content) {
   size_t i = 0;
   while (i < content.size()) {

@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_GRAPH_IO_H_
 #define REQUANT_GRAPH_GRAPH_IO_H_
 
-// Graphs on disk: binary and text GraphDefs (told apart by their content),
+// Graphs on disk: binary and text GraphDefs (distinguished by their content),
 // MetaGraphDefs and SavedModel directories.
 
 #include <cstdint>
@@ -31,11 +31,11 @@ inline constexpr int64_t kMaxGraphBytes = (int64_t{1} << 31) - 1;
 absl::StatusOr<tensorflow::GraphDef> ReadGraph(
     const std::string& path, const std::set<std::string>& tags = {});
 
-// Whether `path` is a directory with a saved_model.pb or saved_model.pbtxt.
+// Returns whether `path` is a directory with saved_model.pb or its .pbtxt.
 bool IsSavedModelDirectory(const std::string& path);
 
-// The SavedModel directory that `path` means: a directory itself, or that of a
-// saved_model.pb or saved_model.pbtxt; "" for any other file.
+// Returns the SavedModel directory that `path` means: a directory itself, or
+// that of a saved_model.pb or saved_model.pbtxt; "" for any other file.
 std::string SavedModelDirectory(const std::string& path);
 
 // Reads the MetaGraphDef with exactly `tags`. Without tags: the only one, or
@@ -43,8 +43,8 @@ std::string SavedModelDirectory(const std::string& path);
 absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
     const std::string& directory, const std::set<std::string>& tags = {});
 
-// Which of a SavedModel's graphs, given the tags of each, ReadSavedModel would
-// return. `directory` is for the message.
+// Returns which of a SavedModel's graphs, given the tags of each,
+// ReadSavedModel would return. `directory` is for the message.
 absl::StatusOr<int> ChooseByTags(
     const std::vector<std::vector<std::string>>& present,
     const std::set<std::string>& tags, const std::string& directory);
@@ -54,11 +54,11 @@ absl::StatusOr<int> ChooseByTags(
 absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
                                                   std::string* path);
 
-// Whether the content of a file is a message in text.
+// Returns whether the content of a file is a message in text.
 bool LooksLikeText(std::string_view content);
 
-// Parse a message, but none nested deeper than anybody's. An error of a text
-// names the path and the line.
+// Parse a message, unless it is nested deeper than any real one. Errors in a
+// text name the path and the line.
 bool ParseBinary(std::string_view bytes, google::protobuf::Message* message);
 absl::Status ParseText(const std::string& text, const std::string& path,
                        google::protobuf::Message* message);
@@ -67,12 +67,12 @@ absl::Status ParseText(const std::string& text, const std::string& path,
 absl::Status WriteGraph(const tensorflow::GraphDef& graph,
                         const std::string& path, GraphFormat format);
 
-// The same bytes for equal messages, whatever the order of their maps.
+// Returns the same bytes for equal messages, whatever their maps' order.
 std::string DeterministicBytes(const google::protobuf::Message& message);
 bool SameMessage(const google::protobuf::Message& a,
                  const google::protobuf::Message& b);
 
-// The same bytes as WriteGraph(..., kBinary) writes.
+// Returns the bytes that WriteGraph(..., kBinary) writes.
 absl::StatusOr<std::string> SerializeGraph(const tensorflow::GraphDef& graph);
 
 }  // namespace requant

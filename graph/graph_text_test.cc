@@ -5,7 +5,7 @@
 namespace requant::graph_text_test {
 namespace {
 
-// The same graph, read as a text GraphDef.
+// Expects the same graph as that of a text GraphDef.
 void ExpectSame(const std::string& lines, const std::string& text) {
   EXPECT_EQ(GraphFromText(lines).DebugString(),
             GraphFromText(text).DebugString());

@@ -1,9 +1,9 @@
 #ifndef REQUANT_GRAPH_GRAPH_WIRING_H_
 #define REQUANT_GRAPH_GRAPH_WIRING_H_
 
-// Who reads whom in a graph that is only looked at, in arrays by the number of
-// a node, so that walks over a million nodes need nothing else; and the orders
-// in which nodes can be visited.
+// Which nodes read which in a graph that is only looked at, in arrays by the
+// number of a node, so that walks over a million nodes need nothing else; and
+// the orders in which nodes can be visited.
 
 #include <cstdint>
 #include <string_view>
@@ -64,10 +64,10 @@ class GraphWiring {
   // kNoNode.
   int Find(std::string_view name) const;
 
-  // One edge for each of the node's inputs, in their order.
+  // Returns one edge for each of the node's inputs, in their order.
   absl::Span<const Edge> Producers(int node) const { return inputs_.Of(node); }
 
-  // One edge for each input anywhere that reads the node, in graph order.
+  // Returns one edge for each input that reads the node, in graph order.
   absl::Span<const Edge> Consumers(int node) const { return uses_.Of(node); }
 
   int size() const { return inputs_.node_count(); }

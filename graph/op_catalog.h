@@ -32,7 +32,7 @@ struct OpEntry {
   absl::flat_hash_map<std::string_view, int> output_index;
 };
 
-// Whether an argument stands for any number of tensors.
+// Returns whether an argument stands for any number of tensors.
 inline bool IsList(const tensorflow::OpDef::ArgDef& argument) {
   return !argument.type_list_attr().empty() || !argument.number_attr().empty();
 }
@@ -48,11 +48,11 @@ class OpCatalog {
  public:
   explicit OpCatalog(const tensorflow::FunctionDefLibrary& library);
 
-  // Null when there is neither a function nor an op of that name. A function
-  // that IsTooVariable is left out.
+  // Returns null when there is neither a function nor an op of that name. A
+  // function that IsTooVariable is left out.
   const OpEntry* Find(const std::string& op);
 
-  // " (did you mean \"Y\"?)" or "".
+  // Returns " (did you mean \"Y\"?)" or "".
   std::string DidYouMeanOp(std::string_view op);
 
  private:
@@ -68,18 +68,18 @@ struct ArgumentTypes {
   const tensorflow::AttrValue::ListValue* list = nullptr;
   bool is_ref = false;
 
-  // The type of element `index`, which is in [0, count); DT_INVALID when a list
-  // has none there.
+  // Returns the type of element `index`, which is in [0, count); DT_INVALID
+  // when a list has none there.
   tensorflow::DataType At(int64_t index) const;
 };
 
-// Nothing when the attributes that decide it are missing, ill-typed or left to
-// the caller of a function.
+// Returns nothing when the attributes that decide it are missing, ill-typed or
+// left to the caller of a function.
 std::optional<ArgumentTypes> TypesOfArgument(
     const tensorflow::OpDef::ArgDef& argument, const tensorflow::NodeDef& node,
     const tensorflow::OpDef& definition);
 
-// How many tensors `arguments` (the input or output arguments of `definition`)
+// Returns how many tensors `arguments` (inputs or outputs of `definition`)
 // stand for; nothing when TypesOfArgument does not know it for one of them.
 std::optional<int64_t> CountTensors(
     const google::protobuf::RepeatedPtrField<tensorflow::OpDef::ArgDef>&

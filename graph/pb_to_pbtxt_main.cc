@@ -40,7 +40,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// "a.pbtxt" for "a.pb", "model.pbtxt" for the folder "model/".
+// Returns "a.pbtxt" for "a.pb", "model.pbtxt" for the folder "model/".
 std::string Beside(const std::string& input) {
   std::string_view name = input;
   while (name.size() > 1 && absl::ConsumeSuffix(&name, "/")) {

@@ -15,10 +15,10 @@ namespace requant {
 // result.
 absl::Status LoadTensorFlow();
 
-// The address of a symbol in libtensorflow_cc, which it opens.
+// Returns the address of a symbol in libtensorflow_cc, which it opens.
 absl::StatusOr<void*> TensorFlowSymbol(const std::string& mangled_name);
 
-// The folder of TensorFlow's two libraries.
+// Returns the folder of TensorFlow's two libraries.
 absl::StatusOr<std::string> TensorFlowLibraryFolder();
 
 }  // namespace requant

@@ -34,7 +34,7 @@ std::string TakeText(int fd) {
 // An engine that is alive answers within a second or two, a busy one later.
 constexpr double kAnswerSeconds = 60;
 
-// Whether a message has those words, in either case.
+// Returns whether a message has those words, in either case.
 bool Says(const std::string& message, const char* words) {
   return strcasestr(message.c_str(), words) != nullptr;
 }

@@ -16,7 +16,7 @@
 namespace requant::launch {
 
 struct Answer {
-  // Is as a shell gives it: 128 + 9 after a timeout, 127 when it did not start.
+  // As a shell gives it: 128 + 9 after a timeout, 127 when it did not start.
   int exit_code = 127;
   bool timed_out = false;
   std::string out;
@@ -49,10 +49,10 @@ using Clock = std::chrono::steady_clock;
 Clock::time_point After(double seconds);
 
 struct Engine {
-  // Is the client's path.
+  // The client's path.
   std::string path;
   std::string version;
-  // Belong to the machine that it runs containers on; 0 if they are unknown.
+  // Those of the machine that it runs containers on; 0 if they are unknown.
   int64_t cpus = 0;
   int64_t memory_bytes = 0;
 };

@@ -34,7 +34,7 @@ std::string Normalized(std::string_view path) {
   return normal;
 }
 
-// Whether `path` is below `folder`; both are normalized.
+// Returns whether `path` is below `folder`; both are normalized.
 bool IsBelow(std::string_view path, std::string_view folder) {
   return path.size() > folder.size() && path[folder.size()] == '/' &&
          path.substr(0, folder.size()) == folder;

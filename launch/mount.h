@@ -17,8 +17,7 @@
 
 namespace requant::launch {
 
-// Says what stands in the way, in one sentence for the user, without a full
-// stop.
+// What stands in the way, in one sentence for the user, without a full stop.
 struct Failure {
   std::string message;
 };
@@ -28,17 +27,17 @@ struct Failure {
 template <typename T>
 class Result {
  public:
-  // Implicit, so that a function returns either.
+  // Is implicit, so that a function returns either.
   Result(T value) : content_(std::move(value)) {}
   Result(Failure failure) : content_(std::move(failure)) {}
 
   bool ok() const { return std::holds_alternative<T>(content_); }
 
-  // Only when ok().
+  // Returns the value; only when ok().
   const T& operator*() const { return std::get<T>(content_); }
   const T* operator->() const { return &std::get<T>(content_); }
 
-  // Only when not ok().
+  // Returns why there is no value; only when not ok().
   const Failure& failure() const { return std::get<Failure>(content_); }
 
  private:
@@ -84,8 +83,8 @@ std::string MountArgument(const Mount& mount);
 // Returns the user who called: under sudo the one who called sudo.
 Identity CallingUser();
 
-// Whether a file's mode lets `identity` do all of `bits` (4 read, 2 write, 1
-// search). Root gets no special treatment: in the container it has no
+// Returns whether a file's mode lets `identity` do all of `bits` (4 read, 2
+// write, 1 search). Root gets no special treatment: in the container it has no
 // capabilities.
 bool ModeAllows(const struct stat& file, const Identity& identity, int bits);
 
@@ -102,7 +101,7 @@ std::optional<Failure> CheckModelDirectory(const std::string& directory,
                                            const Identity& identity,
                                            std::vector<std::string>* warnings);
 
-// Does the part of it that is about the disk.
+// Does the part of that check that is about the disk.
 std::optional<Failure> CheckSpace(const std::string& directory,
                                   const struct statvfs& disk,
                                   std::vector<std::string>* warnings);

@@ -51,8 +51,8 @@ bool AreDigits(std::string_view text, size_t most) {
                      [](unsigned char c) { return std::isdigit(c); });
 }
 
-// Whether `text` starts with a letter, digit or underscore and goes on with
-// those and `more`, so that no engine can take it for a flag.
+// Returns whether `text` starts with a letter, digit or underscore and goes on
+// with those and `more`, so that no engine can take it for a flag.
 bool IsWord(std::string_view text, std::string_view more) {
   const auto is_usual = [](unsigned char c) {
     return std::isalnum(c) || c == '_';
@@ -227,7 +227,7 @@ constexpr Flag kFlags[] = {
     {"help", 'h', nullptr, nullptr, "Print this text.", TurnOn<&Options::help>},
 };
 
-// Finds the flag of that name, or the only one whose name begins so.
+// Finds the flag of that name, or the only one whose name begins with it.
 Result<const Flag*> FindFlag(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   std::vector<const Flag*> beginning;
@@ -309,7 +309,7 @@ class Parser {
     return std::nullopt;
   }
 
-  // A flag that needs a value and has none takes the next argument.
+  // Sets a flag; one that needs a value and has none takes the next argument.
   std::optional<Failure> Set(const Flag& flag,
                              std::optional<std::string> value) {
     const std::string name = std::string("--") + flag.name;

@@ -15,9 +15,9 @@ namespace requant::launch {
 
 struct Options {
   std::string image = "quantization:latest";
-  // Is as it was typed. If it is empty, which `test` allows, none is mounted.
+  // As it was typed; if it is empty, which `test` allows, none is mounted.
   std::string model_dir;
-  // Follows "--". If it is empty, the image's default command runs.
+  // What follows "--"; if it is empty, the image's default command runs.
   std::vector<std::string> command;
   bool test = false;
   bool verbose = false;
@@ -26,7 +26,7 @@ struct Options {
   bool version = false;
 
   std::vector<Mount> volumes;
-  // Has "NAME=VALUE", or "NAME" for the caller's value, once for each name.
+  // "NAME=VALUE", or "NAME" for the caller's value, once for each name.
   std::vector<std::string> environment;
   // If it is empty, the container gets a name that no other session has.
   std::string name;
@@ -35,9 +35,9 @@ struct Options {
   std::optional<int64_t> memory_bytes;
   std::optional<double> cpus;
   int64_t pids_limit = 4096;
-  // Is what each of the scratch folders can hold.
+  // What each of the scratch folders can hold.
   int64_t scratch_bytes = int64_t{4} << 30;
-  // Is how long a container may take to end after SIGTERM or SIGHUP.
+  // How long a container may take to end after SIGTERM or SIGHUP.
   double stop_seconds = 10;
 
   bool writable_root = false;

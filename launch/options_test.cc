@@ -23,7 +23,7 @@ Options Parsed(const std::vector<std::string>& arguments) {
   return options.ok() ? *options : Options();
 }
 
-// The options of a command line with a model directory and `more`.
+// Returns the options of a command line with a model directory and `more`.
 Options WithModel(std::vector<std::string> more) {
   more.insert(more.begin(), "--pre-trained-model-dir=/model");
   return Parsed(more);

@@ -15,20 +15,20 @@
 
 namespace requant::launch {
 
-// Is what `--test` runs in the container.
+// What `--test` runs in the container.
 inline constexpr char kSelfTest[] = "requant-self-test";
 
 struct Session {
   Options options;
   Engine engine;
   Identity user;
-  // Has the model directory and the volumes, with resolved sources.
+  // The model directory and the volumes, with resolved sources.
   std::vector<Mount> mounts;
-  // Has those of the user's groups that own one of the mounts.
+  // Those of the user's groups that own one of the mounts.
   std::vector<gid_t> groups;
-  // Is in the container's label, and is its name when --name gives none.
+  // Part of the container's label, and its name when --name gives none.
   std::string id;
-  // Say whether the container gets a terminal, and what comes from stdin.
+  // Whether the container gets a terminal, and what comes from stdin.
   bool terminal = false;
   bool input = false;
 };
@@ -39,15 +39,15 @@ std::string SessionLabel(const std::string& session_id);
 // Returns the command line, from the client's path on.
 std::vector<std::string> ContainerCommand(const Session& session);
 
-// Returns the same for a shell.
+// Returns the command line for a shell.
 std::string CommandText(const std::vector<std::string>& command);
 
 struct SessionEnd {
-  // Is the client's, as a shell gives it: 128 + n after signal n.
+  // The client's code as a shell gives it: 128 + n after signal n.
   int exit_code = 1;
-  // Is the last signal that was passed on, or 0.
+  // The last signal that was passed on, or 0.
   int signal = 0;
-  // Says that the container is still there: the engine could not remove it.
+  // Whether the container is still there: the engine could not remove it.
   bool left_behind = false;
 };
 

@@ -34,10 +34,10 @@ constexpr size_t kMaxExcerptBytes = 100;
 using ReadFunction =
     absl::FunctionRef<absl::StatusOr<size_t>(char* data, size_t size)>;
 
-// How much of a line that is longer than the buffer can be parsed by itself.
-// A ';' that starts a record separates: no record reaches across it. The ';'
-// inside a record comes after __print__. Without a separator all of it is
-// taken, and a record of more than max_line_bytes comes out malformed.
+// Returns how much of a line that is longer than the buffer can be parsed by
+// itself. A ';' that starts a record separates: no record reaches across it.
+// The ';' inside a record comes after __print__. Without a separator all of it
+// is taken, and a record of more than max_line_bytes comes out malformed.
 size_t PartEnd(std::string_view part) {
   for (size_t end = part.rfind(';'); end != std::string_view::npos && end > 0;
        end = part.rfind(';', end - 1)) {

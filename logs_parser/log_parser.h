@@ -74,10 +74,10 @@ absl::StatusOr<ParsedLogs> ParseLogFiles(const std::vector<std::string>& paths,
 ParsedLogs ParseLogText(std::string_view text, std::string_view name = "log",
                         const LogParserOptions& options = {});
 
-// "expected lines such as ...": what to tell someone whose log has no record.
+// Returns "expected lines such as ...", for users whose log has no record.
 std::string ExpectedRecords(std::optional<RecordKind> only_kind = {});
 
-// "log.txt:7: <reason>: <excerpt>".
+// Returns "log.txt:7: <reason>: <excerpt>".
 std::string DescribeMalformed(const MalformedRecord& malformed);
 
 // Removes the escape sequences of terminals (ECMA-48: colours, cursor moves,
@@ -99,7 +99,7 @@ class EscapeStripper {
     kStringEscape,  // In a string, after ESC.
   };
 
-  // The state after `byte`; `*keep` says whether the byte is text.
+  // Returns the state after `byte`; `*keep` says whether the byte is text.
   static State Next(State state, unsigned char byte, bool* keep);
 
   State state_ = State::kText;

@@ -32,7 +32,7 @@ std::string Write(const std::string& name, std::string_view contents) {
   return path;
 }
 
-// Everything there is in a result, as text that two results can be compared by.
+// Returns all that is in a result, as text to compare two results by.
 std::string Dump(const ParsedLogs& logs) {
   std::string text;
   for (const auto& [key, entry] : logs.ranges.entries()) {
@@ -255,7 +255,7 @@ struct Oracle {
   int64_t records = 0;
 };
 
-// A log with noise between and around its records, and what it holds.
+// Returns a log with noise between and around its records, and what it holds.
 std::string RandomLog(std::mt19937& random, Oracle* oracle) {
   static const auto& kNoise = *new std::vector<std::string>{
       "",    "I0101 00:00:00 x.cc:1] ", "\x1b[1;32m", "step; 5; ", "[INFO] ",
@@ -361,7 +361,7 @@ TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
   }
 }
 
-// The text left when it comes in pieces of `piece` bytes.
+// Returns the text left when it comes in pieces of `piece` bytes.
 std::string Strip(std::string text, size_t piece = 1000) {
   EscapeStripper stripper;
   std::string left;

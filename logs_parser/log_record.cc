@@ -41,7 +41,7 @@ constexpr char kNumber[] =
     R"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     R"(|(?i:nan|inf|infinity)))";
 
-// A tensor of rank 0 to 3 as Print writes it.
+// Returns the pattern of a tensor of rank 0 to 3 as Print writes it.
 std::string TensorPattern() {
   const std::string row = absl::StrCat(" *", kNumber, "(?: +", kNumber, ")* *");
   const std::string rows = absl::StrCat(R"((?:\[)", row, R"(\])+)");
@@ -66,8 +66,8 @@ const Grammar& TheGrammar() {
   return *grammar;
 }
 
-// The numbers of a text that matches TensorPattern(); the first that is not
-// finite, or else the one that `better` prefers to all others.
+// Returns, of the numbers in a text that matches TensorPattern(), the first
+// that is not finite, or else the one that `better` prefers to all others.
 float Reduce(std::string_view tensor,
              absl::FunctionRef<bool(float a, float b)> better) {
   std::optional<float> best;
@@ -92,7 +92,7 @@ float Greatest(std::string_view tensor) {
   return Reduce(tensor, [](float a, float b) { return a > b; });
 }
 
-// A record at the start of `text`, of which it removes it.
+// Removes a record from the start of `text`; returns false if there is none.
 bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   std::string_view range_min, range_max, min, max;
   if (!RE2::Consume(text, TheGrammar().record, &record->node, &range_min,
@@ -113,7 +113,7 @@ bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   return true;
 }
 
-// Why `values`, the text after the message, is not what the message needs.
+// Returns why `values`, the text after the message, does not fit the message.
 std::string ValuesProblem(const Message& message, std::string_view values) {
   const bool two = message.kind == RecordKind::kRequantMinMax;
   const std::string expected = absl::StrCat(
@@ -134,7 +134,7 @@ struct Candidate {
   // From the ';' before the node to the next ';' after the message, or as much
   // of that as the line has.
   std::string_view text;
-  // Of `text`: before the marker without the ';', and after the message.
+  // Parts of `text`: before the marker without the ';', and after the message.
   std::string_view node;
   std::string_view values;
   bool starts_with_semicolon = false;
@@ -142,8 +142,8 @@ struct Candidate {
   const Message* message = nullptr;
 };
 
-// The candidate whose marker is at `marker`, or nothing when the text after
-// the marker is not one of our messages.
+// Returns the candidate whose marker is at `marker`, or nothing when the text
+// after the marker is not one of our messages.
 std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
   std::string_view tail = line.substr(marker + kMarker.size());
   tail = tail.substr(0, tail.find(';'));

@@ -25,8 +25,8 @@ struct LogRecord {
   RecordKind kind = RecordKind::kRequantMinMax;
   // Points into the line.
   std::string_view node;
-  // Of kMin and kMax only their own value is set. Not finite when one of the
-  // tensor's values was not.
+  // A kMin or kMax sets only its own value. Not finite when one of the tensor's
+  // values was not.
   float min = 0;
   float max = 0;
 };
@@ -42,13 +42,13 @@ void FindRecords(
     absl::FunctionRef<void(std::string reason, std::string_view candidate)>
         on_malformed);
 
-// Whether `name` has only the characters of TensorFlow's node names.
+// Returns whether `name` has only the characters of TensorFlow's node names.
 bool IsNodeName(std::string_view name);
 
-// The fast way for most lines: true when `line` ends with one record of finite
-// scalars and has no other candidate, provided that IsNodeName(record->node),
-// which it leaves to the caller, who knows most names already. On false nothing
-// is known about the line, and FindRecords decides.
+// Is the fast way for most lines: returns true when `line` ends with one record
+// of finite scalars and has no other candidate, provided that
+// IsNodeName(record->node), which callers check: they know most names already.
+// On false nothing is known about the line, and FindRecords decides.
 bool ParseSingleRecord(std::string_view line, LogRecord* record);
 
 }  // namespace requant

@@ -156,7 +156,7 @@ TEST(ParseSingleRecord, LeavesLinesWithAnotherCandidateToTheGrammar) {
       ParseSingleRecord("a__print__;__mi;b__print__;__min:[2]", &record));
 }
 
-// A line of parts that records are made of, most of them in a sensible order.
+// Returns a line of parts of records, most of them in a sensible order.
 std::string RandomLine(std::mt19937& random) {
   static const auto& kParts =
       *new Strings{";",      "__print__", "__print__;",
@@ -198,7 +198,7 @@ std::string RandomLine(std::mt19937& random) {
   return line;
 }
 
-// What the fast way makes of a number, or nothing.
+// Returns what the fast way makes of a number, or nothing.
 std::optional<float> FastNumber(const std::string& number) {
   LogRecord record;
   if (!ParseSingleRecord(absl::StrCat(";a__print__;__min:[", number, "]"),

@@ -64,7 +64,7 @@ struct Row {
   float frozen = 0;
 };
 
-// "node", or "node:2" for another output than 0.
+// Returns "node", or "node:2" for another output than 0.
 std::string EntryName(const RangeKey& key) {
   return key.second == 0 ? key.first : absl::StrCat(key.first, ":", key.second);
 }
@@ -124,7 +124,7 @@ void AddFaultWarnings(const RangeKey& key, const RangeEntry& entry,
   }
 }
 
-// In one line: the other control characters are the terminal guard's to find.
+// Keeps it in one line; other control characters are the terminal guard's part.
 std::string CsvField(std::string_view field) {
   const std::string text = absl::StrReplaceAll(field, {{"\n", "\\x0a"}});
   if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) {
@@ -298,7 +298,7 @@ ProgramHelp Help() {
           "  ;<node>__print__;__max:[<value>]"};
 }
 
-// Only regular files are looked into: what is read from a pipe is gone.
+// Looks into regular files only: what is read from a pipe is gone.
 bool IsRangeTableFile(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -351,7 +351,7 @@ absl::Status NothingFound(const ParsedLogs& logs) {
       "the run's stderr"));
 }
 
-// A wrong use of the flags, or nothing.
+// Returns what is wrong with the flags, or nothing.
 std::optional<std::string> UsageProblem(const std::vector<std::string>& paths) {
   if (paths.empty()) return "no log given (\"-\" reads stdin)";
   if (FLAGS_format != "table" && FLAGS_format != "csv" &&

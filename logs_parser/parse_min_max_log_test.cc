@@ -54,7 +54,7 @@ Result RunProgram(const std::vector<std::string>& arguments,
   return result;
 }
 
-// Eight batches whose min is -1, ..., -8 in disorder and whose max is 2.
+// Returns eight batches with min -1, ..., -8 in disorder and max 2.
 std::string SmallLog() {
   std::string log = "loading the model\n";
   for (const int i : {3, 1, 8, 2, 7, 4, 6, 5}) {

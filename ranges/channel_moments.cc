@@ -21,7 +21,7 @@ namespace {
 // Sums over thousands of files do not overflow.
 constexpr int64_t kMostRows = int64_t{1} << 52;
 
-// Products are added up in float for so many rows.
+// Products are added up in float for this many rows.
 constexpr int64_t kBlockRows = 256;
 
 // With fewer it matters how long a thread takes to start.
@@ -54,8 +54,8 @@ std::vector<double> MeanOf(const std::vector<float>& rows, int64_t channels) {
   return mean;
 }
 
-// The differences of all rows from `centre`, in panels (moment_kernel.h); the
-// last is filled up with zeros.
+// Computes the differences of all rows from `centre`, in panels
+// (moment_kernel.h); the last is filled up with zeros.
 void FillPanels(const std::vector<float>& rows,
                 const std::vector<float>& centre,
                 std::vector<MomentRow>* panels) {

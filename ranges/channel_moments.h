@@ -15,7 +15,7 @@
 
 namespace requant {
 
-// Moments are kept of tensors with at most so many channels.
+// Moments are kept of tensors with at most this many channels.
 inline constexpr int64_t kMostMomentChannels = 4096;
 
 // Rows with a greater value, or one that is not a number, are left out: squares
@@ -25,17 +25,17 @@ inline constexpr float kMostMomentValue = 1e15f;
 // The mean and the covariance of `channels` values over `rows` rows of them.
 class ChannelMoments {
  public:
-  // Of no rows and no channels.
+  // Makes moments of no rows and no channels.
   ChannelMoments() = default;
 
-  // From what the accessors below gave. Anything else than they can give is an
-  // error, or, if harmless, taken as it is.
+  // Makes moments of what the accessors below gave. Anything else than they can
+  // give is an error, or, if harmless, taken as it is.
   static absl::StatusOr<ChannelMoments> Restore(int64_t rows,
                                                 std::vector<double> mean,
                                                 std::vector<float> triangle);
 
-  // Of `values`, which are whole rows; nothing if there are no moments of them
-  // (ChannelMomentsBuilder).
+  // Returns those of `values`, which are whole rows; nothing if there are no
+  // moments of them (ChannelMomentsBuilder).
   static std::optional<ChannelMoments> Of(absl::Span<const float> values,
                                           int64_t channels);
 
@@ -47,13 +47,13 @@ class ChannelMoments {
   int64_t channels() const { return static_cast<int64_t>(mean_.size()); }
   absl::Span<const double> mean() const { return mean_; }
 
-  // The mean over all rows of (x_i - mean_i) * (x_j - mean_j).
+  // Returns the mean over all rows of (x_i - mean_i) * (x_j - mean_j).
   float Covariance(int64_t i, int64_t j) const {
     return i < j ? Covariance(j, i) : triangle_[i * (i + 1) / 2 + j];
   }
-  // The covariances of i >= j, at index i * (i + 1) / 2 + j.
+  // Returns the covariances of i >= j, at index i * (i + 1) / 2 + j.
   absl::Span<const float> triangle() const { return triangle_; }
-  // All channels * channels of them, row by row.
+  // Returns all channels * channels of them, row by row.
   std::vector<float> FullCovariance() const;
 
   bool operator==(const ChannelMoments& other) const;
@@ -75,13 +75,13 @@ class ChannelMomentsBuilder {
   // Adds whole rows of `channels` values each.
   void Add(absl::Span<const float> values, int64_t channels);
 
-  // The moments of all rows; nothing if there were none, if they were of
-  // different numbers of channels, or of more than kMostMomentChannels. Nothing
-  // may be added after that.
+  // Returns the moments of all rows; nothing if there were none, if they were
+  // of different numbers of channels, or of more than kMostMomentChannels.
+  // Nothing may be added after that.
   std::optional<ChannelMoments> Build();
 
  private:
-  // Whether rows of that many channels can be added to those that are there.
+  // Returns whether rows of that many channels can be added to the others.
   bool Accepts(int64_t channels);
   // Adds the pending rows to the sums.
   void AddPending();
@@ -95,7 +95,7 @@ class ChannelMomentsBuilder {
   // these rows wait until there are enough for one.
   std::vector<float> pending_;
   std::vector<MomentRow> panels_;
-  // Of the rows that do not wait.
+  // The number of rows that do not wait, and their means.
   int64_t rows_ = 0;
   std::vector<double> mean_;
   // The triangle of the covariance, times rows_.

@@ -252,7 +252,7 @@ std::vector<MomentRow> RandomPanel(int64_t rows, int seed) {
   return panel;
 }
 
-// The sums of one tile of random panels.
+// Returns the sums of one tile of random panels.
 std::vector<double> Tile(MomentKernel kernel, int64_t rows, bool diagonal) {
   const std::vector<MomentRow> left = RandomPanel(rows, 10);
   const std::vector<MomentRow> right = RandomPanel(rows, 11);

@@ -10,7 +10,7 @@
 
 namespace requant {
 
-// Channels are computed in panels of so many.
+// Channels are computed in panels of this many.
 inline constexpr int64_t kMomentPanel = 16;
 
 // One row of a panel, where vectors of any length can be loaded from.
@@ -30,9 +30,8 @@ struct MomentTile {
   int64_t first_left = 0;
   int64_t first_right = 0;
   int64_t channels = 0;
-  // Of all channels: to the sum of (i, j) are added also
-  // shift_weight * shift[i] * shift[j] and
-  // remainder_weight * remainder[i] * remainder[j].
+  // Values of all channels: to the sum of (i, j) are added also shift_weight *
+  // shift[i] * shift[j] and remainder_weight * remainder[i] * remainder[j].
   double shift_weight = 0;
   const double* shift = nullptr;
   double remainder_weight = 0;
@@ -43,12 +42,12 @@ struct MomentTile {
 
 using MomentKernel = void (*)(const MomentTile& tile);
 
-// For any CPU, and for those that have more.
+// Adds a tile, on any CPU or on those that have more.
 void AddMomentTile(const MomentTile& tile);
 void AddMomentTileAvx2(const MomentTile& tile);
 void AddMomentTileAvx512(const MomentTile& tile);
 
-// Those that this CPU can run, the fastest last.
+// Returns those that this CPU can run, the fastest last.
 std::vector<MomentKernel> MomentKernels();
 
 }  // namespace requant

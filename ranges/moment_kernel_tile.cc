@@ -31,8 +31,8 @@ constexpr int kColumns = kVectors * kVectorFloats;
 static_assert(kMomentPanel % kRows == 0 && kMomentPanel % kColumns == 0);
 static_assert(alignof(MomentRow) % alignof(Vector) == 0);
 
-// Of the products of left channel i + 0, 1, ... and right channel j + 0, 1,
-// ..., as many as there are registers for: each one's sum over all rows.
+// Sums the products of left channels i + 0, 1, ... and right channels j + 0, 1,
+// ... over all rows, for as many of them as there are registers.
 void SumProducts(const MomentTile& tile, int64_t i, int64_t j,
                  MomentRow* products) {
   Vector sums[kRows][kVectors] = {};

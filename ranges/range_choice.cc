@@ -36,17 +36,17 @@ class ErrorOfRanges {
       sums_[i + 1] = sums_[i];
       sums_[i + 1].count += count;
       sums_[i + 1].value += count * middle;
-      // Of values spread evenly over the bucket.
+      // Values are taken to be spread evenly over the bucket.
       sums_[i + 1].square += count * (middle * middle + within);
     }
   }
 
-  // The squared error, summed over all values. The ends are those of buckets.
+  // Returns the squared error of all values. The ends are those of buckets.
   double Of(int64_t low, int64_t high) const {
     return Of(low, high, histogram_.Edge(low), histogram_.Edge(high));
   }
 
-  // The same when buckets `low` up to `high` count as inside.
+  // Returns the same when buckets `low` up to `high` count as inside.
   double Of(int64_t low, int64_t high, double min, double max) const {
     const double step = (std::max(max, 0.0) - std::min(min, 0.0)) / kSteps;
     const double noise = step * step / 12;
@@ -59,8 +59,8 @@ class ErrorOfRanges {
            above.SquaredDistance(max);
   }
 
-  // The same for the range from -m to m, where m is `buckets` wide and has
-  // levels of its own; zero is one of them.
+  // Returns the same for the range from -m to m, where m is `buckets` wide and
+  // has levels of its own; zero is one of them.
   double OfMagnitude(int64_t buckets) const {
     const int64_t size = histogram_.counts().size();
     const int64_t zero = -int64_t{histogram_.first_bucket()};
@@ -102,8 +102,8 @@ struct EdgeRange {
   int64_t high = 0;
 };
 
-// The candidate with the least error: its ends are of every stride-th edge of
-// `lows` and `highs`, where the stride is such that there are not too many.
+// Returns the candidate with the least error: its ends are among every
+// stride-th edge of `lows` and `highs`, with a stride that keeps them few.
 EdgeRange BestOf(const ErrorOfRanges& error, const EdgeRange& lows,
                  const EdgeRange& highs, int64_t* stride) {
   const int64_t most = std::max(lows.high - lows.low, highs.high - highs.low);
@@ -123,7 +123,7 @@ EdgeRange BestOf(const ErrorOfRanges& error, const EdgeRange& lows,
   return best;
 }
 
-// The edges with the least error. Ends stay on their own side of zero.
+// Returns the edges with the least error. Ends stay on their own side of zero.
 EdgeRange LeastError(const ValueHistogram& histogram) {
   const ErrorOfRanges error(histogram);
   const int64_t size = histogram.counts().size();
@@ -142,7 +142,7 @@ EdgeRange LeastError(const ValueHistogram& histogram) {
   }
 }
 
-// The m, in buckets, of the range from -m to m with the least error.
+// Returns the m, in buckets, of the range from -m to m with the least error.
 int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
   const ErrorOfRanges error(histogram);
   const int64_t first = histogram.first_bucket();
@@ -160,8 +160,8 @@ int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
   return best;
 }
 
-// The bucket edges outside of which at most the share `outside` of all values
-// lie on either side.
+// Returns the bucket edges outside of which at most the share `outside` of all
+// values lie on either side.
 EdgeRange AtPercentile(const ValueHistogram& histogram, double outside) {
   const std::vector<int64_t>& counts = histogram.counts();
   const double allowed = outside * histogram.total();

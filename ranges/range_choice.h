@@ -22,7 +22,7 @@ struct RangeChoice {
   std::optional<float> min;
   std::optional<float> max;
 
-  // From zero or the min, to zero or the max: a quantized range includes zero.
+  // Returns the width with zero, which a quantized range includes.
   float Width() const;
 };
 
@@ -36,7 +36,7 @@ enum class RangeMethod {
   kMse,
 };
 
-// "minmax", "percentile" or "mse"; else an error that lists them.
+// Parses "minmax", "percentile" or "mse"; fails for others and lists these.
 absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name);
 std::string_view RangeMethodName(RangeMethod method);
 
@@ -52,23 +52,23 @@ struct RangeChoiceOptions {
 // Fails when `percentile` is no value_percentile, whatever the method.
 absl::Status CheckValuePercentile(double percentile);
 
-// The choice of kMinMax.
+// Returns the choice of kMinMax.
 RangeChoice ChooseRange(const RangeEntry& entry,
                         const Percentiles& percentiles);
 
-// Methods other than kMinMax need the entry's histogram, and their range
-// includes zero. kMse leaves the lower end at zero when no value is below it.
+// Chooses by any method. All but kMinMax need the entry's histogram and include
+// zero. kMse leaves the lower end at zero when no value is below it.
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
                                           const RangeEntry& entry);
 
-// The same for ranges from -m to m, in which eight bits give 127 levels on
+// Does the same for ranges from -m to m, in which eight bits give 127 levels on
 // either side of zero; returns m, which is 0 if only zeros or nothing was
 // observed. kMse looks for the m with which those lose least.
 absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
                                         const RangeEntry& entry);
 
-// The mean of the squared error of values quantized to 256 levels from `min` to
-// `max`, as kMse computes it from the histogram.
+// Returns the mean squared error of values quantized to 256 levels from `min`
+// to `max`, as kMse computes it from the histogram.
 double MeanSquaredError(const ValueHistogram& histogram, double min,
                         double max);
 

@@ -40,12 +40,12 @@ struct Drift {
   float moved = 0;
 };
 
-// At most one drift for either side.
+// Returns at most one drift for either side.
 std::vector<Drift> FindDrift(const RangeEntry& entry,
                              const Percentiles& percentiles);
 
-// "min moved by 12% of the range in the last quarter of 40 values (-1 ->
-// -1.3)".
+// Returns "min moved by 12% of the range in the last quarter of 40 values (-1
+// -> -1.3)".
 std::string DescribeDrift(const Drift& drift);
 
 // How much had to be observed before a range stopped moving.

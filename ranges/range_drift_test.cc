@@ -12,7 +12,7 @@
 namespace requant::range_drift_test {
 namespace {
 
-// An entry of n ranges from -1 to max(i).
+// Returns an entry of n ranges from -1 to max(i).
 RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
   RangeEntry entry;
   for (int i = 0; i < n; ++i) entry.AddRange(-1, max(i), {"log", i});

@@ -108,7 +108,7 @@ void EntryToProto(const RangeKey& key, const RangeEntry& entry,
   }
 }
 
-// Without the histogram and the moments, which may be damaged.
+// Leaves out the histogram and the moments, which may be damaged.
 RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   RangeEntry entry;
   entry.count = proto.count();
@@ -136,7 +136,7 @@ bool IsRange(float min, float max) {
   return std::isfinite(min) && std::isfinite(max) && min <= max;
 }
 
-// What is wrong with an entry that was read, or "".
+// Returns what is wrong with an entry that was read, or "".
 std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
   const size_t values = std::max(entry.mins.size(), entry.maxs.size());
   if (key.first.empty()) return "an entry without a node";
@@ -159,7 +159,7 @@ std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
   return "";
 }
 
-// Whether an entry has what a log does not tell.
+// Returns whether an entry has what a log does not have.
 bool IsOfCalibration(const RangeEntry& entry) {
   return entry.records > 0 || entry.histogram.has_value() ||
          !entry.channel_mins.empty() || entry.moments.has_value();
@@ -255,7 +255,7 @@ void MergeMoments(const RangeEntry& other, RangeEntry* entry) {
   }
 }
 
-// The k-th smallest value, where k is `index` clamped to the values there are.
+// Returns the k-th smallest value, where k is `index` clamped to their number.
 float Select(std::vector<float> values, float index) {
   if (values.empty()) return std::numeric_limits<float>::quiet_NaN();
   const float last = static_cast<float>(values.size() - 1);

@@ -33,7 +33,7 @@ struct RangeFault {
   std::string first_place;
 
   void Add(const Place& place);
-  // As many as `added`, the first of them at `place`.
+  // Adds `added` of them, the first at `place`.
   void Add(int64_t added, const std::string& place);
   void Merge(const RangeFault& other);
 };
@@ -51,7 +51,7 @@ struct RangeEntry {
   // Observations whose min was greater than their max; both values are kept.
   RangeFault inverted;
 
-  // What a calibration sees and a log does not tell.
+  // What a calibration sees and a log does not have.
 
   // How many records the observations are of; 0: not known.
   int64_t records = 0;
@@ -94,23 +94,23 @@ class RangeTable {
  public:
   using Entries = std::map<RangeKey, RangeEntry, RangeKeyLess>;
 
-  // Ascending by node, then output. An entry keeps its address until the table
-  // is assigned to or destroyed.
+  // Returns them ascending by node, then output. An entry keeps its address
+  // until the table is assigned to or destroyed.
   const Entries& entries() const { return entries_; }
   bool empty() const { return entries_.empty(); }
 
-  // The entry of that output, or null.
+  // Returns the entry of that output, or null.
   const RangeEntry* Find(std::string_view node, int output = 0) const;
 
-  // The entry of that output; an empty one is added when there is none.
+  // Returns the entry of that output; an empty one is added when there is none.
   RangeEntry& FindOrAdd(std::string_view node, int output = 0);
 
   // Appends the other's observations to this table's, which is made from
   // nothing in particular then.
   void Merge(const RangeTable& other);
 
-  // A digest of all that a calibration made this table from, by which it knows
-  // its own earlier result; empty for other tables.
+  // Returns a digest of all that a calibration made this table from, by which
+  // it knows its own earlier result; empty for other tables.
   const std::string& made_from() const { return made_from_; }
   void set_made_from(std::string digest) { made_from_ = std::move(digest); }
 
@@ -119,8 +119,8 @@ class RangeTable {
   std::string made_from_;
 };
 
-// The contents of a RangeTable file. Equal tables give equal bytes. Fails for a
-// table of more than 2 GB.
+// Returns the contents of a RangeTable file. Equal tables give equal bytes.
+// Fails for a table of more than 2 GB.
 absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table);
 
 // Reads the contents of a RangeTable file. Errors name `file`: not a
@@ -129,21 +129,21 @@ absl::StatusOr<std::string> SerializeRangeTable(const RangeTable& table);
 absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
                                            const std::string& file);
 
-// The same with a file, which is written atomically.
+// Does the same with a file, which is written atomically.
 absl::Status WriteRangeTable(const RangeTable& table, const std::string& path);
 absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path);
 
-// Whether a file that starts with `head` is a RangeTable file; 32 bytes
+// Returns whether a file that starts with `head` is a RangeTable file; 32 bytes
 // suffice.
 bool StartsLikeRangeTable(std::string_view head);
 
-// The value at the lower tail: of the n ascending values the one at index
-// round(n * percentile / 100), clamped to [0, n - 1]. Computed in float as
-// TensorFlow's freeze_requantization_ranges does, so that the choice is the
+// Returns the value at the lower tail: of the n ascending values the one at
+// index round(n * percentile / 100), clamped to [0, n - 1]. Computed in float
+// as TensorFlow's freeze_requantization_ranges does, so that the choice is the
 // same. `percentile` is between 0 and 100. NaN when there are no values.
 float LowerPercentile(std::vector<float> values, float percentile);
 
-// The value at the upper tail: index round(n * (1 - percentile / 100)),
+// Returns the value at the upper tail: index round(n * (1 - percentile / 100)),
 // clamped.
 float UpperPercentile(std::vector<float> values, float percentile);
 

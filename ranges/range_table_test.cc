@@ -31,8 +31,8 @@ RangeTable SmallTable() {
   return table;
 }
 
-// What a calibration adds to an entry for two records of three channels; so
-// that few buckets lie between them, the values are close to each other.
+// Adds what a calibration adds to an entry for two records of three channels;
+// so that few buckets lie between them, the values are close to each other.
 void AddCalibrated(RangeEntry* entry) {
   const std::vector<float> values = {4001, 0, 4003, 4000, 0, 4005};
   entry->AddRange(0, 4005, {"x:0", 1});
@@ -200,7 +200,7 @@ TEST(RangeTableFile, ATableOfLogsIsOfVersionOne) {
             std::string::npos);
 }
 
-// The message for a file of `table` with the byte after `bytes` changed.
+// Returns the message for a file of `table` whose byte after `bytes` changed.
 std::string MessageForChanged(const RangeTable& table, const std::string& bytes,
                               char changed) {
   std::string contents = *SerializeRangeTable(table);

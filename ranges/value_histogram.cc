@@ -39,12 +39,12 @@ int32_t Bucket(double value, int exponent) {
   return static_cast<int32_t>(std::floor(std::ldexp(value, -exponent)));
 }
 
-// Whether the buckets from `first` to `last` and that of zero are few enough.
+// Returns whether the buckets from `first` to `last` and zero's are few enough.
 bool FitsBuckets(int32_t first, int32_t last) {
   return std::max(last, 0) - std::min(first, 0) < ValueHistogram::kMostBuckets;
 }
 
-// The smallest exponent for values from `low` to `high`, zero among them.
+// Returns the least exponent for values from `low` to `high`, with zero.
 int ExponentFor(float low, float high) {
   const double span = static_cast<double>(high) - low;
   int exponent = std::max(ValueHistogram::kLeastExponent,
@@ -55,7 +55,7 @@ int ExponentFor(float low, float high) {
   return exponent;
 }
 
-// The slot of each value of a block: its bucket's number less `first`, or
+// Finds the slot of each value of a block: its bucket's number less `first`, or
 // `zero_slot`.
 void FindSlots(const float* values, float scale, int32_t first,
                int32_t zero_slot, int32_t* slots) {

@@ -28,12 +28,12 @@ class ValueHistogram {
 
   // Counts finite values, the least and the greatest of which the caller knows.
   void Add(absl::Span<const float> values, float min, float max);
-  // The same for who does not know their range.
+  // Does the same for callers that do not know the range.
   void Add(absl::Span<const float> values);
   void Merge(const ValueHistogram& other);
 
-  // From what the accessors below gave. Anything else than they can give is an
-  // error, or, if harmless, taken as it is.
+  // Makes a histogram of what the accessors below gave. Anything else than they
+  // can give is an error, or, if harmless, taken as it is.
   static absl::StatusOr<ValueHistogram> Restore(int64_t zeros, int exponent,
                                                 int32_t first_bucket,
                                                 std::vector<int64_t> counts);
@@ -41,14 +41,14 @@ class ValueHistogram {
   int64_t zeros() const { return zeros_; }
   int exponent() const { return exponent_; }
   int32_t first_bucket() const { return first_bucket_; }
-  // Of consecutive buckets, from the first that is not empty to the last. While
-  // there are none, the two above are 0.
+  // Returns those of consecutive buckets, from the first that is not empty to
+  // the last. While there are none, the two above are 0.
   const std::vector<int64_t>& counts() const { return counts_; }
-  // Zeros and others.
+  // Counts zeros and others.
   int64_t total() const;
   double width() const;
-  // The lower edge of counts()[i]; that of counts()[size] is the upper edge of
-  // the last bucket.
+  // Returns the lower edge of counts()[i]; that of counts()[size] is the upper
+  // edge of the last bucket.
   double Edge(int64_t i) const;
 
   bool operator==(const ValueHistogram& other) const;

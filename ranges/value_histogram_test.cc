@@ -21,7 +21,7 @@ ValueHistogram Of(const std::vector<float>& values) {
   return histogram;
 }
 
-// The number of the bucket that holds `value`, and how many it holds.
+// Returns the number of the bucket that holds `value`, and how many it holds.
 int64_t CountAt(const ValueHistogram& histogram, double value) {
   for (size_t i = 0; i < histogram.counts().size(); ++i) {
     if (value >= histogram.Edge(i) && value < histogram.Edge(i + 1)) {

@@ -75,7 +75,7 @@ const std::vector<Script>& Scripts() {
 constexpr std::string_view kHarmlessFlags[] = {"-B",  "-E", "-I", "-O",
                                                "-OO", "-s", "-S", "-u"};
 
-// The index of the first argument that is no harmless flag.
+// Returns the index of the first argument that is no harmless flag.
 size_t SkipHarmless(const std::vector<std::string>& args) {
   size_t at = 0;
   while (at < args.size() &&
@@ -86,7 +86,7 @@ size_t SkipHarmless(const std::vector<std::string>& args) {
   return at;
 }
 
-// "flag" of "--flag=value", "-flag" and "--fl-ag"; "" of what is no flag.
+// Returns "flag" of "--flag=value", "-flag" and "--fl-ag"; "" if it is no flag.
 std::string FlagName(std::string_view argument) {
   if (!absl::ConsumePrefix(&argument, "-")) return "";
   absl::ConsumePrefix(&argument, "-");

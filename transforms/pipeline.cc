@@ -52,7 +52,7 @@ std::string Described(const std::vector<GraphProblem>& problems) {
   return text;
 }
 
-// Those of `names` whose nodes `graph` lacks.
+// Returns those of `names` whose nodes `graph` lacks.
 std::set<std::string> Missing(const std::vector<std::string>& names,
                               const GraphDef& graph) {
   std::set<std::string> missing;
@@ -62,7 +62,7 @@ std::set<std::string> Missing(const std::vector<std::string>& names,
   return missing;
 }
 
-// An error when `graph` lacks one of the nodes that `flag` names.
+// Fails when `graph` lacks one of the nodes that `flag` names.
 absl::Status CheckNames(std::string_view flag,
                         const std::vector<std::string>& names,
                         const GraphDef& graph) {
@@ -85,8 +85,8 @@ absl::Status CheckNames(std::string_view flag,
                                           " not in the graph"));
 }
 
-// Whether `problem` is an op that one of the step's parameters names, such as
-// the new op of rename_op: a TensorFlow that has it may run the graph.
+// Returns whether `problem` is an op that one of the step's parameters names,
+// such as the new op of rename_op: another TensorFlow may have that op.
 bool IsOpAskedFor(const GraphProblem& problem, const Step& step,
                   const GraphDef& graph) {
   if (problem.kind != ProblemKind::kOp) return false;

@@ -31,7 +31,7 @@ struct PipelineOptions {
   std::function<void(std::string_view text)> on_warning;
 };
 
-// Whether all names and parameters are right; what RunPipeline checks first.
+// Fails unless all names and parameters are right; RunPipeline checks it first.
 absl::Status CheckCalls(const std::vector<TransformCall>& calls,
                         const TransformRegistry& registry);
 

@@ -90,7 +90,7 @@ std::optional<std::string> TruthProblem(const std::string& flag,
   return absl::StrCat("--", flag, " takes True or False, not \"", value, "\"");
 }
 
-// For a mode of the original that is not eightbit.
+// Answers a mode of the original that is not eightbit.
 std::string OtherMode() {
   static const auto* const transforms = new std::map<std::string, std::string>{
       {"weights", "quantize_weights"},

@@ -35,7 +35,7 @@ struct RecipeProgram {
   std::function<absl::StatusOr<RecipeReport>(tensorflow::GraphDef*)> change;
 };
 
-// The program's main function: parses the flags, asks `usage_problem` whether
+// Serves as the program's main: parses the flags, asks `usage_problem` whether
 // they make sense, and then runs `program`, which reads them, in a child
 // process. The graph must be one that TensorFlow could load, before and after.
 int RecipeMain(int argc, char** argv, ProgramHelp help,

@@ -57,7 +57,7 @@ absl::StatusOr<StockRegistry*> GetStockRegistry() {
   return reinterpret_cast<StockRegistry* (*)()>(symbol)();
 }
 
-// Stock transforms build a new graph and leave the rest of the message behind.
+// Restores the rest of the message, which stock transforms drop.
 void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
   if (before.has_library() && after->library().function_size() == 0 &&
       after->library().gradient_size() == 0) {
@@ -68,15 +68,15 @@ void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
   }
 }
 
-// Whether two graphs have the same nodes in the same order.
+// Returns whether two graphs have the same nodes in the same order.
 bool SameNodes(const GraphDef& a, const GraphDef& b) {
   return a.ByteSizeLong() == b.ByteSizeLong() &&
          std::equal(a.node().begin(), a.node().end(), b.node().begin(),
                     b.node().end(), SameMessage);
 }
 
-// The nodes of `tensors`, "x" for "x:0". Stock transforms compare --inputs and
-// --outputs with the names of nodes; only fold_constants reads ports.
+// Returns the nodes of `tensors`, "x" for "x:0". Stock transforms compare
+// --inputs and --outputs with nodes' names; only fold_constants reads ports.
 std::vector<std::string> NodesOf(const std::vector<std::string>& tensors) {
   std::vector<std::string> nodes;
   for (const std::string& tensor : tensors) {

@@ -24,17 +24,17 @@ struct RegisteredTransform {
 
 class TransformRegistry {
  public:
-  // The process's registry. The first call opens TensorFlow's library and adds
-  // the transforms linked into the program to TensorFlow's registry. Where both
-  // have a name, ours is under it and theirs under "stock:NAME".
+  // Returns the process's registry. The first call opens TensorFlow's library
+  // and adds the transforms linked into the program to TensorFlow's registry.
+  // Where both have a name, ours is under it and theirs under "stock:NAME".
   static absl::StatusOr<TransformRegistry*> Get();
 
-  // The transform of that name; "stock:NAME" is always TensorFlow's. An unknown
-  // name is an error that suggests the nearest and lists them all.
+  // Returns the transform of that name; "stock:NAME" is always TensorFlow's. An
+  // unknown name is an error that suggests the nearest and lists them all.
   absl::StatusOr<const RegisteredTransform*> Find(
       const std::string& name) const;
 
-  // All transforms in order of name.
+  // Returns all transforms in order of name.
   std::vector<const RegisteredTransform*> All() const;
 
   // Opens a shared library and adds its transforms. A name that is taken is
@@ -60,7 +60,7 @@ class TransformRegistry {
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
                                              const TransformCall& call);
 
-// "bool", "int", "float", "string".
+// Returns "bool", "int", "float", "string".
 std::string TypeName(ParameterType type);
 
 }  // namespace requant

@@ -8,12 +8,12 @@
 
 namespace requant {
 
-// Descriptions of the transforms in TensorFlow's library, which has only
-// functions under names.
+// Returns descriptions of the transforms in TensorFlow's library, which has
+// only functions under names.
 const std::vector<TransformSpec>& StockSpecs();
 
-// What is known to go wrong silently when stock transform `name` changes a
-// graph that was `before`; "" for nothing.
+// Returns what is known to go wrong silently when stock transform `name`
+// changes a graph that was `before`; "" for nothing.
 std::string StockWarning(const std::string& name,
                          const tensorflow::GraphDef& before);
 

@@ -46,7 +46,7 @@ struct ParameterSpec {
   bool required = false;
   // May be given several times: op=Min, op=Max.
   bool repeated = false;
-  // Of numbers: smaller ones are refused.
+  // For numbers: smaller ones are refused.
   double minimum = -std::numeric_limits<double>::infinity();
 };
 
@@ -119,7 +119,7 @@ struct ModuleTransform {
   TransformFunction run;
 };
 
-// The transforms of one module, that is of the program or of one plugin: being
+// Returns the transforms of one module, the program or one plugin: being
 // hidden, each module has its own list.
 [[gnu::visibility("hidden")]] inline std::vector<ModuleTransform>&
 ModuleTransforms() {
@@ -144,8 +144,8 @@ struct PluginDescription {
 
 inline constexpr char kPluginSymbol[] = "requant_plugin_description";
 
-// Hidden like ModuleTransforms: a static of a visible inline function would be
-// one for all modules of a process.
+// Is hidden like ModuleTransforms: a static of a visible inline function would
+// be one for all modules of a process.
 [[gnu::visibility("hidden")]] inline const PluginDescription&
 ModuleDescription() {
   static const PluginDescription description = {

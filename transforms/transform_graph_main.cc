@@ -155,7 +155,7 @@ void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
   }
 }
 
-// All transforms of one origin: a list with links, then one after the other.
+// Appends the transforms of one origin: a list with links, then each of them.
 void AppendSection(const TransformRegistry& registry, std::string_view origin,
                    std::string_view title, std::string* text) {
   absl::StrAppend(text, "\n## ", title, "\n\n");
@@ -245,7 +245,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// "~/x" as shells expand it; a quoted path reaches us as it is.
+// Returns "~/x" as shells expand it; a quoted path reaches us as it is.
 std::string ExpandHome(const std::string& path) {
   const char* home = std::getenv("HOME");
   if (home == nullptr || !absl::StartsWith(path, "~/")) return path;
@@ -335,7 +335,7 @@ absl::Status Dump(std::string_view name, int index,
   return WriteGraph(graph, path, OutputFormat());
 }
 
-// Whether the graph goes to standard output, under any name but a terminal's.
+// Returns whether the graph goes to stdout, by any name but a terminal's.
 bool WritesGraphToStdout() {
   struct stat graph, output;
   return stat(ExpandHome(FLAGS_out_graph).c_str(), &graph) == 0 &&
@@ -387,7 +387,7 @@ absl::Status Transform(const std::vector<TransformCall>& calls,
   return absl::OkStatus();
 }
 
-// What the isolated child does.
+// Does the isolated child's work.
 int Work() {
   const absl::StatusOr<TransformRegistry*> registry = OpenRegistry();
   if (!registry.ok()) return ReportFailure(kProgram, registry.status());

@@ -48,7 +48,7 @@ std::string DirectoryOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// What `path` leads to, also where that does not exist yet.
+// Returns what `path` leads to, also where that does not exist yet.
 std::string ResolveLink(std::string path) {
   constexpr int kMostLinks = 40;
   char target[PATH_MAX];
@@ -71,7 +71,7 @@ void SyncDirectory(const std::string& directory) {
   close(fd);
 }
 
-// `status` of writing to `path`, with the path.
+// Returns the `status` of writing to `path`, with the path.
 absl::Status Named(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ",
@@ -93,8 +93,8 @@ absl::Status WriteInPlace(const std::string& path,
   return Named(path, write(fd));
 }
 
-// Whether `path` exists and must be written in place: it is no regular file, or
-// stands for one that is open already, as /dev/stdout does.
+// Returns whether `path` exists and must be written in place: it is no regular
+// file, or stands for one that is open already, as /dev/stdout does.
 bool IsSpecial(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return false;
@@ -112,7 +112,7 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// What two names of one file, and of one file yet to be made, have in common.
+// Returns what all names of one file, even of one yet to be made, share.
 std::string Identity(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0) {
@@ -123,7 +123,7 @@ std::string Identity(const std::string& path) {
                       target.substr(target.rfind('/') + 1));
 }
 
-// A temporary file, for whoever is interrupted. These are never freed: a signal
+// A temporary file, to remove when interrupted. These are never freed: a signal
 // handler walks through them.
 struct Temporary {
   explicit Temporary(const std::string& path) : name(path) {}
@@ -143,7 +143,7 @@ Temporary* AddTemporary(const std::string& path) {
   return temporary;
 }
 
-// Only what a signal handler may call.
+// Calls only what a signal handler may call.
 void SayToStderr(const char* text) {
   [[maybe_unused]] const ssize_t n =
       write(STDERR_FILENO, text, std::strlen(text));
@@ -181,7 +181,7 @@ class StagedFile {
       temporary_->exists = false;
       return ErrnoStatus("cannot write", path_, errno);
     }
-    // Who may read the file is for its owner to say; not all file systems care.
+    // The file's owner decides who may read it; not all file systems care.
     if (exists) fchmod(fd, info.st_mode & 07777);
     absl::Status written = write(fd);
     if (written.ok() && fsync(fd) != 0 && errno != EINVAL) {

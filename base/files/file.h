@@ -32,15 +32,15 @@ absl::Status WriteFileAtomically(
 absl::Status WriteFileAtomically(const std::string& path,
                                  std::string_view contents);
 
-// The same for several files, which are filled in this order: none is renamed
-// before all of them are whole.
+// Does the same for several files, which are filled in this order: none is
+// renamed before all of them are whole.
 struct FileToWrite {
   std::string path;
   std::function<absl::Status(int fd)> write;
 };
 absl::Status WriteFilesAtomically(const std::vector<FileToWrite>& files);
 
-// From now on SIGINT, SIGTERM and SIGHUP remove the temporary files of
+// Makes SIGINT, SIGTERM and SIGHUP remove the temporary files of
 // WriteFileAtomically, say so on stderr as `program`, and end the process with
 // exit code 128 + signal. A signal that is ignored, as by nohup, stays ignored.
 void CleanUpWhenInterrupted(const std::string& program);
@@ -50,23 +50,23 @@ void CleanUpWhenInterrupted(const std::string& program);
 absl::Status CheckDistinct(const std::vector<std::string>& inputs,
                            const std::vector<std::string>& outputs);
 
-// Refuses a pipe, a device or a directory, which may block whoever opens it. A
+// Refuses a pipe, a device or a directory, which may block when opened. A
 // missing file is left to be found missing.
 absl::Status CheckRegular(const std::string& path);
 
-// Whether WriteFileAtomically(path, ...) could start now: the folder exists and
-// can be written to, and `path` is no directory. Asked before long work.
+// Fails if WriteFileAtomically(path, ...) could not start now: the folder must
+// exist and be writable, and `path` be no directory. Called before long work.
 absl::Status CheckWritable(const std::string& path);
 
-// The absolute path that `path` and the links in it lead to, without a slash at
-// its end; what is at its end need not exist.
+// Returns the absolute path that `path` and the links in it lead to, without a
+// slash at its end; what is at its end need not exist.
 std::string ResolvedPath(const std::string& path);
 
 // Removes a file, or a folder with all in it, as far as that is possible.
 void RemoveTree(const std::string& path);
 
-// The temporary name that process `pid` uses for `path`; whoever outlives a
-// killed writer removes it.
+// Returns the temporary name that process `pid` uses for `path`; a process that
+// outlives a killed writer removes it.
 std::string TemporaryName(const std::string& path, pid_t pid);
 
 }  // namespace requant

@@ -60,8 +60,8 @@ class ContentHash {
   alignas(16) unsigned char state_[256];
 };
 
-// Returns a content with its digest in front, by which whoever reads it later
-// knows that no bit of it has changed.
+// Returns a content with its digest in front, by which a later reader knows
+// that no bit of it has changed.
 std::string Sealed(std::string_view content);
 
 // Returns the content of what Sealed returned; unset if anything about it

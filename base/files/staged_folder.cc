@@ -132,7 +132,7 @@ absl::StatusOr<std::unique_ptr<StagedFolder>> StagedFolder::Create(
   RemoveLeftovers(target);
   const std::string path = TemporaryName(target, getpid());
   if (mkdir(path.c_str(), 0777) != 0) return CannotWrite(name, errno);
-  // Who may look into an empty folder that is filled is for its owner to say.
+  // The owner of an empty folder decides who may look into it.
   if (mode != 0) chmod(path.c_str(), mode);
   const int fd = LockFolder(path);
   if (fd < 0) {

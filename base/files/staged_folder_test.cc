@@ -48,7 +48,7 @@ class Staged : public testing::Test {
     const auto content = ReadFile(target_ + "/inner/file");
     return content.ok() ? *content : "";
   }
-  // What is in the home folder, hidden things too.
+  // Returns what is in the home folder, hidden things too.
   std::vector<std::string> Names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(home_)) {

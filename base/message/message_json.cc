@@ -37,14 +37,14 @@ std::string ObjectOrArray(const Message& message) {
   return JsonArray(ends);
 }
 
-// Whether the .proto file has the word "optional" in front of it, for which
-// protoc makes a oneof that the file does not have.
+// Returns whether the .proto file has the word "optional" in front of it, for
+// which protoc makes a oneof that the file does not have.
 bool IsOptional(const FieldDescriptor& field) {
   return field.containing_oneof() != nullptr &&
          field.real_containing_oneof() == nullptr;
 }
 
-// The value of a field, or, of a repeated field, its value number `i`.
+// Returns the value of a field, or, of a repeated field, its value number `i`.
 std::string ValueJson(const Message& message, const FieldDescriptor* field,
                       int i) {
   const Reflection& get = *message.GetReflection();

@@ -15,8 +15,8 @@ namespace requant {
 // Pairs of a name and a value that is JSON already, as JsonObject takes them.
 using JsonMembers = std::vector<std::pair<std::string, std::string>>;
 
-// The fields in the order in which the .proto file declares them, each by the
-// json_name that it gives or else by the field's own name.
+// Returns the fields in the order in which the .proto file declares them, each
+// by the json_name that it gives or else by the field's own name.
 //
 // A field that is declared optional and is not set, or is empty text, is null,
 // as are numbers that JSON cannot hold and an enum's value NONE. Other values
@@ -24,7 +24,7 @@ using JsonMembers = std::vector<std::pair<std::string, std::string>>;
 // and high, an interval, is an array of these.
 JsonMembers MessageMembers(const google::protobuf::Message& message);
 
-// The object of these members, on one line.
+// Returns the object of these members, on one line.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace requant

@@ -23,8 +23,8 @@ class FieldPlaces {
  public:
   using Tree = google::protobuf::TextFormat::ParseInfoTree;
 
-  // The places in the whole file. `tree` is unset when the text has no such
-  // message; `line` is the line of fields that the text does not have.
+  // Holds the places in the whole file. `tree` is unset when the text has no
+  // such message; `line` is the line of fields that the text does not have.
   FieldPlaces(const google::protobuf::Descriptor* type, const Tree* tree,
               int line = 1)
       : type_(type), tree_(tree), line_(line) {}
@@ -49,12 +49,12 @@ class FileProblems {
  public:
   explicit FileProblems(std::string file) : file_(std::move(file)) {}
 
-  // `line` 0 is the file as a whole. The same mistake counts once.
+  // Adds a mistake, once if repeated; `line` 0 is the file as a whole.
   void Add(int line, std::string_view sentence);
 
   bool empty() const { return problems_.empty(); }
-  // Whether there are more than anyone reads: further ones are only counted,
-  // and it is not worth searching long for a suggestion.
+  // Returns whether there are more than anyone reads: further ones are only
+  // counted, and it is not worth searching long for a suggestion.
   bool full() const;
   // Returns "FILE:LINE: sentence" for each, by line, with line breaks between,
   // and how many more there are; OK when there are none.

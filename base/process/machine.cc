@@ -122,7 +122,7 @@ bool RunAmxInt8() {
   return sum == kQuadSum;
 }
 
-// All zero for a leaf that the CPU does not have.
+// Returns zeros for a leaf that the CPU does not have.
 CpuidWords Cpuid(uint32_t leaf, uint32_t subleaf) {
   CpuidWords r;
   if (__get_cpuid_count(leaf, subleaf, &r.eax, &r.ebx, &r.ecx, &r.edx) == 0) {

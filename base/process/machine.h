@@ -112,7 +112,7 @@ struct CoreLimits {
   // CPU seconds per second that the control group grants, if it limits them.
   std::optional<double> quota;
 
-  // How many threads can run at once: at least 1.
+  // Returns how many threads can run at once: at least 1.
   int usable() const;
 };
 
@@ -125,21 +125,21 @@ struct MemoryLimits {
   std::optional<int64_t> group_limit;
   std::optional<int64_t> group_available;
 
-  // The smaller of what the machine and the group have left.
+  // Returns the smaller of what the machine and the group have left.
   std::optional<int64_t> usable() const;
 };
 
-// A group's limits hold for the groups below it: the tightest one on the way
-// from this process's group to the root counts. Control groups of both versions
-// are read, and files that are missing or malformed limit nothing.
+// Read the limits of this process: the tightest on the way from its control
+// group to the root counts. Control groups of both versions are read, and files
+// that are missing or malformed limit nothing.
 CoreLimits ReadCoreLimits(const MachineSources& sources = {});
 MemoryLimits ReadMemoryLimits(const MachineSources& sources = {});
 
-// The bytes in a line such as "MemAvailable:   23213924 kB" of /proc/meminfo.
+// Returns the bytes in a line of meminfo like "MemAvailable:   23213924 kB".
 std::optional<int64_t> MeminfoBytes(std::string_view meminfo,
                                     std::string_view field);
 
-// "200000 100000" (version 2's cpu.max) is 2 cores; "max 100000" is no limit.
+// Reads version 2's cpu.max: "200000 100000" is 2 cores, "max 100000" no limit.
 std::optional<double> ParseCpuMax(std::string_view text);
 
 }  // namespace requant

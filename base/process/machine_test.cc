@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sets AVX2, AVX-VNNI, AVX-512, its VNNI, and AMX: "w" works, "t" is
-// advertised and traps, "-" is absent.
+// Returns a CPU with AVX2, AVX-VNNI, AVX-512, its VNNI and AMX: "w" works, "t"
+// is advertised and traps, "-" is absent.
 CpuFeatures Features(const std::string& sets) {
   CpuFeatures features;
   InstructionSet* const all[] = {&features.avx2, &features.avx_vnni,

@@ -312,7 +312,7 @@ class Limits {
 
   void Reported() { last_report_ = Clock::now(); }
 
-  // How long to wait for something to happen, in milliseconds.
+  // Returns how long to wait for something to happen, in milliseconds.
   int PollTimeout() const {
     double left = kWakeMs / 1000.0;
     if (options_.timeout_seconds > 0) {
@@ -377,7 +377,7 @@ class Limits {
   bool killed_ = false;
 };
 
-// Whether the child has ended; it is not waited for.
+// Returns whether the child has ended; it is not waited for.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&

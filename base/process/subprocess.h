@@ -70,7 +70,7 @@ struct ChildResult {
   bool timed_out = false;
   bool stalled = false;
   bool over_memory = false;
-  // Because of `stop`.
+  // Whether it was stopped because of `stop`.
   bool stopped = false;
   // The most memory that it ever held.
   int64_t peak_memory_bytes = 0;
@@ -96,7 +96,7 @@ class SignalForwarding {
   SignalForwarding(const SignalForwarding&) = delete;
   SignalForwarding& operator=(const SignalForwarding&) = delete;
 
-  // The last signal that came since there was none of these objects; 0: none.
+  // Returns the last signal since none of these objects existed, or 0.
   static int Received();
 };
 

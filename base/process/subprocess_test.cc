@@ -195,7 +195,7 @@ TEST(SignalForwarding, NotesASignalBetweenChildren) {
   EXPECT_EQ(SignalForwarding::Received(), 0);
   raise(SIGINT);
   EXPECT_EQ(SignalForwarding::Received(), SIGINT);
-  // One that starts now is told too.
+  // A child that starts now gets the signal too.
   EXPECT_EQ(RunChild(Shell("while :; do :; done"))->signal, SIGINT);
 }
 

@@ -28,8 +28,8 @@ std::string UsersIsaCap();
 // advertised, are tried, once per process. Thread-safe.
 std::string CachedOneDnnIsaCap();
 
-// The variables that a child which loads TensorFlow needs on top of this
-// process's environment: the cap above, if there is one, and
+// Returns the variables that a child which loads TensorFlow needs on top of
+// this process's environment: the cap above, if there is one, and
 // TF_ENABLE_ONEDNN_OPTS=1, because TensorFlow turns oneDNN off by itself on
 // CPUs without VNNI, and its int8 ops have no other kernels. What the user sets
 // is left as it is.

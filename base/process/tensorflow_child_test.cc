@@ -109,7 +109,7 @@ class TensorFlowChildDeathTest : public TensorFlowChild {
   }
   [[noreturn]] static void End() { _exit(HasFailure() ? 1 : 0); }
 
-  // Dies once, is told how to live, and lives.
+  // Dies once, learns the cap that helps, and lives.
   [[noreturn]] void Learn() {
     EXPECT_EQ(Run(DiesAboveCap()).exit_code, 7);
     EXPECT_THAT(sentences_,

@@ -72,7 +72,7 @@ class FlagSetter {
   FlagSetter(const std::vector<std::string>& args, const ProgramHelp& help)
       : args_(args), help_(help) {}
 
-  // The value of a flag that has none behind a "=" is taken from args[*next].
+  // The value of a flag that has none after a "=" is taken from args[*next].
   // Returns an exit code when there is an error, which has been printed.
   std::optional<int> Set(FlagArgument flag, size_t* next) {
     gflags::CommandLineFlagInfo info;
@@ -128,8 +128,8 @@ class FlagSetter {
   std::vector<std::string> already_set_;
 };
 
-// What to do about a limit of the system's that a message names. It is told by
-// the message: most of them come from libraries, and some from other processes.
+// Returns what to do about a limit of the system. It is recognized by the
+// message: most come from libraries, and some from other processes.
 std::string LimitHint(std::string_view message) {
   if (absl::StrContains(message, "ulimit -")) return "";
   if (absl::StrContains(message, std::strerror(EFBIG))) {
@@ -239,7 +239,7 @@ int FinishOutput(std::string_view program, int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   if (errno == 0) {
-    // It failed earlier, and why is forgotten: what is written now tells.
+    // It failed earlier, and why is forgotten: writing again shows it.
     std::fputc('\n', stdout);
     std::fflush(stdout);
   }

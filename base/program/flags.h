@@ -22,9 +22,9 @@ inline constexpr int kExitFailed = 1;
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitAccuracyGate = 3;
 
-// The name of this program as it was typed: "requant quantize" when requant
-// became it (base/process/sibling_program.h), else the last part of its path,
-// such as "quantize_model".
+// Returns the name of this program as it was typed: "requant quantize" when
+// requant became it (base/process/sibling_program.h), else the last part of its
+// path, such as "quantize_model".
 inline const char* ProgramName() { return program_invocation_short_name; }
 
 struct ProgramHelp {
@@ -53,16 +53,16 @@ std::optional<int> ParseFlags(const std::vector<std::string>& args,
                               const ProgramHelp& help,
                               std::vector<std::string>* positional);
 
-// The same for main's argc and argv.
+// Does the same for main's argc and argv.
 std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
                               std::vector<std::string>* positional);
 
-// The value of a flag that takes True or False after a space, as flags of
-// Python programs do and gflags' own bools do not: true, 1, yes, false, 0 or no
-// in any case, else nullopt.
+// Returns the value of a flag that takes True or False after a space, as flags
+// of Python programs do and gflags' own bools do not: true, 1, yes, false, 0 or
+// no in any case, else nullopt.
 std::optional<bool> ParseTruth(std::string_view text);
 
-// The text that --help prints.
+// Returns the text that --help prints.
 std::string HelpText(const ProgramHelp& help);
 
 // Prints "<program>: <text>" to stderr as one line, whatever the text holds
@@ -80,9 +80,9 @@ int ReportFailure(std::string_view program, const absl::Status& status);
 // Says "<message>; see <program> --help"; returns kExitUsage.
 int ReportUsage(std::string_view program, std::string_view message);
 
-// To be called at the end of main with what it would return: writes out what
-// stdout still holds. If anything printed there was lost, says so on stderr and
-// turns kExitOk into kExitFailed.
+// Writes out what stdout still holds; called at the end of main with what that
+// would return. If anything printed there was lost, says so on stderr and turns
+// kExitOk into kExitFailed.
 int FinishOutput(std::string_view program, int exit_code);
 
 }  // namespace requant

@@ -57,7 +57,7 @@ class PlainFile : public InputFile {
 
   int64_t position(int64_t unused) const override { return read_ - unused; }
 
-  // The first bytes, at most `size`; Read returns them again.
+  // Returns the first bytes, at most `size`; Read returns them again.
   absl::StatusOr<std::string> Peek(size_t size) {
     std::string bytes(size, '\0');
     size_t got = 0;

@@ -57,11 +57,11 @@ class LineReader {
   absl::StatusOr<bool> Next(std::string_view* line);
   bool too_long() const { return too_long_; }
 
-  // The number of the last line, or of the one that could not be read, counting
-  // from 1.
+  // Returns the number of the last line, or of the one that could not be read,
+  // counting from 1.
   int64_t number() const { return number_; }
 
-  // InputFile::position, of the lines read.
+  // Returns InputFile::position after the lines that were read.
   int64_t position() const { return file_->position(end_ - begin_); }
 
  private:
@@ -81,7 +81,7 @@ class LineReader {
   int64_t number_ = 0;
 };
 
-// Whether the content starts as a gzip file does.
+// Returns whether the content starts as a gzip file does.
 bool IsGzipped(std::string_view content);
 
 // Returns what a gzip file of one member holds. `path` is for messages. Fails

@@ -44,7 +44,7 @@ TEST(Gunzip, StopsAtTheLimit) {
               FailsWith(HasSubstr("bomb.gz holds more than 1048576 bytes")));
 }
 
-// The lines of a file of this content; "too long" for those that are.
+// Returns the lines of a file of this content; "too long" for those that are.
 std::vector<std::string> Lines(const std::string& content, size_t most) {
   const std::string path = testing::TempDir() + "lines";
   EXPECT_THAT(WriteFileAtomically(path, content), IsOk());

@@ -25,7 +25,7 @@ inline uint32_t MaskedChecksum(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
-// Whether the first four bytes of `stored` are the checksum of `data`.
+// Returns whether the first four bytes of `stored` are the checksum of `data`.
 inline bool ChecksumIs(std::string_view data, const char* stored) {
   uint32_t checksum = 0;
   std::memcpy(&checksum, stored, sizeof(checksum));

@@ -47,7 +47,7 @@ constexpr double kSecondsBetweenSamples = kWindow / 20;
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
-// The environment's number, if it has one, or else the terminal's own.
+// Returns the environment's number, if it has one, or else the terminal's own.
 int TerminalSize(const char* name, unsigned short winsize::*side,
                  int otherwise) {
   int number = 0;
@@ -71,7 +71,7 @@ std::string Bar(int width, double share) {
   return absl::StrCat("[", bar, "]");
 }
 
-// `line` with as many of the figures as fit whole.
+// Returns `line` with as many of the figures as fit whole.
 std::string FitFigures(std::string line,
                        const std::vector<std::string>& figures, int room) {
   for (const std::string& figure : figures) {
@@ -81,7 +81,7 @@ std::string FitFigures(std::string line,
   return std::string(CutToWidth(line, room));
 }
 
-// `number`, at least 1000 before rounding, with its unit.
+// Returns `number`, at least 1000 before rounding, with its unit.
 std::string WithUnit(double number) {
   std::string_view units = "kMGTPE";
   number /= 1000;
@@ -95,7 +95,7 @@ std::string WithUnit(double number) {
   return absl::StrFormat("%.*f%c", decimals, number, units.front());
 }
 
-// The descriptor that a parent reads progress from; -1: there is none.
+// Returns the descriptor that a parent reads progress from; -1: there is none.
 int ReportDescriptor() {
   const char* variable = std::getenv(kProgressVariable);
   int fd = -1;

@@ -59,9 +59,9 @@ struct ProgressEnvironment {
   // Takes lines of ProgressReport, in place of all that is shown; may be unset.
   std::function<void(std::string_view text)> report;
 
-  // stderr and the clocks of the machine. A terminal that cannot rewrite a line
-  // (TERM is "dumb") is none. Width and height are those of the variables
-  // COLUMNS and LINES, if they have one, or else the terminal's own.
+  // Returns stderr and the clocks of the machine. A terminal that cannot
+  // rewrite a line (TERM is "dumb") is none. Width and height are those of the
+  // variables COLUMNS and LINES, if they have one, or else the terminal's own.
   static ProgressEnvironment Stderr();
 };
 
@@ -69,12 +69,12 @@ struct ProgressEnvironment {
 // since its start if that is sooner.
 class RateWindow {
  public:
-  // At `start`, a time in seconds, `done` were there already.
+  // Starts at `start`, in seconds, when `done` were there already.
   explicit RateWindow(double start, int64_t done = 0)
       : samples_({{start, done}}) {}
 
   void Add(double now, int64_t done);
-  // Per second, given the count at this time.
+  // Returns the rate per second, given the count at this time.
   double Rate(double now, int64_t done) const;
 
  private:
@@ -97,18 +97,18 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `done` counts from the start of the work. The note, if any, is shown after
-  // the figures as far as there is space.
+  // Shows `done`, counted from the start of the work. The note, if any, is
+  // shown after the figures as far as there is space.
   void Update(int64_t done, std::string_view note = "");
 
-  // For a total that is known better as the work goes on; 0: not known.
+  // Sets a total that is known better as the work goes on; 0: not known.
   void SetTotal(int64_t total);
 
   // Writes a line, such as a warning, without disturbing the progress line.
   void Say(std::string_view line);
 
-  // The work is done. On a terminal the line goes; elsewhere, if there were
-  // lines, a last one says how long it took. Further calls do nothing.
+  // Marks the work as done. On a terminal the line goes; elsewhere, if there
+  // were lines, a last one says how long it took. Further calls do nothing.
   void Finish();
 
  private:
@@ -159,8 +159,8 @@ class TerminalBlock {
             const std::vector<StyledLine>& block);
 
  private:
-  // How many rows of the screen the block takes on a terminal of this width:
-  // one that was narrowed has wrapped what was too long.
+  // Returns how many rows of the screen the block takes on a terminal of this
+  // width: one that was narrowed has wrapped what was too long.
   int RowsShown(int columns) const;
 
   const ProgressEnvironment environment_;
@@ -173,7 +173,7 @@ class TerminalBlock {
   int pauses_ = 0;
 };
 
-// What a parent is told: how far a child's work is.
+// What a parent learns: how far a child's work is.
 struct ProgressReport {
   int64_t done = 0;
   // 0 when that is not known.
@@ -183,19 +183,19 @@ struct ProgressReport {
   std::string note;
 };
 
-// "progress\t<done>\t<total>\t<what>\t<unit>\t<note>", without a line break.
+// Returns "progress\t<done>\t<total>\t<what>\t<unit>\t<note>" with no line end.
 std::string FormatProgressReport(const ProgressReport& report);
-// Nothing for any other line.
+// Returns nothing for any other line.
 std::optional<ProgressReport> ParseProgressReport(std::string_view line);
 
-// Three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round numbers
-// have no decimals.
+// Returns three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round
+// numbers have no decimals.
 std::string HumanCount(int64_t count);
 
-// As HumanCount, but with decimals below 100: "3.25".
+// Does the same as HumanCount, but with decimals below 100: "3.25".
 std::string HumanRate(double rate);
 
-// "0:07", "1:05", "2:03:00".
+// Returns "0:07", "1:05", "2:03:00".
 std::string HumanDuration(double seconds);
 
 }  // namespace requant

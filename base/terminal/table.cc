@@ -31,7 +31,7 @@ void Table::AddRow(std::vector<StyledText> cells) {
 std::string Table::Text(int width, bool color) const {
   std::vector<Column> columns = columns_;
   int total = -kTableGap;
-  // Of the columns that are shown, which may be left out.
+  // The columns among those shown that may be left out.
   std::vector<Column*> expendable;
   for (Column& column : columns) {
     if (column.width == 0) continue;

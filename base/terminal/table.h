@@ -14,15 +14,15 @@ class Table {
   // The importance of a column that is never left out.
   static constexpr int kAlways = 1000;
 
-  // Adds a column behind the others. Cells stand to the right unless `left`.
+  // Adds a column after the others. Cells stand to the right unless `left`.
   void AddColumn(std::string title, int importance, bool left = false);
 
   // Adds a line of as many cells as there are columns.
   void AddRow(std::vector<StyledText> cells);
 
-  // The titles and the rows, a line each. Columns without any text are left
-  // out, and so are the least important ones as long as the table is wider than
-  // `width`; 0: there is no such limit. No cell is ever cut.
+  // Returns the titles and the rows, a line each. Columns without any text are
+  // left out, and so are the least important ones as long as the table is wider
+  // than `width`; 0: there is no such limit. No cell is ever cut.
   std::string Text(int width, bool color) const;
 
  private:

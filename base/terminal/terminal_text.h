@@ -10,32 +10,32 @@
 
 namespace requant {
 
-// How many columns the UTF-8 text takes: East Asian wide characters and emoji
-// two, combining marks none, all others, stray bytes too, one.
+// Returns how many columns the UTF-8 text takes: East Asian wide characters and
+// emoji two, combining marks none, all others, stray bytes too, one.
 int DisplayWidth(std::string_view text);
 
-// The longest beginning that takes at most `width` columns. No character is cut
-// in two.
+// Returns the longest beginning that takes at most `width` columns. No
+// character is cut in two.
 std::string_view CutToWidth(std::string_view text, int width);
 
-// As CutToWidth, but a text that was cut ends with `ellipsis`.
+// Does the same as CutToWidth, but a text that was cut ends with `ellipsis`.
 std::string Shortened(std::string_view text, int width,
                       std::string_view ellipsis);
 
-// With blanks up to `width` columns; what is wider stays as it is.
+// Adds blanks up to `width` columns; what is wider stays as it is.
 std::string PaddedRight(std::string_view text, int width);
 std::string PaddedLeft(std::string_view text, int width);
 
-// The text as one line that cannot move the cursor or change colours: control
-// characters become blanks, what is not UTF-8 becomes "?", and without `utf8`
-// so does all that is not ASCII.
+// Returns the text as one line that cannot move the cursor or change colours:
+// control characters become blanks, what is not UTF-8 becomes "?", and without
+// `utf8` so does all that is not ASCII.
 std::string PrintableLine(std::string_view text, bool utf8);
 
-// Whether the environment's locale (LC_ALL, LC_CTYPE, LANG) is of UTF-8.
+// Returns whether the environment's locale (LC_ALL, LC_CTYPE, LANG) is UTF-8.
 bool LocaleIsUtf8();
 
-// Whether the environment allows colours on a terminal: NO_COLOR is unset or
-// empty, and TERM is not "dumb".
+// Returns whether the environment allows colours on a terminal: NO_COLOR is
+// unset or empty, and TERM is not "dumb".
 bool ColorIsWelcome();
 
 enum class Style { kPlain, kDim, kGood, kDoubtful, kBad, kBar };
@@ -55,7 +55,7 @@ struct RenderedLine {
 };
 RenderedLine Render(const StyledLine& line, int width, bool color);
 
-// `text` in that style, whatever its width.
+// Returns `text` in that style, whatever its width.
 std::string Styled(const std::string& text, Style style, bool color);
 
 }  // namespace requant

@@ -27,7 +27,7 @@ class FakeTerminal {
   // Returns everything, including what scrolled away, a line per row, without
   // colours. Blanks and empty rows at the end are left out.
   std::string Text() const;
-  // The number of writes, and all of their bytes.
+  // Returns the number of writes, and all of their bytes.
   int writes() const { return writes_; }
   const std::string& raw() const { return raw_; }
 

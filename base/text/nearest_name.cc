@@ -12,7 +12,7 @@ namespace {
 // Names beyond this are not compared: the cost is the product of the lengths.
 constexpr size_t kLongestName = 256;
 
-// Levenshtein distance, with a swap of neighbours counted as one edit.
+// Returns the Levenshtein distance, with a swap of neighbours as one edit.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1),
       row(b.size() + 1);

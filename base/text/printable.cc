@@ -17,7 +17,7 @@ bool Continues(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
 
-// `kept` are control characters that stay.
+// Escapes all control characters but those in `kept`.
 std::string Escaped(std::string_view text, std::string_view kept) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string escaped;

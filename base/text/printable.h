@@ -25,9 +25,9 @@ Character FirstCharacter(std::string_view text);
 // Appends the character of that code; U+FFFD for what is none.
 void AppendUtf8(uint32_t code, std::string* text);
 
-// Whether a terminal may obey the character instead of showing it: the control
-// characters of ASCII and of Unicode's second block, and those that break lines
-// or turn the direction of writing.
+// Returns whether a terminal may obey the character instead of showing it: the
+// control characters of ASCII and of Unicode's second block, and those that
+// break lines or turn the direction of writing.
 bool IsControl(uint32_t code);
 
 // Returns a name or a sentence with all such characters, and all that is not

@@ -6,8 +6,8 @@
 
 namespace requant {
 
-// The value of a flag, for a command line to paste into a shell: the text
-// itself where that is safe, else in single quotes.
+// Returns the value of a flag, for a command line to paste into a shell: the
+// text itself where that is safe, else in single quotes.
 std::string ShellQuoted(std::string_view text);
 
 }  // namespace requant

@@ -7,7 +7,7 @@
 
 namespace requant {
 
-// Appends `text` in lines of at most 80 columns, each behind `indent` blanks.
+// Appends `text` in lines of at most 80 columns, each after `indent` blanks.
 // Words are kept whole.
 void AppendWrapped(std::string_view text, size_t indent, std::string* out);
 

@@ -62,25 +62,25 @@ class Checkpoint {
 
   bool Contains(const std::string& key) const;
 
-  // What `tensor` is. Takes no time whatever its size. Fails when there is no
-  // such tensor, naming one that is spelled alike, or the slice does not fit.
+  // Returns what `tensor` is, at no cost whatever its size. Fails when there is
+  // none, naming one that is spelled alike, or the slice does not fit.
   absl::StatusOr<CheckpointEntry> Find(const CheckpointTensor& tensor) const;
 
   absl::StatusOr<tensorflow::Tensor> Read(const CheckpointTensor& tensor) const;
 
-  // Whether the files with the values are there and as long as the index needs
-  // them. Does not open them.
+  // Fails unless the files with the values are there and as long as the index
+  // needs them. Does not open them.
   absl::Status CheckData() const;
 
-  // The keys of variables by their names, for checkpoints of TensorFlow 2,
-  // whose keys are paths through the program's objects; else empty.
+  // Returns the keys of variables by their names, for checkpoints of TensorFlow
+  // 2, whose keys are paths through the program's objects; else empty.
   const std::map<std::string, std::string>& KeysOfObjects() const;
 
  private:
   explicit Checkpoint(std::string prefix);
 
   absl::Status OpenFirstFormat();
-  // The whole tensor as the index has it.
+  // Returns the index's entry for the whole tensor.
   absl::StatusOr<CheckpointEntry> IndexEntry(const std::string& key) const;
   std::vector<std::string> Keys() const;
   std::map<std::string, std::string> ReadObjects() const;

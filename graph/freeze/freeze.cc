@@ -69,7 +69,7 @@ void AddOnce(const std::string& name, std::vector<std::string>* names) {
   }
 }
 
-// The nodes of the signature's outputs, in the order of their keys.
+// Returns the nodes of the signature's outputs, in the order of their keys.
 std::vector<std::string> OutputsOf(const SignatureDef& signature) {
   const std::map<std::string, tensorflow::TensorInfo> outputs(
       signature.outputs().begin(), signature.outputs().end());
@@ -83,7 +83,7 @@ std::vector<std::string> OutputsOf(const SignatureDef& signature) {
   return names;
 }
 
-// The outputs of the serving signature, or of the only one.
+// Returns the outputs of the serving signature, or of the only one.
 std::vector<std::string> ServedOutputs(const MetaGraphDef& meta) {
   const SignatureDef* chosen = nullptr;
   int count = 0;
@@ -115,7 +115,7 @@ std::vector<std::string> InitializersOf(const MetaGraphDef& meta) {
   return names;
 }
 
-// The files beside the model. TensorFlow 1 lists them among the collections.
+// Returns the files beside the model, which TensorFlow 1 lists as a collection.
 std::map<std::string, std::string> AssetsOf(const MetaGraphDef& meta,
                                             const std::string& directory) {
   std::vector<AssetFileDef> assets(meta.asset_file_def().begin(),
@@ -184,7 +184,7 @@ absl::Status ReadMetaGraph(const ModelFiles& files, FreezeInput* model) {
   return absl::OkStatus();
 }
 
-// A SavedModel's own files; others may lie in its directory.
+// Returns a SavedModel's own files; others may lie in its directory.
 std::vector<std::string> SavedFiles(const std::string& directory) {
   std::vector<std::string> files;
   for (const char* name : {"saved_model.pb", "saved_model.pbtxt",

@@ -228,7 +228,7 @@ TEST_F(FreezeSmall, KeepsDevicesOnlyWhenAsked) {
   EXPECT_EQ(NodeNamed(cleared.graph, "y").device(), "");
 }
 
-// A variable in a function that is called conditionally.
+// Returns a variable in a function that is called conditionally.
 std::string Conditional(const std::string& function) {
   return absl::StrCat(R"(
     v = VarHandleOp dtype=float shape=<2>

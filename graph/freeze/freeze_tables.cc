@@ -35,7 +35,7 @@ using tensorflow::TensorShape;
 
 namespace {
 
-// TensorFlow drops every carriage return.
+// Splits like TensorFlow, which drops every carriage return.
 std::vector<std::string> Lines(const std::string& content) {
   std::vector<std::string> lines =
       absl::StrSplit(absl::StrReplaceAll(content, {{"\r", ""}}), '\n');
@@ -62,8 +62,8 @@ bool SetElement(std::string_view text, int64_t i, Tensor* tensor) {
   }
 }
 
-// The part of line `number` that `index` means; false when it has no such
-// column.
+// Finds the part of line `number` that `index` means; returns false when it has
+// no such column.
 bool Field(const std::string& line, int64_t number, int64_t index,
            char delimiter, std::string* field) {
   if (index == VocabularyFormat::kLineNumber) {
@@ -181,7 +181,7 @@ class TableKeeper {
   absl::flat_hash_map<const NodeDef*, std::vector<NodeDef*>> initializers_;
 };
 
-// The one among the nodes that run when the model is loaded, else the only one.
+// Returns the one that runs when the model is loaded, else the only one.
 absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
     const NodeDef& table) const {
   std::vector<NodeDef*> restored, loaded, others;
@@ -210,7 +210,7 @@ absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
       "need it"));
 }
 
-// The file name in a tensor: that of an asset, or a constant. TensorFlow 2
+// Returns the file name in a tensor: an asset's, or a constant. TensorFlow 2
 // hands it through a variable that is assigned when the model is loaded.
 absl::StatusOr<std::string> TableKeeper::PathIn(Source source,
                                                 int depth) const {

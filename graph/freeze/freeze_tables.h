@@ -36,8 +36,7 @@ struct TableContent {
   tensorflow::Tensor values;
 };
 
-// How a line becomes an entry, as TensorFlow's InitializeTableFromTextFile has
-// it.
+// How a line becomes an entry, as in TensorFlow's InitializeTableFromTextFile.
 struct VocabularyFormat {
   static constexpr int64_t kWholeLine = -2;
   static constexpr int64_t kLineNumber = -1;

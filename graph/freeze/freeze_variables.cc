@@ -83,7 +83,7 @@ absl::Status CheckFits(const NodeDef& node, const CheckpointTensor& tensor,
   return absl::OkStatus();
 }
 
-// The number N of "x/part_N", or -1, and "x".
+// Returns the number N of "x/part_N", or -1, and "x".
 int PartNumber(const std::string& name, std::string* whole) {
   const size_t at = name.rfind("/part_");
   int number;

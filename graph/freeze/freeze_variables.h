@@ -16,9 +16,9 @@
 
 namespace requant {
 
-// A node that stands for a variable.
+// Returns whether the node stands for a variable.
 bool IsVariable(const tensorflow::NodeDef& node);
-// Whether readers get a reference to it (VariableV2) rather than a handle.
+// Returns whether readers get a reference (VariableV2) rather than a handle.
 bool IsReferenceVariable(const tensorflow::NodeDef& node);
 
 // What the node `restore_op` and those it depends on would read from a

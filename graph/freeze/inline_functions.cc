@@ -82,7 +82,7 @@ class Counter {
     return results;
   }
 
-  // The functions that the wanted nodes need, once for each call.
+  // Returns the functions that the wanted nodes need, once for each call.
   std::vector<const FunctionDef*> Calls(
       const Nodes& nodes, std::vector<std::string_view> wanted) const {
     absl::flat_hash_map<std::string_view, const NodeDef*> unseen;
@@ -196,7 +196,7 @@ const FunctionDef* Inliner::FunctionOf(const NodeDef& node) const {
   return found == functions_.end() ? nullptr : found->second;
 }
 
-// A free name, which is taken from now on.
+// Returns a free name, which is taken from now on.
 std::string Inliner::NewName(const std::string& base) {
   std::string name = base;
   for (int i = 1; !ids_.emplace(name, -1).second; ++i) {
@@ -249,7 +249,7 @@ std::vector<std::string> Inliner::InputsReady(
 }
 
 // Finds what has run when the call has. Several nodes get one that follows them
-// all, so that those who wait for the call need only one edge.
+// all, so that whatever waits for the call needs only one edge.
 void Inliner::AddEffects(
     const NodeDef& call, const FunctionDef& function,
     const absl::flat_hash_map<std::string, std::string>& names,
@@ -330,8 +330,8 @@ absl::Status Inliner::TooManyNodes() const {
                    options_.max_nodes, " nodes, too many to build"));
 }
 
-// Before a node is made: a few functions can stand for more nodes than fit in
-// memory.
+// Checks before a node is made: a few functions can stand for more nodes than
+// fit in memory.
 absl::Status Inliner::CheckSize() const {
   // Then it is the first call that is too much, if there is one.
   if (graph_.node_size() > options_.max_nodes) return absl::OkStatus();

@@ -31,7 +31,7 @@ bool IsControlFlow(const std::string& op) {
   return ops->contains(absl::StripPrefix(op, "Ref"));
 }
 
-// Whether a node of this op, run or not, makes no difference but its value.
+// Returns whether a node of this op does nothing but compute its value.
 bool OnlyComputes(const std::string& op) {
   const tensorflow::OpDef* definition = nullptr;
   return !IsControlFlow(op) &&

@@ -16,13 +16,13 @@ namespace requant {
 
 using NodeSet = absl::flat_hash_set<const tensorflow::NodeDef*>;
 
-// The nodes named in `roots`, as far as they exist, and all that they depend
-// on, control inputs included.
+// Returns the nodes named in `roots`, as far as they exist, and all that they
+// depend on, control inputs included.
 NodeSet NeededNodes(const GraphIndex& index,
                     const std::vector<std::string>& roots);
 
-// The names of the functions of `library` that the nodes call, and that those
-// functions call in turn.
+// Returns the names of the functions of `library` that the nodes call, and that
+// those functions call in turn.
 absl::flat_hash_set<std::string> CalledFunctions(
     const NodeSet& nodes, const tensorflow::FunctionDefLibrary& library);
 

@@ -90,7 +90,7 @@ void BecomeTrue(NodeDef* node) {
   *node->mutable_attr() = MakeConst("", tensorflow::Tensor(true)).attr();
 }
 
-// The nodes of a graph or of a function, and who reads whom.
+// The nodes of a graph or of a function, and which of them read which.
 class Body {
  public:
   explicit Body(GraphDef* graph) : nodes_(*graph->mutable_node()) { Index(); }
@@ -109,7 +109,7 @@ class Body {
     int node;
     int input;
   };
-  // Those who read any output of `name`, as far as they still do.
+  // Returns the nodes that still read any output of `name`.
   std::vector<Reader> ReadersOf(const std::string& name) const {
     std::vector<Reader> readers;
     const auto found = readers_.find(name);
@@ -127,7 +127,7 @@ class Body {
   NodeDef* node(int index) { return nodes_.Mutable(index); }
   bool has_loops() const { return has_loops_; }
 
-  // " in the function \"f\"" or "".
+  // Returns " in the function \"f\"" or "".
   std::string Where() const {
     if (function_ == nullptr) return "";
     return absl::StrCat(" in the function \"", function_name_, "\"");
@@ -205,7 +205,7 @@ bool PassesOn(const std::string& op) {
   return ops->contains(op);
 }
 
-// Ops on a reference to a variable that have a twin for values.
+// Returns whether it is an op on references that has a twin for values.
 bool PassesOnReference(const std::string& op) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "RefIdentity", "RefSwitch", "RefEnter",

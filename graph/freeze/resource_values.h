@@ -34,10 +34,10 @@ struct FrozenValue {
 absl::StatusOr<std::vector<std::string>> HandOutValues(
     const std::vector<FrozenValue>& values, tensorflow::GraphDef* graph);
 
-// Whether the op changes variables and does nothing else.
+// Returns whether the op changes variables and does nothing else.
 bool ChangesVariables(const std::string& op);
 
-// The same for one that changes, saves or restores them.
+// Returns whether it only changes, saves or restores them.
 bool OnlyChangesState(const std::string& op);
 
 }  // namespace requant

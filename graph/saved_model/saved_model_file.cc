@@ -72,7 +72,7 @@ absl::Status TooLarge(const std::string& path) {
       " would take more than the 2 GB that a protocol buffer holds"));
 }
 
-// The tags of each MetaGraph.
+// Returns the tags of each MetaGraph.
 absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
     const std::string& path, const std::vector<MessageField>& model) {
   std::vector<std::vector<std::string>> all;
@@ -133,7 +133,7 @@ bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
   return true;
 }
 
-// The MetaGraph with another graph.
+// Returns the MetaGraph with another graph.
 absl::StatusOr<std::string> Replaced(std::string_view bytes,
                                      const std::string& path,
                                      const GraphDef& graph,

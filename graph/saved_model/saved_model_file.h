@@ -45,23 +45,23 @@ class SavedModelFile {
   static absl::StatusOr<SavedModelFile> Read(
       const std::string& directory, const std::set<std::string>& tags = {});
 
-  // "saved_model.pb" or "saved_model.pbtxt".
+  // Returns "saved_model.pb" or "saved_model.pbtxt".
   const std::string& name() const { return name_; }
 
-  // The chosen MetaGraphDef, without its graph once that was taken.
+  // Returns the chosen MetaGraphDef, without its graph once that was taken.
   const tensorflow::MetaGraphDef& meta() const { return meta_; }
 
   // Hands the graph over.
   tensorflow::GraphDef TakeGraph();
 
-  // The graph as a binary GraphDef: the file's own bytes, if it is binary.
+  // Returns the graph in binary: the file's own bytes, if they are binary.
   const std::string& graph_bytes() const { return graph_bytes_; }
 
-  // The content of a file of this kind in which the chosen graph is `graph`,
-  // serialized as `graph_bytes`. Ops that the graph has come to use are added
-  // to the list of ops that the MetaGraph carries, for which LoadTensorFlow()
-  // must have been called; other parts and other MetaGraphs keep their bytes.
-  // Fails beyond 2 GB.
+  // Returns the content of a file of this kind in which the chosen graph is
+  // `graph`, serialized as `graph_bytes`. Ops that the graph has come to use
+  // are added to the list of ops that the MetaGraph carries, for which
+  // LoadTensorFlow() must have been called; other parts and other MetaGraphs
+  // keep their bytes. Fails beyond 2 GB.
   absl::StatusOr<std::string> WithGraph(const tensorflow::GraphDef& graph,
                                         const std::string& graph_bytes) const;
 

@@ -94,7 +94,7 @@ constexpr char kModel[] = "graph/testdata/functions";
 
 GraphDef OneNode(const std::string& op) { return GraphFromText("n = " + op); }
 
-// A SavedModel with a graph of one Placeholder for each of these tags.
+// Returns a SavedModel with a graph of one Placeholder for each of these tags.
 SavedModel Tagged(const std::vector<std::string>& tags) {
   SavedModel model;
   for (const std::string& tag : tags) {

@@ -37,14 +37,14 @@ bool IsVersion(std::string_view name) {
   });
 }
 
-// A SavedModel of any form, also one that is not read.
+// Returns whether there is a SavedModel of any form, also one not read.
 bool HasModel(const fs::path& folder) {
   std::error_code ignored;
   return IsSavedModelDirectory(folder.string()) ||
          fs::exists(folder / "saved_model.cpb", ignored);
 }
 
-// The SavedModels in the folders of `folder` that are versions.
+// Returns the SavedModels in the folders of `folder` that are versions.
 std::vector<std::string> Versions(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code error;

@@ -12,19 +12,19 @@
 
 namespace requant {
 
-// The SavedModel directory that `path` means: that directory or its
+// Returns the SavedModel directory that `path` means: that directory or its
 // saved_model.pb itself, or one that has the SavedModel in it as model servers
 // lay it out ("saved_model", "1", "saved_model/1"). Several versions are an
 // error that lists them.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
-// What people call the model in this directory: the name of the folder, without
-// a version and "saved_model" below it. "gpt-j" for
+// Returns what people call the model in this directory: the name of the folder,
+// without a version and "saved_model" below it. "gpt-j" for
 // "models/gpt-j/saved_model/1".
 std::string SavedModelName(const std::string& directory);
 
-// An error when `graph` has variables and the directory lacks their values, or
-// a part of them. Reads the checkpoint's index only.
+// Fails when `graph` has variables and the directory lacks their values, or a
+// part of them. Reads the checkpoint's index only.
 absl::Status CheckVariables(const std::string& directory,
                             const tensorflow::GraphDef& graph);
 

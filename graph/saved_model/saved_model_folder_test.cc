@@ -17,7 +17,7 @@ constexpr char kModel[] = "graph/testdata/resource_variables";
 
 class ModelFolder : public testing::Test {
  protected:
-  // A folder below the home folder that counts as a SavedModel.
+  // Makes a folder below the home folder that counts as a SavedModel.
   std::string Make(const std::string& name) {
     const std::string path = absl::StrCat(home_, "/", name);
     fs::create_directories(path);

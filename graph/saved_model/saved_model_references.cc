@@ -29,7 +29,7 @@ using tensorflow::SavedObjectGraph;
 using tensorflow::SignatureDef;
 using tensorflow::TensorInfo;
 
-// The tensors of a dense, sparse or composite value.
+// Returns the tensors of a dense, sparse or composite value.
 std::vector<std::string> TensorsOf(const TensorInfo& info) {
   std::vector<std::string> names;
   switch (info.encoding_case()) {

@@ -17,17 +17,17 @@ namespace requant {
 
 class SavedModelReferences {
  public:
-  // Of what `meta` names, what `graph` has. `meta` may come without its graph.
+  // Keeps what `meta` names and `graph` has. `meta` may come without its graph.
   SavedModelReferences(const tensorflow::MetaGraphDef& meta,
                        const tensorflow::GraphDef& graph);
 
-  // The nodes that feed signatures, sorted.
+  // Returns the nodes that feed signatures, sorted.
   std::vector<std::string> inputs() const;
-  // All other nodes that are named, sorted.
+  // Returns all other nodes that are named, sorted.
   std::vector<std::string> outputs() const;
 
-  // An error when `graph` lacks a node or a function, or has a function with
-  // other arguments: the model could not be loaded or called as before.
+  // Fails when `graph` lacks a node or a function, or has a function with other
+  // arguments: the model could not be loaded or called as before.
   absl::Status Check(const tensorflow::GraphDef& graph) const;
 
  private:
@@ -36,17 +36,17 @@ class SavedModelReferences {
   void AddObjects(const tensorflow::MetaGraphDef& meta);
   void KeepThoseOf(const tensorflow::GraphDef& graph);
 
-  // Who names it, by what is named.
+  // What names it, by what is named.
   std::map<std::string, std::string> nodes_;
   std::map<std::string, std::string> input_nodes_;
   // The functions that objects in programs call, with their arguments.
   std::map<std::string, tensorflow::OpDef> functions_;
 };
 
-// The names of the signatures for users, sorted.
+// Returns the names of the signatures for users, sorted.
 std::vector<std::string> SignatureNames(const tensorflow::MetaGraphDef& meta);
 
-// An error when there is none of that name.
+// Fails when there is none of that name.
 absl::Status CheckSignature(const tensorflow::MetaGraphDef& meta,
                             const std::string& name,
                             const std::string& directory);

@@ -28,7 +28,7 @@ enum class VariablePlacement {
   kCopy,
 };
 
-// The value of a flag: "auto", "link" or "copy".
+// Parses the value of a flag: "auto", "link" or "copy".
 absl::StatusOr<VariablePlacement> ParseVariablePlacement(
     const std::string& text);
 
@@ -63,8 +63,8 @@ class SavedModelWriter {
       const SavedModelWriterOptions& options);
 
   // Writes all files. With `content` the file `name` ("saved_model.pb") gets
-  // that content and the model's fingerprint is computed anew. There must be
-  // room for all that is copied.
+  // that content and the model's fingerprint is computed anew. The disk must
+  // have space for all that is copied.
   absl::Status Fill(const std::string& name,
                     const std::optional<std::string>& content);
 
@@ -72,7 +72,7 @@ class SavedModelWriter {
   absl::Status Commit();
 
   const PlacedVariables& variables() const { return placed_; }
-  // What the user should know of.
+  // Returns what the user should know of.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

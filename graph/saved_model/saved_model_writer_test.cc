@@ -54,7 +54,7 @@ class Writer : public testing::Test {
     return content.ok() ? *content : std::string(content.status().message());
   }
   std::vector<std::string> Names() const { return folder_.Names(); }
-  // Whether a file of the new model is the source's own.
+  // Returns whether a file of the new model is the source's own.
   bool IsLinked(const std::string& name) const {
     return fs::equivalent(options_.target + "/" + name,
                           options_.source + "/" + name);

@@ -65,7 +65,7 @@ bool IsAuxiliaryOp(std::string_view op) {
                           "ResourceScatter", "InitializeTable"});
 }
 
-// "Adam_12" → "adam": one part of a scoped name, without its serial number.
+// Returns one part of a scoped name without its number: "Adam_12" → "adam".
 std::string NameWord(std::string_view part) {
   size_t end = part.size();
   while (end > 0 && absl::ascii_isdigit(part[end - 1])) --end;
@@ -94,7 +94,7 @@ bool IsAuxiliaryName(std::string_view name) {
   return false;
 }
 
-// Weights, as opposed to the small shapes, axes and paddings of integer type.
+// Returns whether it is a weight, not a small integer shape, axis or padding.
 bool IsWeight(const NodeDef& node) {
   if (IsVariableOp(node.op())) return true;
   if (node.op() != "Const") return false;
@@ -116,7 +116,7 @@ bool IsWeight(const NodeDef& node) {
   }
 }
 
-// Whether its result depends on its input's shape and not on its values.
+// Returns whether its result depends on its input's shape, not on its values.
 bool IgnoresValues(std::string_view op) {
   return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
          op == "ZerosLike" || op == "OnesLike";
@@ -143,8 +143,8 @@ std::vector<bool> Downstream(const GraphWiring& wiring, std::vector<int> seeds,
   return reached;
 }
 
-// The input tensors (node, port) that feed input number `operand` of the
-// graph's cross-entropy ops.
+// Returns the input tensors (node, port) that feed input number `operand` of
+// the graph's cross-entropy ops.
 absl::flat_hash_set<std::pair<int, int>> SourcesOfCrossEntropy(
     const GraphDef& graph, const GraphWiring& wiring, size_t operand) {
   absl::flat_hash_set<std::pair<int, int>> sources;
@@ -173,7 +173,7 @@ absl::flat_hash_set<std::pair<int, int>> SourcesOfCrossEntropy(
   return sources;
 }
 
-// The nodes that read the labels: see the header.
+// Returns the nodes that read the labels: see the header.
 std::vector<int> ReadersOfLabels(const GraphDef& graph,
                                  const GraphWiring& wiring) {
   const auto features = SourcesOfCrossEntropy(graph, wiring, 0);
@@ -187,8 +187,8 @@ std::vector<int> ReadersOfLabels(const GraphDef& graph,
   return readers;
 }
 
-// Whether the node's only use is to update variables, as a metric's sum or a
-// moving average is.
+// Returns whether the node's only use is to update variables, as a metric's sum
+// or a moving average is.
 bool OnlyUpdatesVariables(const GraphDef& graph, const GraphWiring& wiring,
                           int node) {
   bool read = false;
@@ -292,7 +292,7 @@ int PointsOfResult(const NodeDef& node) {
   return points + (shape.dim(0).size() < 0 ? 5 : 0);
 }
 
-// What TensorFlow's summarize_graph lists.
+// Returns whether TensorFlow's summarize_graph lists the node.
 bool IsTerminal(const NodeDef& node, absl::Span<const Edge> consumers) {
   return consumers.empty() &&
          !IsOneOf(node.op(), {"Assign", "Const", "NoOp", "Placeholder"});

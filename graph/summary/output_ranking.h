@@ -66,14 +66,14 @@ struct RankedOutput {
   bool terminal;
 };
 
-// All candidates, best first. `signature_nodes` are the nodes that signatures
-// name as outputs, each with the number of the first signature that does.
+// Returns all candidates, best first. `signature_nodes` are those that
+// signatures name as outputs, each with the number of the first such signature.
 std::vector<RankedOutput> RankOutputs(
     const tensorflow::GraphDef& graph, const GraphWiring& wiring,
     const NodeParts& parts,
     const absl::flat_hash_map<int, int>& signature_nodes);
 
-// Whether the op brings data into the graph: placeholders, iterators, queues.
+// Returns whether the op feeds the graph: a placeholder, iterator or queue.
 bool IsInputOp(std::string_view op);
 bool IsVariableOp(std::string_view op);
 

@@ -42,8 +42,8 @@ const AttrValue* FindAttr(const NodeDef& node, const std::string& name) {
   return tensorflow::AttrSlice(node).Find(name);
 }
 
-// The number of elements; nothing for a shape that is not fully known or whose
-// product does not fit.
+// Returns the number of elements; nothing for a shape that is not fully known
+// or whose product does not fit.
 std::optional<int64_t> ElementCount(const TensorShapeProto& shape) {
   if (shape.unknown_rank()) return std::nullopt;
   int64_t count = 1;
@@ -62,7 +62,7 @@ int64_t AddUpToLimit(int64_t a, int64_t b) {
              : sum;
 }
 
-// The elements of a Const that TensorFlow could read, without unpacking them.
+// Counts the elements of a Const that TensorFlow could read; unpacks nothing.
 std::optional<int64_t> ConstElements(const NodeDef& node) {
   const AttrValue* value = FindAttr(node, "value");
   if (value == nullptr || !value->has_tensor()) return std::nullopt;
@@ -99,7 +99,7 @@ struct Feed {
   TensorSummary tensor;
 };
 
-// The outputs of an iterator or a queue, as its attributes list them.
+// Returns the outputs of an iterator or a queue, as its attributes list them.
 std::vector<Feed> FeedsOfPipeline(const NodeDef& node, int id) {
   std::vector<Feed> feeds;
   const bool queue = absl::StartsWith(node.op(), "Queue");
@@ -162,7 +162,7 @@ std::vector<SignatureTensor> SummarizeTensors(const TensorInfoMap& infos) {
   return tensors;
 }
 
-// Such as __saved_model_init_op, which only runs an op.
+// Returns whether it only runs an op, such as __saved_model_init_op.
 bool IsInternalSignature(std::string_view name) {
   return absl::StartsWith(name, "__");
 }
@@ -333,7 +333,7 @@ std::vector<bool> Summarizer::NeededByChosenOutputs() const {
   return needed;
 }
 
-// The serialized records that are parsed inside the graph.
+// Returns the serialized records that are parsed inside the graph.
 std::vector<Feed> Summarizer::FindRecords() const {
   std::vector<Feed> feeds;
   absl::flat_hash_set<std::pair<int, int>> seen;

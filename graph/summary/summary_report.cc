@@ -40,8 +40,8 @@ std::string ShapeText(const TensorSummary& tensor) {
   return PartialTensorShape(tensor.shape).DebugString();
 }
 
-// The dimensions, -1 for an unknown one; nothing when the rank is unknown or
-// the shape is impossible.
+// Returns the dimensions, -1 for an unknown one; nothing when the rank is
+// unknown or the shape is impossible.
 std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
   if (!tensor.has_shape || tensor.shape.unknown_rank() ||
       !PartialTensorShape::IsValid(tensor.shape)) {
@@ -63,7 +63,7 @@ std::string OutputText(const OutputSummary& output) {
                       ", op=", Printable(output.op), ")");
 }
 
-// A list as TensorFlow prints it: a blank after each entry, the last too.
+// Appends a list as TensorFlow prints it, with a blank after each entry.
 void AppendList(std::string_view what, const std::vector<std::string>& entries,
                 std::string_view none, std::string* text) {
   if (entries.empty()) {
@@ -145,7 +145,7 @@ std::string NameOf(const TensorSummary& tensor) {
   return Printable(tensor.name);
 }
 
-// "a/graph.pb" → "a/graph_ENDING.pb", "a/saved/" → "a/saved_ENDING.pb".
+// Turns "a/graph.pb" into "a/graph_ENDING.pb", "saved/" into "saved_ENDING.pb".
 std::string WithEnding(std::string_view path, std::string_view ending) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t dot = path.rfind('.');
@@ -156,14 +156,14 @@ std::string WithEnding(std::string_view path, std::string_view ending) {
                       ".pb");
 }
 
-// Whether flags can hold these names.
+// Returns whether flags can hold these names.
 bool CanBeListed(const std::vector<std::string>& names) {
   return std::all_of(names.begin(), names.end(), [](const std::string& name) {
     return !absl::StrContains(name, ',') && Printable(name) == name;
   });
 }
 
-// `flag` with this value, or "" without one.
+// Returns `flag` with this value, or "" without one.
 std::string OptionalFlag(std::string_view flag, std::string_view value) {
   return value.empty() ? ""
                        : absl::StrCat(" --", flag, "=", ShellQuoted(value));
@@ -191,9 +191,9 @@ std::string TransformCommand(const GraphSummary& summary,
                                "fold_old_batch_norms(ignore_errors=true)")));
 }
 
-// The first values of a Const, or "" when it cannot be read. A few stored
-// values can stand for any number of them; `unfolded_bytes` is what may still
-// be spent on such tensors.
+// Returns the first values of a Const, or "" when it cannot be read. A few
+// stored values can stand for any number of them; `unfolded_bytes` is what may
+// still be spent on such tensors.
 std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   const auto value = node.attr().find("value");
   if (value == node.attr().end()) return "";

@@ -12,8 +12,8 @@
 
 namespace requant {
 
-// The lines of TensorFlow's summarize_graph in its spelling and order, which
-// scripts parse. Lines of our own stand between them:
+// Returns the lines of TensorFlow's summarize_graph in its spelling and order,
+// which scripts parse. Lines of our own stand between them:
 //   Found 2 signatures: …            and a line for each of their tensors
 //   These inputs are no placeholders: …
 //   Most likely output: …            before TensorFlow's list of outputs
@@ -26,23 +26,23 @@ namespace requant {
 std::string TextReport(const GraphSummary& summary,
                        const std::string& graph_path);
 
-// One JSON object. `structure` (null: none) adds every node, in execution
-// order.
+// Returns one JSON object. `structure` (null: none) adds every node, in
+// execution order.
 std::string JsonReport(const GraphSummary& summary,
                        const std::string& graph_path,
                        const tensorflow::GraphDef* structure);
 
-// A line for each node in execution order, as --print_structure gives them:
-// "name (op): [inputs]", for a Const with its first values unless they cannot
-// be read or would unfold to more than 256 MB (all such Consts together).
+// Returns a line for each node in execution order, as --print_structure gives
+// them: "name (op): [inputs]", for a Const with its first values unless they
+// cannot be read or would unfold to more than 256 MB (all such Consts).
 std::string StructureReport(const tensorflow::GraphDef& graph);
 
-// Arguments for TensorFlow's benchmark_model.
+// Returns arguments for TensorFlow's benchmark_model.
 std::string BenchmarkArguments(const GraphSummary& summary,
                                const std::string& graph_path);
 
-// Command lines to paste into a shell, one after the other, that freeze and
-// optimize the model; none when it cannot be told how.
+// Returns command lines to paste into a shell, one after the other, that freeze
+// and optimize the model; none when it is not known how.
 std::vector<std::string> NextCommands(const GraphSummary& summary,
                                       const std::string& graph_path);
 

@@ -95,7 +95,7 @@ class BodyBuilder {
     return layer + "/Tensordot:output:0";
   }
 
-  // Attention and feed-forward side by side on the same values.
+  // Adds attention and feed-forward side by side on the same values.
   std::string Layer(const std::string& name, const std::string& x) {
     Add(kRotation, name + "/attn/q", Projection(name + "/attn/q_proj", x));
     Add(kRotation, name + "/attn/k", Projection(name + "/attn/k_proj", x));
@@ -122,7 +122,7 @@ class BodyBuilder {
   std::string result_;
 };
 
-// Variables, and a call of `function` with all of them.
+// Returns variables, and a call of `function` with all of them.
 std::string CallWithVariables(const std::string& function, int variables) {
   const std::string call = "StatefulPartitionedCall";
   std::string nodes = "serving_default_x = Placeholder dtype=float\n";

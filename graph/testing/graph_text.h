@@ -48,17 +48,17 @@ std::string FloatConst(const std::string& name, const std::vector<int>& shape,
 std::string IntConst(const std::string& name, const std::vector<int>& shape,
                      const std::vector<int>& values);
 
-// A function to stand in a Library. `arguments` and the keys of `results` are
-// names of float tensors, or names and types ("x:resource"). `body` is of Node
-// and the like.
+// Returns a function to stand in a Library. `arguments` and the keys of
+// `results` are names of float tensors, or names and types ("x:resource").
+// `body` is of Node and the like.
 std::string Function(
     const std::string& name, const std::vector<std::string>& arguments,
     const std::vector<std::pair<std::string, std::string>>& results,
     const std::string& body);
 std::string Library(const std::vector<std::string>& functions);
 
-// A call of a function from a graph or a body; `input_types` ("DT_FLOAT,
-// DT_RESOURCE") are all float when empty.
+// Returns a call of a function from a graph or a body; `input_types`
+// ("DT_FLOAT, DT_RESOURCE") are all float when empty.
 std::string Call(const std::string& name, const std::string& function,
                  const std::vector<std::string>& inputs,
                  const std::string& input_types = "", int outputs = 1);

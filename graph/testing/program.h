@@ -33,10 +33,9 @@ MATCHER_P2(Exits, code, error,
   return arg.exit_code == code && testing::Value(arg.error, error);
 }
 
-// The command line for `program` in the user's environment: without what
-// base/process/tensorflow_environment.cc sets for this process, and with
-// `variables`
-// ("NAME=value").
+// Returns the command line for `program` in the user's environment: without
+// what base/process/tensorflow_environment.cc sets for this process, and with
+// `variables` ("NAME=value").
 std::vector<std::string> CommandLine(
     const std::string& program, const std::vector<std::string>& arguments,
     const std::vector<std::string>& variables = {});
@@ -46,8 +45,7 @@ ProgramRun RunProgram(const std::string& program,
                       const std::vector<std::string>& arguments,
                       const std::vector<std::string>& variables = {});
 
-// From now on a child's segmentation fault is one to its parent in a sanitized
-// build too.
+// Makes a child's segmentation fault look like one in sanitized builds too.
 void LetSegfaultsPass();
 
 // An empty folder, removed at the end.
@@ -58,7 +56,7 @@ class TestFolder {
   TestFolder(const TestFolder&) = delete;
   TestFolder& operator=(const TestFolder&) = delete;
 
-  // The folder, and the path of `name` in it.
+  // Returns the folder, and the path of `name` in it.
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const;
   std::string Write(const std::string& name, const std::string& content) const;
@@ -67,10 +65,10 @@ class TestFolder {
   // Copies a folder of test data, which may consist of links, to files that may
   // be changed.
   std::string Copy(const std::string& source, const std::string& name) const;
-  // The content of a file; a missing one fails the test.
+  // Returns the content of a file; a missing one fails the test.
   std::string Read(const std::string& name) const;
   tensorflow::GraphDef ReadGraphFile(const std::string& name) const;
-  // The names of all that is in the folder, hidden ones too, sorted.
+  // Returns the names of all that is in the folder, hidden ones too, sorted.
   std::vector<std::string> Names() const;
 
  private:

@@ -48,23 +48,23 @@ using testing::UnorderedElementsAre;
 // gives an empty graph.
 GraphDef GraphFromText(const std::string& text);
 
-// The node of that name; a missing one fails the test and gives an empty node.
+// Returns the node of that name; a missing one fails the test and is empty.
 const NodeDef& NodeNamed(const GraphDef& graph, const std::string& name);
 bool HasNode(const GraphDef& graph, const std::string& name);
-// The same, to be changed; a missing one fails the test and is added.
+// Returns a node to change; a missing one fails the test and is added.
 NodeDef* MutableNode(GraphDef* graph, const std::string& name);
-// The names of all nodes, or of those with this op.
+// Returns the names of all nodes, or of those with this op.
 std::vector<std::string> NodesOf(const GraphDef& graph,
                                  const std::string& op = "");
-// The value of a Const; anything else fails the test.
+// Returns the value of a Const; anything else fails the test.
 Tensor ConstNamed(const GraphDef& graph, const std::string& name);
-// The value of a Const of one float.
+// Returns the value of a Const of one float.
 float ScalarNamed(const GraphDef& graph, const std::string& name);
 
 // Adds nodes written as in graph_text.h.
 void AddNodes(const std::string& lines, GraphDef* graph);
 
-// A tensor of `values`, row by row, and its values.
+// Return a tensor of `values`, row by row, and a tensor's values.
 template <typename T>
 Tensor TensorOf(const tensorflow::TensorShape& shape,
                 const std::vector<T>& values) {
@@ -83,7 +83,7 @@ absl::StatusOr<std::vector<Tensor>> RunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,
     const std::vector<std::string>& fetches);
-// As RunGraph, of a graph that must run; a failure gives zeros.
+// Does the same for a graph that must run; a failure gives zeros.
 std::vector<Tensor> MustRunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,

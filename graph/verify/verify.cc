@@ -37,7 +37,7 @@ std::string_view Prefix(std::string_view text, size_t length) {
   return text.substr(0, length);
 }
 
-// As TensorFlow's import has it.
+// Returns whether TensorFlow's import accepts the name.
 bool IsValidNodeName(std::string_view name) {
   const auto is_plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -156,7 +156,7 @@ class Verifier {
     }
   }
 
-  // Each unknown op once, whatever the number of its nodes.
+  // Reports each unknown op once, whatever the number of its nodes.
   void CheckOps() {
     absl::flat_hash_map<std::string_view, int> others;
     std::vector<const NodeDef*> first;

@@ -29,8 +29,8 @@ bool IsPrivate(const std::string& name) {
   return !name.empty() && name[0] == '_';
 }
 
-// How many values the field for the tensor's type has, or -1 for types whose
-// values are not counted.
+// Returns how many values the field for the tensor's type has, or -1 for types
+// whose values are not counted.
 int64_t CountValues(const TensorProto& tensor) {
   switch (tensor.dtype()) {
     case tensorflow::DT_FLOAT:
@@ -66,7 +66,7 @@ int64_t CountValues(const TensorProto& tensor) {
   }
 }
 
-// Why TensorFlow cannot make a tensor of this message, as the end of a
+// Returns why TensorFlow cannot make a tensor of this message, as the end of a
 // sentence, or "".
 std::string TensorFault(const TensorProto& tensor) {
   const DataType type = tensor.dtype();

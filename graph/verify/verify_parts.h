@@ -37,7 +37,7 @@ class ProblemList {
     }
   }
 
-  // Nothing more will be kept; callers that search may stop.
+  // Returns whether no more will be kept, so that a search may stop.
   bool full() const {
     return limit_ > 0 && problems_.size() >= static_cast<size_t>(limit_);
   }
@@ -56,9 +56,9 @@ struct NodePlace {
   // Null in the graph itself.
   const tensorflow::OpDef* function = nullptr;
 
-  // For GraphProblem::node.
+  // Returns the text for GraphProblem::node.
   std::string Path() const;
-  // "node \"a\" (Add)", with the function's name where there is one.
+  // Returns "node \"a\" (Add)", with the function's name where there is one.
   std::string Describe() const;
   // Reports a problem of the node: its description and `what`.
   void Report(ProblemKind kind, std::string_view what,
@@ -82,8 +82,8 @@ void CheckInputTypes(const NodePlace& place, const OpEntry& op,
 void CheckInputOrder(const NodePlace& place, ProblemKind kind,
                      ProblemList* problems);
 
-// Whether an edge between nodes of these ops closes a v1 while loop, which is
-// no cycle to TensorFlow.
+// Returns whether an edge between nodes of these ops closes a v1 while loop,
+// which is no cycle to TensorFlow.
 bool IsLoopEdge(const std::string& producer_op, const std::string& consumer_op);
 
 // Reports the cycles of `order`, whose numbers stand for `nodes`, with the

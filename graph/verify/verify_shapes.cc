@@ -64,7 +64,7 @@ PartialTensorShape ToPartialShape(ShapeHandle shape,
              : unknown;
 }
 
-// The value of a small Const; nothing for any other node.
+// Returns the value of a small Const; nothing for any other node.
 std::optional<Tensor> SmallConst(const NodeDef& node) {
   if (node.op() != "Const") return std::nullopt;
   const auto value = node.attr().find("value");
@@ -148,8 +148,8 @@ class ShapeCheck {
     return shapes;
   }
 
-  // The constants that the shape function asked for; empty if there are none,
-  // else one for each input.
+  // Returns the constants that the shape function asked for; empty if there are
+  // none, else one for each input.
   std::vector<std::optional<Tensor>> RequestedValues(
       int32_t id, const InferenceContext& context) const {
     std::vector<std::optional<Tensor>> values;

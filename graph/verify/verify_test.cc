@@ -435,7 +435,7 @@ constexpr int kFieldRounds = 600;
 
 class GraphFuzz : public testing::TestWithParam<const char*> {
  protected:
-  // A number below `bound`.
+  // Returns a number below `bound`.
   size_t Below(size_t bound) { return random_() % bound; }
 
   void Verify(const GraphDef& graph) {
@@ -501,7 +501,7 @@ class GraphFuzz : public testing::TestWithParam<const char*> {
                : absl::StrCat(reflection->GetUInt32(entry, key));
   }
 
-  // The place of a map's entry, whatever the order the map has today.
+  // Returns the place of a map's entry, whatever the order the map has today.
   int AnyEntry(const Message& message, const FieldDescriptor* map) {
     const Reflection* reflection = message.GetReflection();
     std::map<std::string, int> places;

@@ -16,27 +16,27 @@
 
 namespace requant {
 
-// The parameters target, excluded_ops and excluded_nodes of the transforms that
-// quantize layers.
+// Returns the parameters target, excluded_ops and excluded_nodes of the
+// transforms that quantize layers.
 ParameterSpec TargetParameter();
 ParameterSpec ExcludedOpsParameter();
 ParameterSpec ExcludedNodesParameter();
 
-// What the names of a layer's new nodes start with.
+// Returns what the names of a layer's new nodes start with.
 std::string EightbitPrefix(const FloatLayer& layer);
 
-// A tensor's name as part of a node's, as the original writes it.
+// Returns a tensor's name as part of a node's, as the original writes it.
 std::string TensorAsPartOfName(const std::string& tensor);
 
-// Control inputs of the layer's nodes, which still order the new ones.
+// Returns control inputs of the layer's nodes, which still order the new ones.
 std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
 
-// The smallest width of a layer's input range with which its float bias, whose
-// largest magnitude is given, is a qint32 with room for the products;
-// `weight_range` is that of 127 codes.
+// Returns the least width of a layer's input range with which its float bias,
+// whose largest magnitude is given, is a qint32 with enough bits left for the
+// products; `weight_range` is that of 127 codes.
 double LeastInputRange(double largest_bias, double weight_range);
 
-// What nothing reads is an output, whether it is named as one or not.
+// Adds what nothing reads to the outputs, whether it is named as one or not.
 void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
                        GraphBuilder* builder);
 

@@ -38,7 +38,7 @@ constexpr int kMaxDepth = 64;
 
 enum class OpKind { kOther, kConcat, kPack, kArrange, kGather };
 
-// Only ops that have kernels for quint8 and qint8.
+// Knows only ops that have kernels for quint8 and qint8.
 OpKind KindOf(const NodeDef& node) {
   static const auto* kinds = new absl::flat_hash_map<std::string, OpKind>{
       {"Concat", OpKind::kConcat},   {"ConcatV2", OpKind::kConcat},
@@ -57,7 +57,7 @@ bool HasControlInputs(const NodeDef& node) {
          ParseTensorName(node.input(node.input_size() - 1)).control();
 }
 
-// What QuantizeV2 computes; the error is the reason why that is not known.
+// Returns what QuantizeV2 computes; an error says why that is not known.
 absl::StatusOr<CodeFormula> FormulaOf(const GraphIndex& index,
                                       const NodeDef& quantize) {
   if (DataInputs(quantize) != 3) {
@@ -184,7 +184,7 @@ class Planner {
                                 : plan->obstacles.front());
   }
 
-  // All QuantizeV2 nodes that do the same to the same tensor.
+  // Returns all QuantizeV2 nodes that do the same to the same tensor.
   std::vector<NodeDef*> EqualQuantizes(NodeDef* quantize,
                                        const CodeFormula& formula) const {
     std::vector<NodeDef*> equal = {quantize};
@@ -319,8 +319,8 @@ class Planner {
                      "\" is damaged or has values that are not finite"));
   }
 
-  // Whether nobody but `readers` nodes of the plan, one of which is `reader`,
-  // sees the values of `node`.
+  // Returns whether nobody but `readers` nodes of the plan, one of which is
+  // `reader`, sees the values of `node`.
   bool MayChangeType(const NodeDef& node, const NodeDef& reader, int readers) {
     const bool is_named = named_.contains(node.name());
     if (!is_named && CountReads(node) == readers) return true;
@@ -352,7 +352,7 @@ class Planner {
     return reads;
   }
 
-  // Whether rows of a constant come out of `node`.
+  // Returns whether rows of a constant come out of `node`.
   bool ReachesTable(const NodeDef& root) const {
     std::vector<const NodeDef*> stack = {&root};
     absl::flat_hash_set<const NodeDef*> seen;
@@ -373,8 +373,8 @@ class Planner {
     return false;
   }
 
-  // The float Const that is read at `place`, perhaps behind Identity nodes, or
-  // nullptr.
+  // Returns the float Const that is read at `place`, perhaps through Identity
+  // nodes, or nullptr.
   NodeDef* ConstantAt(ReadingPlace place) const {
     NodeDef* node = place.node;
     int input = place.input;
@@ -405,7 +405,7 @@ class Planner {
     return found->second;
   }
 
-  // Whether nothing that is fed or read in a run reaches this input.
+  // Returns whether nothing that is fed or read in a run reaches this input.
   bool IsConstantExpression(const NodeDef& reader, int input) const {
     std::vector<const NodeDef*> stack = {index_.Producer(reader, input)};
     absl::flat_hash_set<const NodeDef*> seen;
@@ -460,8 +460,8 @@ class Planner {
     return any;
   }
 
-  // A node that reads the Const `name`, directly or through Identity nodes, and
-  // is not among `readers`; "" if there is none.
+  // Returns a node that reads the Const `name`, directly or through Identity
+  // nodes, and is not among `readers`; "" if there is none.
   std::string OtherReader(
       const std::string& name,
       const absl::flat_hash_set<std::pair<const NodeDef*, int>>& readers)

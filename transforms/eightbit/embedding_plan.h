@@ -23,7 +23,7 @@ struct ReadingPlace {
 
 struct ConstantRead {
   ReadingPlace place;
-  // A float Const with finite values, perhaps behind Identity nodes.
+  // A float Const with finite values, perhaps read through Identity nodes.
   tensorflow::NodeDef* constant;
   // `place` gathers rows of it; else it is read whole.
   bool is_table;
@@ -55,8 +55,8 @@ struct EmbeddingPlans {
   std::vector<QuantizeLeft> left;
 };
 
-// The attribute that holds the type of the values a node passes on, of a node
-// that can be retyped.
+// Returns the attribute that holds the type of the values a node passes on, of
+// a node that can be retyped.
 std::string ValueTypeOf(const tensorflow::NodeDef& node);
 
 // Where the values of a concat stand among its inputs.
@@ -66,8 +66,8 @@ struct ConcatInputs {
 };
 ConcatInputs ValuesOf(const tensorflow::NodeDef& concat);
 
-// Every QuantizeV2 of the graph is in one of the moves or left. Nodes that are
-// the graph's inputs or outputs keep their types.
+// Finds the moves. Every QuantizeV2 of the graph is in one of the moves or
+// left. Nodes that are the graph's inputs or outputs keep their types.
 EmbeddingPlans PlanEmbeddings(const TransformContext& context,
                               const GraphIndex& index);
 

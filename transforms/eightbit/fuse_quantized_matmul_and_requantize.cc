@@ -26,9 +26,9 @@
 // A layer with Relu becomes one QuantizedMatMulWithBiasAndReluAndRequantize,
 // under the Requantize's name. Without Relu that kernel, and …AndRequantize
 // too, would clip negative outputs to 0; so it becomes …AndDequantize, whose
-// float output replaces the Dequantize behind it and is quantized again for
-// whoever reads the quint8. An …AndDequantize that is there already only gets
-// another bias: it is always qint32 (quantized_layer.h says why).
+// float output replaces the Dequantize after it and is quantized again for what
+// reads the quint8. An …AndDequantize that is there already only gets another
+// bias: it is always qint32 (quantized_layer.h says why).
 
 namespace requant {
 namespace {
@@ -38,8 +38,8 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Whether a node may go when nothing reads it any more: a layer's matmul, its
-// constants and what computed its range and bias.
+// Returns whether a node may go when nothing reads it any more: a layer's
+// matmul, its constants and what computed its range and bias.
 bool MayBeRemoved(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "AddV2", "Const", "Maximum",        "Minimum",
@@ -66,7 +66,7 @@ class Fuser {
   const std::vector<std::string>& fused() const { return fused_; }
 
  private:
-  // Only the bias changes in a layer that is fused already, or in one without
+  // Changes only the bias in a layer that is fused already, or in one without
   // Relu, which the original does not fuse.
   absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
     REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
@@ -89,7 +89,7 @@ class Fuser {
                : tensorflow::DT_QINT32;
   }
 
-  // The input that takes the place of the layer's bias.
+  // Adds the input that takes the place of the layer's bias.
   absl::StatusOr<std::string> AddBias(const QuantizedLayer& layer) {
     if (BiasType(layer) == layer.bias.dtype()) {
       return layer.matmul->input(kBias);
@@ -104,9 +104,9 @@ class Fuser {
            (node->op() == "Minimum" || node->op() == "Maximum");
   }
 
-  // The tensor with the constant that `reader` reads at `input`: the frozen one
-  // when the limits that quantize_eightbit puts on it leave it as it is, or
-  // else a new constant `name`.
+  // Returns the tensor with the constant that `reader` reads at `input`: the
+  // frozen one when the limits that quantize_eightbit puts on it leave it as it
+  // is, or else a new constant `name`.
   std::string WithoutLimits(const NodeDef& reader, int input,
                             const std::string& name) {
     const std::optional<float> value = ConstantInput(*index_, reader, input);
@@ -137,8 +137,8 @@ class Fuser {
     builder_.ReplaceInputs(quantize, std::move(inputs));
   }
 
-  // Inputs of the fused node: those of the matmul with the bias replaced and
-  // the weight range as `layer` has it, then the output range.
+  // Returns the inputs of the fused node: those of the matmul with the bias
+  // replaced and the weight range of `layer`, then the output range.
   absl::StatusOr<std::vector<std::string>> FusedInputs(
       const QuantizedLayer& layer) {
     std::vector<std::string> inputs(layer.matmul->input().begin(),
@@ -155,8 +155,8 @@ class Fuser {
     inputs.push_back(layer.requantize->input(kOutMax));
     inputs.back() = WithoutLimits(*layer.requantize, kOutMax,
                                   layer.requantize->name() + "/output_max");
-    // The kernel's code 0 means 0 whatever minimum it is told, and the next
-    // layer must be told the same.
+    // The kernel's code 0 means 0 whatever minimum it gets, and the next layer
+    // must get the same.
     if (layer.relu && !compat_ && layer.output.min != 0) {
       inputs[kInputs] =
           builder_.AddScalar(layer.requantize->name() + "/output_min", 0);
@@ -206,7 +206,7 @@ class Fuser {
                         : !index_->HasUses(node.name());
   }
 
-  // Whether `node` dequantizes to float over the range of `requantize`.
+  // Returns whether `node` dequantizes to float over the range of `requantize`.
   static bool IsDequantizeOf(const NodeDef& requantize, const NodeDef& node) {
     return node.op() == "Dequantize" && node.input_size() >= 3 &&
            node.input(1) == FormatTensorName(requantize.name(), 1) &&
@@ -215,7 +215,7 @@ class Fuser {
                tensorflow::DT_FLOAT;
   }
 
-  // The nodes that only turn the layer's quint8 output into float.
+  // Returns the nodes that only turn the layer's quint8 output into float.
   std::vector<NodeDef*> Dequantizers(const NodeDef& requantize) const {
     std::vector<NodeDef*> found;
     for (const Use& use : index_->Uses(requantize.name())) {
@@ -292,8 +292,8 @@ class Fuser {
   std::vector<std::string> fused_;
 };
 
-// Requantize nodes that complete a layer. In compat mode only those with Relu,
-// as in the original.
+// Finds Requantize nodes that complete a layer. In compat mode only those with
+// Relu, as in the original.
 std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
                                                       GraphDef* graph,
                                                       bool compat) {

@@ -124,7 +124,7 @@ class NetBuilder {
   std::string last_;
 };
 
-// One small Relu layer behind a QuantizeV2.
+// Returns one small Relu layer after a QuantizeV2.
 GraphDef OneLayer(float input_min = -1, float input_max = 3) {
   NetBuilder net(63, input_min, input_max, {{{"layer", 8, 4}, 0, 5}});
   return net.graph;
@@ -138,7 +138,7 @@ std::vector<int> CodesNamed(const GraphDef& graph, const std::string& name) {
   return codes;
 }
 
-// The sum of a layer's weight codes in one column.
+// Returns the sum of a layer's weight codes in one column.
 int ColumnSum(const GraphDef& graph, const std::string& layer, int column) {
   const Tensor weights = ConstNamed(graph, layer + "/weights");
   int sum = 0;
@@ -148,8 +148,8 @@ int ColumnSum(const GraphDef& graph, const std::string& layer, int column) {
   return sum;
 }
 
-// What the original gives as a layer's biases: truncated, at the scale of an
-// input of magnitude `range`, with `zero_point` for each unit of weight code.
+// Returns a layer's biases as the original has them: truncated, at the scale of
+// an input of magnitude `range`, with `zero_point` per unit of weight code.
 std::vector<int> CompatBiases(const GraphDef& graph, const std::string& layer,
                               float range, float zero_point = 0) {
   const float scale =
@@ -162,7 +162,7 @@ std::vector<int> CompatBiases(const GraphDef& graph, const std::string& layer,
   return biases;
 }
 
-// The layer's exact outputs for given input codes, before requantization.
+// Returns the layer's exact outputs for input codes, before requantization.
 std::vector<double> ExactOutputs(const GraphDef& graph, const LayerSpec& spec,
                                  const Tensor& codes, double step,
                                  double offset) {
@@ -188,7 +188,7 @@ std::vector<double> ExactOutputs(const GraphDef& graph, const LayerSpec& spec,
   return outputs;
 }
 
-// How far the codes are from the exact outputs, in quantization steps.
+// Returns how many steps the codes are from the exact outputs.
 double WorstError(const std::vector<double>& exact, const Tensor& codes,
                   double step) {
   double worst = 0;

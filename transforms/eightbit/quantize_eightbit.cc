@@ -62,7 +62,7 @@ void SetRangeOf(const std::string& tensor, NodeDef* node) {
   (*node->mutable_attr())[kRangeOfAttribute].set_s(tensor);
 }
 
-// What the two ops of a layer have in common.
+// Sets what the two ops of a layer have in common.
 void SetMatMulAttributes(bool shifted, DataType output, NodeDef* node) {
   SetTypes({{"T1", DT_QUINT8}, {"T2", DT_QINT8}, {"Toutput", output}}, node);
   (*node->mutable_attr())["input_quant_mode"].set_s(shifted ? "SCALED"
@@ -204,7 +204,7 @@ class EightbitLayers {
     return absl::OkStatus();
   }
 
-  // The maximum `max` of the range of `tensor`, limited from below.
+  // Adds the maximum `max` of the range of `tensor`, limited from below.
   std::string AddFlooredMax(const std::string& tensor, const std::string& max,
                             const std::string& floor_name,
                             const std::string& max_name) {
@@ -312,7 +312,7 @@ class EightbitLayers {
     };
   }
 
-  // Without inputs yet, so that layers can be rewritten in any order.
+  // Adds no inputs yet, so that layers can be rewritten in any order.
   void AddRequantize(const FloatLayer& layer) {
     Codes codes;
     codes.codes =
@@ -385,7 +385,7 @@ class EightbitLayers {
   std::vector<std::string> warnings_;
 };
 
-// What becomes of the layer's output.
+// Returns what becomes of the layer's output.
 std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
   const std::string kind = layer.activation == nullptr ? "float" : "quint8";
   const NodeDef* last = index.Find(ParseTensorName(layer.output).node);

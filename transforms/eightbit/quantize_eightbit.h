@@ -7,10 +7,10 @@
 
 namespace requant {
 
-// The transform quantize_eightbit, with its parameters in `context`. Turns the
-// float layers of *graph into eight-bit ones whose ranges are computed in every
-// run, and returns how many they are; with none the graph is as it was. On an
-// error the content of *graph no longer counts.
+// Is the transform quantize_eightbit, with its parameters in `context`: turns
+// the float layers of *graph into eight-bit ones whose ranges are computed in
+// every run, and returns how many they are; with none the graph is as it was.
+// On an error the content of *graph no longer counts.
 absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
                                      tensorflow::GraphDef* graph);
 

@@ -55,13 +55,13 @@ std::string Layer(const std::string& name, const std::string& input, int inputs,
                                             name, activation));
 }
 
-// Two layers with Relu, "b" after "a".
+// Returns two layers with Relu, "b" after "a".
 std::string TwoLayers() {
   return absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu"),
                       Layer("b", "a/Relu", 6, 4, "Relu"));
 }
 
-// Values of both signs.
+// Returns values of both signs.
 Tensor InputValues(int rows = 50, int columns = 8) {
   return TensorOf<float>({rows, columns}, Random(rows * columns, 1, 7));
 }
@@ -79,8 +79,8 @@ std::vector<Tensor> MustRun(const GraphDef& graph,
   return MustRunGraph(graph, {{"x", x}}, fetches);
 }
 
-// The largest difference of two float tensors over the first one's largest
-// value.
+// Returns the largest difference of two float tensors over the first one's
+// largest value.
 float Difference(const Tensor& want, const Tensor& got) {
   EXPECT_EQ(want.shape(), got.shape());
   if (want.shape() != got.shape()) return INFINITY;
@@ -94,7 +94,7 @@ float Difference(const Tensor& want, const Tensor& got) {
   return largest > 0 ? difference / largest : difference;
 }
 
-// That `graph` computes what `text` does, up to the error of eight bits.
+// Expects `graph` to compute what `text` does, up to the error of eight bits.
 void ExpectSameOutputs(const std::string& text, const GraphDef& graph,
                        const std::vector<std::string>& outputs,
                        float tolerance = 0.03f) {
@@ -105,7 +105,7 @@ void ExpectSameOutputs(const std::string& text, const GraphDef& graph,
   }
 }
 
-// The graph with the ranges that it computes for the inputs as constants.
+// Returns the graph with the ranges of the inputs as constants.
 GraphDef Freeze(const GraphDef& graph) {
   GraphDef frozen = graph;
   const auto freeze = [&](const std::string& op, const std::string& transform,
@@ -295,7 +295,7 @@ TEST(QuantizeEightbit, ALayerThatIsNeverPositiveGivesZeros) {
   ExpectSameOutputs(text, run.graph, {"next/BiasAdd", "l/Relu"});
 }
 
-// A layer that is never positive, and one with a bias behind it.
+// Returns a layer that is never positive, and one with a bias after it.
 std::string DeadThenBias(float bias) {
   return absl::StrCat(
       Input(), Layer("dead", "x", 8, 3, "Relu", {-99, -99, -99}),
@@ -418,8 +418,8 @@ TEST(QuantizeEightbit, RunningItAgainChangesNothing) {
   EXPECT_TRUE(SameMessage(once.graph, twice.graph));
 }
 
-// All kinds of layers: Relu6, no bias, transposed and shared weights, an inner
-// layer without Relu, and a MatMul of two activations.
+// Returns all kinds of layers: Relu6, no bias, transposed and shared weights,
+// an inner layer without Relu, and a MatMul of two activations.
 std::string AnotherKindOfModel() {
   return absl::StrCat(Input(), Layer("one", "x", 8, 16, "Relu6"),
                       FloatConst("two/w", {16, 16}, Random(256, 0.3f, 2)),

@@ -37,7 +37,7 @@ bool IsConstOrIdentity(const NodeDef& node) {
   return node.op() == "Const" || node.op() == "Identity";
 }
 
-// The first few of `names`, quoted.
+// Returns the first few of `names`, quoted.
 std::string Listed(const std::vector<std::string>& names) {
   constexpr size_t kShown = 5;
   std::vector<std::string> shown;
@@ -112,7 +112,7 @@ class Mover {
     return absl::OkStatus();
   }
 
-  // The Const that holds the codes of `constant`'s values.
+  // Adds the Const that holds the codes of `constant`'s values.
   absl::StatusOr<std::string> AddCodes(const NodeDef& constant,
                                        const CodeFormula& formula) {
     const auto [found, is_new] =
@@ -160,8 +160,8 @@ class Mover {
     (*concat->mutable_attr())["N"].set_i(joined);
   }
 
-  // A QuantizeV2 like `quantize` of the tensors in `run`, joined as `concat`
-  // joins them.
+  // Adds a QuantizeV2 like `quantize` of the tensors in `run`, joined as
+  // `concat` joins them.
   std::string AddQuantize(const NodeDef& quantize, const NodeDef& concat,
                           std::vector<std::string> run) {
     const std::string first(ParseTensorName(run.front()).node);

@@ -44,7 +44,7 @@ class Builder {
   void Table(const std::string& name, const TensorShape& shape) {
     *graph.add_node() = MakeConst(name, Floats(shape));
   }
-  // A table and a gather of its rows.
+  // Adds a table and a gather of its rows.
   void Lookup(const std::string& name) {
     Table(name + "/table", {kRows, kWidth});
     Gather(name, name + "/table");
@@ -123,7 +123,7 @@ std::vector<Tensor> Run(const GraphDef& graph,
   return MustRunGraph(graph, {{"ids", ids}, {"x", x}}, fetches);
 }
 
-// Whether the two graphs give the same bits.
+// Expects the two graphs to give the same bits.
 void ExpectSameBits(const GraphDef& before, const GraphDef& after,
                     const std::vector<std::string>& fetches = {"codes", "low",
                                                                "high"}) {
@@ -137,7 +137,7 @@ void ExpectSameBits(const GraphDef& before, const GraphDef& after,
   }
 }
 
-// The transform changes nothing and says `why`.
+// Expects the transform to change nothing and to say `why`.
 void ExpectLeft(const GraphDef& graph, const std::string& why,
                 const std::vector<std::string>& outputs = {}) {
   const TransformRun run =
@@ -171,7 +171,7 @@ TEST(QuantizeEmbeddings, GivesTheSameBitsForEveryTypeAndMode) {
   }
 }
 
-// The range that is told is not the one that the kernel takes.
+// The range that is requested is not the one that the kernel takes.
 TEST(QuantizeEmbeddings, RangeOutputsBecomeWhatTheKernelGives) {
   for (const auto& [min, max] : std::vector<std::pair<float, float>>{
            {0.25f, 0.75f}, {-0.8f, -0.2f}, {1e-4f, 2e-4f}, {-1e-3f, 1e-3f}}) {
@@ -364,7 +364,7 @@ class RandomMatrix {
   std::vector<std::string> readers;
 
  private:
-  // From 0 to `last`.
+  // Returns a number from 0 to `last`.
   int Upto(int last) {
     return std::uniform_int_distribution<int>(0, last)(random_);
   }

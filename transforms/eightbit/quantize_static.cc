@@ -72,7 +72,7 @@ struct StaticLayerReport {
 // A Relu that is hardly ever positive in calibration still needs a range.
 constexpr float kLeastOutputMax = 1e-6f;
 
-// The float weights for each column of codes, in units of one code.
+// Returns the float weights for each column of codes, in units of one code.
 std::vector<float> ColumnWeights(const FloatLayer& layer,
                                  const InputCodes& input) {
   const auto weights = layer.weights.matrix<float>();
@@ -88,7 +88,7 @@ std::vector<float> ColumnWeights(const FloatLayer& layer,
   return result;
 }
 
-// The covariance of the codes, with what rounding adds.
+// Returns the covariance of the codes, with what rounding adds.
 std::vector<double> CodeMoments(const ChannelMoments& moments,
                                 const InputCodes& input) {
   const size_t size = input.columns.size();
@@ -105,7 +105,7 @@ std::vector<double> CodeMoments(const ChannelMoments& moments,
   return result;
 }
 
-// The bias for weights that are `codes` · step, as qint32 of that step.
+// Returns the bias for weights that are `codes` · step, as qint32 of that step.
 absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
                                  const InputCodes& input,
                                  const ChannelMoments* moments,

@@ -105,7 +105,7 @@ Tensor RunOn(const GraphDef& graph, const Feeds& feeds,
 const std::vector<std::string> kObserved = {"concat", "embedded", "numbers",
                                             "r0",     "r1",       "logits"};
 
-// What "requant calibrate" finds of the graph.
+// Returns what "requant calibrate" finds of the graph.
 RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
   RangeTable table;
   const Feeds feeds = Records(2000, 7);
@@ -151,7 +151,7 @@ TransformRun Quantize(const GraphDef& graph, const RangeTable& table,
   return run;
 }
 
-// The root of the mean squared difference, as a share of the deviation.
+// Returns the root mean squared difference, as a share of the deviation.
 double RelativeError(const Tensor& expected, const Tensor& actual) {
   double error = 0, sum = 0, squares = 0;
   const auto a = expected.flat<float>(), b = actual.flat<float>();
@@ -384,8 +384,8 @@ TEST(PlanColumns, RepeatsNothingWhereAllColumnsAreAlike) {
   EXPECT_THAT(PlanColumns(columns, Options(16)).copies, Each(1));
 }
 
-// Twenty columns that may not be repeated, and those with these largest weights
-// that may.
+// Returns twenty columns that may not be repeated, and those with these largest
+// weights that may.
 std::vector<PlannedColumn> ColumnsAnd(const std::vector<double>& weights) {
   std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
   for (double weight : weights) columns.push_back(Column(0.01, weight, true));

@@ -61,9 +61,9 @@ double ExpectedError(const std::vector<PlannedColumn>& columns,
   return (inputs + options.outputs * weight_step * weight_step * spread) / 12;
 }
 
-// `least` copies of every column that may be repeated, and enough that none
-// demands more than `limit`. Returns how many columns that adds, or -1 when one
-// needs too many.
+// Sets `least` copies of every column that may be repeated, and enough that
+// none demands more than `limit`. Returns how many columns that adds, or -1
+// when one needs too many.
 int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
               int least, int most, std::vector<int>* copies) {
   int added = 0;
@@ -79,8 +79,8 @@ int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
   return added;
 }
 
-// The limits worth trying: each column's demand at each number of copies, and a
-// little less than the other columns demand.
+// Returns the limits worth trying: each column's demand at each number of
+// copies, and a little less than the other columns demand.
 std::vector<double> Limits(const std::vector<PlannedColumn>& columns,
                            int most_copies) {
   double others = 0;
@@ -142,7 +142,7 @@ std::string FullName(const NodeOutput& output) {
   return absl::StrCat(output.node->name(), ":", output.port);
 }
 
-// The constant table whose rows `tensor` holds, or nullptr.
+// Returns the constant table whose rows `tensor` holds, or nullptr.
 const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
   const NodeDef* node = MakerOfValues(index, tensor);
   if (node == nullptr || (node->op() != "GatherNd" &&
@@ -154,7 +154,7 @@ const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
                                                               : nullptr;
 }
 
-// Whether `node` concatenates matrices side by side.
+// Returns whether `node` concatenates matrices side by side.
 bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
   if (node.op() != "ConcatV2") return false;
   const int inputs = DataInputs(node);
@@ -171,7 +171,7 @@ Tensor RowOf(const std::vector<float>& values) {
   return row;
 }
 
-// The table may be of another model with the same names.
+// Fails if the table is of another model with the same names.
 absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
                         int64_t width) {
   if (entry == nullptr || entry->channel_mins.empty() ||

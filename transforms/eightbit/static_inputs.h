@@ -55,9 +55,9 @@ struct ColumnPlanOptions {
   // How many columns may be added in all, and how often one may be used.
   int most_added = 0;
   int most_copies = 16;
-  // If any is repeated, then all that may be, so often at least where that is
-  // allowed: what the formula cannot know is that a column which is an input of
-  // the model as such matters more than one dimension of an embedding.
+  // If any is repeated, all that may be are, at least this often if allowed:
+  // what the formula cannot know is that a column which is an input of the
+  // model as such matters more than one dimension of an embedding.
   int least_copies = 1;
 };
 
@@ -67,8 +67,8 @@ struct ColumnPlan {
   double expected_error = 0;
 };
 
-// The fewest copies, within the limits, with which the expected error is nearly
-// as small as it gets.
+// Returns the fewest copies, within the limits, with which the expected error
+// is nearly as small as it gets.
 ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
                        const ColumnPlanOptions& options);
 
@@ -106,12 +106,12 @@ class StaticInputs {
   // Adds the quint8 form that a tensor ("x:0") has already.
   void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
-  // The codes of `tensor`, which is the input of all of `layers`; new nodes are
-  // named after the first. Fails when the table does not have what it takes.
+  // Returns the codes of `tensor`, which is the input of all of `layers`; new
+  // nodes are named after the first. Fails when the table lacks what is needed.
   absl::StatusOr<InputCodes> CodesOf(
       const std::string& tensor, const std::vector<const FloatLayer*>& layers);
 
-  // The table's entry for a tensor ("x:0"); an error says to calibrate.
+  // Returns the table's entry for a tensor ("x:0"); an error says to calibrate.
   absl::StatusOr<const RangeEntry*> EntryOf(const std::string& tensor) const;
 
  private:

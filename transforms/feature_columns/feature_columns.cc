@@ -17,8 +17,8 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// Whether a Reshape of a matrix with `width` columns, if it can run at all,
-// gives just that matrix.
+// Returns whether a Reshape of a matrix with `width` columns, if it can run at
+// all, gives just that matrix.
 bool KeepsMatrix(const GraphIndex& index, const NodeDef& reshape,
                  NodeOutput matrix, int64_t width) {
   if (reshape.op() != "Reshape") return false;
@@ -54,7 +54,7 @@ bool SameColumn(const CategoricalColumn& a, const CategoricalColumn& b) {
           SameValue(*a.missing_constant, *b.missing_constant));
 }
 
-// The nodes whose output is the same as `root`'s.
+// Returns the nodes whose output is the same as `root`'s.
 std::vector<NodeDef*> AliasesOf(const GraphIndex& index, NodeDef* root,
                                 int64_t width) {
   std::vector<NodeDef*> aliases = {root};
@@ -176,7 +176,7 @@ class ColumnFinder {
     joins->push_back(join);
   }
 
-  // Whether `tensor` comes, through Reshapes, from a lookup that was left.
+  // Returns whether `tensor` comes, by Reshapes, from a lookup that was left.
   bool IsLeft(NodeOutput tensor) const {
     for (int i = 0; tensor.node != nullptr && i < index_.graph().node_size();
          ++i) {
@@ -212,7 +212,7 @@ class ColumnFinder {
     return number;
   }
 
-  // x op constant.
+  // Matches x op constant.
   std::optional<NormalisationStep> StepOf(const NodeDef& node) const {
     static const auto* names =
         new absl::flat_hash_map<std::string, std::string>({{"Sub", "-"},
@@ -230,7 +230,7 @@ class ColumnFinder {
     return NormalisationStep{name->second, *value};
   }
 
-  // A Placeholder of floats, with a second dimension added if it has none.
+  // Matches a Placeholder of floats, given a second dimension if it has none.
   bool IsNumbers(NodeOutput tensor, NumericColumn* column) const {
     PatternMatcher matcher(&index_);
     if (!matcher.Match(DenseValues(), tensor)) return false;
@@ -245,7 +245,7 @@ class ColumnFinder {
     return column->width > 0;
   }
 
-  // A numeric column that ends at `tensor`.
+  // Matches a numeric column that ends at `tensor`.
   bool MatchNumeric(NodeOutput tensor, NumericColumn* column,
                     NumericRead* read) const {
     std::vector<NodeDef*> reshapes;

@@ -43,7 +43,7 @@ struct Block {
     return any().rows == lookup.rows && any().width == lookup.width &&
            any().type == lookup.type && lookups.count(lookup.column) == 0;
   }
-  // How many of its columns come before `column`.
+  // Returns how many of its columns come before `column`.
   int Position(int column) const {
     return std::distance(lookups.begin(), lookups.find(column));
   }
@@ -111,8 +111,8 @@ class Fuser {
                                                          : found->second;
   }
 
-  // The lookups among a node's first `inputs` inputs, sorted into blocks; each
-  // lookup once.
+  // Returns the lookups among a node's first `inputs` inputs, sorted into
+  // blocks; each lookup once.
   std::vector<Block> BlocksOf(const NodeDef& node, int inputs) const {
     std::vector<Block> blocks;
     absl::flat_hash_set<const TableLookup*> seen;
@@ -148,7 +148,7 @@ class Fuser {
     return name;
   }
 
-  // The pairs that belong to the block, their columns counted from 0.
+  // Adds the pairs that belong to the block, their columns counted from 0.
   std::string AddPairs(const Block& block, const std::string& base) {
     const int all = columns_.categorical.size();
     if (block.columns() == all) return std::string(kCategoricalPlaceholder);
@@ -187,7 +187,7 @@ class Fuser {
     return absl::OkStatus();
   }
 
-  // [batch, columns * width].
+  // Adds a matrix [batch, columns * width].
   absl::StatusOr<std::string> AddMatrix(Block* block, const std::string& base) {
     REQUANT_RETURN_IF_ERROR(Gather(block, base));
     const int32_t width = block->columns() * block->any().width;
@@ -212,7 +212,7 @@ class Fuser {
             first + columns_.numeric[column].width};
   }
 
-  // What a concat's input is a piece of; nothing if it is no column.
+  // Returns what a concat's input is a piece of; nothing if it is no column.
   std::optional<Piece> PieceAt(const NodeDef& concat, int input,
                                const std::vector<Block>& blocks,
                                const std::vector<std::string>& matrices) const {
@@ -281,7 +281,7 @@ class Fuser {
     rewriter_.RemoveUnreadFeeders(before);
   }
 
-  // The sum over the block's columns, [batch, width].
+  // Returns inputs for the sum over the block's columns, [batch, width].
   absl::StatusOr<std::vector<std::string>> SumInputs(Block* block,
                                                      const std::string& base) {
     REQUANT_RETURN_IF_ERROR(Gather(block, base));
@@ -330,7 +330,7 @@ class Fuser {
     return absl::OkStatus();
   }
 
-  // A numeric column that is not read by a concat.
+  // Fuses a numeric column that is not read by a concat.
   void FuseRead(const NumericRead& read) {
     if (std::find(columns_.concats.begin(), columns_.concats.end(),
                   read.reader) != columns_.concats.end()) {
@@ -343,7 +343,7 @@ class Fuser {
     rewriter_.RemoveUnreadFeeders(before);
   }
 
-  // A lookup that is still read.
+  // Fuses a lookup that is still read.
   absl::Status FuseAlone(const TableLookup& lookup) {
     const bool is_read =
         std::any_of(lookup.aliases.begin(), lookup.aliases.end(),

@@ -29,7 +29,7 @@ class FeatureColumnRewriter : public GraphBuilder {
   std::string AddIntegers(const std::string& name,
                           const std::vector<int32_t>& values);
   std::string AddInteger(const std::string& name, int32_t value);
-  // `tensor` with the shape `shape`.
+  // Adds `tensor` with the shape `shape`.
   std::string AddReshape(const std::string& name, const std::string& tensor,
                          const std::vector<int32_t>& shape,
                          tensorflow::DataType type);

@@ -31,7 +31,7 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// The table with a row of zeros before it.
+// Returns the table with a row of zeros before it.
 absl::StatusOr<Tensor> WithZeroRow(const NodeDef& table) {
   REQUANT_ASSIGN_OR_RETURN(const Tensor value, ConstValue(table));
   Tensor extended(value.dtype(), tensorflow::TensorShape({value.dim_size(0) + 1,
@@ -75,7 +75,7 @@ class Simplifier {
   }
 
  private:
-  // What the parts of a column's graph are named after.
+  // Returns what the parts of a column's graph are named after.
   static std::string BaseOf(const CategoricalColumn& column) {
     std::string name;
     for (const NodeDef* placeholder : column.placeholders) {
@@ -84,7 +84,7 @@ class Simplifier {
     return name + "column";
   }
 
-  // The column's rule applied to `values`.
+  // Adds the column's rule applied to `values`.
   std::string AddIds(const CategoricalColumn& column,
                      const std::string& values) {
     const IdRule& rule = column.rule;
@@ -105,7 +105,7 @@ class Simplifier {
     return copies[rule.ids.node->name()];
   }
 
-  // Whether each record has a row at all.
+  // Adds a node that says whether each record has a row at all.
   std::string AddHasRow(const CategoricalColumn& column,
                         const std::string& values, const std::string& ids) {
     const std::string base = BaseOf(column);
@@ -125,7 +125,7 @@ class Simplifier {
                              {});
   }
 
-  // The id that each record has, and whether it has one; "" when all have.
+  // Adds each record's id, and whether it has one; "" when all have one.
   std::pair<std::string, std::string> AddIdsAndHasRow(
       const CategoricalColumn& column) {
     const std::string base = BaseOf(column);
@@ -150,8 +150,8 @@ class Simplifier {
     return std::make_pair(ids, has_row);
   }
 
-  // The number of each record's row, counted from 1; 0 is the row of zeros. So
-  // an id beyond the table stays one.
+  // Returns the number of each record's row, counted from 1; 0 is the row of
+  // zeros. So an id beyond the table stays one.
   std::string RowOf(int number) {
     const auto known = rows_.find(number);
     if (known != rows_.end()) return known->second;
@@ -209,7 +209,7 @@ std::string DescribeCategorical(const FeatureColumns& columns, int number) {
                       ", reads ", absl::StrJoin(tables, " and "));
 }
 
-// The value that stands for a missing one, as people write it.
+// Returns the value that stands for a missing one, as people write it.
 std::string DescribeMissing(const CategoricalColumn& column) {
   const auto value = ConstValue(*column.missing_constant);
   if (!value.ok() || value->NumElements() != 1) {
@@ -220,19 +220,19 @@ std::string DescribeMissing(const CategoricalColumn& column) {
                       "\"");
 }
 
-// "(x - 1) / 20"; "x" without steps.
+// Returns "(x - 1) / 20"; "x" without steps.
 std::string DescribeNormalisation(const NumericColumn& column) {
   std::string text = "x";
   for (const NormalisationStep& step : column.steps) {
     if (text != "x") text = absl::StrCat("(", text, ")");
-    // Nine digits tell any two floats apart.
+    // Nine digits distinguish any two floats.
     text = absl::StrFormat("%s %s %.9g", text, step.op, step.value);
   }
   return text;
 }
 
-// A line for each column. Fused, lines are numbered as preprocessed records
-// have the columns.
+// Returns a line for each column. Fused, lines are numbered as preprocessed
+// records have the columns.
 std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
                                          bool fused) {
   std::vector<std::string> lines;
@@ -257,7 +257,7 @@ std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
   return lines;
 }
 
-// What preprocessed records must look like, and the constants made.
+// Returns what preprocessed records must look like, and the constants made.
 std::vector<std::string> DescribeFusion(
     const FeatureColumns& columns, const std::vector<StackedTable>& tables) {
   std::vector<std::string> lines;
@@ -318,7 +318,7 @@ void AddPrefix(std::string_view prefix, GraphDef* graph) {
   }
 }
 
-// Raw placeholders that the graph still needs.
+// Warns of raw placeholders that the graph still needs.
 void WarnOfRawInputs(const FeatureColumns& columns, const GraphIndex& index,
                      std::vector<std::string>* warnings) {
   std::set<std::string> names;

@@ -7,10 +7,10 @@
 
 namespace requant {
 
-// The transform fuse_feature_columns, with its parameters in `context`. Changes
-// *graph in place and returns whether there was anything to do; a graph without
-// columns stays as it is. The notes say what was done: the columns in their
-// order, their raw placeholders, what preprocessing has to compute. The
+// Is the transform fuse_feature_columns, with its parameters in `context`:
+// changes *graph in place and returns whether there was anything to do; a graph
+// without columns stays as it is. The notes say what was done: the columns in
+// their order, their raw placeholders, what preprocessing has to compute. The
 // warnings say what was left, and why. Fails on graphs that are none (repeated
 // names).
 absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,

@@ -40,8 +40,8 @@ class EstimatorGraph {
     AddNodes(absl::Substitute(lines, names...), &graph);
   }
 
-  // The column `name`: the strings of `placeholder` hashed, and the rows of
-  // `table` for them. With `expand`, strings get their second dimension here.
+  // Adds the column `name`: the strings of `placeholder` hashed, and their rows
+  // of `table`. With `expand`, strings get their second dimension here.
   void Lookup(const std::string& name, const std::string& placeholder,
               int64_t buckets, const Tensor& table, bool expand = true,
               const std::string& combiner = "SparseSegmentMean") {
@@ -110,7 +110,7 @@ class EstimatorGraph {
         name, combiner);
   }
 
-  // The numbers of `placeholder`, (x - minimum) / range.
+  // Adds the numbers of `placeholder`, (x - minimum) / range.
   void Numeric(const std::string& name, const std::string& placeholder,
                float minimum, float range) {
     Add(R"(
@@ -142,7 +142,7 @@ class EstimatorGraph {
   GraphDef graph;
 };
 
-// The bucket that TensorFlow's own op gives.
+// Returns the bucket that TensorFlow's own op gives.
 int64_t Hash(const std::string& text, int64_t buckets) {
   const GraphDef graph = GraphFromText(
       absl::StrCat("text = Placeholder dtype=string shape=<1>\n"
@@ -165,7 +165,7 @@ std::vector<float> Output(const GraphDef& graph, const Feeds& feeds,
   return ValuesOf(MustRunGraph(graph, feeds, {output})[0]);
 }
 
-// Two strings and a number, joined as names sort: b, number, a.
+// Returns two strings and a number, joined as names sort: b, number, a.
 GraphDef DeepGraph(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
   EstimatorGraph g;
   g.Add(R"(

@@ -49,7 +49,7 @@ bool WorksOnEachValue(const NodeDef& node) {
   return IsHash(node) || ops->contains(node.op());
 }
 
-// What may stand beside the values: constants and tables filled with them.
+// Returns whether it may stand beside the values, as constants and tables may.
 bool IsFixed(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>(
       {"Cast", "Const", "HashTable", "HashTableV2", "Identity",
@@ -65,8 +65,8 @@ class RuleReader {
   RuleReader(const GraphIndex& index, NodeOutput values)
       : index_(index), values_(values) {}
 
-  // The signature of what computes `tensor`; puts the nodes that depend on the
-  // values into steps().
+  // Returns the signature of what computes `tensor`; puts the nodes that depend
+  // on the values into steps().
   absl::StatusOr<std::string> Read(NodeOutput tensor) {
     if (tensor == values_) return std::string("values");
     const auto known = signatures_.find(tensor.node);
@@ -156,7 +156,7 @@ absl::StatusOr<IdRule> ReadIdRule(const GraphIndex& index, NodeOutput values,
   return rule;
 }
 
-// The first row of a batch's indices: fill[:, 0].
+// Matches the first row of a batch's indices: fill[:, 0].
 TensorPattern FirstColumnOf(const TensorPattern& tensor) {
   return Op("StridedSlice",
             {tensor, Integers({0, 0}), Integers({0, 1}), Integers({1, 1})})
@@ -169,7 +169,7 @@ TensorPattern MaybeCast(const TensorPattern& tensor) {
   return OneOf({Op("Cast", {tensor}), tensor});
 }
 
-// safe_embedding_lookup_sparse after its pruning of ids.
+// Matches safe_embedding_lookup_sparse after its pruning of ids.
 TensorPattern SafeLookup() {
   // The same inputs make the same rows, whichever node does it.
   const auto fill = [](int port) {
@@ -221,7 +221,7 @@ TensorPattern SameMatrixShape() {
                           Op("Pack", {Any(), second}).With("N", 2)}));
 }
 
-// Where the values are that are not the one for missing values.
+// Matches the indices of values that are not the one for missing values.
 TensorPattern PresentIndices() {
   return Op(
       "Where",
@@ -229,7 +229,7 @@ TensorPattern PresentIndices() {
                        MaybeCast(Constant().As("constant")).As("missing")})});
 }
 
-// The numbers of buckets, [batch, 1], as a SparseTensor: "ids", and the
+// Matches the numbers of buckets, [batch, 1], as a SparseTensor: "ids", and the
 // "indices" and "shape" that go with them.
 TensorPattern BucketIds() {
   const TensorPattern buckets = Op("Bucketize", {Any().As("dense")});
@@ -267,7 +267,7 @@ TensorPattern BucketShape() {
   return MaybeCast(Op("Pack", {Any().As("batch"), Integers({1})}).With("N", 2));
 }
 
-// An attribute's bytes, as part of a signature.
+// Returns an attribute's bytes, as part of a signature.
 std::string AttributeBytes(const NodeDef& node, const std::string& name) {
   const auto found = node.attr().find(name);
   return found == node.attr().end() ? "" : DeterministicBytes(found->second);
@@ -358,7 +358,7 @@ class LookupMatcher {
            (!column_.rule.hashes() || CheckBuckets(*column_.rule.ids.node));
   }
 
-  // A feature cut into buckets.
+  // Matches a feature cut into buckets.
   bool MatchBuckets(NodeOutput indices, NodeOutput ids, NodeOutput shape) {
     PatternMatcher values(index_);
     if (!values.Match(BucketIds(), ids) ||
@@ -414,7 +414,7 @@ class LookupMatcher {
     return CheckBuckets(*cross);
   }
 
-  // The node that takes the values at `indices` out of `dense`.
+  // Returns the node that takes the values at `indices` out of `dense`.
   NodeDef* GatherOf(NodeOutput dense, NodeOutput indices) const {
     for (const Use& use : index_->Uses(indices.node->name())) {
       if (use.node->op() == "GatherNd" && use.input == 1 &&

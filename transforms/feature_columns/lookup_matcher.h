@@ -27,7 +27,7 @@ struct IdRule {
   // For people: "StringToHashBucketFast into 1000 buckets".
   std::string description;
 
-  // Whether ids come from a hash, and so are never negative.
+  // Returns whether ids come from a hash, and so are never negative.
   bool hashes() const;
 };
 
@@ -75,19 +75,19 @@ struct MatchedLookup {
   CategoricalColumn column;
 };
 
-// The lookup that ends at `root`, a Select. If there is none, *problem says
-// why, or stays empty when `root` is nothing like a lookup.
+// Returns the lookup that ends at `root`, a Select. If there is none, *problem
+// says why, or stays empty when `root` is nothing like a lookup.
 std::optional<MatchedLookup> MatchLookup(const GraphIndex& index,
                                          tensorflow::NodeDef* root,
                                          std::string* problem);
 
-// The sizes of a Placeholder's dimensions, -1 for unknown ones; nothing when
-// not even their number is known.
+// Returns the sizes of a Placeholder's dimensions, -1 for unknown ones; nothing
+// when not even their number is known.
 std::optional<std::vector<int64_t>> PlaceholderShape(
     const tensorflow::NodeDef& node);
 
-// One value per record: a Placeholder, under the name "placeholder", with a
-// second dimension added ("expanded") if it has none.
+// Matches one value per record: a Placeholder, under the name "placeholder",
+// with a second dimension added ("expanded") if it has none.
 TensorPattern DenseValues();
 
 }  // namespace requant

@@ -23,7 +23,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// Ops through which a range may pass on its way to a quantization.
+// Returns whether a range may pass through the op on its way to a quantization.
 bool IsScalarArithmetic(const std::string& op) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "Abs", "Add", "AddV2", "Div",     "Identity", "Maximum", "Minimum",
@@ -31,7 +31,7 @@ bool IsScalarArithmetic(const std::string& op) {
   return ops->contains(op);
 }
 
-// What the node computes for quantizations, or kTensor.
+// Returns what the node computes for quantizations, or kTensor.
 ObservedKind KindOf(const GraphIndex& index, const NodeDef& node) {
   if (node.op() == "RequantizationRange") return ObservedKind::kRange;
   const bool is_min = node.op() == "Min";

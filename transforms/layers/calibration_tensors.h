@@ -37,18 +37,18 @@ struct CalibrationTensor {
 std::vector<CalibrationTensor> FindCalibrationTensors(
     const GraphIndex& index, const std::vector<std::string>& outputs);
 
-// The tensor or range node that a person means by `name`; whether it is the
-// input of a layer is not looked up.
+// Returns the tensor or range node that a person means by `name`; whether it is
+// the input of a layer is not looked up.
 absl::StatusOr<CalibrationTensor> FindCalibrationTensor(
     const GraphIndex& index, const std::string& name);
 
-// Sets layer_input of those that are.
+// Sets layer_input of those that are a layer's input.
 void MarkLayerInputs(const GraphIndex& index,
                      std::vector<CalibrationTensor>* tensors);
 
-// Whether a quantization takes its range from what `node` computes, possibly
-// after some arithmetic. A model may well have Min and Max nodes of its own:
-// they are part of its function and must not become constants.
+// Returns whether a quantization takes its range from what `node` computes,
+// possibly after some arithmetic. A model may well have Min and Max nodes of
+// its own: they are part of its function and must not become constants.
 bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node);
 
 }  // namespace requant

@@ -270,8 +270,8 @@ std::vector<int64_t> DescendingVariance(absl::Span<const double> moments,
   return order;
 }
 
-// R of the damped moments, as V: H with its order reversed is V^T · V, and
-// R_jk = V[rows−1−k][rows−1−j].
+// Returns R of the damped moments, as V: H with its order reversed is V^T · V,
+// and R_jk = V[rows−1−k][rows−1−j].
 std::optional<UpperMatrix> Factor(absl::Span<const double> moments,
                                   const Objective& objective, int threads) {
   const int64_t rows = objective.rows();
@@ -291,7 +291,7 @@ std::optional<UpperMatrix> Factor(absl::Span<const double> moments,
   return matrix;
 }
 
-// For moments that are all zero.
+// Sets it for moments that are all zero.
 void SetIdentity(Objective* objective) {
   const int64_t rows = objective->rows();
   objective->unit = 1;
@@ -598,9 +598,9 @@ void Run(const Problem& problem, absl::Span<Plan> plans) {
   }
 }
 
-// Nearest rounding at levels that are always safe, then the compensated ways.
-// More levels are finer, but then the pair limit clips more codes; those are so
-// few that a sample of the columns would not tell.
+// Returns nearest rounding at levels that are always safe, then the compensated
+// ways. More levels are finer, but then the pair limit clips more codes; those
+// are so few that a sample of the columns would not show it.
 std::vector<Plan> MakePlans(PairLimit limit) {
   if (limit == PairLimit::kNone) return {{kMaxCode, false}, {kMaxCode, true}};
   std::vector<Plan> plans = {{kPairSafeLevels, false}};
@@ -639,8 +639,8 @@ absl::StatusOr<float> LargestMagnitude(absl::Span<const float> weights) {
   return largest;
 }
 
-// The first plan, nearest rounding, stays where the greedy ones lose more: that
-// hardly ever happens to a whole layer.
+// Returns the best plan; the first, nearest rounding, stays where the greedy
+// ones lose more: that hardly ever happens to a whole layer.
 Plan& BestPlan(absl::Span<Plan> plans) {
   Plan* best = &plans[0];
   for (Plan& plan : plans.subspan(1)) {

@@ -28,7 +28,7 @@ std::vector<double> Identity(int64_t rows) {
   return moments;
 }
 
-// Normal weights, and inputs that are mixtures of a few hidden ones.
+// Returns normal weights, and inputs that are mixtures of a few hidden ones.
 Layer RandomLayer(int64_t rows, int64_t columns, int hidden = 3) {
   std::mt19937 random(rows * 1000 + columns);
   std::normal_distribution<double> normal;
@@ -58,7 +58,7 @@ absl::StatusOr<CompensatedRounding> RoundLayer(const Layer& layer,
                           layer.moments, options);
 }
 
-// tr(D^T H D) from its definition.
+// Returns tr(D^T H D) from its definition.
 double Loss(const Layer& layer, const std::vector<int8_t>& codes, double scale,
             double damping) {
   double loss = 0;
@@ -89,8 +89,8 @@ std::vector<int8_t> Nearest(const Layer& layer, int levels) {
 
 int SafeLevels(PairLimit limit) { return limit == PairLimit::kNone ? 127 : 64; }
 
-// The largest |sum| of the codes of two neighbours in a column, of which the
-// first is in every `step`-th row.
+// Returns the largest |sum| of the codes of two neighbours in a column, of
+// which the first is in every `step`-th row.
 int LargestPairSum(const std::vector<int8_t>& codes, int64_t columns,
                    int64_t step) {
   int largest = 0;
@@ -147,7 +147,7 @@ TEST(RoundCompensated, IsNeverWorseThanNearest) {
   }
 }
 
-// The least loss of any codes near the weights, at 127 levels.
+// Returns the least loss of any codes near the weights, at 127 levels.
 double LeastLoss(const Layer& layer, double scale, double damping) {
   const std::vector<int8_t> nearest = Nearest(layer, 127);
   constexpr int kReach = 3, kChoices = 2 * kReach + 1;

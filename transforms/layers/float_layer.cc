@@ -44,7 +44,7 @@ bool IsFloat(const NodeDef& node) {
   return TypeAttribute(node, "T", tensorflow::DT_FLOAT) == tensorflow::DT_FLOAT;
 }
 
-// The tensor's name, always with a port.
+// Returns the tensor's name, always with a port.
 std::string WithPort(const std::string& input) {
   const TensorName name = ParseTensorName(input);
   return absl::StrCat(name.node, ":", name.port);
@@ -155,8 +155,8 @@ class LayerFinder {
     return std::nullopt;
   }
 
-  // The only reader of `node`, when the layer may go on with it, and the number
-  // of the input by which it reads.
+  // Returns the only reader of `node`, when the layer may go on with it, and
+  // the number of the input by which it reads.
   std::optional<Use> OnlyReader(const NodeDef& node) const {
     if (outputs_.contains(node.name())) return std::nullopt;
     const std::vector<Use> uses = index_.Uses(node.name());
@@ -211,8 +211,8 @@ const NodeDef* FindEitherName(const GraphIndex& index, std::string_view name) {
   return nullptr;
 }
 
-// How the node's outputs 0 to 2 give codes and their range; unset when they do
-// not.
+// Returns how the node's outputs 0 to 2 give codes and their range; unset when
+// they do not.
 std::optional<LayerCoding> CodingOf(const NodeDef& node) {
   if (node.op() == "Requantize") return LayerCoding::kMinFirst;
   if (node.op() == "_QuantizedMatMul") {
@@ -227,7 +227,7 @@ std::optional<LayerCoding> CodingOf(const NodeDef& node) {
   return std::nullopt;
 }
 
-// Whether output 0 is of a float type, as far as the attributes say.
+// Returns whether output 0 is of a float type, as far as the attributes say.
 bool GivesFloat(const NodeDef& node) {
   if (node.op() == "Dequantize") {
     return TypeAttribute(node, "dtype", tensorflow::DT_FLOAT) ==
@@ -251,8 +251,8 @@ void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
   pair->max_tensor = OutputName(node, 2);
 }
 
-// The layer's input and the QuantizeV2 of it; nothing when there is none, or
-// none whose codes are of the input's own values.
+// Returns the layer's input and the QuantizeV2 of it; nothing when there is
+// none, or none whose codes are of the input's own values.
 std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
                                             const GraphIndex& other) {
   const TensorName input = ParseTensorName(layer.input);

@@ -28,7 +28,7 @@ struct FloatLayer {
   tensorflow::NodeDef* bias_add = nullptr;
   // Relu or Relu6; nullptr when there is none.
   tensorflow::NodeDef* activation = nullptr;
-  // The Const that holds the weights, possibly behind Identity nodes, and
+  // The Const that holds the weights, possibly through Identity nodes, and
   // whether the MatMul transposes it.
   const tensorflow::NodeDef* weights_node = nullptr;
   bool transposed = false;
@@ -38,12 +38,12 @@ struct FloatLayer {
   const tensorflow::NodeDef* bias_node = nullptr;
   // float [outputs]; zeros when there is none.
   tensorflow::Tensor bias;
-  // The tensors that go in, behind Identity nodes, and come out; always with a
+  // The tensors that go in, before Identity nodes, and come out; always with a
   // port: "x/Relu:0".
   std::string input;
   std::string output;
 
-  // The node that gives `output`.
+  // Returns the node that gives `output`.
   tensorflow::NodeDef* last() const {
     if (activation != nullptr) return activation;
     return bias_add != nullptr ? bias_add : matmul;
@@ -124,23 +124,23 @@ struct LayerTableRow {
   std::vector<std::string> cells;
 };
 
-// The rows as aligned lines; all have as many cells as the first, which is the
-// heading.
+// Returns the rows as aligned lines; all have as many cells as the first, which
+// is the heading.
 std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows);
 
-// "quantizes 3 of 4 MatMuls for the target "any"".
+// Returns "quantizes 3 of 4 MatMuls for the target "any"".
 std::string QuantizedCount(const FloatLayers& found, const std::string& target);
 
 // Appends a line for each MatMul that stays float, with the reason.
 void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes);
 
-// Why `graph`, whose search gave `found`, has no layer to quantize, and what to
-// do: "no MatMul has constant float weights; …".
+// Returns why `graph`, whose search gave `found`, has no layer to quantize, and
+// what to do: "no MatMul has constant float weights; …".
 std::string WhyNoLayers(const tensorflow::GraphDef& graph,
                         const FloatLayers& found);
 
-// An error if a node to exclude is not in the graph; a warning if no node is of
-// a type to exclude.
+// Fails if a node to exclude is not in the graph; warns if no node is of a type
+// to exclude.
 absl::Status CheckExcluded(const FloatLayerOptions& options,
                            const GraphIndex& index,
                            std::vector<std::string>* warnings);

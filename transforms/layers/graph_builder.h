@@ -18,7 +18,7 @@ namespace requant {
 using AttributeTypes =
     std::vector<std::pair<const char*, tensorflow::DataType>>;
 
-// The names of the nodes that `node` reads.
+// Returns the names of the nodes that `node` reads.
 std::vector<std::string> ProducersOf(const tensorflow::NodeDef& node);
 
 // Sets attributes that are types.
@@ -28,7 +28,7 @@ tensorflow::NodeDef MakeNode(const std::string& name, const std::string& op,
                              const std::vector<std::string>& inputs,
                              const AttributeTypes& types);
 
-// Whether a node is a constant or passes values on.
+// Returns whether a node is a constant or passes values on.
 bool IsConstantOrPassesOn(const tensorflow::NodeDef& node);
 
 class GraphBuilder {

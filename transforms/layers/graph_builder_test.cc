@@ -18,7 +18,7 @@ GraphDef SumGraph() {
   )");
 }
 
-// The names of the nodes that are left after `edit`.
+// Returns the names of the nodes that are left after `edit`.
 std::vector<std::string> Left(const std::vector<std::string>& outputs,
                               const std::function<void(GraphBuilder*)>& edit) {
   GraphDef graph = SumGraph();

@@ -30,7 +30,7 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// What gives `node` its input, or nullptr.
+// Returns what gives `node` its input, through Identity nodes, or nullptr.
 const NodeDef* ProducerBehindIdentities(const GraphIndex& index,
                                         const NodeDef& node, int input) {
   const NodeDef* producer = index.Producer(node, input);
@@ -50,8 +50,8 @@ std::optional<Range> RequestedRange(const GraphIndex& index,
   return Range{*min, *max};
 }
 
-// The range of a layer's input that comes from `quantize`. The original took
-// the one that was requested.
+// Returns the range of a layer's input that comes from `quantize`. The original
+// took the one that was requested.
 std::optional<Range> SourceRange(const GraphIndex& index,
                                  const NodeDef& quantize, bool compat) {
   return compat ? RequestedRange(index, quantize)
@@ -63,7 +63,7 @@ bool IsFusableReluLayer(const GraphIndex& index, const NodeDef& requantize) {
   return matmul != nullptr && matmul->op() == kQuantizedMatMulRelu;
 }
 
-// The constant range of the quint8 tensor `input` of `matmul`.
+// Returns the constant range of the quint8 tensor `input` of `matmul`.
 std::optional<Range> InputRange(const GraphIndex& index, const NodeDef& matmul,
                                 bool compat) {
   const auto min = ConstantInput(index, matmul, kMinA);
@@ -115,7 +115,7 @@ absl::StatusOr<Tensor> ConstantTensor(const NodeDef& node,
   return ConstValue(*producer);
 }
 
-// The fused kernels take and give quint8 only.
+// Fails for types other than quint8, which alone the fused kernels take.
 absl::Status CheckTypes(const QuantizedLayer& layer) {
   for (const auto& [node, attribute] :
        {std::pair{layer.matmul, "T1"}, {layer.requantize, "out_type"}}) {
@@ -178,8 +178,8 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
   return absl::OkStatus();
 }
 
-// The constant that `node` is or, as quantize_eightbit limits ranges, the
-// Minimum or Maximum of constants. `depth` bounds the nodes looked at.
+// Returns the constant that `node` is or, as quantize_eightbit limits ranges,
+// the Minimum or Maximum of constants. `depth` bounds the nodes looked at.
 std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
                                 int depth) {
   if (node == nullptr || depth == 0) return std::nullopt;
@@ -197,7 +197,7 @@ std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
   return is_minimum ? std::min(*a, *b) : std::max(*a, *b);
 }
 
-// NaN gives 0.
+// Returns 0 for NaN.
 int32_t ClampToInt32(double value) {
   if (std::isnan(value)) return 0;
   return static_cast<int32_t>(
@@ -215,14 +215,14 @@ struct ShiftedInput {
   const tensorflow::NodeDef* bias;
 };
 
-// Whether `node` reads output `port` of `producer` at `input`.
+// Returns whether `node` reads output `port` of `producer` at `input`.
 bool Reads(const NodeDef& node, int input, const NodeDef& producer, int port) {
   if (input >= node.input_size()) return false;
   const TensorName name = ParseTensorName(node.input(input));
   return name.node == producer.name() && name.port == port;
 }
 
-// The constant that `node` reads at `input`.
+// Returns the constant that `node` reads at `input`.
 std::optional<Tensor> ConstantAt(const GraphIndex& index, const NodeDef& node,
                                  int input) {
   const NodeOutput source = TensorSource(index, node, input);
@@ -232,7 +232,7 @@ std::optional<Tensor> ConstantAt(const GraphIndex& index, const NodeDef& node,
   return *value;
 }
 
-// Whether `sums` are the column sums of the weights, up to rounding.
+// Returns whether `sums` are the column sums of the weights, up to rounding.
 bool AreColumnSums(const Tensor& sums, const Tensor& weights,
                    float weight_max) {
   if (sums.dtype() != tensorflow::DT_FLOAT ||

@@ -73,16 +73,16 @@ struct QuantizedLayer {
   tensorflow::Tensor bias;
 };
 
-// The float that `node` reads at `input` when it is constant in the graph: a
-// scalar Const, or the Minimum or Maximum of such, possibly behind Identity
-// nodes.
+// Returns the float that `node` reads at `input` when it is constant in the
+// graph: a scalar Const, or the Minimum or Maximum of such, possibly through
+// Identity nodes.
 std::optional<float> ConstantInput(const GraphIndex& index,
                                    const tensorflow::NodeDef& node, int input);
 
-// The range that a QuantizeV2 node really uses, and gives as its second and
-// third output, for a constant one that is requested: it includes zero and is
-// not narrower than ensure_minimum_range. Nothing when the requested range is
-// not constant or refused by the kernel.
+// Returns the range that a QuantizeV2 node really uses, and gives as its second
+// and third output, for a constant one that is requested: it includes zero and
+// is not narrower than ensure_minimum_range. Nothing when the requested range
+// is not constant or refused by the kernel.
 std::optional<Range> QuantizeV2Range(const GraphIndex& index,
                                      const tensorflow::NodeDef& quantize);
 
@@ -97,7 +97,7 @@ absl::StatusOr<QuantizedLayer> ReadLayer(const GraphIndex& index,
                                          tensorflow::NodeDef* requantize,
                                          bool compat);
 
-// The same without a Requantize and the output's range.
+// Does the same without a Requantize and the output's range.
 absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
                                           tensorflow::NodeDef* matmul,
                                           bool compat);
@@ -108,12 +108,13 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
 // scale of the range as it is.
 void MakeWeightRangeSymmetric(QuantizedLayer* layer);
 
-// The layer's float bias by the formula above. One that is no int32 is an
-// error.
+// Returns the layer's float bias by the formula above. One that is no int32 is
+// an error.
 absl::StatusOr<tensorflow::Tensor> QuantizedBias(const QuantizedLayer& layer);
 
-// The original's formula, in its float arithmetic: the scale takes max(|min|,
-// |max|) where the kernel takes max − min, and the result is truncated.
+// Returns that bias by the original's formula, in float arithmetic: the scale
+// is of max(|min|, |max|), the kernel's of max − min, and the result is
+// truncated.
 tensorflow::Tensor CompatBias(const QuantizedLayer& layer);
 
 }  // namespace requant

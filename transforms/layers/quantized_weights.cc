@@ -28,7 +28,7 @@ double SquaredNorm(const Tensor& weights) {
   return sum;
 }
 
-// Half to even, like std::rint but in two instructions; for |x| < 2^22.
+// Rounds half to even, like std::rint in two instructions; for |x| < 2^22.
 inline float Round(float x) {
   constexpr float kShift = 12582912.0f;  // 1.5 · 2^23
   return (x + kShift) - kShift;
@@ -122,7 +122,7 @@ Pass MakePass(const Tensor& weights, WeightRule rule, float largest,
   return pass;
 }
 
-// The largest |w0 + w1| of two neighbours in a column.
+// Returns the largest |w0 + w1| of two neighbours in a column.
 float LargestPairSum(const Tensor& weights) {
   const auto values = weights.matrix<float>();
   float largest = 0;
@@ -135,7 +135,7 @@ float LargestPairSum(const Tensor& weights) {
   return largest;
 }
 
-// The most levels at which no two neighbours are too large before rounding.
+// Returns the most levels at which no neighbours are too large unrounded.
 int BestLevels(const Tensor& weights, WeightRule rule) {
   if (rule == WeightRule::kAnyCode) return kMaxLevels;
   const float allowed = kMaxPairSum * LargestMagnitude(weights);

@@ -29,12 +29,12 @@ namespace requant {
 // Which codes are safe.
 enum class WeightRule { kAnyCode, kPairsFitInt16 };
 
-// The CPUs that a model can be quantized for, by the names of the parameter
-// "target": "any" (safe everywhere), "avx2", "avx512", "vnni", "avx_vnni",
-// "amx".
+// Returns the CPUs that a model can be quantized for, by the names of the
+// parameter "target": "any" (safe everywhere), "avx2", "avx512", "vnni",
+// "avx_vnni", "amx".
 const std::vector<std::string>& QuantizationTargets();
 
-// The rule for a target. An error lists the names.
+// Returns the rule for a target. An error lists the names.
 absl::StatusOr<WeightRule> WeightRuleOf(const std::string& target);
 
 // |code + code| of two neighbours in a column may not be more.
@@ -62,14 +62,14 @@ struct QuantizedWeights {
 QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
                                  WeightRule rule);
 
-// The same with a given number of levels, from kPairSafeLevels to kMaxLevels.
+// Does the same with given levels, from kPairSafeLevels to kMaxLevels.
 QuantizedWeights QuantizeWeights(const tensorflow::Tensor& weights,
                                  WeightRule rule, int levels);
 
-// The largest absolute value of a float tensor; 0 if it is empty.
+// Returns the largest absolute value of a float tensor; 0 if it is empty.
 float LargestMagnitude(const tensorflow::Tensor& values);
 
-// Σ_k codes[k][j] for each column j of a qint8 matrix.
+// Returns Σ_k codes[k][j] for each column j of a qint8 matrix.
 std::vector<int64_t> ColumnSums(const tensorflow::Tensor& codes);
 
 // The codes that TensorFlow's QuantizeV2 gives at run time, computed ahead of
@@ -89,10 +89,10 @@ inline bool operator==(const CodeFormula& a, const CodeFormula& b) {
          a.max == b.max;
 }
 
-// Whether the range is wide enough to have a scale.
+// Returns whether the range is wide enough to have a scale.
 bool HasScale(const CodeFormula& formula);
 
-// `values` must be floats, none of them NaN.
+// Returns the codes of `values`, which must be floats, none of them NaN.
 tensorflow::Tensor QuantizedCodes(const CodeFormula& formula,
                                   const tensorflow::Tensor& values);
 

@@ -18,8 +18,8 @@ namespace {
 using tensorflow::DataType;
 using tensorflow::TensorShape;
 
-// `flat` weights are spread evenly, so that many pairs are too large at 127
-// levels; others are normal, as in a trained layer.
+// Returns weights: `flat` ones are spread evenly, so that many pairs are too
+// large at 127 levels; others are normal, as in a trained layer.
 Tensor RandomMatrix(int64_t rows, int64_t columns, bool flat = false) {
   std::mt19937 random(rows * 1000 + columns);
   std::normal_distribution<float> normal(0, 0.05f);
@@ -263,8 +263,8 @@ GraphDef QuantizeGraph(const Quantization& how, int count) {
   return graph;
 }
 
-// Values inside and outside the range, in the middle between two codes, next to
-// it, and zeros of both signs.
+// Returns values inside and outside the range, in the middle between two codes,
+// next to it, and zeros of both signs.
 Tensor HardValues(const CodeFormula& formula, const TensorShape& shape) {
   std::mt19937 random(20261116);
   const float width = formula.max - formula.min;
@@ -320,7 +320,7 @@ std::vector<Quantization> Quantizations() {
   return all;
 }
 
-// The formula for the range that the kernel itself says it used.
+// Returns the formula for the range that the kernel itself says it used.
 CodeFormula KernelFormula(const Quantization& how) {
   const auto range = MustRunGraph(QuantizeGraph(how, 1),
                                   {{"x0", Tensor(tensorflow::DT_FLOAT, {1})}},

@@ -31,22 +31,22 @@ struct NodeOutput {
   }
 };
 
-// What input number `input` of `node` reads, behind all Identity nodes; its
-// node is nullptr when there is no such data input.
+// Returns what input number `input` of `node` reads, through all Identity
+// nodes; its node is nullptr when there is no such data input.
 NodeOutput TensorSource(const GraphIndex& index,
                         const tensorflow::NodeDef& node, int input);
 
-// The node that makes the values of `tensor`, behind Identity and nodes that
-// only change the shape; nullptr when there is none in the graph.
+// Returns the node that makes the values of `tensor`, through Identity and
+// nodes that only change the shape; nullptr when there is none in the graph.
 tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
                                    std::string_view tensor);
 
-// The integers of a Const of type int32 or int64, in their order; empty for
-// anything else.
+// Returns the integers of a Const of type int32 or int64, in their order; empty
+// for anything else.
 std::vector<int64_t> IntegersOf(const tensorflow::NodeDef& node);
 
-// An attribute's value, or what is given for a node without it; 0 is the
-// default of the integers that are masks.
+// Returns an attribute's value, or what is given for a node without it; 0 is
+// the default of the integers that are masks.
 int64_t IntegerAttribute(const tensorflow::NodeDef& node,
                          const std::string& name);
 bool BoolAttribute(const tensorflow::NodeDef& node, const std::string& name);
@@ -57,14 +57,14 @@ tensorflow::DataType TypeAttribute(
     const tensorflow::NodeDef& node, const std::string& name,
     tensorflow::DataType otherwise = tensorflow::DT_INVALID);
 
-// How many of the inputs are data; control inputs come after them.
+// Returns how many of the inputs are data; control inputs come after them.
 int DataInputs(const tensorflow::NodeDef& node);
 
 class TensorPattern {
  public:
-  // The same, under a name.
+  // Returns the same pattern, under a name.
   TensorPattern As(std::string name) const;
-  // The same, if the node's integer attribute has this value.
+  // Returns the same, if the node's integer attribute has this value.
   TensorPattern With(std::string attribute, int64_t value) const;
 
  private:
@@ -94,29 +94,29 @@ class TensorPattern {
 };
 
 TensorPattern Any();
-// Output `port` of a node whose op is among `ops` ("Add|AddV2"); it may have
-// more inputs than are given here.
+// Matches output `port` of a node whose op is among `ops` ("Add|AddV2"); it may
+// have more inputs than are given here.
 TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
                  int port = 0);
 TensorPattern Constant();
-// A constant with these integers, of whatever rank.
+// Matches a constant with these integers, of whatever rank.
 TensorPattern Integers(std::vector<int64_t> values);
-// The first that matches.
+// Matches the first of `patterns` that matches.
 TensorPattern OneOf(std::vector<TensorPattern> patterns);
 
 class PatternMatcher {
  public:
   explicit PatternMatcher(const GraphIndex* index) : index_(index) {}
 
-  // On success all tensors under a name are known; names of earlier matches
-  // stay, and must be the same tensors.
+  // Returns whether it matches. On success all tensors under a name are known;
+  // names of earlier matches stay, and must be the same tensors.
   bool Match(const TensorPattern& pattern, NodeOutput tensor);
 
-  // A tensor that matched under this name.
+  // Returns the tensor that matched under this name.
   NodeOutput operator[](const std::string& name) const;
 
-  // After a failure: a phrase about the place that fitted least well, the
-  // farthest from where matching began.
+  // Returns, after a failure, a phrase about the place that fitted least well,
+  // the farthest from where matching began.
   const std::string& problem() const { return problem_; }
 
  private:

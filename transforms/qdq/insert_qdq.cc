@@ -106,7 +106,7 @@ class PairInserter {
     return ResultOf(pair);
   }
 
-  // `base`, or with the first free of "_1", "_2", …
+  // Returns `base`, if need be with the first free of "_1", "_2", …
   std::string TakeName(const std::string& base) {
     std::string name = base;
     if (IsTaken(name)) {
@@ -184,7 +184,7 @@ absl::StatusOr<QdqSiteOptions> ReadSiteOptions(const Parameters& parameters) {
   return options;
 }
 
-// All but the table.
+// Reads all options but the table.
 absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   QdqRangeOptions options;
   REQUANT_ASSIGN_OR_RETURN(
@@ -219,7 +219,7 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   return options;
 }
 
-// A function would take the place of the op with its name.
+// Fails for a function with an op's name, whose place it would take.
 absl::Status CheckFunctionNames(const GraphDef& graph) {
   for (const FunctionDef& function : graph.library().function()) {
     const std::string& name = function.signature().name();
@@ -232,7 +232,7 @@ absl::Status CheckFunctionNames(const GraphDef& graph) {
   return absl::OkStatus();
 }
 
-// "the graph", "2 functions" or "the graph and 1 function".
+// Returns "the graph", "2 functions" or "the graph and 1 function".
 std::string Places(const Inserted& inserted) {
   const std::string functions = CountText(inserted.functions, "function");
   if (inserted.functions == 0) return "the graph";

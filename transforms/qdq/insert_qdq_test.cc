@@ -20,7 +20,7 @@ namespace {
 
 using tensorflow::FunctionDef;
 
-// A projection as Tensordot makes it, in a function, with a variable.
+// Returns a projection as Tensordot makes it, in a function, with a variable.
 std::string ProjectionGraph() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<2,2>
@@ -49,7 +49,7 @@ TransformRun Insert(const std::string& text,
   return run;
 }
 
-// The nodes of a function as a graph, for what looks nodes up.
+// Returns the nodes of a function as a graph, in which they can be looked up.
 GraphDef BodyOf(const GraphDef& graph, const std::string& function) {
   GraphDef body;
   for (const FunctionDef& candidate : graph.library().function()) {
@@ -74,7 +74,7 @@ std::vector<std::string> Problems(const GraphDef& graph, bool shapes = true) {
   return messages;
 }
 
-// A range table of one batch each.
+// Returns a range table of one batch each.
 std::string TableFile(
     const std::vector<std::pair<RangeKey, std::pair<float, float>>>& ranges) {
   RangeTable table;
@@ -340,7 +340,7 @@ TEST(InsertQdq, RefusesRangesThatAreNotFinite) {
       FailsWith(HasSubstr("\"x:0\" had values that are not finite")));
 }
 
-// Both branches and a loop's body, some of them called twice, each edited once.
+// Returns branches and a loop's body, some called twice, each edited once.
 std::string NestedGraph() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<2,2>

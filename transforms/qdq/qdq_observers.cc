@@ -124,8 +124,8 @@ class ObserverMaker {
     return names;
   }
 
-  // The nodes that run once or not at all: between a loop's or a branch's start
-  // and its end.
+  // Returns the nodes that run once or not at all: between a loop's or a
+  // branch's start and its end.
   static NodeSet ConditionalNodes(const GraphIndex& index) {
     NodeSet conditional;
     std::vector<const NodeDef*> open;
@@ -157,7 +157,7 @@ class ObserverMaker {
     }
   }
 
-  // Those that can be fetched when the outputs can be.
+  // Returns the marks that can be fetched when the outputs can be.
   std::vector<NodeDef*> FindMarks(const GraphIndex& index) {
     const NodeSet needed = NeededNodes(index, outputs_);
     const NodeSet conditional = ConditionalNodes(index);
@@ -176,7 +176,7 @@ class ObserverMaker {
     return marks;
   }
 
-  // Whether the session's graph has the node as it is now.
+  // Returns whether the session's graph has the node as it is now.
   static bool IsOriginal(
       const NodeDef& node,
       const absl::flat_hash_map<std::string, const NodeDef*>& originals) {

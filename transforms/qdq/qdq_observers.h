@@ -43,9 +43,9 @@ struct QdqObservers {
   std::vector<NotObserved> not_observed;
 };
 
-// `outputs` are tensors of the graph; only what they depend on is observed.
-// Fails for an op without sites, for functions that cannot be inlined and for a
-// damaged graph; TensorFlow's code for functions may abort on some of those.
+// Observes what `outputs`, tensors of the graph, depend on. Fails for an op
+// without sites, for functions that cannot be inlined and for a damaged graph;
+// TensorFlow's code for functions may abort on some of those.
 absl::StatusOr<QdqObservers> MakeQdqObservers(
     const tensorflow::GraphDef& graph, const QdqSiteOptions& options,
     const std::vector<std::string>& outputs);

@@ -15,7 +15,7 @@ std::string MatMul(const std::string& name, const std::string& a,
   return Node(name, "MatMul", {a, b}, {kFloat});
 }
 
-// y = a times a, once more times a.
+// Returns y = a times a, once more times a.
 std::string Squares() {
   return Function("f", {"a"}, {{"y", "n:product:0"}},
                   MatMul("m", "a", "a") + MatMul("n", "m:product:0", "a"));
@@ -27,7 +27,7 @@ QdqObservers Make(const GraphDef& graph, const std::string& output) {
   return made.ok() ? *std::move(made) : QdqObservers();
 }
 
-// "key:output" of each, with the number of tensors and "w" for a weight.
+// Returns "key:output" of each, its number of tensors and "w" for a weight.
 std::vector<std::string> Show(const QdqObservers& observers) {
   std::vector<std::string> shown;
   for (const QdqObserver& observer : observers.observers) {
@@ -38,7 +38,7 @@ std::vector<std::string> Show(const QdqObservers& observers) {
   return shown;
 }
 
-// The nodes, with "?" for those that run conditionally.
+// Returns the nodes, with "?" for those that run conditionally.
 std::vector<std::string> ShowNotObserved(const QdqObservers& observers) {
   std::vector<std::string> shown;
   for (const NotObserved& key : observers.not_observed) {
@@ -47,8 +47,8 @@ std::vector<std::string> ShowNotObserved(const QdqObservers& observers) {
   return shown;
 }
 
-// The graph as the session has it after the extension. Names are taken once,
-// and every input is there.
+// Returns the graph as the session has it after the extension. Names are taken
+// once, and every input is there.
 std::map<std::string, NodeDef> Extended(const GraphDef& graph,
                                         const QdqObservers& observers) {
   std::map<std::string, NodeDef> nodes;
@@ -176,7 +176,7 @@ TEST(QdqObservers, SayWhatRunsConditionally) {
   const QdqObservers observers = Make(graph, "if");
   EXPECT_THAT(observers.observers, IsEmpty());
   EXPECT_THAT(ShowNotObserved(observers), ElementsAre("f::a?", "f::m?"));
-  // Of another signature, nothing of it runs.
+  // For another signature nothing of it runs.
   EXPECT_THAT(ShowNotObserved(Make(graph, "x")), ElementsAre("f::a", "f::m"));
 }
 

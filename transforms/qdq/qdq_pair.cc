@@ -31,7 +31,7 @@ tensorflow::DataType CodeType(QdqFormat format) {
                                            : tensorflow::DT_QUINT8;
 }
 
-// A tensor of a new node: by number in a graph, by argument in a function.
+// Returns a new node's tensor: by number in a graph, by argument in a function.
 std::string OutputOf(const QdqPair& pair, const std::string& node, int number,
                      std::string_view argument) {
   if (pair.in_function) return absl::StrCat(node, ":", argument, ":0");
@@ -80,7 +80,7 @@ absl::Status CheckEntry(const RangeKey& key, const RangeEntry& entry) {
   return absl::OkStatus();
 }
 
-// From what was observed of the tensor.
+// Chooses it from what was observed of the tensor.
 absl::StatusOr<QdqRange> ChosenRange(const RangeKey& key,
                                      const RangeEntry& entry,
                                      const QdqRangeOptions& options) {
@@ -110,7 +110,7 @@ struct Missing {
     ++count;
   }
 
-  // "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 others"
+  // Says "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 others".
   std::string Describe() const {
     std::string text = absl::StrCat(TensorOf(first->range), ", which node \"",
                                     first->node, "\"");
@@ -191,7 +191,7 @@ std::vector<NodeDef> MakePair(const QdqPair& pair) {
                {{"T", CodeType(pair.format)}});
   SetMode(pair.format, &quantize);
   auto& attributes = *quantize.mutable_attr();
-  // Of the two kernels, oneDNN's rounds like this whatever is asked.
+  // oneDNN's kernel rounds like this whatever is asked.
   attributes["round_mode"].set_s(pair.format == QdqFormat::kQint8Scaled
                                      ? "HALF_TO_EVEN"
                                      : "HALF_AWAY_FROM_ZERO");

@@ -26,8 +26,8 @@ enum class QdqFormat {
   kQuint8MinFirst,
 };
 
-// From the names of TensorFlow's type and mode, "qint8" and "SCALED"; the mode
-// may be "". Others are an error that says why.
+// Parses the names of TensorFlow's type and mode, "qint8" and "SCALED"; the
+// mode may be "". Others are an error that says why.
 absl::StatusOr<QdqFormat> ParseQdqFormat(std::string_view type,
                                          std::string_view mode);
 
@@ -37,13 +37,13 @@ struct QdqRange {
   float max = 0;
 };
 
-// The range that a format can have and that is nearest to `range`: with zero in
-// it, symmetric for kQint8Scaled, and never empty: one that is too narrow is
-// taken for that of zeros, which any range holds.
+// Returns the range that a format can have and that is nearest to `range`: with
+// zero in it, symmetric for kQint8Scaled, and never empty: one that is too
+// narrow is taken for that of zeros, which any range holds.
 QdqRange FitRange(QdqFormat format, const QdqRange& range);
 
-// Whether the range, with zero in it, is so narrow that there is no scale for
-// it.
+// Returns whether the range, with zero in it, is so narrow that there is no
+// scale for it.
 bool IsTooNarrow(QdqFormat format, const QdqRange& range);
 
 struct QdqPairNames {
@@ -53,8 +53,8 @@ struct QdqPairNames {
   std::string dequantize;
 };
 
-// What the nodes are called before a node `consumer` that reads output `output`
-// of `producer`.
+// Returns what the nodes are called before a node `consumer` that reads output
+// `output` of `producer`.
 QdqPairNames NamePair(const std::string& consumer, const std::string& producer,
                       int output);
 
@@ -73,10 +73,10 @@ struct QdqPair {
   bool in_function = false;
 };
 
-// The nodes, each after those it reads.
+// Returns the nodes, each after those it reads.
 std::vector<tensorflow::NodeDef> MakePair(const QdqPair& pair);
 
-// What reads the pair's result has as input.
+// Returns what nodes that read the pair's result have as input.
 std::string ResultOf(const QdqPair& pair);
 
 struct QdqRangeOptions {
@@ -92,7 +92,7 @@ struct QdqRangeOptions {
   bool skip_missing = false;
 };
 
-// For each site its range, or nothing where it has none. `warnings` gets a
+// Returns each site's range, or nothing where it has none. `warnings` gets a
 // sentence on the latter.
 absl::StatusOr<std::vector<std::optional<QdqRange>>> RangesOfSites(
     const std::vector<QdqSite>& sites, const QdqRangeOptions& options,

@@ -42,7 +42,7 @@ bool IsWeightOp(const std::string& op) {
   return ops->contains(op);
 }
 
-// Ops whose output 0 is input 0, moved, shaped or cast.
+// Returns whether the op's output 0 is input 0, moved, shaped or cast.
 bool PassesWeight(const std::string& op) {
   static const auto* ops =
       new absl::flat_hash_set<std::string>{"Cast",
@@ -65,7 +65,7 @@ bool IsWhile(const std::string& op) {
   return op == "While" || op == "StatelessWhile";
 }
 
-// The first input that both kinds of branch are handed.
+// Returns the first input that both kinds of branch are handed.
 int FirstHanded(const std::string& op) {
   const bool has_condition = op == "If" || op == "StatelessIf" ||
                              op == "Case" || op == "StatelessCase";
@@ -113,10 +113,10 @@ class WeightSources {
     FindReached(callees, library);
   }
 
-  // Whether what `input` names in a body is a weight: a Const or a variable's
-  // value, behind nodes that only move, shape or cast it (Identity, Reshape,
-  // Transpose, Cast, Enter …), or an argument that is one in all calls of the
-  // function. An argument of a loop's body must also be handed on unchanged.
+  // Returns whether what `input` names in a body is a weight: a Const or a
+  // variable's value, through nodes that only move, shape or cast it (Identity,
+  // Reshape, Cast, Enter …), or an argument that is one in all calls. An
+  // argument of a loop's body must also be handed on unchanged.
   bool IsWeight(int body, std::string_view input) {
     const Origin origin = OriginOf(body, bodies_[body].Find(input));
     return origin.kind == Origin::kWeight ||
@@ -124,8 +124,8 @@ class WeightSources {
             !is_other_[first_argument_[body] + origin.argument]);
   }
 
-  // Whether the graph's nodes call the function, directly or not. Others may
-  // still be called by name, as a SavedModel's are.
+  // Returns whether the graph's nodes call the function, directly or not.
+  // Others may still be called by name, as a SavedModel's are.
   bool IsReached(int body) const { return reached_[body]; }
 
  private:
@@ -248,7 +248,7 @@ class WeightSources {
     }
   }
 
-  // What an argument, numbered over all functions, may be.
+  // Adds what an argument, numbered over all functions, may be.
   void AddSource(int32_t argument, int body, std::string_view input) {
     const Origin origin = OriginOf(body, bodies_[body].Find(input));
     if (origin.kind == Origin::kArgument) {
@@ -365,13 +365,13 @@ absl::StatusOr<ChosenOps> ChooseOps(const std::vector<std::string>& names) {
   return chosen;
 }
 
-// Whether new names can be made of it.
+// Returns whether new names can be made of it.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name.find_first_of(":^") == std::string_view::npos;
 }
 
-// The types of all tensors that a node takes; nothing when they are not known
-// or more than the node has inputs, of which each may be one tensor only.
+// Returns the types of all tensors that a node takes; nothing when they are not
+// known or more than the node has inputs, of which each may be one tensor only.
 std::optional<std::vector<tensorflow::DataType>> InputTypes(const NodeDef& node,
                                                             const OpEntry& op) {
   const int inputs = std::count_if(node.input().begin(), node.input().end(),

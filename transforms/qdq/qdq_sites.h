@@ -18,7 +18,7 @@ namespace requant {
 
 enum class QdqInputs { kActivations, kWeights, kBoth };
 
-// "activations", "weights" or "both"; else an error that lists them.
+// Parses "activations", "weights" or "both"; fails for others and lists these.
 absl::StatusOr<QdqInputs> ParseQdqInputs(std::string_view name);
 
 struct QdqSiteOptions {
@@ -27,7 +27,7 @@ struct QdqSiteOptions {
   QdqInputs inputs = QdqInputs::kBoth;
 };
 
-// MatMul and the BatchMatMuls.
+// Returns MatMul and the BatchMatMuls.
 const std::vector<std::string>& DefaultQdqOps();
 
 // One float input of a node.
@@ -82,7 +82,7 @@ struct QdqSites {
 absl::StatusOr<QdqSites> FindQdqSites(const tensorflow::GraphDef& graph,
                                       const QdqSiteOptions& options);
 
-// "function::name", or the name itself for the graph's own tensors.
+// Returns "function::name", or the name itself for the graph's own tensors.
 std::string RangeKeyName(std::string_view function, std::string_view name);
 
 }  // namespace requant

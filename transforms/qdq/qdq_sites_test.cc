@@ -13,7 +13,7 @@ QdqSites Find(const std::string& text, const QdqSiteOptions& options = {}) {
   return found.ok() ? *found : QdqSites();
 }
 
-// "function|node[input] key:output", and "(w)" for a weight.
+// Returns "function|node[input] key:output", and "(w)" for a weight.
 std::vector<std::string> Show(const QdqSites& found) {
   std::vector<std::string> shown;
   for (const QdqSite& site : found.sites) {

@@ -50,7 +50,7 @@ std::string NameList(const std::vector<std::string>& names) {
   return list;
 }
 
-// Whether `entry` has observations for every output of the rule.
+// Returns whether `entry` has observations for every output of the rule.
 bool Fits(const FreezeRule& rule, const RangeEntry& entry) {
   return std::all_of(
       rule.outputs.begin(), rule.outputs.end(),
@@ -60,9 +60,9 @@ bool Fits(const FreezeRule& rule, const RangeEntry& entry) {
       });
 }
 
-// Whether `entry` has observations that no output of the rule takes. A range
-// table of several kinds of nodes has such entries: a RequantizationRange has
-// minima, which freeze_min could take for those of a Min.
+// Returns whether `entry` has observations that no output of the rule takes. A
+// range table of several kinds of nodes has such entries: a RequantizationRange
+// has minima, which freeze_min could take for those of a Min.
 bool HasMoreThan(const FreezeRule& rule, const RangeEntry& entry) {
   bool takes_mins = false, takes_maxs = false;
   for (const FrozenOutput& output : rule.outputs) {
@@ -72,7 +72,7 @@ bool HasMoreThan(const FreezeRule& rule, const RangeEntry& entry) {
          (!takes_maxs && !entry.maxs.empty());
 }
 
-// `required`: a log must have records of the rule's kind.
+// Reads the ranges. If `required`, a log must have records of the rule's kind.
 absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule, bool required,
                                       TransformContext& context) {
   const auto& logs = context.parameters.All("min_max_log_file");
@@ -132,12 +132,12 @@ struct Choice {
   bool of_tensor = false;
 };
 
-// The tensor that the node's kRangeOfAttribute names, or "".
+// Returns the tensor that the node's kRangeOfAttribute names, or "".
 std::string RangeOf(const NodeDef& node) {
   return StringAttribute(node, kRangeOfAttribute);
 }
 
-// The nodes that have an entry of their own.
+// Returns the nodes that have an entry of their own.
 absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
                                                     const RangeTable& ranges,
                                                     const GraphIndex& index,
@@ -181,7 +181,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
   return chosen;
 }
 
-// The nodes without an entry of their own that name a tensor which has one.
+// Returns the nodes without an own entry that name a tensor which has one.
 absl::StatusOr<std::vector<Choice>> ChooseByTensor(
     const FreezeRule& rule, const RangeTable& ranges, const GraphIndex& index,
     const std::vector<Choice>& already_chosen) {
@@ -201,7 +201,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByTensor(
   return chosen;
 }
 
-// What to say when the ranges fit no node.
+// Returns the error for ranges that fit no node.
 absl::Status NothingFits(const FreezeRule& rule, const RangeTable& ranges,
                          const GraphIndex& index) {
   const auto& entries = ranges.entries();
@@ -234,8 +234,8 @@ bool HasQuantization(const GraphDef& graph) {
                      });
 }
 
-// Whether the graph has a node that the rule could freeze: that of a model
-// without Relu has no RequantizationRange.
+// Returns whether the graph has a node that the rule could freeze: that of a
+// model without Relu has no RequantizationRange.
 bool HasNodesToFreeze(const FreezeRule& rule, const GraphIndex& index,
                       bool compat) {
   const auto& nodes = index.graph().node();
@@ -245,7 +245,7 @@ bool HasNodesToFreeze(const FreezeRule& rule, const GraphIndex& index,
   });
 }
 
-// The nodes to freeze, in the order of their names. None is an error if
+// Returns the nodes to freeze, in the order of their names. None is an error if
 // `required`.
 absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
                                                 const RangeTable& ranges,
@@ -289,7 +289,7 @@ struct FreezeOptions {
   bool min_from_upper_tail = false;
 };
 
-// The values for the rule's outputs, in their order.
+// Returns the values for the rule's outputs, in their order.
 absl::StatusOr<std::vector<float>> ChosenValues(const FreezeRule& rule,
                                                 const Choice& choice,
                                                 const FreezeOptions& options) {
@@ -413,7 +413,7 @@ absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
   return options;
 }
 
-// How the values are chosen, for the note.
+// Returns how the values are chosen, for the note.
 std::string DescribeOptions(const FreezeRule& rule,
                             const FreezeOptions& options, bool compat) {
   if (options.choice.method == RangeMethod::kPercentile) {

@@ -37,7 +37,7 @@ struct FreezeRule {
 absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
                           tensorflow::GraphDef* graph);
 
-// The parameters of all three transforms.
+// Returns the parameters of all three transforms.
 std::vector<ParameterSpec> FreezeParameters();
 
 }  // namespace requant

@@ -36,7 +36,7 @@ GraphDef DynamicRequantization() {
   )");
 }
 
-// A log with one line per value.
+// Returns a log with one line per value.
 std::string LogFile(const std::string& name, const std::string& node,
                     const std::string& message,
                     const std::vector<float>& values) {
@@ -261,7 +261,7 @@ TEST(Freeze, RefusesParametersAndLogsThatDoNotFit) {
   }
 }
 
-// A second quantization of x, over [other_min(x), Max(x)].
+// Returns a second quantization of x, over [other_min(x), Max(x)].
 GraphDef TwoQuantizations() {
   return WithNodes(DynamicQuantization(), R"(
     other_min = Min(x, dims) T=float
@@ -357,7 +357,7 @@ TEST(Freeze, ALogFitsEveryGraphThatHasItsNodes) {
                        "x_max/frozen_max_only)"));
 }
 
-// An entry of a float tensor as a calibration gives it, two batches of it.
+// Returns an entry as a calibration of a float tensor gives it in two batches.
 RangeEntry TensorEntry(float low, float high) {
   RangeEntry entry;
   entry.histogram.emplace();
@@ -386,7 +386,7 @@ GraphDef RequantizationOf(const std::string& tensor) {
   return WithRangeOf(DynamicRequantization(), "RequantizationRange", tensor);
 }
 
-// The range that a requantization of `tensor` gets from these entries.
+// Returns the range that a requantization of `tensor` gets from these entries.
 std::pair<float, float> FrozenRange(const RangeTable& ranges,
                                     const std::string& tensor,
                                     const std::string& more = "") {

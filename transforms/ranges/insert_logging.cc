@@ -57,7 +57,7 @@ struct LoggedNode {
 
 using LoggedNodes = absl::flat_hash_map<std::string_view, LoggedNode>;
 
-// The matching nodes, with those of their outputs that other nodes read.
+// Returns the matching nodes, with their outputs that other nodes read.
 LoggedNodes FindLoggedNodes(const GraphDef& graph, const NodeFilter& filter) {
   LoggedNodes logged;
   for (int i = 0; i < graph.node_size(); ++i) {
@@ -100,8 +100,8 @@ std::string TensorAt(std::string_view node, int port) {
   return absl::StrCat(node, ":", port);
 }
 
-// A Print that passes the node's first output in use on and prints all outputs
-// in use.
+// Returns a Print that passes the node's first output in use on and prints all
+// outputs in use.
 absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
                                   const std::set<int>& ports,
                                   const Parameters& parameters) {

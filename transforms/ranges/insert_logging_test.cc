@@ -90,8 +90,8 @@ TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
   EXPECT_EQ(outputs[0].scalar<float>()(), -5);
 }
 
-// A random chain of two-input ops, each reading all outputs of what it reads,
-// with control inputs now and then.
+// Returns a random chain of two-input ops, each reading all outputs of what it
+// reads, with control inputs now and then.
 GraphDef RandomGraph(int seed) {
   std::mt19937 random(seed);
   GraphDef graph = GraphFromText("x = Placeholder dtype=float");

@@ -25,7 +25,7 @@ absl::Status Run(const std::string& transform, TransformContext* context,
   return registered->run(*context, graph);
 }
 
-// Whether two attributes have the same value; tensors may be stored in
+// Returns whether two attributes have the same value; tensors may be stored in
 // different ways.
 bool SameAttribute(const tensorflow::AttrValue& a,
                    const tensorflow::AttrValue& b) {

@@ -24,7 +24,7 @@ TransformRun RunTransform(const std::string& transform,
                           const std::vector<std::string>& inputs = {},
                           const std::vector<std::string>& outputs = {});
 
-// As RunTransform, of a transform that must succeed.
+// Does the same with a transform that must succeed.
 TransformRun MustTransform(const std::string& transform,
                            const tensorflow::GraphDef& graph,
                            const std::vector<std::string>& inputs = {},
@@ -45,7 +45,7 @@ tensorflow::GraphDef WithNodes(tensorflow::GraphDef graph,
 testing::Matcher<const tensorflow::GraphDef&> HasNodes(
     const std::string& lines);
 
-// A new file in the test's temporary folder.
+// Writes a new file in the test's temporary folder.
 std::string WriteTestFile(const std::string& name, const std::string& content);
 
 }  // namespace requant
