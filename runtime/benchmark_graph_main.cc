@@ -227,7 +227,7 @@ absl::Status AddEntries(BenchmarkJob* job) {
   return absl::OkStatus();
 }
 
-// The file of --output_dir with this ending.
+// Returns the file of --output_dir with this ending.
 std::string ReportFile(const std::string& ending) {
   return absl::StrCat(FLAGS_output_dir, "/benchmark.", ending);
 }
@@ -259,8 +259,8 @@ absl::Status PrepareOutputs() {
   return CheckOutputs(inputs, Outputs());
 }
 
-// What is different for SavedModels: as the published example has it, unless
-// flags say otherwise.
+// Sets what is different for SavedModels: what the published example does,
+// unless flags say otherwise.
 absl::Status SetSavedModelDefaults(BenchmarkJob* job) {
   if (!IsSet("batch_size")) job->set_batch_size(kSavedModelBatchSize);
   if (!IsSet("batches")) job->set_max_batches(kSavedModelBatches);

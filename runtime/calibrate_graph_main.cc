@@ -161,7 +161,7 @@ std::string UsageError() {
   return "";
 }
 
-// A SavedModel, also one in a folder of versions, or a graph file.
+// Returns a SavedModel, also one in a folder of versions, or a graph file.
 absl::StatusOr<std::string> QdqModel(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
@@ -232,7 +232,7 @@ absl::StatusOr<int> PrintTable() {
   return Report(table, 0);
 }
 
-// The table at --output, if it is one; else an empty one.
+// Returns the table at --output, if it is one; else an empty one.
 RangeTable ExistingTable() {
   if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
   absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);

@@ -154,8 +154,8 @@ ProgramHelp Help() {
   return help;
 }
 
-// The two numbers of "fixed(-1,1)" as they were typed; nothing for any other
-// text.
+// Returns the two numbers of "fixed(-1,1)" as they were typed; nothing for any
+// other text.
 std::optional<std::pair<std::string, std::string>> ParseFixed(
     std::string_view text) {
   if (!absl::ConsumePrefix(&text, "fixed(") ||
@@ -179,14 +179,14 @@ std::string Ranges() {
 
 bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
 
-// What becomes of an input without a range. A calibration of one signature can
-// measure none in loops, under conditions and for other signatures.
+// Returns what becomes of an input without a range. A calibration of a
+// signature measures none in loops, under conditions and for others.
 std::string Missing() {
   if (!FLAGS_missing.empty()) return FLAGS_missing;
   return Calibrates() ? "skip" : "error";
 }
 
-// What is wrong with the flags of --insert_qdq.
+// Returns what is wrong with the flags of --insert_qdq.
 std::optional<std::string> QdqUsageProblem() {
   if (!FLAGS_insert_qdq) {
     for (const char* flag : {"ops", "inputs", "ranges", "dataset", "data",
@@ -244,7 +244,7 @@ std::optional<std::string> UsageProblem(
   return QdqUsageProblem();
 }
 
-// Where the model goes, given where it is.
+// Returns where the model goes, given where it is.
 std::string Target(const std::string& source) {
   if (FLAGS_out.empty()) {
     return absl::StrCat("./converted_", SavedModelName(source));
@@ -255,7 +255,7 @@ std::string Target(const std::string& source) {
   return std::string(target);
 }
 
-// Where a calibration leaves its ranges when nobody asked for the file.
+// Returns where a calibration leaves its ranges when nobody asked for the file.
 std::string PrivateRanges(const std::string& target) {
   return absl::StrCat(target, ".ranges");
 }
@@ -297,7 +297,7 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
   return WriteRangeTable(table, output);
 }
 
-// `ranges_file` has what was calibrated.
+// Returns the transforms; `ranges_file` has what was calibrated.
 std::vector<TransformCall> Calls(const std::string& ranges_file) {
   std::vector<TransformCall> calls = *ParsePipeline(FLAGS_transforms);
   if (!FLAGS_insert_qdq) return calls;
@@ -313,7 +313,7 @@ std::vector<TransformCall> Calls(const std::string& ranges_file) {
                                         ? std::vector<std::string>{ranges_file}
                                         : ParseNameList(Ranges());
     if (!FLAGS_method.empty()) qdq.parameters["method"] = {FLAGS_method};
-    // With so many digits the number is read back as it is.
+    // With 17 digits the number is read back as it is.
     qdq.parameters["value_percentile"] = {
         absl::StrFormat("%.17g", FLAGS_value_percentile)};
     qdq.parameters["missing"] = {Missing()};
@@ -391,7 +391,7 @@ void Tell(const std::string& source, const std::string& target,
   }
 }
 
-// Of the files, not of --out itself.
+// Returns the files to write, without --out itself.
 std::vector<std::string> OutputFiles() {
   std::vector<std::string> outputs;
   for (const std::string& path :
@@ -414,7 +414,7 @@ absl::Status CheckOutputs(const std::string& source,
   return absl::OkStatus();
 }
 
-// Whether --out is what an earlier run wrote, as its graph beside it tells.
+// Returns whether an earlier run wrote --out, by the graph beside it.
 bool IsOwnResult(const std::string& target, const ConvertOptions& options) {
   const auto model = SavedModelFile::Read(target, options.tags);
   const auto graph = ReadFile(options.converted_graph);

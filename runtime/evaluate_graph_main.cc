@@ -219,7 +219,7 @@ void Print(const EvaluateResult& result,
   std::fputs(text.c_str(), stdout);
 }
 
-// The exit code that the gate on accuracy gives.
+// Returns the exit code that the gate on accuracy gives.
 int ExitCode(const EvaluateResult& result,
              const std::optional<AccuracyGate>& gate) {
   if (!gate.has_value()) return kExitOk;

@@ -201,8 +201,8 @@ absl::Status Write(const QuantizedGraph& quantized) {
   return WriteFilesAtomically(files);
 }
 
-// The command that compares the two graphs on records that the user is to name,
-// or "" when it is not known how to read them.
+// Returns the command that compares the two graphs on records that the user is
+// to name, or "" when it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty()) return "";
   std::vector<std::string> words = {

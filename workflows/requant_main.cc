@@ -47,7 +47,7 @@ const std::vector<Command>& OwnCommands() {
   return *commands;
 }
 
-// What each command is for, by its name.
+// Returns what each command is for, by its name.
 std::map<std::string, std::string> Summaries() {
   std::map<std::string, std::string> summaries;
   for (const Command& command : OwnCommands()) {
@@ -59,8 +59,8 @@ std::map<std::string, std::string> Summaries() {
   return summaries;
 }
 
-// One line per command, after two blanks: ./requant help ends with these
-// lines.
+// Returns one line per command, after two blanks: ./requant help ends with
+// these lines.
 std::string CommandList() {
   std::string list;
   for (const auto& [name, summary] : Summaries()) {

@@ -244,7 +244,7 @@ class Doctor : public testing::Test {
   }
   ~Doctor() override { fs::remove_all(folder_); }
 
-  // Only the Docker of this test is found.
+  // Runs it so that only the Docker of this test is found.
   Outcome RunDoctor(Environment environment = {}) {
     environment.emplace_back("PATH", folder_);
     return RunProgram(kRequant, {"doctor"}, environment);

@@ -84,7 +84,7 @@ class RunnerTest : public testing::Test {
         WriteFileAtomically(absl::StrCat(folder_, "/", name), content).ok());
   }
 
-  // The work directory, or what has this name in it.
+  // Returns the work directory, or what has this name in it.
   std::string WorkPath(const std::string& name = "") const {
     const fs::path work = fs::path(folder_) / "work";
     return name.empty() ? work.string() : (work / name).string();
@@ -114,7 +114,7 @@ class RunnerTest : public testing::Test {
     return *result;
   }
 
-  // Two stages; `second` is what the second does.
+  // Returns a plan of two stages; `second` is what the second does.
   Plan MakePlanOf(const std::string& second) {
     return PlanWorkflow(absl::StrReplaceAll(kTwoStages, {{"SECOND", second}}));
   }

@@ -79,7 +79,7 @@ class BenchmarkRun {
     return batches_.at(entries_[entry].dataset().SerializeAsString());
   }
 
-  // One batch by the signature of the first model, for all of them.
+  // Makes up one batch by the signature of the first model, for all of them.
   absl::Status MakeUpInputs() {
     const ModelSpec& model = entries_.front().model();
     SendActivity(absl::StrCat("reading the signature of ", model.path()));
@@ -211,7 +211,7 @@ class BenchmarkRun {
     return Median(rates);
   }
 
-  // Every batch goes through the first graph and each other one, so that no
+  // Runs every batch through the first graph and each other one, so that no
   // more than two outputs are in memory.
   absl::Status CompareOutputs() {
     std::vector<OutputDifference> differences(job_.entry_size());
@@ -264,7 +264,7 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // The order changes from round to round, so that no graph always runs after
+  // Changes the order from round to round, so that no graph always runs after
   // the same other one.
   absl::Status MeasureRounds() {
     const int entries = job_.entry_size();

@@ -77,14 +77,14 @@ std::string_view Basename(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Whether a folder's name says nothing of the model in it.
+// Returns whether a folder's name says nothing of the model in it.
 bool IsVersion(std::string_view name) {
   return name == "saved_model" ||
          name.find_first_not_of("0123456789") == name.npos;
 }
 
-// The graphs' names: without their folders, where that leaves them different
-// and with a meaning.
+// Returns the graphs' names: without their folders, where that leaves them
+// different and with a meaning.
 std::vector<std::string> Names(const BenchmarkJob& job) {
   std::vector<std::string> names, paths;
   bool tells = true;
@@ -102,7 +102,7 @@ std::string SettingText(const StreamSetting& setting) {
                       CountText(setting.threads(), "thread"));
 }
 
-// "2 streams x 1 thread on 2 cores (1 x 2: 98.1k records/s, 2 x 1: 121k)".
+// Returns "2 streams x 1 thread on 2 cores (1 x 2: 98.1k records/s, …)".
 std::string SettingLine(const BenchmarkResult& result, int entry) {
   std::vector<std::string> trials;
   for (const SettingTrial& trial : result.trial()) {
@@ -125,7 +125,7 @@ std::string RatioText(const PairedRatio& ratio) {
                          ratio.interval->low(), ratio.interval->high());
 }
 
-// A table whose last column is to the left.
+// Returns a table whose last column is left-aligned.
 Table TableOf(const std::vector<std::string>& titles) {
   Table table;
   for (const std::string& title : titles) {
@@ -181,8 +181,8 @@ std::string SpeedText(const std::string& name, const std::string& first,
                       " differ beyond the noise: it takes at least 6");
 }
 
-// One line on a graph against the first: its speed, and its CPU time if that
-// certainly differs.
+// Returns one line on a graph against the first: its speed, and its CPU time if
+// that certainly differs.
 std::string VerdictText(const std::string& name, const std::string& first,
                         const GraphFigures& figures) {
   std::string text = SpeedText(name, first, figures.speed);
@@ -195,7 +195,7 @@ std::string VerdictText(const std::string& name, const std::string& first,
   return text + "\n";
 }
 
-// A warning when the graphs did not have the machine to themselves, or "".
+// Returns a warning if the graphs had to share the machine, else "".
 std::string BusyWarning(const std::vector<GraphFigures>& all) {
   double most = 0;
   for (const GraphFigures& figures : all) {
@@ -209,7 +209,7 @@ std::string BusyWarning(const std::vector<GraphFigures>& all) {
       100 * most);
 }
 
-// A table of `what`, an operation or a node.
+// Returns a table of `what`, an operation or a node.
 std::string TimesTable(
     const std::string& what, const ProfileMessage& profile,
     const google::protobuf::RepeatedPtrField<OperationTime>& times) {
@@ -360,7 +360,7 @@ std::string TrialsJson(const BenchmarkJob& job, const BenchmarkResult& result) {
 
 std::string Dashes() { return absl::StrCat(std::string(57, '-'), "\n"); }
 
-// As Python prints a number: "0.0", "6.612018585205078", "nan".
+// Returns a number as Python prints it: "0.0", "6.612018585205078", "nan".
 std::string PythonNumber(double number) {
   if (std::isnan(number)) return "nan";
   std::string text = JsonNumber(number);

@@ -52,16 +52,16 @@ std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result);
 
 SpeedVerdict JudgeSpeed(const PairedRatio& speed);
 
-// For people: the setting, a table with a line per graph, a sentence per graph
-// on its speed against the first, and profiles if there are any.
+// Returns text for people: the setting, a table with a line per graph, a
+// sentence per graph on its speed against the first, and any profiles.
 std::string BenchmarkText(const BenchmarkJob& job,
                           const BenchmarkResult& result);
 
-// Everything, as one JSON object and a newline. What is not known is null.
+// Returns everything as one JSON object and a newline; null: not known.
 std::string BenchmarkJson(const BenchmarkJob& job,
                           const BenchmarkResult& result);
 
-// The lines that the published GPT-J example prints of a model and its
+// Returns the lines that the published GPT-J example prints of a model and its
 // converted form, letter by letter, then what they lack: the cosine similarity,
 // top-1 agreement and largest difference of the outputs, and what the figures
 // mean. Latency is the median time of a batch, and throughput the batch size

@@ -50,7 +50,7 @@ std::vector<std::string> SortedKeys(const Map& map) {
   return keys;
 }
 
-// "[?,64]".
+// Returns a text such as "[?,64]".
 std::string ShapeText(const TensorInfo& info) {
   std::vector<std::string> sizes;
   for (const auto& dim : info.tensor_shape().dim()) {

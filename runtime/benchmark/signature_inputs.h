@@ -27,7 +27,7 @@ struct SyntheticBatch {
   Batch batch;
   // For people, one for each input that was made up.
   std::vector<std::string> notes;
-  // The same for the input that a token array feeds; "": none is.
+  // A note on the input that a token array feeds; "": there is no such input.
   std::string token_note;
   // What was settled of the job's: how many numbers there are, and the size of
   // open dimensions.

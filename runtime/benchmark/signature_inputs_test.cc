@@ -33,7 +33,7 @@ SignatureDef Signature(const std::string& text) {
   return signature;
 }
 
-// A decoder's: ids and a mask of any number of texts, of any length.
+// Returns a decoder's: ids and a mask of any number of texts, of any length.
 SignatureDef Decoder() {
   return Signature(R"(
     inputs { key: "input_ids" value { name: "ids:0" dtype: DT_INT32
@@ -77,7 +77,7 @@ TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
             again->batch.inputs[1].tensor_data());
 }
 
-// The decoder's logits say that there are six numbers.
+// Returns a decoder's whose logits say that there are six numbers.
 SignatureDef DecoderOfSix() {
   SignatureDef signature = Decoder();
   for (const int size : {-1, -1, 6}) {

@@ -55,7 +55,7 @@ struct StreamTimes {
 class StreamPool {
  public:
   // Runs batch number `batch` in stream `stream` and returns its number of
-  // records. Called from several threads at once; the numbers go up from 0.
+  // records. Several threads call it at once; the numbers go up from 0.
   using Work =
       std::function<absl::StatusOr<int64_t>(int stream, int64_t batch)>;
 

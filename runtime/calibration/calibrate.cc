@@ -43,7 +43,7 @@ using tensorflow::Tensor;
 // Weights that are fetched at once.
 constexpr size_t kWeightsPerPass = 16;
 
-// Of more, only the number is said.
+// If there are more, only their number is reported.
 constexpr size_t kNamedUnobserved = 10;
 
 std::string TensorText(const std::string& node, int output) {
@@ -79,7 +79,7 @@ class EntryObserver {
 
   const CalibrationTensor& tensor() const { return tensor_; }
 
-  // From here on its sources are fetched, one after the other.
+  // Sets where its sources start; they are fetched one after the other.
   void SetFirstSource(size_t number) {
     for (ValueSource& source : sources_) source.number = number++;
   }
@@ -250,7 +250,7 @@ class CalibrationRun {
     if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
     for (const ObservationPass& pass : passes_) {
       REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
-      // Of a big model each takes a minute: a sign of life.
+      // A big model takes a minute for each: this is a sign of life.
       progress_.Update(records_);
     }
     if (records_ == 0 && passes_.front().once) {
@@ -546,8 +546,8 @@ class QdqCalibration : public CalibrationRun {
     return absl::OkStatus();
   }
 
-  // What a whole batch takes for each observer, from its first record alone
-  // where inputs can be cut.
+  // Measures what a whole batch takes for each observer, from its first record
+  // alone where inputs can be cut.
   absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
     RunValues run;
     int64_t records = 1;

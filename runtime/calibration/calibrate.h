@@ -15,8 +15,8 @@ namespace requant {
 
 class Model;
 
-// Called with the graph before it goes into a session, when the model's names
-// are known. An error ends the calibration.
+// Is called with the graph before it goes into a session, when the model's
+// names are known. An error ends the calibration.
 using GraphInspector = std::function<absl::Status(
     const Model& model, const tensorflow::GraphDef& graph)>;
 

@@ -8,10 +8,10 @@
 
 namespace requant {
 
-// A digest of all that the result of a calibration depends on: the contents of
-// the model's and the dataset's files, in their order, the declaration, the
-// settings and this program's version. Paths, times and numbers of threads are
-// none of it.
+// Returns a digest of all that the result of a calibration depends on: the
+// contents of the model's and the dataset's files, in their order, the
+// declaration, the settings and this program's version. Paths, times and
+// numbers of threads do not count.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
 
 }  // namespace requant

@@ -41,7 +41,7 @@ std::optional<float> Greatest(const std::vector<float>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
-// What `observations` observations of the entry are, in records if possible.
+// Returns what that many observations of the entry are, in records if possible.
 int64_t Amount(const RangeEntry& entry, int64_t observations,
                int64_t batch_size) {
   if (batch_size == 0) return observations;

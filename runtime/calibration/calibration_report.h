@@ -20,14 +20,14 @@ struct CalibrationReportOptions {
   int64_t batch_size = 0;
 };
 
-// A line for each entry: least and greatest value, the range that the freeze
-// transforms would take, and how much was needed before it stopped moving. Then
-// one line about all of them. Entries without a histogram are chosen by minmax.
+// Returns a line for each entry: least and greatest value, the range that the
+// freeze transforms would take, and how much it took to settle; then one line
+// about all. Entries without a histogram are chosen by minmax.
 absl::StatusOr<std::string> CalibrationText(
     const RangeTable& table, const CalibrationReportOptions& options);
 
-// What will hurt later, one sentence each: values that are not finite, ranges
-// that still move at the end.
+// Returns what will hurt later, one sentence each: values that are not finite,
+// ranges that still move at the end.
 std::vector<std::string> CalibrationWarnings(const RangeTable& table);
 
 }  // namespace requant

@@ -28,8 +28,8 @@ struct ConvertOptions {
   std::string signature;
   // None: the model is written back as it is.
   std::vector<TransformCall> calls;
-  // Called when the model has been read and the target may be written, before
-  // the transforms: the place for long work that these need. Unset: nothing.
+  // Is called, if set, when the model has been read and the target may be
+  // written: the place for long work that the transforms need.
   std::function<absl::Status()> before_transforms;
   // Where the graph is written as it was and as it is now; "": nowhere.
   std::string extracted_graph;
@@ -49,7 +49,7 @@ struct ModelSize {
 };
 
 struct ConvertedModel {
-  // Whether the graph is another one now.
+  // Whether the graph differs from what it was.
   bool changed = false;
   ModelSize before;
   ModelSize after;
@@ -57,9 +57,9 @@ struct ConvertedModel {
   std::vector<std::string> notes;
 };
 
-// On an error the target is as it was before, and no graph is written; but for
-// one in writing the graphs, which are last, and whose message says that the
-// target is there.
+// Converts the model. After an error the target is as it was before and no
+// graph is written, unless writing the graphs failed: they are written last,
+// and the message then says that the target is there.
 absl::StatusOr<ConvertedModel> Convert(const ConvertOptions& options);
 
 }  // namespace requant

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_CALIBRATION_QUANTIZE_H_
 #define REQUANT_RUNTIME_CALIBRATION_QUANTIZE_H_
 
-// From a float graph to an eight-bit one.
+// The quantization of a float graph to an eight-bit one.
 
 #include <cstdint>
 #include <string>

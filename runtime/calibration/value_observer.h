@@ -24,7 +24,7 @@ struct ObservedBatch {
 };
 
 struct MomentOptions {
-  // Of how many records, the first, the moments are; 0: none.
+  // How many records, the first ones, the moments are taken over; 0: none.
   int64_t records = 0;
   int threads = 1;
 };
@@ -37,10 +37,10 @@ class ValueObserver {
         moment_records_(moments.records),
         moments_(moments.threads) {}
 
-  // Batches come in the order of the data. One without values is none.
+  // Adds a batch, in the order of the data. One without values is ignored.
   void Add(const ObservedBatch& batch);
 
-  // What was observed; nothing may be added after that.
+  // Returns what was observed; nothing may be added after that.
   RangeEntry Take();
 
  private:
@@ -48,7 +48,7 @@ class ValueObserver {
   void AddFinite(absl::Span<const float> values);
   void AddNotFinite(const ObservedBatch& batch);
   void MergeChannels(int64_t channels);
-  // To be called before the batch's records are counted.
+  // Must be called before the batch's records are counted.
   void AddMoments(const ObservedBatch& batch);
 
   std::string tensor_;
@@ -56,7 +56,7 @@ class ValueObserver {
   bool has_channels_ = true;
   int64_t moment_records_;
   ChannelMomentsBuilder moments_;
-  // Of the last batch: extremes of every `lanes`-th value.
+  // Extremes of every `lanes`-th value of the last batch.
   std::vector<float> lane_mins_;
   std::vector<float> lane_maxs_;
   bool has_nan_ = false;
@@ -64,8 +64,8 @@ class ValueObserver {
 
 // Observes what a Min, a Max or a RequantizationRange computed for a batch, as
 // the log of its Print node would be read: of several values the smallest is
-// the minimum, the greatest the maximum. `place` is told of values that are not
-// finite.
+// the minimum, the greatest the maximum. Values that are not finite are
+// recorded with `place`.
 void ObserveMin(absl::Span<const float> values, const std::string& place,
                 RangeEntry* entry);
 void ObserveMax(absl::Span<const float> values, const std::string& place,

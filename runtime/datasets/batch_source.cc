@@ -342,7 +342,7 @@ class PipelinedBatchSource : public BatchSource {
     return absl::OkStatus();
   }
 
-  // CheckFeedShape has seen to it that it fits.
+  // Reshapes a tensor; CheckFeedShape has made sure that it fits.
   static absl::StatusOr<Tensor> Reshape(const Tensor& tensor,
                                         absl::Span<const int64_t> feed_shape) {
     int64_t rest = tensor.NumElements();

@@ -58,23 +58,23 @@ class BatchSource {
   // the last batch came; 0 when that is not known.
   virtual int64_t EstimatedRecords() const = 0;
 
-  // Bad records skipped up to the last batch returned, all of them at the end.
+  // Returns how many bad records were skipped up to the last batch returned.
   virtual int64_t bad_records() const = 0;
 
-  // Those of them after which the rest of their file, with an unknown number of
-  // records, could not be read.
+  // Returns after how many of them the rest of their file, with an unknown
+  // number of records, could not be read.
   virtual int64_t lost_rests() const = 0;
 };
 
 // Returns the files of `spec` for messages, or the first and how many more.
 std::string DescribeFiles(const DatasetSpec& spec);
 
-// Checks what can be checked before the files are read through: that they can
-// be read, CSV columns (of the first file), and NumPy types, shapes and counts.
-// The files are paths, as ReadDatasetSpec leaves them. Sources of kind in_graph
-// are refused: their graph reads them. Files without any record give an error
-// on the first Next(). Messages have no control characters, whatever the names
-// in the data.
+// Opens the files after checking what can be checked before they are read
+// through: that they can be read, CSV columns (of the first file), and NumPy
+// types, shapes and counts. The files are paths, as ReadDatasetSpec leaves
+// them. Sources of kind in_graph are refused: their graph reads them. Files
+// without any record give an error on the first Next(). Messages have no
+// control characters, whatever the names in the data.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);
 

@@ -16,7 +16,7 @@ namespace {
 
 using Strings = std::vector<std::string>;
 
-// A file of `count` records whose x is their number.
+// Writes a file of `count` records whose x is their number.
 std::string RecordsFile(const std::string& name, int count, int first = 0) {
   std::string bytes;
   for (int i = first; i < first + count; ++i) {

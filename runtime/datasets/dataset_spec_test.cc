@@ -29,7 +29,7 @@ input {
 label { feature: "label" dtype: "int64" }
 )";
 
-// What reading `text` says, without the path in front; "" for nothing.
+// Returns what reading `text` says, without the path in front; "" for nothing.
 std::string Problem(const std::string& text) {
   WriteTestFile("one.rec", "");
   const std::string path = WriteTestFile("problem.textproto", text);

@@ -28,11 +28,11 @@ struct GraphRun {
 };
 
 struct BatchRun {
-  // Without its inputs.
+  // The batch without its inputs.
   Batch batch;
   // BatchSource::EstimatedRecords when it was read.
   int64_t estimated_records = 0;
-  // In the order in which the work ran the graphs.
+  // The runs in the order in which the work ran the graphs.
   std::vector<GraphRun> graphs;
   // Wall time not overlapped by earlier batches; the sum over batches is the
   // busy time.
@@ -41,7 +41,7 @@ struct BatchRun {
 
 class BatchStreams {
  public:
-  // Runs a batch. Called from several threads at once.
+  // Runs a batch. It is called from several threads at once.
   using Work =
       std::function<absl::Status(const Batch& batch, std::vector<GraphRun>*)>;
 
@@ -69,9 +69,9 @@ class BatchStreams {
   };
 
   void Serve();
-  // Reads the next batch and its number; false when there is nothing to run.
+  // Reads the next batch and its number; returns false if there is none.
   bool Take(int64_t* number, Finished* finished) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the threads and Next() wait for.
+  // Return whether what the threads and Next() wait for is there.
   bool MayTake() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasNext() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -57,7 +57,7 @@ class Evaluation {
 
  private:
   EvaluatedGraph& model() { return *graphs_.front(); }
-  // The model itself when it is alone.
+  // Returns the model itself when it is alone.
   EvaluatedGraph& baseline() { return *graphs_.back(); }
 
   // Loads what is to run.
@@ -164,7 +164,7 @@ class Evaluation {
     }
   }
 
-  // In a stream's thread.
+  // Is called in a stream's thread.
   absl::Status RunBatch(const Batch& batch, bool tells,
                         std::vector<GraphRun>* runs) {
     runs->resize(graphs_.size());
@@ -197,7 +197,7 @@ class Evaluation {
     return options_.max_records > 0 && records_ >= options_.max_records;
   }
 
-  // One batch of the graphs' own reading; false at the end of the file.
+  // Runs a batch that the graphs read; returns false at the end of the file.
   absl::StatusOr<bool> RunOwnBatch(const std::string& file) {
     size_t ended = 0;
     BatchRun run;
@@ -302,7 +302,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Once for all batches: EvaluatedGraph::Score holds each to its first format.
+  // Is called once: EvaluatedGraph::Score holds each batch to its first format.
   absl::Status CheckSameFormat() {
     const PredictionFormat& format = model().format();
     const PredictionFormat& other = baseline().format();
@@ -408,7 +408,7 @@ class Evaluation {
   std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
   // The baseline if it ran before.
   std::optional<StoredBaseline> stored_;
-  // Of the baseline and the model, if they are to be compared.
+  // The layers of both graphs, if they are to be compared.
   std::optional<LayerPairs> layers_;
   // The baseline, if it runs for its layers only.
   std::unique_ptr<Model> layers_baseline_;

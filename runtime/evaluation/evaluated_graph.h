@@ -20,14 +20,14 @@
 
 namespace requant {
 
-// The threads of a session in which `streams` batches run side by side: what is
-// left open is one per usable core for one stream, else one.
+// Returns the threads of a session in which `streams` batches run side by side:
+// what is left open is one per usable core for one stream, else one.
 SessionSpec SessionForStreams(SessionSpec session, int streams);
 
 // One of the graphs under evaluation. Its errors name it.
 class EvaluatedGraph {
  public:
-  // `options` must outlive it.
+  // Loads the graph; `options` must outlive it.
   static absl::StatusOr<std::unique_ptr<EvaluatedGraph>> Load(
       const ModelSpec& spec, const EvaluateOptions& options,
       const Model::GraphInspector& inspect);
@@ -43,21 +43,21 @@ class EvaluatedGraph {
   absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
                    GraphRun* run) const;
 
-  // Scores the predictions of a batch, which took so many seconds, a position
-  // at a time if the dataset says so. Batches come in the order of the records.
+  // Scores the predictions of a batch, which took `seconds`, a position at a
+  // time if the dataset says so. Batches come in the order of the records.
   absl::Status Score(const GraphRun& run, double seconds, int64_t first_record,
                      int64_t records, absl::Span<const double> labels);
 
-  // Of the batch scored last.
+  // Returns the values of the batch scored last.
   absl::Span<const float> values() const { return values_; }
-  // How many predictions a record has that are scored by themselves; known from
-  // the first batch on.
+  // Returns how many predictions of a record are scored by themselves; known
+  // from the first batch on.
   int64_t positions() const { return positions_; }
-  // Known from the first batch on.
+  // Is known from the first batch on.
   const PredictionFormat& format() const { return format_; }
   Timing timing() const { return timer_.Result(); }
   std::optional<double> accuracy() const;
-  // Unset without labels.
+  // Returns nothing without labels.
   std::optional<Scores> Result() const;
 
  private:
@@ -77,20 +77,20 @@ class EvaluatedGraph {
   std::optional<MetricAccumulator> metrics_;
   BatchTimer timer_;
   bool is_scored_ = false;
-  // Of the last batch; they may be values of its tensor.
+  // The last batch's; they may be values of its tensor.
   tensorflow::Tensor predictions_;
   int64_t positions_ = 1;
   std::vector<float> buffer_;
   absl::Span<const float> values_;
 };
 
-// Of a run of a graph that reads its own data:
+// For a run of a graph that reads its own data:
 
-// Leaves the first `records`, for their share of its time.
+// Keeps only the first `records`, with their share of its time.
 void KeepFirst(int64_t records, GraphRun* run);
-// How many records it is for, by its first dimension.
+// Returns how many records it is for, by its first dimension.
 int64_t OutputRecords(const GraphRun& run);
-// Empty when the graph has none.
+// Returns the labels; empty when the graph has none.
 absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run);
 
 }  // namespace requant

@@ -30,8 +30,8 @@ using google::protobuf::Message;
 constexpr std::string_view kDashes =
     "--------------------------------------------------\n";
 
-// Rounded to `decimals`, of which trailing zeros but one are dropped: what
-// Python prints for round(number, decimals).
+// Returns the number rounded to `decimals`, without trailing zeros but one:
+// what Python prints for round(number, decimals).
 std::string Rounded(double number, int decimals) {
   std::string text = absl::StrFormat("%.*f", decimals, number);
   if (!std::isfinite(number)) return text;
@@ -45,7 +45,7 @@ void AppendLine(std::string_view name, std::string_view value,
   absl::StrAppendFormat(text, "%-29s:  %s\n", name, value);
 }
 
-// With two decimals, or as many as it takes not to show 100 % of a smaller
+// Uses two decimals, or as many as it takes not to show 100 % for a smaller
 // share.
 std::string Percent(double share) {
   int decimals = 2;
@@ -86,7 +86,7 @@ std::string GateJson(const AccuracyGate& gate) {
         gate.verdict ? JsonString(VerdictName(*gate.verdict)) : "null"}});
 }
 
-// "mean |change| 0.0049, largest 0.0234 (record 1234)"
+// Returns "mean |change| 0.0049, largest 0.0234 (record 1234)".
 std::string ChangeText(const OutputChange& change) {
   return absl::StrFormat("mean |change| %.3g, largest %.3g (record %d)",
                          change.mean(), change.max(), change.max_record());

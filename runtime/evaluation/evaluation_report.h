@@ -13,7 +13,7 @@ namespace requant {
 
 // What --max_accuracy_drop asks for, and the answer.
 struct AccuracyGate {
-  // In points.
+  // The limit in points.
   double max_drop = 0;
   // Unset when there is no accuracy to judge: without labels or classes.
   std::optional<Verdict> verdict;
@@ -28,33 +28,33 @@ struct EvaluationNames {
   std::string baseline;
 };
 
-// Milliseconds per full batch at the timed part's throughput, as the published
-// recipe has it, or, when no full batch was timed, the mean of those that were;
-// 0 when nothing was timed.
+// Returns milliseconds per full batch at the timed part's throughput, as the
+// published recipe computes it, or, when no full batch was timed, the mean of
+// those that were; 0 when nothing was timed.
 double Latency(const EvaluateResult& result);
 
-// The end of the published recipe's log, line for line as scripts parse it:
-// numbers are rounded to so many decimals and written without trailing zeros
-// ("3.98"), as the original has them. The two lines on accuracy are left out
-// when there is none.
+// Returns the end of the published recipe's log, line for line as scripts parse
+// it: numbers are rounded to the original's number of decimals and written
+// without trailing zeros ("3.98"). The two lines on accuracy are left out when
+// there is none.
 std::string LogTail(const EvaluateResult& result);
 
-// What the log tail has no lines for: AUC, log loss, perplexity (of predictions
-// at each position), RMSE, how the predictions were read if that was guessed,
-// and, if there are any, bad records and NaN or infinite predictions. One line
-// each, ending in a newline; empty if there is nothing to say.
+// Returns what the log tail has no lines for: AUC, log loss, perplexity (of
+// predictions at each position), RMSE, how the predictions were read if that
+// was guessed, and, if there are any, bad records and NaN or infinite
+// predictions. Each has a line, which ends in a newline.
 std::string FurtherMetrics(const EvaluateResult& result);
 
-// A few lines on the graph against its baseline; empty without one.
+// Returns a few lines on the graph against its baseline; "" without one.
 std::string ComparisonText(const EvaluateResult& result,
                            const EvaluationNames& names);
 
-// A table with a line per layer, the worst signal-to-noise first, and a line on
-// each that has no counterpart; empty without layers.
+// Returns a table with a line per layer, the worst signal-to-noise first, and a
+// line on each that has no counterpart; "" without layers.
 std::string LayersText(const EvaluateResult& result);
 
-// Everything, as one JSON object and a newline. What is not known, and numbers
-// that JSON cannot hold, are null.
+// Returns everything as one JSON object and a newline. What is not known, and
+// numbers that JSON cannot hold, are null.
 std::string EvaluationJson(const EvaluateResult& result,
                            const EvaluationNames& names,
                            const std::optional<AccuracyGate>& gate);

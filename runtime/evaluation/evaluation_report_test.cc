@@ -24,8 +24,8 @@ using testing::StartsWith;
 
 const EvaluationNames kNames = {"int8.pb", "eval.textproto", "fp32.pb"};
 
-// The two published runs of the recipe, with the durations that their
-// throughput stands for.
+// Returns one of the two published runs of the recipe, with the duration that
+// its throughput stands for.
 EvaluateResult PublishedRun(double seconds, int64_t correct) {
   EvaluateResult result;
   result.set_batch_size(512);

@@ -19,7 +19,7 @@ namespace requant {
 
 // What the 256 codes of a range stand for.
 struct CodeBook {
-  // By the code's byte: of qint8 that of −1 is 255.
+  // By the code's byte: for qint8 that of −1 is 255.
   std::array<float, 256> values = {};
   // The lowest and the highest of them.
   double low = 0;
@@ -28,7 +28,7 @@ struct CodeBook {
   double step = 0;
 };
 
-// `type` is DT_QUINT8 or DT_QINT8, `coding` not kFloat.
+// Returns the code book; `type` is DT_QUINT8 or DT_QINT8, `coding` not kFloat.
 CodeBook MakeCodeBook(LayerCoding coding, tensorflow::DataType type, float min,
                       float max);
 
@@ -44,8 +44,8 @@ class LayerComparison {
                    const tensorflow::Tensor* min,
                    const tensorflow::Tensor* max);
 
-  // The figures of the records added. A difference that is NaN counts as
-  // infinite.
+  // Returns the figures of the records added. A difference that is NaN counts
+  // as infinite.
   ComparedLayer Result() const;
 
  private:
@@ -57,18 +57,18 @@ class LayerComparison {
                       const tensorflow::Tensor& max);
   void AddDifferences(const float* baseline, const float* values);
   void AddObserved(const float* baseline, int64_t count);
-  // Against the last batch's codes.
+  // Counts the baseline's values that the last batch's codes cannot hold.
   void AddClipped(int64_t records, const float* baseline, int64_t count);
 
   const LayerPair pair_;
   int64_t records_ = 0;
   int64_t values_ = 0;
-  // Of the last batch.
+  // The last batch's values.
   int64_t rows_ = 0;
   CodeBook code_book_;
   std::vector<float> decoded_;
 
-  // By the last dimension.
+  // Sums by the last dimension.
   std::vector<double> error_;
   std::vector<double> squared_error_;
   std::vector<double> squared_signal_;

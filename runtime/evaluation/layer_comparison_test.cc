@@ -48,7 +48,7 @@ LayerPair Pair(LayerCoding coding) {
   return pair;
 }
 
-// Of one batch of codes of 0 … `max`.
+// Compares one batch of codes of 0 … `max`.
 ComparedLayer CompareCodes(const Tensor& baseline, const Tensor& codes,
                            float max) {
   LayerComparison comparison(Pair(LayerCoding::kScaled));

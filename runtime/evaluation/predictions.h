@@ -54,7 +54,7 @@ class PredictionsEncoder {
 // The predictions of such a file, in memory.
 class Predictions {
  public:
-  // Anything may be in `content`; errors name `name`, the file.
+  // Parses `content`, which may be anything; errors name `name`, the file.
   static absl::StatusOr<Predictions> Parse(std::string content,
                                            const std::string& name);
   static absl::StatusOr<Predictions> Read(const std::string& path);
@@ -62,8 +62,8 @@ class Predictions {
   const PredictionsFormat& format() const { return format_; }
   int64_t records() const { return records_; }
 
-  // Those of `count` records from `first` on, counted from 0, all of which
-  // there must be. What was in the vectors is lost.
+  // Gets those of `count` records from `first` on, counted from 0; all of them
+  // must be there. What was in the vectors is lost.
   void Get(int64_t first, int64_t count, std::vector<float>* values,
            std::vector<double>* labels) const;
 
@@ -90,10 +90,10 @@ class StoredBaseline {
                                int64_t first_record, int64_t records,
                                absl::Span<const double> labels);
 
-  // Of the records that the last Take returned.
+  // Returns the values of the records that the last Take returned.
   absl::Span<const float> values() const { return values_; }
 
-  // Unset without labels.
+  // Returns nothing without labels.
   std::optional<Scores> Result() const;
 
  private:

@@ -25,7 +25,7 @@ PredictionsFormat TwoValuesAndALabel() {
   return {PredictionSpec::PROBABILITIES, 2, 1};
 }
 
-// Three records.
+// Returns a file of three records.
 std::string ThreeRecords() {
   PredictionsEncoder encoder(TwoValuesAndALabel());
   EXPECT_TRUE(encoder.Add({0.25f, 0.75f, 1.f, 0.f}, {1, 0}).ok());
@@ -143,7 +143,7 @@ TEST(Predictions, ThatAreMissingAreNamed) {
               HasSubstr("/no/such.predictions"));
 }
 
-// The probability of class 1 for three records with labels 1, 0, 1.
+// Returns the probability of class 1 for three records with labels 1, 0, 1.
 StoredBaseline StoredRecords() {
   PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
   EXPECT_TRUE(encoder.Add({0.75f, 0.5f, 0.25f}, {1, 0, 1}).ok());

@@ -41,7 +41,7 @@ std::string ThreadsError(int threads, int inter_op_threads);
 // Returns what is wrong with --format, or "".
 std::string FormatError(std::string_view format);
 
-// Fails if one of `outputs` is an input or cannot be written, to be called
+// Fails if one of `outputs` is an input or cannot be written; must be called
 // before the work. Empty paths are left out.
 absl::Status CheckOutputs(std::vector<std::string> inputs,
                           std::vector<std::string> outputs);

@@ -10,7 +10,7 @@
 namespace requant {
 namespace {
 
-// Of more, only the number is said.
+// If there are more, only their number is reported.
 constexpr int64_t kNamedBadRecords = 10;
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 namespace requant {
 
-// Says a warning; the job goes on.
+// Prints a warning; the job goes on.
 void SayWarning(std::string_view text);
 
 // Warns of records that cannot be read: names the first ten, then says how many
@@ -21,7 +21,7 @@ class BadRecordWarnings {
  public:
   // Sends those that the source skips here; this object must outlive it.
   void Watch(BatchOptions* options);
-  // To be called after the last record.
+  // Must be called after the last record.
   void Finish() const;
 
  private:

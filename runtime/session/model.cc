@@ -61,13 +61,13 @@ SessionOptions OptionsFor(const SessionSpec& spec) {
   return options;
 }
 
-// The node of tensor "node:1".
+// Returns whether the node is a variable of either kind.
 bool IsVariable(const NodeDef& node) {
   return node.op() == "VarHandleOp" || node.op() == "VariableV2" ||
          node.op() == "Variable";
 }
 
-// "2 variables, the first is \"w\""; "" when there are none.
+// Returns "2 variables, the first is \"w\""; "" when there are none.
 std::string VariablesOf(const GraphDef& graph) {
   const auto& nodes = graph.node();
   const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
@@ -221,7 +221,7 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
   for (const auto& [node, type] : nodes_) {
     if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
   }
-  // Of names that are as near, the first is suggested.
+  // If several names are equally near, the first is suggested.
   std::sort(known.begin(), known.end());
   return absl::NotFoundError(
       absl::StrCat(path_, " has no ", is_input ? "placeholder" : "node", " \"",

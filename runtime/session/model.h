@@ -30,12 +30,12 @@ class Model {
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session);
 
-  // The same for who also has to look at the graph, before it goes into the
-  // session: names are known by then. An error ends the loading.
+  // Looks at the graph before it goes into the session, when names are known
+  // already. An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
-  // With `extendable` nodes can be added to the session's graph, which costs a
-  // copy of it.
+  // Does the same and calls `inspect`. With `extendable` nodes can be added to
+  // the session's graph, which costs a copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
       const GraphInspector& inspect, bool extendable = false);
@@ -43,24 +43,24 @@ class Model {
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
-  // As given in the ModelSpec.
+  // Returns the path as given in the ModelSpec.
   const std::string& path() const { return path_; }
-  // Of a SavedModel; empty when there is none.
+  // Returns a SavedModel's signature; empty when there is none.
   const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
-  // The tensors ("name:0") that these names mean: a key of the SavedModel's
-  // signature, the name of a node or tensor, or that name with the prefix
-  // "import/" added or taken away, as the recipe's fourth step adds it.
+  // Return the tensors ("name:0") that these names mean: a key of the
+  // SavedModel's signature, the name of a node or tensor, or that name with the
+  // prefix "import/" added or taken away, as the recipe's fourth step adds it.
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
 
-  // An error unless `tensor`, where it is a placeholder, takes `type`.
+  // Fails unless `tensor`, where it is a placeholder, takes `type`.
   absl::Status CheckInputType(const std::string& tensor,
                               tensorflow::DataType type) const;
 
-  // The error to tell instead of `failure`, a run's, if that is due to
-  // variables without values; else OK.
+  // Returns the error to report instead of `failure`, a run's, if that is due
+  // to variables without values; else OK.
   absl::Status WithoutValues(const absl::Status& failure) const;
 
  private:
@@ -84,8 +84,8 @@ class Model {
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
 };
 
-// The tensors of `model` that the dataset's inputs feed, in their order. An
-// error names the input that does not fit.
+// Returns the tensors of `model` that the dataset's inputs feed, in their
+// order. An error names the input that does not fit.
 absl::StatusOr<std::vector<std::string>> InputTensors(
     const Model& model, const DatasetSpec& dataset);
 

@@ -74,11 +74,11 @@ NodeDef Node(const std::string& name, const std::string& op,
   return node;
 }
 
-// The layer by the two ops that quantized graphs have: with float outputs "y",
-// and with Relu and codes as outputs, "codes". All scales but that of the codes
-// are 1 (ranges 0…255 and -127…127), so that the float outputs are the integer
-// sums. The input is fed: on a constant one TensorFlow would take another
-// kernel.
+// Returns the layer by the two ops that quantized graphs have: with float
+// outputs "y", and with Relu and codes as outputs, "codes". All scales but that
+// of the codes are 1 (ranges 0…255 and -127…127), so that the float outputs are
+// the integer sums. The input is fed: on a constant one TensorFlow would take
+// another kernel.
 GraphDef GraphOf(const Layer& layer) {
   Tensor weights(tensorflow::DT_QINT8, {layer.depth, layer.columns});
   for (size_t i = 0; i < layer.weights.size(); ++i) {
@@ -121,8 +121,8 @@ GraphDef GraphOf(const Layer& layer) {
   return graph;
 }
 
-// OK when the outputs are what the integer sums make them. Of many outputs some
-// are looked at.
+// Fails unless the outputs are what the integer sums make them. Of many outputs
+// some are looked at.
 absl::Status RunLayer(const Layer& layer) {
   tensorflow::SessionOptions options;
   options.config.set_intra_op_parallelism_threads(2);

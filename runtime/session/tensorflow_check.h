@@ -25,7 +25,7 @@ enum class Int8Sums {
 // Runs a small quantized layer and one of ordinary size in two threads, and
 // compares outputs with the integer sums that they must be: weights of 7 bits
 // must give exactly those, else the status says what came out. Weights of 8
-// bits then tell which sums these are.
+// bits then show which sums these are.
 absl::StatusOr<Int8Sums> RunInt8Layers();
 
 }  // namespace requant

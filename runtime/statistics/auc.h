@@ -34,11 +34,11 @@ class AucAccumulator {
 
   explicit AucAccumulator(size_t capacity = kDefaultCapacity);
 
-  // A NaN is ranked as wrong as can be: below every score when the record is of
-  // class 1, above every score when it is not.
+  // Adds a record. A NaN is ranked as wrong as can be: below every score when
+  // the record is of class 1, above every score when it is not.
   void Add(float score, bool is_class_1);
 
-  // Unset unless both classes occurred.
+  // Returns nothing unless both classes occurred.
   std::optional<Auc> Result() const;
 
  private:
@@ -57,7 +57,7 @@ class AucAccumulator {
   // Scores that are not yet counted, each as its key, shifted by one, and the
   // class in the lowest bit.
   mutable std::vector<uint64_t> waiting_;
-  // By ascending key.
+  // The bins by ascending key.
   mutable std::vector<Bin> bins_;
   // A bin's key is a score's key without this many of its lowest bits.
   mutable int shift_ = 0;

@@ -19,7 +19,7 @@ struct Record {
   bool is_class_1;
 };
 
-// By the definition: every pair of a record of class 1 and one of class 0.
+// Computes the definition: every pair of records of class 1 and class 0.
 double PairByPair(const std::vector<Record>& records) {
   double points = 0;
   double pairs = 0;

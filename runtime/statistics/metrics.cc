@@ -22,7 +22,7 @@ constexpr double kProbabilityTolerance = 1e-4;
 // How far a probability is kept from 0 and 1 in log loss.
 constexpr double kLeastProbability = 1e-15;
 
-// Softmax's logarithm at `label`, without overflow for any finite scores.
+// Returns softmax's logarithm at `label`; no finite scores overflow.
 double LogSoftmax(absl::Span<const float> scores, int64_t label) {
   const double largest = *std::max_element(scores.begin(), scores.end());
   const double score = scores[label];
@@ -55,8 +55,8 @@ double LogLoss(const PredictionFormat& format, absl::Span<const float> values,
       std::clamp(probability, kLeastProbability, 1.0 - kLeastProbability));
 }
 
-// What records are ranked by for AUC: anything that grows with the probability
-// of class 1.
+// Returns what records are ranked by for AUC: anything that grows with the
+// probability of class 1.
 float RankingScore(const PredictionFormat& format,
                    absl::Span<const float> values) {
   if (format.kind == PredictionKind::kProbability) return values[0];

@@ -36,9 +36,9 @@ struct PredictionFormat {
   // For kProbability: class 1 from here on.
   double threshold = 0.5;
 
-  // How many classes there are; 0 for kValue.
+  // Returns how many classes there are; 0 for kValue.
   int64_t classes() const;
-  // Two classes, as AUC and the probability of class 1 need.
+  // Returns whether there are two classes, which AUC needs.
   bool binary() const { return classes() == 2; }
 };
 
@@ -49,20 +49,20 @@ absl::Status CheckFormat(const PredictionFormat& format);
 // and agrees with nothing.
 constexpr int64_t kNoClass = -1;
 
-// The class that one record's values stand for: the first of the largest, or,
-// for kProbability, whether the value is at least the threshold. kNoClass when
-// a value is NaN, and for kValue.
+// Returns the class that one record's values stand for: the first of the
+// largest, or, for kProbability, whether the value is at least the threshold.
+// It is kNoClass when a value is NaN, and for kValue.
 int64_t PredictedClass(const PredictionFormat& format,
                        absl::Span<const float> values);
 
-// The probability of class 1 as one record's values have it, by softmax for
-// kScores. Only for binary formats.
+// Returns the probability of class 1 by one record's values, with softmax for
+// kScores. The format must be binary.
 double ClassOneProbability(const PredictionFormat& format,
                            absl::Span<const float> values);
 
-// Labels are given as doubles, which hold class numbers of every integer type
-// exactly. A label that is not one of 0 … classes − 1 is an error that names
-// its record; `first_record` is the number of the first one.
+// Checks labels, which are doubles because these hold class numbers of every
+// integer type exactly. A label that is not one of 0 … classes − 1 is an error
+// that names its record; `first_record` is the number of the first one.
 absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
                               absl::Span<const double> labels);
 
@@ -84,7 +84,7 @@ class MetricAccumulator {
 
   Scores Result() const;
 
-  // As Result has it, at once: AUC takes its time.
+  // Returns Result's accuracy, but at once: AUC takes its time.
   std::optional<double> accuracy() const;
 
  private:
@@ -94,7 +94,7 @@ class MetricAccumulator {
   void AddClassified(absl::Span<const float> values, int64_t label);
   void AddNumber(absl::Span<const float> values,
                  absl::Span<const double> labels);
-  // Whether no value is NaN.
+  // Returns whether no value is NaN.
   bool CountUnusual(absl::Span<const float> values);
 
   PredictionFormat format_;
@@ -108,7 +108,7 @@ class MetricAccumulator {
   StableSum squared_error_;
 };
 
-// The members of the scores' JSON. Without an AUC its error is null.
+// Returns the members of the scores' JSON. Without an AUC its error is null.
 JsonMembers ScoresMembers(const Scores& scores);
 
 }  // namespace requant

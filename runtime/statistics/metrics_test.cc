@@ -41,7 +41,7 @@ requant::Scores MetricsOf(const PredictionFormat& format,
   return accumulator.Result();
 }
 
-// The result of adding these to an accumulator without records.
+// Returns the result of adding these to an accumulator without records.
 absl::Status Added(const PredictionFormat& format, int64_t first_record,
                    const std::vector<float>& predictions,
                    const std::vector<double>& labels) {

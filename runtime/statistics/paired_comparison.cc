@@ -46,7 +46,7 @@ double ClassOneChange(const PredictionFormat& format,
                   ClassOneProbability(format, baseline));
 }
 
-// The change that is judged; null if no value was finite in both graphs.
+// Returns the change that is judged; null if no value was finite in both.
 const OutputChange* JudgedChange(const Comparison& comparison) {
   if (comparison.has_class_1_change()) return &comparison.class_1_change();
   if (comparison.has_output_change()) return &comparison.output_change();
@@ -77,7 +77,7 @@ double Cosine(double product, double squared_first, double squared_other) {
   return std::clamp(cosine, -1.0, 1.0);
 }
 
-// NaN in both, or the same infinity.
+// Returns whether both are NaN, or the same infinity.
 bool AlikeWithoutAValue(float first, float other) {
   return (std::isnan(first) && std::isnan(other)) || first == other;
 }

@@ -28,9 +28,9 @@ inline Interval MakeInterval(double low, double high) {
   return interval;
 }
 
-// The interval of P(candidate right) − P(baseline right), as fractions, from
-// `records` pairs of which only the candidate was right on `only_candidate` and
-// only the baseline on `only_baseline`.
+// Returns the interval of P(candidate right) − P(baseline right), as fractions,
+// from `records` pairs of which only the candidate was right on
+// `only_candidate` and only the baseline on `only_baseline`.
 //
 // It is Bonett and Price's adjusted Wald interval (2012): one is added to each
 // of the two counts. It never has width zero: with no differing pair among n
@@ -43,7 +43,7 @@ inline Interval MakeInterval(double low, double high) {
 Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
                                   int64_t only_baseline);
 
-// Wilson's score interval of a share: `successes` of `trials`, at least 1.
+// Returns Wilson's score interval of a share, `successes` of `trials` (>= 1).
 Interval ShareInterval(int64_t successes, int64_t trials);
 
 // A figure, as it is judged and shown.
@@ -55,36 +55,36 @@ struct Estimate {
   std::optional<int64_t> record = std::nullopt;
 };
 
-// The figures of a comparison; unset if it does not have them. The gain is in
-// points: negative is a drop.
+// Return the figures of a comparison; nothing if it does not have them. The
+// gain is in points: negative is a drop.
 std::optional<Estimate> AccuracyGain(const Comparison& comparison);
 std::optional<Estimate> AgreementShare(const Comparison& comparison);
-// The change of the probability of class 1 where there is one, else of all
-// values.
+// Returns the change of the probability of class 1 where there is one, else of
+// all values.
 std::optional<Estimate> MeanOutputChange(const Comparison& comparison);
 std::optional<Estimate> MaxOutputChange(const Comparison& comparison);
-// The mean squared change of all values.
+// Returns the mean squared change of all values.
 std::optional<Estimate> Mse(const Comparison& comparison);
 
 enum class Verdict { kPass, kFail, kInconclusive };
 
-// "PASS", "FAIL" or "INCONCLUSIVE".
+// Returns "PASS", "FAIL" or "INCONCLUSIVE".
 std::string_view VerdictName(Verdict verdict);
 
-// Pass: the whole interval is inside the limit, which itself is inside. Fail:
-// all of it is beyond. Else inconclusive: more records are needed.
+// Return kPass if the whole interval is within the limit or at it, kFail if all
+// of it is beyond, else kInconclusive (too few records).
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
-// The gates of a stage. Each is inconclusive when the comparison lacks
+// Judge the gates of a stage. Each is inconclusive when the comparison lacks
 // what it judges. `max_drop` is in points.
 Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
 Verdict JudgeAgreement(const Comparison& comparison, double min_share);
-// A value that was finite in the baseline and is not in the candidate fails.
+// Returns kFail if a value is finite in the baseline only.
 Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
-// The largest change is no estimate: on these records it is so.
+// Needs no interval: the largest change on these records is no estimate.
 Verdict JudgeMaxOutputChange(const Comparison& comparison, double max);
-// A lost value fails here too.
+// Returns kFail for such a value too.
 Verdict JudgeMse(const Comparison& comparison, double max_mse);
 
 class PairedComparison {
@@ -155,13 +155,13 @@ class PairedComparison {
 // NaN, or whose largest value is infinite, agrees with nothing.
 class OutputDifference {
  public:
-  // `row` is the size of the last dimension, at least 1; both have as many
-  // values.
+  // Adds a batch; `row` is the size of the last dimension, at least 1, and both
+  // have as many values.
   void Add(absl::Span<const float> first, absl::Span<const float> other,
            int64_t row);
 
-  // The cosine of two vectors of which one is zero is 1 if both are, else 0.
-  // Without a value that is finite in both, the figures are NaN.
+  // Returns the figures. The cosine of two vectors of which one is zero is 1 if
+  // both are, else 0. The figures are NaN if no value is finite in both.
   OutputDifferenceMessage Result() const;
 
  private:

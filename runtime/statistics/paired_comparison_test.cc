@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(
         Chances{1000, 0.0005, 0.0005}, Chances{10000, 0.0001, 0.0003},
         // Changes that go one way.
         Chances{10000, 0, 0.001}, Chances{200000, 0, 0.0001},
-        // As the recipe's int8 model against fp32.
+        // Like the recipe's int8 model against fp32.
         Chances{200000, 0.0039, 0.0041}));
 
 // Expected values by SciPy's binomtest(...).proportion_ci(method="wilson").

@@ -45,8 +45,8 @@ bool IsFinite(absl::Span<const float> values) {
                      [](float value) { return std::isfinite(value); });
 }
 
-// Whether each record's values are probabilities that sum to 1. Records with a
-// NaN or infinite value say nothing about that: they are a damaged graph's.
+// Returns whether each record's values are probabilities that sum to 1. Records
+// with NaN or infinite values do not count: the graph is damaged.
 bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
   std::vector<float> buffer;
   const auto values = FloatValues(prediction, &buffer);

@@ -20,7 +20,7 @@ std::vector<double> RandomValues(int n, std::mt19937* random) {
   return values;
 }
 
-// By the definition, on sorted values.
+// Computes the definition on sorted values.
 double SlowQuantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   const double position = q * (values.size() - 1);
@@ -52,8 +52,8 @@ TEST(RelativeSpread, IsTheDistanceOfTheQuartilesOverTheMedian) {
   EXPECT_EQ(RelativeSpread({-1, 0, 1}), 0);
 }
 
-// How probable it is that of n values fewer than k are below the median, or
-// fewer than k above it, counted over all 2^n cases.
+// Returns how probable it is that of n values fewer than k are below the
+// median, or fewer than k above it, counted over all 2^n cases.
 double MissProbability(int n, int k) {
   int misses = 0;
   for (int which = 0; which < (1 << n); ++which) {

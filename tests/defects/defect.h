@@ -67,19 +67,19 @@ struct Defect {
   // itself, or the run of its graph, fails with a sentence.
   std::string_view gate;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
-  // Seen only where int16 pair sums saturate: on CPUs without VNNI, or when
-  // oneDNN is kept from using it.
+  // Whether it is seen only where int16 pair sums saturate: on CPUs without
+  // VNNI, or when oneDNN is kept from using it.
   bool needs_saturation = false;
 };
 
-// By stage.
+// Return the defects by stage.
 std::vector<Defect> FloatDefects();
 std::vector<Defect> QuantizeDefects();
 std::vector<Defect> RangeDefects();
 std::vector<Defect> LogDefects();
 std::vector<Defect> FuseDefects();
 std::vector<Defect> FastDefects();
-// All of these.
+// Returns all of these.
 std::vector<Defect> AllDefects();
 
 // Plants the defect in the one of `files` that its edit is for. A log's edit is

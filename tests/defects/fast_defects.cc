@@ -35,7 +35,7 @@ using tensorflow::quint8;
 constexpr int kNumericColumns = 13;
 constexpr int kCategoricalColumns = 26;
 
-// The tensors behind hidden layers, by name.
+// Returns the tensors after hidden layers, by name.
 std::vector<std::string> HiddenTensors(const RangeTable& table) {
   std::vector<std::string> names;
   for (const auto& [key, entry] : table.entries()) {
@@ -44,7 +44,7 @@ std::vector<std::string> HiddenTensors(const RangeTable& table) {
   return names;
 }
 
-// What the range is chosen from; the moments stay with their tensor.
+// Exchanges what the range is chosen from; the moments stay with their tensor.
 Edited ExchangeTensors(RangeTable* table) {
   const std::vector<std::string> names = HiddenTensors(*table);
   if (names.size() < 2) return absl::NotFoundError("there is one layer only");
@@ -103,7 +103,7 @@ Edited RenameTensors(RangeTable* table) {
   return "renamed all tensors";
 }
 
-// The numeric columns are quantized by QuantizeV2 behind a factor for each.
+// Returns the Mul that scales numeric columns before their QuantizeV2.
 absl::StatusOr<NodeDef*> NumericScale(const GraphIndex& index) {
   for (NodeDef* mul : NodesOf(index, {"Mul"})) {
     const auto scales = ValuesBehind<float>(index, *mul, 1);

@@ -145,7 +145,7 @@ Edited DropBlanks(GraphIndex* index) {
   return absl::StrCat("let ", changed, " columns drop blanks as missing");
 }
 
-// The node that sums the logits of both parts, the deep part's first.
+// Returns the node that sums the logits of both parts, the deep part's first.
 absl::StatusOr<NodeDef*> SumOfParts(const GraphIndex& index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * logits, TwoClassLogits(index));
   REQUANT_ASSIGN_OR_RETURN(NodeDef * sum, InputOf(index, *logits, 1));
@@ -192,8 +192,8 @@ Edited OrderNumericColumns(GraphIndex* index) {
       [](auto& kernel) { SortRows("I", kNumericColumns, "", kernel); });
 }
 
-// The tables that GatherNd reads: the embeddings' (rank 3) and the wide part's
-// (rank 2).
+// Returns the tables that GatherNd reads: the embeddings' (rank 3) or the wide
+// part's (rank 2).
 absl::StatusOr<ConstValues<float>> Tables(const GraphIndex& index, int rank) {
   for (NodeDef* gather : NodesOf(index, {"GatherNd"})) {
     auto tables = ValuesBehind<float>(index, *gather, 0);

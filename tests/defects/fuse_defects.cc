@@ -74,7 +74,7 @@ Edited LeaveZeroPointOut(GraphIndex* index) {
                       first.bias.node->name());
 }
 
-// The end of the range that a layer writes.
+// Returns the end of the range that a layer writes.
 absl::StatusOr<double> OutputMax(const GraphIndex& index, int number) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(index, number));
   REQUANT_ASSIGN_OR_RETURN(auto max,

@@ -23,16 +23,16 @@
 
 namespace requant {
 
-// Number `number` of the nodes whose op is one of `ops`, in the graph's order.
+// Returns the node of that number, in the graph's order, of those of `ops`.
 absl::StatusOr<tensorflow::NodeDef*> NodeOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops,
     int number = 0);
 
-// All of them.
+// Returns all of them.
 std::vector<tensorflow::NodeDef*> NodesOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops);
 
-// The node of that op that reads `node`, and the node that it reads.
+// Return the node of that op that reads `node`, and the node that it reads.
 absl::StatusOr<tensorflow::NodeDef*> ReaderOf(const GraphIndex& index,
                                               const tensorflow::NodeDef& node,
                                               std::string_view op);
@@ -40,7 +40,7 @@ absl::StatusOr<tensorflow::NodeDef*> InputOf(const GraphIndex& index,
                                              const tensorflow::NodeDef& node,
                                              int input);
 
-// The Const that `node` reads, possibly behind Identity nodes.
+// Returns the Const that `node` reads, possibly through Identity nodes.
 absl::StatusOr<tensorflow::NodeDef*> ConstBehind(
     const GraphIndex& index, const tensorflow::NodeDef& node, int input);
 
@@ -53,7 +53,7 @@ struct ConstValues {
   tensorflow::Tensor tensor;
   absl::Span<T> values;
 
-  // Of the matrix whose columns are the last dimension.
+  // Returns the size of the last dimension: a matrix's columns.
   int64_t columns() const {
     return tensor.dims() == 0 ? 1 : tensor.dim_size(tensor.dims() - 1);
   }
@@ -102,7 +102,7 @@ absl::StatusOr<std::string> EditValues(absl::StatusOr<ConstValues<T>> values,
   return absl::StrCat(before, values->node->name(), after);
 }
 
-// Each column, or each row, of `values` takes the place of the next one.
+// Puts each column, or each row, of `values` in the place of the next one.
 template <typename T>
 void RotateColumns(ConstValues<T>& values) {
   const int64_t columns = values.columns();
@@ -116,13 +116,13 @@ void RotateRows(absl::Span<T> values, int64_t columns) {
   std::rotate(values.begin(), values.end() - columns, values.end());
 }
 
-// The positions, in the order of their names, of "<letter>1", "<letter>2", …:
-// order[0] is that of the first.
+// Returns the positions, in the order of their names, of "<letter>1",
+// "<letter>2", …: order[0] is that of the first.
 std::vector<int> SortedPositions(std::string_view letter, int count,
                                  std::string_view suffix);
 
-// The eight-bit matmuls, however far they are fused, in the order of data flow;
-// number `number` of them, its weights and its bias.
+// Return the eight-bit matmuls, however far they are fused, in the order of
+// data flow; number `number` of them, its weights and its bias.
 std::vector<tensorflow::NodeDef*> QuantizedLayers(const GraphIndex& index);
 absl::StatusOr<tensorflow::NodeDef*> QuantizedLayerAt(const GraphIndex& index,
                                                       int number);
@@ -131,7 +131,7 @@ absl::StatusOr<ConstValues<tensorflow::qint8>> WeightsAt(
 absl::StatusOr<ConstValues<tensorflow::qint32>> BiasAt(const GraphIndex& index,
                                                        int number);
 
-// Edits of layer number `layer`.
+// Edit layer number `layer`.
 absl::StatusOr<std::string> RotateWeightColumns(GraphIndex* index, int layer);
 absl::StatusOr<std::string> RotateWeightRows(GraphIndex* index, int layer);
 absl::StatusOr<std::string> ScaleBias(GraphIndex* index, int layer,

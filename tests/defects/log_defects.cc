@@ -75,7 +75,7 @@ LogEdit Scaled(double factor) {
   };
 }
 
-// All records get the value that a twentieth of their node's values are below.
+// Gives all records the value that 5 % of their node's values are below.
 Edited TakeLowerTail(std::string* text) {
   constexpr double kShare = 0.05;
   return EditLines(text, [](std::vector<Line>& lines) {
@@ -92,8 +92,8 @@ Edited TakeLowerTail(std::string* text) {
   });
 }
 
-// As the log of a model with other weights: each node has the values of the
-// next.
+// Makes it like the log of a model with other weights: each node gets the
+// values of the next.
 Edited RotateNodes(std::string* text) {
   return EditLines(text, [](std::vector<Line>& lines) -> Edited {
     auto values = ValuesByNode(lines);
@@ -119,7 +119,7 @@ Edited RenameNodes(std::string* text) {
   return absl::StrCat("renamed ", renamed, " nodes");
 }
 
-// In the middle of its second line.
+// Cuts the log in the middle of its second line.
 Edited CutSoon(std::string* text) {
   const size_t line = text->find('\n');
   if (line == std::string::npos || line + 40 > text->size()) {
@@ -129,7 +129,7 @@ Edited CutSoon(std::string* text) {
   return absl::StrCat("cut the log after ", text->size(), " bytes");
 }
 
-// Only the first record of each node.
+// Keeps only the first record of each node.
 Edited KeepOneBatch(std::string* text) {
   return EditLines(text, [](std::vector<Line>& lines) {
     lines.resize(ValuesByNode(lines).size());

@@ -78,7 +78,7 @@ Edited TransposeBlocks(GraphIndex* index) {
                       weights.node->name());
 }
 
-// The node that adds the zero point's part to the first layer's bias.
+// Returns the node that adds the zero point's part to the first layer's bias.
 absl::StatusOr<NodeDef*> ShiftedBias(const GraphIndex& index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * matmul, QuantizedLayerAt(index, 0));
   REQUANT_ASSIGN_OR_RETURN(NodeDef * add, InputOf(index, *matmul, kBias));

@@ -20,7 +20,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// The constants that a freeze transform made, by the end of their name.
+// Returns the constants that a freeze transform made, by the end of their name.
 absl::StatusOr<std::vector<ConstValues<float>>> Frozen(
     const GraphIndex& index, std::string_view suffix) {
   std::vector<ConstValues<float>> frozen;
@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<ConstValues<float>>> Frozen(
   return absl::NotFoundError(absl::StrCat("nothing is called …", suffix));
 }
 
-// An edit that multiplies the first `how_many` of them.
+// Returns an edit that multiplies the first `how_many` of them.
 GraphEdit Scaled(std::string_view suffix, size_t how_many, float factor) {
   return [=](GraphIndex* index) -> Edited {
     REQUANT_ASSIGN_OR_RETURN(auto frozen, Frozen(*index, suffix));

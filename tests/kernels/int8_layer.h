@@ -32,7 +32,7 @@ struct Int8Layer {
 
   double InputScale() const { return (input_max - input_min) / 255.0; }
   double WeightScale() const { return weight_max / 127.0; }
-  // What one unit of the integer sums stands for.
+  // Returns what one unit of the integer sums stands for.
   double SumScale() const { return InputScale() * WeightScale(); }
   float ColumnMax(int column) const;
 };
@@ -111,7 +111,7 @@ void AddMatMul(const Int8Layer& layer, const Int8MatMul& matmul,
 absl::StatusOr<LayerOutputs> RunMatMul(const Int8Layer& layer,
                                        const Int8MatMul& matmul,
                                        KernelGraph* graph);
-// Both of these, in a graph of its own.
+// Does both of these, in a graph of its own.
 absl::StatusOr<LayerOutputs> RunLayer(const Int8Layer& layer,
                                       const Int8MatMul& matmul);
 

@@ -53,7 +53,7 @@ Tensor CodeTensor(tensorflow::DataType type,
                   const std::vector<int>& codes);
 std::vector<int> Codes(const Tensor& tensor);
 
-// Returns the type's name as graph_text.h has it: "quint8".
+// Returns the type's name as in graph_text.h: "quint8".
 std::string TypeText(tensorflow::DataType type);
 
 }  // namespace requant

@@ -53,9 +53,9 @@ void AddLayer(const std::string& op, const Int8Layer& layer,
       to_float ? "Toutput=float Tbias=float" : "Toutput=qint32"));
 }
 
-// A layer whose input range is found in each batch: the codes have the batch's
-// minimum for zero, the matmul is told a range from 0 to max - min, and the
-// bias has what the minimum adds to each column.
+// Builds a layer whose input range is found in each batch: the codes have the
+// batch's minimum for zero, the matmul gets a range from 0 to max - min, and
+// the bias has what the minimum adds to each column.
 void BuildDynamicLayer(const Int8Layer& layer, const Tensor& x,
                        KernelGraph* graph) {
   graph->Feed("x", x);
@@ -72,7 +72,7 @@ void BuildDynamicLayer(const Int8Layer& layer, const Tensor& x,
   AddLayer(kWithRelu, layer, "shifted_bias", "width", graph);
 }
 
-// The graph's qint32 outputs against exact arithmetic on the codes, in units.
+// Returns the error of the qint32 outputs on the codes, in units.
 double ErrorOfDynamicLayer(Int8Layer layer, KernelGraph* graph) {
   const auto outputs =
       graph->Run({"codes", "codes:1", "codes:2", "y", "y:1", "y:2"});
@@ -100,7 +100,7 @@ TEST(DynamicLayer, IsRightForNegativeInputs) {
   EXPECT_LE(ErrorOfDynamicLayer(layer, &graph), 0.55);
 }
 
-// The range that the matmul is told is the same, the bias is another.
+// The range that the matmul gets is the same, the bias is another.
 TEST(DynamicLayer, IsRightForTheNextBatchOfTheSameWidth) {
   const Int8Layer layer = RandomLayer(0, 1);
   std::vector<float> x = RandomFloats(layer.rows * layer.depth, -1, 3, 4);
@@ -150,7 +150,7 @@ FoldedLayer RandomFoldedLayer() {
   return folded;
 }
 
-// The float layer's outputs for inputs that these codes stand for.
+// Returns the float layer's outputs for inputs that these codes stand for.
 std::vector<double> FloatOutputs(const FoldedLayer& folded,
                                  const std::vector<int>& codes) {
   const Int8Layer& layer = folded.layer;
@@ -194,7 +194,7 @@ TEST(BlockRanges, AreRightWhenFoldedIntoOneMatMul) {
             layer.SumScale());
 }
 
-// A column of eight times the range that one code can tell apart finely.
+// A column of eight times the range that one code can resolve finely.
 TEST(WideColumn, IsFineWhenSplitIntoSaturatingColumns) {
   constexpr int kRows = 64;
   constexpr int kPieces = 8;

@@ -32,7 +32,7 @@ constexpr double kHalfStep = 0.52;
 constexpr char kMended[] =
     "TensorFlow now does this right: the transforms need not avoid it any more";
 
-// What the op should give, were its arithmetic exact.
+// Returns what the op should give, were its arithmetic exact.
 std::vector<double> Expected(const std::string& op, const Int8Layer& layer) {
   const std::vector<double> outputs = ExactOutputs(layer);
   // AndRequantize has no Relu in its name, but its quint8 has no negatives.
@@ -305,7 +305,7 @@ Int8MatMul NewMatMul(const NewMatMulCase& row) {
   return matmul;
 }
 
-// The largest error, in steps of the output or units of the sums.
+// Returns the largest error, in steps of the output or units of the sums.
 absl::StatusOr<double> Error(const NewMatMulCase& row) {
   const auto& [beginning, weights, ending] = row;
   const Int8Layer layer = LayerFor(beginning, weights);
@@ -392,7 +392,7 @@ TEST(BiasCache, ServesForAnotherRangeThatIsTinyToo) {
 }
 
 // Sums of uint8 × int8 products on CPUs without VNNI: adjacent products are
-// added in pairs in 16 bits, which saturate. oneDNN is told to use AVX2 only,
+// added in pairs in 16 bits, which saturate. oneDNN is made to use AVX2 only,
 // so that any CPU shows it.
 class SaturationTest : public testing::Test {
  protected:
@@ -405,7 +405,7 @@ class SaturationTest : public testing::Test {
     if (!ProbeCpu().avx2.works) GTEST_SKIP() << "this CPU has no AVX2";
   }
 
-  // All inputs are 255, and weights alternate between two values.
+  // Makes all inputs 255 and lets weights alternate between two values.
   static Int8Layer PairsOf(int even, int odd) {
     Int8Layer layer = RandomLayer(0, 2.5);
     layer.codes.assign(layer.codes.size(), 255);
@@ -415,7 +415,8 @@ class SaturationTest : public testing::Test {
     return layer;
   }
 
-  // How far the kernel is from the exact outputs, as a share of the largest.
+  // Returns how far the kernel is from the exact outputs, as a share of the
+  // largest.
   static double Error(const Int8Layer& layer) {
     const auto outputs = RunLayer(layer, {});
     EXPECT_OK(outputs);

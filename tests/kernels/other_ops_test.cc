@@ -150,7 +150,7 @@ TEST(Split, HasAKernelForUnsignedCodesOnly) {
 constexpr float kMin = -1.37f;
 constexpr float kMax = 2.91f;
 
-// As oneDNN's kernel does it.
+// Quantizes as oneDNN's kernel does.
 int Quantized(float value) {
   const float scale = 255.0f / (kMax - kMin);
   const float shifted = value * scale + -kMin * scale;

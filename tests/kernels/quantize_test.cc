@@ -18,7 +18,7 @@ constexpr int kCount = 1 << 16;
 constexpr float kMin = -1.37f;
 constexpr float kMax = 2.91f;
 
-// Some beyond kMin and kMax.
+// Returns values of which some are beyond kMin and kMax.
 std::vector<float> RandomValues(float min = kMin, float max = kMax) {
   std::mt19937 random(2);
   std::vector<float> values;
@@ -92,7 +92,7 @@ int EigenMinFirst(float value) {
                          0, 255);
 }
 
-// The codes that `formula` gives.
+// Returns the codes that `formula` gives.
 template <typename Formula>
 std::vector<int> Each(const std::vector<float>& values, Formula formula) {
   std::vector<int> codes;

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// What the program calls to keep the ranges in memory.
+// Replaces what the program calls to keep the ranges in memory.
 extern "C" int memfd_create(const char* name, unsigned int flags) {
   const char* needed = std::getenv("DIE_WITHOUT_CAP");
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");

@@ -14,14 +14,14 @@ using google::protobuf::Value;
 
 constexpr char kBenchmarkGraph[] = "runtime/benchmark_graph";
 
-// predict = x + x.
+// Returns predict = x + x.
 std::string Light(const std::string& input = "x") {
   return absl::StrCat(Placeholder(input, {-1, 1}),
                       Node("predict", "AddV2", {input, input}, {kFloat}));
 }
 
-// predict = x times a row of 256, times ten matrices: a thousand times the work
-// of Light and more.
+// Returns predict = x times a row of 256, times ten matrices: a thousand times
+// the work of Light and more.
 std::string Heavy() {
   std::string text = R"(
     x = Placeholder dtype=float shape=<?,1>
@@ -46,7 +46,7 @@ std::string Failing() {
                            {kFloat, {"Tshape", "type: DT_INT32"}}));
 }
 
-// A declaration whose feature "x" feeds `placeholder`.
+// Returns a declaration whose feature "x" feeds `placeholder`.
 std::string Declaration(const std::string& placeholder) {
   return absl::StrCat(
       "tfrecord { files: \"data.tfrecords\" }\n"
@@ -72,7 +72,7 @@ class BenchmarkGraphTest : public testing::Test {
     folder_.WriteText(name, GraphFromText(text));
   }
 
-  // With --graph=... for each of `graphs`, in as little time as possible.
+  // Runs it with --graph=... for each of `graphs`, as briefly as possible.
   ProgramRun Benchmark(const Words& graphs, Words more = {},
                        const Words& datasets = {"x.textproto"}) {
     Words arguments = {"--batch_size=128", "--seconds=0.01"};

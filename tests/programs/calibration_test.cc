@@ -27,7 +27,7 @@ std::vector<float> Weights(int count, int seed) {
   return weights;
 }
 
-// x [?, 4], concatenated from two halves, through two layers to two classes.
+// Returns x [?, 4], joined from two halves, through two layers to two classes.
 std::string FloatClassifier() {
   return absl::StrCat(FloatConst("w", {4, 8}, Weights(32, 1)),
                       FloatConst("b0", {8}, Weights(8, 2)),
@@ -305,8 +305,8 @@ TEST_F(CalibrationTest, SaysWhatIsWrong) {
   EXPECT_THAT(folder_.Names(), Not(Contains("t.ranges")));
 }
 
-// Of a graph that computes ranges as it runs, both ways observe the same: Print
-// writes as many digits as give the same float back.
+// For a graph that computes ranges as it runs, both ways observe the same:
+// Print writes as many digits as give the same float back.
 class BothWaysTest : public CalibrationTest {
  protected:
   // Runs `graph` with Print nodes over all records; returns the log's path.

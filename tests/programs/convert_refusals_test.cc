@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 class ConvertRefusals : public ConvertTest {};
 
-// What is wrong is told at once, not after hours of measuring.
+// What is wrong is reported at once, not after hours of measuring.
 TEST_F(ConvertRefusals, ChecksAllBeforeItCalibrates) {
   fs::create_directories(folder.Path("taken/photos"));
   for (const auto& [flag, message] :

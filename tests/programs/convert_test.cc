@@ -68,7 +68,7 @@ double MeanSquaredError(const Tensor& a, const Tensor& b) {
   return sum / a.NumElements();
 }
 
-// The mean squared difference of what a model computes from the tiny one's.
+// Returns the mean squared difference between a model's output and the tiny's.
 double ChangeBy(const std::string& model) {
   return MeanSquaredError(LoadedModel(kTinyModel).Run(Characters()),
                           LoadedModel(model).Run(Characters()));
@@ -135,7 +135,7 @@ TEST_F(Convert, MeasuresRangesAndKeepsThem) {
   ExpectSameFiles(folder.Path("measured"), folder.Path("again"));
 }
 
-// A MatMul for each signature, and one under a condition.
+// Returns a MatMul for each signature, and one under a condition.
 std::string BranchingModel() {
   const std::string graph = GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -188,7 +188,7 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
             "the range of branch::a:0 is not observed: it is in a "
             "loop or under a condition (While, If)",
             "left in float, for want of a range: "));
-  // Of x and of w, which both signatures read.
+  // The pairs are for x and w, which both signatures read.
   EXPECT_EQ(Pairs("out"), 2);
   Tensor input(tensorflow::DT_FLOAT, {1, 2});
   input.flat<float>().setConstant(1);
@@ -359,8 +359,8 @@ TEST_F(Convert, EditsAModelOfGptJsSize) {
               Exits(0));
   ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("out")));
   EXPECT_GT(CountNodes(graph), 10000);
-  // Six projections a layer and one behind them. The three projections of
-  // attention and the first of the feed-forward part read reshaped values of
+  // There are six projections a layer and one after them. The three projections
+  // of attention and the first of the feed-forward part read reshaped values of
   // their own, so that each MatMul has a pair for its values and one for its
   // weights.
   EXPECT_EQ(CountOp(graph, "QuantizeV2"),

@@ -7,8 +7,8 @@
 namespace requant::emitted_ops_test {
 namespace {
 
-// A QuantizedMatMulWithBias… as its name, mode and bias say, on codes between
-// `min` and 1, with `weights` in one column.
+// Returns a QuantizedMatMulWithBias… as its name, mode and bias say, on codes
+// between `min` and 1, with `weights` in one column.
 GraphDef Layer(const std::string& op, const std::string& mode,
                const std::string& bias_type, float min,
                const std::vector<int>& weights = {1, 2},

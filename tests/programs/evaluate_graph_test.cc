@@ -40,8 +40,8 @@ constexpr char kUndecided[] = R"(
   predict = Softmax(both) T=float
 )";
 
-// A layer MatMul "m", BiasAdd "add", Relu "relu" with the bias `bias`, and the
-// prediction [1 - x, x] as above.
+// Returns a layer MatMul "m", BiasAdd "add", Relu "relu" with the bias `bias`,
+// and the prediction [1 - x, x] as above.
 std::string WithALayer(float bias) {
   return absl::StrCat(kTwoClasses, FloatConst("b", {2}, {bias, 5}), R"(
     w = float<1,2>{10,-10}
@@ -51,7 +51,7 @@ std::string WithALayer(float bias) {
   )");
 }
 
-// The same with the layer's output in codes of 0 to 25.5.
+// Returns that with the layer's output in codes of 0 to 25.5.
 std::string WithACodedLayer() {
   return absl::StrCat(WithALayer(1), R"(
     low = float{-32}
@@ -120,7 +120,7 @@ class EvaluateGraphTest : public testing::Test {
     return result;
   }
 
-  // The logs that workers left.
+  // Returns the logs that workers left.
   std::vector<std::string> Logs() const {
     std::vector<std::string> logs;
     for (const std::string& name : folder_.Names()) {

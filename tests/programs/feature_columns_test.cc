@@ -32,7 +32,7 @@ std::vector<float> Probabilities(const GraphDef& graph, const Feeds& feeds) {
   return ValuesOf(MustRunGraph(graph, feeds, {kOutput})[0]);
 }
 
-// The greatest difference; infinite when they are not comparable.
+// Returns the greatest difference; infinite when they are not comparable.
 double Difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size() || a.empty()) return INFINITY;
   double greatest = 0;
@@ -46,7 +46,7 @@ GraphDef Transformed(const std::string& transform, const GraphDef& graph) {
   return MustTransform(transform, graph, {}, {kOutput}).graph;
 }
 
-// As the recipe's third step leaves it.
+// Leaves the graph as the recipe's third step does.
 GraphDef WithoutIdentities(const GraphDef& graph) {
   return Transformed("remove_nodes(op=Identity, op=CheckNumerics)", graph);
 }
@@ -103,7 +103,7 @@ class EmbeddedModel : public testing::Test {
     return feeds;
   }
 
-  // As preprocessed records have them: in their order.
+  // Returns them in the order of preprocessed records.
   Feeds PreprocessedFeeds() const {
     std::vector<float> numbers;
     std::vector<int64_t> pairs;
@@ -218,7 +218,7 @@ class ManyColumns : public testing::Test {
         {"in_income", TensorOf<float>({kRecords}, income)}};
   }
 
-  // What the graph itself makes of the crossed features.
+  // Returns what the graph itself makes of the crossed features.
   std::vector<int64_t> Crossed(const Feeds& feeds) const {
     const auto result = RunGraph(raw_, feeds,
                                  {"linear/linear_model/linear_model/"

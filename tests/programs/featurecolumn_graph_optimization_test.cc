@@ -20,8 +20,8 @@ class FeatureColumnProgram : public testing::Test {
                                  output, "--wide_and_deep_large_ds", fuse});
   }
 
-  // Correct predictions of `graph` on the first records for evaluation, in
-  // `format`, as `declaration` says.
+  // Returns how many predictions of `graph` on the first records for
+  // evaluation, in `format`, are correct, as `declaration` says.
   double Correct(const std::string& graph, const std::string& format,
                  const std::string& declaration) {
     Words arguments = {"synthesize", "--split=eval", "--rows=3000",

@@ -80,10 +80,10 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
 
   std::string name() const { return GetParam().text; }
   bool is_long() const { return name().size() > 1000; }
-  // For tests of messages that TensorFlow reads: a name that is not UTF-8 makes
-  // them unreadable, and is not shown.
+  // Is for tests of messages that TensorFlow reads: a name that is not UTF-8
+  // makes them unreadable, and is not shown.
   void InMessages() { readable_ = ValidUtf8(name()) == name(); }
-  // For text formats.
+  // Returns the name for text formats.
   std::string escaped() const { return absl::CHexEscape(name()); }
 
   std::string Text(const std::string& file, const std::string& text) const {
@@ -93,7 +93,7 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
                          {"$RAW", name()},
                          {"$LINE", name().substr(0, name().find('\n'))}}));
   }
-  // Also of names that TensorFlow's own writer refuses.
+  // Writes a graph even with names that TensorFlow's own writer refuses.
   std::string Graph(const std::string& file, const std::string& text) const {
     GraphDef graph = GraphFromText(text);
     Rename(&graph);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 class IllegalInstruction : public testing::Test {
  protected:
-  // As a user without a cap, who has a cache folder.
+  // Runs it as a user without a cap and with a cache folder does.
   ProgramRun Run(const std::string& program, const Words& arguments,
                  const std::string& users_cap = "") {
     return RunProgram(program, arguments,
@@ -73,7 +73,7 @@ class InAGraph : public IllegalInstruction {
                                 MixedSplit::kCalibration, 500));
   }
 
-  // With `preloaded` in the process, which dies after it calibrated.
+  // Runs with `preloaded` in the process, which dies after it calibrated.
   ProgramRun Quantize(const std::string& output,
                       const std::string& preloaded = "") {
     const char* asan = std::getenv("ASAN_OPTIONS");

@@ -60,7 +60,7 @@ struct Projection {
                                           rows, inner, columns));
   }
 
-  // As a calibration finds them.
+  // Writes the ranges that a calibration finds.
   std::string RangesFile() const {
     RangeTable table;
     const auto add = [&](const char* node, const std::vector<float>& values) {
@@ -88,7 +88,7 @@ struct Projection {
   }
 };
 
-// |a - b| / step
+// Returns |a - b| / step.
 std::vector<float> StepsBetween(const std::vector<float>& a,
                                 const std::vector<float>& b, float step) {
   EXPECT_EQ(a.size(), b.size());
@@ -196,7 +196,7 @@ TEST(InsertQdqRun, WorksInALoopOfNodes) {
               ElementsAre(testing::FloatNear(.3f, .5 / 127), 1, 0, 1));
 }
 
-// The same as a While of functions, as long as an element is above .2.
+// The graph is a While of functions, as long as an element is above .2.
 TEST(InsertQdqRun, WorksInALoopOfFunctions) {
   const GraphDef graph = GraphFromText(R"(
     x = Placeholder dtype=float shape=<2,2>

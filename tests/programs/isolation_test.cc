@@ -22,7 +22,7 @@ class Isolation : public testing::Test, public TransformGraphRunner {
  protected:
   static void SetUpTestSuite() { LetSegfaultsPass(); }
 
-  // One sentence that names the transform, and nothing written.
+  // Expects one sentence that names the transform, and nothing written.
   void ExpectDeathSentence(const ProgramRun& run, const std::string& transform,
                            const std::string& message) {
     EXPECT_THAT(run, Refuses(absl::StrCat("the transform \"", transform,
@@ -183,7 +183,7 @@ TEST_F(Interrupted, ASignalToTheProgramEndsTheChildAndCleansUp) {
   }
 }
 
-// As a terminal does it.
+// This is what a terminal does.
 TEST_F(Interrupted, ASignalToTheProcessGroupDoesTheSame) {
   Start();
   ASSERT_EQ(kill(-pid_, SIGINT), 0);

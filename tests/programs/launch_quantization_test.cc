@@ -36,7 +36,7 @@ class LaunchQuantizationTest : public testing::Test {
                        folder_.Path("bin/docker"));
   }
 
-  // No engine but the fake one is on PATH.
+  // Returns variables with no engine but the fake one on PATH.
   Words Variables() const {
     return {"PATH=" + folder_.Path("bin"), "FAKE_ENGINE=" + folder_.Path(""),
             "SUDO_UID=", "DOCKER_HOST="};
@@ -46,7 +46,7 @@ class LaunchQuantizationTest : public testing::Test {
     return RunProgram(kLauncher, arguments, Variables());
   }
 
-  // With the model directory, and the container's work as a shell script.
+  // Gives it the model directory, and the container's work as a shell script.
   ProgramRun LaunchModel(const Words& more, const std::string& work) const {
     folder_.Write("run", work);
     return Launch(Joined({"-p", folder_.Path("model")}, more));
@@ -56,7 +56,7 @@ class LaunchQuantizationTest : public testing::Test {
     return fs::exists(folder_.Path(name));
   }
 
-  // What the engine was told to run, from the word "run" on.
+  // Returns what the engine was asked to run, from the word "run" on.
   Words RunArguments() const {
     Words words = absl::StrSplit(folder_.Read("run_argv"), '\0');
     if (!words.empty()) words.pop_back();

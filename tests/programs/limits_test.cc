@@ -33,7 +33,7 @@ class LimitsTest : public testing::Test {
                              "prediction { tensor: 'y' kind: SCORES }");
   }
 
-  // Under `limit`, as ulimit takes it.
+  // Runs it under `limit`, as ulimit takes it.
   ProgramRun Run(const std::string& limit, Words line) const {
     line.insert(line.begin(),
                 {"-c", absl::StrCat("ulimit ", limit, "; exec \"$0\" \"$@\"")});

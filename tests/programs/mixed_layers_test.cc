@@ -33,8 +33,8 @@ class MixedLayersTest : public testing::Test {
     return NodeNamed(graph_, name);
   }
 
-  // The constant that a layer's kernel is read from, by way of an Identity as
-  // in every graph frozen from reference variables.
+  // Returns the constant that a layer's kernel is read from, through an
+  // Identity as in every graph frozen from reference variables.
   const NodeDef& Kernel(const std::string& matmul) const {
     return Named(Named(Named(matmul).input(1)).input(0));
   }
@@ -99,7 +99,7 @@ TEST_F(MixedLayersTest, MultipliesTwoActivations) {
 
 class MixedLayersRunTest : public MixedLayersTest {
  protected:
-  // The values of `tensor` for some of `records`.
+  // Returns the values of `tensor` for some of `records`.
   std::vector<float> Run(const MixedRecords& records, int first, int rows,
                          const std::string& tensor) {
     const auto some = [&](const std::vector<float>& values, int columns) {

@@ -13,7 +13,7 @@ constexpr char kDataset[] = R"(
   prediction { tensor: "y" }
 )";
 
-// A stage that logs and one that freezes.
+// Returns a stage that logs and one that freezes.
 std::string LogAndFreeze(const std::string& transform, const std::string& from,
                          const std::string& op, const std::string& message) {
   return absl::StrCat(

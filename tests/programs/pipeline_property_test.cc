@@ -78,7 +78,7 @@ class GraphMaker {
     text_ += FloatConst(to->back(), shape, content);
   }
 
-  // A node of its own, or one on the way, or a constant. Not an input, which
+  // Adds a node of its own, one on the way, or a constant, but no input, which
   // TensorFlow does not fetch, nor the node that gets another name.
   void AddOutput(int index, std::vector<std::string>* outputs) {
     switch (Below(4)) {
@@ -107,7 +107,7 @@ class GraphMaker {
     to->push_back(name);
   }
 
-  // A constant made of constants.
+  // Adds a constant made of constants.
   void AddArithmetic() {
     std::vector<std::string>* pool = Below(2) == 0 ? &vectors_ : &matrices_;
     const std::string a = Pick(*pool), b = Pick(*pool);
@@ -189,7 +189,7 @@ class GraphMaker {
   std::vector<std::string> matrices_;
 };
 
-// Any of the transforms that promise the outputs that the graph had.
+// Returns any of the transforms that promise the outputs that the graph had.
 std::string RandomPipeline(std::mt19937* random) {
   static const auto* transforms = new std::vector<std::string>{
       "add_default_attributes",
@@ -232,7 +232,7 @@ std::vector<std::pair<std::string, Tensor>> RandomFeeds(
   return feeds;
 }
 
-// The largest difference between two runs' tensors, relative to values above 1.
+// Returns the largest difference of tensors, relative to values above 1.
 float Difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   float largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {

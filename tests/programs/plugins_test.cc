@@ -19,7 +19,7 @@ GraphDef Small() {
 
 class Plugins : public testing::Test, public TransformGraphRunner {
  protected:
-  // Refused with one sentence, and nothing written.
+  // Expects a refusal in one sentence, and nothing written.
   void ExpectRefused(const std::string& plugin, const std::string& message,
                      const std::string& transforms = "remove_device") {
     EXPECT_THAT(Transform(transforms, Small(), {"--plugins=" + plugin}),

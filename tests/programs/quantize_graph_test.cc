@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kProgram[] = "transforms/quantize_graph";
 
-// x -> hidden/Relu -> logits -> y, and a node that y does not need.
+// Returns x -> hidden/Relu -> logits -> y, and a node that y does not need.
 std::string Classifier() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>

@@ -28,7 +28,7 @@ class QuantizeModel : public testing::Test {
                                 MixedSplit::kCalibration, 2000));
   }
 
-  // Without records.
+  // Runs it without records.
   ProgramRun Run(const Words& arguments, const std::string& graph = kGraph) {
     return RunProgram(
         kQuantizeModel,

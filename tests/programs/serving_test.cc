@@ -1,5 +1,5 @@
 // An int8 graph in a stock Python TensorFlow, in the environment that
-// docs/quantization.md tells people to give it.
+// docs/quantization.md says to use.
 
 #include <string_view>
 #include <tuple>
@@ -38,7 +38,7 @@ def classes(path):
 print("agreement", np.mean(classes(sys.argv[1]) == classes(sys.argv[2])))
 )py";
 
-// The lines of the page's section on serving.
+// Returns the lines of the page's section on serving.
 std::string Section() {
   const std::string page = ReadFile(kPage).value();
   const size_t start = page.find("## Serving the graph\n");
@@ -47,7 +47,7 @@ std::string Section() {
   return page.substr(start, page.find("\n## ", start) - start);
 }
 
-// What it says to set: `NAME=value`.
+// Returns what it says to set: `NAME=value`.
 std::vector<std::string> PageVariables() {
   Words variables;
   const std::string section = Section();

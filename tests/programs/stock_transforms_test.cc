@@ -67,7 +67,7 @@ class StockTransform : public testing::Test, public TransformGraphRunner {
   }
 };
 
-// x [?,4] · weights [4,3] by way of `between` -> y.
+// Returns x [?,4] · weights [4,3] by way of `between` -> y.
 GraphDef MatMulGraph(const std::string& more = "") {
   return GraphFromText(absl::StrCat(
       Placeholder("x", {-1, 4}), FloatConst("w", {4, 3}, RandomValues(12)),
@@ -84,7 +84,8 @@ std::string Conv(const std::string& name, const std::string& input,
       input, weights, padding);
 }
 
-// x [?,8,8,2], through `before` -> "padded", then a 3x3 convolution -> y.
+// Returns x [?,8,8,2], through `before` -> "padded", then a 3x3 convolution ->
+// y.
 GraphDef ConvGraph(const std::string& before) {
   return GraphFromText(
       absl::StrCat(Placeholder("x", {-1, 8, 8, 2}),
@@ -274,7 +275,7 @@ TEST_F(StockTransform, FusedConvolutionsAreWrongForBatchesAndSaySo) {
       1e-3f);
 }
 
-// x -> `op` that calls a function -> "call" -> y.
+// Returns x -> `op` that calls a function -> "call" -> y.
 GraphDef CallGraph(const std::string& op) {
   return GraphFromText(absl::Substitute(R"(
     x = Placeholder dtype=float shape=<?,4>

@@ -14,7 +14,7 @@
 namespace requant::transform_graph_test {
 namespace {
 
-// x -> y = x · w, with an Identity on the way and a node that nobody needs.
+// Returns x -> y = x · w, with an Identity on the way and an unneeded node.
 std::string SmallText() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -30,7 +30,7 @@ GraphDef Small() { return GraphFromText(SmallText()); }
 
 class TransformGraph : public testing::Test, public TransformGraphRunner {
  protected:
-  // A failure: the exit code, one line on stderr, nothing written.
+  // Expects a failure: the exit code, one line on stderr, nothing written.
   void ExpectFailure(const ProgramRun& run, int exit_code,
                      const std::string& message) {
     EXPECT_THAT(

@@ -39,17 +39,18 @@ constexpr char kImage[] = "requant-test:latest";
 constexpr int kUser = 12345;
 constexpr int kEngineGroup = 12346;
 constexpr int64_t kLargestImage = 800 * 1000 * 1000;
-// The same in every run, so that the layer is found again.
+// It is the same in every run, so that the layer is found again.
 constexpr int kCachePort = 47917;
 
-// The project's folder, which is an image's build context; tests see links.
+// Returns the project's folder, which is an image's build context; tests see
+// links.
 fs::path ProjectFolder() {
   return fs::canonical("docker/Dockerfile").parent_path().parent_path();
 }
 
 std::string Join(const Words& words) { return absl::StrJoin(words, " "); }
 
-// The lines of `text` that have a match of `pattern`.
+// Returns the lines of `text` that have a match of `pattern`.
 std::string MatchingLines(const std::string& text, const std::string& pattern) {
   std::string lines;
   const RE2 regex(pattern);
@@ -90,7 +91,7 @@ class ContainerTest : public testing::Test {
     ASSERT_TRUE(built_) << "there is no image to test";
   }
 
-  // An ordinary user's session.
+  // Returns an ordinary user's session.
   static Words Session(const Words& arguments) {
     return Joined(
         {absl::StrCat("--reuid=", kUser), absl::StrCat("--regid=", kUser),
@@ -102,7 +103,7 @@ class ContainerTest : public testing::Test {
     return RunProgram("setpriv", Session(arguments), engine_->Variables());
   }
 
-  // A session of a shell that reads `commands` from its stdin.
+  // Runs a shell in a session that reads `commands` from its stdin.
   static ProgramRun PasteIntoSession(const UserFolder& model,
                                      const std::string& commands) {
     const std::string file = folder_->Path("commands");
@@ -114,7 +115,7 @@ class ContainerTest : public testing::Test {
         engine_->Variables());
   }
 
-  // A command in a container without the launcher.
+  // Runs a command in a container without the launcher.
   static ProgramRun RunInImage(const Words& command,
                                const Words& options = {}) {
     return engine_->Docker(
@@ -155,7 +156,7 @@ class ContainerTest : public testing::Test {
     std::cout << MatchingLines(run.error, "^docker/build: ");
   }
 
-  // As one gets it who has only the image.
+  // Gets it in the way of a user with only the image.
   static void TakeLauncher() {
     const std::string path = folder_->Path("launch_quantization");
     Words line = {"-c", R"(docker run --rm --network=none "$1" launcher >"$2")",
@@ -344,7 +345,7 @@ TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
               Prints("/workspace/tensorflow\n", "insert_qdq"));
 }
 
-// The lines of results.csv that say how a stage was judged.
+// Returns the lines of results.csv that say how a stage was judged.
 std::string Verdicts(const std::string& folder) {
   const auto results = ReadFile(absl::StrCat(folder, "/results.json"));
   EXPECT_TRUE(results.ok()) << results.status();

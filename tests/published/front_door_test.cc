@@ -37,7 +37,7 @@ class ForeignCloneTest : public testing::Test {
     chmod(absl::StrCat(clone_, "/.requant").c_str(), mode);
   }
 
-  // With folders of this mode.
+  // Calls it with folders of this mode.
   ProgramRun Call(const std::string& command, mode_t mode = 0555) const {
     Protect(mode);
     const std::string script = clone_ + "/requant";

@@ -39,7 +39,7 @@ class Pasted : public testing::Test {
          "REQUANT_HOME=" + fs::current_path().string()});
   }
 
-  // A Python that says what it is called with.
+  // Makes a Python that says what it is called with.
   void MakePython() {
     folder_.Write("bin/python3", "#!/bin/bash\necho real \"$@\"\nexit 7\n");
     fs::permissions(folder_.Path("bin/python3"), fs::perms::owner_all);

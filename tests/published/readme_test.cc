@@ -26,9 +26,8 @@ std::string Runfile(const std::string& path) {
   return absl::StrCat(std::getenv("TEST_SRCDIR"), "/requant/", path);
 }
 
-// A folder that looks as the top of the repository does after ./requant build.
-// The front door's first part, set-up and build, is what CI itself goes
-// through.
+// Makes a folder like the top of the repository after ./requant build. The
+// front door's first part, set-up and build, is what CI itself goes through.
 std::string MakeWorkFolder() {
   const std::string folder = testing::TempDir() + "readme";
   EXPECT_EQ(std::system(("rm -rf " + folder + " && mkdir " + folder).c_str()),

@@ -29,7 +29,8 @@ struct Example {
   std::string text;
 };
 
-// The blocks that are workflows; the first line of each is its file's name.
+// Returns the blocks that are workflows; the first line of each is its file's
+// name.
 std::vector<Example> Examples() {
   std::vector<Example> examples;
   bool in_block = false;
@@ -135,7 +136,7 @@ TEST(WorkflowDocs, OneEntersInTheMiddleAsItSays) {
   ADD_FAILURE() << "the example is gone";
 }
 
-// The text between the message's heading and the next.
+// Returns the text between the message's heading and the next.
 std::string Section(const std::string& document, const std::string& message) {
   const size_t start = document.find(absl::StrCat("\n### ", message, "\n"));
   if (start == std::string::npos) return "";

@@ -27,7 +27,7 @@ class BackgroundProgram {
   // Waits for a line on its stdout that begins with "ready" and a blank, and
   // returns the rest of it; "" when the program ended without one.
   std::string WaitUntilReady();
-  // What it wrote to stderr so far.
+  // Returns what it wrote to stderr so far.
   std::string Error();
 
  private:
@@ -43,14 +43,14 @@ class BackgroundProgram {
 // A Docker engine of the test's own (tests/support/engine).
 class ContainerEngine {
  public:
-  // The error of one that could not start is in `why_not`; nullptr then.
+  // Returns nullptr if it could not start; the error is then in `why_not`.
   static std::unique_ptr<ContainerEngine> Start(std::string* why_not);
 
   // Runs docker with these arguments to its end.
   ProgramRun Docker(const std::vector<std::string>& arguments) const;
-  // Variables that a program needs to use this engine and its client.
+  // Returns variables that a program needs to use this engine and its client.
   std::vector<std::string> Variables() const;
-  // Containers, running or not, one per line.
+  // Returns the containers, running or not, one per line.
   std::string Containers() const;
 
  private:

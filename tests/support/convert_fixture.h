@@ -28,7 +28,7 @@ inline std::string Content(const std::string& path) {
   return content.ok() ? *content : "";
 }
 
-// The files below a folder, by their paths from it on.
+// Returns the files below a folder, by their paths from it on.
 inline std::set<std::string> FilesIn(const std::string& folder) {
   const auto files = FilesBelow(folder);
   EXPECT_OK(files);
@@ -70,7 +70,7 @@ class ConvertTest : public testing::Test {
   static std::string Absolute(const std::string& path) {
     return std::filesystem::absolute(path).string();
   }
-  // Without the two graphs.
+  // Converts without writing the two graphs.
   ProgramRun ConvertOnly(const Words& arguments) {
     return Run(Joined(arguments,
                       {"--extracted_graph_def=", "--converted_graph_def="}));
@@ -81,7 +81,7 @@ class ConvertTest : public testing::Test {
   ProgramRun ConvertModel(const Words& flags) {
     return ConvertOnly(Joined({"--saved_model=model"}, flags));
   }
-  // A copy of a model whose files may be changed.
+  // Makes a copy of a model whose files may be changed.
   std::string Copy(const std::string& model, const std::string& name) {
     for (const std::string& file : FilesIn(model)) {
       const std::filesystem::path path =
@@ -92,7 +92,7 @@ class ConvertTest : public testing::Test {
     }
     return folder.Path(name);
   }
-  // A copy of the tiny model as "model", changed by `edit`.
+  // Makes a copy of the tiny model as "model", changed by `edit`.
   template <typename Edit>
   void CopyTinyModel(const Edit& edit) {
     Copy(kTinyModel, "model");
@@ -101,11 +101,11 @@ class ConvertTest : public testing::Test {
     edit(&saved);
     folder.Write("model/saved_model.pb", DeterministicBytes(saved));
   }
-  // How many QuantizeV2 a model has.
+  // Returns how many QuantizeV2 a model has.
   int Pairs(const std::string& model, const std::set<std::string>& tags = {}) {
     return CountOp(*ReadGraph(folder.Path(model), tags), "QuantizeV2");
   }
-  // One sentence with all of this, and nothing but `left` there.
+  // Expects one sentence with all of this, and nothing but `left` there.
   void ExpectRefused(const ProgramRun& run, const std::string& message,
                      const std::vector<std::string>& left) {
     EXPECT_THAT(run, Refuses(message));

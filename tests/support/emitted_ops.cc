@@ -79,7 +79,7 @@ class Checker {
     return found != node_->attr().end() && found->second.b();
   }
 
-  // The node and port that `tensor` names.
+  // Returns the node and port that `tensor` names.
   std::pair<const NodeDef*, int> Find(const std::string& tensor) const {
     static const NodeDef* const kNone = new NodeDef;
     const size_t colon = tensor.rfind(':');
@@ -92,7 +92,7 @@ class Checker {
     return *Find(node_->input(input)).first;
   }
 
-  // Whether `tensor`, the minimum of a range, is zero in every run.
+  // Returns whether `tensor`, the minimum of a range, is zero in every run.
   bool IsZero(const std::string& tensor) const {
     const auto [node, port] = Find(tensor);
     if (node->op() == "Const") {

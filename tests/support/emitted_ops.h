@@ -11,11 +11,11 @@
 
 namespace requant {
 
-// One sentence for each such combination in `graph`.
+// Returns one sentence for each such combination in `graph`.
 std::vector<std::string> WrongCombinations(const tensorflow::GraphDef& graph);
 
-// One for each pair of weights whose products may overflow the 16 bits that
-// CPUs without VNNI sum them in: 255·(128 + 1) is beyond.
+// Returns one for each pair of weights whose products may overflow the 16 bits
+// that CPUs without VNNI sum them in: 255·(128 + 1) is beyond.
 std::vector<std::string> OverflowingPairs(const tensorflow::GraphDef& graph);
 
 }  // namespace requant

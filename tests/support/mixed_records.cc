@@ -36,7 +36,7 @@ enum Purpose : uint64_t {
   kContextReading,
 };
 
-// The finalizer of SplitMix64.
+// Computes the finalizer of SplitMix64.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -48,12 +48,12 @@ uint64_t Hash(uint64_t purpose, uint64_t a, uint64_t b = 0) {
   return Mix(Mix(Mix(purpose) ^ a) ^ b);
 }
 
-// In [0, 1).
+// Returns a number in [0, 1).
 double Uniform(uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-// Nearly normal with mean 0 and variance 1: the sum of four 16-bit uniforms.
+// Returns a nearly normal number, of variance 1, from four 16-bit uniforms.
 double Bell(uint64_t bits) {
   const uint64_t sum = (bits & 0xffff) + ((bits >> 16) & 0xffff) +
                        ((bits >> 32) & 0xffff) + (bits >> 48);
@@ -61,7 +61,7 @@ double Bell(uint64_t bits) {
   return (static_cast<double>(sum) * 0x1p-16 - 2.0) * kSqrt3;
 }
 
-// Between 1/2 and 2.
+// Returns a factor between 1/2 and 2.
 double Scale(uint64_t purpose, int column) {
   return 0.5 + 1.5 * Uniform(Hash(purpose, column));
 }
@@ -77,7 +77,7 @@ float Signal(int state, int column, uint64_t row) {
   return static_cast<float>(reading * Scale(kSignalScale, column));
 }
 
-// Shifted, so that the context's range is not nearly symmetric.
+// Shifts the readings, so that their range is not nearly symmetric.
 float Context(int state, int column, uint64_t row) {
   const double reading =
       1.0 + 1.5 * Bell(Hash(kContextCenter, state, column)) +
@@ -90,7 +90,7 @@ std::string Bytes(T value) {
   return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// A .npy file of format version 1; `columns` is 0 for one dimension.
+// Returns a .npy file of format version 1; `columns` is 0 for one dimension.
 template <typename T>
 std::string Npy(const std::string& type, const std::vector<T>& values, int rows,
                 int columns) {
@@ -106,7 +106,7 @@ std::string Npy(const std::string& type, const std::vector<T>& values, int rows,
                                   values.size() * sizeof(T)));
 }
 
-// A zip archive that stores the files as they are.
+// Returns a zip archive that stores the files as they are.
 std::string Zip(const std::vector<std::pair<std::string, std::string>>& files) {
   std::string archive;
   std::string directory;

@@ -35,7 +35,7 @@ void DrawRecords(const std::string& folder, const std::string& split,
                         ".tfrecords")});
 }
 
-// The accuracy in the log's tail behind the line that names the graph.
+// Returns the accuracy in the log's tail after the line that names the graph.
 double AccuracyOf(const std::string& graph, const std::string& log) {
   const size_t start = log.find(absl::StrCat("Evaluating ", graph, "\n"));
   double accuracy = -1;
@@ -46,7 +46,7 @@ double AccuracyOf(const std::string& graph, const std::string& log) {
   return accuracy;
 }
 
-// What stands behind `key` at the beginning of a line.
+// Returns what stands after `key` at the beginning of a line.
 std::string ValueOf(std::string_view key, std::string_view block) {
   for (std::string_view line : absl::StrSplit(block, '\n')) {
     if (absl::ConsumePrefix(&line, key)) return std::string(line);
@@ -127,7 +127,7 @@ void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {
     EXPECT_GE(accuracy, float_accuracy - 0.5) << graph;
     EXPECT_LE(accuracy, 100) << graph;
   }
-  // As the recipe shows it.
+  // The recipe shows it like this.
   EXPECT_THAT(run.out,
               ContainsRegex("-{50}\n"
                             "Total test records           :  10000\n"

@@ -24,7 +24,7 @@ std::vector<pid_t> ChildrenOf(pid_t parent) {
   return children;
 }
 
-// Where ./requant keeps Python's TensorFlow: beside the C++ files.
+// Returns where ./requant keeps Python's TensorFlow: beside the C++ files.
 std::string PythonFolder() {
   return absl::StrCat(TensorFlowLibraryFolder().value(), "/../../python");
 }

@@ -51,8 +51,8 @@ void WaitUntilGone(pid_t pid);
 int WaitForExitCode(pid_t pid);
 
 // Returns whether a stock Python TensorFlow, as users' servers and scripts run
-// one, is installed, which `./requant test` does. If not, says so aloud: the
-// test is to be skipped.
+// one, is installed, which `./requant test` does. If not, prints that: the test
+// is to be skipped.
 bool HasStockPython();
 
 // Runs `script` with `arguments` in an environment that has `variables`

@@ -22,7 +22,7 @@ constexpr char kEvaluateResult[] = "evaluate_result.pb";
 constexpr int kLayerRecords = 2048;
 constexpr char kNumber[] = "([-+.e0-9]+)";
 
-// The layers' part of a verdict from a binary EvaluateResult.
+// Reads the layers' part of a verdict from a binary EvaluateResult.
 void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
   EvaluateResult result;
   EXPECT_TRUE(result.ParseFromString(bytes));

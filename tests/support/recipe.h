@@ -31,15 +31,15 @@ inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
 // Step 3's flag, as pasted between quotes.
 extern const char kRecipeInputs[];
 
-// Of the fast way: the calibrated ranges, and the graph before and after its
-// embeddings are quantized.
+// Files of the fast way: the calibrated ranges, and the graph before and after
+// its embeddings are quantized.
 inline constexpr char kRangeTable[] = "calibrated.ranges";
 inline constexpr char kStaticGraph[] = "static_int8.pb";
 inline constexpr char kFastGraph[] = "fast_int8.pb";
 
 // What evaluate_graph says of a graph against the float one.
 struct RecipeVerdict {
-  // Of the accuracy gate at the recipe's half a point.
+  // The accuracy gate's verdict at the recipe's half a point.
   std::string gate;
   double accuracy = 0;
   // The lower end of the accuracy change's 95 % interval, in points.
@@ -59,22 +59,22 @@ class Recipe {
  public:
   virtual ~Recipe() = default;
 
-  // Steps 6 to 10 on kFloatGraph, as published.
+  // Does steps 6 to 10 on kFloatGraph, as published.
   void MakeDynamicGraph();
   void FreezeAsPublished();
   void Fuse();
-  // One calibration of kFloatGraph, then quantize_static and
+  // Calibrates kFloatGraph once, then runs quantize_static and
   // quantize_embeddings.
   void QuantizeFast();
 
-  // transform_graph; returns what it prints.
+  // Runs transform_graph; returns what it prints.
   std::string Transform(const std::string& in, const std::string& out,
                         const std::string& transforms, const Words& more = {});
-  // evaluate_graph of `graph` on the first `records` of the evaluation records
-  // against kFloatGraph, with the gate, as JSON; ends as it may.
+  // Runs evaluate_graph on the first `records` of the evaluation records
+  // against kFloatGraph, with the gate, as JSON; it may fail.
   ProgramRun RunEvaluation(const std::string& graph, int records,
                            const Words& variables = {});
-  // What it says, after success.
+  // Returns what it says, after success.
   RecipeVerdict Evaluate(const std::string& graph, int records,
                          const Words& variables = {});
 
@@ -105,7 +105,7 @@ class WideDeepRecipe : public Recipe {
  public:
   WideDeepRecipe(int calibration_records, int evaluation_records);
 
-  // Steps 1 to 5; the first and the last return what they print.
+  // Do steps 1 to 5; the first and the last return what they print.
   ProgramRun Summarize();
   void Freeze();
   void Trim();
@@ -124,7 +124,7 @@ class MixedLayersRecipe : public Recipe {
  public:
   MixedLayersRecipe(int calibration_records, int evaluation_records);
 
-  // For who enters the recipe at step 6 with a frozen graph, and at step 3.
+  // Start the recipe at step 6 with a frozen graph, and at step 3.
   void TakeFrozenGraph();
   void Trim();
 };

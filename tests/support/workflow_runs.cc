@@ -17,7 +17,7 @@ namespace {
 
 using google::protobuf::Value;
 
-// The member of that name; an empty value when there is none.
+// Returns the member of that name; an empty value when there is none.
 const Value& Member(const Value& value, const std::string& name) {
   const auto& fields = value.struct_value().fields();
   const auto found = fields.find(name);
@@ -127,7 +127,7 @@ std::vector<float> Weights(int count, std::mt19937* random) {
   return weights;
 }
 
-// x [?, 4] through two layers to two classes.
+// Returns x [?, 4] through two layers to two classes.
 std::string Classifier() {
   std::mt19937 random(1);
   return absl::StrCat(FloatConst("w", {4, 8}, Weights(32, &random)),

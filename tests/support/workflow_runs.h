@@ -15,18 +15,18 @@ namespace requant {
 
 inline constexpr char kRequant[] = "workflows/requant";
 
-// The arguments of a run of the published recipe on few records.
+// Returns the arguments of a run of the published recipe on few records.
 Words SmallRun(const std::string& work_dir, const std::string& out,
                const Words& more = {});
 
 ProgramRun RunSmall(const std::string& work_dir, const std::string& out,
                     const Words& more = {});
 
-// The tasks that a run did, by what it says on stderr. Those that it took from
-// the cache are not among them.
+// Returns the tasks that a run did, by what it says on stderr. Those that it
+// took from the cache are not among them.
 std::set<std::string> TasksDone(const std::string& error);
 
-// The content of the graphs and range tables in a run's folder, by name.
+// Returns the graphs and range tables in a run's folder, by name.
 std::map<std::string, std::string> GraphsAndRanges(const std::string& out);
 // Expects them to be the same in both folders.
 void ExpectSameGraphsAndRanges(const std::string& a, const std::string& b);
@@ -38,7 +38,7 @@ struct RunModel {
   Words settings;
 };
 
-// The embedded model, then those of tests/data/wide_deep_small_*.
+// Returns the embedded model, then those of tests/data/wide_deep_small_*.
 const std::vector<RunModel>& RunModels();
 
 struct JudgedRun {
@@ -74,9 +74,9 @@ class TinyWorkflow {
  public:
   TinyWorkflow();
 
-  // `requant run` of the workflow, to its end.
+  // Runs `requant run` of the workflow, to its end.
   ProgramRun Run(const Words& more = {}) const;
-  // The arguments of that.
+  // Returns the arguments of that.
   Words Arguments() const;
 
   TestFolder folder;

@@ -21,8 +21,8 @@ using google::protobuf::Value;
 
 constexpr int kGateFailed = 3;
 
-// Whether a member of results.json is about when, how fast and how often
-// something was done, which no two runs have in common.
+// Returns whether a member of results.json is about when, how fast and how
+// often something was done, which no two runs have in common.
 bool IsOfTime(const std::string& name) {
   static const auto* const names = new std::set<std::string>{
       "started", "start", "state", "timing", "notes", "work_seconds"};
@@ -54,7 +54,7 @@ void RemoveTimes(Value* value) {
   }
 }
 
-// Everything in results.json but times.
+// Returns everything in results.json but times.
 std::string Figures(const TestFolder& folder) {
   Value results = ParseJson(folder.Read("out/results.json"));
   RemoveTimes(&results);
@@ -72,9 +72,9 @@ std::vector<std::string> FilesIn(const std::string& folder) {
   return files;
 }
 
-// In place, so that all links to the file see it. A third of the flips are
-// among the first 64 bytes, where headers and lengths are, and a third among
-// the last ones.
+// Flips a bit in place, so that all links to the file see it. A third of the
+// flips are among the first 64 bytes, where headers and lengths are, and a
+// third among the last ones.
 std::string Flip(const std::string& path, std::mt19937* random) {
   std::string content = *ReadFile(path);
   const size_t near = std::min<size_t>(content.size(), 64);
@@ -103,7 +103,7 @@ TEST(BitFlip, IsNoticedOrHarmless) {
   std::mt19937 random(17);
   const int rounds = FuzzRounds(40);
   for (int i = 0; i < rounds; ++i) {
-    // As many in the run's folder as in the work folder.
+    // Half of them are in the run's folder, half in the work folder.
     const bool in_run = i % 2 == 0;
     const std::vector<std::string> files =
         FilesIn(folder.Path(in_run ? "out" : "work"));

@@ -17,7 +17,7 @@ struct CleanRun {
   int data_seed;
 };
 
-// Every model with either workflow takes its turn, each time with other
+// Lets every model with either workflow take its turn, each time with other
 // records: two runs, or fifty in the long test.
 std::vector<CleanRun> CleanRuns() {
   const std::vector<RunModel>& models = RunModels();

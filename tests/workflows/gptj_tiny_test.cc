@@ -49,7 +49,7 @@ class GptjTiny : public testing::Test {
     return folder_->Path("out/" + name);
   }
 
-  // A figure of a stage's comparison with the original.
+  // Returns a figure of a stage's comparison with the original.
   static double Figure(const std::string& stage, const std::string& path) {
     for (const Value& value : At(results_, "stages").list_value().values()) {
       if (At(value, "name").string_value() != stage) continue;
@@ -66,8 +66,8 @@ class GptjTiny : public testing::Test {
   static inline Value results_;
 };
 
-// exp of the entropy of the characters that are to be predicted: no model that
-// knows only how frequent each is can do better on them.
+// Returns exp of the entropy of the characters that are to be predicted: no
+// model that knows only how frequent each is can do better on them.
 double UnigramPerplexity() {
   auto source =
       OpenBatchSource(ReadDatasetSpec(kEval, {}).value(), BatchOptions());
@@ -230,7 +230,7 @@ TEST(GptjTinyBenchmark, SaysWhatIsWrong) {
               Misused("--synthetic_ids must be 1 to"));
 }
 
-// A calibration of the model with these flags.
+// Runs a calibration of the model with these flags.
 ProgramRun Calibrate(const std::string& output, const Words& flags) {
   return RunProgram(
       "runtime/calibrate_graph",

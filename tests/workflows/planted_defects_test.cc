@@ -14,8 +14,8 @@
 namespace requant::planted_defects_test {
 namespace {
 
-// A few, of each kind of stage, in the default run; all of them in the long
-// one.
+// Returns a few, of each kind of stage, in the default run; all of them in the
+// long one.
 std::vector<Defect> ChosenDefects() {
   std::vector<Defect> defects = AllDefects();
   if (FuzzRounds(1) > 1) return defects;
@@ -38,8 +38,8 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
     runner_ = nullptr;
   }
 
-  // Enough records for verdicts that are certain; a small model where it must
-  // not take long.
+  // Uses enough records for verdicts that are certain, and a small model where
+  // it must not take long.
   static JudgedRun Run(const Defect& defect) {
     const bool fast = defect.workflow == Defect::Workflow::kFast;
     Words arguments = RunModels()[FuzzRounds(1) > 1 ? 0 : 1].settings;

@@ -24,7 +24,7 @@ constexpr char kFuse[] = "fuse_quantized_matmul_and_requantize";
 
 // A quantized layer as step 9 leaves it.
 struct FrozenLayer {
-  // Of the node that step 10 makes of it.
+  // The name of the node that step 10 makes of it.
   std::string fused;
   bool fed_by_quantize = false;
   float min = 0;
@@ -41,8 +41,8 @@ struct FrozenLayer {
   }
 };
 
-// A scalar, limited as quantize_eightbit limits ranges: to 6 of a Relu6, and to
-// what the biases of the next layers need.
+// Returns a scalar, limited as quantize_eightbit limits ranges: to 6 of a
+// Relu6, and to what the biases of the next layers need.
 float LimitedScalar(const GraphDef& graph, const std::string& name) {
   const NodeDef& node = NodeNamed(graph, name);
   if (node.op() != "Minimum" && node.op() != "Maximum") {
@@ -53,7 +53,7 @@ float LimitedScalar(const GraphDef& graph, const std::string& name) {
   return node.op() == "Minimum" ? std::min(a, b) : std::max(a, b);
 }
 
-// The range that the codes of `source` stand for, as it was asked for.
+// Returns the range that the codes of `source` stand for, as it was asked for.
 std::pair<float, float> RangeOf(const GraphDef& graph, const NodeDef& source) {
   const int first = source.op() == "QuantizeV2" ? 1 : 3;
   return {ScalarNamed(graph, source.input(first)),
@@ -83,7 +83,7 @@ std::vector<FrozenLayer> FrozenLayers(const GraphDef& graph) {
   return layers;
 }
 
-// The kernel's own formula (transforms/layers/quantized_layer.h).
+// Computes the kernel's own formula (transforms/layers/quantized_layer.h).
 int RightBias(const FrozenLayer& layer, int j) {
   const double width = static_cast<double>(layer.max) - layer.min;
   const double scale = 255.0 * 127.0 / (width * layer.weight_max);
@@ -91,8 +91,8 @@ int RightBias(const FrozenLayer& layer, int j) {
                     layer.ColumnSum(j) * (255.0 * layer.min / width));
 }
 
-// The original's, in its float arithmetic: the larger end of the range in
-// place of its width, and truncation.
+// Computes the original's, in its float arithmetic: the larger end of the range
+// in place of its width, and truncation.
 int CompatBias(const FrozenLayer& layer, int j) {
   const float end = std::max(std::abs(layer.min), std::abs(layer.max));
   const float scale = 255.0f * 127.0f / (end * layer.weight_max);
@@ -102,10 +102,10 @@ int CompatBias(const FrozenLayer& layer, int j) {
   return static_cast<int>(bias + zero * layer.ColumnSum(j));
 }
 
-// Of each node, what its log lines have between brackets, ascending.
+// What the log lines of each node have between brackets, ascending.
 using Observations = std::map<std::string, std::vector<float>>;
 
-// The first or the second number of each record of `kind`. Two Print
+// Returns the first or the second number of each record of `kind`. Two Print
 // operations that run at once may write both records before the line breaks.
 Observations ReadLog(const std::string& log, const std::string& kind,
                      bool second = false) {
@@ -123,7 +123,7 @@ Observations ReadLog(const std::string& log, const std::string& kind,
   return observations;
 }
 
-// The value at index round(n · share) of n, or the last.
+// Returns the value at index round(n · share) of n, or the last.
 float At(const std::vector<float>& values, double share) {
   const size_t index = std::lround(values.size() * share);
   return values[std::min(index, values.size() - 1)];
@@ -137,7 +137,7 @@ void ExpectFrozen(const GraphDef& graph, const Observations& observations,
   }
 }
 
-// The whole of both ways on one of the two models.
+// Runs the whole of both ways on one of the two models.
 std::unique_ptr<Recipe> RunBothWays(const std::string& model) {
   std::unique_ptr<Recipe> run;
   if (model == "WideDeep") {
@@ -168,7 +168,7 @@ class WholeRun : public testing::TestWithParam<std::string> {
 
   Recipe& run() { return *runs_.at(GetParam()); }
 
-  // The graph that `transform` makes of `in` with the log of its step.
+  // Returns the graph that `transform` makes of `in` with the log of its step.
   GraphDef Freeze(const std::string& in, const std::string& transform,
                   const std::string& log, const std::string& more = "") {
     run().Transform(in, "another.pb",
@@ -308,7 +308,7 @@ TEST_P(WholeRun, GivesTheSameBytesAgain) {
   EXPECT_GE(compared, 11);
 }
 
-// A third of the rows of a text file without categories, as the challenge's
+// Removes the categories from a third of a text file's rows, as the challenge's
 // files have fields that are empty.
 std::string WithoutSomeCategories(const std::string& text) {
   std::string result;

@@ -17,13 +17,13 @@
 namespace requant::recipe_test {
 namespace {
 
-// As many as the recipe's batches of 1024 divide.
+// The recipe's batches of 1024 divide it.
 constexpr int kCalibrationRecords = 10240;
 constexpr int kEvaluationRecords = 20000;
 // Enough for the wider bounds of the embedded model's stages.
 constexpr int kStageRecords = 10000;
 
-// What a graph must keep, on so many records.
+// What a graph must keep, on this many records.
 struct Bounds {
   int records;
   double least_agreement;
@@ -66,8 +66,8 @@ void FreezeByOneCalibration(Recipe& recipe, const std::string& out) {
       {"--outputs=" + recipe.output});
 }
 
-// A dynamic graph with its layers as the original made them, where they read
-// a QuantizeV2: MIN_FIRST, and the bias as it is.
+// Returns a dynamic graph with its layers as the original made them, where they
+// read a QuantizeV2: MIN_FIRST, and the bias as it is.
 GraphDef AsTheOriginal(GraphDef graph) {
   for (NodeDef& node : *graph.mutable_node()) {
     if (!absl::StartsWith(node.op(), "QuantizedMatMul")) continue;
@@ -106,7 +106,7 @@ class SharedRun : public testing::Test {
   static inline std::unique_ptr<typename Run::Model> run_;
 };
 
-// All ways from the float graph on.
+// Goes all ways from the float graph on.
 void QuantizeBothWays(Recipe& recipe) {
   recipe.MakeDynamicGraph();
   recipe.FreezeAsPublished();

@@ -89,7 +89,7 @@ std::optional<std::string> FindBrowser() {
   return std::nullopt;
 }
 
-// Without a sandbox, which containers do not allow, and without the network.
+// Forgoes the sandbox, which containers do not allow, and the network.
 std::vector<std::string> BrowserCommand(const std::string& browser,
                                         const std::string& profile) {
   return {browser,
@@ -154,7 +154,7 @@ absl::StatusOr<RenderedPage> Render(const std::string& path, bool dark) {
        absl::StrCat("--blink-settings=preferredColorScheme=", dark ? 0 : 1)});
 }
 
-// Whether there is a browser that starts; an error says what is the matter.
+// Fails unless there is a browser that starts, and says what is the matter.
 absl::Status CheckBrowser() {
   REQUANT_ASSIGN_OR_RETURN(const RenderedPage page,
                            RunBrowser("/dev/null", {"--dump-dom"}));
@@ -173,7 +173,7 @@ RunRecord HostileRun() {
   return record;
 }
 
-// A run whose verified stages are judged by their squared errors too.
+// Returns a run whose verified stages are judged by their squared errors too.
 RunRecord SquaredRun() {
   RunRecord record = PassedRun();
   for (StageRecord& stage : *record.mutable_stage()) {
@@ -231,7 +231,7 @@ class Report : public testing::Test {
     if (!browser_->ok()) GTEST_SKIP() << browser_->message();
   }
 
-  // What was found in the report of this name.
+  // Returns what was found in the report of this name.
   static const Value& Seen(const std::string& name) {
     return At(name == "dark" ? *dark_ : *bright_, name);
   }

@@ -26,7 +26,7 @@ class EmbeddedWideDeepTest : public testing::Test {
              absl::StrCat("--output_node_names=", kOutput)});
   }
 
-  // An evaluation of the frozen graph.
+  // Evaluates the frozen graph.
   ProgramRun Evaluate(const std::string& declaration, const std::string& data,
                       const Words& more = {}) {
     return MustRun(

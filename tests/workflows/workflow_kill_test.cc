@@ -21,12 +21,12 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Everything but the benchmark, whose figures are never the same.
+// Asks for all but the benchmark, whose figures are never the same.
 std::vector<std::string> Arguments(const TestFolder& folder) {
   return SmallRun(folder.Path("work"), folder.Path("out"), {"--only=fuse"});
 }
 
-// When each finished task was published, by its key.
+// Returns when each finished task was published, by its key.
 std::map<std::string, fs::file_time_type> Published(const TestFolder& folder) {
   std::map<std::string, fs::file_time_type> times;
   std::error_code error;

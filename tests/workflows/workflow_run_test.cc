@@ -76,12 +76,12 @@ class WorkflowRun : public testing::Test {
   static std::string Made(const std::string& name) {
     return absl::StrCat(Out(), "/", name);
   }
-  // A run with what the first one did, into a folder of its own.
+  // Runs with what the first run did, into a folder of its own.
   ProgramRun Again(const Words& more) {
     return RunSmall(Work(), own_.Path("out"), more);
   }
 
-  // A run of kJudged.
+  // Runs kJudged.
   ProgramRun Judge(const std::string& gate, const std::string& records,
                    const Words& more = {}) {
     const std::string file = own_.Write(
@@ -216,7 +216,7 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
   EXPECT_TRUE(fs::exists(own_.Path("out/wide_deep_frozen_fp32_graph.pb")));
   const Names before = TasksDone(stopped.error);
   EXPECT_TRUE(before.count("freeze") > 0 && before.count("trim") == 0);
-  // It is told to go on with what would not do everything again.
+  // The command to go on leaves out what would do everything again.
   arguments.resize(arguments.size() - 3);
   std::string command = "  requant";
   for (const std::string& argument : arguments) {

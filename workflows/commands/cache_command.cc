@@ -71,7 +71,7 @@ int64_t BytesOfResults(const Folder& folder) {
   return bytes;
 }
 
-// "out/wide_deep/work: 34 results, 1.20 GB".
+// Returns "out/wide_deep/work: 34 results, 1.20 GB".
 std::string FolderLine(const Folder& folder) {
   return absl::StrCat(Printable(folder.path), ": ",
                       CountText(folder.results.size(), "result"), ", ",

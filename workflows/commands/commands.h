@@ -38,8 +38,8 @@ int RunPlanCommand(const std::vector<std::string>& args);
 // `requant run`: runs a workflow and leaves its results in a folder.
 int RunRunCommand(const std::vector<std::string>& args);
 
-// `requant shell`: a shell in which the commands of the published documents are
-// found.
+// `requant shell`: starts a shell in which the commands of the published
+// documents are found.
 int RunShellCommand(const std::vector<std::string>& args);
 
 // `requant verify MANIFEST`: says whether a run's files are still what the run
@@ -51,7 +51,7 @@ int RunVerifyCommand(const std::vector<std::string>& args);
 absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir);
 
-// Returns --format, which commands have that print their result in one of
+// Return --format, a flag of the commands that print their result in one of
 // several ways, and the file that defines it, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
@@ -65,7 +65,7 @@ struct WorkflowFlags {
   std::string work_dir;
 };
 
-// As ParseFlags of base/program/flags.h, for a command that takes one workflow.
+// Does what ParseFlags (base/program/flags.h) does, and takes one workflow.
 // `help.flag_files` must have WorkflowFlagsFile(), which defines the flags.
 std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
                                       const ProgramHelp& help,
@@ -75,7 +75,7 @@ std::string WorkflowFlagsFile();
 // Finds, reads and plans the workflow.
 absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags);
 
-// Prints an error of PlanOf to stderr, whose mistakes have a line each; returns
+// Prints an error of PlanOf to stderr, a line for each mistake; returns
 // kExitFailed.
 int ReportMistakes(const std::string& program, const absl::Status& status);
 

@@ -39,7 +39,7 @@ absl::StatusOr<std::vector<int>> SocketCpus(
     int socket, const std::string& nodes = "/sys/devices/system/node");
 
 // Keeps this process, and what it becomes, on those CPUs; none: on all. CPUs
-// that it may not use are left out; an error if none is left.
+// that it may not use are left out; fails if none is left.
 absl::Status StayOnCpus(const std::vector<int>& cpus);
 
 }  // namespace requant

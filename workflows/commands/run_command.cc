@@ -156,7 +156,7 @@ std::string WorkDirOf(const Plan& plan, const std::string& flag) {
   return flag.empty() ? absl::StrCat(HomeOf(plan), "/work") : flag;
 }
 
-// "out" for "out//"; "/" stays.
+// Returns "out" for "out//"; "/" stays.
 std::string WithoutSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -170,7 +170,7 @@ std::string CommandLineOf(const std::vector<std::string>& args) {
   return line;
 }
 
-// `args` without --force and --from, which would do again what is done.
+// Returns `args` without --force and --from, which would do again what is done.
 std::vector<std::string> ArgumentsToResume(
     const std::vector<std::string>& args) {
   std::vector<std::string> rest;
@@ -260,7 +260,7 @@ class RunCommand {
   }
 
  private:
-  // What people call: the front door if it started this program.
+  // Returns what people call: the front door if it started this program.
   static std::string Front(const RunMachine& machine) {
     const char* home = std::getenv("REQUANT_HOME");
     if (home == nullptr) return machine.own_path;
@@ -268,7 +268,7 @@ class RunCommand {
     return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
   }
 
-  // The run's results do not depend on it: a failure is only said.
+  // Only reports a failure: the run's results do not depend on it.
   static void Prune(StageStore* store) {
     if (FLAGS_cache_gb == 0) return;
     PruneLimits limits;

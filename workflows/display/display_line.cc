@@ -98,7 +98,7 @@ void FillResults(const EvaluateResult& result, DisplayRow* row) {
   }
 }
 
-// The gate that decided on the verdict.
+// Returns the gate that decided on the verdict.
 std::string DecisiveGate(const VerificationRecord& verification) {
   for (const GateRecord& gate : verification.gate()) {
     if (gate.verdict() == verification.verdict()) return gate.name();
@@ -106,7 +106,7 @@ std::string DecisiveGate(const VerificationRecord& verification) {
   return "";
 }
 
-// What stands in place of the time.
+// Returns what stands in place of the time.
 std::string TimeText(const DisplayRow& row) {
   if (row.state == StageState::kLeftOut) return "skipped";
   if (row.seconds > 0) return SecondsText(row.seconds);
@@ -251,7 +251,7 @@ StyledLine DisplayLayout::Line(const DisplayRow& row,
       {name, faint ? Style::kDim : Style::kPlain}};
   if (!ShowsTime()) return line;
   std::string time = running ? PassingTime(running->seconds) : TimeText(row);
-  // Of two figures that do not both fit, the one that says more.
+  // If two figures do not both fit, the one that says more is shown.
   if (running && running->progress.total > 0 && Room() < kGap + kPercentWidth) {
     time = PercentText(running->progress);
   }

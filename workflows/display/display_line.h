@@ -27,7 +27,7 @@ struct DisplayRow {
   StageState state = StageState::kWaiting;
   // What it took in this run; 0 if nothing of it ran.
   double seconds = 0;
-  // As the columns have them.
+  // The figures in the order of the columns.
   std::vector<std::string> figures;
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
   // Why it failed, does not run or was left out, or which gate was not passed.
@@ -39,7 +39,7 @@ DisplayRow RowOf(const BaselineRecord& baseline, bool utf8);
 
 // What a row's task is doing.
 struct RunningTask {
-  // With what the row's other task took.
+  // The time, with what the row's other task took.
   double seconds = 0;
   bool verifies = false;
   TaskProgress progress;
@@ -55,7 +55,7 @@ class DisplayLayout {
 
   // Returns nothing when there is no space for a column that needs a title.
   StyledLine Header() const;
-  // `running`: null unless a task of it runs.
+  // Returns the line of a row; `running` is null unless a task of it runs.
   StyledLine Line(const DisplayRow& row, const RunningTask* running) const;
 
  private:

@@ -38,7 +38,7 @@ class Text {
   void Sentence(std::string_view sentence, size_t indent = 2) {
     AppendWrapped(PrintableLine(sentence, true), indent, &text_);
   }
-  // Never broken: a path or a command.
+  // Adds a line that is never broken: a path or a command.
   void Line(std::string_view line, size_t indent = 2) {
     absl::StrAppend(&text_, std::string(indent, ' '), PrintableLine(line, true),
                     "\n");
@@ -150,7 +150,7 @@ void SayWorstLayer(const EvaluateResult& result, Text* text) {
   text->Sentence(sentence);
 }
 
-// The gates of that verdict, and what to do about them.
+// Adds the gates of that verdict, and what to do about them.
 void SayGates(const StageRecord& stage, VerificationRecord::Verdict verdict,
               Text* text) {
   std::vector<std::string> advice;
@@ -218,7 +218,7 @@ void SayInconclusive(const RunRecord& record, Text* text) {
   SayResult(record, text);
 }
 
-// Whether the stage failed no gate but the expectation of a known accuracy.
+// Returns whether the stage failed only the expectation of a known accuracy.
 bool OnlyMissesExpectation(const StageRecord* stage) {
   const auto& gates = stage->verification().gate();
   return std::none_of(gates.begin(), gates.end(), [](const GateRecord& gate) {

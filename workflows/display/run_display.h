@@ -29,7 +29,7 @@ struct RunDisplayOptions {
 
 class RunDisplay : public RunObserver {
  public:
-  // To be called about ten times a second: time goes on although nothing
+  // Must be called about ten times a second: time goes on although nothing
   // happens.
   virtual void Tick() = 0;
 };
@@ -83,7 +83,7 @@ class TaskClock {
   }
 
   double Seconds(double now) const { return now - start_; }
-  // Per second; 0: not known.
+  // Returns the rate per second; 0: not known.
   double Rate(double now) const { return rate_.Rate(now, progress_.done); }
   const TaskProgress& progress() const { return progress_; }
 

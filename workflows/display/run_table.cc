@@ -17,7 +17,7 @@
 namespace requant {
 namespace {
 
-// The first stage that is compared with the baseline; none: 0.
+// Returns the first stage that is compared with the baseline; none: 0.
 int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
   for (int i = 0; i < record.stage_size(); ++i) {
     const VerificationRecord& verification = record.stage(i).verification();

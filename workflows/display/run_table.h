@@ -46,7 +46,7 @@ std::vector<RunRow> RowsOf(const RunRecord& record);
 // Returns the state. A stage that is yet to be verified waits.
 StageState StateOf(const StageRecord& stage);
 StageState StateOf(const BaselineRecord& baseline);
-// Whether it neither waits nor runs.
+// Returns whether it neither waits nor runs.
 bool IsOver(StageState state);
 
 // Returns what the stage itself did, its verification apart.

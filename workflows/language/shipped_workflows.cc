@@ -28,7 +28,7 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Whether the default workflow is in it, as it is in the folder that ships.
+// Returns whether it has the default workflow, as the folder that ships has.
 bool IsShippedFolder(const std::string& folder) {
   return IsFile(absl::StrCat(folder, "/", kDefaultWorkflow, kEnding));
 }

@@ -24,24 +24,24 @@ struct WorkflowPlaces {
   // The real path of the running program.
   std::string program;
 
-  // The variable REQUANT_HOME and this process.
+  // Returns the places by the variable REQUANT_HOME and this process.
   static WorkflowPlaces OfThisProcess();
 };
 
-// The path of the file that `name` means: a shipped workflow by its bare name,
-// or the path itself when it has a slash, ends in ".textproto" or is a file
-// here. "" is the default workflow. An unknown name is an error that suggests
-// the nearest and lists them all; a path is not looked at.
+// Returns the path of the file that `name` means: a shipped workflow by its
+// bare name, or the path itself when it has a slash, ends in ".textproto" or is
+// a file here. "" is the default workflow. An unknown name is an error that
+// suggests the nearest and lists them all; a path is not looked at.
 absl::StatusOr<std::string> FindWorkflow(
     const std::string& name,
     const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
 
-// The folder of the shipped workflows: home's, else the current folder's, else
-// the nearest above the program.
+// Returns the folder of the shipped workflows: home's, else the current
+// folder's, else the nearest above the program.
 absl::StatusOr<std::string> ShippedWorkflowsFolder(
     const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
 
-// The bare names of those in a folder, in order.
+// Returns the bare names of those in a folder, in order.
 std::vector<std::string> WorkflowsIn(const std::string& folder);
 
 }  // namespace requant

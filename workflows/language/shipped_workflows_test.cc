@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A folder with workflows/wide_deep.textproto and workflows/fast.textproto.
+// Makes a folder with wide_deep.textproto and fast.textproto in workflows/.
 std::string MakeHome(const std::string& name) {
   const std::string home = testing::TempDir() + "/" + name;
   fs::create_directories(home + "/workflows");
@@ -31,7 +31,7 @@ WorkflowPlaces NoPlaces() {
   return places;
 }
 
-// The path, or why there is none.
+// Returns the path, or why there is none.
 std::string Found(const std::string& name, const WorkflowPlaces& places) {
   const auto path = FindWorkflow(name, places);
   return path.ok() ? *path : std::string(path.status().message());

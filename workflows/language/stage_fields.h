@@ -19,7 +19,7 @@
 
 namespace requant {
 
-// All kinds (stages.textproto).
+// Returns all kinds (stages.textproto).
 const StageTable& Stages();
 
 // Returns the program of a command; null if the command has none.
@@ -27,9 +27,9 @@ const Program* FindProgram(std::string_view command);
 
 using StageFields = google::protobuf::RepeatedPtrField<StageField>;
 
-// Only for stages that have a kind.
+// Is only for stages that have a kind.
 const StageForm& FormOf(const Stage& stage);
-// The message of its kind.
+// Returns the message of its kind.
 const google::protobuf::Message& KindMessage(const Stage& stage);
 
 // A field in the message that it is in. The field is null for a oneof, and for
@@ -45,12 +45,12 @@ struct FoundField {
   // it, Logging as `requant transform --transforms` does, and nothing for other
   // messages.
   std::vector<std::string> Texts() const;
-  // All of them, joined by commas.
+  // Returns all of them, joined by commas.
   std::string Text() const;
 };
 
-// Nothing if a message around the field is not set, or another field of its
-// oneof is.
+// Returns nothing if a message around the field is not set, or another field of
+// its oneof is.
 std::optional<FoundField> FindField(const google::protobuf::Message& message,
                                     const std::string& path);
 
@@ -61,39 +61,39 @@ struct StageRow {
 };
 std::vector<StageRow> RowsOf(const Stage& stage);
 
-// The places of the message that a field is in, and the field's own name.
+// Return the places of the message around a field, and the field's own name.
 FieldPlaces PlacesAround(const FieldPlaces& places, const std::string& path);
 std::string LastName(const std::string& path);
 
-// Whether it is read by a path that is no Input (StageField.PATH).
+// Returns whether it is read by a path that is no Input (StageField.PATH).
 bool IsStagePath(const google::protobuf::FieldDescriptor* field);
 
 // What a stage is as a whole. MakesGraph, OutputsOf, InputsOf, PathsOf and
 // RecordsOf are for stages that have a kind.
 
-// The field of Stage.kind that is set, such as "transform"; "" when none is.
+// Returns the field of Stage.kind that is set: "transform"; "" if none is.
 std::string StageKind(const Stage& stage);
 
-// All of them.
+// Returns all of them.
 std::vector<std::string> StageKinds();
 
-// Whether the stage makes a graph: freeze, transform, quantize or convert.
+// Returns whether it makes a graph: freeze, transform, quantize or convert.
 bool MakesGraph(const Stage& stage);
 
-// The stage's verification: its own, or that of an EvaluateStage; null: none.
+// Returns its own verification, or that of an EvaluateStage; null: none.
 const Verify* VerifyOf(const Stage& stage);
-// Where that is; only for a stage that has one.
+// Returns where that is; only for a stage that has one.
 FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places);
 
 struct StageOutput {
   // That of TaskOutput.
   std::string role;
-  // As the stage names it, or made from the stage's name.
+  // The name that the stage gives, or one made from the stage's name.
   std::string file;
   int line = 0;
 };
 
-// What making the stage's outputs leaves; nothing for stages that only judge.
+// Returns what making the outputs leaves; nothing for stages that only judge.
 std::vector<StageOutput> OutputsOf(const Stage& stage,
                                    const FieldPlaces& places);
 
@@ -107,14 +107,14 @@ struct StageInput {
   std::vector<std::string> fitting;
 };
 
-// What making the stage's outputs reads, except records; for an EvaluateStage
-// and a CompareStage what judging reads.
+// Returns what making the stage's outputs reads, except records; for an
+// EvaluateStage and a CompareStage what judging reads.
 std::vector<StageInput> InputsOf(const Stage& stage, const FieldPlaces& places);
 
-// What the stage reads by a path that is no Input: a role and the path.
+// Returns a role and a path for what the stage reads by a path, not an Input.
 std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage);
 
-// The records that the stage itself reads; null: none.
+// Returns the records that the stage itself reads; null: none.
 const Records* RecordsOf(const Stage& stage);
 FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places);
 

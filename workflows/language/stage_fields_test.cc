@@ -14,7 +14,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Whether messages of this type have the field, or the oneof.
+// Returns whether messages of this type have the field, or the oneof.
 bool Has(const Descriptor* type, const std::string& path) {
   const std::vector<std::string> names =
       absl::StrSplit(path, '.', absl::SkipEmpty());

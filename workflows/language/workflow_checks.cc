@@ -41,7 +41,7 @@ bool IsNumberFrom(const std::string& value, int64_t least) {
   return absl::SimpleAtoi(value, &number) && number >= least;
 }
 
-// What is wrong with a value that is set; "" for nothing.
+// Returns what is wrong with a value that is set; "" for nothing.
 std::string ValueProblem(const StageField& row, const std::string& value) {
   uint64_t whole = 0;
   double number = 0;
@@ -65,7 +65,7 @@ std::string ValueProblem(const StageField& row, const std::string& value) {
   }
 }
 
-// A number from 1 on, unless it is unset.
+// Refuses anything but a number from 1 on, unless it is unset.
 void CheckCount(const std::string& value, const std::string& field,
                 const CheckedPart& part) {
   if (value.empty() || IsNumberFrom(value, 1)) return;
@@ -92,8 +92,8 @@ void CheckTransformFiles(const TransformStage& transform,
   }
 }
 
-// TensorFlow's transforms are known by their descriptions, so that no library
-// is opened. As in the registry, where both have a name, ours is under it.
+// Returns TensorFlow's transforms too, by descriptions: no library is opened.
+// As in the registry, where both have a name, ours is under it.
 const std::map<std::string, TransformSpec>& AllSpecs() {
   static const auto* const specs = [] {
     auto* all = new std::map<std::string, TransformSpec>();
@@ -156,8 +156,8 @@ absl::Status CheckCall(const TransformCall& call,
   return absl::OkStatus();
 }
 
-// Whether transform_graph would take these transforms: their names, parameters
-// and need for outputs.
+// Fails unless transform_graph would take these transforms: their names,
+// parameters and need for outputs.
 absl::Status CheckTransforms(const TransformStage& transform) {
   std::map<std::string, std::string> paths;
   std::set<std::string> files;
@@ -232,7 +232,7 @@ void CheckKind(const Stage& stage, const CheckedPart& part) {
   }
 }
 
-// The largest value that a limit can have.
+// Returns the largest value that a limit can have.
 double LargestLimit(std::string_view field) {
   if (field == "min_agreement" || field == "max_layer_clipped" ||
       field == "max_layer_clipped_records") {

@@ -11,8 +11,8 @@
 
 namespace requant {
 
-// Whether a stage or an evaluation may be called so: letters, digits, "_", "-"
-// and ".", starting with a letter or "_".
+// Returns whether a stage or an evaluation may have this name: letters, digits,
+// "_", "-" and ".", starting with a letter or "_".
 bool IsPlainName(std::string_view name);
 
 // Returns what is wrong with a workflow's name, which is also that of a folder;

@@ -86,7 +86,7 @@ absl::Status CheckSize(const WorkflowFile& file) {
   return problems.status();
 }
 
-// "wide_deep" for "workflows/wide_deep.textproto".
+// Returns "wide_deep" for "workflows/wide_deep.textproto".
 std::string NameOf(std::string_view path) {
   path.remove_prefix(path.rfind('/') + 1);
   return std::string(absl::StripSuffix(path, ".textproto"));

@@ -17,25 +17,25 @@
 namespace requant {
 
 struct WorkflowFile {
-  // As typed, and what it holds.
+  // The path as typed, and what the file holds.
   std::string path;
   std::string content;
-  // With the variables' values in place, paths that start at the current
-  // folder, and a name. The transforms of a TransformStage are yet to go
-  // through FillInFiles.
+  // The workflow with the variables' values in place, paths that start at the
+  // current folder, and a name. The transforms of a TransformStage are yet to
+  // go through FillInFiles.
   Workflow workflow;
   // Those that have a value.
   std::map<std::string, VariableValue> variables;
   std::shared_ptr<const google::protobuf::TextFormat::ParseInfoTree> positions;
 
-  // Lines of the file's fields, for messages. Lives as long as this.
+  // Returns lines of the file's fields, for messages. Lives as long as this.
   FieldPlaces places() const {
     return FieldPlaces(Workflow::descriptor(), positions.get());
   }
 };
 
-// An error is one sentence for each mistake, a line each, that starts with
-// FILE:LINE where it is about one; then what is missing, a variable per line.
+// Reads a file. An error is one sentence for each mistake, a line each, that
+// starts with FILE:LINE if it is about one; then come missing variables.
 absl::StatusOr<WorkflowFile> ReadWorkflowFile(const std::string& path,
                                               const WorkflowSettings& settings);
 

@@ -45,7 +45,7 @@ absl::StatusOr<WorkflowFile> Read(
   return ReadWorkflowFile(Write("w.textproto", text), settings);
 }
 
-// The message, with the file's path as F.
+// Returns the message, with the file's path as F.
 std::string Problem(const std::string &text,
                     const std::map<std::string, std::string> &variables = {}) {
   const auto file = Read(text, variables);
@@ -53,8 +53,8 @@ std::string Problem(const std::string &text,
                              {{Folder() + "w.textproto", "F"}});
 }
 
-// The workflow but for its variables, or what is wrong. The text may begin with
-// lines such as "--set v=typed"; T/ is the test's folder.
+// Returns the workflow but for its variables, or what is wrong. The text may
+// begin with lines such as "--set v=typed"; T/ is the test's folder.
 std::string ReadText(std::string text) {
   const auto variables = TakeSettings(Folder(), &text);
   auto file = Read(text, variables);

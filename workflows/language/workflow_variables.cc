@@ -68,7 +68,7 @@ bool IsPathField(const FieldDescriptor* field) {
          IsStagePath(field);
 }
 
-// `path` itself, or below `folder` when it is relative.
+// Returns `path` itself, or below `folder` when it is relative.
 std::string From(const std::string& folder, std::string_view path) {
   if (path.empty() || path[0] == '/') return std::string(path);
   return absl::StrCat(folder, path);
@@ -87,7 +87,7 @@ std::string AsPaths(const ExpandedText& expanded, const std::string& folder) {
   return absl::StrJoin(paths, ",");
 }
 
-// What is wrong with a value that names files or a folder; "" for nothing.
+// Returns what is wrong with a value that names files or a folder, or "".
 std::string PathProblem(Variable::Kind kind, const std::string& paths) {
   std::error_code error;
   if (kind == Variable::FOLDER) {
@@ -269,8 +269,8 @@ class Variables {
                 value->second.from != "default");
   }
 
-  // With `own_files` the text is a TransformStage's, which FillInFiles is still
-  // to see: these names and "$${" stay.
+  // Expands `text`. With `own_files` it is a TransformStage's, which
+  // FillInFiles is still to see: these names and "$${" stay.
   ExpandedText Expand(const std::string& text,
                       const std::set<std::string>* own_files, int line,
                       bool active) {
@@ -363,7 +363,7 @@ class Variables {
     }
   }
 
-  // Whether the variable that `field` names by `name` is set and not empty.
+  // Returns whether the variable `name`, from `field`, is set and not empty.
   bool IsSet(const std::string& name, const char* field,
              const FieldPlaces& places) {
     if (name.empty()) return false;

@@ -20,9 +20,9 @@ struct VariableValue {
 };
 
 struct WorkflowSettings {
-  // From --set name=value.
+  // The values from --set name=value.
   std::map<std::string, std::string> variables;
-  // The value of an environment variable; unset: std::getenv.
+  // Returns an environment variable's value; unset: std::getenv.
   std::optional<std::string> (*environment)(const std::string& name) = nullptr;
 };
 
@@ -39,7 +39,7 @@ std::map<std::string, VariableValue> ExpandVariables(
     const FieldPlaces& places, Workflow* workflow, FileProblems* problems,
     std::string* missing);
 
-// `transforms` of a TransformStage, with paths where it has its files' names:
+// Returns `transforms` of a TransformStage with paths for its files' names:
 // "${log}" becomes paths.at("log"), in double quotes unless it is in some, and
 // "$${" becomes "${". A path may contain anything.
 std::string FillInFiles(const std::string& transforms,

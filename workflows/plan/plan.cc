@@ -42,7 +42,7 @@ std::vector<const Gates*> GatesOf(const Plan& plan, const Task& task) {
   return places;
 }
 
-// Whether the task belongs to one of the stages.
+// Returns whether the task belongs to one of the stages.
 bool IsOf(const Plan& plan, const Task& task,
           const std::set<std::string>& stages) {
   return task.stage >= 0 &&

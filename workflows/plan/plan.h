@@ -67,7 +67,7 @@ struct Task {
   // What the user should know of, such as a baseline that is left out.
   std::vector<std::string> notes;
 
-  // The first input of the role; null: there is none.
+  // Returns the first input of the role; null: there is none.
   const TaskInput* Find(std::string_view input_role) const;
 };
 
@@ -91,7 +91,7 @@ absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 
 // What would become of a task if the workflow ran now.
 struct TaskOutlook {
-  // Done by a former run.
+  // Whether a former run did it.
   bool cached = false;
   // Why it would run, as a clause: "it never ran here".
   std::string reason;
@@ -106,7 +106,7 @@ struct TaskOutlook {
 // baseline.
 Gates EffectiveGates(const Plan& plan, const Task& task);
 
-// Whether one of these places limits the drop of accuracy.
+// Returns whether one of these places limits the drop of accuracy.
 bool LimitsAccuracyDrop(const Plan& plan, const Task& task);
 
 // Returns the first gate on layers that holds for a verification whose layers
@@ -126,14 +126,14 @@ struct StageChoice {
   bool force_all = false;
 };
 
-// By task.
+// What a run is about, by task.
 struct TaskChoice {
   std::vector<bool> chosen;
-  // Done even if the cache has it.
+  // Whether it is done even if the cache has it.
   std::vector<bool> forced;
 };
 
-// An error names the stage that there is not, and the nearest that there is.
+// Fails if a name is no stage's; the error names the nearest stage.
 absl::Status CheckStageNames(const Plan& plan,
                              const std::set<std::string>& names);
 

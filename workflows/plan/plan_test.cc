@@ -28,13 +28,13 @@ void Write(const std::string &name, const std::string &text) {
   std::ofstream(Folder() + name, std::ios::binary) << text;
 }
 
-// The text with the test's folder as T/.
+// Returns the text with the test's folder as T/.
 std::string Shown(std::string_view text) {
   return absl::StrReplaceAll(
       text, {{Folder() + "w.textproto", "F"}, {Folder(), "T/"}});
 }
 
-// The files that workflows of these tests read.
+// Writes the files that workflows of these tests read.
 void WriteFiles() {
   for (const char *folder : {"saved", "empty"}) {
     std::filesystem::create_directories(Folder() + folder);
@@ -62,7 +62,7 @@ absl::StatusOr<Plan> Make(const std::string &text,
   return MakePlan(*file);
 }
 
-// "a/verify after a by e: graph=a:graph > predictions=a.predictions".
+// Returns "a/verify after a by e: graph=a:graph > predictions=a.predictions".
 std::string TaskText(const Plan &plan, const Task &task) {
   std::vector<std::string> after;
   for (const int other : task.after) after.push_back(plan.tasks[other].name);
@@ -110,7 +110,7 @@ std::string PlanText(const Plan &plan) {
   return absl::StrJoin(lines, "\n");
 }
 
-// What holds for every plan.
+// Checks what holds for every plan.
 void CheckPlan(const Plan &plan) {
   int baselines = 0;
   for (int i = 0; i < static_cast<int>(plan.tasks.size()); ++i) {
@@ -138,7 +138,7 @@ TEST(MakePlan, MakesTasksOrSaysWhatIsWrong) {
   });
 }
 
-// The limits of a stage that is judged by a baseline.
+// Returns the limits of a stage that is judged by a baseline.
 Gates GatesFor(const std::string &workflow, const std::string &evaluation,
                const std::string &stage,
                const std::string &baseline = "file: 'model.pb'") {
@@ -194,7 +194,7 @@ TEST(EffectiveGates, JudgeNothingWithoutABaseline) {
   EXPECT_FALSE(gates.has_max_accuracy_drop());
 }
 
-// a, b after a, c after b, and d alone; b is verified.
+// Returns a, b after a, c after b, and d alone; b is verified.
 Plan FourStages() {
   Plan plan;
   plan.file.path = "four.textproto";

@@ -27,7 +27,7 @@ const Stage& StageOf(const Plan& plan, const Task& task) {
   return plan.file.workflow.stage(task.stage);
 }
 
-// "max_accuracy_drop 0.5, min_agreement 0.985".
+// Returns "max_accuracy_drop 0.5, min_agreement 0.985".
 std::string GatesText(const Gates& gates) {
   std::vector<std::string> parts;
   const Reflection* const reflection = gates.GetReflection();
@@ -40,7 +40,7 @@ std::string GatesText(const Gates& gates) {
   return absl::StrJoin(parts, ", ");
 }
 
-// "max_mse 0.1, expect accuracy 77.5 %, relative_mse 0.01 of fixed".
+// Returns "max_mse 0.1, expect accuracy 77.5 %, relative_mse 0.01 of fixed".
 std::string AllGatesText(const Plan& plan, const Task& task) {
   std::string text = GatesText(EffectiveGates(plan, task));
   if (task.kind != Task::Kind::kVerify) return text;
@@ -58,7 +58,7 @@ std::string AllGatesText(const Plan& plan, const Task& task) {
   return text;
 }
 
-// The file's name, or the path of what no task makes.
+// Returns the file's name, or the path of what no task makes.
 std::string InputName(const Plan& plan, const TaskInput& input) {
   if (input.task < 0) return Printable(input.path);
   for (const TaskOutput& output : plan.tasks[input.task].outputs) {
@@ -170,7 +170,7 @@ std::string TaskAsJson(const Plan& plan, size_t index,
   return JsonObject(members);
 }
 
-// A label's text for Graphviz or Mermaid, which both take quotes around it.
+// Returns a label's text for Graphviz or Mermaid, to go between quotes.
 std::string Label(std::string_view text) {
   return absl::StrReplaceAll(
       Printable(text), {{"\\", "/"}, {"\"", "'"}, {"<", "("}, {">", ")"}});
@@ -180,8 +180,8 @@ bool IsCached(const TaskOutlooks& outlooks, size_t task) {
   return task < outlooks.size() && outlooks[task].cached;
 }
 
-// What the edge between two tasks carries: the files, or nothing when one only
-// waits for the other.
+// Returns what the edge between two tasks carries: the files, or nothing when
+// one only waits for the other.
 std::string EdgeFiles(const Plan& plan, const Task& task, int source) {
   std::vector<std::string> files;
   for (const TaskInput& input : task.inputs) {

@@ -15,7 +15,7 @@ using TaskOutlooks = std::vector<TaskOutlook>;
 
 std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks);
 std::string PlanAsJson(const Plan& plan, const TaskOutlooks& outlooks);
-// For Graphviz, and for Markdown on GitHub.
+// Return text for Graphviz, and for Markdown on GitHub.
 std::string PlanAsDot(const Plan& plan, const TaskOutlooks& outlooks);
 std::string PlanAsMermaid(const Plan& plan, const TaskOutlooks& outlooks);
 

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// One task that makes, and one that verifies what it made.
+// Returns one task that makes, and one that verifies what it made.
 Plan SmallPlan() {
   Plan plan;
   plan.file.workflow.set_name("w");

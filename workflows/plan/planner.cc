@@ -263,7 +263,7 @@ void Planner::FillVerifyTask(int task) {
   WaitForReference(task);
 }
 
-// A verification that is judged by another stage's needs its result.
+// Makes the task wait for the verification that its own is judged by.
 void Planner::WaitForReference(int task) {
   const int own = plan_.tasks[task].stage;
   const Verify& verify = *VerifyOf(StageOf(task));
@@ -336,8 +336,8 @@ std::vector<int> Planner::PutInOrder() {
   return {};
 }
 
-// Some cycle among the tasks that `waits` marks; each of them waits for another
-// one of them.
+// Returns some cycle among the tasks that `waits` marks; each of them waits for
+// another one of them.
 std::vector<int> Planner::FindCycle(const std::vector<bool>& waits) const {
   int task = -1;
   for (size_t i = 0; i < waits.size(); ++i) {

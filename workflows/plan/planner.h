@@ -20,7 +20,7 @@
 
 namespace requant {
 
-// As a sentence names a thing.
+// Returns `text` in quotes, as a sentence names a thing.
 std::string InQuotes(std::string_view text);
 
 // Returns what is wrong with a graph that no stage makes; "" for nothing.
@@ -42,7 +42,7 @@ class Planner {
   FieldPlaces EvaluationPlaces(int evaluation) const {
     return places_.Nested("evaluation", evaluation);
   }
-  // What starts a sentence: "stage \"fuse\"".
+  // Returns what starts a sentence: "stage \"fuse\"".
   std::string StageTitle(int stage) const;
   std::string EvaluationTitle(int evaluation) const;
   CheckedPart StagePart(int stage) {
@@ -53,7 +53,7 @@ class Planner {
             &problems_};
   }
   CheckedPart RecordsPart(int stage);
-  // `sentence` goes on after the stage's title.
+  // Reports a mistake; `sentence` goes on after the stage's title.
   void Refuse(int line, int stage, std::string_view sentence);
 
   // --- Names.
@@ -93,9 +93,9 @@ class Planner {
   // Makes the task wait for the tasks of a stage.
   void Wait(int task, int stage) { waits_for_[task].insert(stage); }
   void FillAfter(int task);
-  // Puts each task after all that it waits for, otherwise as in the file. To be
-  // called last, as indices of tasks change. Returns tasks that wait for each
-  // other, each for the next; none when there is an order.
+  // Puts each task after all that it waits for, otherwise as in the file. Must
+  // be called last, as indices of tasks change. Returns tasks that wait for
+  // each other, each for the next; none when there is an order.
   std::vector<int> PutInOrder();
   std::vector<int> FindCycle(const std::vector<bool>& waits) const;
   void Renumber(const std::vector<int>& order);
@@ -117,7 +117,7 @@ class Planner {
   // Returns the output of stage `source` that `input` means; "" after reporting
   // that there is none.
   std::string ChooseOutput(const StageInput& input, int source, int reader);
-  // The stage's graph, for a task that reads it.
+  // Returns the stage's graph, for a task that reads it.
   TaskInput GraphOf(int stage, const std::string& role) const;
 
   // --- What verifications are compared with (task_inputs.cc): another stage,
@@ -148,7 +148,7 @@ class Planner {
   std::vector<std::tuple<int, int, int>> positions_;
   // By task: stages whose tasks it waits for.
   std::vector<std::set<int>> waits_for_;
-  // By evaluation, file and records.
+  // The tasks by evaluation, file and records.
   std::map<std::tuple<int, std::string, std::string>, int> baseline_tasks_;
 };
 

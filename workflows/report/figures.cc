@@ -53,7 +53,7 @@ int FindStage(const RunRecord& record, std::string_view name) {
   return -1;
 }
 
-// What the two graphs' speeds in one benchmark say, if there is such a
+// Returns what the two graphs' speeds in one benchmark say, if there is such a
 // benchmark; its intervals hold when the baseline was its first graph.
 std::optional<PairedRatio> BenchmarkedSpeed(const RunRecord& record,
                                             std::string_view baseline,

@@ -21,11 +21,11 @@ namespace requant {
 
 // What Figures() are taken from.
 struct StageFigures {
-  // Of its work, verification and benchmark together: "done", "cached" (all of
-  // it is), "given", "left_out", "failed", "interrupted", "running" or
-  // "not_run".
+  // The state of its work, verification and benchmark together: "done",
+  // "cached" (all of it is), "given", "left_out", "failed", "interrupted",
+  // "running" or "not_run".
   std::string state;
-  // In this run, and when the work was done.
+  // The time in this run, and when the work was done.
   double seconds = 0;
   double work_seconds = 0;
 
@@ -40,7 +40,7 @@ struct StageFigures {
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
 };
 
-// One per stage, in the record's order.
+// Returns figures for each stage, in the record's order.
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record);
 
 // What the run comes down to: the last stage that was compared with a baseline,
@@ -49,7 +49,7 @@ struct RunSummary {
   int stage = -1;
   // -1 also when the baseline is a file.
   int baseline_stage = -1;
-  // As the stage or the path is called; empty without a baseline.
+  // The name of the stage or the path; empty without a baseline.
   std::string baseline;
   std::optional<double> baseline_accuracy;
   // From a benchmark of both graphs, with its interval, or, when there is none,
@@ -64,31 +64,31 @@ struct RunSummary {
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
 
-// A benchmark's figures by graph; empty for a result that has no rounds to
-// compare.
+// Returns a benchmark's figures by graph; none for a result that has no rounds
+// to compare.
 std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark);
 
-// The state of a stage's tasks that says most about it: what went wrong before
-// what is still to do, that before what is done, and new work before old.
+// Returns the state of its tasks that says most about a stage: what went wrong
+// before what is to do, that before what is done, and new work before old.
 TaskRecord::State StateOfTasks(const StageRecord& stage);
 
-// "passed", "inconclusive", "gate_failed", "failed", "interrupted", "unknown".
+// Returns its name in lower case, such as "gate_failed".
 std::string OutcomeName(RunRecord::Outcome outcome);
-// "done", "cached", "given", "failed", "interrupted", "running", "not_run".
+// Returns its name in lower case, such as "not_run".
 std::string StateName(TaskRecord::State state);
-// "PASS", "INCONCLUSIVE", "FAIL"; "" for NONE.
+// Returns "PASS", "INCONCLUSIVE", "FAIL"; "" for NONE.
 std::string VerdictName(VerificationRecord::Verdict verdict);
 
-// "2026-11-16T16:10:00.123Z".
+// Returns a time such as "2026-11-16T16:10:00.123Z".
 std::string UtcTime(int64_t milliseconds);
 
-// "78.455 %", of a share of 1.
+// Returns "78.455 %", from a share of 1.
 std::string AccuracyText(double share);
-// "-0.054"; never "-0.000".
+// Returns "-0.054"; never "-0.000".
 std::string PointsText(double points);
-// "0.9987".
+// Returns a text such as "0.9987".
 std::string AgreementText(double share);
-// "0.00213".
+// Returns a text such as "0.00213".
 std::string ChangeText(double change);
 
 // How figures are shown. Where a title is null, they are not.
@@ -120,13 +120,13 @@ struct FigureLineColumn {
 };
 
 struct Figure {
-  // In results.json and results.csv.
+  // The name in results.json and results.csv.
   const char* key;
-  // Its interval's in results.json; null: it has none.
+  // The interval's name in results.json; null: it has none.
   const char* interval_key;
-  // Unset: it is not known of the stage.
+  // Returns the figure; unset: it is not known of the stage.
   std::optional<Estimate> (*of)(const StageFigures&);
-  // As people read it.
+  // Returns it as people read it.
   std::string (*text)(double);
   FigureCurve curve = {};
   FigureColumn column = {};
@@ -138,13 +138,13 @@ struct Figure {
   bool is_ratio = false;
 };
 
-// In the order in which they are shown.
+// Returns them in the order in which they are shown.
 const std::vector<Figure>& Figures();
 
-// The figure with that key.
+// Returns the figure with that key.
 std::optional<Estimate> FigureOf(const StageFigures& stage,
                                  std::string_view key);
-// The same as people read it; "" if it is not known.
+// Returns a figure as people read it; "" if it is not known.
 std::string FigureText(const StageFigures& stage, const Figure& figure);
 
 }  // namespace requant

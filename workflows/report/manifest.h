@@ -14,16 +14,16 @@
 
 namespace requant {
 
-// The text of manifest.json. Inputs have absolute paths: the record's are from
-// the current folder on. `more_outputs` are files of the run that no task
-// made, such as its report. `files` is all that is in the run's folder, by
+// Returns the text of manifest.json. Inputs have absolute paths: the record's
+// are from the current folder on. `more_outputs` are files of the run that no
+// task made, such as its report. `files` is all that is in the run's folder, by
 // paths from it on, folders with a slash at the end.
 std::string ManifestJson(const RunRecord& record,
                          const std::vector<FileRecord>& more_outputs,
                          const std::vector<std::string>& files);
 
-// A JSON object with one more member at its end: the digest of all text before
-// it, by which a manifest that was changed is known.
+// Returns a JSON object with one more member at its end: the digest of all text
+// before it, by which a manifest that was changed is known.
 std::string WithOwnDigest(std::string_view json);
 
 enum class FileState {
@@ -37,7 +37,7 @@ enum class FileState {
 };
 
 struct FileCheck {
-  // As it was given to the run.
+  // The path that was given to the run.
   std::string path;
   bool input = false;
   FileState state = FileState::kOk;
@@ -49,14 +49,14 @@ struct FileCheck {
 // one sentence on what is wrong with the manifest itself.
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
 
-// All files in the folder of a manifest's run, as ManifestJson has them.
+// Returns all files in the folder of a manifest's run, as in ManifestJson.
 absl::StatusOr<std::vector<std::string>> FilesOfManifest(
     const std::string& path);
 
-// The word for people: "ok", "changed", "missing", "gone", "unreadable".
+// Returns a word: "ok", "changed", "missing", "gone" or "unreadable".
 std::string_view FileStateName(FileState state);
 
-// Whether nothing is changed, missing or unreadable.
+// Returns whether nothing is changed, missing or unreadable.
 bool AllWell(const std::vector<FileCheck>& checks);
 
 }  // namespace requant

@@ -224,8 +224,8 @@ std::string EscapedHtml(std::string_view text) {
                                                {"'", "&#39;"}});
 }
 
-// JSON that may stand in a script element: nothing in it can end the element or
-// open a comment. The two separators end lines for readers older than ES2019.
+// Returns JSON that may stand in a script element: nothing in it ends the
+// element or opens a comment. U+2028 and U+2029 end lines before ES2019.
 std::string JsonForScript(std::string_view json) {
   return absl::StrReplaceAll(json, {{"<", "\\u003c"},
                                     {">", "\\u003e"},
@@ -234,7 +234,7 @@ std::string JsonForScript(std::string_view json) {
                                     {"\xe2\x80\xa9", "\\u2029"}});
 }
 
-// Nothing is loaded from anywhere, and no script runs but these two.
+// Forbids loading anything, and all scripts but these two.
 std::string ContentPolicy() {
   const auto source = [](std::string_view script) {
     return absl::StrCat("'sha256-", Sha256Base64(script), "'");

@@ -21,8 +21,8 @@ std::string ResultsJson(const RunRecord& record);
 std::string FiguresJson(const StageFigures& figures);
 
 // Returns results.csv: a line per stage, in the order of the file, under a line
-// of column names; what is not known is empty. Quoted as RFC 4180 has it, lines
-// end in "\r\n".
+// of column names; what is not known is empty. It is quoted by RFC 4180, and
+// lines end in "\r\n".
 std::string ResultsCsv(const RunRecord& record);
 
 // Returns report.html, one file that needs no other and asks the network for

@@ -69,14 +69,14 @@ absl::Status Refused(const std::string& folder, std::string_view why) {
       absl::StrCat(folder, " ", why, ": name another folder with --out"));
 }
 
-// A path to compare with others, whether it is there or not.
+// Returns a path to compare with others, whether it is there or not.
 fs::path PlaceOf(const std::string& path) {
   std::error_code error;
   const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
   return error ? fs::absolute(path).lexically_normal() : place;
 }
 
-// Whether `inner` is `outer` or below it.
+// Returns whether `inner` is `outer` or below it.
 bool IsWithin(const std::string& inner, const std::string& outer) {
   const fs::path within = PlaceOf(inner), around = PlaceOf(outer);
   const auto [rest, unused] =
@@ -84,15 +84,15 @@ bool IsWithin(const std::string& inner, const std::string& outer) {
   return rest == around.end();
 }
 
-// A folder that we began to fill, or to remove, has this file until we are done
-// with it.
+// Returns whether the folder has the mark, which stays in it from when we begin
+// to fill or remove it until we are done.
 bool HasMark(const std::string& folder) {
   std::error_code ignored;
   return fs::symlink_status(absl::StrCat(folder, "/", kMark), ignored).type() ==
          fs::file_type::regular;
 }
 
-// In one step: a process that is killed leaves an empty folder or a marked one.
+// Marks it in one step: a process that is killed leaves it empty or marked.
 absl::Status AddMark(const std::string& folder) {
   const std::string mark = absl::StrCat(folder, "/", kMark);
   const int fd =
@@ -105,7 +105,7 @@ absl::Status AddMark(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// The mark goes last, so that a removal that is killed can be finished.
+// Removes the mark last, so that a removal that is killed can be finished.
 void RemoveMarked(const std::string& folder) {
   std::error_code error;
   for (fs::directory_iterator at(folder, error), end; !error && at != end;
@@ -115,8 +115,8 @@ void RemoveMarked(const std::string& folder) {
   RemoveTree(folder);
 }
 
-// Whether `name` is that of a folder that a process which is gone was filling
-// or removing; `start` is what such names begin with.
+// Returns whether `name` is that of a folder that a process which is gone was
+// filling or removing; `start` is what such names begin with.
 bool IsLeftover(std::string_view name, std::string_view start) {
   int pid = 0;
   if (!absl::ConsumePrefix(&name, start)) return false;
@@ -145,7 +145,7 @@ void RemoveLeftovers(const std::string& folder) {
   }
 }
 
-// Whether the folder holds a run and nothing else, or nothing at all.
+// Fails unless the folder holds nothing, or a run and nothing else.
 absl::Status CheckReplaceable(const std::string& folder) {
   std::error_code error;
   if (fs::is_empty(folder, error)) return absl::OkStatus();
@@ -238,7 +238,7 @@ absl::Status AddFile(const std::string& from, const std::string& to,
   return absl::OkStatus();
 }
 
-// A SavedModel.
+// Adds a SavedModel.
 absl::Status AddFolder(const std::string& from, const std::string& to) {
   REQUANT_RETURN_IF_ERROR(MakeFolder(to));
   std::vector<std::string> folders;
@@ -316,7 +316,7 @@ absl::Status PrepareRunFolder(const std::string& folder,
   fs::create_directories(parent, error);
   if (error) return FolderError(error, "make the folder", parent);
   RemoveLeftovers(folder);
-  // Whether FillRunFolder can make it, tried now.
+  // Tries now whether FillRunFolder can make it.
   const std::string partial = absl::StrCat(folder, kPartial, getpid());
   REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
   rmdir(partial.c_str());

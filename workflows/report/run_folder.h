@@ -19,15 +19,15 @@ namespace requant {
 inline constexpr char kCommandsFile[] = "commands.sh";
 inline constexpr char kManifestFile[] = "manifest.json";
 
-// The path of a run's folder that is not there yet: below `parent`, named by
-// the time in UTC, "20261116-161530", with "-2" behind it when that is taken.
+// Returns the path of a new folder for a run: below `parent`, named by the time
+// in UTC, "20261116-161530", with "-2" after it when that is taken.
 std::string NewRunFolder(const std::string& parent, absl::Time now);
 
-// Whether a run may be written to `folder`: it is not there, is empty, or holds
-// a former run and nothing else, also in folders that the run made, which is
-// then replaced, with whatever was changed in the run's own files; and neither
-// it nor `work_dir` is inside the other. What killed runs into the same folder
-// left beside it is removed.
+// Fails unless a run may be written to `folder`: it is not there, is empty, or
+// holds a former run and nothing else, also in folders that the run made, which
+// is then replaced, with whatever was changed in the run's own files; and
+// neither it nor `work_dir` is inside the other. What killed runs into the same
+// folder left beside it is removed.
 absl::Status PrepareRunFolder(const std::string& folder,
                               const std::string& work_dir);
 
@@ -52,7 +52,7 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
 // than a link has that name.
 absl::Status LinkLatest(const std::string& link, const std::string& folder);
 
-// The commands of a run, in the plan's order, as a shell script.
+// Returns the commands of a run, in the plan's order, as a shell script.
 std::string CommandScript(const Plan& plan, const RunRecord& record,
                           const std::string& program);
 

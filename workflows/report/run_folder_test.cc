@@ -30,7 +30,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-// The number of a process that has ended.
+// Returns the number of a process that has ended.
 pid_t GonePid() {
   const pid_t pid = fork();
   if (pid == 0) _exit(0);
@@ -50,7 +50,7 @@ class RunFolder : public testing::Test {
   std::string ProblemOf(const fs::path& folder) const {
     return std::string(PrepareRunFolder(folder, home_ / "work").message());
   }
-  // A run of a workflow without stages.
+  // Fills the folder for a run of a workflow without stages.
   void Fill() const {
     RunResult result;
     result.record.set_workflow("nothing");
@@ -70,7 +70,7 @@ class RunFolder : public testing::Test {
     }
     return names;
   }
-  // What a run that was killed while it filled its folder leaves.
+  // Makes what a run that was killed while it filled its folder leaves.
   fs::path Leftover(const std::string& name) const {
     Fill();
     const fs::path leftover =

@@ -38,7 +38,7 @@ class EventWriter {
     AppendRecord(version.SerializeAsString(), &file_);
   }
 
-  // What is added next belongs to this step.
+  // Starts the step that what is added next belongs to.
   void StartStep(int64_t step, double wall_time) {
     Finish();
     event_.set_step(step);
@@ -79,7 +79,7 @@ class EventWriter {
   std::string file_;
 };
 
-// As text inside a cell of a table in Markdown.
+// Returns the text as it is inside a cell of a table in Markdown.
 std::string Cell(std::string_view text) {
   return absl::StrReplaceAll(ValidUtf8(text), {{"&", "&amp;"},
                                                {"<", "&lt;"},
@@ -145,7 +145,7 @@ std::string RunTable(const RunRecord& record) {
 
 double EndOf(const TaskRecord& task) { return task.start() + task.seconds(); }
 
-// From the run's start, in seconds.
+// Returns seconds from the run's start.
 double EndOf(const StageRecord& stage) {
   return std::max({EndOf(stage.work()), EndOf(stage.verification().work()),
                    EndOf(stage.benchmark().work())});

@@ -141,9 +141,9 @@ double InSteps(double value, const ComparedLayer& layer) {
   return std::abs(value) / layer.step();
 }
 
-// How many times as wide the range is as that of the values and zero, which
-// every range has in it; 0 for a float tensor, which has none, and for a layer
-// that only gives zeros.
+// Returns how many times as wide the range is as that of the values and zero,
+// which every range has in it; 0 for a float tensor, which has none, and for a
+// layer that only gives zeros.
 double RangeExcess(const ComparedLayer& layer) {
   const double used = std::max(layer.observed().high(), 0.0) -
                       std::min(layer.observed().low(), 0.0);
@@ -166,7 +166,7 @@ GateSpec LayerGate(const char* name, const Unit& unit,
   return {name, unit, nullptr, nullptr, nullptr, of_layer, advice, advice};
 }
 
-// All gates, in the order of Gates' fields.
+// Returns all gates, in the order of Gates' fields.
 const std::vector<GateSpec>& GateSpecs() {
   using Layer = const ComparedLayer&;
   static const auto* specs = new std::vector<GateSpec>{
@@ -341,8 +341,8 @@ GateRecord JudgeLostValues(const Comparison& comparison) {
   return gate;
 }
 
-// For a graph that is compared with nothing: it may have its own reasons for a
-// NaN, but not in every record.
+// Judges a graph that is compared with nothing: it may have its own reasons for
+// a NaN, but not in every record.
 GateRecord JudgeLostValues(const Scores& scores) {
   GateRecord gate = NewGate(kLostValues, 0);
   const int64_t lost = scores.nan_records() + scores.infinite_records();
@@ -379,7 +379,7 @@ GateRecord JudgeExpectation(const EvaluateResult& result,
   return gate;
 }
 
-// A gate's limit, if it is set and not taken away.
+// Returns a gate's limit, if it is set and not taken away.
 std::optional<double> Limit(const Gates& gates, const std::string& name) {
   const google::protobuf::FieldDescriptor* field =
       Gates::descriptor()->FindFieldByName(name);
@@ -390,7 +390,7 @@ std::optional<double> Limit(const Gates& gates, const std::string& name) {
   return limit;
 }
 
-// What a stage's error is judged by, of another stage, which is finished.
+// Returns the other, finished stage's error that a stage's is judged by.
 MseReference ReferenceOf(const Plan& plan, const Stage& stage,
                          const FinishedTasks& finished) {
   const Verify* const verify = VerifyOf(stage);

@@ -1,8 +1,8 @@
 #ifndef REQUANT_WORKFLOWS_RUN_GATES_H_
 #define REQUANT_WORKFLOWS_RUN_GATES_H_
 
-// Whether what an evaluation found is within a stage's limits, what to say
-// about it, and whether it is to look at more records.
+// Decides whether what an evaluation found is within a stage's limits, what to
+// say about it, and whether it is to look at more records.
 
 #include <cstdint>
 #include <optional>
@@ -49,8 +49,8 @@ std::vector<GateRecord> JudgeTask(const Plan& plan, const Task& task,
 // Returns how many records the workflow lets a verification take; 0: all.
 int64_t RecordLimit(const Plan& plan, const Task& task);
 
-// Returns how many records a verification is to be repeated on that took
-// `limit` at most and whose `gates` are not certain; unset: it is not.
+// Returns how many records a verification that took `limit` at most is to be
+// repeated on because its `gates` are not certain; unset: it is not repeated.
 std::optional<int64_t> RecordsToRepeatOn(const Plan& plan, const Task& task,
                                          const CachedTask& result,
                                          int64_t limit,

@@ -54,7 +54,7 @@ std::vector<GateRecord> Judged(const std::string& gates) {
                     nullptr);
 }
 
-// What the lines of a case say: "gates: max_mse: 0.01" and others.
+// Judges what the lines of a case say: "gates: max_mse: 0.01" and others.
 std::vector<GateRecord> JudgeCase(const std::string& input) {
   Gates gates;
   auto result = Parse<EvaluateResult>(kResult);
@@ -124,7 +124,7 @@ TEST(WorstVerdict, IsTheWorst) {
             kFail);
 }
 
-// A baseline's run, and a verification of stage "a" against it.
+// Returns a baseline's run, and a verification of stage "a" against it.
 Plan VerificationOn(const std::string& records, double max_accuracy_drop) {
   Plan plan;
   plan.file.workflow = Parse<Workflow>(absl::StrCat(
@@ -142,7 +142,7 @@ Plan VerificationOn(const std::string& records, double max_accuracy_drop) {
   return plan;
 }
 
-// A tenth of a point worse, give or take half of that.
+// Returns a result a tenth of a point worse, give or take half of that.
 CachedTask ResultOn(int64_t records) {
   return Parse<CachedTask>(absl::StrCat(
       "evaluation { timing { records: ", records, " } scores { records: ",

@@ -27,16 +27,16 @@ struct TaskPlace {
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // Before anything runs; what the cache has is marked so already.
+  // Is called before anything runs; what the cache has is marked so already.
   virtual void RunStarted(const RunRecord& record) = 0;
   virtual void TaskStarted(const RunRecord& record, const TaskPlace& place) = 0;
   virtual void TaskProgressed(const RunRecord& record, const TaskPlace& place,
                               const TaskProgress& progress) = 0;
-  // It is done, failed, or was interrupted; gates are judged.
+  // The task is done, failed, or was interrupted; gates are judged.
   virtual void TaskEnded(const RunRecord& record, const TaskPlace& place) = 0;
-  // A warning or a note that should not wait.
+  // Gets a warning or a note that should not wait.
   virtual void Said(std::string_view line) = 0;
-  // After the last task, whatever the outcome.
+  // Is called after the last task, whatever the outcome.
   virtual void RunEnded(const RunRecord& record) = 0;
 };
 

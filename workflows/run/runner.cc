@@ -96,7 +96,7 @@ class Runner {
 
   int Count() const { return static_cast<int>(plan_.tasks.size()); }
   const Task& TaskAt(int i) const { return plan_.tasks[i]; }
-  // A verification whose gate failed has a result too.
+  // Returns true also for a verification whose gate failed.
   bool HasResult(int i) const { return !finished_tasks_[i].key.empty(); }
   double Now() const { return SecondsSince(start_); }
   TaskRecord* Work(int i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -119,7 +119,7 @@ class Runner {
     changed_.insert(key);
     early_lines_.push_back(ChangeLine(i, change));
   }
-  // "warning: x.pb was changed since it was made; "freeze" is done again".
+  // Returns "warning: x.pb was changed …; "freeze" is done again".
   std::string ChangeLine(int i, const absl::Status& change) const {
     return absl::StrCat("warning: ", change.message(), "; \"", TaskAt(i).name,
                         "\" is done again");
@@ -129,7 +129,7 @@ class Runner {
 
   // --- A single task.
 
-  // The state of a task that has a result, by its gates.
+  // Returns the state of a task that has a result, by its gates.
   State StateBy(const std::vector<GateRecord>& gates) const;
   bool AllBeforeSucceeded(int i) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<PreparedTask> Prepare(int i) const {

@@ -124,7 +124,7 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return FileError(errno, "rename", absl::StrCat(from, " to ", to));
 }
 
-// A task's name as a file's.
+// Returns a task's name as a file's.
 std::string FileNameOf(const std::string& task) {
   return absl::StrReplaceAll(task, {{"%", "%25"}, {"/", "%2F"}});
 }
@@ -135,7 +135,7 @@ std::string HostName() {
   return name;
 }
 
-// Who holds the lock, from what the lock file says.
+// Returns who holds the lock, from what the lock file says.
 std::string LockHolder(const std::string& content) {
   const std::vector<std::string> lines = absl::StrSplit(content, '\n');
   int64_t started_ms = 0;

@@ -32,11 +32,11 @@
 
 namespace requant {
 
-// The key of work that depends on these.
+// Returns the key of work that depends on these.
 std::string KeyOf(const std::vector<KeyPart>& parts);
 
-// Why work is done again: what differs, as a clause for people. "the program
-// transform_graph changed".
+// Returns why work is done again: what differs, as a clause for people. "the
+// program transform_graph changed".
 std::string WhatChanged(const CachedTask& before,
                         const std::vector<KeyPart>& parts);
 
@@ -55,11 +55,11 @@ struct StoredResult {
 // Thread-safe.
 class StageStore {
  public:
-  // For a run: makes the folder, takes its lock and removes what killed runs
-  // left. Whoever finds the lock taken reads `command`.
+  // Opens it for a run: makes the folder, takes its lock and removes what
+  // killed runs left. Whoever finds the lock taken reads `command`.
   static absl::StatusOr<std::unique_ptr<StageStore>> OpenForRun(
       const std::string& folder, const std::string& command);
-  // To look at what is there, if anything; writes nothing.
+  // Opens it to look at what is there, if anything; writes nothing.
   static std::unique_ptr<StageStore> OpenToLook(const std::string& folder);
   // Gives the lock back and keeps the digests. Unless RunEnded was called, what
   // this run used, and runs of the same command before it, stays needed.
@@ -69,17 +69,17 @@ class StageStore {
 
   const std::string& folder() const { return folder_; }
 
-  // A finished task whose files have the sizes they should have; the files'
-  // contents are not looked at (Check). NotFound: there is none. DataLoss: it
-  // changed since it was made, and the message says what did.
+  // Returns a finished task whose files have the sizes they should have; the
+  // files' contents are not looked at (Check). NotFound: there is none.
+  // DataLoss: it changed since it was made, and the message says what did.
   absl::StatusOr<CachedTask> Find(const std::string& key);
-  // What the task of that name made last, if it is still there.
+  // Returns what the task of that name made last, if it is still there.
   std::optional<CachedTask> LastOf(const std::string& task) const;
-  // DataLoss, as of Find, unless an output still has its digest.
+  // Fails with DataLoss, like Find, unless an output still has its digest.
   absl::Status Check(const std::string& key, const FileRecord& output) const;
   std::string PathOf(const std::string& key, const std::string& file) const;
 
-  // An empty folder in tmp/ for a task to write to.
+  // Returns an empty folder in tmp/ for a task to write to.
   absl::StatusOr<std::string> NewFolder();
   // Removes it.
   void Discard(const std::string& tmp_folder);
@@ -88,21 +88,21 @@ class StageStore {
   absl::Status Publish(const std::string& tmp_folder, const std::string& key,
                        const CachedTask& task);
 
-  // What is in cache/, the least recently used first. Entries that appear or
-  // disappear meanwhile may be among them or not.
+  // Returns what is in cache/, the least recently used first. Entries that
+  // appear or disappear meanwhile may be among them or not.
   std::vector<StoredResult> Results() const;
   // Takes a result out of cache/ at once, then deletes it.
   absl::Status Remove(const std::string& key);
-  // The run came to its end by itself. If it is `finished`, nothing is needed
-  // for it to go on, else what it used. Nothing is needed on behalf of stopped
-  // runs that used no more than this one.
+  // Notes that the run came to its end by itself. If it is `finished`, nothing
+  // is needed for it to go on, else what it used. Nothing is needed on behalf
+  // of stopped runs that used no more than this one.
   void RunEnded(bool finished);
 
-  // The digest of a file or folder from elsewhere. One that did not change
-  // since it was last read is not read again.
+  // Returns the digest of a file or folder from elsewhere. One that did not
+  // change since it was last read is not read again.
   absl::StatusOr<PathDigest> Hash(const std::string& path);
 
-  // Free bytes where the folder is; unset when that is not known.
+  // Returns the free bytes where the folder is; unset when not known.
   std::optional<int64_t> FreeBytes() const;
 
  private:
@@ -149,7 +149,7 @@ struct Pruned {
 // first result that cannot be removed.
 absl::StatusOr<Pruned> PruneStore(const PruneLimits& limits, StageStore* store);
 
-// "removed 3 results of former runs (1.20 GB)".
+// Returns "removed 3 results of former runs (1.20 GB)".
 std::string PrunedText(const Pruned& pruned);
 
 }  // namespace requant

@@ -35,7 +35,7 @@ class StageStoreTest : public testing::Test {
     return *std::move(store);
   }
 
-  // In place, as editors and shells do.
+  // Overwrites it in place, as editors and shells do.
   static void Overwrite(const std::string& path, const std::string& content) {
     std::ofstream(path) << content;
   }
@@ -222,7 +222,7 @@ class PrunedStoreTest : public StageStoreTest {
     EXPECT_TRUE(PruneStore(limits, store.get()).ok());
     return KeysOf(*store);
   }
-  // What a run that used `key` and was killed leaves.
+  // Leaves what a run that used `key` and was killed leaves.
   void StopARun(const std::string& key) {
     EXPECT_TRUE(
         (*StageStore::OpenForRun(folder_, "requant run"))->Find(key).ok());
@@ -301,8 +301,8 @@ TEST_F(PrunedStoreTest, NeedsNothingForAStoppedRunThatAnotherTookToItsEnd) {
 // A file that nobody changed shortly before.
 constexpr char kOldFile[] = "/bin/sh";
 
-// What kOldFile's digest is taken for after `edit` changed what is known of it.
-// That it is not read again shows by a digest that it cannot have.
+// Returns what kOldFile's digest is taken for after `edit` changed what is
+// known of it. A digest that it cannot have shows that it is not read again.
 std::string HashWithKnown(const std::string& folder,
                           void (*edit)(FileDigest* known)) {
   const auto open = [&] {

@@ -58,7 +58,7 @@ class CommandMaker {
         "the task \"", task_.name, "\" has no ", what, " in its plan"));
   }
 
-  // What a verification or a baseline runs on, and what it compares.
+  // Returns what a verification or a baseline runs on, and what it compares.
   CompareStage Judging() const {
     CompareStage judging;
     if (task_.evaluation < 0) {
@@ -80,7 +80,7 @@ class CommandMaker {
     return judging;
   }
 
-  // The paths of all inputs of a role.
+  // Returns the paths of all inputs of a role.
   std::vector<std::string> Inputs(std::string_view role) const {
     std::vector<std::string> found;
     for (size_t i = 0; i < task_.inputs.size(); ++i) {

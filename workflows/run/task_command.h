@@ -38,7 +38,7 @@ struct TaskArgument {
 };
 
 struct TaskCommand {
-  // As requant's command: "transform".
+  // Requant's command, such as "transform".
   std::string command;
   std::vector<TaskArgument> args;
   // Where its stdout goes; "": to whoever reads it.
@@ -51,11 +51,11 @@ absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
     const Plan& plan, const Task& task, const TaskPaths& paths,
     const CommandSettings& settings);
 
-// Whether the task's programs use every core, and much of the memory, by
-// themselves.
+// Returns whether the task's programs use every core, and much of the memory,
+// by themselves.
 bool UsesAllCores(const Plan& plan, const Task& task);
 
-// Whether it measures times, which anything beside it would spoil.
+// Returns whether it measures times, which anything beside it would spoil.
 bool MeasuresTime(const Plan& plan, const Task& task);
 
 // Returns the command for a shell: "requant transform --in_graph=…".

@@ -53,8 +53,8 @@ class OneTask {
     for (size_t i = 2; i < lines.size(); ++i) Set(lines[i]);
   }
 
-  // The commands as a shell would take them, or why there are none, and whether
-  // they use all cores.
+  // Returns the commands as a shell would take them, or why there are none, and
+  // whether they use all cores.
   std::string Text() const {
     const auto commands = TaskCommands(plan_, task_, paths_, settings_);
     std::vector<std::string> lines;

@@ -25,8 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The existing files that a path with globs means; the path itself when there
-// are none, so that whoever opens it names it.
+// Returns the existing files that a path with globs means; the path itself when
+// there are none, so that whoever opens it names it.
 std::vector<std::string> Expand(const std::string& path) {
   std::error_code ignored;
   if (fs::exists(path, ignored)) return {path};
@@ -67,7 +67,7 @@ absl::Status AddFile(const std::string& path, const std::string& role,
   return absl::OkStatus();
 }
 
-// What no task makes.
+// Finds an input that no task makes.
 absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
                                           const std::string& run_folder,
                                           StageStore* store) {
@@ -110,7 +110,7 @@ absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
       absl::StrCat("the task \"", task.name, "\" made no ", input.output));
 }
 
-// The first file of an input that is no longer what it was; "": none.
+// Returns the first file of an input that is no longer what it was; "": none.
 std::string ChangedPath(const ResolvedInput& before, const ResolvedInput& now) {
   // A pattern matches others.
   if (before.files.size() != now.files.size()) return before.path;
@@ -131,7 +131,7 @@ void AddPart(KeyPart::Kind kind, const std::string& name,
   part.set_value(value);
 }
 
-// The commands with names of inputs and outputs in place of their paths.
+// Returns the commands with roles of inputs and outputs instead of paths.
 absl::StatusOr<std::vector<TaskCommand>> NamelessCommands(
     const Plan& plan, const Task& task, const CommandSettings& settings) {
   TaskPaths paths;
@@ -161,7 +161,7 @@ absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
   return absl::OkStatus();
 }
 
-// The environment decides which kernels run, too.
+// Adds the environment too, because it decides which kernels run.
 void AddMachine(const RunMachine& machine, std::vector<KeyPart>* parts) {
   AddPart(KeyPart::MACHINE, "the set of working instructions",
           absl::StrJoin(machine.features, ","), parts);

@@ -30,9 +30,9 @@ using FinishedTasks = std::function<const FinishedTask*(int task)>;
 struct ResolvedInput {
   // For the command line.
   std::string path;
-  // The same for a shell in the run's folder; for what a task makes its name.
+  // The path for a shell in the run's folder; a name for what a task makes.
   std::string shown_path;
-  // With role, sha256, bytes and stage.
+  // The files with role, sha256, bytes and stage.
   std::vector<FileRecord> files;
 };
 
@@ -42,15 +42,15 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
     const Plan& plan, const Task& task, const FinishedTasks& finished,
     const std::string& run_folder, StageStore* store);
 
-// Whether the inputs of `task` that no task makes are still what they were when
-// ResolveInputs found them: asked once the work is done, whose result is else
-// not that of its key.
+// Fails unless the inputs of `task` that no task makes are still what they were
+// when ResolveInputs found them. It is called after the work, whose result is
+// otherwise not that of its key.
 absl::Status CheckUnchanged(const Task& task,
                             const std::vector<ResolvedInput>& inputs,
                             StageStore* store);
 
-// `tamper` is a program that edits the outputs, with arguments after blanks;
-// "": none.
+// Returns what the result depends on. `tamper` is a program that edits the
+// outputs, with arguments after blanks; "": none.
 absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     const Plan& plan, const Task& task,
     const std::vector<ResolvedInput>& inputs, const RunMachine& machine,

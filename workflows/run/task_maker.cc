@@ -46,7 +46,7 @@ constexpr int kMostNotes = 200;
 constexpr int64_t kBytesPerRow = 800;
 constexpr int64_t kReservedBytes = 64 << 20;
 
-// For numbers that are not negative.
+// Is for numbers that are not negative.
 int64_t SaturatedProduct(int64_t a, int64_t b) {
   int64_t result;
   return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
@@ -143,7 +143,7 @@ class ProgramRun {
                      last_line_.empty() ? "" : absl::StrCat(": ", last_line_)));
   }
 
-  // Without the folder that the user does not know.
+  // Returns the text without the folder that the user does not know.
   std::string Shown(std::string_view text) const {
     return absl::StrReplaceAll(text, {{absl::StrCat(work_.folder, "/"), ""}});
   }
@@ -170,7 +170,7 @@ class ProgramRun {
     last_line_ = std::string(rest);
   }
 
-  // The last line of a program that fails is its error, any other is a note.
+  // Adds it as a note: only the last line of a failing program is its error.
   void FlushLastLine() {
     AddNote(last_line_);
     last_line_.clear();
@@ -220,7 +220,7 @@ absl::Status ReadMessage(const std::string& path, Message* message) {
   return absl::DataLossError("its result file is broken");
 }
 
-// The output "result" may be a BenchmarkResult.
+// Reads the results; the output "result" may be a BenchmarkResult.
 absl::Status ReadResults(const TaskWork& work, bool is_benchmark,
                          CachedTask* done) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {

@@ -35,7 +35,7 @@ struct PreparedTask {
 
 struct TaskWatch {
   std::function<void(const ProgressReport& report)> on_progress;
-  // A warning as it comes.
+  // Gets a warning as it comes.
   std::function<void(const std::string& warning)> on_warning;
   // Once true, the work is given up.
   const std::atomic<bool>* stop = nullptr;
@@ -84,8 +84,8 @@ class TaskMaker {
   TaskRecord RecordOf(const Task& task, const PreparedTask& prepared,
                       const FinishedTask& finished) const;
 
-  // Whether the store's disk has space for what `tasks`, by their index, are
-  // expected to write. OK when there is none of them, or when that is not
+  // Fails unless the store's disk has space for what `tasks`, by their index,
+  // are expected to write. OK when there is none of them, or when that is not
   // known; ResourceExhausted says how much is free, how much is needed, and
   // what to do.
   absl::Status CheckSpace(const std::vector<int>& tasks) const;

@@ -11,17 +11,17 @@
 
 namespace requant {
 
-// The ten steps of the Wide & Deep recipe, all verified, with a benchmark at
-// the end; two stages come from the cache.
+// Returns the ten steps of the Wide & Deep recipe, all verified, with a
+// benchmark at the end; two stages come from the cache.
 RunRecord PassedRun();
 
-// The same, stopped at "fuse" by two gates; the benchmark did not run.
+// Returns that run stopped at "fuse" by two gates; the benchmark did not run.
 RunRecord RefusedRun();
 
-// The same, interrupted while "freeze_min" was verified.
+// Returns that run interrupted while "freeze_min" was verified.
 RunRecord InterruptedRun();
 
-// One stage, which failed, and nothing else.
+// Returns a run of one stage, which failed, and nothing else.
 RunRecord OneStageRun();
 
 // Appends `text` to every text of a message that has one, at any depth.

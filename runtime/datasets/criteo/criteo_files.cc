@@ -84,7 +84,7 @@ bool ParseNumber(std::string_view field, float* value) {
   const auto parsed = std::from_chars(field.data(), end, *value);
   if (parsed.ptr != end) return false;
   if (parsed.ec == std::errc::result_out_of_range) {
-    // Unlike the above, this tells too small from too large.
+    // Unlike the above, this distinguishes too small from too large.
     absl::from_chars(field.data(), end, *value);
     return std::abs(*value) < 1;
   }

@@ -32,12 +32,12 @@ class CriteoCsvReader {
   // A line that is longer is a bad row.
   static constexpr int64_t kMaxLineBytes = 1 << 16;
 
-  // Called with the line number (from 1) and what is wrong. An error that it
+  // Is called with the line number (from 1) and what is wrong. An error that it
   // returns ends the reading.
   using BadRow =
       std::function<absl::Status(int64_t line, std::string_view reason)>;
 
-  // "-" is standard input.
+  // Opens a file; "-" is standard input.
   static absl::StatusOr<std::unique_ptr<CriteoCsvReader>> Open(
       const std::string& path, BadRow on_bad_row);
 
@@ -45,7 +45,7 @@ class CriteoCsvReader {
   // Returns false at the end of the file.
   absl::StatusOr<bool> Next(CriteoRecord* record);
 
-  // How much was taken from the file so far.
+  // Returns how many bytes were taken from the file so far.
   int64_t bytes() const { return lines_.position(); }
 
  private:
@@ -74,7 +74,7 @@ enum class CriteoFormat {
   kPreprocessed,
 };
 
-// "csv", "tfrecord" or "preprocessed".
+// Returns the format of the name "csv", "tfrecord" or "preprocessed".
 std::optional<CriteoFormat> CriteoFormatNamed(std::string_view name);
 
 // Writes records to a descriptor. The same records give the same bytes.
@@ -85,7 +85,7 @@ class CriteoWriter {
                int64_t buckets = kDefaultBuckets);
 
   absl::Status Write(const CriteoRecord& record);
-  // Must be called at the end: writes what is still held.
+  // Writes what is still held; must be called at the end.
   absl::Status Flush();
 
  private:

@@ -26,7 +26,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::StartsWith;
 
-// A row of label 1, I1 = 1 ... I13 = 13, C1 = "c1" ... C26 = "c26".
+// Returns a row of label 1, I1 = 1 ... I13 = 13, C1 = "c1" ... C26 = "c26".
 std::vector<std::string> Row() {
   std::vector<std::string> fields = {"1"};
   for (int i = 1; i <= 13; ++i) fields.push_back(absl::StrCat(i));

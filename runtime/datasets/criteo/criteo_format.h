@@ -40,7 +40,7 @@ struct CriteoRecord {
   std::array<std::string_view, kCategoricalColumns> categorical;
 };
 
-// "I1" for 0; "C26" for 25.
+// Return "I1" for 0, and "C26" for 25.
 std::string NumericName(int column);
 std::string CategoricalName(int column);
 
@@ -55,7 +55,7 @@ inline constexpr std::array<int, kCategoricalColumns> kCategoricalOrder = {
     9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 0, 19, 20,
     21, 22, 23, 24, 25, 1,  2,  3,  4,  5,  6, 7,  8};
 
-// The bucket of a category: TensorFlow's StringToHashBucketFast.
+// Returns a category's bucket, by TensorFlow's StringToHashBucketFast.
 int64_t HashBucket(std::string_view category, int64_t buckets);
 
 // Where numeric columns are normalised to (x - min) / range.
@@ -66,7 +66,7 @@ struct NumericRanges {
   std::array<float, kNumericColumns> range;
 };
 
-// In float32, as a graph computes it.
+// Computes in float32, as a graph does.
 inline float Normalize(float value, const NumericRanges& ranges, int column) {
   return (value - ranges.min[column]) / ranges.range[column];
 }
@@ -76,7 +76,7 @@ class RangeCollector {
  public:
   void Add(const CriteoRecord& record);
   int64_t records() const { return records_; }
-  // An error when no record was seen or a range exceeds float32.
+  // Fails when no record was seen or a range exceeds float32.
   absl::StatusOr<NumericRanges> Ranges() const;
 
  private:
@@ -85,8 +85,8 @@ class RangeCollector {
   std::array<float, kNumericColumns> max_;
 };
 
-// Ranges in a JSON file: {"records": ..., "column": [{"name": "I1", "min": ...,
-// "range": ...}, ...]}.
+// Returns ranges as a JSON file has them: {"records": ..., "column": [{"name":
+// "I1", "min": ..., "range": ...}, ...]}.
 std::string RangesAsJson(const NumericRanges& ranges, int64_t records);
 // Refuses a file that lacks a column, has it twice or has no usable range.
 absl::StatusOr<NumericRanges> ReadRanges(const std::string& path);

@@ -55,13 +55,13 @@ class Random {
   uint64_t state_;
 };
 
-// In [0, 1).
+// Returns a number in [0, 1).
 double Uniform(uint64_t bits) {
   return static_cast<double>(bits >> 11) * 0x1p-53;
 }
 
-// Nearly normal with mean 0 and variance 1: the sum of four 16-bit uniforms.
-// Within +-3.47, which bounds the numeric columns.
+// Returns a nearly normal number with mean 0 and variance 1, the sum of four
+// 16-bit uniforms: within +-3.47, which bounds the numeric columns.
 double Bell(uint64_t bits) {
   const uint64_t sum = (bits & 0xffff) + ((bits >> 16) & 0xffff) +
                        ((bits >> 32) & 0xffff) + (bits >> 48);
@@ -69,7 +69,7 @@ double Bell(uint64_t bits) {
   return (static_cast<double>(sum) * 0x1p-16 - 2.0 + 0x1p-15) * kSqrt3;
 }
 
-// Good to 1e-15; unlike the library's, the same everywhere.
+// Is good to 1e-15 and, unlike the library's, the same everywhere.
 double Exp(double x) {
   const double k = std::floor(x * 1.4426950408889634 + 0.5);
   const double r = x - k * 0.6931471805599453;
@@ -245,8 +245,8 @@ struct Vocabulary {
     if (spec.common_per_thousand > 0) SetNeutral(tokens[0].view());
   }
 
-  // The tokens of the group of `common` are what weights are relative to: a row
-  // of common tokens has the score that the intercept says.
+  // Makes the tokens of the group of `common` what weights are relative to: a
+  // row of common tokens has the score that the intercept says.
   void SetNeutral(std::string_view common) {
     const int64_t group = HashBucket(common, kWeightGroups);
     for (Token& token : tokens) {
@@ -269,8 +269,8 @@ bool IsMissing(uint32_t bits, int per_thousand) {
 // (taken for 0) are like the smallest.
 constexpr double kLowEnd = 0.25;
 
-// Where a value lies between small (-0.6) and very large ones (+1); the median
-// is in the middle. Takes the value as a model sees it: filled.
+// Returns where a value lies between small (-0.6) and very large ones (+1); the
+// median is in the middle. Takes the value as a model sees it: filled.
 double Position(const NumericSpec& spec, double value) {
   const double x = std::max((value - spec.lowest) / spec.median, kLowEnd);
   return 2.0 * x / (x + 1.0) - 1.0;

@@ -12,8 +12,8 @@
 // can know all there is to know.
 //
 // The distribution is fixed; seed, split and row number decide what is drawn.
-// The same three give the same row on any machine: nothing but integer
-// arithmetic and IEEE operations that round one way only.
+// They give the same row on any machine: it takes only integer arithmetic and
+// IEEE operations that round one way only.
 
 #include <cstdint>
 #include <memory>
@@ -26,7 +26,7 @@ namespace requant {
 
 enum class CriteoSplit { kTrain = 0, kCalibration = 1, kEval = 2 };
 
-// "train", "calibration" or "eval".
+// Returns the split of the name "train", "calibration" or "eval".
 std::optional<CriteoSplit> CriteoSplitNamed(std::string_view name);
 
 class CriteoGenerator {

@@ -153,7 +153,7 @@ struct Row {
   double probability;
 };
 
-// Their views live as long as `generator`.
+// Returns rows; their views live as long as `generator`.
 std::vector<Row> Rows(CriteoGenerator* generator, int count) {
   std::vector<Row> rows(count);
   for (Row& row : rows) row.probability = generator->Next(&row.record);

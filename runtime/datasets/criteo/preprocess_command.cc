@@ -94,7 +94,7 @@ int64_t FileSize(const std::string& path) {
                                                                  : 0;
 }
 
-// Two passes over one file need a file that can be read twice.
+// Fails unless the file can be read twice, as two passes over it need.
 absl::Status CheckReadableTwice(const std::string& path) {
   struct stat info;
   if (path != "-" && (stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode) ||

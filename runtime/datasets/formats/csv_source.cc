@@ -49,7 +49,7 @@ class CsvReader : public RecordReader {
   explicit CsvReader(std::unique_ptr<InputFile> file)
       : file_(std::move(file)) {}
 
-  // To be called once. `delimiter` 0: a tab if the first line has one, else a
+  // Must be called once. `delimiter` 0: a tab if the first line has one, else a
   // comma.
   absl::Status Start(char delimiter) {
     size_t line_end = std::string::npos;
@@ -72,7 +72,7 @@ class CsvReader : public RecordReader {
 
   char delimiter() const { return delimiter_; }
 
-  // Before the first Read: passes over the file's first line if it is `line`.
+  // Passes over the first line if it is `line`; to be called before Read.
   void SkipFirstLine(std::string_view line) {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     const size_t end = std::min(rest.find('\n'), rest.size());

@@ -35,7 +35,7 @@ constexpr int kMostLevels = 100;
 struct JsonScalar {
   enum Kind { kNull, kBool, kNumber, kString };
 
-  // Whether elements of that type are written as such values.
+  // Returns whether elements of that type are written as such values.
   bool Fits(tensorflow::DataType dtype) const {
     if (dtype == tensorflow::DT_STRING) return kind == kString;
     return kind == kNumber || (kind == kBool && dtype == tensorflow::DT_BOOL);
@@ -58,7 +58,7 @@ struct JsonFeature {
   std::vector<JsonScalar> values;
 };
 
-// Reads one JSON object strictly as RFC 8259 has it.
+// Reads one JSON object strictly by RFC 8259.
 class JsonParser {
  public:
   // Called with a key; returns where its values belong, null for nowhere.

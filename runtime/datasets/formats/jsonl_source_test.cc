@@ -31,7 +31,7 @@ ReadResult ReadJsonl(const std::vector<std::string>& contents,
   return ReadContents("jsonl", contents, inputs);
 }
 
-// What is wrong with a line, read for a float "n" or what `input` says.
+// Returns what is wrong with a line, read for a float "n" or what `input` says.
 std::string Problem(const std::string& line,
                     const std::string& input = "dtype: 'float'") {
   const ReadResult result = ReadJsonl(

@@ -44,7 +44,7 @@ class Scanner {
     return true;
   }
 
-  // 'text' or "text", without escapes.
+  // Takes 'text' or "text", without escapes.
   bool TakeString(std::string_view* value) {
     text_ = absl::StripLeadingAsciiWhitespace(text_);
     if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return false;
@@ -60,7 +60,7 @@ class Scanner {
     return *value || Take("False");
   }
 
-  // (), (3,), (3, 4); Python 2 wrote 3L for 3.
+  // Takes (), (3,), (3, 4); Python 2 wrote 3L for 3.
   bool TakeShape(std::vector<int64_t>* shape) {
     if (!Take("(")) return false;
     while (!Take(")")) {
@@ -108,7 +108,7 @@ absl::Status BadType(std::string_view descr, std::string_view why) {
                    absl::CHexEscape(descr.substr(0, 40)), "', ", why));
 }
 
-// '<f4': byte order, kind and size.
+// Parses '<f4': byte order, kind and size.
 absl::Status ParseType(std::string_view descr, NpyHeader* header) {
   constexpr char kReadable[] =
       "which cannot be read; float, integer, bool, bytes and text arrays can";
@@ -142,7 +142,7 @@ absl::StatusOr<std::string> ReadExactly(InputFile* file, size_t size) {
 template <typename T>
 constexpr bool kIsFloat = !std::is_integral_v<T>;
 
-// The bits of a float type's mantissa, with the hidden one.
+// Returns the bits of a float type's mantissa, with the hidden one.
 template <typename T>
 constexpr int MantissaBits() {
   if (std::is_same_v<T, double>) return 53;
@@ -185,7 +185,7 @@ void Convert(const char* from, int64_t, int64_t count, void* to) {
   }
 }
 
-// NumPy pads bytes with zeros and gives them back without.
+// Drops the zeros with which NumPy pads bytes, as NumPy itself does.
 void ConvertBytes(const char* from, int64_t item_bytes, int64_t count,
                   void* to) {
   for (int64_t i = 0; i < count; ++i, from += item_bytes) {

@@ -26,7 +26,7 @@ struct NpyHeader {
   bool fortran_order = false;
   std::vector<int64_t> shape;
 
-  // As NumPy calls it, such as "float32".
+  // Returns NumPy's name of the type, such as "float32".
   std::string TypeName() const;
 };
 

@@ -57,7 +57,7 @@ struct ZipOptions {
   uint16_t flags = 0;
 };
 
-// An archive of (name, content) entries.
+// Makes an archive of (name, content) entries.
 std::string Zip(const std::vector<std::pair<std::string, std::string>>& files,
                 const ZipOptions& options = {}) {
   std::string zip, directory;

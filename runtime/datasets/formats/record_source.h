@@ -34,11 +34,11 @@ class RecordReader {
   // record.
   virtual absl::StatusOr<bool> Read(std::string* bytes) = 0;
 
-  // The line that the last record, or error, started in, counting from 1; or
-  // the record's number, counting from 0.
+  // Returns the line that the last record, or error, started in, counting from
+  // 1; or the record's number, counting from 0.
   virtual int64_t number() const = 0;
 
-  // InputFile::position, of the records read.
+  // Returns InputFile::position of the records read.
   virtual int64_t position() const = 0;
 };
 

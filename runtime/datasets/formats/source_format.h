@@ -51,7 +51,7 @@ class RawChunk {
 
   virtual int64_t rows() const = 0;
 
-  // Called once, on any thread.
+  // Is called once, on any thread.
   virtual absl::StatusOr<Chunk> Decode() = 0;
 };
 

@@ -23,7 +23,7 @@ using Strings = std::vector<std::string>;
 
 constexpr char kLost[] = ", so the records after it cannot be found";
 
-// Two files, `first` and one good record whose x is 99, read with every bad
+// Reads two files, `first` and one good record whose x is 99, with every bad
 // record skipped.
 ReadResult ReadWithNext(const std::string& first,
                         const std::string& input = "dtype: 'float'") {
@@ -32,7 +32,7 @@ ReadResult ReadWithNext(const std::string& first,
       absl::StrCat("input { feature: 'x' placeholder: 'p' ", input, "}"));
 }
 
-// The messages about `first`.
+// Returns the messages about `first`.
 Strings Problems(const std::string& first,
                  const std::string& input = "dtype: 'float'") {
   return ReadWithNext(first, input).bad_messages;
@@ -40,7 +40,7 @@ Strings Problems(const std::string& first,
 
 std::string GoodRecord(float x) { return RecordBytes(SmallExample(x, 0)); }
 
-// A header with a correct checksum.
+// Returns a header with a correct checksum.
 std::string Header(uint64_t length) {
   std::string header(reinterpret_cast<const char*>(&length), sizeof(length));
   const uint32_t checksum = MaskedChecksum(header);

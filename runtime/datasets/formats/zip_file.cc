@@ -35,7 +35,7 @@ constexpr int kStored = 0;
 constexpr int kDeflated = 8;
 constexpr size_t kPackedBytes = 64 << 10;
 
-// The number at `offset`, which must be inside.
+// Returns the number at `offset`, which must be inside.
 template <typename T>
 T At(std::string_view bytes, size_t offset) {
   T value;
@@ -105,7 +105,7 @@ class EntryFile : public InputFile {
  protected:
   static constexpr size_t kMaxRead = 1 << 30;
 
-  // At least one byte, or 0 at the end.
+  // Returns at least one byte, or 0 at the end.
   virtual absl::StatusOr<size_t> Unpack(char* buffer, size_t size) {
     return packed_.Read(buffer, size);
   }

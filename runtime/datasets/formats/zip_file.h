@@ -45,7 +45,7 @@ class ZipFile {
   ZipFile(std::string path, int fd);
 
   absl::Status ReadDirectory();
-  // The place of the directory, from the record at the file's end.
+  // Finds the place of the directory by the record at the file's end.
   absl::Status FindDirectory(uint64_t* offset, uint64_t* size) const;
   absl::Status ReadZip64End(uint64_t end_offset, uint64_t* offset,
                             uint64_t* size) const;

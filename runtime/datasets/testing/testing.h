@@ -38,7 +38,7 @@ struct ReadResult {
   int64_t lost_rests = 0;
   std::vector<std::string> bad_messages;
 
-  // The values of the i-th input of all batches, as text.
+  // Returns the values of the i-th input of all batches, as text.
   std::vector<std::string> Values(int i) const;
 };
 ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options = {});
