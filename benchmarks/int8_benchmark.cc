@@ -18,6 +18,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
@@ -67,12 +68,15 @@ constexpr char kProgram[] = "int8_benchmark";
 constexpr int64_t kBatches = 16;
 constexpr int64_t kMaxPreloadedBytes = 200'000'000;
 
+// Hold the seconds of the commands, which the parent measures: the child that
+// runs graphs has limits and an environment of its own.
+constexpr char kOurSeconds[] = "REQUANT_BENCHMARK_OUR_SECONDS";
+constexpr char kPeerSeconds[] = "REQUANT_BENCHMARK_PEER_SECONDS";
+
 void Say(const std::string& what) { requant::Say(kProgram, what); }
 
-// Runs a shell command a few times; returns the median of its seconds, or
-// nothing for an empty command.
-absl::StatusOr<std::optional<double>> TimeCommand(const std::string& command) {
-  if (command.empty()) return std::nullopt;
+// Runs a shell command a few times and returns the median of its seconds.
+absl::StatusOr<double> TimeCommand(const std::string& command) {
   std::vector<double> seconds;
   for (int run = 0; run < FLAGS_quantize_runs; ++run) {
     Say(absl::StrCat("running ", command));
@@ -88,6 +92,25 @@ absl::StatusOr<std::optional<double>> TimeCommand(const std::string& command) {
     seconds.push_back(SecondsSince(start));
   }
   return Median(seconds);
+}
+
+// Measures the commands, unless this is the child.
+absl::Status TimeCommands() {
+  for (const auto& [command, variable] :
+       {std::pair(FLAGS_quantize, kOurSeconds),
+        std::pair(FLAGS_quantize_peer, kPeerSeconds)}) {
+    if (command.empty() || std::getenv(variable) != nullptr) continue;
+    REQUANT_ASSIGN_OR_RETURN(const double seconds, TimeCommand(command));
+    setenv(variable, absl::StrCat(seconds).c_str(), 1);
+  }
+  return absl::OkStatus();
+}
+
+std::optional<double> MeasuredSeconds(const char* variable) {
+  const char* const text = std::getenv(variable);
+  double seconds;
+  if (text == nullptr || !absl::SimpleAtod(text, &seconds)) return std::nullopt;
+  return seconds;
 }
 
 absl::StatusOr<DatasetSpec> Dataset() {
@@ -117,9 +140,9 @@ absl::StatusOr<int64_t> FileSize(const std::string& path) {
 }
 
 absl::StatusOr<Int8Graph> Examine(const std::string& graph,
-                                  const std::string& command) {
+                                  const char* seconds) {
   Int8Graph figures;
-  REQUANT_ASSIGN_OR_RETURN(figures.quantize_seconds, TimeCommand(command));
+  figures.quantize_seconds = MeasuredSeconds(seconds);
   REQUANT_ASSIGN_OR_RETURN(const int64_t size, FileSize(graph));
   REQUANT_ASSIGN_OR_RETURN(const int64_t fp32_size, FileSize(FLAGS_fp32));
   figures.size_ratio = static_cast<double>(size) / fp32_size;
@@ -207,10 +230,9 @@ absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
 absl::StatusOr<Int8Figures> Measurements() {
   Int8Figures figures;
   figures.isa = EffectiveIsa(ProbeCpu(), CachedOneDnnIsaCap());
-  REQUANT_ASSIGN_OR_RETURN(figures.ours, Examine(FLAGS_int8, FLAGS_quantize));
+  REQUANT_ASSIGN_OR_RETURN(figures.ours, Examine(FLAGS_int8, kOurSeconds));
   if (!FLAGS_peer.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(figures.peer,
-                             Examine(FLAGS_peer, FLAGS_quantize_peer));
+    REQUANT_ASSIGN_OR_RETURN(figures.peer, Examine(FLAGS_peer, kPeerSeconds));
   }
   REQUANT_RETURN_IF_ERROR(WithFolder("", [&](const std::string& folder) {
     return MeasureSpeeds(folder, &figures);
@@ -268,12 +290,12 @@ int Run(int argc, char** argv) {
   }
   const std::string usage_error = UsageError();
   if (!usage_error.empty()) return ReportUsage(kProgram, usage_error);
+  const absl::Status timed = TimeCommands();
+  if (!timed.ok()) return ReportFailure(kProgram, timed);
   IsolationOptions isolation;
   isolation.program = kProgram;
   isolation.arguments.assign(argv + 1, argv + argc);
   isolation.graph = GraphLimits();
-  // A command may take any time.
-  isolation.graph->stall_seconds = 0;
   return RunIsolated(isolation, []() -> absl::StatusOr<int> {
     REQUANT_ASSIGN_OR_RETURN(const Int8Figures figures, Measurements());
     StartReport();

@@ -20,11 +20,18 @@ namespace {
 
 // More than this of an answer is not read.
 constexpr size_t kLongestAnswer = 1 << 20;
+// An engine that prints more than this is stopped.
+constexpr off_t kMostPrinted = 64 << 20;
+
+off_t SizeOf(int fd) {
+  struct stat info;
+  return fstat(fd, &info) == 0 ? info.st_size : 0;
+}
 
 // Returns what was written to a descriptor, and closes it.
 std::string TakeText(int fd) {
   if (fd < 0) return "";
-  const off_t size = std::max<off_t>(0, lseek(fd, 0, SEEK_END));
+  const off_t size = SizeOf(fd);
   std::string text(std::min<size_t>(size, kLongestAnswer), ' ');
   text.resize(std::max<ssize_t>(0, pread(fd, text.data(), text.size(), 0)));
   close(fd);
@@ -71,7 +78,9 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
     int status = 0;
     while (waitpid(pid, &status, WNOHANG) == 0) {
       answer.timed_out = Clock::now() >= end;
-      if (answer.timed_out) kill(pid, SIGKILL);
+      if (answer.timed_out || SizeOf(out) + SizeOf(error) > kMostPrinted) {
+        kill(pid, SIGKILL);
+      }
       nanosleep(&kBetweenLooks, nullptr);
     }
     answer.exit_code = ExitCode(status);

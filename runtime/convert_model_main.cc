@@ -472,7 +472,7 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
             absl::StrCat("the calibration failed: ", status.message(),
                          "; nothing was written"));
       }
-      StartReport();
+      StartReport(/*more_work=*/true);
       return absl::OkStatus();
     };
   }
@@ -514,6 +514,7 @@ int Main(int argc, char** argv) {
   isolation.timeout_seconds = unlimited ? 0 : FLAGS_timeout;
   if (Calibrates()) {
     isolation.graph = GraphLimits();
+    isolation.graph->has_flags = false;
     isolation.progress = {"calibrating", "records", FLAGS_max_records};
   }
   return RunIsolated(isolation, [&] { return Work(*source); });

@@ -236,9 +236,7 @@ void Print(const QuantizedGraph& quantized, const DatasetSpec& dataset) {
                                      command),
                   "\n");
   // A run says it at its end, and its record holds on other machines too.
-  if (std::getenv(kProgressVariable) == nullptr) {
-    absl::StrAppend(&text, ServingHint(), "\n");
-  }
+  if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
   std::fputs(text.c_str(), stdout);
 }
 

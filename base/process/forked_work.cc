@@ -127,7 +127,6 @@ absl::StatusOr<ForkedResult> RunForked(const Work& work,
   absl::Cleanup close_read_end = [&] { close(ends[0]); };
   const int64_t space = AddressSpaceBytes();
   const pid_t parent = getpid();
-  std::fflush(stdout);
   const pid_t pid = fork();
   if (pid == 0) {
     close(ends[0]);

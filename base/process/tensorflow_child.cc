@@ -137,7 +137,11 @@ Environment TensorFlowEnvironment() {
 }
 
 std::string ServingVariables() {
-  const std::string cap = MachineCap::Get().Value();
+  // A child of ours may be the second try, with a cap that is not kept yet.
+  const std::string own = Variable(kOwnCapVariable);
+  const std::string cap = !own.empty() && own == Variable(kCapVariable)
+                              ? own
+                              : MachineCap::Get().Value();
   std::string variables =
       cap.empty() ? "" : absl::StrCat(kCapVariable, "=", cap);
   if (TensorFlowLeavesOneDnnOff(AdvertisedBy(ThisCpu()))) {

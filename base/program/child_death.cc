@@ -106,7 +106,8 @@ std::string ExplainDeath(const ChildDeath& death,
   }
   std::string sentence =
       absl::StrCat(death.activity, " failed: the worker process ",
-                   DescribeEnd(result, death.options), LimitFlag(result));
+                   DescribeEnd(result, death.options),
+                   death.names_flags ? LimitFlag(result) : "");
   if (result.signal == SIGILL) {
     absl::StrAppend(&sentence, ": ", IllegalInstructionHint(probe()));
   }

@@ -37,6 +37,8 @@ struct ChildDeath {
   // anything.
   std::string log_tail;
   std::string log_path;
+  // Whether the sentence names the flags that set the limits.
+  bool names_flags = true;
 };
 
 // Returns the sentence. `probe` finds out what the CPU can do; it is called for

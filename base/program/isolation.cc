@@ -48,6 +48,10 @@ namespace {
 // Holds the parent's process id, so that programs which a child starts are not
 // taken for such children.
 constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD_OF";
+// Is set in children whose parent does a task of a workflow.
+constexpr char kPartOfRunVariable[] = "REQUANT_PART_OF_RUN";
+// Holds the descriptor on which the parent answers a child that waits.
+constexpr char kAnswerVariable[] = "REQUANT_ANSWER_FD";
 
 // The kinds of lines that a child reports beside its progress: a kind, a tab
 // and a text.
@@ -59,11 +63,15 @@ constexpr char kFailure[] = "failure";
 constexpr char kEnding[] = "ending";
 // The child is alive.
 constexpr char kAlive[] = "alive";
+// The child is about to print its report, and waits until progress is gone.
+constexpr char kReport[] = "report";
 
 // The state of a child. Its real stdout while a graph runs; -1: none does.
 bool is_child = false;
 bool runs_graph = false;
 int stdout_of_report = -1;
+int answers = -1;
+char held_back[1 << 20];
 
 void ReportLine(std::string_view kind, std::string_view text) {
   ReportToParent(
@@ -255,6 +263,7 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
   // TensorFlow's log repeats at length what its status then says. Level 3 keeps
   // only what it says before it aborts.
+  if (IsPartOfRun()) child.environment.emplace_back(kPartOfRunVariable, "1");
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
     child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL",
                                    options.graph.has_value() ? "1" : "3");
@@ -278,9 +287,13 @@ class Isolation {
   absl::StatusOr<int> Run() {
     REQUANT_ASSIGN_OR_RETURN(const std::string path, OwnPath());
     child_ = SameProgramAsChild(options_, path);
+    absl::Cleanup close_answers = [this] {
+      for (const int end : answers_) close(end);
+    };
     if (options_.graph.has_value()) {
       REQUANT_RETURN_IF_ERROR(log_.Open(options_.graph->log_file));
       child_.stderr_fd = log_.fd();
+      REQUANT_RETURN_IF_ERROR(OpenAnswers());
     } else {
       child_.on_stderr = [this](std::string_view line) { filter_.Line(line); };
     }
@@ -296,6 +309,15 @@ class Isolation {
   }
 
  private:
+  absl::Status OpenAnswers() {
+    if (pipe2(answers_, O_CLOEXEC) != 0) {
+      return absl::ErrnoToStatus(errno, "cannot start a process");
+    }
+    fcntl(answers_[0], F_SETFD, 0);
+    child_.environment.emplace_back(kAnswerVariable, absl::StrCat(answers_[0]));
+    return absl::OkStatus();
+  }
+
   void Receive(std::string_view line) {
     if (const auto report = ParseProgressReport(line)) {
       if (!progress_.has_value()) {
@@ -317,6 +339,10 @@ class Isolation {
       SetFailure(text);
     } else if (kind == kEnding) {
       ending_ = true;
+    } else if (kind == kReport) {
+      if (progress_.has_value()) progress_->Finish();
+      progress_.reset();
+      (void)!write(answers_[1], "", 1);
     }
   }
 
@@ -336,7 +362,11 @@ class Isolation {
     int code = 0;
     (void)absl::SimpleAtoi(parts.first, &code);
     failure_ = absl::Status(static_cast<absl::StatusCode>(code), parts.second);
-    if (absl::IsResourceExhausted(failure_) && child_.memory_bytes > 0) {
+    // A full disk has the same code.
+    const bool lacks_memory =
+        absl::IsResourceExhausted(failure_) &&
+        (absl::StrContains(text, "OOM") || absl::StrContains(text, "memory"));
+    if (lacks_memory && options_.graph->has_flags && child_.memory_bytes > 0) {
       failure_ = absl::ResourceExhaustedError(
           absl::StrFormat("%s; its limit is %.1f GB (--memory_limit sets it)",
                           parts.second, child_.memory_bytes / 1e9));
@@ -349,6 +379,8 @@ class Isolation {
     PassOn(absl::StrCat(options_.program, ": warning: ", sentence));
     filter_.StartOver();
     activity_ = "starting";
+    failure_ = absl::OkStatus();
+    ending_ = false;
   }
 
   absl::StatusOr<int> Conclude(const ChildResult& result) {
@@ -377,7 +409,8 @@ class Isolation {
     const std::string tail = log_.Tail();
     return absl::InternalError(
         absl::StrCat(ExplainDeath({result, child_, activity_, tail,
-                                   tail.empty() ? "" : log_.Keep(result.pid)}),
+                                   tail.empty() ? "" : log_.Keep(result.pid),
+                                   options_.graph->has_flags}),
                      says_nothing_written ? "; nothing was written" : ""));
   }
 
@@ -390,6 +423,8 @@ class Isolation {
   std::set<std::string> said_;
   absl::Status failure_;
   bool ending_ = false;
+  // The ends of the pipe on which the child is answered.
+  int answers_[2] = {-1, -1};
 };
 
 bool IsIsolatedChild() {
@@ -403,6 +438,9 @@ void SeparateFromGraph() {
   stdout_of_report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, kReportFd + 1);
   dup2(STDERR_FILENO, STDOUT_FILENO);
   SetSayer([](std::string_view line) { ReportLine(kSaid, line); });
+  const char* descriptor = std::getenv(kAnswerVariable);
+  if (descriptor == nullptr || !absl::SimpleAtoi(descriptor, &answers)) return;
+  fcntl(answers, F_SETFD, FD_CLOEXEC);
 }
 
 int ExitCodeOf(const IsolationOptions& options,
@@ -423,7 +461,6 @@ int ExitCodeOf(const IsolationOptions& options,
     const IsolationOptions& options,
     const std::function<absl::StatusOr<int>()>& work) {
   is_child = true;
-  static char held_back[1 << 20];
   if (options.graph.has_value()) {
     SeparateFromGraph();
   } else {
@@ -442,18 +479,31 @@ void SetActivity(const std::string& activity) {
   if (is_child) ReportLine(kActivity, activity);
 }
 
-void StartReport() {
+void ReportAlive() {
+  if (is_child) ReportLine(kAlive, "");
+}
+
+void StartReport(bool more_work) {
   if (stdout_of_report < 0) return;
   std::fflush(stdout);
+  ReportLine(kReport, "");
+  char answer;
+  while (read(answers, &answer, 1) < 0 && errno == EINTR) continue;
+  if (more_work) std::setvbuf(stdout, held_back, _IOFBF, sizeof(held_back));
   dup2(stdout_of_report, STDOUT_FILENO);
   close(stdout_of_report);
   stdout_of_report = -1;
   std::thread([] {
     while (true) {
-      ReportLine(kAlive, "");
+      ReportAlive();
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
     }
   }).detach();
+}
+
+bool IsPartOfRun() {
+  return std::getenv(kProgressVariable) != nullptr ||
+         std::getenv(kPartOfRunVariable) != nullptr;
 }
 
 ProgressEnvironment WorkProgress() {

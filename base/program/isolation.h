@@ -27,6 +27,8 @@ struct GraphLimits {
   // "-": this process's stderr. Empty: a temporary file, which is kept only
   // when the child dies.
   std::string log_file;
+  // Whether the program has flags for these limits, which messages then name.
+  bool has_flags = true;
 };
 
 struct IsolationOptions {
@@ -64,16 +66,24 @@ struct IsolationOptions {
 int RunIsolated(const IsolationOptions& options,
                 const std::function<absl::StatusOr<int>()>& work);
 
-// The following are called in `work`. Outside of a child the first two do
+// The following are called in `work`. Outside of a child the first three do
 // nothing. Thread-safe, but for StartReport.
 
 // Says what is done from now on, to be named if the process dies of it, such as
 // "the transform \"fold_constants\" (2 of 3)".
 void SetActivity(const std::string& activity);
 
+// Says that the work goes on, for the limit on stalls.
+void ReportAlive();
+
 // Ends the part of the work that runs a graph: from here on stdout is that of
-// the program, and the limit on stalls no longer holds.
-void StartReport();
+// the program, progress is no longer shown, and the limit on stalls no longer
+// holds. With `more_work` stdout is held back until the work returns.
+void StartReport(bool more_work = false);
+
+// Returns whether this program, or the one that it is a child of, does a task
+// of a workflow.
+bool IsPartOfRun();
 
 // Returns where to show the work's progress.
 ProgressEnvironment WorkProgress();

@@ -187,10 +187,8 @@ class GzipFile : public InputFile {
   bool at_end_ = false;
 };
 
-absl::StatusOr<std::unique_ptr<PlainFile>> OpenPlainFile(
-    const std::string& path) {
-  const int fd = path == "-" ? dup(STDIN_FILENO)
-                             : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+absl::StatusOr<std::unique_ptr<PlainFile>> PlainFileOf(const std::string& path,
+                                                       int fd) {
   if (fd < 0) return CannotRead(path, errno);
   auto plain = std::make_unique<PlainFile>(path, fd);
   struct stat info;
@@ -198,6 +196,11 @@ absl::StatusOr<std::unique_ptr<PlainFile>> OpenPlainFile(
   if (S_ISDIR(info.st_mode)) return CannotRead(path, EISDIR);
   posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
   return plain;
+}
+
+absl::StatusOr<std::unique_ptr<PlainFile>> OpenPlainFile(
+    const std::string& path) {
+  return PlainFileOf(path, open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -226,6 +229,7 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
 
 absl::StatusOr<std::unique_ptr<InputFile>> InputFile::OpenPlain(
     const std::string& path) {
+  if (path == "-") return PlainFileOf(path, dup(STDIN_FILENO));
   return OpenPlainFile(path);
 }
 
@@ -247,12 +251,17 @@ absl::Status LineReader::Fill() {
 }
 
 absl::Status LineReader::SkipToLineEnd() {
-  for (;;) {
-    const size_t line_end = buffer_.find('\n', begin_);
-    begin_ = line_end < end_ ? line_end + 1 : end_;
-    if (line_end < end_ || at_end_) return absl::OkStatus();
+  constexpr size_t kMostSkipped = size_t{1} << 30;
+  for (size_t skipped = 0; skipped < kMostSkipped; skipped += end_ - begin_) {
+    const void* const line_end =
+        std::memchr(buffer_.data() + begin_, '\n', end_ - begin_);
+    begin_ = line_end == nullptr
+                 ? end_
+                 : static_cast<const char*>(line_end) - buffer_.data() + 1;
+    if (line_end != nullptr || at_end_) return absl::OkStatus();
     REQUANT_RETURN_IF_ERROR(Fill());
   }
+  return absl::DataLossError("a line of more than 1 GB");
 }
 
 absl::StatusOr<bool> LineReader::Next(std::string_view* line) {

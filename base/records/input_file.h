@@ -67,7 +67,8 @@ class LineReader {
  private:
   // Reads more after what is not taken yet; sets at_end_ when there is no more.
   absl::Status Fill();
-  // Passes over the rest of a line that is too long.
+  // Passes over the rest of a line that is too long. Fails beyond 1 GB, since
+  // a device or a pipe may have no end.
   absl::Status SkipToLineEnd();
 
   const std::unique_ptr<InputFile> file_;

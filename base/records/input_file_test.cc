@@ -73,5 +73,12 @@ TEST(LineReader, PassesOverLinesThatAreTooLong) {
               ElementsAre(large, "too long", "z"));
 }
 
+TEST(LineReader, GivesUpOnALineWithoutAnEnd) {
+  LineReader reader(*InputFile::Open("/dev/zero"), 100);
+  std::string_view line;
+  EXPECT_THAT(reader.Next(&line),
+              FailsWith(HasSubstr("a line of more than 1 GB")));
+}
+
 }  // namespace
 }  // namespace requant::input_file_test

@@ -1,17 +1,22 @@
 #include "runtime/calibration/calibration_key.h"
 
+#include <chrono>
+#include <future>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/files/sha256.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/version.h"
 #include "graph/graph_io.h"
 #include "runtime/datasets/formats/source_format.h"
 
 namespace requant {
-absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
+namespace {
+
+absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
   CalibrateJob settings = job;
   settings.mutable_model()->clear_path();
   settings.clear_session();
@@ -29,6 +34,17 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
     REQUANT_RETURN_IF_ERROR(hash.AddFile(file));
   }
   return hash.Finish();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
+  auto key = std::async(std::launch::async, [&job] { return HashOf(job); });
+  while (key.wait_for(std::chrono::milliseconds(200)) !=
+         std::future_status::ready) {
+    ReportAlive();
+  }
+  return key.get();
 }
 
 }  // namespace requant

@@ -1,6 +1,7 @@
 // requant quantize as people run it: one command from a float graph to an
 // eight-bit one.
 
+#include <cstdlib>
 #include <tuple>
 
 #include "absl/strings/match.h"
@@ -74,6 +75,14 @@ TEST_F(QuantizeModel, AgreesWithTheFloatGraphOnOtherRecords) {
   EXPECT_GT(
       NumberIn(run.out, "\"agreement\":\\s*{[^}]*\"share\":\\s*([0-9.]+)"),
       0.98);
+}
+
+// A run says it at its end.
+TEST_F(QuantizeModel, SaysHowToServeItUnlessItIsPartOfARun) {
+  EXPECT_THAT(Quantize(), Prints("docs/quantization.md"));
+  setenv("REQUANT_PROGRESS_FD", "2", 1);
+  EXPECT_THAT(Quantize(), Prints(Not(HasSubstr("docs/quantization.md"))));
+  unsetenv("REQUANT_PROGRESS_FD");
 }
 
 TEST_F(QuantizeModel, WritesWhatCalibrateAndTransformWouldTogether) {

@@ -1,5 +1,6 @@
 #include "workflows/language/stage_fields.h"
 
+#include <cstdlib>
 #include <optional>
 #include <set>
 #include <string>
@@ -108,7 +109,11 @@ void AddInput(const StageField& row, const FoundField& found,
 const StageTable& Stages() {
   static const auto* const table = [] {
     auto* parsed = new StageTable;
-    google::protobuf::TextFormat::ParseFromString(std::string(kStages), parsed);
+    // A mistake in the embedded table is one of whoever built the program.
+    if (!google::protobuf::TextFormat::ParseFromString(std::string(kStages),
+                                                       parsed)) {
+      std::abort();
+    }
     return parsed;
   }();
   return *table;

@@ -58,6 +58,9 @@ struct JsonFeature {
   std::vector<JsonScalar> values;
 };
 
+// May stand before the first line, so that it counts in the places of errors.
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 // Reads one JSON object strictly by RFC 8259.
 class JsonParser {
  public:
@@ -68,6 +71,7 @@ class JsonParser {
 
   // Fails at the first mistake, which problem() then describes.
   bool ParseRecord(const FeatureOf& feature_of) {
+    if (absl::StartsWith(text_, kByteOrderMark)) at_ = kByteOrderMark.size();
     SkipBlanks();
     if (!Take('{')) return Expected("a JSON object, which starts with '{'");
     if (!ParseMembers(1, &feature_of)) return false;
@@ -350,10 +354,15 @@ class JsonlDecoder {
   }
 
  private:
+  // Returns the keys among which a similar one is looked for.
   static std::vector<std::string> KeysOf(std::string_view record) {
+    constexpr size_t kMostKeys = 1000;
+    constexpr size_t kLongestKey = 256;
     std::vector<std::string> keys;
     JsonParser(record).ParseRecord([&](const std::string& key) {
-      keys.push_back(key);
+      if (keys.size() < kMostKeys && key.size() <= kLongestKey) {
+        keys.push_back(key);
+      }
       return static_cast<JsonFeature*>(nullptr);
     });
     return keys;
@@ -375,10 +384,12 @@ class JsonlReader : public RecordReader {
       std::string_view line;
       REQUANT_ASSIGN_OR_RETURN(const bool more, lines_.Next(&line));
       if (!more) return false;
-      if (lines_.number() == 1) absl::ConsumePrefix(&line, "\xef\xbb\xbf");
       line = absl::StripTrailingAsciiWhitespace(line);
+      const bool is_blank =
+          line.empty() || (lines_.number() == 1 && line == kByteOrderMark);
+      if (is_blank && !lines_.too_long()) continue;
       bytes->append(line);
-      if (!line.empty() || lines_.too_long()) return true;
+      return true;
     }
   }
 

@@ -150,6 +150,8 @@ TEST(Jsonl, SaysWhatWasExpected) {
            {"{\"n\": [1 2]}", "10: expected ',' or ']', not \"2\""},
            {"{\"n\": [1,]}", "10: expected a value, not \"]\""},
            {"{\"n\": 1,}", "9: expected a key in quotes, not \"}\""},
+           {"\xef\xbb\xbf{\"n\": 1,}",
+            "12: expected a key in quotes, not \"}\""},
            {"{\"n\": \"a",
             "9: expected a quote at the string's end, not the "
             "end of the line"},
