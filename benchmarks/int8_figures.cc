@@ -292,7 +292,7 @@ Int8Isa EffectiveIsa(const CpuFeatures& features, const std::string& cap) {
   const bool is_capped = !upper.empty() && upper != "DEFAULT" && upper != "ALL";
   const bool allows_512 = !is_capped || absl::StartsWith(upper, "AVX512") ||
                           absl::StartsWith(upper, "AVX10");
-  // Of the AVX-512 caps only AVX512_CORE is without VNNI.
+  // AVX512_CORE is the only AVX-512 cap without VNNI.
   const bool allows_512_vnni = allows_512 && upper != "AVX512_CORE";
   if (allows_512_vnni && features.avx512_vnni.works) return Int8Isa::kVnni;
   if (allows_512 && features.avx512.works) return Int8Isa::kAvx512;

@@ -310,10 +310,14 @@ class Isolation {
 
  private:
   absl::Status OpenAnswers() {
-    if (pipe2(answers_, O_CLOEXEC) != 0) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) {
       return absl::ErrnoToStatus(errno, "cannot start a process");
     }
-    fcntl(answers_[0], F_SETFD, 0);
+    // The child inherits this one, where it has no other use for the number.
+    answers_[0] = fcntl(ends[0], F_DUPFD, kReportFd + 1);
+    close(ends[0]);
+    answers_[1] = ends[1];
     child_.environment.emplace_back(kAnswerVariable, absl::StrCat(answers_[0]));
     return absl::OkStatus();
   }
