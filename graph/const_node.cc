@@ -9,12 +9,14 @@
 #include "base/status_macros.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
+using tensorflow::TensorShape;
 
 namespace {
 
@@ -22,13 +24,9 @@ namespace {
 // would take all memory. Real constants are parts of a graph of at most 2 GB.
 bool IsOfBearableSize(const tensorflow::TensorProto& proto) {
   constexpr int64_t kMostElements = int64_t{1} << 31;
-  int64_t elements = 1;
-  for (const auto& dim : proto.tensor_shape().dim()) {
-    if (dim.size() < 0 || dim.size() > kMostElements) return false;
-    elements *= dim.size();
-    if (elements > kMostElements) return false;
-  }
-  return true;
+  TensorShape shape;
+  return TensorShape::BuildTensorShape(proto.tensor_shape(), &shape).ok() &&
+         shape.num_elements() <= kMostElements;
 }
 
 }  // namespace

@@ -289,9 +289,7 @@ std::string DescribeChange(const NodeChange& change) {
 }
 
 std::string JsonNames(const std::vector<std::string>& names) {
-  std::vector<std::string> values;
-  for (const std::string& name : names) values.push_back(JsonString(name));
-  return JsonArray(values);
+  return JsonArrayOf(names, JsonString);
 }
 
 std::string JsonBool(bool value) { return value ? "true" : "false"; }

@@ -3,12 +3,10 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
-#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/program/flags.h"

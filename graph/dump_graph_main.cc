@@ -3,7 +3,6 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +15,6 @@
 #include "base/text/printable.h"
 #include "graph/freeze/freeze.h"
 #include "graph/saved_model/saved_model_file.h"
-#include "graph/saved_model/saved_model_folder.h"
 
 DEFINE_string(input_model, "",
               "the SavedModel: its folder, or one that has it in saved_model, "
@@ -53,11 +51,10 @@ absl::Status Dump() {
   REQUANT_RETURN_IF_ERROR(CheckDistinct(FilesOf(files), {FLAGS_output}));
   REQUANT_RETURN_IF_ERROR(CheckWritable(FLAGS_output));
   CleanUpWhenInterrupted(kProgram);
-  const std::vector<std::string> tags =
-      absl::StrSplit(FLAGS_tags, ',', absl::SkipEmpty());
   REQUANT_ASSIGN_OR_RETURN(
       const SavedModelFile file,
-      SavedModelFile::Read(directory, {tags.begin(), tags.end()}));
+      SavedModelFile::Read(directory,
+                           absl::StrSplit(FLAGS_tags, ',', absl::SkipEmpty())));
   REQUANT_RETURN_IF_ERROR(
       WriteFileAtomically(FLAGS_output, file.graph_bytes()));
   const tensorflow::GraphDef& graph = file.meta().graph_def();

@@ -88,11 +88,9 @@ ProgramHelp Help() {
 }
 
 std::vector<std::string> Names(const std::string& list) {
-  std::vector<std::string> names;
-  for (std::string_view name : absl::StrSplit(list, ',')) {
-    name = absl::StripAsciiWhitespace(name);
-    if (!name.empty()) names.emplace_back(name);
-  }
+  std::vector<std::string> names =
+      absl::StrSplit(list, ',', absl::SkipWhitespace());
+  for (std::string& name : names) absl::StripAsciiWhitespace(&name);
   return names;
 }
 
@@ -109,11 +107,6 @@ bool IsBoolFlag(const std::string& arg) {
          info.type == "bool";
 }
 
-bool IsBoolValue(const std::string& arg) {
-  const std::string value = absl::AsciiStrToLower(arg);
-  return value == "true" || value == "false" || value == "1" || value == "0";
-}
-
 // Commands written for TensorFlow's own program have values that gflags would
 // not take for such: "--input_binary True", and "--output_graph= x.pb", which
 // is in print with that blank.
@@ -126,7 +119,7 @@ std::vector<std::string> Joined(const std::vector<std::string>& args) {
         last += arg;
         continue;
       }
-      if (absl::StartsWith(last, "-") && IsBoolFlag(last) && IsBoolValue(arg)) {
+      if (absl::StartsWith(last, "-") && IsBoolFlag(last) && ParseTruth(arg)) {
         absl::StrAppend(&last, "=", absl::AsciiStrToLower(arg));
         continue;
       }

@@ -1,19 +1,16 @@
 #include "graph/graph_io.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <cctype>
-#include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +22,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/text_format.h"
+#include "re2/re2.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
@@ -95,8 +93,8 @@ absl::StatusOr<SavedModel> ReadSavedModelFile(const std::string& directory) {
 }
 
 bool IsDirectory(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
 }
 
 absl::Status TooLarge(const GraphDef& graph) {
@@ -106,14 +104,11 @@ absl::Status TooLarge(const GraphDef& graph) {
       "a SavedModel's variables"));
 }
 
-absl::Status SerializeBinary(const GraphDef& graph,
-                             google::protobuf::io::ZeroCopyOutputStream* out) {
+bool SerializeBinary(const Message& message,
+                     google::protobuf::io::ZeroCopyOutputStream* out) {
   google::protobuf::io::CodedOutputStream coded(out);
   coded.SetSerializationDeterministic(true);
-  if (!graph.SerializeToCodedStream(&coded) || coded.HadError()) {
-    return absl::ResourceExhaustedError("the graph could not be serialized");
-  }
-  return absl::OkStatus();
+  return message.SerializePartialToCodedStream(&coded) && !coded.HadError();
 }
 
 }  // namespace
@@ -159,28 +154,11 @@ bool ParseBinary(std::string_view bytes, Message* message) {
 }
 
 // Returns whether it starts as a text message does: after blanks and comments,
-// a field name and then one of ":", "{", "<" or "[".
+// a field name and then one of ":", "{", "<" or "["; or has only comments.
 bool LooksLikeText(std::string_view content) {
-  size_t i = 0;
-  while (i < content.size()) {
-    if (std::isspace(static_cast<unsigned char>(content[i]))) {
-      ++i;
-    } else if (content[i] == '#') {
-      i = content.find('\n', i);
-      if (i == std::string_view::npos) return true;
-    } else {
-      break;
-    }
-  }
-  const size_t start = i;
-  while (i < content.size() &&
-         (std::isalnum(static_cast<unsigned char>(content[i])) ||
-          content[i] == '_')) {
-    ++i;
-  }
-  if (i == start) return false;
-  while (i < content.size() && (content[i] == ' ' || content[i] == '\t')) ++i;
-  return i < content.size() && std::strchr(":{<[", content[i]) != nullptr;
+  static const RE2* const start =
+      new RE2(R"(\A(?:[\s\v]|#[^\n]*\n)*(?:\w+[ \t]*[:{<\[]|#[^\n]*\z))");
+  return RE2::PartialMatch(content, *start);
 }
 
 absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
@@ -261,12 +239,8 @@ absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
 
 std::string DeterministicBytes(const Message& message) {
   std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    out.SetSerializationDeterministic(true);
-    message.SerializePartialToCodedStream(&out);
-  }
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  SerializeBinary(message, &stream);
   return bytes;
 }
 
@@ -279,12 +253,7 @@ absl::StatusOr<std::string> SerializeGraph(const GraphDef& graph) {
   if (graph.ByteSizeLong() > static_cast<size_t>(kMaxGraphBytes)) {
     return TooLarge(graph);
   }
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream out(&bytes);
-    REQUANT_RETURN_IF_ERROR(SerializeBinary(graph, &out));
-  }
-  return bytes;
+  return DeterministicBytes(graph);
 }
 
 absl::Status WriteGraph(const GraphDef& graph, const std::string& path,
@@ -294,17 +263,16 @@ absl::Status WriteGraph(const GraphDef& graph, const std::string& path,
   }
   return WriteFileAtomically(path, [&](int fd) -> absl::Status {
     google::protobuf::io::FileOutputStream out(fd, 1 << 20);
-    absl::Status status;
-    if (format == GraphFormat::kBinary) {
-      status = SerializeBinary(graph, &out);
-    } else if (!google::protobuf::TextFormat::Print(graph, &out)) {
-      status = absl::ResourceExhaustedError("the graph could not be printed");
-    }
+    const bool written = format == GraphFormat::kBinary
+                             ? SerializeBinary(graph, &out)
+                             : google::protobuf::TextFormat::Print(graph, &out);
     out.Flush();
     if (out.GetErrno() != 0) {
       return absl::ResourceExhaustedError(std::strerror(out.GetErrno()));
     }
-    return status;
+    return written ? absl::OkStatus()
+                   : absl::ResourceExhaustedError(
+                         "the graph could not be serialized");
   });
 }
 

@@ -1,10 +1,10 @@
 #include "graph/graph_io.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/files/file.h"
-#include "graph/testing/testing.h"
+#include <filesystem>
+
+#include "graph/testing/program.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant::graph_io_test {
@@ -13,14 +13,17 @@ namespace {
 constexpr char kGraph[] =
     "x = Placeholder shape=<?> dtype=float _b=2 _a=1\n function f() -> () {}";
 
-std::string Path(const std::string& name) { return testing::TempDir() + name; }
+class GraphFile : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
+  absl::StatusOr<GraphDef> Read(const std::string& content) {
+    return ReadGraph(folder_.Write("bad", content));
+  }
 
-std::string ReadError(const std::string& content) {
-  EXPECT_OK(WriteFileAtomically(Path("bad"), content));
-  return std::string(ReadGraph(Path("bad")).status().message());
-}
+  TestFolder folder_;
+};
 
-TEST(ReadGraph, TellsFormatsApartByContentNotByName) {
+TEST_F(GraphFile, TellsFormatsApartByContentNotByName) {
   const GraphDef graph = GraphFromText(kGraph);
   ASSERT_OK(WriteGraph(graph, Path("text.pb"), GraphFormat::kText));
   ASSERT_OK(WriteGraph(graph, Path("bin.pbtxt"), GraphFormat::kBinary));
@@ -31,49 +34,44 @@ TEST(ReadGraph, TellsFormatsApartByContentNotByName) {
   }
 }
 
-TEST(ReadGraph, TextMayStartWithCommentsAndBlanks) {
-  ASSERT_OK(
-      WriteFileAtomically(Path("c"), "\n# a comment\n\n  node { name: 'n' }"));
-  EXPECT_EQ(ReadGraph(Path("c"))->node(0).name(), "n");
+TEST_F(GraphFile, TextMayStartWithCommentsAndBlanks) {
+  EXPECT_EQ(Read("\n# a comment\n\n  node { name: 'n' }")->node(0).name(), "n");
 }
 
-TEST(ReadGraph, PointsAtTheLineOfATextError) {
-  EXPECT_THAT(ReadError("node {\n  name: \"a\"\n  opp: \"b\"\n}"),
-              HasSubstr("bad:3:"));
+TEST_F(GraphFile, PointsAtTheLineOfATextError) {
+  EXPECT_THAT(Read("node {\n  name: \"a\"\n  opp: \"b\"\n}"),
+              FailsWith(HasSubstr("bad:3:")));
 }
 
-TEST(ReadGraph, RefusesWhatIsNoGraph) {
-  EXPECT_THAT(ReadError(""), HasSubstr("is empty"));
-  EXPECT_THAT(ReadError("\x7f"
-                        "ELF and more"),
-              HasSubstr("not a TensorFlow graph"));
-  EXPECT_THAT(ReadError("hello world, this is prose"),
-              HasSubstr("not a TensorFlow graph"));
+TEST_F(GraphFile, RefusesWhatIsNoGraph) {
+  EXPECT_THAT(Read(""), FailsWith(HasSubstr("is empty")));
+  for (const char* text : {"\177ELF and more", "hello world, this is prose",
+                           "# prose\nafter a comment"}) {
+    EXPECT_THAT(Read(text), FailsWith(HasSubstr("not a TensorFlow graph")));
+  }
   EXPECT_THAT(ReadGraph(Path("absent")), FailsWith(HasSubstr("absent")));
 }
 
-TEST(ReadGraph, RefusesATruncatedBinary) {
+TEST_F(GraphFile, RefusesATruncatedBinary) {
   const std::string bytes = SerializeGraph(GraphFromText(kGraph)).value();
-  EXPECT_THAT(ReadError(bytes.substr(0, bytes.size() - 5)),
-              HasSubstr("not a TensorFlow graph"));
+  EXPECT_THAT(Read(bytes.substr(0, bytes.size() - 5)),
+              FailsWith(HasSubstr("not a TensorFlow graph")));
 }
 
-TEST(ReadGraph, RefusesDeeplyNestedText) {
+TEST_F(GraphFile, RefusesDeeplyNestedText) {
   std::string text = "node { name: 'n' attr { key: 'k' value { ";
   for (int i = 0; i < 100000; ++i) text += "func { attr { value { ";
-  EXPECT_THAT(ReadError(text), HasSubstr("bad:"));
+  EXPECT_THAT(Read(text), FailsWith(HasSubstr("bad:")));
 }
 
-TEST(ReadGraph, ReadsTheGraphOfAMetaGraphFile) {
+TEST_F(GraphFile, ReadsTheGraphOfAMetaGraphFile) {
   tensorflow::MetaGraphDef meta;
   *meta.mutable_graph_def() = GraphFromText(kGraph);
   meta.mutable_meta_info_def()->add_tags("train");
-  ASSERT_OK(WriteFileAtomically(Path("m.meta"), meta.SerializeAsString()));
-  ASSERT_OK_AND_ASSIGN(auto read, ReadGraph(Path("m.meta")));
-  EXPECT_EQ(read.node(0).name(), "x");
+  EXPECT_EQ(Read(meta.SerializeAsString())->node(0).name(), "x");
 }
 
-class SavedModelDirectory : public testing::Test {
+class SavedModelDirectory : public GraphFile {
  protected:
   void Write(const std::vector<std::string>& tags) {
     tensorflow::SavedModel model;
@@ -83,11 +81,10 @@ class SavedModelDirectory : public testing::Test {
       meta->mutable_meta_info_def()->add_tags(tag);
       meta->mutable_graph_def()->add_node()->set_name("of_" + tag);
     }
-    mkdir(directory_.c_str(), 0777);
-    ASSERT_OK(WriteFileAtomically(directory_ + "/saved_model.pb",
-                                  model.SerializeAsString()));
+    folder_.Write("saved/saved_model.pb", model.SerializeAsString());
   }
-  std::string directory_ = Path("saved");
+
+  const std::string directory_ = Path("saved");
 };
 
 TEST_F(SavedModelDirectory, TheServingGraphIsTheDefault) {
@@ -112,27 +109,23 @@ TEST_F(SavedModelDirectory, AMissingTagListsWhatThereIs) {
 }
 
 TEST_F(SavedModelDirectory, SaysThatItsFileIsEmpty) {
-  Write({});
-  ASSERT_OK(WriteFileAtomically(directory_ + "/saved_model.pb", ""));
+  folder_.Write("saved/saved_model.pb", "");
   EXPECT_THAT(ReadGraph(directory_),
               FailsWith(HasSubstr("saved_model.pb is empty")));
 }
 
 TEST_F(SavedModelDirectory, DoesNotWaitForAPipe) {
-  Write({});
-  const std::string path = directory_ + "/saved_model.pb";
-  unlink(path.c_str());
-  ASSERT_EQ(mkfifo(path.c_str(), 0666), 0);
+  std::filesystem::create_directory(directory_);
+  ASSERT_EQ(mkfifo(Path("saved/saved_model.pb").c_str(), 0666), 0);
   EXPECT_THAT(ReadGraph(directory_), FailsWith(HasSubstr("no regular file")));
-  unlink(path.c_str());
 }
 
 TEST_F(SavedModelDirectory, ADirectoryThatIsNoneSaysSo) {
-  EXPECT_THAT(ReadGraph(testing::TempDir()),
+  EXPECT_THAT(ReadGraph(folder_.path()),
               FailsWith(HasSubstr("without saved_model.pb")));
 }
 
-TEST(WriteGraph, GivesTheSameBytesForAnyOrderOfAttributes) {
+TEST_F(GraphFile, GivesTheSameBytesForAnyOrderOfAttributes) {
   GraphDef forward = GraphFromText(kGraph);
   GraphDef backward = forward;
   backward.mutable_node(0)->clear_attr();
@@ -142,22 +135,20 @@ TEST(WriteGraph, GivesTheSameBytesForAnyOrderOfAttributes) {
   }
   EXPECT_EQ(SerializeGraph(forward).value(), SerializeGraph(backward).value());
   ASSERT_OK(WriteGraph(forward, Path("f"), GraphFormat::kBinary));
-  EXPECT_EQ(ReadFile(Path("f")).value(), SerializeGraph(forward).value());
+  EXPECT_EQ(folder_.Read("f"), SerializeGraph(forward).value());
 }
 
-TEST(WriteGraph, NamesTheFileItCannotWrite) {
+TEST_F(GraphFile, NamesTheFileItCannotWrite) {
   EXPECT_THAT(
       WriteGraph(GraphDef(), Path("no/such/dir.pb"), GraphFormat::kBinary),
       FailsWith(HasSubstr("no/such/dir.pb")));
 }
 
-TEST(ReadGraph, ReadsGzippedTextAndBinary) {
+TEST_F(GraphFile, ReadsGzippedTextAndBinary) {
   const GraphDef graph = GraphFromText(kGraph);
-  const std::string path = Path("graph.gz");
   for (const GraphFormat format : {GraphFormat::kText, GraphFormat::kBinary}) {
-    ASSERT_OK(WriteGraph(graph, path, format));
-    ASSERT_OK(WriteFileAtomically(path, Gzip(*ReadFile(path))));
-    ASSERT_OK_AND_ASSIGN(const auto read, ReadGraph(path));
+    ASSERT_OK(WriteGraph(graph, Path("graph"), format));
+    ASSERT_OK_AND_ASSIGN(const auto read, Read(Gzip(folder_.Read("graph"))));
     EXPECT_TRUE(SameMessage(read, graph));
   }
 }

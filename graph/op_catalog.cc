@@ -15,6 +15,7 @@
 #include "base/text/nearest_name.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/node_def_util.h"
+#include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -55,13 +56,10 @@ const AttrValue* AttributeOrDefault(const NodeDef& node,
                                     const std::string& name) {
   const auto found = node.attr().find(name);
   if (found != node.attr().end()) return &found->second;
-  for (const OpDef::AttrDef& attribute : definition.attr()) {
-    if (attribute.name() == name) {
-      return attribute.has_default_value() ? &attribute.default_value()
-                                           : nullptr;
-    }
-  }
-  return nullptr;
+  const OpDef::AttrDef* declared = tensorflow::FindAttr(name, definition);
+  return declared != nullptr && declared->has_default_value()
+             ? &declared->default_value()
+             : nullptr;
 }
 
 }  // namespace

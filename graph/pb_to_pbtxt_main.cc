@@ -3,12 +3,10 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"

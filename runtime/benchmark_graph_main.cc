@@ -18,7 +18,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
-#include "graph/saved_model/saved_model_folder.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/benchmark_report.h"
 #include "runtime/session/job.pb.h"

@@ -19,7 +19,7 @@
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "graph/saved_model/saved_model_folder.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"

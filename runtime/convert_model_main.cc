@@ -29,7 +29,6 @@
 #include "base/text/printable.h"
 #include "graph/freeze/freeze.h"
 #include "graph/saved_model/saved_model_file.h"
-#include "graph/saved_model/saved_model_folder.h"
 #include "graph/saved_model/saved_model_writer.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"

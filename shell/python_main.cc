@@ -20,7 +20,6 @@
 #include "base/status_macros.h"
 #include "base/terminal_guard.h"
 #include "graph/saved_model/saved_model_file.h"
-#include "graph/saved_model/saved_model_folder.h"
 #include "shell/scripts.h"
 #include "workflows/language/shipped_workflows.h"
 

@@ -1,119 +1,107 @@
 #include "base/files/file.h"
 
 #include <fcntl.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <string>
 
-#include "absl/status/status.h"
+#include "base/testing/testing.h"
 
 namespace requant::file_test {
 namespace {
 
-std::string Path(const std::string& name) { return testing::TempDir() + name; }
+namespace fs = std::filesystem;
 
-TEST(ReadFile, NamesAMissingFile) {
+class Files : public testing::Test {
+ protected:
+  std::string Path(const std::string& name) const { return folder_.Path(name); }
+
+  ScratchFolder folder_;
+};
+
+using ReadFileTest = Files;
+
+TEST_F(ReadFileTest, NamesAMissingFile) {
   const auto read = ReadFile(Path("absent"));
-  EXPECT_EQ(read.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(read.status().message().find("absent"), std::string::npos);
+  EXPECT_TRUE(absl::IsNotFound(read.status()));
+  EXPECT_THAT(read, FailsWith(HasSubstr("absent")));
 }
 
-TEST(ReadFile, RefusesADirectoryAndAFileOverTheLimit) {
-  EXPECT_NE(ReadFile(testing::TempDir()).status().message().find("directory"),
-            std::string::npos);
-  ASSERT_TRUE(WriteFileAtomically(Path("five"), "12345").ok());
-  EXPECT_EQ(ReadFile(Path("five"), 5).value(), "12345");
-  EXPECT_EQ(ReadFile(Path("five"), 4).status().code(),
-            absl::StatusCode::kOutOfRange);
+TEST_F(ReadFileTest, RefusesADirectoryAndAFileOverTheLimit) {
+  EXPECT_THAT(ReadFile(folder_.path()), FailsWith(HasSubstr("directory")));
+  const std::string five = folder_.Write("five", "12345");
+  EXPECT_EQ(ReadFile(five, 5).value(), "12345");
+  EXPECT_TRUE(absl::IsOutOfRange(ReadFile(five, 4).status()));
 }
 
-TEST(WriteFileAtomically, LeavesTheOldFileWhenTheWriterFails) {
-  ASSERT_TRUE(WriteFileAtomically(Path("kept"), "old").ok());
-  const auto status = WriteFileAtomically(Path("kept"), [](int fd) {
-    EXPECT_EQ(write(fd, "new", 3), 3);
-    return absl::ResourceExhaustedError("disk full");
-  });
-  EXPECT_NE(status.message().find("kept: disk full"), std::string::npos);
-  EXPECT_EQ(ReadFile(Path("kept")).value(), "old");
-  EXPECT_NE(access(TemporaryName(Path("kept"), getpid()).c_str(), F_OK), 0);
+using WriteFileTest = Files;
+
+TEST_F(WriteFileTest, LeavesTheOldFileWhenTheWriterFails) {
+  folder_.Write("kept", "old");
+  EXPECT_THAT(
+      WriteFileAtomically(Path("kept"),
+                          [](int fd) {
+                            EXPECT_EQ(write(fd, "new", 3), 3);
+                            return absl::ResourceExhaustedError("disk full");
+                          }),
+      FailsWith(HasSubstr("kept: disk full")));
+  EXPECT_EQ(folder_.Read("kept"), "old");
+  EXPECT_THAT(folder_.Names(), ElementsAre("kept"));
 }
 
-TEST(WriteFileAtomically, FollowsASymbolicLink) {
-  ASSERT_TRUE(WriteFileAtomically(Path("target"), "old").ok());
-  unlink(Path("link").c_str());
-  ASSERT_EQ(symlink(Path("target").c_str(), Path("link").c_str()), 0);
-  ASSERT_TRUE(WriteFileAtomically(Path("link"), "new").ok());
-  EXPECT_EQ(ReadFile(Path("target")).value(), "new");
-  struct stat info;
-  ASSERT_EQ(lstat(Path("link").c_str(), &info), 0);
-  EXPECT_TRUE(S_ISLNK(info.st_mode));
+TEST_F(WriteFileTest, FollowsASymbolicLink) {
+  fs::create_symlink(folder_.Write("target", "old"), Path("link"));
+  folder_.Write("link", "new");
+  EXPECT_EQ(folder_.Read("target"), "new");
+  EXPECT_TRUE(fs::is_symlink(Path("link")));
 }
 
-TEST(WriteFileAtomically, CreatesWhatALinkLeadsTo) {
-  unlink(Path("fresh").c_str());
-  unlink(Path("ahead").c_str());
-  ASSERT_EQ(symlink("fresh", Path("ahead").c_str()), 0);
-  ASSERT_TRUE(WriteFileAtomically(Path("ahead"), "new").ok());
-  EXPECT_EQ(ReadFile(Path("fresh")).value(), "new");
+TEST_F(WriteFileTest, CreatesWhatALinkLeadsTo) {
+  fs::create_symlink("fresh", Path("ahead"));
+  folder_.Write("ahead", "new");
+  EXPECT_EQ(folder_.Read("fresh"), "new");
 }
 
-TEST(WriteFileAtomically, KeepsTheModeOfTheOldFile) {
-  ASSERT_TRUE(WriteFileAtomically(Path("private"), "old").ok());
-  ASSERT_EQ(chmod(Path("private").c_str(), 0600), 0);
-  ASSERT_TRUE(WriteFileAtomically(Path("private"), "new").ok());
-  struct stat info;
-  ASSERT_EQ(stat(Path("private").c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600);
+TEST_F(WriteFileTest, KeepsTheModeOfTheOldFile) {
+  fs::permissions(folder_.Write("private", "old"), fs::perms(0600));
+  folder_.Write("private", "new");
+  EXPECT_EQ(fs::status(Path("private")).permissions(), fs::perms(0600));
 }
 
-TEST(WriteFileAtomically, WritesIntoADeviceInsteadOfReplacingIt) {
-  ASSERT_TRUE(WriteFileAtomically("/dev/null", "x").ok());
-  struct stat info;
-  ASSERT_EQ(stat("/dev/null", &info), 0);
-  EXPECT_TRUE(S_ISCHR(info.st_mode));
+TEST_F(WriteFileTest, WritesIntoADeviceInsteadOfReplacingIt) {
+  EXPECT_OK(WriteFileAtomically("/dev/null", "x"));
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
 }
 
-TEST(WriteFileAtomically, WritesIntoAnOpenDescriptorInsteadOfReplacingIt) {
-  const std::string path = Path("redirected");
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0666);
+TEST_F(WriteFileTest, WritesIntoAnOpenDescriptorInsteadOfReplacingIt) {
+  const int fd = open(Path("redirected").c_str(), O_RDWR | O_CREAT, 0666);
   ASSERT_GE(fd, 0);
-  ASSERT_TRUE(
-      WriteFileAtomically("/proc/self/fd/" + std::to_string(fd), "xyz").ok());
-  struct stat by_name, by_descriptor;
-  ASSERT_EQ(stat(path.c_str(), &by_name), 0);
-  ASSERT_EQ(fstat(fd, &by_descriptor), 0);
-  EXPECT_EQ(by_name.st_ino, by_descriptor.st_ino);
-  EXPECT_EQ(ReadFile(path).value(), "xyz");
+  EXPECT_OK(WriteFileAtomically(absl::StrCat("/proc/self/fd/", fd), "xyz"));
+  char text[4] = "";
+  EXPECT_EQ(pread(fd, text, sizeof(text), 0), 3);
+  EXPECT_STREQ(text, "xyz");
+  EXPECT_EQ(folder_.Read("redirected"), "xyz");
   close(fd);
 }
 
-TEST(CheckWritable, ForeseesWhatWritingWouldSay) {
-  EXPECT_TRUE(CheckWritable(Path("new")).ok());
-  EXPECT_TRUE(CheckWritable("/dev/null").ok());
-  EXPECT_EQ(CheckWritable(Path("no/such/dir")).code(),
-            absl::StatusCode::kNotFound);
-  EXPECT_NE(CheckWritable(testing::TempDir()).message().find("directory"),
-            std::string::npos);
-  EXPECT_NE(access(Path("new").c_str(), F_OK), 0);
+TEST_F(WriteFileTest, IsForeseen) {
+  EXPECT_OK(CheckWritable(Path("new")));
+  EXPECT_OK(CheckWritable("/dev/null"));
+  EXPECT_TRUE(absl::IsNotFound(CheckWritable(Path("no/such/dir"))));
+  EXPECT_TRUE(absl::IsNotFound(WriteFileAtomically(Path("no/such/dir"), "x")));
+  EXPECT_THAT(CheckWritable(folder_.path()), FailsWith(HasSubstr("directory")));
+  EXPECT_THAT(folder_.Names(), IsEmpty());
 }
 
-TEST(WriteFileAtomically, NamesAMissingDirectory) {
-  EXPECT_EQ(WriteFileAtomically(Path("no/such/dir"), "x").code(),
-            absl::StatusCode::kNotFound);
-}
-
-TEST(WriteFilesAtomically, WritesNoneWhenOneFails) {
-  unlink(Path("first").c_str());
-  const auto status = WriteFilesAtomically(
-      {{Path("first"), [](int) { return absl::OkStatus(); }},
-       {Path("second"), [](int) { return absl::DataLossError("no rows"); }}});
-  EXPECT_NE(status.message().find("second: no rows"), std::string::npos);
-  EXPECT_NE(access(Path("first").c_str(), F_OK), 0);
-  EXPECT_NE(access(TemporaryName(Path("first"), getpid()).c_str(), F_OK), 0);
+TEST_F(WriteFileTest, WritesNoneOfSeveralWhenOneFails) {
+  EXPECT_THAT(WriteFilesAtomically(
+                  {{Path("first"), [](int) { return absl::OkStatus(); }},
+                   {Path("second"),
+                    [](int) { return absl::DataLossError("no rows"); }}}),
+              FailsWith(HasSubstr("second: no rows")));
+  EXPECT_THAT(folder_.Names(), IsEmpty());
 }
 
 // Interrupts itself while it writes to `path`.
@@ -126,58 +114,51 @@ TEST(WriteFilesAtomically, WritesNoneWhenOneFails) {
   _exit(0);
 }
 
-TEST(CleanUpWhenInterruptedDeathTest, LeavesNothing) {
-  const std::string folder = Path("interrupted");
-  mkdir(folder.c_str(), 0777);
-  EXPECT_EXIT(WriteInterrupted(folder + "/out"),
+using InterruptedDeathTest = Files;
+
+TEST_F(InterruptedDeathTest, LeavesNothing) {
+  EXPECT_EXIT(WriteInterrupted(Path("out")),
               testing::ExitedWithCode(128 + SIGTERM),
               "^prog: interrupted; nothing was written\n$");
-  EXPECT_EQ(rmdir(folder.c_str()), 0) << "something is left";
+  EXPECT_THAT(folder_.Names(), IsEmpty());
 }
 
-TEST(CleanUpWhenInterruptedDeathTest, DoesNotHideWhatWasWritten) {
+TEST_F(InterruptedDeathTest, DoesNotHideWhatWasWritten) {
   EXPECT_EXIT(WriteInterrupted("/dev/null"),
               testing::ExitedWithCode(128 + SIGTERM), "^prog: interrupted\n$");
 }
 
-TEST(CheckDistinct, RefusesAnInputAsOutputByAnyName) {
-  ASSERT_TRUE(WriteFileAtomically(Path("in"), "x").ok());
-  unlink(Path("hard").c_str());
-  unlink(Path("soft").c_str());
-  ASSERT_EQ(link(Path("in").c_str(), Path("hard").c_str()), 0);
-  ASSERT_EQ(symlink("in", Path("soft").c_str()), 0);
+using CheckDistinctTest = Files;
+
+TEST_F(CheckDistinctTest, RefusesAnInputAsOutputByAnyName) {
+  fs::create_hard_link(folder_.Write("in", "x"), Path("hard"));
+  fs::create_symlink("in", Path("soft"));
   for (const char* name : {"in", "hard", "soft", "./in"}) {
-    const auto status = CheckDistinct({Path("other"), Path("in")},
-                                      {Path(std::string("/") + name)});
-    EXPECT_NE(status.message().find("it is also read"), std::string::npos)
+    EXPECT_THAT(CheckDistinct({Path("other"), Path("in")}, {Path(name)}),
+                FailsWith(HasSubstr("it is also read")))
         << name;
   }
-  EXPECT_TRUE(CheckDistinct({Path("in")}, {Path("out")}).ok());
+  EXPECT_OK(CheckDistinct({Path("in")}, {Path("out")}));
 }
 
-TEST(CheckDistinct, RefusesTwoOutputsThatAreOneFileYetToBeMade) {
-  EXPECT_NE(CheckDistinct({}, {Path("new"), Path("./new")})
-                .message()
-                .find("two outputs"),
-            std::string::npos);
-  EXPECT_TRUE(CheckDistinct({}, {Path("new"), Path("newer")}).ok());
-  EXPECT_TRUE(CheckDistinct({"/dev/null"}, {"/dev/null", "/dev/null"}).ok());
+TEST_F(CheckDistinctTest, RefusesTwoOutputsThatAreOneFileYetToBeMade) {
+  EXPECT_THAT(CheckDistinct({}, {Path("new"), Path("./new")}),
+              FailsWith(HasSubstr("two outputs")));
+  EXPECT_OK(CheckDistinct({}, {Path("new"), Path("newer")}));
+  EXPECT_OK(CheckDistinct({"/dev/null"}, {"/dev/null", "/dev/null"}));
 }
 
-TEST(CheckRegular, RefusesAPipe) {
-  unlink(Path("pipe").c_str());
+TEST_F(Files, ThatArePipesAreRefused) {
   ASSERT_EQ(mkfifo(Path("pipe").c_str(), 0666), 0);
-  EXPECT_NE(CheckRegular(Path("pipe")).message().find("no regular file"),
-            std::string::npos);
-  EXPECT_TRUE(CheckRegular(Path("absent")).ok());
+  EXPECT_THAT(CheckRegular(Path("pipe")),
+              FailsWith(HasSubstr("no regular file")));
+  EXPECT_OK(CheckRegular(Path("absent")));
 }
 
-TEST(RemoveTree, RemovesAFolderWithAllInIt) {
-  const std::string folder = testing::TempDir() + "tree";
-  std::filesystem::create_directories(folder + "/below");
-  ASSERT_TRUE(WriteFileAtomically(folder + "/below/file", "x").ok());
-  RemoveTree(folder);
-  EXPECT_FALSE(std::filesystem::exists(folder));
+TEST_F(Files, InATreeAreRemovedWithIt) {
+  folder_.Write("tree/below/file", "x");
+  RemoveTree(Path("tree"));
+  EXPECT_THAT(folder_.Names(), IsEmpty());
 }
 
 }  // namespace

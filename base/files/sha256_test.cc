@@ -1,11 +1,8 @@
 #include "base/files/sha256.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <fstream>
-#include <string>
-#include <vector>
+
+#include "base/testing/testing.h"
 
 namespace requant::sha256_test {
 namespace {
@@ -16,11 +13,6 @@ namespace fs = std::filesystem;
 constexpr char kDigestOfAbc[] =
     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
 
-void Write(const fs::path& path, const std::string& content) {
-  fs::create_directories(path.parent_path());
-  std::ofstream(path) << content;
-}
-
 std::string HashOf(const std::vector<std::string>& texts) {
   ContentHash hash;
   for (const std::string& text : texts) hash.Add(text);
@@ -29,125 +21,96 @@ std::string HashOf(const std::vector<std::string>& texts) {
 
 std::string HashOfFile(const std::string& path) {
   ContentHash hash;
-  const absl::Status added = hash.AddFile(path);
-  EXPECT_TRUE(added.ok()) << added;
+  EXPECT_OK(hash.AddFile(path));
   return hash.Finish();
 }
 
-TEST(Sha256, IsTheStandards) { EXPECT_EQ(Sha256("abc"), kDigestOfAbc); }
-
-TEST(Sha256, InBase64) {
+TEST(Sha256, IsTheStandards) {
+  EXPECT_EQ(Sha256("abc"), kDigestOfAbc);
   EXPECT_EQ(Sha256Base64("abc"),
             "ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
+  EXPECT_EQ(ContentHash().Finish(), Sha256(""));
 }
 
-TEST(DigestOfPath, OfAFileIsItsContents) {
-  const std::string path = testing::TempDir() + "/abc";
-  Write(path, "abc");
-  const auto digest = DigestOfPath(path);
-  ASSERT_TRUE(digest.ok()) << digest.status();
-  EXPECT_EQ(digest->sha256, kDigestOfAbc);
-  EXPECT_EQ(digest->bytes, 3);
+class Digest : public testing::Test {
+ protected:
+  // Expects the digest of a path in the folder, and three bytes.
+  void ExpectDigest(const std::string& name, const std::string& sha256) {
+    ASSERT_OK_AND_ASSIGN(const auto digest, DigestOfPath(folder_.Path(name)));
+    EXPECT_EQ(digest.sha256, sha256);
+    EXPECT_EQ(digest.bytes, 3);
+  }
+
+  ScratchFolder folder_;
+  const fs::path root_ = folder_.path();
+};
+
+TEST_F(Digest, OfAFileIsItsContents) {
+  folder_.Write("abc", "abc");
+  ExpectDigest("abc", kDigestOfAbc);
 }
 
-TEST(DigestOfPath, OfAFolderIsThatOfSha256sumsLines) {
-  const fs::path folder = testing::TempDir() + "/digest_folder";
-  Write(folder / "b", "abc");
-  Write(folder / "a/c", "");
-  const auto digest = DigestOfPath(folder);
-  ASSERT_TRUE(digest.ok()) << digest.status();
-  EXPECT_EQ(digest->sha256,
-            Sha256(Sha256("") + "  a/c\n" + kDigestOfAbc + "  b\n"));
-  EXPECT_EQ(digest->bytes, 3);
+TEST_F(Digest, OfAFolderIsThatOfSha256sumsLines) {
+  folder_.Write("model/b", "abc");
+  folder_.Write("model/a/c", "");
+  ExpectDigest("model",
+               Sha256(Sha256("") + "  a/c\n" + kDigestOfAbc + "  b\n"));
 }
 
-TEST(DigestOfPath, FollowsLinksToFolders) {
-  const fs::path root = testing::TempDir() + "/digest_linked";
-  Write(root / "elsewhere/data", "abc");
-  Write(root / "model/saved_model.pb", "");
-  fs::create_directory_symlink("../elsewhere", root / "model/variables");
-  const auto digest = DigestOfPath(root / "model");
-  ASSERT_TRUE(digest.ok()) << digest.status();
-  EXPECT_EQ(digest->sha256, Sha256(Sha256("") + "  saved_model.pb\n" +
-                                   kDigestOfAbc + "  variables/data\n"));
+TEST_F(Digest, FollowsLinksToFolders) {
+  folder_.Write("elsewhere/data", "abc");
+  folder_.Write("model/saved_model.pb", "");
+  fs::create_directory_symlink("../elsewhere", root_ / "model/variables");
+  ExpectDigest("model", Sha256(Sha256("") + "  saved_model.pb\n" +
+                               kDigestOfAbc + "  variables/data\n"));
+  const std::string before = HashOfFile(root_ / "model");
+  folder_.Write("elsewhere/data", "2");
+  EXPECT_NE(HashOfFile(root_ / "model"), before);
 }
 
-TEST(DigestOfPath, RefusesLinksThatLeadAroundInACircle) {
-  const fs::path root = testing::TempDir() + "/circle";
-  Write(root / "inner/file", "");
-  fs::create_directory_symlink("..", root / "inner/up");
-  const auto digest = DigestOfPath(root);
-  EXPECT_EQ(digest.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_NE(digest.status().message().find("circle/inner/up is a link"),
-            std::string::npos)
-      << digest.status();
+TEST_F(Digest, RefusesLinksThatLeadAroundInACircle) {
+  folder_.Write("inner/file", "");
+  fs::create_directory_symlink("..", root_ / "inner/up");
+  EXPECT_THAT(DigestOfPath(root_), FailsWith(HasSubstr("inner/up is a link")));
 }
 
-TEST(DigestOfPath, RefusesLinksThatMultiply) {
-  const fs::path root = testing::TempDir() + "/many";
+TEST_F(Digest, RefusesLinksThatMultiply) {
   for (int i = 0; i < 20; ++i) {
-    const fs::path folder = root / std::to_string(i);
+    const fs::path folder = root_ / std::to_string(i);
     const fs::path next = "../" + std::to_string(i + 1);
     fs::create_directories(folder);
     fs::create_directory_symlink(next, folder / "a");
     fs::create_directory_symlink(next, folder / "b");
   }
-  fs::create_directories(root / "20");
-  const auto digest = DigestOfPath(root / "0");
-  EXPECT_EQ(digest.status().code(), absl::StatusCode::kInvalidArgument);
+  fs::create_directories(root_ / "20");
+  EXPECT_TRUE(absl::IsInvalidArgument(DigestOfPath(root_ / "0").status()));
 }
 
-TEST(DigestOfPath, AMissingFileIsNamed) {
-  const auto digest = DigestOfPath("no/such/file");
-  EXPECT_EQ(digest.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(digest.status().message().find("no/such/file"), std::string::npos);
+TEST_F(Digest, OfAMissingFileNamesIt) {
+  EXPECT_TRUE(absl::IsNotFound(DigestOfPath("no/such/file").status()));
+  EXPECT_THAT(DigestOfPath("no/such/file"),
+              FailsWith(HasSubstr("no/such/file")));
+  EXPECT_THAT(ContentHash().AddFile("no/such/file"),
+              FailsWith(HasSubstr("no/such/file")));
 }
 
-TEST(ContentHash, IsSha256) {
-  EXPECT_EQ(ContentHash().Finish(),
-            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-}
-
-TEST(ContentHash, KnowsWhereATextEnds) {
+TEST_F(Digest, OfTextsKnowsWhereTheyEnd) {
   EXPECT_EQ(HashOf({"ab", "c"}), HashOf({"ab", "c"}));
   EXPECT_NE(HashOf({"ab", "c"}), HashOf({"a", "bc"}));
 }
 
-TEST(ContentHash, OfAFileIsByItsContentAlone) {
-  const std::string a = testing::TempDir() + "/a",
-                    b = testing::TempDir() + "/b";
-  Write(a, std::string(3'000'000, 'x'));
-  Write(b, std::string(3'000'000, 'x'));
+TEST_F(Digest, ByWhichWorkIsKnownIsOfContentsAndNamesBelow) {
+  const std::string a = folder_.Write("a", std::string(3'000'000, 'x'));
+  const std::string b = folder_.Write("b", std::string(3'000'000, 'x'));
   EXPECT_EQ(HashOfFile(a), HashOfFile(b));
-  Write(b, std::string(3'000'001, 'x'));
+  folder_.Write("b", std::string(3'000'001, 'x'));
   EXPECT_NE(HashOfFile(a), HashOfFile(b));
-}
-
-TEST(ContentHash, OfAFolderIsByItsFilesAndTheirNames) {
-  const std::string folder = testing::TempDir() + "/folder";
-  Write(folder + "/one", "1");
-  Write(folder + "/sub/two", "2");
-  const std::string before = HashOfFile(folder);
-  EXPECT_EQ(HashOfFile(folder), before);
-  fs::rename(folder + "/one", folder + "/uno");
-  EXPECT_NE(HashOfFile(folder), before);
-}
-
-TEST(ContentHash, OfAFolderHasWhatLinksLeadTo) {
-  const std::string root = testing::TempDir() + "/linked";
-  Write(root + "/elsewhere/data", "1");
-  fs::create_directories(root + "/model");
-  fs::create_directory_symlink("../elsewhere", root + "/model/v");
-  const std::string before = HashOfFile(root + "/model");
-  Write(root + "/elsewhere/data", "2");
-  EXPECT_NE(HashOfFile(root + "/model"), before);
-}
-
-TEST(ContentHash, NamesAMissingFile) {
-  const absl::Status status = ContentHash().AddFile("/no/such/file");
-  EXPECT_FALSE(status.ok());
-  EXPECT_NE(std::string(status.message()).find("/no/such/file"),
-            std::string::npos);
+  folder_.Write("folder/one", "1");
+  folder_.Write("folder/sub/two", "2");
+  const std::string before = HashOfFile(root_ / "folder");
+  EXPECT_EQ(HashOfFile(root_ / "folder"), before);
+  fs::rename(root_ / "folder/one", root_ / "folder/uno");
+  EXPECT_NE(HashOfFile(root_ / "folder"), before);
 }
 
 TEST(Seal, GivesBackWhatWasSealed) {

@@ -1,12 +1,9 @@
 #include "base/message/message_json.h"
 
-#include <gtest/gtest.h>
-
 #include <limits>
-#include <string>
 
-#include "absl/strings/match.h"
 #include "base/message/json_example.pb.h"
+#include "base/testing/testing.h"
 
 namespace requant::message_json_test {
 namespace {
@@ -47,15 +44,15 @@ TEST(MessageJson, IsNullWhereThereIsNoValue) {
   example.set_share(std::numeric_limits<double>::quiet_NaN());
   example.set_note("");
   example.set_state(JsonExample::NONE);
-  const std::string json = MessageJson(example);
-  EXPECT_TRUE(absl::StrContains(json, R"("share_of_1": null, "note": null)"));
-  EXPECT_TRUE(absl::StrContains(json, R"("state": null)"));
+  EXPECT_THAT(MessageJson(example),
+              AllOf(HasSubstr(R"("share_of_1": null, "note": null)"),
+                    HasSubstr(R"("state": null)")));
 }
 
 TEST(MessageJson, HasBytesAsText) {
   JsonExample example;
   example.set_text("\xc3\xa4\xff");
-  EXPECT_TRUE(absl::StrContains(MessageJson(example), "\"\xc3\xa4\\ufffd\""));
+  EXPECT_THAT(MessageJson(example), HasSubstr("\"\xc3\xa4\\ufffd\""));
 }
 
 }  // namespace

@@ -1,19 +1,10 @@
 #include "base/message/text_proto.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "base/message/json_example.pb.h"
+#include "base/testing/testing.h"
 
 namespace requant::text_proto_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::vector<std::string> Problems(const std::string& text, bool passes) {
   std::vector<std::string> problems;

@@ -188,53 +188,56 @@ constexpr std::string_view kIsaCaps[] = {
     "SSE41",           "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE",
     "AVX512_CORE_VNNI"};
 
-std::optional<std::string> Read(const std::string& path) {
-  absl::StatusOr<std::string> contents = ReadFile(path, 1 << 20);
-  if (!contents.ok()) return std::nullopt;
-  return *std::move(contents);
+// Returns "" for a file that cannot be read.
+std::string Read(const std::string& path) {
+  return ReadFile(path, 1 << 20).value_or("");
 }
 
 std::optional<int64_t> ReadNumber(const std::string& path) {
-  const std::optional<std::string> text = Read(path);
   int64_t number;
-  if (!text.has_value() || !absl::SimpleAtoi(*text, &number)) {
-    return std::nullopt;
-  }
+  if (!absl::SimpleAtoi(Read(path), &number)) return std::nullopt;
   return number;
 }
 
-// Folders of the groups that limit this process by `controller`, its own first
-// and the root's last. Where the process sees a path from outside of its
-// container, which does not exist inside, the root's files are the container's.
-struct GroupChain {
-  bool version_2 = false;
-  std::vector<std::string> folders;
-};
-
-GroupChain ChainFrom(bool version_2, const std::string& mount,
-                     std::string path) {
-  GroupChain chain;
-  chain.version_2 = version_2;
-  while (!path.empty() && path != "/") {
-    chain.folders.push_back(absl::StrCat(mount, path));
-    path = path.substr(0, path.rfind('/'));
+// Returns what follows `prefix` in the line that begins with it.
+std::optional<std::string> AfterPrefix(const std::string& text,
+                                       const std::string& prefix) {
+  for (std::string_view line : absl::StrSplit(text, '\n')) {
+    if (absl::ConsumePrefix(&line, prefix)) return std::string(line);
   }
-  chain.folders.push_back(mount);
-  return chain;
+  return std::nullopt;
 }
 
-// Lines of /proc/self/cgroup are "0::/path" (version 2) and
-// "4:cpu,cpuacct:/path" (version 1, one line per hierarchy).
-std::vector<GroupChain> GroupChains(const MachineSources& sources,
-                                    std::string_view controller) {
-  std::vector<GroupChain> chains;
-  const std::string text = Read(sources.proc + "/self/cgroup").value_or("");
+// A control group.
+struct Group {
+  bool version_2;
+  std::string folder;
+};
+
+void AddGroups(bool version_2, const std::string& mount, std::string path,
+               std::vector<Group>* groups) {
+  while (!path.empty() && path != "/") {
+    groups->push_back({version_2, absl::StrCat(mount, path)});
+    path = path.substr(0, path.rfind('/'));
+  }
+  groups->push_back({version_2, mount});
+}
+
+// Returns the groups that limit this process by `controller`, up to the root.
+// Where the process sees a path from outside of its container, which does not
+// exist inside, the root's files are the container's. Lines of
+// /proc/self/cgroup are "0::/path" (version 2) and "4:cpu,cpuacct:/path"
+// (version 1, one line per hierarchy).
+std::vector<Group> GroupsOf(const MachineSources& sources,
+                            std::string_view controller) {
+  std::vector<Group> groups;
+  const std::string text = Read(sources.proc + "/self/cgroup");
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     const std::vector<std::string> fields =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (fields.size() != 3 || !absl::StartsWith(fields[2], "/")) continue;
     if (fields[1].empty()) {
-      chains.push_back(ChainFrom(true, sources.cgroup, fields[2]));
+      AddGroups(true, sources.cgroup, fields[2], &groups);
       continue;
     }
     const std::vector<std::string> controllers = absl::StrSplit(fields[1], ',');
@@ -247,41 +250,46 @@ std::vector<GroupChain> GroupChains(const MachineSources& sources,
     const std::string by_all = absl::StrCat(sources.cgroup, "/", fields[1]);
     const std::string by_one = absl::StrCat(sources.cgroup, "/", controller);
     const bool joint = access(by_all.c_str(), F_OK) == 0;
-    chains.push_back(ChainFrom(false, joint ? by_all : by_one, fields[2]));
+    AddGroups(false, joint ? by_all : by_one, fields[2], &groups);
   }
-  return chains;
+  return groups;
 }
 
-std::optional<double> ReadQuota(const std::string& folder, bool version_2) {
-  if (version_2) {
-    const std::optional<std::string> text = Read(folder + "/cpu.max");
-    return text.has_value() ? ParseCpuMax(*text) : std::nullopt;
-  }
-  const auto quota = ReadNumber(folder + "/cpu.cfs_quota_us");
-  const auto period = ReadNumber(folder + "/cpu.cfs_period_us");
-  // -1 is version 1's word for no limit.
-  if (!quota.has_value() || !period.has_value() || *quota <= 0 ||
-      *period <= 0) {
+// Returns the cores that a group grants: "200000 100000" in version 2's cpu.max
+// is 2, and both numbers have files of their own in version 1. No limit is
+// "max" in the one and -1 in the other.
+std::optional<double> ReadQuota(const Group& group) {
+  const std::string text =
+      group.version_2
+          ? Read(group.folder + "/cpu.max")
+          : absl::StrCat(Read(group.folder + "/cpu.cfs_quota_us"), " ",
+                         Read(group.folder + "/cpu.cfs_period_us"));
+  const std::vector<std::string_view> words =
+      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
+  int64_t quota, period;
+  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &quota) ||
+      !absl::SimpleAtoi(words[1], &period) || quota <= 0 || period <= 0) {
     return std::nullopt;
   }
-  return static_cast<double>(*quota) / *period;
+  return static_cast<double>(quota) / period;
 }
 
-// Returns the number after `field` in memory.stat's lines "field number".
-int64_t StatField(const std::string& folder, std::string_view field) {
-  const std::string text = Read(folder + "/memory.stat").value_or("");
-  for (std::string_view line : absl::StrSplit(text, '\n')) {
-    int64_t number;
-    if (absl::ConsumePrefix(&line, field) && absl::ConsumePrefix(&line, " ") &&
-        absl::SimpleAtoi(line, &number)) {
-      return number;
-    }
+// Returns the bytes in a line of meminfo like "MemAvailable:   23213924 kB".
+std::optional<int64_t> MeminfoBytes(const std::string& meminfo,
+                                    const std::string& field) {
+  const std::optional<std::string> line = AfterPrefix(meminfo, field + ":");
+  std::string_view number = line.has_value() ? *line : "";
+  int64_t kilobytes;
+  if (!absl::ConsumeSuffix(&number, " kB") ||
+      !absl::SimpleAtoi(number, &kilobytes) || kilobytes < 0 ||
+      kilobytes > INT64_MAX / 1024) {
+    return std::nullopt;
   }
-  return 0;
+  return kilobytes * 1024;
 }
 
-void TightenMemory(const std::string& folder, bool version_2,
-                   MemoryLimits* limits) {
+void TightenMemory(const Group& group, MemoryLimits* limits) {
+  const auto& [version_2, folder] = group;
   // Version 1 writes "no limit" as the largest number of pages, and version 2
   // as "max", which is no number.
   constexpr int64_t kUnlimited = int64_t{1} << 60;
@@ -290,8 +298,14 @@ void TightenMemory(const std::string& folder, bool version_2,
   if (!limit.has_value() || *limit <= 0 || *limit >= kUnlimited) return;
   const auto usage = ReadNumber(
       folder + (version_2 ? "/memory.current" : "/memory.usage_in_bytes"));
-  const int64_t droppable =
-      StatField(folder, version_2 ? "inactive_file" : "total_inactive_file");
+  int64_t droppable;
+  if (!absl::SimpleAtoi(
+          AfterPrefix(Read(folder + "/memory.stat"),
+                      version_2 ? "inactive_file " : "total_inactive_file ")
+              .value_or(""),
+          &droppable)) {
+    droppable = 0;
+  }
   const int64_t free =
       std::clamp<int64_t>(*limit - usage.value_or(0) + droppable, 0, *limit);
   limits->group_limit = std::min(limits->group_limit.value_or(*limit), *limit);
@@ -451,56 +465,23 @@ std::optional<int64_t> MemoryLimits::usable() const {
 CoreLimits ReadCoreLimits(const MachineSources& sources) {
   CoreLimits limits;
   limits.allowed = AllowedCores();
-  for (const GroupChain& chain : GroupChains(sources, "cpu")) {
-    for (const std::string& folder : chain.folders) {
-      const std::optional<double> quota = ReadQuota(folder, chain.version_2);
-      if (!quota.has_value()) continue;
-      limits.quota = std::min(limits.quota.value_or(*quota), *quota);
-    }
+  for (const Group& group : GroupsOf(sources, "cpu")) {
+    const std::optional<double> quota = ReadQuota(group);
+    if (!quota.has_value()) continue;
+    limits.quota = std::min(limits.quota.value_or(*quota), *quota);
   }
   return limits;
 }
 
 MemoryLimits ReadMemoryLimits(const MachineSources& sources) {
   MemoryLimits limits;
-  const std::string meminfo = Read(sources.proc + "/meminfo").value_or("");
+  const std::string meminfo = Read(sources.proc + "/meminfo");
   limits.total = MeminfoBytes(meminfo, "MemTotal");
   limits.available = MeminfoBytes(meminfo, "MemAvailable");
-  for (const GroupChain& chain : GroupChains(sources, "memory")) {
-    for (const std::string& folder : chain.folders) {
-      TightenMemory(folder, chain.version_2, &limits);
-    }
+  for (const Group& group : GroupsOf(sources, "memory")) {
+    TightenMemory(group, &limits);
   }
   return limits;
-}
-
-std::optional<int64_t> MeminfoBytes(std::string_view meminfo,
-                                    std::string_view field) {
-  for (std::string_view line : absl::StrSplit(meminfo, '\n')) {
-    if (!absl::ConsumePrefix(&line, field) ||
-        !absl::ConsumePrefix(&line, ":")) {
-      continue;
-    }
-    int64_t kilobytes;
-    if (!absl::ConsumeSuffix(&line, " kB") ||
-        !absl::SimpleAtoi(line, &kilobytes) || kilobytes < 0 ||
-        kilobytes > INT64_MAX / 1024) {
-      return std::nullopt;
-    }
-    return kilobytes * 1024;
-  }
-  return std::nullopt;
-}
-
-std::optional<double> ParseCpuMax(std::string_view text) {
-  const std::vector<std::string_view> words =
-      absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  int64_t quota, period;
-  if (words.size() != 2 || !absl::SimpleAtoi(words[0], &quota) ||
-      !absl::SimpleAtoi(words[1], &period) || quota <= 0 || period <= 0) {
-    return std::nullopt;
-  }
-  return static_cast<double>(quota) / period;
 }
 
 }  // namespace requant

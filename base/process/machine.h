@@ -135,13 +135,6 @@ struct MemoryLimits {
 CoreLimits ReadCoreLimits(const MachineSources& sources = {});
 MemoryLimits ReadMemoryLimits(const MachineSources& sources = {});
 
-// Returns the bytes in a line of meminfo like "MemAvailable:   23213924 kB".
-std::optional<int64_t> MeminfoBytes(std::string_view meminfo,
-                                    std::string_view field);
-
-// Reads version 2's cpu.max: "200000 100000" is 2 cores, "max 100000" no limit.
-std::optional<double> ParseCpuMax(std::string_view text);
-
 }  // namespace requant
 
 #endif  // REQUANT_BASE_PROCESS_MACHINE_H_

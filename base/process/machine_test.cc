@@ -1,18 +1,9 @@
 #include "base/process/machine.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <string>
-#include <vector>
+#include "base/testing/testing.h"
 
 namespace requant::machine_test {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Returns a CPU with AVX2, AVX-VNNI, AVX-512, its VNNI and AMX: "w" works, "t"
 // is advertised and traps, "-" is absent.
@@ -32,28 +23,22 @@ TEST(ProbeCpu, TriesOnlyWhatIsAdvertised) {
         features.amx_int8}) {
     EXPECT_LE(set.works, set.advertised);
   }
-}
-
 #ifdef __x86_64__
-TEST(ProbeCpu, AgreesWithTheCompilersView) {
-  const CpuFeatures features = ProbeCpu();
+  // It agrees with the compiler.
   EXPECT_EQ(features.avx2.advertised, !!__builtin_cpu_supports("avx2"));
   EXPECT_EQ(features.avx2.works, features.avx2.advertised);
   EXPECT_EQ(features.avx512_vnni.advertised,
             features.avx512.advertised && __builtin_cpu_supports("avx512vnni"));
   EXPECT_EQ(features.vendor.size(), 12u) << features.vendor;
   EXPECT_FALSE(features.model.empty());
-}
 #endif
-
-struct SetsCase {
-  const char* sets;
-  const char* cap;
-  const char* target;
-};
+}
 
 // The cap keeps oneDNN below what traps; products are exact with VNNI or AMX.
 TEST(OneDnnIsaCap, StaysBelowWhatTraps) {
+  struct SetsCase {
+    const char *sets, *cap, *target;
+  };
   const SetsCase cases[] = {
       {"-----", "", "avx2"},
       {"w----", "", "avx2"},
@@ -193,31 +178,8 @@ TEST(LowerIsaCap, EndsAtTheLowest) {
     cap = LowerIsaCap(features, cap);
     caps.push_back(cap);
   }
-  EXPECT_EQ(caps, (std::vector<std::string>{"AVX512_CORE_VNNI", "AVX512_CORE",
-                                            "AVX2_VNNI", "AVX2", "SSE41", ""}));
-}
-
-TEST(MeminfoBytes, FindsTheFieldByItsWholeName) {
-  const char kText[] =
-      "MemTotal:       24682416 kB\nMemFree:        21676900 kB\n"
-      "MemAvailable:   23213924 kB\n";
-  EXPECT_EQ(MeminfoBytes(kText, "MemAvailable"), int64_t{23213924} * 1024);
-  EXPECT_EQ(MeminfoBytes(kText, "Mem"), std::nullopt);
-  EXPECT_EQ(MeminfoBytes(kText, "SwapFree"), std::nullopt);
-}
-
-TEST(MeminfoBytes, RefusesWhatIsNotANumberOfKilobytes) {
-  EXPECT_EQ(MeminfoBytes("MemTotal: many kB\n", "MemTotal"), std::nullopt);
-  EXPECT_EQ(MeminfoBytes("MemTotal: 12 MB\n", "MemTotal"), std::nullopt);
-  EXPECT_EQ(MeminfoBytes("MemTotal: 9223372036854775807 kB", "MemTotal"),
-            std::nullopt);
-}
-
-TEST(ParseCpuMax, IsQuotaOverPeriod) {
-  EXPECT_EQ(ParseCpuMax("150000 100000\n"), 1.5);
-  EXPECT_EQ(ParseCpuMax("max 100000\n"), std::nullopt);
-  EXPECT_EQ(ParseCpuMax("100000 0\n"), std::nullopt);
-  EXPECT_EQ(ParseCpuMax(""), std::nullopt);
+  EXPECT_THAT(caps, ElementsAre("AVX512_CORE_VNNI", "AVX512_CORE", "AVX2_VNNI",
+                                "AVX2", "SSE41", ""));
 }
 
 TEST(CoreLimits, TheSmallerOfMaskAndQuotaIsUsable) {
@@ -242,27 +204,32 @@ TEST(MemoryLimits, TheSmallerOfMachineAndGroupIsUsable) {
 // Folders that stand for /proc and /sys/fs/cgroup.
 class ReadLimits : public testing::Test {
  protected:
-  ReadLimits() {
-    root_ = fs::path(testing::TempDir()) /
-            testing::UnitTest::GetInstance()->current_test_info()->name();
-    fs::remove_all(root_);
-    sources_ = {root_ / "proc", root_ / "cgroup"};
-  }
-  ~ReadLimits() override { fs::remove_all(root_); }
-
-  void Write(const std::string& path, const std::string& contents) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << contents;
+  void Write(const std::string& name, const std::string& content) {
+    root_.Write(name, content);
   }
 
-  fs::path root_;
-  MachineSources sources_;
+  ScratchFolder root_;
+  const MachineSources sources_ = {root_.Path("proc"), root_.Path("cgroup")};
 };
 
 TEST_F(ReadLimits, WithoutAnyFileNothingIsLimited) {
   EXPECT_EQ(ReadCoreLimits(sources_).quota, std::nullopt);
   EXPECT_GE(ReadCoreLimits(sources_).allowed, 1);
   EXPECT_EQ(ReadMemoryLimits(sources_).usable(), std::nullopt);
+}
+
+TEST_F(ReadLimits, MeminfoHasKilobytesOfAFieldByItsWholeName) {
+  const auto total = [&](const std::string& meminfo) {
+    Write("proc/meminfo", meminfo);
+    return ReadMemoryLimits(sources_).total;
+  };
+  EXPECT_EQ(total("MemTotalled: 1 kB\nMemTotal:       24682416 kB\n"),
+            int64_t{24682416} * 1024);
+  for (const char* other :
+       {"MemFree: 1 kB\n", "MemTotal: many kB\n", "MemTotal: 12 MB\n",
+        "MemTotal: 9223372036854775807 kB"}) {
+    EXPECT_EQ(total(other), std::nullopt) << other;
+  }
 }
 
 TEST_F(ReadLimits, Version2TakesTheTightestGroupOnTheWayUp) {
@@ -315,9 +282,11 @@ TEST_F(ReadLimits, Version1WithoutAQuotaIsNoLimit) {
 TEST_F(ReadLimits, MalformedFilesLimitNothing) {
   Write("proc/self/cgroup", "nonsense\n::\n0::relative\n0::/\n");
   Write("proc/meminfo", "MemAvailable: 1000 kB\n");
-  Write("cgroup/cpu.max", "fast\n");
+  for (const char* quota : {"fast\n", "100000 0\n", ""}) {
+    Write("cgroup/cpu.max", quota);
+    EXPECT_EQ(ReadCoreLimits(sources_).quota, std::nullopt) << quota;
+  }
   Write("cgroup/memory.max", "-5\n");
-  EXPECT_EQ(ReadCoreLimits(sources_).quota, std::nullopt);
   EXPECT_EQ(ReadMemoryLimits(sources_).usable(), 1024000);
 }
 

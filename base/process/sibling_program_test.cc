@@ -1,11 +1,8 @@
 #include "base/process/sibling_program.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "base/testing/testing.h"
 
 namespace requant::sibling_program_test {
 namespace {
@@ -14,40 +11,35 @@ namespace fs = std::filesystem;
 
 class SiblingProgramTest : public testing::Test {
  protected:
-  SiblingProgramTest() : root_(testing::TempDir() + "/siblings") {
-    fs::remove_all(root_);
+  std::string AddProgram(const std::string& name) {
+    const std::string path = root_.Write(name, "#!/bin/sh\n");
+    fs::permissions(path, fs::perms::owner_all);
+    return path;
   }
-  ~SiblingProgramTest() override { fs::remove_all(root_); }
-
-  std::string AddFile(const std::string& path, bool executable) {
-    fs::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << "#!/bin/sh\n";
-    if (executable) fs::permissions(root_ / path, fs::perms::owner_all);
-    return root_ / path;
+  absl::StatusOr<std::string> Find() {
+    return SiblingProgram(root_.Path("workflows/requant"), "transforms",
+                          "tool");
   }
-  std::string OwnPath() { return root_ / "workflows/requant"; }
 
-  fs::path root_;
+  ScratchFolder root_;
 };
 
 TEST_F(SiblingProgramTest, PrefersBazelsLayout) {
-  const std::string in_package = AddFile("transforms/tool", true);
-  AddFile("workflows/tool", true);
-  EXPECT_EQ(*SiblingProgram(OwnPath(), "transforms", "tool"), in_package);
+  const std::string in_package = AddProgram("transforms/tool");
+  AddProgram("workflows/tool");
+  EXPECT_EQ(*Find(), in_package);
 }
 
 TEST_F(SiblingProgramTest, TakesOneInTheSameFolder) {
-  fs::create_directories(root_ / "transforms/tool");
-  const std::string beside = AddFile("workflows/tool", true);
-  EXPECT_EQ(*SiblingProgram(OwnPath(), "transforms", "tool"), beside);
+  fs::create_directories(root_.Path("transforms/tool"));
+  const std::string beside = AddProgram("workflows/tool");
+  EXPECT_EQ(*Find(), beside);
 }
 
 TEST_F(SiblingProgramTest, NamesBothPlacesWhenItIsMissing) {
-  AddFile("transforms/tool", false);
-  const auto path = SiblingProgram(OwnPath(), "transforms", "tool");
-  ASSERT_FALSE(path.ok());
-  EXPECT_THAT(path.status().message(), testing::HasSubstr("/transforms/tool"));
-  EXPECT_THAT(path.status().message(), testing::HasSubstr("/workflows/tool"));
+  root_.Write("transforms/tool", "not executable");
+  EXPECT_THAT(Find(), FailsWith(AllOf(HasSubstr("/transforms/tool"),
+                                      HasSubstr("/workflows/tool"))));
 }
 
 }  // namespace

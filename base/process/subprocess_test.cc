@@ -1,17 +1,13 @@
 #include "base/process/subprocess.h"
 
-#include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 #include <thread>
-#include <vector>
+
+#include "base/testing/testing.h"
 
 namespace requant::subprocess_test {
 namespace {
@@ -33,9 +29,9 @@ TEST(RunChild, DeliversLinesOfEveryPipeAndAnUnfinishedLastLine) {
   options.on_stderr = [&](std::string_view line) { err.emplace_back(line); };
   options.on_report = [&](std::string_view line) { report.emplace_back(line); };
   EXPECT_EQ(RunChild(options)->exit_code, 0);
-  EXPECT_EQ(out, (std::vector<std::string>{"a", "d"}));
-  EXPECT_EQ(err, std::vector<std::string>{"b"});
-  EXPECT_EQ(report, std::vector<std::string>{"c"});
+  EXPECT_THAT(out, ElementsAre("a", "d"));
+  EXPECT_THAT(err, ElementsAre("b"));
+  EXPECT_THAT(report, ElementsAre("c"));
 }
 
 TEST(RunChild, ReportsTheSignalThatEndedTheChild) {
@@ -124,7 +120,7 @@ TEST(RunChild, DoesNotWaitForAGrandchildThatHoldsThePipe) {
   std::vector<std::string> out;
   options.on_stdout = [&](std::string_view line) { out.emplace_back(line); };
   EXPECT_EQ(RunChild(options)->exit_code, 0);
-  EXPECT_EQ(out, std::vector<std::string>{"started"});
+  EXPECT_THAT(out, ElementsAre("started"));
 }
 
 TEST(RunChild, PassesAnInterruptOnAndLivesOn) {

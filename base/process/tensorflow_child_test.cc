@@ -1,31 +1,18 @@
 #include "base/process/tensorflow_child.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <ctime>
 #include <filesystem>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/process/machine.h"
-#include "base/process/subprocess.h"
+#include "base/testing/testing.h"
 
 namespace requant::tensorflow_child_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::SizeIs;
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 constexpr std::time_t kDay = 24 * 3600;
@@ -37,7 +24,7 @@ class TensorFlowChild : public testing::Test {
                              "REQUANT_ONEDNN_CAP", "TF_ENABLE_ONEDNN_OPTS"}) {
       unsetenv(name);
     }
-    // Each run of each test has a folder of its own.
+    // Each test has a folder of its own, of the same name in all processes.
     const std::string folder = absl::StrCat(
         testing::TempDir(), "/",
         testing::UnitTest::GetInstance()->current_test_info()->name());
@@ -53,7 +40,7 @@ class TensorFlowChild : public testing::Test {
           EXPECT_EQ(died.signal, SIGILL);
           sentences_.push_back(sentence);
         });
-    EXPECT_TRUE(result.ok()) << result.status();
+    EXPECT_OK(result);
     return *result;
   }
 

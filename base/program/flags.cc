@@ -2,7 +2,6 @@
 
 #include <gflags/gflags.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -30,11 +30,10 @@ namespace {
 void (*say_line)(std::string_view line) = nullptr;
 
 bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
-  return std::any_of(help.flag_files.begin(), help.flag_files.end(),
-                     [&](const std::string& file) {
-                       return absl::EndsWith(flag.filename, file) ||
-                              absl::EndsWith(file, flag.filename);
-                     });
+  return absl::c_any_of(help.flag_files, [&](const std::string& file) {
+    return absl::EndsWith(flag.filename, file) ||
+           absl::EndsWith(file, flag.filename);
+  });
 }
 
 std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
@@ -62,10 +61,6 @@ FlagArgument SplitFlag(std::string_view arg) {
   return flag;
 }
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // Sets flags from a command line, one after the other.
 class FlagSetter {
  public:
@@ -87,9 +82,9 @@ class FlagSetter {
             help_.name, absl::StrCat("flag --", flag.name, " needs a value"));
       }
     }
-    const bool is_first = !Contains(already_set_, flag.name);
+    const bool is_first = !absl::c_linear_search(already_set_, flag.name);
     if (is_first) already_set_.push_back(flag.name);
-    if (!is_first && Contains(help_.repeatable_flags, flag.name)) {
+    if (!is_first && absl::c_linear_search(help_.repeatable_flags, flag.name)) {
       flag.value = absl::StrCat(info.current_value, ",", *flag.value);
     }
     if (gflags::SetCommandLineOption(flag.name.c_str(), flag.value->c_str())
@@ -166,7 +161,9 @@ std::string HelpText(const ProgramHelp& help) {
     absl::StrAppend(&text, "  --", flag.name);
     if (flag.type != "bool") {
       absl::StrAppend(&text, "=<", flag.type, ">");
-      if (Contains(help.repeatable_flags, flag.name)) text += "...";
+      if (absl::c_linear_search(help.repeatable_flags, flag.name)) {
+        text += "...";
+      }
       if (!flag.default_value.empty()) {
         absl::StrAppend(&text, "  (default ", flag.default_value, ")");
       }

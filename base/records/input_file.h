@@ -85,8 +85,8 @@ class LineReader {
 // Returns whether the content starts as a gzip file does.
 bool IsGzipped(std::string_view content);
 
-// Returns what a gzip file of one member holds. `path` is for messages. Fails
-// for content that is cut off, damaged, or grows beyond `max_bytes`.
+// Returns what a gzip file holds. `path` is for messages. Fails for content
+// that is cut off, damaged, or grows beyond `max_bytes`.
 absl::StatusOr<std::string> Gunzip(std::string_view content,
                                    const std::string& path, int64_t max_bytes);
 

@@ -1,20 +1,10 @@
 #include "base/records/input_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
-#include "base/files/file.h"
 #include "base/testing/gzip.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::input_file_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 TEST(Gunzip, GivesBackWhatWasPacked) {
   const std::string text = std::string(1 << 20, 'a') + "end";
@@ -32,30 +22,26 @@ TEST(Gunzip, RefusesEveryTruncation) {
 TEST(Gunzip, RefusesDamage) {
   std::string packed = Gzip("some text that is long enough to be packed");
   packed[packed.size() / 2] ^= 0x55;
-  const auto plain = Gunzip(packed, "a.gz", 1000);
-  EXPECT_THAT(plain,
+  EXPECT_THAT(Gunzip(packed, "a.gz", 1000),
               FailsWith(HasSubstr("a.gz is a damaged or truncated gzip file")));
 }
 
 TEST(Gunzip, StopsAtTheLimit) {
-  const auto plain =
-      Gunzip(Gzip(std::string(1 << 24, '0')), "bomb.gz", 1 << 20);
-  EXPECT_THAT(plain,
+  EXPECT_THAT(Gunzip(Gzip(std::string(1 << 24, '0')), "bomb.gz", 1 << 20),
               FailsWith(HasSubstr("bomb.gz holds more than 1048576 bytes")));
 }
 
 // Returns the lines of a file of this content; "too long" for those that are.
 std::vector<std::string> Lines(const std::string& content, size_t most) {
-  const std::string path = testing::TempDir() + "lines";
-  EXPECT_THAT(WriteFileAtomically(path, content), IsOk());
-  LineReader reader(*InputFile::Open(path), most);
+  const ScratchFolder folder;
+  LineReader reader(*InputFile::Open(folder.Write("lines", content)), most);
   std::vector<std::string> lines;
   std::string_view line;
   while (*reader.Next(&line)) {
     lines.emplace_back(reader.too_long() ? "too long" : line);
     EXPECT_EQ(reader.number(), lines.size());
   }
-  EXPECT_EQ(reader.position(), (*ReadFile(path)).size());
+  EXPECT_EQ(reader.position(), content.size());
   return lines;
 }
 

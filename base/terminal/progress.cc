@@ -29,6 +29,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/files/file.h"
 #include "base/process/subprocess.h"
 #include "base/terminal/terminal_text.h"
 #include "base/terminal_guard.h"
@@ -103,15 +104,6 @@ int ReportDescriptor() {
   return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
 }
 
-void WriteWhole(int fd, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = write(fd, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text.remove_prefix(n);
-  }
-}
-
 constexpr char kReportTag[] = "progress";
 
 std::atomic<int> pause_count{0};
@@ -167,7 +159,7 @@ ProgressEnvironment ProgressEnvironment::Stderr() {
   const int report_fd = ReportDescriptor();
   if (report_fd >= 0) {
     environment.report = [report_fd](std::string_view text) {
-      WriteWhole(report_fd, text);
+      (void)WriteAll(report_fd, text);
     };
   }
   environment.columns = [] {

@@ -1,15 +1,7 @@
 #include "base/terminal/progress.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/testing/fake_terminal.h"
+#include "base/testing/testing.h"
 
 namespace requant::progress_test {
 namespace {
@@ -73,10 +65,9 @@ TEST_F(ProgressTest, RewritesOneLineOnATerminal) {
   Progress progress({"evaluating", "records", 2000000}, Environment(true));
   now_ += 2;
   progress.Update(500000, "accuracy 77.5 %");
-  EXPECT_EQ(writes_,
-            std::vector<std::string>(
-                {"\revaluating [=>   ]  25 %  500k/2M records  250k/s  "
-                 "0:06 left  accuracy 77.5 %\x1b[K"}));
+  EXPECT_THAT(writes_,
+              ElementsAre("\revaluating [=>   ]  25 %  500k/2M records  250k/s"
+                          "  0:06 left  accuracy 77.5 %\x1b[K"));
 }
 
 TEST_F(ProgressTest, FillsTheRoomLeftWithABar) {
@@ -101,9 +92,7 @@ TEST_F(ProgressTest, FollowsTheTerminalsWidth) {
   progress.Update(2000000);
   EXPECT_EQ(writes_.at(0), "\revaluating  25 %\x1b[K");
   EXPECT_EQ(writes_.at(1), "\r\x1b[K");
-  EXPECT_TRUE(absl::StrContains(
-      writes_.at(2), absl::StrCat("[", std::string(40, '='), "] 100 %")))
-      << writes_.at(2);
+  EXPECT_THAT(writes_.at(2), HasSubstr("[" + std::string(40, '=') + "] 100 %"));
 }
 
 TEST_F(ProgressTest, LeavesOutWhatDoesNotFitWhole) {
@@ -146,30 +135,26 @@ TEST_F(ProgressTest, WritesAPlainLineEveryTenSecondsElsewhere) {
     now_ += 1;
     progress.Update(100 * i, "accuracy 77.5 %");
   }
-  EXPECT_EQ(writes_, std::vector<std::string>(
-                         {"12:34:56 evaluating: 1k/4k records (25 %), 100/s, "
+  EXPECT_THAT(writes_,
+              ElementsAre("12:34:56 evaluating: 1k/4k records (25 %), 100/s, "
                           "0:30 left, accuracy 77.5 %\n",
                           "12:34:56 evaluating: 2k/4k records (50 %), 100/s, "
-                          "0:20 left, accuracy 77.5 %\n"}));
+                          "0:20 left, accuracy 77.5 %\n"));
 }
 
-TEST_F(ProgressTest, SaysNothingOfShortWorkElsewhere) {
-  Progress progress({"evaluating", "records", 4000}, Environment(false));
-  now_ += 9;
-  progress.Update(4000);
-  progress.Finish();
-  EXPECT_TRUE(writes_.empty());
-}
-
-TEST_F(ProgressTest, EndsLongWorkWithALineElsewhere) {
-  Progress progress({"evaluating", "records", 4000}, Environment(false));
-  now_ += 16;
-  progress.Update(4000);
-  progress.Finish();
-  progress.Finish();
-  ASSERT_EQ(writes_.size(), 2);
-  EXPECT_EQ(writes_.at(1),
-            "12:34:56 evaluating: done, 4k records in 0:16, 250/s\n");
+TEST_F(ProgressTest, EndsLongWorkButNotShortWorkWithALineElsewhere) {
+  for (const int seconds : {9, 16}) {
+    EXPECT_THAT(writes_, IsEmpty());
+    Progress progress({"evaluating", "records", 4000}, Environment(false));
+    now_ += seconds;
+    progress.Update(4000);
+    progress.Finish();
+    progress.Finish();
+  }
+  EXPECT_THAT(
+      writes_,
+      ElementsAre(HasSubstr("4k/4k records"),
+                  "12:34:56 evaluating: done, 4k records in 0:16, 250/s\n"));
 }
 
 TEST_F(ProgressTest, ErasesTheLineAtTheEndOrWhenWorkIsAbandoned) {
@@ -182,8 +167,7 @@ TEST_F(ProgressTest, ErasesTheLineAtTheEndOrWhenWorkIsAbandoned) {
       if (finishes) progress.Finish();
       if (finishes) progress.Update(4000);
     }
-    ASSERT_EQ(writes_.size(), 2);
-    EXPECT_EQ(writes_.at(1), "\r\x1b[K");
+    EXPECT_THAT(writes_, ElementsAre(HasSubstr("4k/4k"), "\r\x1b[K"));
   }
 }
 
@@ -193,7 +177,7 @@ TEST_F(ProgressTest, WritesNothingWhenNothingWasShown) {
     progress.Update(1);
     progress.Finish();
   }
-  EXPECT_TRUE(writes_.empty());
+  EXPECT_THAT(writes_, IsEmpty());
 }
 
 TEST_F(ProgressTest, GivesMessagesALineOfTheirOwn) {
@@ -201,9 +185,8 @@ TEST_F(ProgressTest, GivesMessagesALineOfTheirOwn) {
   now_ += 1;
   progress.Update(1);
   progress.Say("record 7 is bad");
-  ASSERT_EQ(writes_.size(), 3);
-  EXPECT_EQ(writes_.at(1), "\r\x1b[K");
-  EXPECT_EQ(writes_.at(2), "record 7 is bad\n");
+  EXPECT_THAT(writes_,
+              ElementsAre(HasSubstr("1/4k"), "\r\x1b[K", "record 7 is bad\n"));
 }
 
 TEST_F(ProgressTest, ShowsTheRateOfTheLastTenSeconds) {
@@ -222,8 +205,7 @@ TEST_F(ProgressTest, TakesATotalThatIsLearnedOnTheWay) {
   progress.SetTotal(200);
   now_ += 1;
   progress.Update(100);
-  EXPECT_NE(writes_.at(0).find("50 %  100/200 records"), std::string::npos)
-      << writes_.at(0);
+  EXPECT_THAT(writes_.at(0), HasSubstr("50 %  100/200 records"));
 }
 
 TEST_F(ProgressTest, ReportsToAParentInsteadOfDrawing) {
@@ -237,29 +219,26 @@ TEST_F(ProgressTest, ReportsToAParentInsteadOfDrawing) {
   progress.Update(100, "accuracy\t77.5 %");
   progress.Update(4000, "accuracy 78 %");
   progress.Finish();
-  EXPECT_EQ(reports,
-            (std::vector<std::string>{
-                "progress\t100\t4000\tevaluating\trecords\taccuracy 77.5 %\n",
-                "progress\t4000\t4000\tevaluating\trecords\taccuracy 78 %\n"}));
-  EXPECT_TRUE(writes_.empty());
+  EXPECT_THAT(
+      reports,
+      ElementsAre(
+          "progress\t100\t4000\tevaluating\trecords\taccuracy 77.5 %\n",
+          "progress\t4000\t4000\tevaluating\trecords\taccuracy 78 %\n"));
+  EXPECT_THAT(writes_, IsEmpty());
 }
 
 TEST(ProgressReport, IsReadAsItWasWritten) {
   const auto report = ParseProgressReport(
       FormatProgressReport({7, 9, "evaluating", "records", "accuracy 7 %"}));
-  ASSERT_TRUE(report.has_value());
-  EXPECT_EQ(report->done, 7);
-  EXPECT_EQ(report->total, 9);
-  EXPECT_EQ(report->what, "evaluating");
-  EXPECT_EQ(report->unit, "records");
-  EXPECT_EQ(report->note, "accuracy 7 %");
+  EXPECT_THAT(report, testing::Optional(testing::FieldsAre(
+                          7, 9, "evaluating", "records", "accuracy 7 %")));
 }
 
 TEST(ProgressReport, IsNothingElse) {
-  EXPECT_FALSE(ParseProgressReport("").has_value());
-  EXPECT_FALSE(ParseProgressReport("progress\t7").has_value());
-  EXPECT_FALSE(ParseProgressReport("progress\tx\t9\ta\tb\tc").has_value());
-  EXPECT_FALSE(ParseProgressReport("fuse_columns").has_value());
+  for (const char* line :
+       {"", "progress\t7", "progress\tx\t9\ta\tb\tc", "fuse_columns"}) {
+    EXPECT_FALSE(ParseProgressReport(line).has_value()) << line;
+  }
 }
 
 TEST_F(ProgressTest, StaysFullBeyondTheTotal) {
@@ -341,8 +320,8 @@ TEST(TerminalBlock, NeitherHidesTheCursorNorClearsTheScreen) {
   TerminalBlock block(terminal.Environment(), true);
   block.Show({{{"x", Style::kBad}}}, {{{"y", Style::kGood}}});
   block.Show({}, {});
-  EXPECT_FALSE(absl::StrContains(terminal.raw(), "?25l"));
-  EXPECT_FALSE(absl::StrContains(terminal.raw(), "2J"));
+  EXPECT_THAT(terminal.raw(),
+              AllOf(Not(HasSubstr("?25l")), Not(HasSubstr("2J"))));
   EXPECT_EQ(terminal.Text(), "x\n");
 }
 

@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -57,6 +59,8 @@ std::string_view Escape(Style style) {
                                            "\x1b[33m", "\x1b[31m", "\x1b[36m"};
   return kEscapes[static_cast<int>(style)];
 }
+
+constexpr int kTableGap = 2;
 
 }  // namespace
 
@@ -155,6 +159,63 @@ std::string Styled(const std::string& text, Style style, bool color) {
   const std::string_view escape = color ? Escape(style) : "";
   if (escape.empty()) return text;
   return absl::StrCat(escape, text, "\x1b[0m");
+}
+
+void Table::AddColumn(std::string title, int importance, bool left) {
+  columns_.push_back({std::move(title), importance, left});
+}
+
+void Table::AddRow(std::vector<StyledText> cells) {
+  for (size_t i = 0; i < cells.size(); ++i) {
+    columns_[i].width =
+        std::max(columns_[i].width, DisplayWidth(cells[i].text));
+  }
+  rows_.push_back(std::move(cells));
+}
+
+std::string Table::Text(int width, bool color) const {
+  std::vector<Column> columns = columns_;
+  int total = -kTableGap;
+  // The columns among those shown that may be left out.
+  std::vector<Column*> expendable;
+  for (Column& column : columns) {
+    if (column.width == 0) continue;
+    column.width = std::max(column.width, DisplayWidth(column.title));
+    total += column.width + kTableGap;
+    if (column.importance < kAlways) expendable.push_back(&column);
+  }
+  std::sort(expendable.begin(), expendable.end(),
+            [](const Column* a, const Column* b) {
+              return a->importance < b->importance;
+            });
+  for (Column* column : expendable) {
+    if (width == 0 || total <= width) break;
+    total -= column->width + kTableGap;
+    column->width = 0;
+  }
+  std::vector<StyledText> titles;
+  for (const Column& column : columns) titles.push_back({column.title});
+  std::string text;
+  AppendRow(titles, columns, color, &text);
+  for (const auto& row : rows_) AppendRow(row, columns, color, &text);
+  return text;
+}
+
+void Table::AppendRow(const std::vector<StyledText>& cells,
+                      const std::vector<Column>& columns, bool color,
+                      std::string* text) const {
+  StyledLine line;
+  int width = 0;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const Column& column = columns[i];
+    if (column.width == 0) continue;
+    line.push_back({column.left ? PaddedRight(cells[i].text, column.width)
+                                : PaddedLeft(cells[i].text, column.width),
+                    cells[i].style});
+    line.push_back({std::string(kTableGap, ' ')});
+    width += column.width + kTableGap;
+  }
+  absl::StrAppend(text, Render(line, width, color).text, "\n");
 }
 
 }  // namespace requant

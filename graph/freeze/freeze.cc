@@ -27,7 +27,6 @@
 #include "graph/const_node.h"
 #include "graph/freeze/checkpoint.h"
 #include "graph/freeze/freeze_tables.h"
-#include "graph/freeze/freeze_variables.h"
 #include "graph/freeze/inline_functions.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/freeze/resource_values.h"

@@ -19,7 +19,7 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
-#include "graph/freeze/freeze_variables.h"
+#include "graph/freeze/checkpoint.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/attr_value.pb.h"

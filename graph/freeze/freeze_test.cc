@@ -36,19 +36,15 @@ Tensor RandomTensor(const tensorflow::TensorInfo& info,
   const std::vector<std::string> words = {"red", "green", "blue", "pink", ""};
   for (int64_t i = 0; i < tensor.NumElements(); ++i) {
     const int number = (*generator)() % 5;
-    switch (info.dtype()) {
-      case tensorflow::DT_FLOAT:
-        tensor.flat<float>()(i) =
-            std::uniform_real_distribution<float>(-2, 2)(*generator);
-        break;
-      case tensorflow::DT_INT32:
-        tensor.flat<int32_t>()(i) = number;
-        break;
-      case tensorflow::DT_INT64:
-        tensor.flat<int64_t>()(i) = number;
-        break;
-      default:
-        tensor.flat<tensorflow::tstring>()(i) = words[number];
+    if (info.dtype() == tensorflow::DT_FLOAT) {
+      tensor.flat<float>()(i) =
+          std::uniform_real_distribution<float>(-2, 2)(*generator);
+    } else if (info.dtype() == tensorflow::DT_INT32) {
+      tensor.flat<int32_t>()(i) = number;
+    } else if (info.dtype() == tensorflow::DT_INT64) {
+      tensor.flat<int64_t>()(i) = number;
+    } else {
+      tensor.flat<tensorflow::tstring>()(i) = words[number];
     }
   }
   return tensor;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,8 +33,16 @@ using Nodes = google::protobuf::RepeatedPtrField<NodeDef>;
 
 namespace {
 
+// Returns the function that a node calls, or null.
+using CalledFunction = std::function<const FunctionDef*(const NodeDef& node)>;
+
+// Counts the nodes of a graph once the calls that wanted nodes depend on are
+// replaced by the bodies of their functions, calls in those too. Takes time for
+// the graph and each function once, however often it is called. A call of a
+// function within itself counts as one node.
 class Counter {
  public:
+  // Counts up to `limit`.
   Counter(const CalledFunction& called, int64_t limit)
       : called_(called), limit_(limit) {}
 
@@ -152,7 +161,6 @@ class Inliner {
 
  private:
   const FunctionDef* FunctionOf(const NodeDef& node) const;
-  absl::Status TooManyNodes() const;
   absl::Status CheckSize() const;
   absl::Status Walk();
   absl::Status Visit(int node);
@@ -324,23 +332,24 @@ void Inliner::AddBody(int call_id, const FunctionDef& function,
   inlined_.emplace(call.name(), std::move(inlined));
 }
 
-absl::Status Inliner::TooManyNodes() const {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("with its functions inlined the graph has more than ",
-                   options_.max_nodes, " nodes, too many to build"));
-}
-
 // Checks before a node is made: a few functions can stand for more nodes than
 // fit in memory.
 absl::Status Inliner::CheckSize() const {
-  // Then it is the first call that is too much, if there is one.
-  if (graph_.node_size() > options_.max_nodes) return absl::OkStatus();
-  std::vector<std::string> wanted = options_.outputs;
+  // In a larger graph the first call is too much, if there is one.
+  const int64_t most =
+      std::max<int64_t>(options_.max_nodes, graph_.node_size());
+  std::vector<std::string_view> wanted(options_.outputs.begin(),
+                                       options_.outputs.end());
   wanted.insert(wanted.end(), options_.effects.begin(), options_.effects.end());
-  const int64_t size = InlinedSize(
-      graph_, wanted, [this](const NodeDef& node) { return FunctionOf(node); },
-      options_.max_nodes + 1);
-  return size > options_.max_nodes ? TooManyNodes() : absl::OkStatus();
+  const CalledFunction called = [this](const NodeDef& node) {
+    return FunctionOf(node);
+  };
+  if (Counter(called, most + 1).SizeOf(graph_.node(), wanted) <= most) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("with its functions inlined the graph has more than ",
+                   options_.max_nodes, " nodes, too many to build"));
 }
 
 absl::Status Inliner::Inline(int id, const FunctionDef& function) {
@@ -374,10 +383,6 @@ absl::Status Inliner::Inline(int id, const FunctionDef& function) {
         absl::StrCat("the call \"", call.name(), "\" gives ", arguments,
                      " inputs to the function \"", function.signature().name(),
                      "\", which takes ", body.arg_types.size()));
-  }
-  if (graph_.node_size() + static_cast<int64_t>(body.nodes.size()) >
-      options_.max_nodes) {
-    return TooManyNodes();
   }
   AddBody(id, function, std::move(body));
   return absl::OkStatus();
@@ -523,13 +528,6 @@ absl::StatusOr<int> Inliner::Run() {
 }
 
 }  // namespace
-
-int64_t InlinedSize(const GraphDef& graph,
-                    const std::vector<std::string>& wanted,
-                    const CalledFunction& called, int64_t limit) {
-  return Counter(called, limit)
-      .SizeOf(graph.node(), {wanted.begin(), wanted.end()});
-}
 
 absl::StatusOr<int> InlineFunctions(const InlineOptions& options,
                                     GraphDef* graph) {

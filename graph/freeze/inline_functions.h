@@ -4,14 +4,11 @@
 // Function calls replaced by the nodes of the functions' bodies.
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 
 namespace requant {
 
@@ -36,19 +33,6 @@ struct InlineOptions {
 // abort on damaged ones.
 absl::StatusOr<int> InlineFunctions(const InlineOptions& options,
                                     tensorflow::GraphDef* graph);
-
-// Returns the function that a node calls, or null.
-using CalledFunction = std::function<const tensorflow::FunctionDef*(
-    const tensorflow::NodeDef& node)>;
-
-// Returns at most how many nodes the graph has once the calls that `wanted`
-// nodes depend on are replaced by the bodies of their functions, calls in those
-// too; `limit` if there are more. Takes time for the graph and each function
-// once, however often it is called. A call of a function within itself counts
-// as one node.
-int64_t InlinedSize(const tensorflow::GraphDef& graph,
-                    const std::vector<std::string>& wanted,
-                    const CalledFunction& called, int64_t limit);
 
 }  // namespace requant
 

@@ -9,8 +9,6 @@
 namespace requant::inline_functions_test {
 namespace {
 
-using tensorflow::FunctionDef;
-
 // f(a) = (a + a, a).
 constexpr char kTwice[] = R"(
   x = Placeholder dtype=float
@@ -109,76 +107,55 @@ TEST(InlineFunctions, RefusesRecursion) {
               AllOf(HasSubstr("calls itself"), HasSubstr("f → g → f")));
 }
 
-TEST(InlineFunctions, StopsAtTheLimitOfNodes) {
-  EXPECT_THAT(
-      Error(WithTwice(
-                "y = PartitionedCall(x) f=@f Tin=[float] Tout=[float,float]"),
-            3),
-      HasSubstr("more than 3 nodes"));
-}
-
 TEST(InlineFunctions, RefusesACallWithTooFewInputs) {
   EXPECT_THAT(
       Error(WithTwice("y = PartitionedCall f=@f Tin=[] Tout=[float,float]")),
       HasSubstr("gives 0 inputs to the function \"f\", which takes 1"));
 }
 
-constexpr int64_t kLimit = 1'000'000'000;
-
-int64_t SizeOf(const std::string& text) {
-  const GraphDef graph = GraphFromText("x = Placeholder\n" + text);
-  const auto called = [&graph](const NodeDef& node) -> const FunctionDef* {
-    for (const FunctionDef& function : graph.library().function()) {
-      if (function.signature().name() == node.op()) return &function;
-    }
-    return nullptr;
-  };
-  return InlinedSize(graph, {"y"}, called, kLimit);
-}
-
 // A function of one node, and one that calls another twice, one call after the
-// other.
-constexpr char kRelu[] = "function f0(a) -> (r=r:r:0) {\n r = Relu(a)\n}\n";
-std::string Twice(const std::string& name, const std::string& callee) {
-  return absl::Substitute(
-      "function $0(a) -> (r=d:r:0) {\n c = $1(a); d = $1(c:r:0)\n}\n", name,
-      callee);
-}
-
-TEST(InlinedSize, CountsABodyForEachCall) {
-  EXPECT_EQ(SizeOf("y = Relu(x)"), 2);
-  EXPECT_EQ(SizeOf(kRelu + Twice("g", "f0") + "y = g(x)"), 2 + 2 + 2);
-}
-
-TEST(InlinedSize, LeavesOutCallsThatNothingNeeds) {
-  EXPECT_EQ(SizeOf(R"(
-    function f(a) -> (r=r:r:0) {
-      r = Relu(a)
-      dead = h(r:r:0)
+// other; there are calls that nothing needs.
+std::string Doubling(int functions) {
+  std::string text = R"(
+    x = Placeholder dtype=float
+    dead = PartitionedCall(x) f=@f0 Tin=[float] Tout=[float]
+    function f0(a) -> (r=r:activations:0) {
+      r = Relu(a) T=float
     }
-    function h(a) -> (r=r:r:0) {
-      r = Relu(a)
-      s = Relu(a)
+  )";
+  for (int i = 1; i <= functions; ++i) {
+    absl::SubstituteAndAppend(&text, R"(
+    function f$0(a) -> (r=d:output:0) {
+      c = PartitionedCall(a) f=@f$1 Tin=[float] Tout=[float]
+      d = PartitionedCall(c:output:0) f=@f$1 Tin=[float] Tout=[float]
+      dead = PartitionedCall(a) f=@f$1 Tin=[float] Tout=[float]
     }
-    y = f(x)
-    dead = h(x)
-  )"),
-            3 + 2);
-}
-
-TEST(InlinedSize, StopsAtTheLimitHoweverOftenFunctionsCall) {
-  std::string functions = kRelu;
-  for (int i = 1; i <= 200; ++i) {
-    functions += Twice(absl::StrCat("f", i), absl::StrCat("f", i - 1));
+    )",
+                              i, i - 1);
   }
-  // Bodies of 2 nodes, doubling, and 1024 Relus.
-  EXPECT_EQ(SizeOf(functions + "y = f10(x)"), 2 + 2 * 1023 + 1024);
-  EXPECT_EQ(SizeOf(functions + "y = f200(x)"), kLimit);
+  return absl::Substitute(
+      "$0\n y = PartitionedCall(x) f=@f$1 Tin=[float] Tout=[float]", text,
+      functions);
 }
 
-TEST(InlinedSize, EndsWhereFunctionsCallThemselves) {
-  EXPECT_EQ(SizeOf(Twice("f", "g") + Twice("g", "f") + "y = f(x)"),
-            2 + 2 + 2 + 2);
+TEST(InlineFunctions, CountsTheBodyOfEachCallThatIsNeeded) {
+  // Three nodes of the graph, three of f2, three each of two f1, four Relus.
+  EXPECT_EQ(Error(Doubling(2), 3 + 3 + 2 * 3 + 4), "");
+  EXPECT_THAT(Error(Doubling(2), 3 + 3 + 2 * 3 + 3),
+              HasSubstr("more than 15 nodes"));
+}
+
+TEST(InlineFunctions, StopsAtTheLimitBeforeItMakesANode) {
+  GraphDef graph = GraphFromText(Doubling(200));
+  InlineOptions options;
+  options.outputs = {"y"};
+  EXPECT_THAT(InlineFunctions(options, &graph),
+              FailsWith(HasSubstr("more than 5000000 nodes")));
+  EXPECT_EQ(graph.node_size(), 3);
+  options.max_nodes = 2;
+  EXPECT_FALSE(InlineFunctions(options, &graph).ok());
+  options.outputs = {"x"};
+  EXPECT_OK(InlineFunctions(options, &graph));
 }
 
 }  // namespace

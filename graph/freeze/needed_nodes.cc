@@ -140,24 +140,6 @@ void KeepCalledFunctions(GraphDef* graph) {
   }
 }
 
-void DropLostColocations(const absl::flat_hash_set<std::string_view>& names,
-                         NodeDef* node) {
-  const auto found = node->mutable_attr()->find("_class");
-  if (found == node->mutable_attr()->end()) return;
-  tensorflow::AttrValue kept;
-  for (const std::string& group : found->second.list().s()) {
-    std::string_view other = group;
-    if (!absl::ConsumePrefix(&other, "loc:@") || names.contains(other)) {
-      kept.mutable_list()->add_s(group);
-    }
-  }
-  if (kept.list().s().empty()) {
-    node->mutable_attr()->erase("_class");
-  } else {
-    found->second = std::move(kept);
-  }
-}
-
 }  // namespace
 
 absl::flat_hash_set<std::string> CalledFunctions(
@@ -227,7 +209,20 @@ void DropLostColocations(GraphDef* graph) {
   absl::flat_hash_set<std::string_view> names;
   for (const NodeDef& node : graph->node()) names.insert(node.name());
   for (NodeDef& node : *graph->mutable_node()) {
-    DropLostColocations(names, &node);
+    const auto found = node.mutable_attr()->find("_class");
+    if (found == node.mutable_attr()->end()) continue;
+    AttrValue kept;
+    for (const std::string& group : found->second.list().s()) {
+      std::string_view other = group;
+      if (!absl::ConsumePrefix(&other, "loc:@") || names.contains(other)) {
+        kept.mutable_list()->add_s(group);
+      }
+    }
+    if (kept.list().s().empty()) {
+      node.mutable_attr()->erase("_class");
+    } else {
+      found->second = std::move(kept);
+    }
   }
 }
 

@@ -199,18 +199,15 @@ struct Specialized {
   std::set<int> returned;
 };
 
-bool PassesOn(const std::string& op) {
+bool PassesOn(std::string_view op) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "Identity", "Switch", "Enter", "Exit", "NextIteration", "Merge"};
   return ops->contains(op);
 }
 
 // Returns whether it is an op on references that has a twin for values.
-bool PassesOnReference(const std::string& op) {
-  static const auto* ops = new absl::flat_hash_set<std::string>{
-      "RefIdentity", "RefSwitch", "RefEnter",
-      "RefExit",     "RefMerge",  "RefNextIteration"};
-  return ops->contains(op);
+bool PassesOnReference(std::string_view op) {
+  return absl::StartsWith(op, "Ref") && PassesOn(op.substr(3));
 }
 
 bool AssignsWithoutOutput(const std::string& op) {
@@ -376,12 +373,9 @@ absl::Status Rewriter::Rewrite(int node_index, int input,
     KeepControlInputs(node);
     node->mutable_attr()->clear();
     node->set_op("NoOp");
-  } else if (PassesOn(op) && input == 0) {
+  } else if (PassesOn(op) && (input == 0 || op == "Merge")) {
     SetType("T", value.dtype, node);
     carriers->push_back({node->name(), op == "Merge" ? 0 : -1});
-  } else if (op == "Merge") {
-    SetType("T", value.dtype, node);
-    carriers->push_back({node->name(), 0});
   } else if (op == "IdentityN") {
     SetListedType("T", input, value.dtype, node);
     carriers->push_back({node->name(), input});

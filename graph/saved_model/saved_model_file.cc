@@ -1,22 +1,33 @@
 #include "graph/saved_model/saved_model_file.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "graph/freeze/checkpoint.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def.pb.h"
@@ -37,6 +48,17 @@ using tensorflow::SavedModel;
 
 namespace {
 
+// A field of a serialized protocol buffer, which is taken apart and put
+// together again without being parsed, so that what is not touched keeps its
+// bytes.
+struct MessageField {
+  int number = 0;
+  // The field with its tag.
+  std::string_view bytes;
+  // What a field of type message, string or bytes holds; "" for others.
+  std::string_view payload;
+};
+
 // Reads what follows `tag`.
 bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
                MessageField* field) {
@@ -52,9 +74,50 @@ bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
   return input->Skip(static_cast<int>(size));
 }
 
-uint32_t TagOf(int number) {
-  return WireFormatLite::MakeTag(number,
-                                 WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+// Splits a serialized message into its fields in their order, as parts of
+// `message`. Returns false when it is none.
+bool SplitFields(std::string_view message, std::vector<MessageField>* fields) {
+  fields->clear();
+  if (message.size() > std::numeric_limits<int>::max()) return false;
+  CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
+                         static_cast<int>(message.size()));
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  while (true) {
+    const size_t begin = input.CurrentPosition();
+    const uint32_t tag = input.ReadTag();
+    if (tag == 0) return begin == message.size();
+    MessageField field;
+    field.number = WireFormatLite::GetTagFieldNumber(tag);
+    if (field.number == 0 || !SkipField(message, tag, &input, &field)) {
+      return false;
+    }
+    field.bytes = message.substr(begin, input.CurrentPosition() - begin);
+    fields->push_back(field);
+  }
+}
+
+// Returns the payloads of all fields of that number one after another: the
+// serialized submessage, of which a serializer may write parts.
+std::string JoinedPayload(const std::vector<MessageField>& fields, int number) {
+  std::string joined;
+  for (const MessageField& field : fields) {
+    if (field.number == number) joined.append(field.payload);
+  }
+  return joined;
+}
+
+// Appends a field of type message, string or bytes.
+void AppendField(int number, std::string_view payload, std::string* message) {
+  constexpr int kMostHeaderBytes = 10;
+  uint8_t header[kMostHeaderBytes];
+  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(
+      WireFormatLite::MakeTag(number,
+                              WireFormatLite::WIRETYPE_LENGTH_DELIMITED),
+      header);
+  end = CodedOutputStream::WriteVarint32ToArray(
+      static_cast<uint32_t>(payload.size()), end);
+  message->append(reinterpret_cast<const char*>(header), end - header);
+  message->append(payload);
 }
 
 constexpr int kMetaGraphs = SavedModel::kMetaGraphsFieldNumber;
@@ -176,45 +239,47 @@ absl::StatusOr<std::string> AsText(const std::string& path,
   return text;
 }
 
-}  // namespace
+namespace fs = std::filesystem;
 
-bool SplitFields(std::string_view message, std::vector<MessageField>* fields) {
-  fields->clear();
-  if (message.size() > std::numeric_limits<int>::max()) return false;
-  CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
-                         static_cast<int>(message.size()));
-  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  while (true) {
-    const size_t begin = input.CurrentPosition();
-    const uint32_t tag = input.ReadTag();
-    if (tag == 0) return begin == message.size();
-    MessageField field;
-    field.number = WireFormatLite::GetTagFieldNumber(tag);
-    if (field.number == 0 || !SkipField(message, tag, &input, &field)) {
-      return false;
+constexpr char kInnerFolder[] = "saved_model";
+
+bool IsVersion(std::string_view name) {
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return absl::ascii_isdigit(c);
+  });
+}
+
+// Returns whether there is a SavedModel of any form, also one not read.
+bool HasModel(const fs::path& folder) {
+  std::error_code ignored;
+  return IsSavedModelDirectory(folder.string()) ||
+         fs::exists(folder / "saved_model.cpb", ignored);
+}
+
+// Returns the SavedModels in the folders of `folder` that are versions.
+std::vector<std::string> Versions(const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    if (IsVersion(at->path().filename().string()) && HasModel(at->path())) {
+      found.push_back(at->path().string());
     }
-    field.bytes = message.substr(begin, input.CurrentPosition() - begin);
-    fields->push_back(field);
   }
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-std::string JoinedPayload(const std::vector<MessageField>& fields, int number) {
-  std::string joined;
-  for (const MessageField& field : fields) {
-    if (field.number == number) joined.append(field.payload);
-  }
-  return joined;
+absl::Status NoModel(const std::string& path) {
+  std::error_code error;
+  const bool empty = fs::is_empty(path, error) && !error;
+  return absl::NotFoundError(absl::StrCat(
+      path, empty ? " is an empty folder" : " is not a SavedModel",
+      ": there is no saved_model.pb in it, nor in a saved_model or a version "
+      "(1, 2, …) below it"));
 }
 
-void AppendField(int number, std::string_view payload, std::string* message) {
-  constexpr int kMostHeaderBytes = 10;
-  uint8_t header[kMostHeaderBytes];
-  uint8_t* end = CodedOutputStream::WriteVarint32ToArray(TagOf(number), header);
-  end = CodedOutputStream::WriteVarint32ToArray(
-      static_cast<uint32_t>(payload.size()), end);
-  message->append(reinterpret_cast<const char*>(header), end - header);
-  message->append(payload);
-}
+}  // namespace
 
 absl::StatusOr<SavedModelFile> SavedModelFile::Read(
     const std::string& directory, const std::set<std::string>& tags) {
@@ -273,6 +338,57 @@ absl::StatusOr<std::string> SavedModelFile::WithGraph(
     return TooLarge(path_);
   }
   return is_text_ ? AsText(path_, content) : content;
+}
+
+absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) {
+    return absl::NotFoundError(
+        absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+  std::string directory = SavedModelDirectory(path);
+  if (directory.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path,
+                     " is not a SavedModel but a file; name the folder with "
+                     "saved_model.pb"));
+  }
+  while (directory.size() > 1 && directory.back() == '/') directory.pop_back();
+  if (HasModel(directory)) return directory;
+  const fs::path inner = fs::path(directory) / kInnerFolder;
+  if (HasModel(inner)) return inner.string();
+  std::vector<std::string> found = Versions(directory);
+  for (const std::string& version : Versions(inner)) found.push_back(version);
+  if (found.size() == 1) return found[0];
+  if (found.empty()) return NoModel(path);
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " has several SavedModels: name one of ",
+                   absl::StrJoin(found, ", ")));
+}
+
+std::string SavedModelName(const std::string& directory) {
+  std::error_code error;
+  fs::path path = fs::absolute(directory, error).lexically_normal();
+  if (!path.has_filename()) path = path.parent_path();
+  const std::string last = path.filename().string();
+  if (IsVersion(path.filename().string())) path = path.parent_path();
+  if (path.filename() == kInnerFolder) path = path.parent_path();
+  return path.has_filename() ? path.filename().string() : last;
+}
+
+absl::Status CheckVariables(const std::string& directory,
+                            const GraphDef& graph) {
+  const std::string prefix = absl::StrCat(directory, "/variables/variables");
+  struct stat info;
+  if (stat((prefix + ".index").c_str(), &info) != 0) {
+    if (absl::c_none_of(graph.node(), IsVariable)) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat(
+        directory, " has variables but not their values: ", prefix,
+        ".index is missing; copy the whole folder \"variables\" too"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
+                           Checkpoint::Open(prefix));
+  return checkpoint->CheckData();
 }
 
 }  // namespace requant

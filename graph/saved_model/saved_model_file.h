@@ -1,13 +1,12 @@
 #ifndef REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
 #define REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
 
-// A saved_model.pb (or .pbtxt) whose graph is replaced and of which all else
-// stays as it is, to the byte.
+// A SavedModel: where it is, whether the values of its variables are there, and
+// its saved_model.pb (or .pbtxt) with another graph, of which all else stays as
+// it is, to the byte.
 
 #include <set>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,28 +14,6 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
-
-// A field of a serialized protocol buffer, which is taken apart and put
-// together again without being parsed, so that what is not touched keeps its
-// bytes.
-struct MessageField {
-  int number = 0;
-  // The field with its tag.
-  std::string_view bytes;
-  // What a field of type message, string or bytes holds; "" for others.
-  std::string_view payload;
-};
-
-// Splits a serialized message into its fields in their order, as parts of
-// `message`. Returns false when it is none.
-bool SplitFields(std::string_view message, std::vector<MessageField>* fields);
-
-// Returns the payloads of all fields of that number one after another: the
-// serialized submessage, of which a serializer may write parts.
-std::string JoinedPayload(const std::vector<MessageField>& fields, int number);
-
-// Appends a field of type message, string or bytes.
-void AppendField(int number, std::string_view payload, std::string* message);
 
 class SavedModelFile {
  public:
@@ -78,6 +55,22 @@ class SavedModelFile {
   tensorflow::MetaGraphDef meta_;
   std::string graph_bytes_;
 };
+
+// Returns the SavedModel directory that `path` means: that directory or its
+// saved_model.pb itself, or one that has the SavedModel in it as model servers
+// lay it out ("saved_model", "1", "saved_model/1"). Several versions are an
+// error that lists them.
+absl::StatusOr<std::string> FindSavedModel(const std::string& path);
+
+// Returns what people call the model in this directory: the name of the folder,
+// without a version and "saved_model" below it. "gpt-j" for
+// "models/gpt-j/saved_model/1".
+std::string SavedModelName(const std::string& directory);
+
+// Fails when `graph` has variables and the directory lacks their values, or a
+// part of them. Reads the checkpoint's index only.
+absl::Status CheckVariables(const std::string& directory,
+                            const tensorflow::GraphDef& graph);
 
 }  // namespace requant
 

@@ -1,11 +1,14 @@
 #include "graph/saved_model/saved_model_file.h"
 
+#include <unistd.h>
+
 #include <filesystem>
 #include <random>
 #include <set>
 
 #include "base/files/file.h"
 #include "google/protobuf/text_format.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/program.h"
@@ -14,85 +17,19 @@
 namespace requant::saved_model_file_test {
 namespace {
 
+namespace fs = std::filesystem;
+
 using tensorflow::MetaGraphDef;
 using tensorflow::SavedModel;
 
-std::string SomeGraph() {
-  return GraphFromText("a = A; b = B\n versions { producer: 27 }")
-      .SerializeAsString();
-}
-
-std::string Joined(const std::vector<MessageField>& fields) {
-  std::string joined;
-  for (const MessageField& field : fields) joined.append(field.bytes);
-  return joined;
-}
-
-TEST(MessageFields, TogetherAreTheMessageAndHavePayloads) {
-  const std::string message = SomeGraph();
-  std::vector<MessageField> fields;
-  ASSERT_TRUE(SplitFields(message, &fields));
-  EXPECT_EQ(Joined(fields), message);
-  ASSERT_EQ(fields.size(), 3);
-  NodeDef node;
-  ASSERT_TRUE(node.ParseFromString(std::string(fields[0].payload)));
-  EXPECT_EQ(fields[0].number, GraphDef::kNodeFieldNumber);
-  EXPECT_EQ(node.name(), "a");
-}
-
-TEST(MessageFields, OfOneSubmessageInPartsAreJoined) {
-  std::string message;
-  tensorflow::VersionDef part;
-  part.set_producer(5);
-  AppendField(GraphDef::kVersionsFieldNumber, part.SerializeAsString(),
-              &message);
-  part.Clear();
-  part.set_min_consumer(2);
-  AppendField(GraphDef::kVersionsFieldNumber, part.SerializeAsString(),
-              &message);
-  std::vector<MessageField> fields;
-  ASSERT_TRUE(SplitFields(message, &fields));
-  tensorflow::VersionDef versions;
-  ASSERT_TRUE(versions.ParseFromString(
-      JoinedPayload(fields, GraphDef::kVersionsFieldNumber)));
-  EXPECT_EQ(versions.producer(), 5);
-  EXPECT_EQ(versions.min_consumer(), 2);
-}
-
-TEST(MessageFields, AppendedAreReadBackAtAnySize) {
-  for (const size_t size : {0, 1, 127, 128, 20000, 3000000}) {
-    std::string message;
-    AppendField(2000, std::string(size, 'x'), &message);
-    std::vector<MessageField> fields;
-    ASSERT_TRUE(SplitFields(message, &fields));
-    ASSERT_EQ(fields.size(), 1);
-    EXPECT_EQ(fields[0].number, 2000);
-    EXPECT_EQ(fields[0].payload.size(), size);
-  }
-}
-
-// Whatever is cut off or changed, nothing outside of the message is read, and
-// what is split fits together again.
-TEST(MessageFields, OfDamagedMessagesAreRefusedOrWhole) {
-  const std::string message = SomeGraph();
-  for (size_t at = 0; at < message.size(); ++at) {
-    for (const char byte : {'\x00', '\x07', '\x7f', '\xff'}) {
-      std::string damaged = message;
-      damaged[at] = byte;
-      std::vector<MessageField> fields;
-      if (SplitFields(damaged, &fields)) {
-        EXPECT_EQ(Joined(fields), damaged);
-      }
-    }
-  }
-  std::vector<MessageField> fields;
-  EXPECT_FALSE(SplitFields(message.substr(0, message.size() - 1), &fields));
-  EXPECT_FALSE(SplitFields(std::string("\x0a\xff\xff\xff\x7f", 5), &fields));
-}
-
 constexpr char kModel[] = "graph/testdata/functions";
 
-GraphDef OneNode(const std::string& op) { return GraphFromText("n = " + op); }
+GraphDef OneNode(const std::string& op) {
+  GraphDef graph;
+  graph.add_node()->set_name("n");
+  graph.mutable_node(0)->set_op(op);
+  return graph;
+}
 
 // Returns a SavedModel with a graph of one Placeholder for each of these tags.
 SavedModel Tagged(const std::vector<std::string>& tags) {
@@ -201,6 +138,37 @@ TEST_F(ModelFile, LeavesOtherMetaGraphsAndUnknownFieldsAlone) {
   EXPECT_TRUE(SameMessage(after, model));
 }
 
+// A serializer may write a submessage in parts, which count as one.
+TEST_F(ModelFile, ReadsSubmessagesInParts) {
+  MetaGraphDef first, second;
+  first.mutable_meta_info_def()->add_tags("serve");
+  *first.mutable_graph_def() = OneNode("NoOp");
+  second.mutable_meta_info_def()->add_tags("gpu");
+  *second.mutable_graph_def() = GraphFromText("m = NoOp");
+  // One that is its own bytes and those of another is both of them merged.
+  google::protobuf::UnknownFieldSet model;
+  model.AddLengthDelimited(
+      SavedModel::kMetaGraphsFieldNumber,
+      first.SerializeAsString() + second.SerializeAsString());
+  std::string bytes;
+  ASSERT_TRUE(model.SerializeToString(&bytes));
+  Write(bytes);
+  SavedModelFile file = Read(folder_, {"gpu", "serve"});
+  EXPECT_THAT(NodesOf(file.TakeGraph()), ElementsAre("n", "m"));
+  EXPECT_EQ(WithOneNode("NoOp", file).meta_graphs(0).graph_def().node_size(),
+            1);
+}
+
+TEST_F(ModelFile, HoldsGraphsOfAnySize) {
+  Write(Tagged({"serve"}).SerializeAsString());
+  const SavedModelFile file = Read(folder_);
+  for (const size_t size : {0, 1, 120, 128, 20000, 3000000}) {
+    const std::string op(size, 'x');
+    EXPECT_EQ(WithOneNode(op, file).meta_graphs(0).graph_def().node(0).op(),
+              op);
+  }
+}
+
 TEST_F(ModelFile, InTextStaysInText) {
   std::string text;
   ASSERT_TRUE(
@@ -251,11 +219,99 @@ TEST_F(ModelFile, SurvivesAnyBytes) {
 
 TEST_F(ModelFile, RefusesMoreThanAProtocolBufferHolds) {
   Write("");
-  std::filesystem::resize_file(folder_ + "/saved_model.pb", int64_t{1} << 31);
+  fs::resize_file(folder_ + "/saved_model.pb", int64_t{1} << 31);
   EXPECT_THAT(Error(), AllOf(HasSubstr("2 GB"), HasSubstr("variables")));
   RemoveTree(folder_ + "/saved_model.pb");
   Write("chunks", "saved_model.cpb");
   EXPECT_THAT(Error(), HasSubstr("SavedModel in chunks"));
+}
+
+constexpr char kWithVariables[] = "graph/testdata/resource_variables";
+
+class ModelFolder : public testing::Test {
+ protected:
+  // Makes a folder below the home folder that counts as a SavedModel.
+  std::string Make(const std::string& name) {
+    folder_.Write(name + "/saved_model.pb", "x");
+    return folder_.Path(name);
+  }
+  std::string Found(const std::string& name) {
+    const auto found = FindSavedModel(absl::StrCat(home_, "/", name));
+    return found.ok() ? *found : std::string(found.status().message());
+  }
+  std::string CopyModel() { return folder_.Copy(kWithVariables, "copy"); }
+  static absl::Status Check(const std::string& directory) {
+    return CheckVariables(directory, ReadGraph(kWithVariables).value());
+  }
+
+  TestFolder folder_;
+  const std::string home_ = folder_.path();
+};
+
+TEST_F(ModelFolder, IsFoundWhereItIsAndAsServersLayItOut) {
+  const std::string plain = Make("plain"), inner = Make("inner/saved_model"),
+                    version = Make("version/3"),
+                    both = Make("gpt-j-6B/saved_model/1");
+  EXPECT_EQ(Found("plain"), plain);
+  EXPECT_EQ(Found("plain/"), plain);
+  EXPECT_EQ(Found("plain/saved_model.pb"), plain);
+  EXPECT_EQ(Found("inner"), inner);
+  EXPECT_EQ(Found("version"), version);
+  EXPECT_EQ(Found("gpt-j-6B"), both);
+  EXPECT_EQ(Found("gpt-j-6B/saved_model"), both);
+  EXPECT_EQ(Found("gpt-j-6B/saved_model/1"), both);
+}
+
+TEST_F(ModelFolder, OfSeveralVersionsMustBeNamed) {
+  const std::string first = Make("model/1"), second = Make("model/2");
+  EXPECT_THAT(Found("model"), AllOf(HasSubstr("several SavedModels"),
+                                    HasSubstr(first), HasSubstr(second)));
+}
+
+TEST_F(ModelFolder, ThatIsNoneIsASentence) {
+  EXPECT_THAT(Found("missing"), HasSubstr("No such file"));
+  fs::create_directories(home_ + "/empty");
+  EXPECT_THAT(Found("empty"), HasSubstr("is an empty folder"));
+  fs::create_directories(home_ + "/other/src");
+  EXPECT_THAT(Found("other"), HasSubstr("is not a SavedModel"));
+  folder_.Write("graph.pb", "x");
+  EXPECT_THAT(Found("graph.pb"), HasSubstr("name the folder"));
+  ASSERT_EQ(symlink("circle", (home_ + "/circle").c_str()), 0);
+  EXPECT_THAT(Found("circle"), HasSubstr("symbolic links"));
+}
+
+TEST(SavedModelNames, LeaveOutVersionsAndInnerFolders) {
+  EXPECT_EQ(SavedModelName("models/gpt-j-6B/saved_model/1"), "gpt-j-6B");
+  EXPECT_EQ(SavedModelName("gpt-j-6B/saved_model"), "gpt-j-6B");
+  EXPECT_EQ(SavedModelName("./gpt-j-6B/1/"), "gpt-j-6B");
+  EXPECT_EQ(SavedModelName("../gpt-j-6B"), "gpt-j-6B");
+  EXPECT_EQ(SavedModelName("/1"), "1");
+  EXPECT_EQ(SavedModelName("."), fs::current_path().filename().string());
+}
+
+TEST_F(ModelFolder, HasTheValuesOfItsVariables) {
+  EXPECT_OK(Check(CopyModel()));
+  EXPECT_OK(CheckVariables(home_, GraphDef()));
+}
+
+TEST_F(ModelFolder, WithoutItsIndexOrAShardIsRefused) {
+  const std::string variables = CopyModel() + "/variables";
+  fs::remove(variables + "/variables.data-00000-of-00001");
+  EXPECT_THAT(Check(home_ + "/copy"), FailsWith(HasSubstr("is missing")));
+  fs::remove_all(variables);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("variables.index is missing")));
+}
+
+// As after a download that broke off, or of a pointer instead of the file.
+TEST_F(ModelFolder, WithAShortShardOrIndexIsRefused) {
+  const std::string variables = CopyModel() + "/variables/variables";
+  fs::resize_file(variables + ".data-00000-of-00001", 1);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("is cut short: it has 1 of")));
+  fs::resize_file(variables + ".index", 20);
+  EXPECT_THAT(Check(home_ + "/copy"),
+              FailsWith(HasSubstr("variables.index is damaged")));
 }
 
 }  // namespace

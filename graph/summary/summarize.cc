@@ -22,6 +22,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/tensor.pb.h"
+#include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -45,14 +46,11 @@ const AttrValue* FindAttr(const NodeDef& node, const std::string& name) {
 // Returns the number of elements; nothing for a shape that is not fully known
 // or whose product does not fit.
 std::optional<int64_t> ElementCount(const TensorShapeProto& shape) {
-  if (shape.unknown_rank()) return std::nullopt;
-  int64_t count = 1;
-  for (const auto& dim : shape.dim()) {
-    if (dim.size() < 0 || __builtin_mul_overflow(count, dim.size(), &count)) {
-      return std::nullopt;
-    }
+  tensorflow::TensorShape known;
+  if (!tensorflow::TensorShape::BuildTensorShape(shape, &known).ok()) {
+    return std::nullopt;
   }
-  return count;
+  return known.num_elements();
 }
 
 int64_t AddUpToLimit(int64_t a, int64_t b) {

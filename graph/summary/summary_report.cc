@@ -10,7 +10,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/text/printable.h"
@@ -217,11 +216,6 @@ std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
 
 using Members = std::vector<std::pair<std::string, std::string>>;
 
-template <typename Range, typename Function>
-std::string JsonList(const Range& range, Function function) {
-  return JsonArray(Map(range, function));
-}
-
 // Returns an object of names and how often each occurs.
 template <typename Range>
 std::string JsonCounts(const Range& counts) {
@@ -257,8 +251,8 @@ std::string SignatureJson(const SignatureSummary& signature) {
   return JsonObject(
       {{"name", JsonString(signature.name)},
        {"method", JsonString(signature.method)},
-       {"inputs", JsonList(signature.inputs, SignatureTensorJson)},
-       {"outputs", JsonList(signature.outputs, SignatureTensorJson)}});
+       {"inputs", JsonArrayOf(signature.inputs, SignatureTensorJson)},
+       {"outputs", JsonArrayOf(signature.outputs, SignatureTensorJson)}});
 }
 
 std::string OutputJson(const OutputSummary& output) {
@@ -275,7 +269,7 @@ std::string OutputJson(const OutputSummary& output) {
 std::string NodeJson(const NodeDef& node) {
   return JsonObject({{"name", JsonString(node.name())},
                      {"op", JsonString(node.op())},
-                     {"inputs", JsonList(node.input(), JsonString)}});
+                     {"inputs", JsonArrayOf(node.input(), JsonString)}});
 }
 
 }  // namespace
@@ -381,24 +375,24 @@ std::string JsonReport(const GraphSummary& summary,
       {"graph", JsonString(graph_path)},
       {"nodes", absl::StrCat(summary.nodes)},
       {"functions", absl::StrCat(summary.functions)},
-      {"signatures", JsonList(summary.signatures, SignatureJson)},
-      {"inputs", JsonList(summary.inputs, TensorJson)},
+      {"signatures", JsonArrayOf(summary.signatures, SignatureJson)},
+      {"inputs", JsonArrayOf(summary.inputs, TensorJson)},
       {"inputs_are_placeholders", summary.placeholders ? "true" : "false"},
-      {"variables", JsonList(summary.variables, TensorJson)},
-      {"likely_outputs", JsonList(summary.likely_outputs, OutputJson)},
-      {"outputs", JsonList(summary.outputs, OutputJson)},
+      {"variables", JsonArrayOf(summary.variables, TensorJson)},
+      {"likely_outputs", JsonArrayOf(summary.likely_outputs, OutputJson)},
+      {"outputs", JsonArrayOf(summary.outputs, OutputJson)},
       {"const_parameters", absl::StrCat(summary.const_parameters)},
       {"variable_parameters", absl::StrCat(summary.variable_parameters)},
       {"control_edges", absl::StrCat(summary.control_edges)},
       {"devices", JsonCounts(summary.devices)},
       {"ops", JsonCounts(summary.ops)},
-      {"invalid_inputs", JsonList(summary.invalid_inputs, invalid)},
-      {"problems", JsonList(summary.problems, JsonString)},
+      {"invalid_inputs", JsonArrayOf(summary.invalid_inputs, invalid)},
+      {"problems", JsonArrayOf(summary.problems, JsonString)},
       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
-      {"commands", JsonList(NextCommands(summary, graph_path), JsonString)}};
+      {"commands", JsonArrayOf(NextCommands(summary, graph_path), JsonString)}};
   if (structure != nullptr) {
     const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
-    members.emplace_back("structure", JsonList(order, [&](int node) {
+    members.emplace_back("structure", JsonArrayOf(order, [&](int node) {
                            return NodeJson(structure->node(node));
                          }));
   }

@@ -67,18 +67,6 @@ std::string ValuesField(const std::string& type) {
   return field == fields->end() ? "int_val" : field->second;
 }
 
-template <typename T>
-std::string Const(const std::string& name, const std::string& type,
-                  const std::vector<int>& shape, const std::vector<T>& values) {
-  return Node(name, "Const", {},
-              {{"dtype", "type: " + TypeName(type)},
-               {"value", absl::StrCat("tensor { dtype: ", TypeName(type),
-                                      " tensor_shape {",
-                                      ShapeText(absl::StrJoin(shape, ",")),
-                                      " } ", ValuesField(type), ": [",
-                                      absl::StrJoin(values, ","), "] }")}});
-}
-
 // Reads lines from their beginning and writes them as a text GraphDef.
 class Translator {
  public:
@@ -247,23 +235,23 @@ std::string Node(const std::string& name, const std::string& op,
 
 std::string Placeholder(const std::string& name,
                         const std::vector<int>& shape) {
-  std::vector<AttributeText> attributes = {{"dtype", "type: DT_FLOAT"}};
-  if (!shape.empty()) {
-    attributes.emplace_back(
-        "shape",
-        absl::StrCat("shape {", ShapeText(absl::StrJoin(shape, ",")), " }"));
-  }
-  return Node(name, "Placeholder", {}, attributes);
+  return GraphText(absl::StrCat(
+      name, " = Placeholder dtype=float",
+      shape.empty()
+          ? ""
+          : absl::StrCat(" shape=<", absl::StrJoin(shape, ","), ">")));
 }
 
 std::string FloatConst(const std::string& name, const std::vector<int>& shape,
                        const std::vector<float>& values) {
-  return Const(name, "float", shape, values);
+  return GraphText(absl::StrCat(name, " = float<", absl::StrJoin(shape, ","),
+                                ">{", absl::StrJoin(values, ","), "}"));
 }
 
 std::string IntConst(const std::string& name, const std::vector<int>& shape,
                      const std::vector<int>& values) {
-  return Const(name, "int32", shape, values);
+  return GraphText(absl::StrCat(name, " = int32<", absl::StrJoin(shape, ","),
+                                ">{", absl::StrJoin(values, ","), "}"));
 }
 
 std::string Function(

@@ -1,23 +1,12 @@
 #include "graph/testing/program.h"
 
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "base/files/file.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "graph/graph_io.h"
 
 namespace requant {
-
-namespace fs = std::filesystem;
 
 std::vector<std::string> CommandLine(
     const std::string& program, const std::vector<std::string>& arguments,
@@ -46,7 +35,7 @@ ProgramRun RunProgram(const std::string& program,
     run.error.append(line).append("\n");
   };
   const auto result = RunChild(options);
-  EXPECT_TRUE(result.ok()) << result.status();
+  EXPECT_OK(result);
   if (result.ok()) {
     run.exit_code =
         result->signal == 0 ? result->exit_code : 128 + result->signal;
@@ -62,63 +51,20 @@ void LetSegfaultsPass() {
       /*overwrite=*/1);
 }
 
-TestFolder::TestFolder() {
-  path_ = testing::TempDir() + "/folder.XXXXXX";
-  if (mkdtemp(path_.data()) == nullptr) ADD_FAILURE() << "no folder " << path_;
-}
-
-TestFolder::~TestFolder() { fs::remove_all(path_); }
-
-std::string TestFolder::Path(const std::string& name) const {
-  return path_ + "/" + name;
-}
-
-std::string TestFolder::Write(const std::string& name,
-                              const std::string& content) const {
-  const absl::Status status = WriteFileAtomically(Path(name), content);
-  EXPECT_TRUE(status.ok()) << status;
-  return Path(name);
-}
-
 std::string TestFolder::WriteText(const std::string& name,
-                                  const tensorflow::GraphDef& graph) const {
-  const absl::Status status = WriteGraph(graph, Path(name), GraphFormat::kText);
-  EXPECT_TRUE(status.ok()) << status;
+                                  const GraphDef& graph) const {
+  EXPECT_OK(WriteGraph(graph, Path(name), GraphFormat::kText));
   return Path(name);
 }
 
-std::string TestFolder::Copy(const std::string& source,
-                             const std::string& name) const {
-  fs::copy(source, Path(name), fs::copy_options::recursive);
-  for (const auto& entry : fs::recursive_directory_iterator(Path(name))) {
-    fs::permissions(entry, fs::perms::owner_write, fs::perm_options::add);
-  }
-  return Path(name);
-}
-
-std::string TestFolder::Read(const std::string& name) const {
-  const auto content = ReadFile(Path(name));
-  EXPECT_TRUE(content.ok()) << content.status();
-  return content.ok() ? *content : "";
-}
-
-tensorflow::GraphDef TestFolder::ReadGraphFile(const std::string& name) const {
+GraphDef TestFolder::ReadGraphFile(const std::string& name) const {
   const auto graph = ReadGraph(Path(name));
-  EXPECT_TRUE(graph.ok()) << graph.status();
-  return graph.ok() ? *graph : tensorflow::GraphDef();
-}
-
-std::vector<std::string> TestFolder::Names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path_)) {
-    names.push_back(entry.path().filename());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+  EXPECT_OK(graph);
+  return graph.value_or(GraphDef());
 }
 
 ProgramRun TransformGraphRunner::Transform(
-    const std::string& transforms, const tensorflow::GraphDef& graph,
+    const std::string& transforms, const GraphDef& graph,
     const std::vector<std::string>& more_arguments,
     const std::string& program) {
   std::vector<std::string> arguments = {

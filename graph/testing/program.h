@@ -48,39 +48,18 @@ ProgramRun RunProgram(const std::string& program,
 // Makes a child's segmentation fault look like one in sanitized builds too.
 void LetSegfaultsPass();
 
-// An empty folder, removed at the end.
-class TestFolder {
+// A folder for graphs, too.
+class TestFolder : public ScratchFolder {
  public:
-  TestFolder();
-  ~TestFolder();
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-
-  // Returns the folder, and the path of `name` in it.
-  const std::string& path() const { return path_; }
-  std::string Path(const std::string& name) const;
-  std::string Write(const std::string& name, const std::string& content) const;
-  std::string WriteText(const std::string& name,
-                        const tensorflow::GraphDef& graph) const;
-  // Copies a folder of test data, which may consist of links, to files that may
-  // be changed.
-  std::string Copy(const std::string& source, const std::string& name) const;
-  // Returns the content of a file; a missing one fails the test.
-  std::string Read(const std::string& name) const;
-  tensorflow::GraphDef ReadGraphFile(const std::string& name) const;
-  // Returns the names of all that is in the folder, hidden ones too, sorted.
-  std::vector<std::string> Names() const;
-
- private:
-  std::string path_;
+  std::string WriteText(const std::string& name, const GraphDef& graph) const;
+  GraphDef ReadGraphFile(const std::string& name) const;
 };
 
 // A test of transform_graph in a folder of its own.
 class TransformGraphRunner {
  public:
   // Runs transform_graph on g.pbtxt, which is `graph`, into out.pb.
-  ProgramRun Transform(const std::string& transforms,
-                       const tensorflow::GraphDef& graph,
+  ProgramRun Transform(const std::string& transforms, const GraphDef& graph,
                        const std::vector<std::string>& more_arguments = {},
                        const std::string& program = kTransformGraph);
 

@@ -1,23 +1,13 @@
 #ifndef REQUANT_GRAPH_TESTING_TESTING_H_
 #define REQUANT_GRAPH_TESTING_TESTING_H_
 
-// For tests: GoogleTest with the usual matchers under their short names, and
-// graphs written as text, run and compared. Test files need not include what
-// this header does.
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+// For tests: what base/testing/testing.h has, and graphs written as text, run
+// and compared. Test files need not include what this header does.
 
 #include <algorithm>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/testing/gzip.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 #include "graph/testing/graph_text.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -31,18 +21,6 @@ namespace requant {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
-using testing::AllOf;
-using testing::Contains;
-using testing::Each;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::MatchesRegex;
-using testing::Not;
-using testing::SizeIs;
-using testing::StartsWith;
-using testing::UnorderedElementsAre;
 
 // Parses a graph written as in graph_text.h; a mistake in it fails the test and
 // gives an empty graph.

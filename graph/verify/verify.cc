@@ -6,8 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
@@ -40,16 +43,11 @@ std::string_view Prefix(std::string_view text, size_t length) {
 // Returns whether TensorFlow's import accepts the name.
 bool IsValidNodeName(std::string_view name) {
   const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '.' || c == '_';
+    return absl::ascii_isalnum(c) || c == '.' || c == '_';
   };
-  if (!is_plain(name[0])) return false;
-  for (const char c : name) {
-    if (!is_plain(c) && c != '-' && c != '/' && c != '\\' && c != '>') {
-      return false;
-    }
-  }
-  return true;
+  return is_plain(name[0]) && absl::c_all_of(name, [&](char c) {
+           return is_plain(c) || absl::StrContains("-/\\>", c);
+         });
 }
 
 class Verifier {

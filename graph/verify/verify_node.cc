@@ -171,9 +171,7 @@ class AttributeCheck {
  private:
   void CheckPlaceholder(const std::string& name,
                         const std::string& placeholder) {
-    for (const OpDef::AttrDef& declared : place_.function->attr()) {
-      if (declared.name() == placeholder) return;
-    }
+    if (tensorflow::FindAttr(placeholder, *place_.function) != nullptr) return;
     Report(absl::StrCat("takes its attribute ", Quoted(name), " from ",
                         Quoted(placeholder),
                         ", which the function does not declare"));

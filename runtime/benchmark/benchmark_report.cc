@@ -19,7 +19,7 @@
 #include "base/message/message_json.h"
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/table.h"
+#include "base/terminal/terminal_text.h"
 #include "base/text/printable.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/job.pb.h"

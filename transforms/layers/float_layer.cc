@@ -18,7 +18,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"

@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/report/figures.h"

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "graph/saved_model/saved_model_folder.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
