@@ -4,10 +4,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstddef>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

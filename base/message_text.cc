@@ -1,9 +1,5 @@
 #include "base/message_text.h"
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <cstdio>
 #include <ext/stdio_sync_filebuf.h>
 #include <iostream>
 #include <string>
-#include <string_view>
 
 #include "base/text/printable.h"
 

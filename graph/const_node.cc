@@ -1,10 +1,7 @@
 #include "graph/const_node.h"
 
 #include <cstdint>
-#include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "tensorflow/core/framework/attr_value.pb.h"

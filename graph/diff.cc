@@ -1,13 +1,10 @@
 #include "graph/diff.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -1,10 +1,7 @@
 #include "graph/graph_body.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 
 #include "absl/strings/numbers.h"
 #include "graph/graph_index.h"

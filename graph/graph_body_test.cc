@@ -1,6 +1,5 @@
 #include "graph/graph_body.h"
 
-#include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
 

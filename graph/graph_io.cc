@@ -5,14 +5,8 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <set>
-#include <string>
-#include <string_view>
 #include <system_error>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"

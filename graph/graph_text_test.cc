@@ -1,4 +1,3 @@
-#include "graph/testing/graph_text.h"
 
 #include "graph/testing/testing.h"
 

@@ -1,11 +1,7 @@
 #include "graph/graph_wiring.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <string_view>
-#include <vector>
 
-#include "absl/types/span.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 

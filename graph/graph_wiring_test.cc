@@ -1,7 +1,5 @@
 #include "graph/graph_wiring.h"
 
-#include <cstdint>
-
 #include "graph/graph_index.h"
 #include "graph/testing/testing.h"
 

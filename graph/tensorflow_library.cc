@@ -4,10 +4,7 @@
 
 #include <climits>
 #include <cstdlib>
-#include <string>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 

@@ -8,16 +8,11 @@
 
 #include <cerrno>
 #include <filesystem>
-#include <memory>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

@@ -1,13 +1,9 @@
 #include "base/message/message_json.h"
 
-#include <string>
-#include <vector>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/json.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
 
 namespace requant {
 namespace {

@@ -12,15 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <string>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/seconds_since.h"

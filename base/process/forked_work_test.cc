@@ -5,9 +5,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdint>
-#include <functional>
-#include <string>
 
 namespace requant::forked_work_test {
 namespace {

@@ -5,11 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/subprocess.h"
 #include "base/status_macros.h"

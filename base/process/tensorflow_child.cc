@@ -4,25 +4,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <ctime>
 #include <filesystem>
-#include <functional>
-#include <string>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/synchronization/mutex.h"
 #include "base/files/file.h"
 #include "base/files/sha256.h"
-#include "base/process/machine.h"
-#include "base/process/subprocess.h"
 #include "base/status_macros.h"
 
 namespace requant {

@@ -2,9 +2,6 @@
 
 #include <signal.h>
 
-#include <functional>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -12,8 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "base/process/machine.h"
-#include "base/process/subprocess.h"
 
 namespace requant {
 namespace {

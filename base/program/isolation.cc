@@ -9,22 +9,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
-#include <optional>
 #include <set>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -39,7 +33,6 @@
 #include "base/program/child_death.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "base/terminal/progress.h"
 #include "base/text/printable.h"
 
 namespace requant {

@@ -5,10 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

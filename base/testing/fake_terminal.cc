@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 
 namespace requant {

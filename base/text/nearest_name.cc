@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace requant {
 namespace {

@@ -1,10 +1,5 @@
 #include "base/text/printable.h"
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
 // Part of programs that do without absl, too.
 
 namespace requant {

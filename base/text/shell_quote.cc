@@ -1,8 +1,6 @@
 #include "base/text/shell_quote.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 
 namespace requant {
 namespace {

@@ -3,8 +3,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <memory>
-
 #include "base/files/file.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/core/framework/tensor_slice.h"

@@ -1,13 +1,11 @@
 // Small models made by hand: one rule each.
 
 #include <cstdio>
-#include <utility>
 
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
 #include "tensorflow/core/framework/tensor_slice.h"
-#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/util/tensor_bundle/tensor_bundle.h"
 #include "tensorflow/core/util/tensor_slice_writer.h"

@@ -1,16 +1,10 @@
 #include "graph/freeze/freeze_tables.h"
 
-#include <cstdint>
 #include <cstring>
-#include <functional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,11 +13,9 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
-#include "graph/freeze/checkpoint.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {

@@ -1,10 +1,7 @@
 #include "graph/freeze/freeze.h"
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <random>
-#include <set>
 
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"

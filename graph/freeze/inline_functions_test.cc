@@ -1,7 +1,5 @@
 #include "graph/freeze/inline_functions.h"
 
-#include <cstdint>
-
 #include "absl/strings/substitute.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/testing/testing.h"

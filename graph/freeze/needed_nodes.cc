@@ -1,18 +1,13 @@
 #include "graph/freeze/needed_nodes.h"
 
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "graph/freeze/resource_values.h"
-#include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/op.h"

@@ -10,16 +10,12 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <set>
-#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <random>
-#include <set>
 
 #include "base/files/file.h"
 #include "google/protobuf/text_format.h"

@@ -1,13 +1,9 @@
 #include "graph/saved_model/saved_model_references.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

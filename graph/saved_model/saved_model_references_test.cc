@@ -1,7 +1,5 @@
 #include "graph/saved_model/saved_model_references.h"
 
-#include <algorithm>
-
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
 

@@ -4,30 +4,19 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <memory>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/memory/memory.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/files/files.h"
 #include "base/files/sha256.h"
-#include "base/files/staged_folder.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "tensorflow/cc/saved_model/fingerprinting.h"

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "base/files/file.h"
 #include "graph/graph_io.h"

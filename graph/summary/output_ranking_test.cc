@@ -1,6 +1,5 @@
 #include "graph/summary/output_ranking.h"
 
-#include "graph/graph_wiring.h"
 #include "graph/testing/testing.h"
 
 namespace requant::output_ranking_test {

@@ -1,14 +1,9 @@
 #include "graph/summary/summarize.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <limits>
-#include <map>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -16,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "graph/graph_index.h"
 #include "graph/graph_wiring.h"
-#include "graph/summary/output_ranking.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"

@@ -1,7 +1,5 @@
 #include "graph/summary/summarize.h"
 
-#include <cstdint>
-
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
 

@@ -3,7 +3,6 @@
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/json_util.h"
-#include "graph/summary/summarize.h"
 #include "graph/testing/testing.h"
 
 namespace requant::summary_report_test {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

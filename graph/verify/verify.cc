@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
