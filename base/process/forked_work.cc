@@ -152,13 +152,4 @@ absl::StatusOr<ForkedResult> RunForked(const Work& work,
   return result;
 }
 
-bool SucceedsInChild(bool (*action)(), int timeout_ms) {
-  ForkedLimits limits;
-  limits.stalled_seconds = timeout_ms / 1000.0;
-  const absl::StatusOr<ForkedResult> result = RunForked(
-      [action](const auto&) { return std::string(action() ? "yes" : ""); },
-      limits);
-  return result.ok() && result->output == "yes";
-}
-
 }  // namespace requant

@@ -29,19 +29,15 @@ struct ForkedResult {
 };
 
 // Forks, lets the copy do `work` and returns what it did. The copy sees all
-// memory of this process as it is now but has only the calling thread and no
-// signal handlers. What it prints to stderr is dropped, it leaves no core file,
-// and it dies with this process. `work` reports its progress by calling
-// `set_step` before each step. Fails when no process can be started.
+// memory of this process as it is now but has only the calling thread (locks of
+// others stay locked) and no signal handlers. What it prints to stderr is
+// dropped, it leaves no core file, and it dies with this process. `work`
+// reports its progress by calling `set_step` before each step. Fails when no
+// process can be started.
 absl::StatusOr<ForkedResult> RunForked(
     const std::function<
         std::string(const std::function<void(int64_t)>& set_step)>& work,
     const ForkedLimits& limits = {});
-
-// Returns whether `action` returns true within `timeout_ms` in such a copy.
-// `action` may call async-signal-safe functions only: other threads' locks stay
-// locked in the copy.
-bool SucceedsInChild(bool (*action)(), int timeout_ms);
 
 }  // namespace requant
 

@@ -27,10 +27,6 @@
 namespace requant {
 namespace {
 
-// One instruction takes nanoseconds; this only has to cover a child that waits
-// for a core on a busy machine.
-constexpr int kProbeTimeoutMs = 5000;
-
 #ifdef __x86_64__
 
 // Each of these multiplies four uint8 of 255 with four int8 of -127 (the sets
@@ -372,7 +368,14 @@ CpuFeatures AdvertisedBy(const CpuAnswers& answers) {
 
 CpuFeatures ProbeCpu() {
   return ProbeWith(ThisCpu(), [](bool (*action)()) {
-    return SucceedsInChild(action, kProbeTimeoutMs);
+    ForkedLimits limits;
+    // One instruction takes nanoseconds; this only has to cover a child that
+    // waits for a core on a busy machine.
+    limits.stalled_seconds = 5;
+    const auto result = RunForked(
+        [action](const auto&) { return std::string(action() ? "yes" : ""); },
+        limits);
+    return result.ok() && result->output == "yes";
   });
 }
 

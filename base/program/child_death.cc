@@ -52,6 +52,20 @@ bool WasRefusedMemory(const ChildDeath& death, std::string_view last_words) {
          absl::StrContains(last_words, "std::bad_alloc");
 }
 
+// Returns the line of a log that says most: what a failed check said, or else
+// the last line that is not noise.
+std::string LastWords(std::string_view log_tail) {
+  constexpr size_t kLongest = 300;
+  std::string last, reason;
+  for (std::string_view line : absl::StrSplit(log_tail, '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || IsTensorFlowNoise(line)) continue;
+    if (IsLastWord(line, &reason)) return reason;
+    last = std::string(line.substr(0, kLongest));
+  }
+  return last;
+}
+
 std::string LimitFlag(const ChildResult& result) {
   if (result.timed_out) return " (--timeout sets the limit)";
   if (result.stalled) return " (--stall_timeout sets the limit)";
@@ -114,18 +128,6 @@ std::string ExplainDeath(const ChildDeath& death,
   if (!last.empty()) absl::StrAppend(&sentence, "; its last words: ", last);
   if (death.log_path.empty()) return sentence;
   return absl::StrCat(sentence, "; its log: ", death.log_path);
-}
-
-std::string LastWords(std::string_view log_tail) {
-  constexpr size_t kLongest = 300;
-  std::string last, reason;
-  for (std::string_view line : absl::StrSplit(log_tail, '\n')) {
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || IsTensorFlowNoise(line)) continue;
-    if (IsLastWord(line, &reason)) return reason;
-    last = std::string(line.substr(0, kLongest));
-  }
-  return last;
 }
 
 }  // namespace requant

@@ -22,10 +22,6 @@ bool IsTensorFlowNoise(std::string_view line);
 // `reason` is what it says, without the time and place before it.
 bool IsLastWord(std::string_view line, std::string* reason);
 
-// Returns the line of a log that says most: what a failed check said, or else
-// the last line that is not noise.
-std::string LastWords(std::string_view log_tail);
-
 // The death of a process that ran a graph.
 struct ChildDeath {
   ChildResult result;

@@ -92,15 +92,14 @@ TEST(LastWord, KnowsWhatTensorFlowAlwaysSays) {
   EXPECT_FALSE(IsTensorFlowNoise(";node__print__;__min:[-1]"));
 }
 
-TEST(LastWords, PrefersAFailedCheckToTheLinesBehindIt) {
-  EXPECT_EQ(LastWords("hello\nF0 x.cc:1] Check failed: a == b\n*** trace\n"),
-            "Check failed: a == b");
-}
-
-TEST(LastWords, TakesTheLastLineThatMeansSomething) {
-  EXPECT_EQ(LastWords("first\nsecond  \nI0 oneDNN custom operations are on.\n"),
-            "second");
-  EXPECT_EQ(LastWords(""), "");
+TEST(ExplainDeath, QuotesAFailedCheckOrElseTheLastLineThatMeansSomething) {
+  ChildDeath death = DeathBy(SIGABRT);
+  death.log_tail = "hello\nF0 x.cc:1] Check failed: a == b\n*** trace\n";
+  EXPECT_THAT(ExplainDeath(death),
+              HasSubstr("its last words: Check failed: a == b; its log"));
+  death.log_tail = "first\nsecond  \nI0 oneDNN custom operations are on.\n";
+  EXPECT_THAT(ExplainDeath(death),
+              HasSubstr("its last words: second; its log"));
 }
 
 }  // namespace

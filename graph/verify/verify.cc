@@ -261,11 +261,6 @@ std::string ShortReason(std::string_view message) {
   return text;
 }
 
-std::string NodePlace::Path() const {
-  return function == nullptr ? node.name()
-                             : absl::StrCat(function->name(), "/", node.name());
-}
-
 std::string NodePlace::Describe() const {
   const std::string text = absl::StrCat("node ", Quoted(node.name()), " (",
                                         Printable(node.op()), ")");
@@ -277,7 +272,11 @@ std::string NodePlace::Describe() const {
 void NodePlace::Report(ProblemKind kind, std::string_view what,
                        ProblemList* problems) const {
   if (problems->full()) return;
-  problems->Add(kind, Path(), absl::StrCat(Describe(), " ", what));
+  problems->Add(kind,
+                function == nullptr
+                    ? node.name()
+                    : absl::StrCat(function->name(), "/", node.name()),
+                absl::StrCat(Describe(), " ", what));
 }
 
 bool IsLoopEdge(const std::string& producer_op,

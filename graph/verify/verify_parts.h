@@ -56,8 +56,6 @@ struct NodePlace {
   // Null in the graph itself.
   const tensorflow::OpDef* function = nullptr;
 
-  // Returns the text for GraphProblem::node.
-  std::string Path() const;
   // Returns "node \"a\" (Add)", with the function's name where there is one.
   std::string Describe() const;
   // Reports a problem of the node: its description and `what`.
