@@ -150,8 +150,9 @@ bool ParseBinary(std::string_view bytes, Message* message) {
 // Returns whether it starts as a text message does: after blanks and comments,
 // a field name and then one of ":", "{", "<" or "["; or has only comments.
 bool LooksLikeText(std::string_view content) {
-  static const RE2* const start =
-      new RE2(R"(\A(?:[\s\v]|#[^\n]*\n)*(?:\w+[ \t]*[:{<\[]|#[^\n]*\z))");
+  // Comments need not be UTF-8.
+  static const RE2* const start = new RE2(
+      R"(\A(?:[\s\v]|#[^\n]*\n)*(?:\w+[ \t]*[:{<\[]|#[^\n]*\z))", RE2::Latin1);
   return RE2::PartialMatch(content, *start);
 }
 

@@ -35,7 +35,8 @@ TEST_F(GraphFile, TellsFormatsApartByContentNotByName) {
 }
 
 TEST_F(GraphFile, TextMayStartWithCommentsAndBlanks) {
-  EXPECT_EQ(Read("\n# a comment\n\n  node { name: 'n' }")->node(0).name(), "n");
+  EXPECT_EQ(Read("\n# gr\xf6\xdf er\n\n  node { name: 'n' }")->node(0).name(),
+            "n");
 }
 
 TEST_F(GraphFile, PointsAtTheLineOfATextError) {

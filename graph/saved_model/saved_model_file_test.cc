@@ -7,7 +7,6 @@
 
 #include "base/files/file.h"
 #include "google/protobuf/text_format.h"
-#include "google/protobuf/unknown_field_set.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/program.h"
@@ -144,14 +143,11 @@ TEST_F(ModelFile, ReadsSubmessagesInParts) {
   *first.mutable_graph_def() = OneNode("NoOp");
   second.mutable_meta_info_def()->add_tags("gpu");
   *second.mutable_graph_def() = GraphFromText("m = NoOp");
-  // One that is its own bytes and those of another is both of them merged.
-  google::protobuf::UnknownFieldSet model;
-  model.AddLengthDelimited(
-      SavedModel::kMetaGraphsFieldNumber,
-      first.SerializeAsString() + second.SerializeAsString());
-  std::string bytes;
-  ASSERT_TRUE(model.SerializeToString(&bytes));
-  Write(bytes);
+  const std::string both =
+      first.SerializeAsString() + second.SerializeAsString();
+  // The field's tag, and its length in a byte.
+  ASSERT_LT(both.size(), 128);
+  Write(absl::StrCat("\x12", std::string(1, both.size()), both));
   SavedModelFile file = Read(folder_, {"gpu", "serve"});
   EXPECT_THAT(NodesOf(file.TakeGraph()), ElementsAre("n", "m"));
   EXPECT_EQ(WithOneNode("NoOp", file).meta_graphs(0).graph_def().node_size(),
