@@ -190,13 +190,12 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-// Returns what follows `prefix` in the line that begins with it.
-std::optional<std::string> AfterPrefix(const std::string& text,
-                                       const std::string& prefix) {
+// Returns what follows `prefix` in the line that begins with it, or "".
+std::string AfterPrefix(const std::string& text, const std::string& prefix) {
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, prefix)) return std::string(line);
   }
-  return std::nullopt;
+  return "";
 }
 
 // A control group.
@@ -268,8 +267,8 @@ std::optional<double> ReadQuota(const Group& group) {
 // Returns the bytes in a line of meminfo like "MemAvailable:   23213924 kB".
 std::optional<int64_t> MeminfoBytes(const std::string& meminfo,
                                     const std::string& field) {
-  const std::optional<std::string> line = AfterPrefix(meminfo, field + ":");
-  std::string_view number = line.has_value() ? *line : "";
+  const std::string line = AfterPrefix(meminfo, field + ":");
+  std::string_view number = line;
   int64_t kilobytes;
   if (!absl::ConsumeSuffix(&number, " kB") ||
       !absl::SimpleAtoi(number, &kilobytes) || kilobytes < 0 ||
@@ -292,8 +291,7 @@ void TightenMemory(const Group& group, MemoryLimits* limits) {
   int64_t droppable;
   if (!absl::SimpleAtoi(
           AfterPrefix(Read(folder + "/memory.stat"),
-                      version_2 ? "inactive_file " : "total_inactive_file ")
-              .value_or(""),
+                      version_2 ? "inactive_file " : "total_inactive_file "),
           &droppable)) {
     droppable = 0;
   }
