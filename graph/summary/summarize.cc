@@ -41,7 +41,8 @@ const AttrValue* FindAttr(const NodeDef& node, const std::string& name) {
 // or whose product does not fit.
 std::optional<int64_t> ElementCount(const TensorShapeProto& shape) {
   tensorflow::TensorShape known;
-  if (!tensorflow::TensorShape::BuildTensorShape(shape, &known).ok()) {
+  if (shape.unknown_rank() ||
+      !tensorflow::TensorShape::BuildTensorShape(shape, &known).ok()) {
     return std::nullopt;
   }
   return known.num_elements();
