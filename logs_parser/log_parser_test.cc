@@ -15,7 +15,6 @@
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/testing/fuzz_rounds.h"
-#include "ranges/range_table.h"
 
 namespace requant::log_parser_test {
 namespace {

@@ -4,7 +4,6 @@
 // The mean of each channel of a tensor and how the channels vary together: what
 // rounding a layer's weights needs to know of the layer's inputs.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -12,11 +12,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/message_text.h"
+#include "base/status_macros.h"
 #include "ranges/range_table.h"
 #include "ranges/value_histogram.h"
 
 namespace requant {
 namespace {
+
+// The names of RangeMethod, in its order.
+constexpr std::string_view kMethods[] = {"minmax", "percentile", "mse"};
 
 constexpr double kSteps = 255;
 constexpr double kStepsOfMagnitude = 127;
@@ -193,6 +198,13 @@ RangeChoice WithinObserved(const RangeEntry& entry, const EdgeRange& edges) {
   return choice;
 }
 
+absl::Status CheckValuePercentile(double percentile) {
+  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the percentile of the values is above 50 and at most 100, not %g",
+      percentile));
+}
+
 }  // namespace
 
 float RangeChoice::Width() const {
@@ -200,24 +212,15 @@ float RangeChoice::Width() const {
 }
 
 absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name) {
-  for (RangeMethod method :
-       {RangeMethod::kMinMax, RangeMethod::kPercentile, RangeMethod::kMse}) {
-    if (RangeMethodName(method) == name) return method;
+  for (size_t i = 0; i < std::size(kMethods); ++i) {
+    if (kMethods[i] == name) return static_cast<RangeMethod>(i);
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the method is minmax, percentile or mse, not \"", name, "\""));
 }
 
 std::string_view RangeMethodName(RangeMethod method) {
-  switch (method) {
-    case RangeMethod::kMinMax:
-      return "minmax";
-    case RangeMethod::kPercentile:
-      return "percentile";
-    case RangeMethod::kMse:
-      return "mse";
-  }
-  return "";
+  return kMethods[static_cast<size_t>(method)];
 }
 
 RangeChoice ChooseRange(const RangeEntry& entry,
@@ -232,11 +235,31 @@ RangeChoice ChooseRange(const RangeEntry& entry,
   return choice;
 }
 
-absl::Status CheckValuePercentile(double percentile) {
-  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "the percentile of the values is above 50 and at most 100, not %g",
-      percentile));
+absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
+                                                   double value_percentile) {
+  RangeChoiceOptions options;
+  REQUANT_ASSIGN_OR_RETURN(options.method, ParseRangeMethod(method));
+  options.percentiles = {0, 0};
+  options.value_percentile = value_percentile;
+  REQUANT_RETURN_IF_ERROR(CheckValuePercentile(value_percentile));
+  return options;
+}
+
+absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry) {
+  if (entry.not_finite.count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", name, "\" has ", CountText(entry.not_finite.count, "value"),
+        " that ", entry.not_finite.count == 1 ? "is" : "are",
+        " not finite, the first at ", entry.not_finite.first_place,
+        "; calibrate again with records on which the model works"));
+  }
+  if (entry.inverted.count > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the minimum of \"", name, "\" is above its maximum ",
+                     CountText(entry.inverted.count, "time"), ", the first at ",
+                     entry.inverted.first_place));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
@@ -254,8 +277,7 @@ absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
   if (options.method == RangeMethod::kMse) {
     return WithinObserved(entry, LeastError(*entry.histogram));
   }
-  const absl::Status valid = CheckValuePercentile(options.value_percentile);
-  if (!valid.ok()) return valid;
+  REQUANT_RETURN_IF_ERROR(CheckValuePercentile(options.value_percentile));
   return WithinObserved(
       entry,
       AtPercentile(*entry.histogram, (100 - options.value_percentile) / 100));
@@ -271,10 +293,10 @@ absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
     whole.method = RangeMethod::kMinMax;
     whole.percentiles = {0, 0};
   }
-  const absl::StatusOr<RangeChoice> choice = ChooseRangeBy(whole, entry);
-  if (!choice.ok()) return choice.status();
-  const float magnitude = std::max(std::fabs(choice->min.value_or(0)),
-                                   std::fabs(choice->max.value_or(0)));
+  REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
+                           ChooseRangeBy(whole, entry));
+  const float magnitude = std::max(std::fabs(choice.min.value_or(0)),
+                                   std::fabs(choice.max.value_or(0)));
   if (!least_error) return magnitude;
   const ValueHistogram& histogram = *entry.histogram;
   return static_cast<float>(std::min<double>(

@@ -49,8 +49,15 @@ struct RangeChoiceOptions {
   double value_percentile = 99.99;
 };
 
-// Fails when `percentile` is no value_percentile, whatever the method.
-absl::Status CheckValuePercentile(double percentile);
+// Returns options for the whole range of the batches, with the method of that
+// name. Fails for another name, and when `value_percentile` is none, whatever
+// the method.
+absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
+                                                   double value_percentile);
+
+// Fails when no range must be chosen from the entry, which `name` stands for:
+// it has values that are not finite, or minima above their maxima.
+absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry);
 
 // Returns the choice of kMinMax.
 RangeChoice ChooseRange(const RangeEntry& entry,

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "ranges/range_table.h"

@@ -284,27 +284,28 @@ void RangeFault::Merge(const RangeFault& other) {
 
 void RangeEntry::AddMin(float min, const Place& place) {
   ++count;
-  if (std::isfinite(min)) {
-    mins.push_back(min);
-  } else {
-    not_finite.Add(place);
-  }
+  AddValue(min, place, &mins);
 }
 
 void RangeEntry::AddMax(float max, const Place& place) {
   ++count;
-  if (std::isfinite(max)) {
-    maxs.push_back(max);
-  } else {
-    not_finite.Add(place);
-  }
+  AddValue(max, place, &maxs);
 }
 
 void RangeEntry::AddRange(float min, float max, const Place& place) {
-  AddMin(min, place);
-  AddMax(max, place);
-  --count;
+  ++count;
+  AddValue(min, place, &mins);
+  AddValue(max, place, &maxs);
   if (min > max) inverted.Add(place);
+}
+
+void RangeEntry::AddValue(float value, const Place& place,
+                          std::vector<float>* values) {
+  if (std::isfinite(value)) {
+    values->push_back(value);
+  } else {
+    not_finite.Add(place);
+  }
 }
 
 void RangeEntry::Merge(const RangeEntry& other) {
@@ -414,6 +415,16 @@ absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const std::string contents,
                            ReadFile(path, kMaxBytes));
   return ParseRangeTable(contents, path);
+}
+
+absl::StatusOr<RangeTable> ReadRangeTables(
+    const std::vector<std::string>& paths) {
+  RangeTable table;
+  for (const std::string& path : paths) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
+    table.Merge(part);
+  }
+  return table;
 }
 
 bool StartsLikeRangeTable(std::string_view head) {

@@ -21,7 +21,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "graph/graph_index.h"
@@ -225,13 +224,9 @@ bool Normalize(ParameterType type, std::string* value) {
   return false;
 }
 
-std::string Described(const ParameterSpec& parameter) {
-  return absl::StrCat(parameter.name, " (", TypeName(parameter.type),
-                      parameter.required ? ", required"
-                      : parameter.default_value.empty()
-                          ? ""
-                          : absl::StrCat(", default ", parameter.default_value),
-                      ")");
+std::string TypeName(ParameterType type) {
+  constexpr const char* kNames[] = {"string", "int", "float", "bool"};
+  return kNames[static_cast<int>(type)];
 }
 
 std::string AllowedParameters(const TransformSpec& spec) {
@@ -240,7 +235,7 @@ std::string AllowedParameters(const TransformSpec& spec) {
   }
   std::vector<std::string> described;
   for (const ParameterSpec& p : spec.parameters) {
-    described.push_back(Described(p));
+    described.push_back(absl::StrCat(p.name, " (", ParameterNote(p), ")"));
   }
   return absl::StrCat(spec.name, " takes ", absl::StrJoin(described, ", "));
 }
@@ -290,9 +285,15 @@ absl::Status CheckParameter(const TransformSpec& spec, const std::string& name,
 
 }  // namespace
 
-std::string TypeName(ParameterType type) {
-  constexpr const char* kNames[] = {"string", "int", "float", "bool"};
-  return kNames[static_cast<int>(type)];
+std::string ParameterNote(const ParameterSpec& parameter) {
+  std::string note = TypeName(parameter.type);
+  if (parameter.required) {
+    note += ", required";
+  } else if (!parameter.default_value.empty()) {
+    absl::StrAppend(&note, ", default ", parameter.default_value);
+  }
+  if (parameter.repeated) note += ", may be repeated";
+  return note;
 }
 
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,

@@ -60,8 +60,8 @@ class TransformRegistry {
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
                                              const TransformCall& call);
 
-// Returns "bool", "int", "float", "string".
-std::string TypeName(ParameterType type);
+// Returns "float, default 5" and the like, also whether it may be repeated.
+std::string ParameterNote(const ParameterSpec& parameter);
 
 }  // namespace requant
 

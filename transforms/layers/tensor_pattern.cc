@@ -12,7 +12,6 @@
 #include "absl/strings/str_split.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -7,7 +6,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "base/testing/fuzz_rounds.h"
-#include "graph/const_node.h"
 #include "graph/graph_io.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
@@ -337,7 +335,7 @@ TEST(InsertQdq, RefusesRangesThatAreNotFinite) {
       TryToInsert("x = Placeholder dtype=float; m = MatMul(x, x) T=float",
                   absl::StrCat("ranges_file=\"", table, "\", method=minmax"))
           .status,
-      FailsWith(HasSubstr("\"x:0\" had values that are not finite")));
+      FailsWith(HasSubstr("\"x:0\" has 1 value that is not finite")));
 }
 
 // Returns branches and a loop's body, some called twice, each edited once.

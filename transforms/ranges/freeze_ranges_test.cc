@@ -1,9 +1,6 @@
 #include <algorithm>
 #include <random>
 
-#include "absl/strings/str_format.h"
-#include "graph/const_node.h"
-#include "logs_parser/log_parser.h"
 #include "ranges/range_table.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/testing/testing.h"
