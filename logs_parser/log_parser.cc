@@ -124,10 +124,7 @@ class LogParser {
 
   // `entry` is the node's, or null when it is not known.
   void AddRecord(const LogRecord& record, RangeEntry* entry) {
-    if (options_.only_kind.has_value() && record.kind != *options_.only_kind) {
-      ++counts().records_left_out;
-      return;
-    }
+    if (options_.only_kind.value_or(record.kind) != record.kind) return;
     ++counts().records;
     if (entry == nullptr) entry = EntryOf(record.node);
     const Place place{counts().file, line_number_};

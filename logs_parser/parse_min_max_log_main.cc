@@ -30,7 +30,6 @@
 #include "base/text/printable.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_choice.h"
-#include "ranges/range_drift.h"
 #include "ranges/range_table.h"
 
 DEFINE_string(format, "table", "What to print: table, csv or json.");
@@ -204,9 +203,9 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
   for (const auto& [key, entry] : logs.ranges.entries()) {
     AddFaultWarning(key, entry.not_finite, "value", " not finite", &warnings);
     AddFaultWarning(key, entry.inverted, "range", " with min > max", &warnings);
-    for (const Drift& drift : FindDrift(entry, percentiles)) {
+    for (const std::string& drift : FindDrift(entry, percentiles)) {
       warnings.push_back(absl::StrCat(
-          EntryName(key), ": ", DescribeDrift(drift),
+          EntryName(key), ": ", drift,
           "; the log ends before the range has settled: log more batches"));
     }
     if (entry.count < kMinValuesForDrift) ++too_few;

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -205,6 +208,71 @@ absl::Status CheckValuePercentile(double percentile) {
       percentile));
 }
 
+constexpr int kMinValuesForTrend = 5;
+// Moves of less than this fraction of the range are not reported.
+constexpr float kDriftFraction = 0.05f;
+// A range has settled once it is within this fraction of its final width of
+// what it is in the end.
+constexpr double kSettledFraction = 0.01;
+
+float Median(const std::vector<float>& values) {
+  return LowerPercentile(values, 50);
+}
+
+bool TrendAtTheEnd(const std::vector<float>& before,
+                   const std::vector<float>& last) {
+  if (last.size() < kMinValuesForTrend) return false;
+  const float median = Median(last);
+  return median < LowerPercentile(before, 5) ||
+         median > UpperPercentile(before, 5);
+}
+
+// Returns the sentence on one side, or "".
+std::string SideDrift(
+    std::string_view side, const std::vector<float>& values, float width,
+    absl::FunctionRef<float(const std::vector<float>&)> choose) {
+  if (values.size() < kMinValuesForDrift || !(width > 0)) return "";
+  const auto quarter = values.end() - values.size() / 4;
+  const std::vector<float> before(values.begin(), quarter);
+  const std::vector<float> last(quarter, values.end());
+  float from = choose(before), to = choose(values);
+  float moved = std::fabs(to - from) / width;
+  if (moved > kDriftFraction) {
+    return absl::StrFormat(
+        "%s moved by %.0f%% of the range in the last quarter of %d values (%g "
+        "-> %g)",
+        side, moved * 100, values.size(), from, to);
+  }
+  from = Median(before);
+  to = Median(last);
+  moved = std::fabs(to - from) / width;
+  if (moved <= kDriftFraction || !TrendAtTheEnd(before, last)) return "";
+  return absl::StrFormat(
+      "%s is still moving: its median in the last quarter of %d values is %g, "
+      "%.0f%% of the range away from the %g before",
+      side, values.size(), to, moved * 100, from);
+}
+
+// The number of the first observation from which on the running extreme is
+// within `tolerance` of the final one.
+template <typename Better>
+int64_t SettledAfter(const std::vector<float>& values, double tolerance,
+                     const Better& better) {
+  if (values.empty()) return 0;
+  double last = values.front();
+  for (float value : values) {
+    if (better(value, last)) last = value;
+  }
+  double running = values.front();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (better(values[i], running)) running = values[i];
+    if (running - last <= tolerance && last - running <= tolerance) {
+      return static_cast<int64_t>(i) + 1;
+    }
+  }
+  return static_cast<int64_t>(values.size());
+}
+
 }  // namespace
 
 float RangeChoice::Width() const {
@@ -314,6 +382,39 @@ double MeanSquaredError(const ValueHistogram& histogram, double min,
         std::clamp(number, 0.0, static_cast<double>(size)));
   };
   return error.Mean(error.Of(edge(min), edge(max), min, max));
+}
+
+std::vector<std::string> FindDrift(const RangeEntry& entry,
+                                   const Percentiles& percentiles) {
+  const float width = ChooseRange(entry, percentiles).Width();
+  std::vector<std::string> drifts = {
+      SideDrift("min", entry.mins, width,
+                [&](const std::vector<float>& mins) {
+                  return LowerPercentile(mins, percentiles.min);
+                }),
+      SideDrift("max", entry.maxs, width, [&](const std::vector<float>& maxs) {
+        return UpperPercentile(maxs, percentiles.max);
+      })};
+  drifts.erase(std::remove(drifts.begin(), drifts.end(), ""), drifts.end());
+  return drifts;
+}
+
+Settling FindSettling(const RangeEntry& entry) {
+  double low = 0, high = 0;
+  for (float min : entry.mins) low = std::min<double>(low, min);
+  for (float max : entry.maxs) high = std::max<double>(high, max);
+  const double tolerance = kSettledFraction * (high - low);
+  Settling settling;
+  settling.observations =
+      std::max(SettledAfter(entry.mins, tolerance,
+                            [](double a, double b) { return a < b; }),
+               SettledAfter(entry.maxs, tolerance,
+                            [](double a, double b) { return a > b; }));
+  const int64_t all =
+      static_cast<int64_t>(std::max(entry.mins.size(), entry.maxs.size()));
+  settling.still_moving =
+      all > 1 && settling.observations > all - std::max<int64_t>(1, all / 10);
+  return settling;
 }
 
 }  // namespace requant

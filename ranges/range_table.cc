@@ -204,21 +204,20 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
     if (problem.empty() && table.Find(key.first, key.second) != nullptr) {
       problem = "the same output twice";
     }
-    if (entry_proto.has_histogram()) {
-      auto histogram = HistogramFromProto(entry_proto.histogram());
-      if (histogram.ok()) {
-        entry.histogram = *std::move(histogram);
+    const auto restore = [&](auto restored, auto* part, const char* damage) {
+      if (restored.ok()) {
+        *part = *std::move(restored);
       } else if (problem.empty()) {
-        problem = "a histogram that is none";
+        problem = damage;
       }
+    };
+    if (entry_proto.has_histogram()) {
+      restore(HistogramFromProto(entry_proto.histogram()), &entry.histogram,
+              "a histogram that is none");
     }
     if (entry_proto.has_moments()) {
-      auto moments = MomentsFromProto(entry_proto.moments());
-      if (moments.ok()) {
-        entry.moments = *std::move(moments);
-      } else if (problem.empty()) {
-        problem = "moments that are none";
-      }
+      restore(MomentsFromProto(entry_proto.moments()), &entry.moments,
+              "moments that are none");
     }
     if (!problem.empty()) {
       return absl::DataLossError(

@@ -14,7 +14,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
-#include "transforms/feature_columns/fuse_feature_columns.h"
+#include "transforms/feature_columns/feature_columns.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/recipe_program.h"
 #include "transforms/transform.h"

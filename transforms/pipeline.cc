@@ -312,10 +312,7 @@ absl::Status CheckCalls(const std::vector<TransformCall>& calls,
 
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
-                         const PipelineOptions& given, GraphDef* graph) {
-  PipelineOptions options = given;
-  if (!options.on_note) options.on_note = [](std::string_view) {};
-  if (!options.on_warning) options.on_warning = [](std::string_view) {};
+                         const PipelineOptions& options, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Step> steps,
                            ResolveCalls(calls, registry));
   int count = steps.size();
@@ -324,17 +321,15 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
   std::set<std::string> missing = Missing(options.outputs, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
-    if (options.on_start) options.on_start("", 0, count);
+    options.on_start("", 0, count);
     REQUANT_RETURN_IF_ERROR(verifier.CheckInput(*graph));
   }
   for (int i = 0; i < count; ++i) {
     const std::string& name = steps[i].transform->spec.name;
-    if (options.on_start) options.on_start(name, i + 1, count);
+    options.on_start(name, i + 1, count);
     REQUANT_RETURN_IF_ERROR(RunStep(steps[i], options, graph));
     WarnOfLostOutputs(name, options, *graph, &missing);
-    if (options.on_finish) {
-      REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
-    }
+    REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
     if (options.verify) {
       REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(steps[i], *graph));
     }

@@ -26,7 +26,6 @@
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
-#include "transforms/stock_specs.h"
 
 namespace requant {
 namespace {
@@ -104,21 +103,6 @@ TransformFunction WrapStock(const std::string& name, StockFunction stock) {
     }
     graph->Swap(&result);
     return absl::OkStatus();
-  };
-}
-
-StockFunction WrapOwn(const TransformSpec& spec, TransformFunction run) {
-  return [spec, run = std::move(run)](const GraphDef& input,
-                                      const StockContext& stock_context,
-                                      GraphDef* output) -> absl::Status {
-    TransformContext context;
-    context.inputs = stock_context.input_names;
-    context.outputs = stock_context.output_names;
-    REQUANT_ASSIGN_OR_RETURN(
-        context.parameters,
-        ResolveParameters(spec, {spec.name, stock_context.params}));
-    *output = input;
-    return run(context, output);
   };
 }
 
@@ -349,7 +333,6 @@ absl::Status TransformRegistry::AddOwn() {
       MoveToStockName(name);
     }
     transforms_[name] = {own.spec, own.run, "Requant"};
-    Publish(transforms_[name]);
   }
   return absl::OkStatus();
 }
@@ -357,16 +340,7 @@ absl::Status TransformRegistry::AddOwn() {
 void TransformRegistry::MoveToStockName(const std::string& name) {
   RegisteredTransform stock = std::move(transforms_.at(name));
   stock.spec.name = kStockPrefix + name;
-  if (auto registry = GetStockRegistry(); registry.ok()) {
-    (**registry)[stock.spec.name] = (**registry)[name];
-  }
   transforms_[stock.spec.name] = std::move(stock);
-}
-
-void TransformRegistry::Publish(const RegisteredTransform& transform) {
-  auto registry = GetStockRegistry();
-  if (!registry.ok()) return;
-  (**registry)[transform.spec.name] = WrapOwn(transform.spec, transform.run);
 }
 
 absl::StatusOr<const RegisteredTransform*> TransformRegistry::Find(
@@ -413,7 +387,6 @@ absl::Status TransformRegistry::LoadPlugin(const std::string& path,
       if (taken->second.origin == kTensorFlow) MoveToStockName(name);
     }
     transforms_[name] = {added.spec, CatchExceptions(added.run, path), path};
-    Publish(transforms_[name]);
   }
   return absl::OkStatus();
 }

@@ -49,8 +49,8 @@ ParameterSpec ExcludedOpsParameter() {
           ParameterType::kString,
           "Leave nodes of this type in float; may be given several times.",
           "",
-          /*required=*/false,
-          /*repeated=*/true};
+          false,
+          true};
 }
 
 ParameterSpec ExcludedNodesParameter() {
@@ -58,8 +58,8 @@ ParameterSpec ExcludedNodesParameter() {
           ParameterType::kString,
           "Leave this node in float; may be given several times.",
           "",
-          /*required=*/false,
-          /*repeated=*/true};
+          false,
+          true};
 }
 
 std::string EightbitPrefix(const FloatLayer& layer) {

@@ -376,11 +376,10 @@ TEST(QuantizeEightbit, ExcludedNodesStayFloat) {
 
 TEST(QuantizeEightbit, RefusesWhatItCannotDo) {
   for (const auto& [parameters, why] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"excluded_nodes=a/MatMull",
-            "no node \"a/MatMull\" to exclude (did you mean \"a/MatMul\"?)"},
-           {"per_channel=true", "QuantizedMatMulWithBiasAndRelu"},
-           {"target=i386", "no target \"i386\""}}) {
+       Cases{{"excluded_nodes=a/MatMull",
+              "no node \"a/MatMull\" to exclude (did you mean \"a/MatMul\"?)"},
+             {"per_channel=true", "QuantizedMatMulWithBiasAndRelu"},
+             {"target=i386", "no target \"i386\""}}) {
     EXPECT_THAT(TransformError(absl::StrCat(kQuantize, "(", parameters, ")"),
                                GraphFromText(TwoLayers())),
                 HasSubstr(why));

@@ -78,7 +78,8 @@ class ColumnFinder {
   FeatureColumns Find() {
     FindLookups();
     for (const NodeDef& node : index_.graph().node()) {
-      if (node.op() == "ConcatV2" && IsAlongLastDimension(node)) {
+      if (DataInputs(node) == node.input_size() &&
+          ConcatenatesColumns(index_, node)) {
         ReadJoin(index_.Find(node.name()), node.input_size() - 1,
                  &found_.concats);
       }
@@ -114,16 +115,6 @@ class ColumnFinder {
       found_.lookups.push_back(std::move(lookup));
       columns_.push_back(std::move(matched->column));
     }
-  }
-
-  bool IsAlongLastDimension(const NodeDef& concat) const {
-    const int axis = concat.input_size() - 1;
-    if (axis < 1) return false;
-    const NodeOutput source = TensorSource(index_, concat, axis);
-    if (source.node == nullptr) return false;
-    const std::vector<int64_t> value = IntegersOf(*source.node);
-    return value == std::vector<int64_t>{-1} ||
-           value == std::vector<int64_t>{1};
   }
 
   // Takes the columns among the first `inputs` inputs of `join`, if one is a

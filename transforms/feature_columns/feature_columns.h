@@ -4,7 +4,7 @@
 // The feature columns of a frozen estimator graph: a column's lookup in a
 // table, as tf.estimator writes it (lookup_matcher.cc), all columns, found by
 // what their nodes compute and not by names (feature_columns.cc), and what is
-// put in their place (fuse_columns.cc).
+// put in their place (fuse_columns.cc, fuse_feature_columns.cc).
 
 #include <cstdint>
 #include <optional>
@@ -13,10 +13,12 @@
 
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/graph_builder.h"
 #include "transforms/layers/tensor_pattern.h"
+#include "transforms/transform.h"
 
 namespace requant {
 
@@ -192,6 +194,15 @@ struct StackedTable {
 // there is no value for a missing one.
 absl::StatusOr<std::vector<StackedTable>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter);
+
+// Is the transform fuse_feature_columns, with its parameters in `context`:
+// changes *graph in place and returns whether there was anything to do; a graph
+// without columns stays as it is. The notes say what was done: the columns in
+// their order, their raw placeholders, what preprocessing has to compute. The
+// warnings say what was left, and why. Fails on graphs that are none (repeated
+// names).
+absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,
+                                        tensorflow::GraphDef* graph);
 
 }  // namespace requant
 

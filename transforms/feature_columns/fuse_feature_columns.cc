@@ -1,5 +1,3 @@
-#include "transforms/feature_columns/fuse_feature_columns.h"
-
 #include <cstring>
 #include <map>
 #include <set>

@@ -459,7 +459,9 @@ class SiteFinder {
     site.tensor = tensor;
     site.producer = body.NameOf(source);
     site.is_weight = is_weight;
-    site.range = {RangeKeyName(site.function, site.producer), source.output};
+    site.range = {absl::StrCat(site.function, site.function.empty() ? "" : "::",
+                               site.producer),
+                  source.output};
     found_.sites.push_back(std::move(site));
   }
 
@@ -498,11 +500,6 @@ absl::StatusOr<QdqSites> FindQdqSites(const GraphDef& graph,
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   REQUANT_ASSIGN_OR_RETURN(ChosenOps ops, ChooseOps(options.ops));
   return SiteFinder(graph, std::move(ops), options.inputs).Find();
-}
-
-std::string RangeKeyName(std::string_view function, std::string_view name) {
-  if (function.empty()) return std::string(name);
-  return absl::StrCat(function, "::", name);
 }
 
 }  // namespace requant
