@@ -33,7 +33,7 @@
 #include "benchmarks/frame.h"
 #include "graph/const_node.h"
 #include "logs_parser/log_parser.h"
-#include "ranges/range_drift.h"
+#include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"

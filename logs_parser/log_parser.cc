@@ -21,6 +21,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "logs_parser/log_record.h"
 #include "ranges/range_table.h"
@@ -123,10 +124,7 @@ class LogParser {
 
   // `entry` is the node's, or null when it is not known.
   void AddRecord(const LogRecord& record, RangeEntry* entry) {
-    if (options_.only_kind.has_value() && record.kind != *options_.only_kind) {
-      ++counts().records_left_out;
-      return;
-    }
+    if (options_.only_kind.value_or(record.kind) != record.kind) return;
     ++counts().records;
     if (entry == nullptr) entry = EntryOf(record.node);
     const Place place{counts().file, line_number_};
@@ -305,18 +303,14 @@ ParsedLogs ParseLogText(std::string_view text, std::string_view name,
 }
 
 std::string ExpectedRecords(std::optional<RecordKind> only_kind) {
-  constexpr char kRange[] = ";<node>__print__;__requant_min_max:[<min>][<max>]";
-  constexpr char kMin[] = ";<node>__print__;__min:[<value>]";
-  constexpr char kMax[] = ";<node>__print__;__max:[<value>]";
-  if (!only_kind.has_value()) {
-    return absl::StrCat("expected lines such as ", kRange, " or ", kMin, " or ",
-                        kMax);
-  }
-  const std::string_view line = *only_kind == RecordKind::kRequantMinMax
-                                    ? kRange
-                                : *only_kind == RecordKind::kMin ? kMin
-                                                                 : kMax;
-  return absl::StrCat("expected lines such as ", line);
+  // In the order of RecordKind.
+  constexpr std::string_view kLines[] = {
+      ";<node>__print__;__requant_min_max:[<min>][<max>]",
+      ";<node>__print__;__min:[<value>]", ";<node>__print__;__max:[<value>]"};
+  return absl::StrCat("expected lines such as ",
+                      only_kind.has_value()
+                          ? std::string(kLines[static_cast<int>(*only_kind)])
+                          : absl::StrJoin(kLines, " or "));
 }
 
 std::string DescribeMalformed(const MalformedRecord& malformed) {

@@ -49,8 +49,6 @@ struct LogFileCounts {
   int64_t lines = 0;
   // Records that entered the table.
   int64_t records = 0;
-  // Records of another kind than `only_kind`.
-  int64_t records_left_out = 0;
   int64_t malformed = 0;
 };
 

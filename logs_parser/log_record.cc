@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -84,14 +85,6 @@ float Reduce(std::string_view tensor,
   return best.value_or(std::numeric_limits<float>::quiet_NaN());
 }
 
-float Smallest(std::string_view tensor) {
-  return Reduce(tensor, [](float a, float b) { return a < b; });
-}
-
-float Greatest(std::string_view tensor) {
-  return Reduce(tensor, [](float a, float b) { return a > b; });
-}
-
 // Removes a record from the start of `text`; returns false if there is none.
 bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   std::string_view range_min, range_max, min, max;
@@ -101,14 +94,14 @@ bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   }
   if (!range_min.empty()) {
     record->kind = RecordKind::kRequantMinMax;
-    record->min = Smallest(range_min);
-    record->max = Greatest(range_max);
+    record->min = Reduce(range_min, std::less<float>());
+    record->max = Reduce(range_max, std::greater<float>());
   } else if (!min.empty()) {
     record->kind = RecordKind::kMin;
-    record->min = Smallest(min);
+    record->min = Reduce(min, std::less<float>());
   } else {
     record->kind = RecordKind::kMax;
-    record->max = Greatest(max);
+    record->max = Reduce(max, std::greater<float>());
   }
   return true;
 }

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/mutated_text.h"
 
 namespace requant::log_record_test {
 namespace {
@@ -182,19 +183,7 @@ std::string RandomLine(std::mt19937& random) {
                          : kind == 1 ? "__max:"
                                      : "__requant_min_max:");
   absl::StrAppend(&line, value(), kind == 2 ? value() : "");
-  for (int changes = random() % 4; changes > 0; --changes) {
-    const size_t at = random() % (line.size() + 1);
-    switch (random() % 3) {
-      case 0:
-        line.insert(at, any());
-        break;
-      case 1:
-        line.erase(at, 1 + random() % 3);
-        break;
-      default:
-        if (at < line.size()) line[at] = static_cast<char>(random());
-    }
-  }
+  if (random() % 2 == 0) line = MutatedText(line, kParts, &random);
   return line;
 }
 

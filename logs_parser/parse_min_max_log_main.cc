@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,7 +30,6 @@
 #include "base/text/printable.h"
 #include "logs_parser/log_parser.h"
 #include "ranges/range_choice.h"
-#include "ranges/range_drift.h"
 #include "ranges/range_table.h"
 
 DEFINE_string(format, "table", "What to print: table, csv or json.");
@@ -51,17 +53,17 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
+// What is said of the values of a side; the last is the one that the freeze
+// transforms take.
+constexpr std::string_view kColumns[] = {"lowest", "p5",      "p50",
+                                         "p95",    "highest", "frozen"};
+
 // One side (min or max) of one entry.
 struct Row {
   std::string name;
   std::string_view side;
-  int64_t count = 0;
-  float lowest = 0;
-  float p5 = 0;
-  float p50 = 0;
-  float p95 = 0;
-  float highest = 0;
-  float frozen = 0;
+  size_t count = 0;
+  std::array<float, std::size(kColumns)> values;
 };
 
 // Returns "node", or "node:2" for another output than 0.
@@ -69,31 +71,24 @@ std::string EntryName(const RangeKey& key) {
   return key.second == 0 ? key.first : absl::StrCat(key.first, ":", key.second);
 }
 
-Row MakeRow(const RangeKey& key, std::string_view side,
-            const std::vector<float>& values, float frozen) {
-  const auto [lowest, highest] =
-      std::minmax_element(values.begin(), values.end());
-  return {EntryName(key),
-          side,
-          static_cast<int64_t>(values.size()),
-          *lowest,
-          LowerPercentile(values, 5),
-          LowerPercentile(values, 50),
-          UpperPercentile(values, 5),
-          *highest,
-          frozen};
-}
-
 std::vector<Row> EntryRows(const RangeKey& key, const RangeEntry& entry,
                            const Percentiles& percentiles) {
-  const RangeChoice choice = ChooseRange(entry, percentiles);
   std::vector<Row> rows;
-  if (choice.min.has_value()) {
-    rows.push_back(MakeRow(key, "min", entry.mins, *choice.min));
-  }
-  if (choice.max.has_value()) {
-    rows.push_back(MakeRow(key, "max", entry.maxs, *choice.max));
-  }
+  const auto add = [&](std::string_view side, const std::vector<float>& values,
+                       const std::optional<float>& frozen) {
+    if (!frozen.has_value()) return;
+    const auto [lowest, highest] =
+        std::minmax_element(values.begin(), values.end());
+    rows.push_back(
+        {EntryName(key),
+         side,
+         values.size(),
+         {*lowest, LowerPercentile(values, 5), LowerPercentile(values, 50),
+          UpperPercentile(values, 5), *highest, *frozen}});
+  };
+  const RangeChoice choice = ChooseRange(entry, percentiles);
+  add("min", entry.mins, choice.min);
+  add("max", entry.maxs, choice.max);
   return rows;
 }
 
@@ -108,20 +103,13 @@ std::vector<Row> AllRows(const RangeTable& ranges,
   return rows;
 }
 
-void AddFaultWarnings(const RangeKey& key, const RangeEntry& entry,
-                      std::vector<std::string>* warnings) {
-  if (entry.not_finite.count > 0) {
-    warnings->push_back(absl::StrCat(
-        EntryName(key), ": ", CountText(entry.not_finite.count, "value"),
-        " not finite, first at ", entry.not_finite.first_place,
-        "; the freeze transforms refuse this node"));
-  }
-  if (entry.inverted.count > 0) {
-    warnings->push_back(absl::StrCat(
-        EntryName(key), ": ", CountText(entry.inverted.count, "range"),
-        " with min > max, first at ", entry.inverted.first_place,
-        "; the freeze transforms refuse this node"));
-  }
+void AddFaultWarning(const RangeKey& key, const RangeFault& fault,
+                     std::string_view noun, std::string_view what,
+                     std::vector<std::string>* warnings) {
+  if (fault.count == 0) return;
+  warnings->push_back(absl::StrCat(
+      EntryName(key), ": ", CountText(fault.count, noun), what, ", first at ",
+      fault.first_place, "; the freeze transforms refuse this node"));
 }
 
 // Keeps it in one line; other control characters are the terminal guard's part.
@@ -134,10 +122,11 @@ std::string CsvField(std::string_view field) {
 }
 
 std::string JsonSide(const Row& row) {
-  return absl::StrFormat(
-      "{\"count\": %d, \"lowest\": %.9g, \"p5\": %.9g, \"p50\": %.9g, \"p95\": "
-      "%.9g, \"highest\": %.9g, \"frozen\": %.9g}",
-      row.count, row.lowest, row.p5, row.p50, row.p95, row.highest, row.frozen);
+  std::string text = absl::StrCat("{\"count\": ", row.count);
+  for (size_t i = 0; i < row.values.size(); ++i) {
+    absl::StrAppendFormat(&text, ", \"%s\": %.9g", kColumns[i], row.values[i]);
+  }
+  return text + "}";
 }
 
 std::string JsonFault(const RangeFault& fault) {
@@ -212,10 +201,11 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
   }
   int64_t too_few = 0;
   for (const auto& [key, entry] : logs.ranges.entries()) {
-    AddFaultWarnings(key, entry, &warnings);
-    for (const Drift& drift : FindDrift(entry, percentiles)) {
+    AddFaultWarning(key, entry.not_finite, "value", " not finite", &warnings);
+    AddFaultWarning(key, entry.inverted, "range", " with min > max", &warnings);
+    for (const std::string& drift : FindDrift(entry, percentiles)) {
       warnings.push_back(absl::StrCat(
-          EntryName(key), ": ", DescribeDrift(drift),
+          EntryName(key), ": ", drift,
           "; the log ends before the range has settled: log more batches"));
     }
     if (entry.count < kMinValuesForDrift) ++too_few;
@@ -236,16 +226,17 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
 // what was read.
 std::string RangesAsTable(const ParsedLogs& logs,
                           const Percentiles& percentiles) {
-  constexpr char kHeader[] = "%8s %12s %12s %12s %12s %12s %12s  %-4s %s\n";
-  constexpr char kLine[] =
-      "%8d %12.6g %12.6g %12.6g %12.6g %12.6g %12.6g  %-4s %s\n";
-  std::string text =
-      absl::StrFormat(kHeader, "count", "lowest", "p5", "p50", "p95", "highest",
-                      "frozen", "side", "node");
+  std::string text = "   count";
+  for (std::string_view column : kColumns) {
+    absl::StrAppendFormat(&text, " %12s", column);
+  }
+  absl::StrAppend(&text, "  side node\n");
   for (const Row& row : AllRows(logs.ranges, percentiles)) {
-    absl::StrAppendFormat(&text, kLine, row.count, row.lowest, row.p5, row.p50,
-                          row.p95, row.highest, row.frozen, row.side,
-                          Printable(row.name));
+    absl::StrAppendFormat(&text, "%8d", row.count);
+    for (float value : row.values) {
+      absl::StrAppendFormat(&text, " %12.6g", value);
+    }
+    absl::StrAppendFormat(&text, "  %-4s %s\n", row.side, Printable(row.name));
   }
   absl::StrAppendFormat(
       &text,
@@ -257,11 +248,12 @@ std::string RangesAsTable(const ParsedLogs& logs,
 // Returns the same rows with a header line and numbers that read back exactly.
 std::string RangesAsCsv(const ParsedLogs& logs,
                         const Percentiles& percentiles) {
-  std::string text = "node,side,count,lowest,p5,p50,p95,highest,frozen\n";
+  std::string text =
+      absl::StrCat("node,side,count,", absl::StrJoin(kColumns, ","), "\n");
   for (const Row& row : AllRows(logs.ranges, percentiles)) {
-    absl::StrAppendFormat(&text, "%s,%s,%d,%.9g,%.9g,%.9g,%.9g,%.9g,%.9g\n",
-                          CsvField(row.name), row.side, row.count, row.lowest,
-                          row.p5, row.p50, row.p95, row.highest, row.frozen);
+    absl::StrAppend(&text, CsvField(row.name), ",", row.side, ",", row.count);
+    for (float value : row.values) absl::StrAppendFormat(&text, ",%.9g", value);
+    text += "\n";
   }
   return text;
 }
@@ -312,9 +304,7 @@ absl::StatusOr<ParsedLogs> ParseOne(const std::string& path) {
   if (!IsRangeTableFile(path)) return ParseLogFiles({path});
   ParsedLogs table;
   REQUANT_ASSIGN_OR_RETURN(table.ranges, ReadRangeTable(path));
-  LogFileCounts counts;
-  counts.file = path;
-  table.files.push_back(std::move(counts));
+  table.files.push_back({path});
   return table;
 }
 

@@ -1,5 +1,6 @@
 // Runs the program as people do.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,13 +9,14 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/process/subprocess.h"
 
 namespace requant::parse_min_max_log_test {
 namespace {
+
+using testing::HasSubstr;
 
 std::string TestPath(const std::string& name) {
   return ::testing::TempDir() + "/" + name;
@@ -122,10 +124,9 @@ TEST(ParseMinMaxLog, ReadsStdinAndSeveralFiles) {
   const std::string two = Write("two.log", SmallLog());
   const Result result = RunProgram({one, "-"}, two);
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(absl::StrContains(
+  EXPECT_THAT(
       result.out,
-      "16 observations of 1 node output, 0 malformed, from 2 files"))
-      << result.out;
+      HasSubstr("16 observations of 1 node output, 0 malformed, from 2 files"));
 }
 
 TEST(ParseMinMaxLog, WritesARangeTableThatItReadsBack) {
@@ -142,8 +143,7 @@ TEST(ParseMinMaxLog, AddsALogToARangeTable) {
   const std::string log = Write("add.log", SmallLog());
   const std::string ranges = TestPath("add.ranges");
   ASSERT_EQ(RunProgram({log, "--output", ranges}).exit_code, 0);
-  EXPECT_TRUE(
-      absl::StrContains(RunProgram({ranges, log}).out, "16 observations"));
+  EXPECT_THAT(RunProgram({ranges, log}).out, HasSubstr("16 observations"));
 }
 
 TEST(ParseMinMaxLog, ShowsMalformedRecordsWithTheirPlace) {
@@ -151,11 +151,10 @@ TEST(ParseMinMaxLog, ShowsMalformedRecordsWithTheirPlace) {
       Write("malformed.log", SmallLog() + ";dnn/x__print__;__min:[-1");
   const Result result = RunProgram({path});
   EXPECT_EQ(result.exit_code, 0);
-  EXPECT_TRUE(absl::StrContains(
-      result.err, absl::StrCat("parse_min_max_log: warning: ", path,
-                               ":10: expected __min:[<value>], found a record "
-                               "cut short: ;dnn/x__print__;__min:[-1\n")))
-      << result.err;
+  EXPECT_THAT(result.err, HasSubstr(absl::StrCat(
+                              "parse_min_max_log: warning: ", path,
+                              ":10: expected __min:[<value>], found a record "
+                              "cut short: ;dnn/x__print__;__min:[-1\n")));
 }
 
 TEST(ParseMinMaxLog, StrictFailsOnMalformedRecordsAndWritesNothing) {
@@ -165,9 +164,9 @@ TEST(ParseMinMaxLog, StrictFailsOnMalformedRecordsAndWritesNothing) {
   const Result result = RunProgram({"--strict", path, "--output", ranges});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.out, "");
-  EXPECT_TRUE(absl::StrContains(
-      result.err, "--strict allows no malformed records, and there are 1"))
-      << result.err;
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("--strict allows no malformed records, and there are 1"));
   EXPECT_NE(access(ranges.c_str(), F_OK), 0);
 }
 

@@ -137,22 +137,18 @@ void ChannelMoments::Merge(const ChannelMoments& other) {
   rows_ += other.rows_;
 }
 
-std::vector<float> ChannelMoments::FullCovariance() const {
-  const int64_t size = channels();
-  std::vector<float> full(size * size);
-  const float* next = triangle_.data();
-  for (int64_t i = 0; i < size; ++i) {
-    for (int64_t j = 0; j <= i; ++j, ++next) {
-      full[i * size + j] = *next;
-      full[j * size + i] = *next;
-    }
-  }
-  return full;
-}
-
 bool ChannelMoments::operator==(const ChannelMoments& other) const {
   return rows_ == other.rows_ && mean_ == other.mean_ &&
          triangle_ == other.triangle_;
+}
+
+std::vector<MomentKernel> MomentKernels() {
+  std::vector<MomentKernel> kernels = {AddMomentTile};
+  if (__builtin_cpu_supports("avx2")) kernels.push_back(AddMomentTileAvx2);
+  if (__builtin_cpu_supports("avx512f")) {
+    kernels.push_back(AddMomentTileAvx512);
+  }
+  return kernels;
 }
 
 bool ChannelMomentsBuilder::Accepts(int64_t channels) {

@@ -4,7 +4,6 @@
 // The mean of each channel of a tensor and how the channels vary together: what
 // rounding a layer's weights needs to know of the layer's inputs.
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -53,8 +52,6 @@ class ChannelMoments {
   }
   // Returns the covariances of i >= j, at index i * (i + 1) / 2 + j.
   absl::Span<const float> triangle() const { return triangle_; }
-  // Returns all channels * channels of them, row by row.
-  std::vector<float> FullCovariance() const;
 
   bool operator==(const ChannelMoments& other) const;
 

@@ -47,7 +47,7 @@ void AddMomentTile(const MomentTile& tile);
 void AddMomentTileAvx2(const MomentTile& tile);
 void AddMomentTileAvx512(const MomentTile& tile);
 
-// Returns those that this CPU can run, the fastest last.
+// Returns those that this CPU can run, the fastest last (channel_moments.cc).
 std::vector<MomentKernel> MomentKernels();
 
 }  // namespace requant

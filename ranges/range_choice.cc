@@ -2,21 +2,29 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
+#include <iterator>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/message_text.h"
+#include "base/status_macros.h"
 #include "ranges/range_table.h"
 #include "ranges/value_histogram.h"
 
 namespace requant {
 namespace {
+
+// The names of RangeMethod, in its order.
+constexpr std::string_view kMethods[] = {"minmax", "percentile", "mse"};
 
 constexpr double kSteps = 255;
 constexpr double kStepsOfMagnitude = 127;
@@ -193,6 +201,78 @@ RangeChoice WithinObserved(const RangeEntry& entry, const EdgeRange& edges) {
   return choice;
 }
 
+absl::Status CheckValuePercentile(double percentile) {
+  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat(
+      "the percentile of the values is above 50 and at most 100, not %g",
+      percentile));
+}
+
+constexpr int kMinValuesForTrend = 5;
+// Moves of less than this fraction of the range are not reported.
+constexpr float kDriftFraction = 0.05f;
+// A range has settled once it is within this fraction of its final width of
+// what it is in the end.
+constexpr double kSettledFraction = 0.01;
+
+float Median(const std::vector<float>& values) {
+  return LowerPercentile(values, 50);
+}
+
+bool TrendAtTheEnd(const std::vector<float>& before,
+                   const std::vector<float>& last) {
+  if (last.size() < kMinValuesForTrend) return false;
+  const float median = Median(last);
+  return median < LowerPercentile(before, 5) ||
+         median > UpperPercentile(before, 5);
+}
+
+// Returns the sentence on one side, or "".
+std::string SideDrift(
+    std::string_view side, const std::vector<float>& values, float width,
+    absl::FunctionRef<float(const std::vector<float>&)> choose) {
+  if (values.size() < kMinValuesForDrift || !(width > 0)) return "";
+  const auto quarter = values.end() - values.size() / 4;
+  const std::vector<float> before(values.begin(), quarter);
+  const std::vector<float> last(quarter, values.end());
+  float from = choose(before), to = choose(values);
+  float moved = std::fabs(to - from) / width;
+  if (moved > kDriftFraction) {
+    return absl::StrFormat(
+        "%s moved by %.0f%% of the range in the last quarter of %d values (%g "
+        "-> %g)",
+        side, moved * 100, values.size(), from, to);
+  }
+  from = Median(before);
+  to = Median(last);
+  moved = std::fabs(to - from) / width;
+  if (moved <= kDriftFraction || !TrendAtTheEnd(before, last)) return "";
+  return absl::StrFormat(
+      "%s is still moving: its median in the last quarter of %d values is %g, "
+      "%.0f%% of the range away from the %g before",
+      side, values.size(), to, moved * 100, from);
+}
+
+// The number of the first observation from which on the running extreme is
+// within `tolerance` of the final one.
+template <typename Better>
+int64_t SettledAfter(const std::vector<float>& values, double tolerance,
+                     const Better& better) {
+  if (values.empty()) return 0;
+  double last = values.front();
+  for (float value : values) {
+    if (better(value, last)) last = value;
+  }
+  double running = values.front();
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (better(values[i], running)) running = values[i];
+    if (running - last <= tolerance && last - running <= tolerance) {
+      return static_cast<int64_t>(i) + 1;
+    }
+  }
+  return static_cast<int64_t>(values.size());
+}
+
 }  // namespace
 
 float RangeChoice::Width() const {
@@ -200,24 +280,15 @@ float RangeChoice::Width() const {
 }
 
 absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name) {
-  for (RangeMethod method :
-       {RangeMethod::kMinMax, RangeMethod::kPercentile, RangeMethod::kMse}) {
-    if (RangeMethodName(method) == name) return method;
+  for (size_t i = 0; i < std::size(kMethods); ++i) {
+    if (kMethods[i] == name) return static_cast<RangeMethod>(i);
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the method is minmax, percentile or mse, not \"", name, "\""));
 }
 
 std::string_view RangeMethodName(RangeMethod method) {
-  switch (method) {
-    case RangeMethod::kMinMax:
-      return "minmax";
-    case RangeMethod::kPercentile:
-      return "percentile";
-    case RangeMethod::kMse:
-      return "mse";
-  }
-  return "";
+  return kMethods[static_cast<size_t>(method)];
 }
 
 RangeChoice ChooseRange(const RangeEntry& entry,
@@ -232,11 +303,31 @@ RangeChoice ChooseRange(const RangeEntry& entry,
   return choice;
 }
 
-absl::Status CheckValuePercentile(double percentile) {
-  if (percentile > 50 && percentile <= 100) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrFormat(
-      "the percentile of the values is above 50 and at most 100, not %g",
-      percentile));
+absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
+                                                   double value_percentile) {
+  RangeChoiceOptions options;
+  REQUANT_ASSIGN_OR_RETURN(options.method, ParseRangeMethod(method));
+  options.percentiles = {0, 0};
+  options.value_percentile = value_percentile;
+  REQUANT_RETURN_IF_ERROR(CheckValuePercentile(value_percentile));
+  return options;
+}
+
+absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry) {
+  if (entry.not_finite.count > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", name, "\" has ", CountText(entry.not_finite.count, "value"),
+        " that ", entry.not_finite.count == 1 ? "is" : "are",
+        " not finite, the first at ", entry.not_finite.first_place,
+        "; calibrate again with records on which the model works"));
+  }
+  if (entry.inverted.count > 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the minimum of \"", name, "\" is above its maximum ",
+                     CountText(entry.inverted.count, "time"), ", the first at ",
+                     entry.inverted.first_place));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
@@ -254,8 +345,7 @@ absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
   if (options.method == RangeMethod::kMse) {
     return WithinObserved(entry, LeastError(*entry.histogram));
   }
-  const absl::Status valid = CheckValuePercentile(options.value_percentile);
-  if (!valid.ok()) return valid;
+  REQUANT_RETURN_IF_ERROR(CheckValuePercentile(options.value_percentile));
   return WithinObserved(
       entry,
       AtPercentile(*entry.histogram, (100 - options.value_percentile) / 100));
@@ -271,10 +361,10 @@ absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
     whole.method = RangeMethod::kMinMax;
     whole.percentiles = {0, 0};
   }
-  const absl::StatusOr<RangeChoice> choice = ChooseRangeBy(whole, entry);
-  if (!choice.ok()) return choice.status();
-  const float magnitude = std::max(std::fabs(choice->min.value_or(0)),
-                                   std::fabs(choice->max.value_or(0)));
+  REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
+                           ChooseRangeBy(whole, entry));
+  const float magnitude = std::max(std::fabs(choice.min.value_or(0)),
+                                   std::fabs(choice.max.value_or(0)));
   if (!least_error) return magnitude;
   const ValueHistogram& histogram = *entry.histogram;
   return static_cast<float>(std::min<double>(
@@ -292,6 +382,39 @@ double MeanSquaredError(const ValueHistogram& histogram, double min,
         std::clamp(number, 0.0, static_cast<double>(size)));
   };
   return error.Mean(error.Of(edge(min), edge(max), min, max));
+}
+
+std::vector<std::string> FindDrift(const RangeEntry& entry,
+                                   const Percentiles& percentiles) {
+  const float width = ChooseRange(entry, percentiles).Width();
+  std::vector<std::string> drifts = {
+      SideDrift("min", entry.mins, width,
+                [&](const std::vector<float>& mins) {
+                  return LowerPercentile(mins, percentiles.min);
+                }),
+      SideDrift("max", entry.maxs, width, [&](const std::vector<float>& maxs) {
+        return UpperPercentile(maxs, percentiles.max);
+      })};
+  drifts.erase(std::remove(drifts.begin(), drifts.end(), ""), drifts.end());
+  return drifts;
+}
+
+Settling FindSettling(const RangeEntry& entry) {
+  double low = 0, high = 0;
+  for (float min : entry.mins) low = std::min<double>(low, min);
+  for (float max : entry.maxs) high = std::max<double>(high, max);
+  const double tolerance = kSettledFraction * (high - low);
+  Settling settling;
+  settling.observations =
+      std::max(SettledAfter(entry.mins, tolerance,
+                            [](double a, double b) { return a < b; }),
+               SettledAfter(entry.maxs, tolerance,
+                            [](double a, double b) { return a > b; }));
+  const int64_t all =
+      static_cast<int64_t>(std::max(entry.mins.size(), entry.maxs.size()));
+  settling.still_moving =
+      all > 1 && settling.observations > all - std::max<int64_t>(1, all / 10);
+  return settling;
 }
 
 }  // namespace requant

@@ -1,10 +1,15 @@
 #ifndef REQUANT_RANGES_RANGE_CHOICE_H_
 #define REQUANT_RANGES_RANGE_CHOICE_H_
 
-// From what was observed to the range that is frozen into a graph.
+// From what was observed to the range that is frozen into a graph; and whether
+// enough was observed: a range that still moves at the end of a log will be
+// exceeded by the next batches.
 
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -49,8 +54,15 @@ struct RangeChoiceOptions {
   double value_percentile = 99.99;
 };
 
-// Fails when `percentile` is no value_percentile, whatever the method.
-absl::Status CheckValuePercentile(double percentile);
+// Returns options for the whole range of the batches, with the method of that
+// name. Fails for another name, and when `value_percentile` is none, whatever
+// the method.
+absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
+                                                   double value_percentile);
+
+// Fails when no range must be chosen from the entry, which `name` stands for:
+// it has values that are not finite, or minima above their maxima.
+absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry);
 
 // Returns the choice of kMinMax.
 RangeChoice ChooseRange(const RangeEntry& entry,
@@ -71,6 +83,37 @@ absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
 // to `max`, as kMse computes it from the histogram.
 double MeanSquaredError(const ValueHistogram& histogram, double min,
                         double max);
+
+// With fewer values nothing is said about drift.
+inline constexpr int kMinValuesForDrift = 8;
+
+// Returns at most one sentence for either side:
+//
+// - "min moved by 12% of the range in the last quarter of 40 values (-1 ->
+//   -1.3)", if the value that the freeze transforms take changed by more than
+//   5% when those came in; or else
+// - "min is still moving: ...", if the median of the last quarter (of five
+//   values or more) is outside the 5th to 95th percentile of the values before,
+//   and more than 5% of the range away from their median: a trend, though the
+//   choice held.
+std::vector<std::string> FindDrift(const RangeEntry& entry,
+                                   const Percentiles& percentiles);
+
+// How much had to be observed before a range stopped moving.
+
+struct Settling {
+  // The number of observations after which neither end of the range of all
+  // observations so far moved by more than 1% of its final width in all; 0:
+  // there are none.
+  int64_t observations = 0;
+  // It moved in the last tenth of several observations, at least in the last:
+  // more of them would move it further.
+  bool still_moving = false;
+};
+
+// Looks at the entry's observations in their order. The width is that of the
+// range with zero in it.
+Settling FindSettling(const RangeEntry& entry);
 
 }  // namespace requant
 

@@ -1,19 +1,25 @@
 #include "ranges/range_choice.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/status_matchers.h"
 #include "ranges/range_table.h"
 #include "ranges/value_histogram.h"
 
 namespace requant::range_choice_test {
 namespace {
+
+using testing::ElementsAre;
+using testing::StartsWith;
 
 RangeEntry EntryOf(const std::vector<float>& values) {
   RangeEntry entry;
@@ -26,12 +32,10 @@ RangeEntry EntryOf(const std::vector<float>& values) {
 
 RangeChoice Choose(RangeMethod method, const std::vector<float>& values,
                    double value_percentile = 99.99) {
-  RangeChoiceOptions options;
-  options.method = method;
-  options.value_percentile = value_percentile;
-  const auto choice = ChooseRangeBy(options, EntryOf(values));
-  EXPECT_TRUE(choice.ok()) << choice.status();
-  return choice.ok() ? *choice : RangeChoice();
+  const auto choice =
+      ChooseRangeBy({method, {}, value_percentile}, EntryOf(values));
+  EXPECT_OK(choice);
+  return choice.value_or(RangeChoice());
 }
 
 // What eight bits make of the values, measured.
@@ -72,22 +76,17 @@ TEST(ChooseRange, LeavesOutASideWithoutValues) {
 TEST(ChooseRange, MinMaxTakesThePercentilesOfTheBatches) {
   RangeEntry entry;
   for (int i = 1; i <= 100; ++i) entry.AddRange(-i, i, {"log", i});
-  const auto choice = ChooseRangeBy({}, entry);
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->min, LowerPercentile(entry.mins, 5));
-  EXPECT_EQ(choice->max, UpperPercentile(entry.maxs, 5));
+  ASSERT_OK_AND_ASSIGN(const RangeChoice choice, ChooseRangeBy({}, entry));
+  EXPECT_EQ(choice.min, LowerPercentile(entry.mins, 5));
+  EXPECT_EQ(choice.max, UpperPercentile(entry.maxs, 5));
 }
 
 TEST(ChooseRange, OtherMethodsNeedAHistogram) {
   RangeEntry entry;
   entry.AddRange(-1, 1, {"log", 1});
   for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
-    RangeChoiceOptions options;
-    options.method = method;
-    const auto choice = ChooseRangeBy(options, entry);
-    ASSERT_FALSE(choice.ok());
-    EXPECT_NE(std::string(choice.status().message()).find("histogram"),
-              std::string::npos);
+    EXPECT_THAT(ChooseRangeBy({method}, entry),
+                FailsWith(testing::HasSubstr("histogram")));
   }
 }
 
@@ -127,10 +126,10 @@ TEST(ChooseRangePercentile, IncludesZero) {
 
 TEST(ChooseRangePercentile, RefusesAPercentileThatIsNone) {
   for (double percentile : {50.0, 101.0, std::nan("")}) {
-    RangeChoiceOptions options;
-    options.method = RangeMethod::kPercentile;
-    options.value_percentile = percentile;
-    EXPECT_FALSE(ChooseRangeBy(options, EntryOf({1})).ok()) << percentile;
+    EXPECT_FALSE(
+        ChooseRangeBy({RangeMethod::kPercentile, {}, percentile}, EntryOf({1}))
+            .ok())
+        << percentile;
   }
 }
 
@@ -148,13 +147,11 @@ TEST(ChooseRangeMse, ClipsOutliersThatAreRareEnough) {
   RangeEntry entry = EntryOf(Relu(Normal(100000, 12, 1)));
   const std::vector<float> more = Relu(Normal(100000, 0, 0));
   for (int i = 0; i < 50; ++i) entry.histogram->Add(more);
-  RangeChoiceOptions options;
-  options.method = RangeMethod::kMse;
-  const auto choice = ChooseRangeBy(options, entry);
-  ASSERT_TRUE(choice.ok()) << choice.status();
-  EXPECT_EQ(choice->min, 0);
-  EXPECT_LT(*choice->max, 6);
-  EXPECT_GT(*choice->max, 3);
+  ASSERT_OK_AND_ASSIGN(const RangeChoice choice,
+                       ChooseRangeBy({RangeMethod::kMse}, entry));
+  EXPECT_EQ(choice.min, 0);
+  EXPECT_LT(*choice.max, 6);
+  EXPECT_GT(*choice.max, 3);
 }
 
 TEST(ChooseRangeMse, LosesNoMoreThanAnyOtherRange) {
@@ -205,10 +202,8 @@ TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
 }
 
 float Magnitude(RangeMethod method, const std::vector<float>& values) {
-  RangeChoiceOptions options;
-  options.method = method;
-  const auto magnitude = ChooseMagnitudeBy(options, EntryOf(values));
-  EXPECT_TRUE(magnitude.ok()) << magnitude.status();
+  const auto magnitude = ChooseMagnitudeBy({method}, EntryOf(values));
+  EXPECT_OK(magnitude);
   return magnitude.value_or(-1);
 }
 
@@ -251,9 +246,7 @@ TEST(ChooseMagnitudeMse, LosesNoMoreThanAnyOther) {
 TEST(ChooseMagnitude, NeedsAHistogramForMse) {
   RangeEntry entry;
   entry.AddRange(-1, 1, {"log", 1});
-  RangeChoiceOptions options;
-  options.method = RangeMethod::kMse;
-  EXPECT_FALSE(ChooseMagnitudeBy(options, entry).ok());
+  EXPECT_FALSE(ChooseMagnitudeBy({RangeMethod::kMse}, entry).ok());
 }
 
 // Whatever a damaged file says that can still be read.
@@ -275,16 +268,14 @@ TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
     ++read;
     for (const auto& [key, entry] : parsed->entries()) {
       for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
-        RangeChoiceOptions options;
-        options.method = method;
-        const auto choice = ChooseRangeBy(options, entry);
+        const auto choice = ChooseRangeBy({method}, entry);
         if (!choice.ok() || !choice->min.has_value()) continue;
         EXPECT_LE(*choice->min, 0);
         EXPECT_GE(*choice->max, 0);
         EXPECT_TRUE(std::isfinite(choice->Width()));
-        const auto magnitude = ChooseMagnitudeBy(options, entry);
-        ASSERT_TRUE(magnitude.ok());
-        EXPECT_TRUE(std::isfinite(*magnitude) && *magnitude >= 0);
+        ASSERT_OK_AND_ASSIGN(const float magnitude,
+                             ChooseMagnitudeBy({method}, entry));
+        EXPECT_TRUE(std::isfinite(magnitude) && magnitude >= 0);
       }
     }
   }
@@ -297,6 +288,124 @@ TEST(RangeMethod, HasANameThatReadsBack) {
     EXPECT_EQ(*ParseRangeMethod(RangeMethodName(method)), method);
   }
   EXPECT_FALSE(ParseRangeMethod("kl").ok());
+}
+
+// Returns an entry of n ranges from -1 to max(i).
+RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
+  RangeEntry entry;
+  for (int i = 0; i < n; ++i) entry.AddRange(-1, max(i), {"log", i});
+  return entry;
+}
+
+TEST(FindDrift, IsSilentOnAConstantRangeAndOnOneThatIsAlwaysZero) {
+  EXPECT_TRUE(FindDrift(WithMaxs(100, [](int) { return 3; }), {}).empty());
+  RangeEntry entry;
+  for (int i = 0; i < 100; ++i) entry.AddRange(0, 0, {"log", i});
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+}
+
+// Batch extremes scatter by a few hundredths of the range.
+TEST(FindDrift, IsSilentOnStationaryNoise) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> noise(3, 0.1f);
+  int warned = 0;
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const int n = 8 + random() % 400;
+    warned +=
+        FindDrift(WithMaxs(n, [&](int) { return noise(random); }), {}).size();
+  }
+  EXPECT_EQ(warned, 0);
+}
+
+TEST(FindDrift, ReportsAGrowingRange) {
+  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return 1 + i * 0.1f; }), {}),
+              ElementsAre("max moved by 16% of the range in the last quarter "
+                          "of 40 values (3.9 -> 4.8)"));
+}
+
+TEST(FindDrift, ReportsAStepInTheLastQuarter) {
+  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return i < 32 ? 1 : 2; }), {}),
+              ElementsAre(StartsWith("max moved by")));
+}
+
+TEST(FindDrift, ReportsAShrinkingRangeWhoseChoiceHolds) {
+  EXPECT_THAT(
+      FindDrift(WithMaxs(40, [](int i) { return i < 30 ? 2 : 1; }), {}),
+      ElementsAre("max is still moving: its median in the last quarter of 40 "
+                  "values is 1, 33% of the range away from the 2 before"));
+}
+
+TEST(FindDrift, IgnoresOutliersThatThePercentileLeavesOut) {
+  const RangeEntry entry =
+      WithMaxs(100, [](int i) { return i == 90 ? 50 : 2; });
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+  EXPECT_FALSE(FindDrift(entry, {0, 0}).empty());
+}
+
+TEST(FindDrift, SaysNothingAboutTooFewValues) {
+  const auto growing = [](int i) { return 1.0f + i; };
+  EXPECT_TRUE(FindDrift(WithMaxs(kMinValuesForDrift - 1, growing), {}).empty());
+  EXPECT_FALSE(FindDrift(WithMaxs(kMinValuesForDrift, growing), {}).empty());
+}
+
+TEST(FindDrift, ReportsTheMinOfAnEntryWithoutMaxs) {
+  RangeEntry entry;
+  for (int i = 0; i < 40; ++i) entry.AddMin(-1 - i * 0.1f, {"log", i});
+  EXPECT_THAT(FindDrift(entry, {}), ElementsAre(StartsWith("min moved by")));
+}
+
+RangeEntry WithMaxs(const std::vector<float>& maxs) {
+  RangeEntry entry;
+  for (float max : maxs) entry.AddRange(0, max, {"log", 1});
+  return entry;
+}
+
+TEST(FindSettling, CountsTheObservationsUpToTheLastMove) {
+  const Settling settling = FindSettling(WithMaxs({1, 5, 10, 3, 2}));
+  EXPECT_EQ(settling.observations, 3);
+  EXPECT_FALSE(settling.still_moving);
+}
+
+TEST(FindSettling, OverlooksMovesWithinOnePercentOfTheWidth) {
+  EXPECT_EQ(FindSettling(WithMaxs({99.5f, 1, 100})).observations, 1);
+  EXPECT_EQ(FindSettling(WithMaxs({98.5f, 1, 100})).observations, 3);
+}
+
+// Many small moves make a great one.
+TEST(FindSettling, AddsUpSmallMoves) {
+  std::vector<float> maxs;
+  for (int i = 0; i < 50; ++i) maxs.push_back(50 + i * 0.4f);
+  EXPECT_TRUE(FindSettling(WithMaxs(maxs)).still_moving);
+}
+
+TEST(FindSettling, LooksAtBothEnds) {
+  RangeEntry entry;
+  for (float min : {-1.0f, -1.0f, -4.0f, -1.0f}) {
+    entry.AddRange(min, 1, {"log", 1});
+  }
+  EXPECT_EQ(FindSettling(entry).observations, 3);
+}
+
+TEST(FindSettling, MeasuresMinimaAloneAgainstTheirDistanceFromZero) {
+  RangeEntry entry;
+  for (float min : {-100.0f, -100.5f}) entry.AddMin(min, {"log", 1});
+  EXPECT_EQ(FindSettling(entry).observations, 1);
+}
+
+TEST(FindSettling, ARangeThatMovesInTheLastTenthIsStillMoving) {
+  std::vector<float> maxs(30, 1);
+  maxs[27] = 2;
+  EXPECT_TRUE(FindSettling(WithMaxs(maxs)).still_moving);
+  maxs[26] = 2;
+  EXPECT_FALSE(FindSettling(WithMaxs(maxs)).still_moving);
+  EXPECT_TRUE(FindSettling(WithMaxs({1, 2})).still_moving);
+}
+
+TEST(FindSettling, OneObservationOrNoneTellsNothingOfMoves) {
+  const Settling settling = FindSettling(WithMaxs({1}));
+  EXPECT_EQ(settling.observations, 1);
+  EXPECT_FALSE(settling.still_moving);
+  EXPECT_EQ(FindSettling({}).observations, 0);
 }
 
 }  // namespace

@@ -204,21 +204,20 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
     if (problem.empty() && table.Find(key.first, key.second) != nullptr) {
       problem = "the same output twice";
     }
-    if (entry_proto.has_histogram()) {
-      auto histogram = HistogramFromProto(entry_proto.histogram());
-      if (histogram.ok()) {
-        entry.histogram = *std::move(histogram);
+    const auto restore = [&](auto restored, auto* part, const char* damage) {
+      if (restored.ok()) {
+        *part = *std::move(restored);
       } else if (problem.empty()) {
-        problem = "a histogram that is none";
+        problem = damage;
       }
+    };
+    if (entry_proto.has_histogram()) {
+      restore(HistogramFromProto(entry_proto.histogram()), &entry.histogram,
+              "a histogram that is none");
     }
     if (entry_proto.has_moments()) {
-      auto moments = MomentsFromProto(entry_proto.moments());
-      if (moments.ok()) {
-        entry.moments = *std::move(moments);
-      } else if (problem.empty()) {
-        problem = "moments that are none";
-      }
+      restore(MomentsFromProto(entry_proto.moments()), &entry.moments,
+              "moments that are none");
     }
     if (!problem.empty()) {
       return absl::DataLossError(
@@ -284,27 +283,28 @@ void RangeFault::Merge(const RangeFault& other) {
 
 void RangeEntry::AddMin(float min, const Place& place) {
   ++count;
-  if (std::isfinite(min)) {
-    mins.push_back(min);
-  } else {
-    not_finite.Add(place);
-  }
+  AddValue(min, place, &mins);
 }
 
 void RangeEntry::AddMax(float max, const Place& place) {
   ++count;
-  if (std::isfinite(max)) {
-    maxs.push_back(max);
-  } else {
-    not_finite.Add(place);
-  }
+  AddValue(max, place, &maxs);
 }
 
 void RangeEntry::AddRange(float min, float max, const Place& place) {
-  AddMin(min, place);
-  AddMax(max, place);
-  --count;
+  ++count;
+  AddValue(min, place, &mins);
+  AddValue(max, place, &maxs);
   if (min > max) inverted.Add(place);
+}
+
+void RangeEntry::AddValue(float value, const Place& place,
+                          std::vector<float>* values) {
+  if (std::isfinite(value)) {
+    values->push_back(value);
+  } else {
+    not_finite.Add(place);
+  }
 }
 
 void RangeEntry::Merge(const RangeEntry& other) {
@@ -414,6 +414,16 @@ absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const std::string contents,
                            ReadFile(path, kMaxBytes));
   return ParseRangeTable(contents, path);
+}
+
+absl::StatusOr<RangeTable> ReadRangeTables(
+    const std::vector<std::string>& paths) {
+  RangeTable table;
+  for (const std::string& path : paths) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
+    table.Merge(part);
+  }
+  return table;
 }
 
 bool StartsLikeRangeTable(std::string_view head) {

@@ -74,6 +74,9 @@ struct RangeEntry {
   // Appends the other's observations. What only one of the two has of records,
   // histogram, channels and moments would not be about both, and is dropped.
   void Merge(const RangeEntry& other);
+
+ private:
+  void AddValue(float value, const Place& place, std::vector<float>* values);
 };
 
 // Entries have at most this many channels.
@@ -132,6 +135,10 @@ absl::StatusOr<RangeTable> ParseRangeTable(std::string_view contents,
 // Does the same with a file, which is written atomically.
 absl::Status WriteRangeTable(const RangeTable& table, const std::string& path);
 absl::StatusOr<RangeTable> ReadRangeTable(const std::string& path);
+
+// Reads several files and merges their tables, in this order.
+absl::StatusOr<RangeTable> ReadRangeTables(
+    const std::vector<std::string>& paths);
 
 // Returns whether a file that starts with `head` is a RangeTable file; 32 bytes
 // suffice.

@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,7 +14,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
-#include "transforms/feature_columns/fuse_feature_columns.h"
+#include "transforms/feature_columns/feature_columns.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/recipe_program.h"
 #include "transforms/transform.h"
@@ -37,17 +36,14 @@ namespace requant {
 namespace {
 
 ProgramHelp Help() {
-  ProgramHelp help;
-  help.name = ProgramName();
-  help.summary =
-      "Replaces the feature columns of a frozen estimator graph by direct "
-      "table lookups.";
-  help.usage =
-      "$0 --input-graph wide_deep_fp32_graph.pb --output-graph "
-      "optimized_wide_deep_fp32_graph.pb --output-nodes "
-      "head/predictions/probabilities --wide_and_deep_large_ds True";
-  help.flag_files = {__FILE__};
-  return help;
+  return {ProgramName(),
+          "Replaces the feature columns of a frozen estimator graph by direct "
+          "table lookups.",
+          "$0 --input-graph wide_deep_fp32_graph.pb --output-graph "
+          "optimized_wide_deep_fp32_graph.pb --output-nodes "
+          "head/predictions/probabilities --wide_and_deep_large_ds True",
+          {__FILE__},
+          ""};
 }
 
 std::optional<std::string> UsageProblem() {

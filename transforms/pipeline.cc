@@ -43,6 +43,7 @@ absl::StatusOr<std::vector<Step>> ResolveCalls(
   return steps;
 }
 
+// Returns the first problem, and how many more there are.
 std::string Described(const std::vector<GraphProblem>& problems) {
   std::string text = problems.front().message;
   if (problems.size() > 1) {
@@ -50,6 +51,13 @@ std::string Described(const std::vector<GraphProblem>& problems) {
                     problems.size() == 2 ? "" : "s", ")");
   }
   return text;
+}
+
+absl::Status Refused(std::string_view why,
+                     const std::vector<GraphProblem>& problems) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(why, Described(problems),
+                   "; nothing was written (--noverify lets it pass)"));
 }
 
 // Returns those of `names` whose nodes `graph` lacks.
@@ -118,14 +126,12 @@ class PipelineVerifier {
       }
     }
     if (!structural.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the input graph is broken: ", Described(structural),
-                       "; nothing was written (--noverify lets it pass)"));
+      return Refused("the input graph is broken: ", structural);
     }
     const std::vector<GraphProblem> others = Remember(problems, graph);
     if (!others.empty()) {
-      Warn(absl::StrCat("TensorFlow cannot run the input graph: ",
-                        Described(others)));
+      options_.on_warning(absl::StrCat(
+          "TensorFlow cannot run the input graph: ", Described(others)));
     }
     return absl::OkStatus();
   }
@@ -138,25 +144,23 @@ class PipelineVerifier {
     for (const GraphProblem& problem : problems) {
       if (WasThere(problem.kind)) continue;
       if (IsOpAskedFor(problem, step, graph)) {
-        Warn(absl::StrCat(transform, ": ", problem.message));
+        options_.on_warning(absl::StrCat(transform, ": ", problem.message));
       } else {
         added.push_back(problem);
       }
     }
     Remember(problems, graph);
     if (added.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the transform \"", transform, "\" broke the graph: ", Described(added),
-        "; nothing was written (--noverify lets it pass)"));
+    return Refused(
+        absl::StrCat("the transform \"", transform, "\" broke the graph: "),
+        added);
   }
 
   // Refuses a graph that lacked inputs before the transforms and still does.
   absl::Status CheckEnd() const {
     if (missing_inputs_.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
-        absl::StrCat("the graph lacks inputs, as it did before: ",
-                     Described(missing_inputs_),
-                     "; nothing was written (--noverify lets it pass)"));
+    return Refused("the graph lacks inputs, as it did before: ",
+                   missing_inputs_);
   }
 
  private:
@@ -200,8 +204,6 @@ class PipelineVerifier {
     }
     return others;
   }
-
-  void Warn(const std::string& text) const { options_.on_warning(text); }
 
   const PipelineOptions& options_;
   // The inputs that the last graph lacked.
@@ -256,26 +258,19 @@ void WarnOfMissingNames(const std::vector<Step>& steps,
   if (!checks_outputs) warn("--outputs", options.outputs);
 }
 
-// Warns when a transform took away an output that was there before it.
-class OutputWatch {
- public:
-  OutputWatch(const PipelineOptions& options, const GraphDef& graph)
-      : options_(options), missing_(Missing(options.outputs, graph)) {}
-
-  void After(const std::string& transform, const GraphDef& graph) {
-    std::set<std::string> missing = Missing(options_.outputs, graph);
-    for (const std::string& name : missing) {
-      if (missing_.count(name) > 0) continue;
-      options_.on_warning(absl::StrCat(transform, ": the output \"", name,
-                                       "\" is no longer in the graph"));
-    }
-    missing_ = std::move(missing);
+// Warns of outputs that a transform took away; *missing has those that were
+// missing before it, and those that are now.
+void WarnOfLostOutputs(const std::string& transform,
+                       const PipelineOptions& options, const GraphDef& graph,
+                       std::set<std::string>* missing) {
+  const std::set<std::string> before =
+      std::exchange(*missing, Missing(options.outputs, graph));
+  for (const std::string& name : *missing) {
+    if (before.count(name) > 0) continue;
+    options.on_warning(absl::StrCat(transform, ": the output \"", name,
+                                    "\" is no longer in the graph"));
   }
-
- private:
-  const PipelineOptions& options_;
-  std::set<std::string> missing_;
-};
+}
 
 // Runs one transform. With ignore_errors=true a failure leaves the graph as it
 // was and becomes a warning.
@@ -317,29 +312,24 @@ absl::Status CheckCalls(const std::vector<TransformCall>& calls,
 
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
-                         const PipelineOptions& given, GraphDef* graph) {
-  PipelineOptions options = given;
-  if (!options.on_note) options.on_note = [](std::string_view) {};
-  if (!options.on_warning) options.on_warning = [](std::string_view) {};
+                         const PipelineOptions& options, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<Step> steps,
                            ResolveCalls(calls, registry));
   int count = steps.size();
   if (options.stop_after >= 0) count = std::min(count, options.stop_after);
   WarnOfMissingNames(steps, options, *graph);
-  OutputWatch output_watch(options, *graph);
+  std::set<std::string> missing = Missing(options.outputs, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
-    if (options.on_start) options.on_start("", 0, count);
+    options.on_start("", 0, count);
     REQUANT_RETURN_IF_ERROR(verifier.CheckInput(*graph));
   }
   for (int i = 0; i < count; ++i) {
     const std::string& name = steps[i].transform->spec.name;
-    if (options.on_start) options.on_start(name, i + 1, count);
+    options.on_start(name, i + 1, count);
     REQUANT_RETURN_IF_ERROR(RunStep(steps[i], options, graph));
-    output_watch.After(name, *graph);
-    if (options.on_finish) {
-      REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
-    }
+    WarnOfLostOutputs(name, options, *graph, &missing);
+    REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));
     if (options.verify) {
       REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(steps[i], *graph));
     }

@@ -21,14 +21,18 @@ struct PipelineOptions {
   // Run only this many transforms; negative means all.
   int stop_after = -1;
   // Called before each transform, so that a crash can be explained.
-  std::function<void(std::string_view name, int index, int count)> on_start;
+  std::function<void(std::string_view name, int index, int count)> on_start =
+      [](std::string_view, int, int) {};
   // Called after each transform, with the graph it left.
   std::function<absl::Status(std::string_view name, int index,
                              const tensorflow::GraphDef& graph)>
-      on_finish;
+      on_finish = [](std::string_view, int, const tensorflow::GraphDef&) {
+        return absl::OkStatus();
+      };
   // Called with what transforms say to the user.
-  std::function<void(std::string_view text)> on_note;
-  std::function<void(std::string_view text)> on_warning;
+  std::function<void(std::string_view text)> on_note = [](std::string_view) {};
+  std::function<void(std::string_view text)> on_warning = [](std::string_view) {
+  };
 };
 
 // Fails unless all names and parameters are right; RunPipeline checks it first.

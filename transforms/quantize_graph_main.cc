@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -69,19 +68,17 @@ namespace requant {
 namespace {
 
 ProgramHelp Help() {
-  ProgramHelp help;
-  help.name = ProgramName();
-  help.summary =
+  return {
+      ProgramName(),
       "Turns the MatMul layers of a frozen float graph into eight-bit ones, "
       "whose ranges are computed in every run. Freeze them with requant "
-      "transform: freeze_requantization_ranges, freeze_min, freeze_max.";
-  help.usage =
+      "transform: freeze_requantization_ranges, freeze_min, freeze_max.",
       "$0 --input=optimized_wide_deep_fp32_graph.pb "
       "--output=int8_dynamic_range_wide_deep_graph.pb "
       "--output_node_names=import/head/predictions/probabilities "
-      "--mode=eightbit --intel_cpu_eightbitize=True";
-  help.flag_files = {__FILE__};
-  return help;
+      "--mode=eightbit --intel_cpu_eightbitize=True",
+      {__FILE__},
+      ""};
 }
 
 std::optional<std::string> TruthProblem(const std::string& flag,

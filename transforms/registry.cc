@@ -21,13 +21,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
-#include "transforms/stock_specs.h"
 
 namespace requant {
 namespace {
@@ -105,21 +103,6 @@ TransformFunction WrapStock(const std::string& name, StockFunction stock) {
     }
     graph->Swap(&result);
     return absl::OkStatus();
-  };
-}
-
-StockFunction WrapOwn(const TransformSpec& spec, TransformFunction run) {
-  return [spec, run = std::move(run)](const GraphDef& input,
-                                      const StockContext& stock_context,
-                                      GraphDef* output) -> absl::Status {
-    TransformContext context;
-    context.inputs = stock_context.input_names;
-    context.outputs = stock_context.output_names;
-    REQUANT_ASSIGN_OR_RETURN(
-        context.parameters,
-        ResolveParameters(spec, {spec.name, stock_context.params}));
-    *output = input;
-    return run(context, output);
   };
 }
 
@@ -225,13 +208,9 @@ bool Normalize(ParameterType type, std::string* value) {
   return false;
 }
 
-std::string Described(const ParameterSpec& parameter) {
-  return absl::StrCat(parameter.name, " (", TypeName(parameter.type),
-                      parameter.required ? ", required"
-                      : parameter.default_value.empty()
-                          ? ""
-                          : absl::StrCat(", default ", parameter.default_value),
-                      ")");
+std::string TypeName(ParameterType type) {
+  constexpr const char* kNames[] = {"string", "int", "float", "bool"};
+  return kNames[static_cast<int>(type)];
 }
 
 std::string AllowedParameters(const TransformSpec& spec) {
@@ -240,7 +219,7 @@ std::string AllowedParameters(const TransformSpec& spec) {
   }
   std::vector<std::string> described;
   for (const ParameterSpec& p : spec.parameters) {
-    described.push_back(Described(p));
+    described.push_back(absl::StrCat(p.name, " (", ParameterNote(p), ")"));
   }
   return absl::StrCat(spec.name, " takes ", absl::StrJoin(described, ", "));
 }
@@ -290,9 +269,15 @@ absl::Status CheckParameter(const TransformSpec& spec, const std::string& name,
 
 }  // namespace
 
-std::string TypeName(ParameterType type) {
-  constexpr const char* kNames[] = {"string", "int", "float", "bool"};
-  return kNames[static_cast<int>(type)];
+std::string ParameterNote(const ParameterSpec& parameter) {
+  std::string note = TypeName(parameter.type);
+  if (parameter.required) {
+    note += ", required";
+  } else if (!parameter.default_value.empty()) {
+    absl::StrAppend(&note, ", default ", parameter.default_value);
+  }
+  if (parameter.repeated) note += ", may be repeated";
+  return note;
 }
 
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
@@ -348,7 +333,6 @@ absl::Status TransformRegistry::AddOwn() {
       MoveToStockName(name);
     }
     transforms_[name] = {own.spec, own.run, "Requant"};
-    Publish(transforms_[name]);
   }
   return absl::OkStatus();
 }
@@ -356,16 +340,7 @@ absl::Status TransformRegistry::AddOwn() {
 void TransformRegistry::MoveToStockName(const std::string& name) {
   RegisteredTransform stock = std::move(transforms_.at(name));
   stock.spec.name = kStockPrefix + name;
-  if (auto registry = GetStockRegistry(); registry.ok()) {
-    (**registry)[stock.spec.name] = (**registry)[name];
-  }
   transforms_[stock.spec.name] = std::move(stock);
-}
-
-void TransformRegistry::Publish(const RegisteredTransform& transform) {
-  auto registry = GetStockRegistry();
-  if (!registry.ok()) return;
-  (**registry)[transform.spec.name] = WrapOwn(transform.spec, transform.run);
 }
 
 absl::StatusOr<const RegisteredTransform*> TransformRegistry::Find(
@@ -412,7 +387,6 @@ absl::Status TransformRegistry::LoadPlugin(const std::string& path,
       if (taken->second.origin == kTensorFlow) MoveToStockName(name);
     }
     transforms_[name] = {added.spec, CatchExceptions(added.run, path), path};
-    Publish(transforms_[name]);
   }
   return absl::OkStatus();
 }

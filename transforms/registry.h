@@ -1,8 +1,8 @@
 #ifndef REQUANT_TRANSFORMS_REGISTRY_H_
 #define REQUANT_TRANSFORMS_REGISTRY_H_
 
-// Every transform by name: TensorFlow's own registry, ours added to it, and the
-// plugins a user loads.
+// Every transform by name: those of TensorFlow's own registry, ours, and those
+// of the plugins a user loads.
 
 #include <map>
 #include <string>
@@ -25,8 +25,8 @@ struct RegisteredTransform {
 class TransformRegistry {
  public:
   // Returns the process's registry. The first call opens TensorFlow's library
-  // and adds the transforms linked into the program to TensorFlow's registry.
-  // Where both have a name, ours is under it and theirs under "stock:NAME".
+  // and takes its transforms and those linked into the program. Where both have
+  // a name, ours is under it and theirs under "stock:NAME".
   static absl::StatusOr<TransformRegistry*> Get();
 
   // Returns the transform of that name; "stock:NAME" is always TensorFlow's. An
@@ -48,10 +48,18 @@ class TransformRegistry {
   absl::Status AddOwn();
   // Keeps TensorFlow's transform `name` under "stock:NAME".
   void MoveToStockName(const std::string& name);
-  void Publish(const RegisteredTransform& transform);
 
   std::map<std::string, RegisteredTransform> transforms_;
 };
+
+// Returns descriptions of the transforms in TensorFlow's library, which has
+// only functions under names.
+const std::vector<TransformSpec>& StockSpecs();
+
+// Returns what is known to go wrong silently when stock transform `name`
+// changes a graph that was `before`; "" for nothing.
+std::string StockWarning(const std::string& name,
+                         const tensorflow::GraphDef& before);
 
 // Checks a call's parameters against the spec and fills in the defaults. An
 // unknown or missing one, a value of the wrong type, or a repeated one is an
@@ -60,8 +68,8 @@ class TransformRegistry {
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
                                              const TransformCall& call);
 
-// Returns "bool", "int", "float", "string".
-std::string TypeName(ParameterType type);
+// Returns "float, default 5" and the like, also whether it may be repeated.
+std::string ParameterNote(const ParameterSpec& parameter);
 
 }  // namespace requant
 

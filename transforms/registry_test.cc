@@ -2,22 +2,14 @@
 
 #include <set>
 
+#include "absl/strings/str_join.h"
 #include "transforms/pipeline_parser.h"
-#include "transforms/stock_specs.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::registry_test {
 namespace {
 
 TransformRegistry& Registry() { return **TransformRegistry::Get(); }
-
-std::string FindError(const std::string& name) {
-  return std::string(Registry().Find(name).status().message());
-}
-
-std::string RunError(const std::string& transform) {
-  return std::string(RunTransform(transform, {}).status.message());
-}
 
 TEST(Registry, HasTensorFlowsTransformsAndOurs) {
   int stock = 0;
@@ -49,49 +41,35 @@ TEST(Registry, OursShadowTheirsWhichStayReachable) {
 }
 
 TEST(Registry, AnUnknownNameSuggestsTheNearestAndListsAll) {
-  EXPECT_THAT(FindError("fold_constant"),
-              AllOf(HasSubstr("did you mean \"fold_constants\"?"),
-                    HasSubstr("strip_unused_nodes")));
+  EXPECT_THAT(Registry().Find("fold_constant"),
+              FailsWith(AllOf(HasSubstr("did you mean \"fold_constants\"?"),
+                              HasSubstr("strip_unused_nodes"))));
 }
 
-TEST(Parameters, AnUnknownOneSuggestsTheNearestAndListsTheAllowed) {
-  EXPECT_THAT(RunError("freeze_min(min_percentil=3)"),
-              AllOf(HasSubstr("no parameter \"min_percentil\""),
-                    HasSubstr("did you mean \"min_percentile\"?"),
-                    HasSubstr("compat (bool, default false)")));
-  EXPECT_THAT(RunError("remove_device(x=1)"), HasSubstr("takes no parameters"));
-}
-
-TEST(Parameters, AWrongTypeIsRefused) {
-  EXPECT_THAT(
-      RunError("freeze_min(min_percentile=low)"),
-      HasSubstr("min_percentile of freeze_min takes a float, not \"low\""));
-  EXPECT_THAT(RunError("freeze_min(min_percentile=nan)"),
-              HasSubstr("takes a float"));
-  EXPECT_THAT(RunError("insert_logging(first_n=1.5)"),
-              HasSubstr("takes an int"));
-  EXPECT_THAT(RunError("insert_logging(show_op=perhaps)"),
-              HasSubstr("takes a bool"));
-}
-
-TEST(Parameters, ANumberBelowTheMinimumIsRefused) {
-  EXPECT_THAT(RunError("round_weights(num_steps=0)"),
-              HasSubstr("num_steps of round_weights is at least 2, not 0"));
-}
-
-TEST(Parameters, AMissingRequiredOneIsNamed) {
-  EXPECT_THAT(RunError("rename_op(old_op_name=A)"),
-              HasSubstr("rename_op needs the parameter new_op_name"));
-}
-
-TEST(Parameters, OnlyRepeatableOnesMayBeRepeated) {
-  EXPECT_THAT(RunError("insert_logging(message=a, message=b)"),
-              HasSubstr("message of insert_logging is given 2 times"));
+TEST(Parameters, AreCheckedAgainstTheSpec) {
+  for (const auto& [call, why] :
+       Cases{{"freeze_min(min_percentil=3)",
+              "no parameter \"min_percentil\" (did you mean "
+              "\"min_percentile\"?); freeze_min takes min_max_log_file"},
+             {"freeze_min(min_percentil=3)", "compat (bool, default false)"},
+             {"remove_device(x=1)", "takes no parameters"},
+             {"freeze_min(min_percentile=low)",
+              "min_percentile of freeze_min takes a float, not \"low\""},
+             {"freeze_min(min_percentile=nan)", "takes a float"},
+             {"insert_logging(first_n=1.5)", "takes an int"},
+             {"insert_logging(show_op=perhaps)", "takes a bool"},
+             {"round_weights(num_steps=0)",
+              "num_steps of round_weights is at least 2, not 0"},
+             {"rename_op(old_op_name=A)",
+              "rename_op needs the parameter new_op_name"},
+             {"insert_logging(message=a, message=b)",
+              "message of insert_logging is given 2 times"}}) {
+    EXPECT_THAT(TransformError(call, {}), HasSubstr(why));
+  }
 }
 
 TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
-  EXPECT_TRUE(
-      RunTransform("remove_device(ignore_errors=true)", {}).status.ok());
+  MustTransform("remove_device(ignore_errors=true)", {});
 }
 
 // "x:0" is the tensor "x": its node keeps its name.
@@ -121,64 +99,51 @@ TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
   EXPECT_EQ(run.graph.versions().producer(), 1205);
 }
 
-std::string ParseError(std::string_view text) {
-  return std::string(ParsePipeline(text).status().message());
+// Returns the calls with their parameters as "a b(c=[d][e])".
+std::string Parsed(std::string_view text) {
+  const auto calls = ParsePipeline(text);
+  EXPECT_OK(calls);
+  std::vector<std::string> shown;
+  for (const TransformCall& call :
+       calls.value_or(std::vector<TransformCall>())) {
+    shown.push_back(call.name);
+    for (const auto& [name, values] : call.parameters) {
+      absl::StrAppend(&shown.back(), "(", name, "=[",
+                      absl::StrJoin(values, "]["), "])");
+    }
+  }
+  return absl::StrJoin(shown, " ");
 }
 
-TEST(ParsePipeline, TakesTheRecipesStrings) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto calls,
-      ParsePipeline(
-          "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-          "remove_attribute(attribute_name=_class)"));
-  ASSERT_EQ(calls.size(), 3);
-  EXPECT_EQ(calls[0].name, "strip_unused_nodes");
-  EXPECT_THAT(calls[1].parameters.at("op"),
-              ElementsAre("Identity", "CheckNumerics"));
-  EXPECT_THAT(calls[2].parameters.at("attribute_name"), ElementsAre("_class"));
-}
-
-TEST(ParsePipeline, KeepsQuotedValuesWhole) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto calls,
-      ParsePipeline(
-          R"(insert_logging(op=Min, message="a, b) \"c\" ", shape="1,2" x=y))"));
-  const auto& parameters = calls[0].parameters;
-  EXPECT_THAT(parameters.at("message"), ElementsAre("a, b) \"c\" "));
-  EXPECT_THAT(parameters.at("shape"), ElementsAre("1,2"));
-  EXPECT_THAT(parameters.at("x"), ElementsAre("y"));
-}
-
-TEST(ParsePipeline, ABackslashBeforeAnythingButAQuoteStaysInAValue) {
-  ASSERT_OK_AND_ASSIGN(const auto calls, ParsePipeline(R"(a(b="\\x\y\"z"))"));
-  EXPECT_THAT(calls[0].parameters.at("b"), ElementsAre(R"(\x\y"z)"));
-}
-
-TEST(ParsePipeline, SkipsBackslashedLineBreaks) {
-  ASSERT_OK_AND_ASSIGN(
-      const auto calls,
-      ParsePipeline("\\\n  a \\\n  b(\\\n  c = d, \\\n )\\\n"));
-  ASSERT_EQ(calls.size(), 2);
-  EXPECT_THAT(calls[1].parameters.at("c"), ElementsAre("d"));
-}
-
-TEST(ParsePipeline, TakesStockNames) {
-  EXPECT_EQ((*ParsePipeline("stock:insert_logging"))[0].name,
-            "stock:insert_logging");
+TEST(ParsePipeline, TakesNamesAndParameters) {
+  for (const auto& [text, calls] :
+       Cases{// As in the recipe.
+             {"strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
+              "remove_attribute(attribute_name=_class)",
+              "strip_unused_nodes remove_nodes(op=[Identity][CheckNumerics]) "
+              "remove_attribute(attribute_name=[_class])"},
+             // Quoted values stay whole, with all backslashes but those before
+             // quotes and backslashes.
+             {R"(a(op=Min, message="a, b) \"c\" ", shape="1,2" x=y))",
+              R"(a(message=[a, b) "c" ])(op=[Min])(shape=[1,2])(x=[y]))"},
+             {R"(a(b="\\x\y\"z"))", R"(a(b=[\x\y"z]))"},
+             {"\\\n  a \\\n  b(\\\n  c = d, \\\n )\\\n", "a b(c=[d])"},
+             {"stock:insert_logging", "stock:insert_logging"},
+             {" \n ", ""}}) {
+    EXPECT_EQ(Parsed(text), calls);
+  }
 }
 
 TEST(ParsePipeline, PointsAtTheMistake) {
-  EXPECT_THAT(ParseError("a(b"), HasSubstr("at character 4: expected \"=\""));
-  EXPECT_THAT(ParseError("a(b=c"),
-              HasSubstr("\")\" to end the parameters of a"));
-  EXPECT_THAT(ParseError("a(b=\"c)"), HasSubstr("a closing quote"));
-  EXPECT_THAT(ParseError("a(b=)"), HasSubstr("a value for b, found \")\""));
-  EXPECT_THAT(ParseError("a, b"), HasSubstr("the name of a transform"));
-  EXPECT_THAT(ParseError("a(=b)"), HasSubstr("a parameter of a"));
-}
-
-TEST(ParsePipeline, AnEmptyTextHasNoTransforms) {
-  EXPECT_TRUE(ParsePipeline(" \n ")->empty());
+  for (const auto& [text, why] :
+       Cases{{"a(b", "at character 4: expected \"=\""},
+             {"a(b=c", "\")\" to end the parameters of a"},
+             {"a(b=\"c)", "a closing quote"},
+             {"a(b=)", "a value for b, found \")\""},
+             {"a, b", "the name of a transform"},
+             {"a(=b)", "a parameter of a"}}) {
+    EXPECT_THAT(ParsePipeline(text), FailsWith(HasSubstr(why)));
+  }
 }
 
 TEST(ParseNameList, TakesWhatPeoplePaste) {

@@ -1,5 +1,3 @@
-#include "transforms/stock_specs.h"
-
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/registry.h"
 #include "transforms/transform.h"
 
 namespace requant {

@@ -69,17 +69,6 @@ DEFINE_double(timeout, 3600, "Give up after this many seconds; 0 means never.");
 namespace requant {
 namespace {
 
-std::string ParameterNote(const ParameterSpec& parameter) {
-  std::string note = TypeName(parameter.type);
-  if (parameter.required) {
-    note += ", required";
-  } else if (!parameter.default_value.empty()) {
-    absl::StrAppend(&note, ", default ", parameter.default_value);
-  }
-  if (parameter.repeated) note += ", may be repeated";
-  return note;
-}
-
 std::string Prerequisites(const TransformSpec& spec) {
   if (!spec.needs_outputs) return spec.prerequisites;
   return spec.prerequisites == "none"
@@ -100,7 +89,7 @@ bool IsBalanced(std::string_view text) {
 // Puts `code` between backticks, with the punctuation that ends a clause after
 // them.
 std::string InBackticks(std::string_view code) {
-  std::string_view before, after;
+  std::string_view before;
   if (absl::StartsWith(code, "(") && !IsBalanced(code)) {
     before = code.substr(0, 1);
     code.remove_prefix(1);
@@ -110,8 +99,8 @@ std::string InBackticks(std::string_view code) {
       !IsBalanced(code.substr(0, end + 1))) {
     --end;
   }
-  after = code.substr(end + 1);
-  return absl::StrCat(before, "`", code.substr(0, end + 1), "`", after);
+  return absl::StrCat(before, "`", code.substr(0, end + 1), "`",
+                      code.substr(end + 1));
 }
 
 // Returns prose as Markdown: names of transforms, flags and nodes, and whole
@@ -231,18 +220,14 @@ std::string TransformsMarkdown(const TransformRegistry& registry) {
 const char* const kProgram = ProgramName();
 
 ProgramHelp Help() {
-  ProgramHelp help;
-  help.name = kProgram;
-  help.summary = "Runs transforms on a TensorFlow graph.";
-  help.usage =
-      "$0 --in_graph=in.pb --out_graph=out.pb --inputs=x --outputs=y "
-      "--transforms='fold_constants strip_unused_nodes'\n"
-      "$0 --list_transforms\n"
-      "$0 --describe=freeze_min";
-  help.flag_files = {__FILE__};
-  help.footer =
-      "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage.";
-  return help;
+  return {kProgram,
+          "Runs transforms on a TensorFlow graph.",
+          "$0 --in_graph=in.pb --out_graph=out.pb --inputs=x --outputs=y "
+          "--transforms='fold_constants strip_unused_nodes'\n"
+          "$0 --list_transforms\n"
+          "$0 --describe=freeze_min",
+          {__FILE__},
+          "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage."};
 }
 
 // Returns "~/x" as shells expand it; a quoted path reaches us as it is.

@@ -14,7 +14,6 @@
 #include "base/message_text.h"
 #include "base/text/printable.h"
 #include "ranges/range_choice.h"
-#include "ranges/range_drift.h"
 #include "ranges/range_table.h"
 
 namespace requant {

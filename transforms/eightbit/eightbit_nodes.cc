@@ -1,20 +1,18 @@
 #include "transforms/eightbit/eightbit_nodes.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
@@ -51,8 +49,8 @@ ParameterSpec ExcludedOpsParameter() {
           ParameterType::kString,
           "Leave nodes of this type in float; may be given several times.",
           "",
-          /*required=*/false,
-          /*repeated=*/true};
+          false,
+          true};
 }
 
 ParameterSpec ExcludedNodesParameter() {
@@ -60,8 +58,8 @@ ParameterSpec ExcludedNodesParameter() {
           ParameterType::kString,
           "Leave this node in float; may be given several times.",
           "",
-          /*required=*/false,
-          /*repeated=*/true};
+          false,
+          true};
 }
 
 std::string EightbitPrefix(const FloatLayer& layer) {
@@ -74,18 +72,54 @@ std::string TensorAsPartOfName(const std::string& tensor) {
                              {{":", "__port__"}});
 }
 
-std::vector<std::string> LayerControlInputs(const FloatLayer& layer) {
-  std::vector<std::string> inputs;
-  for (const NodeDef* node : {layer.matmul, layer.bias_add, layer.activation}) {
+absl::StatusOr<FloatLayers> FindLayersToQuantize(const GraphIndex& index,
+                                                 TransformContext* context) {
+  const FloatLayerOptions options = {context->outputs,
+                                     context->parameters.All("excluded_ops"),
+                                     context->parameters.All("excluded_nodes")};
+  REQUANT_RETURN_IF_ERROR(CheckExcluded(options, index, &context->warnings));
+  FloatLayers found = FindFloatLayers(index, options);
+  if (found.layers.empty()) {
+    context->warnings.push_back(absl::StrCat(
+        "there is nothing to quantize: ", WhyNoLayers(index.graph(), found)));
+  }
+  return found;
+}
+
+void AppendControlInputs(const std::vector<const NodeDef*>& nodes,
+                         std::vector<std::string>* inputs) {
+  for (const NodeDef* node : nodes) {
     if (node == nullptr) continue;
     for (const std::string& input : node->input()) {
       if (absl::StartsWith(input, "^") &&
-          !absl::c_linear_search(inputs, input)) {
-        inputs.push_back(input);
+          !absl::c_linear_search(*inputs, input)) {
+        inputs->push_back(input);
       }
     }
   }
-  return inputs;
+}
+
+void AppendUnusedRange(const FloatLayer& layer, GraphBuilder* builder,
+                       std::vector<std::string>* inputs) {
+  const std::string prefix = EightbitPrefix(layer);
+  inputs->push_back(builder->AddScalar(prefix + "_output_min", 0));
+  inputs->push_back(builder->AddScalar(prefix + "_output_max", 1));
+  AppendControlInputs({layer.matmul, layer.bias_add}, inputs);
+}
+
+void BecomeFused(const std::string& op, tensorflow::DataType bias,
+                 tensorflow::DataType output, const std::string& input_mode,
+                 const std::string& device, NodeDef* node) {
+  node->set_op(op);
+  node->set_device(device);
+  node->clear_attr();
+  SetTypes({{"T1", tensorflow::DT_QUINT8},
+            {"T2", tensorflow::DT_QINT8},
+            {"Tbias", bias},
+            {"Toutput", output}},
+           node);
+  if (input_mode.empty()) return;
+  (*node->mutable_attr())["input_quant_mode"].set_s(input_mode);
 }
 
 double LeastInputRange(double largest_bias, double weight_range) {

@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/graph_builder.h"
 #include "transforms/transform.h"
@@ -28,8 +31,27 @@ std::string EightbitPrefix(const FloatLayer& layer);
 // Returns a tensor's name as part of a node's, as the original writes it.
 std::string TensorAsPartOfName(const std::string& tensor);
 
-// Returns control inputs of the layer's nodes, which still order the new ones.
-std::vector<std::string> LayerControlInputs(const FloatLayer& layer);
+// Finds the layers that the parameters of `context` do not exclude. A node to
+// exclude that is not in the graph is an error; that no layer is left, a
+// warning.
+absl::StatusOr<FloatLayers> FindLayersToQuantize(const GraphIndex& index,
+                                                 TransformContext* context);
+
+// Appends the control inputs of `nodes`, some of which may be null, each once:
+// they still order what takes the nodes' place.
+void AppendControlInputs(const std::vector<const tensorflow::NodeDef*>& nodes,
+                         std::vector<std::string>* inputs);
+
+// Appends a range of the output, for which kFusedFloat has inputs that it does
+// not use, and the control inputs of the layer's nodes.
+void AppendUnusedRange(const FloatLayer& layer, GraphBuilder* builder,
+                       std::vector<std::string>* inputs);
+
+// Turns `node`, whose inputs are set already, into a fused quantized matmul
+// under the name that it has. Without `input_mode` the op's default holds.
+void BecomeFused(const std::string& op, tensorflow::DataType bias,
+                 tensorflow::DataType output, const std::string& input_mode,
+                 const std::string& device, tensorflow::NodeDef* node);
 
 // Returns the least width of a layer's input range with which its float bias,
 // whose largest magnitude is given, is a qint32 with enough bits left for the

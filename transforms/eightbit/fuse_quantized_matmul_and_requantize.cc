@@ -7,10 +7,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -18,6 +16,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
+#include "transforms/eightbit/eightbit_nodes.h"
 #include "transforms/layers/graph_builder.h"
 #include "transforms/layers/quantized_layer.h"
 #include "transforms/layers/tensor_pattern.h"
@@ -167,29 +166,12 @@ class Fuser {
   // Turns `node` into a fused op, under the name it has.
   void Become(NodeDef* node, const std::string& op, DataType output,
               const QuantizedLayer& layer, std::vector<std::string> inputs) {
-    // Control inputs of all old nodes still order the new one.
-    for (const NodeDef* old : {layer.matmul, layer.requantize, node}) {
-      for (const std::string& input : old->input()) {
-        if (absl::StartsWith(input, "^") &&
-            std::find(inputs.begin(), inputs.end(), input) == inputs.end()) {
-          inputs.push_back(input);
-        }
-      }
-    }
+    AppendControlInputs({layer.matmul, layer.requantize, node}, &inputs);
     const std::string device = layer.matmul->device();
     builder_.ReplaceInputs(node, std::move(inputs));
-    node->set_op(op);
-    node->set_device(device);
-    auto& attributes = *node->mutable_attr();
-    attributes.clear();
-    attributes["T1"].set_type(tensorflow::DT_QUINT8);
-    attributes["T2"].set_type(tensorflow::DT_QINT8);
-    attributes["Tbias"].set_type(BiasType(layer));
-    attributes["Toutput"].set_type(output);
-    if (!compat_ || layer.scaled) {
-      attributes["input_quant_mode"].set_s(layer.scaled ? "SCALED"
-                                                        : "MIN_FIRST");
-    }
+    BecomeFused(op, BiasType(layer), output,
+                layer.scaled ? "SCALED" : (compat_ ? "" : "MIN_FIRST"), device,
+                node);
     fused_.push_back(node->name());
   }
 

@@ -464,22 +464,21 @@ TEST(Fuse, AGraphWithoutQuantizedLayersStaysAsItIs) {
 
 TEST(Fuse, RefusesWhatIsNotConstantOrNotOfItsForm) {
   for (const auto& [lines, why] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"layer/range/frozen_min = RequantizationRange",
-            "the output range of \"layer\" is not constant; run "
-            "freeze_requantization_ranges first"},
-           {"x_min/frozen_min_only = Min",
-            "run freeze_min and freeze_max first"},
-           {"layer/weights = Placeholder", "the weights of \"layer/matmul\""},
-           {"layer/bias = float<3>{1}", "the bias of \"layer/matmul\""},
-           {"layer/bias = float<4>{1e9}", "bias 0 of \"layer/matmul\""},
-           {"layer/bias = float<4>{nan}", "bias 0 of \"layer/matmul\""},
-           {"layer/range/frozen_max = float{0}", "has an empty range"},
-           {"layer/range/frozen_max = float{0}", "excluded_nodes"},
-           // A Relu layer's output that is never positive.
-           {"layer/range/frozen_min = float{-2}; layer/range/frozen_max = "
-            "float{-1}",
-            "empty range"}}) {
+       Cases{{"layer/range/frozen_min = RequantizationRange",
+              "the output range of \"layer\" is not constant; run "
+              "freeze_requantization_ranges first"},
+             {"x_min/frozen_min_only = Min",
+              "run freeze_min and freeze_max first"},
+             {"layer/weights = Placeholder", "the weights of \"layer/matmul\""},
+             {"layer/bias = float<3>{1}", "the bias of \"layer/matmul\""},
+             {"layer/bias = float<4>{1e9}", "bias 0 of \"layer/matmul\""},
+             {"layer/bias = float<4>{nan}", "bias 0 of \"layer/matmul\""},
+             {"layer/range/frozen_max = float{0}", "has an empty range"},
+             {"layer/range/frozen_max = float{0}", "excluded_nodes"},
+             // A Relu layer's output that is never positive.
+             {"layer/range/frozen_min = float{-2}; layer/range/frozen_max = "
+              "float{-1}",
+              "empty range"}}) {
     EXPECT_THAT(TransformError(kFuse, WithNodes(OneLayer(), lines)),
                 HasSubstr(why));
   }

@@ -62,12 +62,8 @@ void SetRangeOf(const std::string& tensor, NodeDef* node) {
   (*node->mutable_attr())[kRangeOfAttribute].set_s(tensor);
 }
 
-// Sets what the two ops of a layer have in common.
-void SetMatMulAttributes(bool shifted, DataType output, NodeDef* node) {
-  SetTypes({{"T1", DT_QUINT8}, {"T2", DT_QINT8}, {"Toutput", output}}, node);
-  (*node->mutable_attr())["input_quant_mode"].set_s(shifted ? "SCALED"
-                                                            : "MIN_FIRST");
-}
+// The inputs' codes are MIN_FIRST, but those that are shifted.
+std::string InputMode(bool shifted) { return shifted ? "SCALED" : "MIN_FIRST"; }
 
 // Float layers rewritten into eight-bit ones. For the MatMul M with the input X
 // and, where it is not quantized already, its run-time range:
@@ -111,9 +107,7 @@ class EightbitLayers {
     KeepUnreadOutputs(layers, &builder_);
     for (const FloatLayer& layer : layers) {
       AddWeights(layer);
-      if (layer.activation != nullptr) {
-        AddRequantize(layer);
-      }
+      if (layer.activation != nullptr) AddRequantize(layer);
     }
     for (const FloatLayer& layer : layers) {
       REQUANT_RETURN_IF_ERROR(NoteFloor(layer));
@@ -283,12 +277,10 @@ class EightbitLayers {
 
   std::string AddBias(const FloatLayer& layer, const Codes& input) {
     const std::string prefix = EightbitPrefix(layer);
-    std::string bias;
-    if (layer.bias_node != nullptr) {
-      bias = layer.bias_node->name();
-    } else {
-      bias = builder_.AddConst(prefix + "_zero_bias", layer.bias);
-    }
+    const std::string bias =
+        layer.bias_node != nullptr
+            ? layer.bias_node->name()
+            : builder_.AddConst(prefix + "_zero_bias", layer.bias);
     if (!input.shifted) return bias;
     const std::string sums = AddColumnSums(layer);
     const std::string shift = builder_.AddNode(
@@ -299,17 +291,15 @@ class EightbitLayers {
 
   std::vector<std::string> MatMulInputs(const FloatLayer& layer,
                                         const Codes& input) {
+    const std::string bias = AddBias(layer, input);
     const SharedWeights& weights = weights_.at(KeyOf(layer));
-    std::string bias = AddBias(layer, input);
-    return std::vector<std::string>{
-        input.codes,
-        weights.codes,
-        std::move(bias),
-        input.shifted ? input.zero : input.min,
-        input.shifted ? input.width : input.max,
-        weights.min,
-        weights.max,
-    };
+    return {input.codes,
+            weights.codes,
+            bias,
+            input.shifted ? input.zero : input.min,
+            input.shifted ? input.width : input.max,
+            weights.min,
+            weights.max};
   }
 
   // Adds no inputs yet, so that layers can be rewritten in any order.
@@ -327,13 +317,14 @@ class EightbitLayers {
     const std::string prefix = EightbitPrefix(layer);
     const Codes input = InputCodes(layer);
     std::vector<std::string> inputs = MatMulInputs(layer, input);
-    for (std::string& control : LayerControlInputs(layer)) {
-      inputs.push_back(std::move(control));
-    }
-    NodeDef matmul = MakeNode(prefix + "_quantized_mat_mul",
-                              kQuantizedMatMulRelu, inputs, {});
+    AppendControlInputs({layer.matmul, layer.bias_add, layer.activation},
+                        &inputs);
+    NodeDef matmul =
+        MakeNode(prefix + "_quantized_mat_mul", kQuantizedMatMulRelu, inputs,
+                 {{"T1", DT_QUINT8}, {"T2", DT_QINT8}, {"Toutput", DT_QINT32}});
+    (*matmul.mutable_attr())["input_quant_mode"].set_s(
+        InputMode(input.shifted));
     matmul.set_device(layer.matmul->device());
-    SetMatMulAttributes(input.shifted, DT_QINT32, &matmul);
     const std::string sum = builder_.Add(std::move(matmul));
     NodeDef range =
         MakeNode(prefix + "_requant_range", "RequantizationRange",
@@ -356,23 +347,12 @@ class EightbitLayers {
   void BecomeDequantizingMatMul(const FloatLayer& layer) {
     const Codes input = InputCodes(layer);
     std::vector<std::string> inputs = MatMulInputs(layer, input);
-    // The op has inputs for a range of its output, which it does not use.
-    for (const auto& [word, value] :
-         {std::pair{"_output_min", 0.0f}, std::pair{"_output_max", 1.0f}}) {
-      inputs.emplace_back() =
-          builder_.AddScalar(EightbitPrefix(layer) + word, value);
-    }
-    for (std::string& control : LayerControlInputs(layer)) {
-      inputs.push_back(std::move(control));
-    }
+    AppendUnusedRange(layer, &builder_, &inputs);
     NodeDef* node = layer.last();
     const std::string device = layer.matmul->device();
     builder_.ReplaceInputs(node, std::move(inputs));
-    node->set_op(kFusedFloat);
-    node->set_device(device);
-    node->clear_attr();
-    SetTypes({{"Tbias", DT_FLOAT}}, node);
-    SetMatMulAttributes(input.shifted, DT_FLOAT, node);
+    BecomeFused(kFusedFloat, DT_FLOAT, DT_FLOAT, InputMode(input.shifted),
+                device, node);
   }
 
   GraphBuilder builder_;
@@ -411,17 +391,9 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
                      " take one range for all columns of the weights"));
   }
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
-  const FloatLayerOptions find = {context.outputs,
-                                  parameters.All("excluded_ops"),
-                                  parameters.All("excluded_nodes")};
-  // Where the transform fails, only the error is reported.
-  std::vector<std::string> warnings;
-  REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &warnings));
-  const FloatLayers found = FindFloatLayers(index, find);
+  REQUANT_ASSIGN_OR_RETURN(const FloatLayers found,
+                           FindLayersToQuantize(index, &context));
   if (found.layers.empty()) {
-    context.warnings = std::move(warnings);
-    context.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
-                                            WhyNoLayers(*graph, found)));
     AppendSkipped(found, &context.notes);
     return 0;
   }
@@ -434,8 +406,11 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
                      layer.activation ? layer.activation->op() : "none"}});
   }
   EightbitLayers eightbit(&index, rule, context.outputs);
-  REQUANT_RETURN_IF_ERROR(eightbit.Quantize(found.layers));
-  context.warnings = std::move(warnings);
+  if (absl::Status status = eightbit.Quantize(found.layers); !status.ok()) {
+    // Only the error is reported.
+    context.warnings.clear();
+    return status;
+  }
   context.warnings.insert(context.warnings.end(), eightbit.warnings().begin(),
                           eightbit.warnings().end());
   for (size_t i = 0; i < found.layers.size(); ++i) {

@@ -419,43 +419,42 @@ TEST(QuantizeEmbeddings, KeepsControlEdgesAndDropsColocationsThatAreLost) {
 
 TEST(QuantizeEmbeddings, LeavesWhatItCannotMove) {
   for (const auto& [lines, why] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"quantize = QuantizeV2(x, quantize/from, quantize/to) T=quint8 "
-            "mode='MIN_FIRST'",
-            "leaves \"quantize\": no rows gathered from a constant reach it"},
-           {"smallest = Min(x, axis) T=float Tidx=int32; quantize = "
-            "QuantizeV2(concat, smallest, quantize/to) T=quint8 "
-            "mode='MIN_FIRST'",
-            "its range is not constant"},
-           {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
-            "T=quint8 mode='MIN_FIRST' narrow_range=true",
-            "narrow range"},
-           {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
-            "T=quint8 mode='SCALED'",
-            "SCALED with HALF_AWAY_FROM_ZERO"},
-           {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
-            "T=quint8 mode='MIN_COMBINED'",
-            "mode MIN_COMBINED"},
-           {"reader = Neg(concat) T=float",
-            "\"concat\" is also read by \"reader\""},
-           {"float_rows = GatherV2(lookup/table, ids, axis0) Tparams=float "
-            "Tindices=int32 Taxis=int32",
-            "table \"lookup/table\" also serves \"float_rows\" in float"},
-           // For an index out of bounds it gives the float 0, whose code is
-           // not 0.
-           {"lookup = GatherV2(lookup/table, ids, axis0) Tparams=float "
-            "Tindices=int32 Taxis=int32 bad_indices_policy='IGNORE'",
-            "gives 0 for indices out of bounds"},
-           {"lookup/table = float<50,8>{nan}",
-            "\"lookup/table\" is damaged or has values"},
-           // TensorFlow would fold the block and quantize it by the other
-           // kernel.
-           {"block = float<30,3>{1}; minus = Neg(block) T=float; concat = "
-            "ConcatV2(minus, lookup, axis) T=float Tidx=int32 N=2",
-            "run fold_constants first"},
-           // QuantizeV2 does not clip scalars, which the inputs of a Pack can
-           // be.
-           {"concat = Pack(x, lookup) T=float N=2", "leaves \"quantize\""}}) {
+       Cases{{"quantize = QuantizeV2(x, quantize/from, quantize/to) T=quint8 "
+              "mode='MIN_FIRST'",
+              "leaves \"quantize\": no rows gathered from a constant reach it"},
+             {"smallest = Min(x, axis) T=float Tidx=int32; quantize = "
+              "QuantizeV2(concat, smallest, quantize/to) T=quint8 "
+              "mode='MIN_FIRST'",
+              "its range is not constant"},
+             {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
+              "T=quint8 mode='MIN_FIRST' narrow_range=true",
+              "narrow range"},
+             {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
+              "T=quint8 mode='SCALED'",
+              "SCALED with HALF_AWAY_FROM_ZERO"},
+             {"quantize = QuantizeV2(concat, quantize/from, quantize/to) "
+              "T=quint8 mode='MIN_COMBINED'",
+              "mode MIN_COMBINED"},
+             {"reader = Neg(concat) T=float",
+              "\"concat\" is also read by \"reader\""},
+             {"float_rows = GatherV2(lookup/table, ids, axis0) Tparams=float "
+              "Tindices=int32 Taxis=int32",
+              "table \"lookup/table\" also serves \"float_rows\" in float"},
+             // For an index out of bounds it gives the float 0, whose code is
+             // not 0.
+             {"lookup = GatherV2(lookup/table, ids, axis0) Tparams=float "
+              "Tindices=int32 Taxis=int32 bad_indices_policy='IGNORE'",
+              "gives 0 for indices out of bounds"},
+             {"lookup/table = float<50,8>{nan}",
+              "\"lookup/table\" is damaged or has values"},
+             // TensorFlow would fold the block and quantize it by the other
+             // kernel.
+             {"block = float<30,3>{1}; minus = Neg(block) T=float; concat = "
+              "ConcatV2(minus, lookup, axis) T=float Tidx=int32 N=2",
+              "run fold_constants first"},
+             // QuantizeV2 does not clip scalars, which the inputs of a Pack can
+             // be.
+             {"concat = Pack(x, lookup) T=float N=2", "leaves \"quantize\""}}) {
     ExpectLeft(WithNodes(ConcatGraph().graph, lines), why);
   }
 }

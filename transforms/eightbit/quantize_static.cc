@@ -45,28 +45,10 @@ using tensorflow::Tensor;
 struct StaticLayerOptions {
   std::vector<std::string> outputs;
   WeightRule rule = WeightRule::kPairsFitInt16;
-  RangeChoiceOptions ranges;
-  bool split_columns = true;
+  StaticInputOptions inputs;
   // Round weights by the moments of the table, where it has them.
   bool compensate = true;
   int threads = 1;
-};
-
-// What became of a layer.
-struct StaticLayerReport {
-  std::string name;
-  std::string activation;
-  int64_t inputs = 0;
-  // Columns of codes; more than inputs where some are repeated.
-  int64_t columns = 0;
-  int64_t outputs = 0;
-  int levels = 0;
-  bool compensated = false;
-  // The expected squared error due to the weights, as a share of what rounding
-  // each weight to the nearest would give.
-  double error_share = 1;
-  // The upper end of the quint8 output; 0 for float.
-  float output_max = 0;
 };
 
 // A Relu that is hardly ever positive in calibration still needs a range.
@@ -145,28 +127,6 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
   return bias;
 }
 
-void BecomeFused(const std::string& op, tensorflow::DataType output,
-                 const FloatLayer& layer, NodeDef* node) {
-  node->set_op(op);
-  node->set_device(layer.matmul->device());
-  node->clear_attr();
-  SetTypes({{"T1", DT_QUINT8},
-            {"T2", DT_QINT8},
-            {"Tbias", DT_QINT32},
-            {"Toutput", output}},
-           node);
-  (*node->mutable_attr())["input_quant_mode"].set_s("SCALED");
-}
-
-StaticInputOptions InputOptions(const StaticLayerOptions& options) {
-  StaticInputOptions result;
-  result.ranges = options.ranges;
-  result.split_columns = options.split_columns;
-  // Between those that are always safe and those that mostly are.
-  if (options.rule == WeightRule::kPairsFitInt16) result.weight_levels = 96;
-  return result;
-}
-
 // Float layers rewritten into fused eight-bit ones whose ranges are constants:
 //
 //   with Relu     QuantizedMatMulWithBiasAndReluAndRequantize -> quint8
@@ -186,7 +146,7 @@ class StaticLayers {
                const StaticLayerOptions& options)
       : options_(options),
         builder_(index, options.outputs),
-        inputs_(&builder_, ranges, InputOptions(options)) {}
+        inputs_(&builder_, ranges, options.inputs) {}
 
   // Rewrites all of `layers`, which must be those of the index's graph.
   absl::Status Quantize(const std::vector<FloatLayer>& layers) {
@@ -226,8 +186,8 @@ class StaticLayers {
     return absl::OkStatus();
   }
 
-  // In the order of the layers.
-  const std::vector<StaticLayerReport>& reports() const { return reports_; }
+  // Returns what became of the layers, in their order, after a heading.
+  const std::vector<LayerTableRow>& rows() const { return rows_; }
 
  private:
   // Weight codes and bias for the columns of an input.
@@ -236,6 +196,10 @@ class StaticLayers {
     // The value of a product of codes that is 1.
     double step = 0;
     tensorflow::Tensor bias;  // qint32
+    int levels = 0;
+    // The expected squared error due to the weights, as a share of what
+    // rounding each of them to the nearest would give, if they are not.
+    std::string error = "nearest";
   };
 
   // Adds the node that will give the layer's quint8, with its range;
@@ -245,7 +209,7 @@ class StaticLayers {
     REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry,
                              inputs_.EntryOf(layer.output));
     REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
-                             ChooseRangeBy(options_.ranges, *entry));
+                             ChooseRangeBy(options_.inputs.ranges, *entry));
     float max = std::max(kLeastOutputMax, choice.max.value_or(0));
     if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
     for (const FloatLayer* reader : readers) {
@@ -275,45 +239,38 @@ class StaticLayers {
 
   absl::Status QuantizeLayer(const FloatLayer& layer, const InputCodes& input) {
     GraphIndex& index = builder_.index();
-    StaticLayerReport report;
-    report.name = layer.matmul->name();
-    report.inputs = layer.weights.dim_size(0);
-    report.columns = input.columns.size();
-    report.outputs = layer.weights.dim_size(1);
-    report.activation = layer.activation ? layer.activation->op() : "none";
-    REQUANT_ASSIGN_OR_RETURN(const Weights weights,
-                             Round(layer, input, &report));
+    REQUANT_ASSIGN_OR_RETURN(const Weights weights, Round(layer, input));
     std::vector<std::string> inputs = MatMulInputs(layer, input, weights);
-    NodeDef* node;
+    const std::string activation =
+        layer.activation ? layer.activation->op() : "none";
+    const std::string device = layer.matmul->device();
+    NodeDef* node = layer.last();
+    std::string output = "float";
     if (layer.activation != nullptr) {
       node = index.Find(codes_.at(layer.output));
       // The range that AddOutput gave it.
-      report.output_max = ConstantInput(index, *node, 1).value_or(0);
+      output = absl::StrFormat("0..%.4g",
+                               ConstantInput(index, *node, 1).value_or(0));
       inputs.insert(inputs.end(), node->input().begin(), node->input().end());
-      BecomeFused(kFusedRelu, DT_QUINT8, layer, node);
+      AppendControlInputs({layer.matmul, layer.bias_add, layer.activation},
+                          &inputs);
     } else {
-      node = layer.last();
-      // The op has inputs for a range of its output, which it does not use.
-      for (const auto& [word, value] :
-           {std::pair{"_output_min", 0.0f}, std::pair{"_output_max", 1.0f}}) {
-        inputs.emplace_back() =
-            builder_.AddScalar(EightbitPrefix(layer) + word, value);
-      }
+      AppendUnusedRange(layer, &builder_, &inputs);
     }
-    for (std::string& control : LayerControlInputs(layer)) {
-      inputs.push_back(std::move(control));
-    }
-    if (layer.activation == nullptr) {
-      BecomeFused(kFusedFloat, DT_FLOAT, layer, node);
-    }
+    rows_.push_back({layer.matmul->name(),
+                     {absl::StrCat(layer.weights.dim_size(0), " x ",
+                                   layer.weights.dim_size(1)),
+                      activation, absl::StrCat(input.columns.size()),
+                      absl::StrCat(weights.levels), weights.error, output}});
     builder_.ReplaceInputs(node, std::move(inputs));
-    reports_.push_back(std::move(report));
+    BecomeFused(layer.activation ? kFusedRelu : kFusedFloat, DT_QINT32,
+                layer.activation ? DT_QUINT8 : DT_FLOAT, "SCALED", device,
+                node);
     return absl::OkStatus();
   }
 
   absl::StatusOr<Weights> Round(const FloatLayer& layer,
-                                const InputCodes& input,
-                                StaticLayerReport* report) const {
+                                const InputCodes& input) const {
     const int64_t columns = input.columns.size();
     const int64_t outputs = layer.weights.dim_size(1);
     const std::vector<float> weights = ColumnWeights(layer, input);
@@ -344,18 +301,17 @@ class StaticLayers {
       for (size_t i = 0; i < rounded.codes.size(); ++i) {
         codes[i] = tensorflow::qint8(rounded.codes[i]);
       }
-      report->levels = rounded.levels;
-      report->compensated = true;
-      if (rounded.nearest_loss > 0) {
-        report->error_share = rounded.loss / rounded.nearest_loss;
-      }
+      result.levels = rounded.levels;
+      result.error = absl::StrFormat(
+          "%.2f",
+          rounded.nearest_loss > 0 ? rounded.loss / rounded.nearest_loss : 1.0);
     } else {
       Tensor matrix(DT_FLOAT, {columns, outputs});
       absl::c_copy(weights, matrix.flat<float>().data());
       const QuantizedWeights nearest = QuantizeWeights(matrix, options_.rule);
       result.codes = nearest.codes;
       result.step = nearest.range / 127.0;
-      report->levels = nearest.levels;
+      result.levels = nearest.levels;
     }
     REQUANT_ASSIGN_OR_RETURN(result.bias, CodedBias(layer, input, moments,
                                                     result.codes, result.step));
@@ -391,17 +347,10 @@ class StaticLayers {
   StaticInputs inputs_;
   // The nodes that give the quint8 outputs, by the float tensors they replace.
   std::map<std::string, std::string> codes_;
-  std::vector<StaticLayerReport> reports_;
+  std::vector<LayerTableRow> rows_ = {
+      {"layer",
+       {"size", "activation", "columns", "levels", "error", "output"}}};
 };
-
-absl::StatusOr<RangeTable> ReadTables(const TransformContext& context) {
-  RangeTable table;
-  for (const std::string& path : context.parameters.All("ranges_file")) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
-    table.Merge(part);
-  }
-  return table;
-}
 
 absl::StatusOr<StaticLayerOptions> ReadOptions(
     const TransformContext& context) {
@@ -410,57 +359,36 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
   options.outputs = context.outputs;
   REQUANT_ASSIGN_OR_RETURN(options.rule,
                            WeightRuleOf(parameters.String("target")));
-  REQUANT_ASSIGN_OR_RETURN(options.ranges.method,
-                           ParseRangeMethod(parameters.String("method")));
-  // The extremes of batches belong to a whole range.
-  options.ranges.percentiles = {0, 0};
-  options.ranges.value_percentile = parameters.Float("value_percentile");
-  REQUANT_RETURN_IF_ERROR(
-      CheckValuePercentile(options.ranges.value_percentile));
-  options.split_columns = parameters.Bool("split_columns");
+  REQUANT_ASSIGN_OR_RETURN(
+      options.inputs.ranges,
+      ReadRangeChoice(parameters.String("method"),
+                      parameters.Float("value_percentile")));
+  options.inputs.split_columns = parameters.Bool("split_columns");
+  // Between the levels that are always safe and those that mostly are.
+  if (options.rule == WeightRule::kPairsFitInt16) {
+    options.inputs.weight_levels = 96;
+  }
   options.compensate = parameters.Bool("compensate");
   options.threads = ReadCoreLimits().usable();
   return options;
 }
 
-std::vector<std::string> Describe(
-    const std::vector<StaticLayerReport>& layers) {
-  std::vector<LayerTableRow> rows = {
-      {"layer",
-       {"size", "activation", "columns", "levels", "error", "output"}}};
-  for (const StaticLayerReport& layer : layers) {
-    rows.push_back(
-        {layer.name,
-         {absl::StrCat(layer.inputs, " x ", layer.outputs), layer.activation,
-          absl::StrCat(layer.columns), absl::StrCat(layer.levels),
-          layer.compensated ? absl::StrFormat("%.2f", layer.error_share)
-                            : "nearest",
-          layer.output_max > 0 ? absl::StrFormat("0..%.4g", layer.output_max)
-                               : "float"}});
-  }
-  return LayerTable(rows);
-}
-
 absl::Status QuantizeStatic(TransformContext& context, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const StaticLayerOptions options,
                            ReadOptions(context));
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadTables(context));
+  REQUANT_ASSIGN_OR_RETURN(
+      const RangeTable table,
+      ReadRangeTables(context.parameters.All("ranges_file")));
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
-  const FloatLayerOptions find = {context.outputs,
-                                  context.parameters.All("excluded_ops"),
-                                  context.parameters.All("excluded_nodes")};
-  REQUANT_RETURN_IF_ERROR(CheckExcluded(find, index, &context.warnings));
-  const FloatLayers found = FindFloatLayers(index, find);
-  if (found.layers.empty()) {
-    context.warnings.push_back(absl::StrCat("there is nothing to quantize: ",
-                                            WhyNoLayers(*graph, found)));
-  } else {
+  REQUANT_ASSIGN_OR_RETURN(const FloatLayers found,
+                           FindLayersToQuantize(index, &context));
+  if (!found.layers.empty()) {
     StaticLayers layers(&index, &table, options);
     REQUANT_RETURN_IF_ERROR(layers.Quantize(found.layers));
     index.Commit();
     context.notes.push_back(
         QuantizedCount(found, context.parameters.String("target")));
-    for (std::string& line : Describe(layers.reports())) {
+    for (std::string& line : LayerTable(layers.rows())) {
       context.notes.push_back(std::move(line));
     }
   }

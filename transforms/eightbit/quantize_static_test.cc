@@ -5,8 +5,6 @@
 
 #include "absl/types/span.h"
 #include "graph/const_node.h"
-#include "graph/graph_index.h"
-#include "graph/testing/testing.h"
 #include "ranges/channel_moments.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/types.h"
@@ -132,25 +130,6 @@ RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
   return table;
 }
 
-std::string WriteTable(const RangeTable& table, const std::string& name) {
-  return WriteTestFile(name, SerializeRangeTable(table).value());
-}
-
-TransformRun TryToQuantize(const GraphDef& graph, const RangeTable& table,
-                           const std::string& parameters = "") {
-  const std::string path = WriteTable(table, "tower.ranges");
-  return RunTransform(absl::StrCat("quantize_static(ranges_file=\"", path, "\"",
-                                   parameters, ")"),
-                      graph, {}, {"logits"});
-}
-
-TransformRun Quantize(const GraphDef& graph, const RangeTable& table,
-                      const std::string& parameters = "") {
-  TransformRun run = TryToQuantize(graph, table, parameters);
-  EXPECT_OK(run.status);
-  return run;
-}
-
 // Returns the root mean squared difference, as a share of the deviation.
 double RelativeError(const Tensor& expected, const Tensor& actual) {
   double error = 0, sum = 0, squares = 0;
@@ -164,148 +143,142 @@ double RelativeError(const Tensor& expected, const Tensor& actual) {
   return std::sqrt(error / (squares - sum * sum / a.size()));
 }
 
-double ErrorOf(const GraphDef& graph, const GraphDef& quantized) {
-  const Feeds feeds = Records(3000, 99);
-  return RelativeError(RunOn(graph, feeds), RunOn(quantized, feeds));
+class QuantizeStatic : public testing::Test {
+ protected:
+  TransformRun TryToQuantize(const std::string& parameters = "",
+                             const std::vector<std::string>& outputs = {
+                                 "logits"}) const {
+    const std::string path =
+        WriteTestFile("tower.ranges", SerializeRangeTable(table_).value());
+    return RunTransform(absl::StrCat("quantize_static(ranges_file=\"", path,
+                                     "\"", parameters, ")"),
+                        graph_, {}, outputs);
+  }
+
+  GraphDef Quantize(const std::string& parameters = "") const {
+    const TransformRun run = TryToQuantize(parameters);
+    EXPECT_OK(run.status);
+    return run.graph;
+  }
+
+  double ErrorOf(const GraphDef& quantized,
+                 const std::string& output = "logits") const {
+    const Feeds feeds = Records(3000, 99);
+    return RelativeError(RunOn(graph_, feeds, output),
+                         RunOn(quantized, feeds, output));
+  }
+
+  GraphDef graph_ = TowerGraph();
+  RangeTable table_ = Calibrate(graph_);
+};
+
+TEST_F(QuantizeStatic, GivesNearlyTheLogitsOfTheFloatGraph) {
+  const GraphDef quantized = Quantize();
+  EXPECT_THAT(NodesOf(quantized, kFusedRelu), SizeIs(2));
+  EXPECT_THAT(NodesOf(quantized, kFusedFloat), SizeIs(1));
+  EXPECT_THAT(NodesOf(quantized, "MatMul"), IsEmpty());
+  EXPECT_LT(ErrorOf(quantized), 0.03);
 }
 
-TEST(QuantizeStatic, GivesNearlyTheLogitsOfTheFloatGraph) {
-  const GraphDef graph = TowerGraph();
-  const TransformRun run = Quantize(graph, Calibrate(graph));
-  EXPECT_EQ(NodesOf(run.graph, kFusedRelu).size(), 2);
-  EXPECT_EQ(NodesOf(run.graph, kFusedFloat).size(), 1);
-  EXPECT_TRUE(NodesOf(run.graph, "MatMul").empty());
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
-}
-
-TEST(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
-  const GraphDef graph = TowerGraph();
-  const RangeTable table = Calibrate(graph);
-  for (const char* target : {"any", "avx2", "avx512"}) {
-    const TransformRun run =
-        Quantize(graph, table, absl::StrCat(", target=", target));
-    EXPECT_LT(ErrorOf(graph, run.graph), 0.03) << target;
+TEST_F(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
+  for (const std::string target : {"any", "avx2", "avx512"}) {
+    EXPECT_LT(ErrorOf(Quantize(", target=" + target)), 0.03) << target;
   }
 }
 
-TEST(QuantizeStatic, RepeatsColumnsWithLargeWeights) {
-  const GraphDef graph = TowerGraph();
-  const RangeTable table = Calibrate(graph);
-  const TransformRun split = Quantize(graph, table);
-  const TransformRun plain = Quantize(graph, table, ", split_columns=false");
-  const auto columns = [](const TransformRun& run) {
-    return ConstValue(NodeNamed(run.graph, "w0_qint8_const"))->dim_size(0);
-  };
-  EXPECT_GT(columns(split), kInputs0);
-  EXPECT_EQ(columns(plain), kInputs0);
-  EXPECT_LT(ErrorOf(graph, split.graph), 0.7 * ErrorOf(graph, plain.graph));
+TEST_F(QuantizeStatic, RepeatsColumnsWithLargeWeights) {
+  const GraphDef split = Quantize();
+  const GraphDef plain = Quantize(", split_columns=false");
+  EXPECT_GT(ConstNamed(split, "w0_qint8_const").dim_size(0), kInputs0);
+  EXPECT_EQ(ConstNamed(plain, "w0_qint8_const").dim_size(0), kInputs0);
+  EXPECT_LT(ErrorOf(split), 0.7 * ErrorOf(plain));
 }
 
-TEST(QuantizeStatic, RoundsWeightsByWhatTheCalibrationKnows) {
-  const GraphDef graph = TowerGraph();
-  const RangeTable table = Calibrate(graph);
-  const TransformRun nearest = Quantize(graph, table, ", compensate=false");
-  const TransformRun compensated = Quantize(graph, table);
-  EXPECT_LT(ErrorOf(graph, compensated.graph), ErrorOf(graph, nearest.graph));
+TEST_F(QuantizeStatic, RoundsWeightsByWhatTheCalibrationKnows) {
+  EXPECT_LT(ErrorOf(Quantize()), ErrorOf(Quantize(", compensate=false")));
 }
 
-TEST(QuantizeStatic, RoundsToTheNearestWithoutMoments) {
-  const GraphDef graph = TowerGraph();
-  const TransformRun run =
-      Quantize(graph, Calibrate(graph, /*with_moments=*/false));
+TEST_F(QuantizeStatic, RoundsToTheNearestWithoutMoments) {
+  table_ = Calibrate(graph_, /*with_moments=*/false);
+  const TransformRun run = TryToQuantize();
   EXPECT_THAT(run.notes, Contains(HasSubstr("nearest")));
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.04);
+  EXPECT_LT(ErrorOf(run.graph), 0.04);
 }
 
-TEST(QuantizeStatic, GivesEachBlockOfAConcatItsOwnRange) {
-  const GraphDef graph = TowerGraph();
-  const TransformRun run =
-      Quantize(graph, Calibrate(graph), ", split_columns=false");
-  const NodeDef& table = NodeNamed(run.graph, "m0_eightbit_quantize_embedded");
-  const NodeDef& numbers = NodeNamed(run.graph, "m0_eightbit_quantize_numbers");
-  EXPECT_LT(*ScalarConstValue(NodeNamed(run.graph, table.input(2))), 0.5);
-  EXPECT_GT(*ScalarConstValue(NodeNamed(run.graph, numbers.input(2))), 2);
+TEST_F(QuantizeStatic, GivesEachBlockOfAConcatItsOwnRange) {
+  const GraphDef quantized = Quantize(", split_columns=false");
+  const auto max_of = [&](const std::string& block) {
+    return ScalarNamed(
+        quantized,
+        NodeNamed(quantized, "m0_eightbit_quantize_" + block).input(2));
+  };
+  EXPECT_LT(max_of("embedded"), 0.5);
+  EXPECT_GT(max_of("numbers"), 2);
   EXPECT_EQ(
-      NodeNamed(run.graph, "m0_eightbit_concat_concat").attr().at("T").type(),
+      NodeNamed(quantized, "m0_eightbit_concat_concat").attr().at("T").type(),
       DT_QUINT8);
-  EXPECT_FALSE(HasNode(run.graph, "concat"));
+  EXPECT_FALSE(HasNode(quantized, "concat"));
 }
 
-TEST(QuantizeStatic, CoversRowsOfATableThatCalibrationNeverSaw) {
-  GraphDef graph = TowerGraph();
-  Tensor tables = Random({kTables, kRows, kDimension}, 0.1, 1);
-  const RangeTable table = Calibrate(graph);
+TEST_F(QuantizeStatic, CoversRowsOfATableThatCalibrationNeverSaw) {
+  Tensor tables = ConstNamed(graph_, "tables");
   tables.flat<float>()(3) = 5;
-  *MutableNode(&graph, "tables") = MakeConst("tables", tables);
-  const TransformRun run = Quantize(graph, table, ", split_columns=false");
-  const NodeDef& quantize =
-      NodeNamed(run.graph, "m0_eightbit_quantize_embedded");
-  EXPECT_EQ(*ScalarConstValue(NodeNamed(run.graph, quantize.input(2))), 5);
+  *MutableNode(&graph_, "tables") = MakeConst("tables", tables);
+  const GraphDef quantized = Quantize(", split_columns=false");
+  EXPECT_EQ(ScalarNamed(
+                quantized,
+                NodeNamed(quantized, "m0_eightbit_quantize_embedded").input(2)),
+            5);
 }
 
-TEST(QuantizeStatic, LimitsRelu6) {
-  GraphDef graph = TowerGraph();
-  RangeTable table = Calibrate(graph);
-  RangeEntry& entry = table.FindOrAdd("r1");
-  const std::vector<float> large(100000, 9);
-  entry.histogram->Add(large);
-  const TransformRun run = Quantize(graph, table, ", method=percentile");
-  const NodeDef& fused = NodeNamed(run.graph, "m1_eightbit_requantize");
-  EXPECT_EQ(*ScalarConstValue(NodeNamed(run.graph, fused.input(kInputs + 1))),
-            6);
+TEST_F(QuantizeStatic, LimitsRelu6) {
+  table_.FindOrAdd("r1").histogram->Add(std::vector<float>(100000, 9));
+  const GraphDef quantized = Quantize(", method=percentile");
+  EXPECT_EQ(
+      ScalarNamed(
+          quantized,
+          NodeNamed(quantized, "m1_eightbit_requantize").input(kInputs + 1)),
+      6);
 }
 
-TEST(QuantizeStatic, FindsTheRangesOfAnInputBehindAnIdentity) {
-  GraphDef graph = TowerGraph();
-  const RangeTable table = Calibrate(graph);
-  MutableNode(&graph, "m0")->set_input(0, "same");
-  AddNodes("same = Identity(concat) T=float", &graph);
-  const TransformRun run = Quantize(graph, table);
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+TEST_F(QuantizeStatic, FindsTheRangesOfAnInputBehindAnIdentity) {
+  MutableNode(&graph_, "m0")->set_input(0, "same");
+  AddNodes("same = Identity(concat) T=float", &graph_);
+  EXPECT_LT(ErrorOf(Quantize()), 0.03);
 }
 
-TEST(QuantizeStatic, StandsALayerThatIsNeverPositive) {
-  const GraphDef graph = WithNodes(TowerGraph(), "b0 = float<32>{-100}");
-  const TransformRun run = Quantize(graph, Calibrate(graph));
+TEST_F(QuantizeStatic, StandsALayerThatIsNeverPositive) {
+  graph_ = WithNodes(TowerGraph(), "b0 = float<32>{-100}");
+  table_ = Calibrate(graph_);
   const Feeds feeds = Records(100, 3);
-  const Tensor expected = RunOn(graph, feeds), actual = RunOn(run.graph, feeds);
-  for (int64_t i = 0; i < expected.NumElements(); ++i) {
-    ASSERT_NEAR(actual.flat<float>()(i), expected.flat<float>()(i), 1e-4);
-  }
+  EXPECT_THAT(ValuesOf(RunOn(Quantize(), feeds)),
+              testing::Pointwise(testing::FloatNear(1e-4),
+                                 ValuesOf(RunOn(graph_, feeds))));
 }
 
-TEST(QuantizeStatic, IsRightWhereTheFirstColumnIsTiny) {
-  GraphDef graph = TowerGraph();
-  RangeTable table = Calibrate(graph);
-  RangeEntry& entry = table.FindOrAdd("numbers");
+TEST_F(QuantizeStatic, IsRightWhereTheFirstColumnIsTiny) {
+  RangeEntry& entry = table_.FindOrAdd("numbers");
   entry.channel_mins[0] = entry.channel_maxs[0] = 1e-36f;
-  const TransformRun run = Quantize(graph, table);
-  for (const NodeDef& node : run.graph.node()) {
-    const auto value = ScalarConstValue(node);
-    if (value.ok()) {
-      EXPECT_TRUE(std::isfinite(*value)) << node.name();
-    }
+  const GraphDef quantized = Quantize();
+  for (const NodeDef& node : quantized.node()) {
+    EXPECT_TRUE(std::isfinite(ScalarConstValue(node).value_or(0)))
+        << node.name();
   }
 }
 
-TEST(QuantizeStatic, RefusesTheTableOfATensorOfAnotherWidth) {
-  const GraphDef graph = TowerGraph();
-  RangeTable table = Calibrate(graph);
-  RangeEntry& entry = table.FindOrAdd("concat");
+TEST_F(QuantizeStatic, RefusesTheTableOfATensorOfAnotherWidth) {
+  RangeEntry& entry = table_.FindOrAdd("concat");
   entry.channel_mins.pop_back();
   entry.channel_maxs.pop_back();
   entry.moments.reset();
-  EXPECT_THAT(TryToQuantize(graph, table).status,
+  EXPECT_THAT(TryToQuantize().status,
               FailsWith(HasSubstr("is it the range table of another model?")));
 }
 
-TEST(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
-  const GraphDef graph = TowerGraph();
-  const TransformRun run = Quantize(graph, Calibrate(graph));
-  for (const char* name : {"w0", "w1", "w2"}) {
-    const Tensor codes =
-        ConstValue(NodeNamed(run.graph, absl::StrCat(name, "_qint8_const")))
-            .value();
+TEST_F(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
+  const GraphDef quantized = Quantize();
+  for (const std::string name : {"w0", "w1", "w2"}) {
+    const Tensor codes = ConstNamed(quantized, name + "_qint8_const");
     const auto matrix = codes.matrix<tensorflow::qint8>();
     std::vector<int> sums;
     for (int64_t k = 0; k + 1 < matrix.dimension(0); ++k) {
@@ -317,47 +290,34 @@ TEST(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
   }
 }
 
-TEST(QuantizeStatic, GivesFloatReadersOfALayerItsValues) {
-  GraphDef graph = TowerGraph();
-  AddNodes("also = Identity(r0) T=float", &graph);
-  const RangeTable table = Calibrate(graph);
-  const std::string path = WriteTable(table, "also.ranges");
-  const TransformRun run =
-      MustTransform(absl::StrCat("quantize_static(ranges_file=\"", path, "\")"),
-                    graph, {}, {"logits", "also"});
-  const Feeds feeds = Records(1000, 42);
-  EXPECT_LT(RelativeError(RunOn(graph, feeds, "also"),
-                          RunOn(run.graph, feeds, "also")),
-            0.03);
+TEST_F(QuantizeStatic, GivesFloatReadersOfALayerItsValues) {
+  AddNodes("also = Identity(r0) T=float", &graph_);
+  const TransformRun run = TryToQuantize("", {"logits", "also"});
+  ASSERT_OK(run.status);
+  EXPECT_LT(ErrorOf(run.graph, "also"), 0.03);
 }
 
-TEST(QuantizeStatic, LeavesExcludedNodesInFloat) {
-  const GraphDef graph = TowerGraph();
-  const TransformRun run =
-      Quantize(graph, Calibrate(graph), ", excluded_nodes=m2");
-  EXPECT_EQ(NodeNamed(run.graph, "m2").op(), "MatMul");
-  EXPECT_LT(ErrorOf(graph, run.graph), 0.03);
+TEST_F(QuantizeStatic, LeavesExcludedNodesInFloat) {
+  const GraphDef quantized = Quantize(", excluded_nodes=m2");
+  EXPECT_EQ(NodeNamed(quantized, "m2").op(), "MatMul");
+  EXPECT_LT(ErrorOf(quantized), 0.03);
 }
 
-TEST(QuantizeStatic, SaysToCalibrateWhenTheTableHasNotTheTensor) {
-  const GraphDef graph = TowerGraph();
-  RangeTable table;
-  table.FindOrAdd("another").AddRange(0, 1, {});
-  EXPECT_THAT(TryToQuantize(graph, table).status,
+TEST_F(QuantizeStatic, SaysToCalibrateWhenTheTableHasNotTheTensor) {
+  table_ = RangeTable();
+  table_.FindOrAdd("another").AddRange(0, 1, {});
+  EXPECT_THAT(TryToQuantize().status,
               FailsWith(HasSubstr("calibrate this very graph")));
 }
 
-TEST(QuantizeStatic, GivesTheSameBytesEveryTime) {
-  const GraphDef graph = TowerGraph();
-  const RangeTable table = Calibrate(graph);
-  EXPECT_EQ(Quantize(graph, table).graph.ShortDebugString(),
-            Quantize(graph, table).graph.ShortDebugString());
+TEST_F(QuantizeStatic, GivesTheSameBytesEveryTime) {
+  EXPECT_EQ(Quantize().ShortDebugString(), Quantize().ShortDebugString());
 }
 
-TEST(QuantizeStatic, LeavesAGraphWithoutLayersAlone) {
-  GraphDef graph;
-  AddNodes("logits = Placeholder dtype=float", &graph);
-  const TransformRun run = Quantize(graph, RangeTable());
+TEST_F(QuantizeStatic, LeavesAGraphWithoutLayersAlone) {
+  graph_ = GraphFromText("logits = Placeholder dtype=float");
+  const TransformRun run = TryToQuantize();
+  ASSERT_OK(run.status);
   EXPECT_EQ(run.graph.node_size(), 1);
   EXPECT_THAT(run.warnings, Contains(HasSubstr("nothing to quantize")));
 }

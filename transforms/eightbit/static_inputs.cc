@@ -154,17 +154,6 @@ const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
                                                               : nullptr;
 }
 
-// Returns whether `node` concatenates matrices side by side.
-bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
-  if (node.op() != "ConcatV2") return false;
-  const int inputs = DataInputs(node);
-  if (inputs < 2) return false;
-  const NodeOutput axis = TensorSource(index, node, inputs - 1);
-  if (axis.node == nullptr) return false;
-  const std::vector<int64_t> values = IntegersOf(*axis.node);
-  return values.size() == 1 && (values[0] == 1 || values[0] == -1);
-}
-
 Tensor RowOf(const std::vector<float>& values) {
   Tensor row(DT_FLOAT, {1, static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), row.flat<float>().data());

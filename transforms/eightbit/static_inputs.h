@@ -14,7 +14,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "graph/graph_index.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/types.pb.h"

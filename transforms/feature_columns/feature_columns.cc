@@ -9,8 +9,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "graph/const_node.h"
-#include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 namespace {
@@ -80,9 +78,10 @@ class ColumnFinder {
   FeatureColumns Find() {
     FindLookups();
     for (const NodeDef& node : index_.graph().node()) {
-      NodeDef* reader = index_.Find(node.name());
-      if (node.op() == "ConcatV2" && IsAlongLastDimension(node)) {
-        ReadJoin(reader, node.input_size() - 1, &found_.concats);
+      if (DataInputs(node) == node.input_size() &&
+          ConcatenatesColumns(index_, node)) {
+        ReadJoin(index_.Find(node.name()), node.input_size() - 1,
+                 &found_.concats);
       }
     }
     for (const NodeDef& node : index_.graph().node()) {
@@ -118,16 +117,6 @@ class ColumnFinder {
     }
   }
 
-  bool IsAlongLastDimension(const NodeDef& concat) const {
-    const int axis = concat.input_size() - 1;
-    if (axis < 1) return false;
-    const NodeOutput source = TensorSource(index_, concat, axis);
-    if (source.node == nullptr) return false;
-    const std::vector<int64_t> value = IntegersOf(*source.node);
-    return value == std::vector<int64_t>{-1} ||
-           value == std::vector<int64_t>{1};
-  }
-
   // Takes the columns among the first `inputs` inputs of `join`, if one is a
   // lookup or all are numeric.
   void ReadJoin(NodeDef* join, int inputs, std::vector<NodeDef*>* joins) {
@@ -143,12 +132,9 @@ class ColumnFinder {
         continue;
       }
       // A linear model multiplies numeric columns by their weights.
-      NodeDef* reader = join;
-      int input = i;
-      if (join->op() == "AddN") {
-        reader = source.node;
-        input = 0;
-      }
+      const bool is_sum = join->op() == "AddN";
+      NodeDef* reader = is_sum ? source.node : join;
+      const int input = is_sum ? 0 : i;
       NumericColumn column;
       NumericRead read{0, reader, input, {}};
       if ((reader == join || reader->op() == "MatMul") &&
@@ -156,11 +142,11 @@ class ColumnFinder {
         numeric.emplace_back(std::move(column), read);
       } else {
         all_known = false;
-        if (!IsLeft(source))
-          left.push_back(
-              {source.node->name(),
-               "neither one value per record that is looked up in a table, nor "
-               "numbers shifted and scaled by constants"});
+        if (IsLeft(source)) continue;
+        left.push_back(
+            {source.node->name(),
+             "neither one value per record that is looked up in a table, nor "
+             "numbers shifted and scaled by constants"});
       }
     }
     if (!has_lookup && !all_known) return;
@@ -214,20 +200,20 @@ class ColumnFinder {
 
   // Matches x op constant.
   std::optional<NormalisationStep> StepOf(const NodeDef& node) const {
-    static const auto* names =
+    static const auto* signs =
         new absl::flat_hash_map<std::string, std::string>({{"Sub", "-"},
                                                            {"RealDiv", "/"},
                                                            {"Mul", "*"},
                                                            {"Add", "+"},
                                                            {"AddV2", "+"}});
-    const auto name = names->find(node.op());
+    const auto sign = signs->find(node.op());
     const NodeOutput operand = TensorSource(index_, node, 1);
-    if (name == names->end() || operand.node == nullptr) return std::nullopt;
+    if (sign == signs->end() || operand.node == nullptr) return std::nullopt;
     const auto value = ScalarConstValue(*operand.node);
-    if (!value.ok()) return std::nullopt;
-    const auto constant = ConstValue(*operand.node);
-    if (constant->dims() > 2) return std::nullopt;
-    return NormalisationStep{name->second, *value};
+    if (!value.ok() || ConstValue(*operand.node)->dims() > 2) {
+      return std::nullopt;
+    }
+    return NormalisationStep{sign->second, *value};
   }
 
   // Matches a Placeholder of floats, given a second dimension if it has none.

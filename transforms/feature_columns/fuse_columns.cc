@@ -1,5 +1,3 @@
-#include "transforms/feature_columns/fuse_columns.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -243,8 +241,7 @@ class Fuser {
     std::optional<Piece> open;
     const auto close = [&] {
       if (!open.has_value()) return;
-      std::string piece = AddPiece(*open, base + "/slice");
-      joined.push_back(std::move(piece));
+      joined.push_back(AddPiece(*open, base + "/slice"));
       open.reset();
     };
     for (int i = 0; i < inputs; ++i) {
@@ -290,7 +287,7 @@ class Fuser {
         {-1, block->columns(), static_cast<int32_t>(block->any().width)},
         block->any().type);
     std::string axis = rewriter_.AddInteger(base + "/axis", 1);
-    return std::vector<std::string>{std::move(rows), std::move(axis)};
+    return std::vector<std::string>{rows, axis};
   }
 
   absl::Status FuseSum(NodeDef* sum) {
@@ -319,10 +316,9 @@ class Fuser {
     for (Block& block : blocks) {
       REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
                                SumInputs(&block, base));
-      std::string part = rewriter_.AddNode(
-          base + "/sum", "Sum", std::move(inputs),
-          {{"T", block.any().type}, {"Tidx", tensorflow::DT_INT32}});
-      added.push_back(std::move(part));
+      added.push_back(rewriter_.AddNode(
+          base + "/sum", "Sum", inputs,
+          {{"T", block.any().type}, {"Tidx", tensorflow::DT_INT32}}));
     }
     (*sum->mutable_attr())["N"].set_i(added.size());
     rewriter_.index().SetInputs(sum, std::move(added));
@@ -337,9 +333,9 @@ class Fuser {
       return;
     }
     const std::vector<std::string> before = ProducersOf(*read.reader);
-    std::string piece =
-        AddPiece(NumericPiece(read.column), read.reader->name() + "/number");
-    rewriter_.index().SetInput(read.reader, read.input, std::move(piece));
+    rewriter_.index().SetInput(
+        read.reader, read.input,
+        AddPiece(NumericPiece(read.column), read.reader->name() + "/number"));
     rewriter_.RemoveUnreadFeeders(before);
   }
 
@@ -393,8 +389,7 @@ std::string FeatureColumnRewriter::AddReshape(const std::string& name,
                                               const std::string& tensor,
                                               const std::vector<int32_t>& shape,
                                               DataType type) {
-  std::string shape_name = AddIntegers(name + "/shape", shape);
-  return AddNode(name, "Reshape", {tensor, std::move(shape_name)},
+  return AddNode(name, "Reshape", {tensor, AddIntegers(name + "/shape", shape)},
                  {{"T", type}, {"Tshape", tensorflow::DT_INT32}});
 }
 

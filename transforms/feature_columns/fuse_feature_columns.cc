@@ -1,6 +1,3 @@
-#include "transforms/feature_columns/fuse_feature_columns.h"
-
-#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -21,7 +18,6 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/feature_columns/feature_columns.h"
-#include "transforms/feature_columns/fuse_columns.h"
 #include "transforms/transform.h"
 
 namespace requant {
@@ -137,7 +133,7 @@ class Simplifier {
             base + "/id", "Cast", {ids},
             {{"SrcT", column.ready_type}, {"DstT", tensorflow::DT_INT64}});
       }
-      return std::make_pair(ids, std::string());
+      return {ids, ""};
     }
     std::string values = column.placeholders[0]->name();
     if (column.has_second_dimension) {
@@ -146,8 +142,7 @@ class Simplifier {
           column.placeholders[0]->attr().at("dtype").type());
     }
     const std::string ids = AddIds(column, values);
-    const std::string has_row = AddHasRow(column, values, ids);
-    return std::make_pair(ids, has_row);
+    return {ids, AddHasRow(column, values, ids)};
   }
 
   // Returns the number of each record's row, counted from 1; 0 is the row of
@@ -157,8 +152,7 @@ class Simplifier {
     if (known != rows_.end()) return known->second;
     const CategoricalColumn& column = columns_.categorical[number];
     const std::string base = BaseOf(column);
-    const auto ids_and_has_row = AddIdsAndHasRow(column);
-    const auto& [ids, has_row] = ids_and_has_row;
+    const auto [ids, has_row] = AddIdsAndHasRow(column);
     const std::string one =
         rewriter_.AddConst(base + "/one", Tensor(int64_t{1}));
     std::string row =

@@ -152,6 +152,15 @@ int64_t Hash(const std::string& text, int64_t buckets) {
       MustRunGraph(graph, {{"text", Strings({text})}}, {"hash"})[0])[0];
 }
 
+// Returns a graph with one column, "y", of the strings of "a".
+GraphDef OneColumn(const std::string& shape, int64_t buckets = 5,
+                   bool expand = true) {
+  EstimatorGraph g;
+  g.Add("a = Placeholder dtype=string shape=<$0>", shape);
+  g.Lookup("y", "a", buckets, Table(5, 2, 100), expand);
+  return g.graph;
+}
+
 TransformRun Fuse(const GraphDef& graph,
                   const std::vector<std::string>& outputs,
                   const std::string& parameters = "") {
@@ -178,6 +187,15 @@ GraphDef DeepGraph(int64_t buckets_of_a = 5, int64_t buckets_of_b = 5) {
   g.Numeric("number", "x", 1, 4);
   g.Concat("deep", {"b_embedding", "number", "a_embedding"});
   return g.graph;
+}
+
+// Returns the same with a linear part, "wide", that adds up "wide_a" and
+// others.
+EstimatorGraph WideAndDeep() {
+  EstimatorGraph g;
+  g.graph = DeepGraph();
+  g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
+  return g;
 }
 
 Feeds RawFeeds() {
@@ -232,9 +250,7 @@ TEST(FuseFeatureColumns, KeepsTablesOfDifferentSizesApart) {
 }
 
 TEST(FuseFeatureColumns, AddsUpLinearWeights) {
-  EstimatorGraph g;
-  g.graph = DeepGraph();
-  g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
+  EstimatorGraph g = WideAndDeep();
   g.Lookup("wide_b", "b", 5, Table(5, 1, 0.25), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "wide_b"});
   const auto run = Fuse(g.graph, {"wide", "deep"});
@@ -245,9 +261,7 @@ TEST(FuseFeatureColumns, AddsUpLinearWeights) {
 }
 
 TEST(FuseFeatureColumns, AddsWhatItDoesNotKnowToTheFusedSum) {
-  EstimatorGraph g;
-  g.graph = DeepGraph();
-  g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
+  EstimatorGraph g = WideAndDeep();
   g.Add("other = Placeholder dtype=float shape=<?,1>");
   g.Sum("wide", {"other", "wide_a"});
   const auto run = Fuse(g.graph, {"wide", "deep"});
@@ -260,11 +274,9 @@ TEST(FuseFeatureColumns, AddsWhatItDoesNotKnowToTheFusedSum) {
 }
 
 TEST(FuseFeatureColumns, TakesANumericColumnWithItsWeight) {
-  EstimatorGraph g;
-  g.graph = DeepGraph();
+  EstimatorGraph g = WideAndDeep();
   g.Numeric("wide_number", "x", 1, 4);
   g.Add("three = float<1,1>{3}; weighted = MatMul(wide_number, three) T=float");
-  g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
   g.Sum("wide", {"wide_a", "weighted"});
   const auto run = Fuse(g.graph, {"wide", "deep"});
   EXPECT_EQ(Output(run.graph, FusedFeeds(), "wide"),
@@ -273,16 +285,13 @@ TEST(FuseFeatureColumns, TakesANumericColumnWithItsWeight) {
 }
 
 TEST(FuseFeatureColumns, FusesALookupThatNothingJoins) {
-  EstimatorGraph g;
-  g.Add("a = Placeholder dtype=string shape=<?>");
-  g.Lookup("a_embedding", "a", 5, Table(5, 2, 100));
-  g.Add("y = Neg(a_embedding) T=float");
-  const auto run = Fuse(g.graph, {"y"});
+  GraphDef graph = OneColumn("?");
+  AddNodes("z = Neg(y) T=float", &graph);
   EXPECT_EQ(
-      Output(run.graph,
+      Output(Fuse(graph, {"z"}).graph,
              {{"new_categorical_placeholder", Pairs({0, Hash("cat", 5)})}},
-             "y"),
-      Output(g.graph, {{"a", Strings({"cat"})}}, "y"));
+             "z"),
+      Output(graph, {{"a", Strings({"cat"})}}, "z"));
 }
 
 TEST(FuseFeatureColumns, RefusesAnIdBeyondTheTable) {
@@ -308,59 +317,42 @@ TEST(FuseFeatureColumns, SimplifiesEachColumnExactly) {
 }
 
 TEST(FuseFeatureColumns, HashesAColumnOnceForBothParts) {
-  EstimatorGraph g;
-  g.graph = DeepGraph();
-  g.Lookup("wide_a", "a", 5, Table(5, 1, 0.5), true, "SparseSegmentSum");
+  EstimatorGraph g = WideAndDeep();
   g.Sum("wide", {"wide_a"});
   const auto run = Fuse(g.graph, {"wide", "deep"}, "(fuse=false)");
   EXPECT_EQ(NodesOf(run.graph, "StringToHashBucketFast").size(), 2);
 }
 
 TEST(FuseFeatureColumns, TakesPlaceholdersWithASecondDimensionOfOne) {
-  EstimatorGraph g;
-  g.Add("a = Placeholder dtype=string shape=<?,1>");
-  g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
-  const auto run = Fuse(g.graph, {"y"}, "(fuse=false)");
+  const GraphDef graph = OneColumn("?,1", 5, /*expand=*/false);
+  const auto run = Fuse(graph, {"y"}, "(fuse=false)");
   Tensor values(tensorflow::DT_STRING, TensorShape({2, 1}));
   values.flat<tensorflow::tstring>()(0) = "cat";
   EXPECT_EQ(NodesOf(run.graph, "SparseFillEmptyRows").size(), 0);
   EXPECT_EQ(Output(run.graph, {{"a", values}}, "y"),
-            Output(g.graph, {{"a", values}}, "y"));
-}
-
-TEST(FuseFeatureColumns, LeavesAColumnWithSeveralValuesPerRecord) {
-  EstimatorGraph g;
-  g.Add("a = Placeholder dtype=string shape=<?,3>");
-  g.Lookup("y", "a", 5, Table(5, 2, 100), /*expand=*/false);
-  const auto run = Fuse(g.graph, {"y"});
-  EXPECT_TRUE(SameMessage(run.graph, g.graph));
-  EXPECT_THAT(
-      run.warnings,
-      ElementsAre("leaves \"y\": \"a\" may have several values per record"));
-  EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
+            Output(graph, {{"a", values}}, "y"));
 }
 
 TEST(FuseFeatureColumns, LeavesALookupThatDiffers) {
-  EstimatorGraph g;
-  g.Add("a = Placeholder dtype=string shape=<?>");
-  g.Lookup("y", "a", 5, Table(5, 2, 100));
-  MutableNode(&g.graph, "y/zeros")->set_op("OnesLike");
-  const auto run = Fuse(g.graph, {"y"});
-  EXPECT_TRUE(SameMessage(run.graph, g.graph));
-  EXPECT_THAT(run.warnings, ElementsAre(AllOf(HasSubstr("leaves \"y\""),
-                                              HasSubstr("OnesLike"))));
-  EstimatorGraph small_table;
-  small_table.Add("a = Placeholder dtype=string shape=<?>");
-  small_table.Lookup("y", "a", 6, Table(5, 2, 100));
-  EXPECT_THAT(Fuse(small_table.graph, {"y"}).warnings,
-              ElementsAre(HasSubstr("6 buckets, its table 5")));
+  GraphDef ones = OneColumn("?");
+  MutableNode(&ones, "y/zeros")->set_op("OnesLike");
+  for (const auto& [graph, why] : std::vector<std::pair<GraphDef, std::string>>{
+           {OneColumn("?,3", 5, /*expand=*/false),
+            "\"a\" may have several values per record"},
+           {OneColumn("?", 6), "6 buckets, its table 5"},
+           {ones, "OnesLike"}}) {
+    const auto run = Fuse(graph, {"y"});
+    EXPECT_TRUE(SameMessage(run.graph, graph));
+    EXPECT_THAT(run.warnings, ElementsAre(AllOf(HasSubstr("leaves \"y\": "),
+                                                HasSubstr(why))));
+    EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
+  }
 }
 
 TEST(FuseFeatureColumns, WarnsOfAPlaceholderThatIsReadElsewhere) {
-  EstimatorGraph g;
-  g.graph = DeepGraph();
-  g.Add("echo = Identity(a) T=string");
-  const auto run = Fuse(g.graph, {"deep", "echo"});
+  GraphDef graph = DeepGraph();
+  AddNodes("echo = Identity(a) T=string", &graph);
+  const auto run = Fuse(graph, {"deep", "echo"});
   EXPECT_TRUE(HasNode(run.graph, "a"));
   EXPECT_THAT(run.warnings,
               ElementsAre(AllOf(HasSubstr("\"a\" is still needed"),
@@ -385,11 +377,10 @@ TEST(FuseFeatureColumns, ChangesNothingTheSecondTime) {
 }
 
 TEST(FuseFeatureColumns, LeavesAGraphWithoutColumnsAsItIs) {
-  EstimatorGraph g;
-  g.Add("x = Placeholder dtype=float shape=<?,4>");
-  g.Add("y = Relu(x) T=float");
-  const auto run = Fuse(g.graph, {"y"}, "(prefix=import/)");
-  EXPECT_TRUE(SameMessage(run.graph, g.graph));
+  const GraphDef graph = GraphFromText(
+      "x = Placeholder dtype=float shape=<?,4>; y = Relu(x) T=float");
+  const auto run = Fuse(graph, {"y"}, "(prefix=import/)");
+  EXPECT_TRUE(SameMessage(run.graph, graph));
   EXPECT_THAT(run.notes, ElementsAre("no feature column found"));
 }
 
@@ -406,8 +397,7 @@ TEST(FuseFeatureColumns, PrefixesAllButTheNewPlaceholders) {
 
 TEST(FuseFeatureColumns, SurvivesACycleOfIdentities) {
   EstimatorGraph g;
-  g.Add("p = Identity(q) T=float");
-  g.Add("q = Identity(p) T=float");
+  g.Add("p = Identity(q) T=float; q = Identity(p) T=float");
   g.Concat("y", {"p", "q"});
   Fuse(g.graph, {"y"});
 }

@@ -1,5 +1,3 @@
-#include "transforms/feature_columns/lookup_matcher.h"
-
 #include <map>
 #include <optional>
 #include <string>
@@ -20,6 +18,7 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "transforms/feature_columns/feature_columns.h"
 
 // An embedding or linear column of an estimator is some sixty nodes: the dense
 // strings become a SparseTensor without the empty ones, the strings are hashed,
@@ -294,8 +293,7 @@ class LookupMatcher {
   }
 
   const std::string& problem() const { return problem_; }
-  const TableLookup& lookup() const { return found_; }
-  const CategoricalColumn& column() const { return column_; }
+  MatchedLookup found() const { return {found_, column_}; }
 
  private:
   bool Fail(std::string problem) {
@@ -342,12 +340,12 @@ class LookupMatcher {
         !values.Match(DenseValues(), values["dense"])) {
       return Fail(values.problem());
     }
-    values_node_ = GatherOf(values["dense"], indices);
-    if (values_node_ == nullptr) {
+    NodeDef* gather = GatherOf(values["dense"], indices);
+    if (gather == nullptr) {
       return Fail(absl::StrCat("nothing gathers the values at \"",
                                indices.node->name(), "\""));
     }
-    auto rule = ReadIdRule(*index_, {values_node_, 0}, ids);
+    auto rule = ReadIdRule(*index_, {gather, 0}, ids);
     if (!rule.ok()) return Fail(std::string(rule.status().message()));
     column_.rule = *std::move(rule);
     column_.signature = column_.rule.signature;
@@ -476,7 +474,6 @@ class LookupMatcher {
   const GraphIndex* index_;
   TableLookup found_;
   CategoricalColumn column_;
-  NodeDef* values_node_ = nullptr;
   std::string problem_;
 };
 
@@ -507,11 +504,9 @@ TensorPattern DenseValues() {
 std::optional<MatchedLookup> MatchLookup(const GraphIndex& index, NodeDef* root,
                                          std::string* problem) {
   LookupMatcher matcher(&index);
-  if (!matcher.Match(root)) {
-    *problem = matcher.problem();
-    return std::nullopt;
-  }
-  return MatchedLookup{matcher.lookup(), matcher.column()};
+  if (matcher.Match(root)) return matcher.found();
+  *problem = matcher.problem();
+  return std::nullopt;
 }
 
 }  // namespace requant

@@ -67,17 +67,11 @@ class TensorList {
 void AddBlocks(const GraphIndex& index, std::string_view tensor,
                TensorList* list) {
   const NodeDef* node = MakerOfValues(index, tensor);
-  if (node == nullptr || node->input_size() == 0) return;
+  if (node == nullptr) return;
   const bool axis_is_last = node->op() == "ConcatV2";
   if (!axis_is_last && node->op() != "Concat") return;
-  // Control inputs come last.
-  std::vector<std::string_view> blocks;
-  for (const std::string& input : node->input()) {
-    if (!ParseTensorName(input).control()) blocks.push_back(input);
-  }
-  if (blocks.empty()) return;
-  blocks.erase(axis_is_last ? blocks.end() - 1 : blocks.begin());
-  for (std::string_view block : blocks) list->Add(block);
+  const int end = DataInputs(*node) - (axis_is_last ? 1 : 0);
+  for (int i = axis_is_last ? 0 : 1; i < end; ++i) list->Add(node->input(i));
 }
 
 }  // namespace

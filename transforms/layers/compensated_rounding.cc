@@ -482,7 +482,7 @@ class StripeRounder {
     std::fill_n(low, kStripe, -kMaxCode);
     std::fill_n(high, kStripe, kMaxCode);
     for (const int64_t neighbour : {row - 1, row + 1}) {
-      if (!IsLimitedWith(row, neighbour)) continue;
+      if (!IsLimitedWith(neighbour)) continue;
       if (objective_.position[neighbour] < k) {
         LimitByNeighbour(result_.codes.data() + neighbour * kStripe, low, high);
       } else if (compensate) {
@@ -517,10 +517,9 @@ class StripeRounder {
     for (int64_t c = 0; c < kStripe; ++c) target[c] = wanted[c] + fed[c];
   }
 
-  bool IsLimitedWith(int64_t row, int64_t neighbour) const {
-    if (neighbour < 0 || neighbour >= weights_.rows) return false;
-    if (limit_ == PairLimit::kEvenPairs) return neighbour == (row ^ 1);
-    return limit_ == PairLimit::kNeighbours;
+  bool IsLimitedWith(int64_t neighbour) const {
+    return limit_ == PairLimit::kNeighbours && neighbour >= 0 &&
+           neighbour < weights_.rows;
   }
 
   // Aims row k so that a neighbour that comes `later` need not bear all of what

@@ -28,9 +28,6 @@ namespace requant {
 enum class PairLimit {
   // Any codes: VNNI.
   kNone,
-  // Rows 2i and 2i+1. Enough with AVX2 for all the even numbers of rows that
-  // were tried.
-  kEvenPairs,
   // Every two neighbours: safe wherever the kernel cuts the rows, as it does
   // with 513 of them at an odd one.
   kNeighbours,

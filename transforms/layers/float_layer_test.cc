@@ -113,9 +113,7 @@ TEST(FindFloatLayers, ALayerEndsWithWhatSomethingElseReads) {
 }
 
 TEST(FindFloatLayers, ALayerEndsWithAnOutputOfTheGraph) {
-  FloatLayerOptions options;
-  options.outputs = {"a:0", "r"};
-  EXPECT_EQ(OnlyLayer(kReluLayer, options).output, "a:0");
+  EXPECT_EQ(OnlyLayer(kReluLayer, {{"a:0", "r"}}).output, "a:0");
 }
 
 TEST(FindFloatLayers, ALayerEndsBeforeABiasThatIsNoConstantVectorOfItsWidth) {
@@ -295,24 +293,13 @@ TEST(LayerTable, AlignsNamesOfSeveralBytesPerCharacter) {
               ElementsAre("  é   a", "  ee  b"));
 }
 
-TEST(CheckExcluded, SuggestsTheNameThatMayBeMeant) {
-  GraphDef graph;
-  graph.add_node()->set_name("dense/MatMul");
+TEST(CheckExcluded, SuggestsTheNameThatMayBeMeantAndWarnsOfOtherTypes) {
+  GraphDef graph = GraphFromText("dense/MatMul = Placeholder");
   const GraphIndex index = GraphIndex::Create(&graph).value();
   std::vector<std::string> warnings;
-  FloatLayerOptions options;
-  options.excluded_nodes = {"dense/MatMull"};
-  EXPECT_THAT(CheckExcluded(options, index, &warnings),
+  EXPECT_THAT(CheckExcluded({{}, {}, {"dense/MatMull"}}, index, &warnings),
               FailsWith(HasSubstr("\"dense/MatMul\"")));
-}
-
-TEST(CheckExcluded, WarnsOfATypeThatNoNodeHas) {
-  GraphDef graph = GraphFromText("x = Placeholder");
-  const GraphIndex index = GraphIndex::Create(&graph).value();
-  std::vector<std::string> warnings;
-  FloatLayerOptions options;
-  options.excluded_ops = {"MatMul", "Placeholder"};
-  EXPECT_OK(CheckExcluded(options, index, &warnings));
+  EXPECT_OK(CheckExcluded({{}, {"MatMul", "Placeholder"}}, index, &warnings));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("MatMul")));
 }
 

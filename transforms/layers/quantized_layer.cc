@@ -30,15 +30,8 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Returns what gives `node` its input, through Identity nodes, or nullptr.
-const NodeDef* ProducerBehindIdentities(const GraphIndex& index,
-                                        const NodeDef& node, int input) {
-  const NodeDef* producer = index.Producer(node, input);
-  for (int hops = 0; producer != nullptr && hops < 8; ++hops) {
-    if (producer->op() != "Identity") break;
-    producer = index.Producer(*producer, 0);
-  }
-  return producer;
+float Magnitude(const Range& range) {
+  return std::max(std::fabs(range.min), std::fabs(range.max));
 }
 
 // Returns the constant range that a QuantizeV2 node is asked for.
@@ -159,11 +152,9 @@ absl::Status CheckShapes(const QuantizedLayer& layer) {
 }
 
 absl::Status CheckRanges(const QuantizedLayer& layer) {
-  const float input_width = layer.scaled ? std::max(std::fabs(layer.input.min),
-                                                    std::fabs(layer.input.max))
-                                         : layer.input.max - layer.input.min;
-  const float weight_width =
-      std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
+  const float input_width =
+      layer.scaled ? Magnitude(layer.input) : layer.input.max - layer.input.min;
+  const float weight_width = Magnitude({layer.weight_min, layer.weight_max});
   const bool empty_output =
       layer.requantize != nullptr &&
       !(layer.output.max > (layer.relu ? 0 : layer.output.min));
@@ -190,9 +181,9 @@ std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
     return *value;
   }
   const auto a =
-      ConstantOf(index, ProducerBehindIdentities(index, *node, 0), depth - 1);
+      ConstantOf(index, TensorSource(index, *node, 0).node, depth - 1);
   const auto b =
-      ConstantOf(index, ProducerBehindIdentities(index, *node, 1), depth - 1);
+      ConstantOf(index, TensorSource(index, *node, 1).node, depth - 1);
   if (!a || !b) return std::nullopt;
   return is_minimum ? std::min(*a, *b) : std::max(*a, *b);
 }
@@ -297,8 +288,7 @@ std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
                                    int input) {
   // A limit from above, one from below, and the constants.
   constexpr int kDepth = 3;
-  return ConstantOf(index, ProducerBehindIdentities(index, node, input),
-                    kDepth);
+  return ConstantOf(index, TensorSource(index, node, input).node, kDepth);
 }
 
 std::optional<Range> QuantizeV2Range(const GraphIndex& index,
@@ -310,8 +300,7 @@ std::optional<Range> QuantizeV2Range(const GraphIndex& index,
   const float minimum_range =
       attribute == quantize.attr().end() ? 0.01f : attribute->second.f();
   const float low = std::min(0.0f, min);
-  const float epsilon =
-      std::max(1.0f, std::max(std::fabs(min), std::fabs(max))) * minimum_range;
+  const float epsilon = std::max(1.0f, Magnitude(*requested)) * minimum_range;
   const float high = std::max(0.0f, std::max(max, low + epsilon));
   if (StringAttribute(quantize, "mode", "MIN_COMBINED") != "SCALED") {
     return Range{low, high};
@@ -365,15 +354,14 @@ absl::StatusOr<QuantizedLayer> ReadMatMul(const GraphIndex& index,
   layer.weight_max = *weight_max;
   REQUANT_ASSIGN_OR_RETURN(
       layer.weights,
-      ConstantTensor(*matmul,
-                     ProducerBehindIdentities(index, *matmul, kWeights),
+      ConstantTensor(*matmul, TensorSource(index, *matmul, kWeights).node,
                      "weights"));
   REQUANT_ASSIGN_OR_RETURN(
       layer.bias,
-      ConstantTensor(*matmul,
-                     shifted ? shifted->bias
-                             : ProducerBehindIdentities(index, *matmul, kBias),
-                     "biases"));
+      ConstantTensor(
+          *matmul,
+          shifted ? shifted->bias : TensorSource(index, *matmul, kBias).node,
+          "biases"));
   REQUANT_RETURN_IF_ERROR(CheckShapes(layer));
   REQUANT_RETURN_IF_ERROR(CheckTypes(layer));
   REQUANT_RETURN_IF_ERROR(CheckRanges(layer));
@@ -406,12 +394,10 @@ void MakeWeightRangeSymmetric(QuantizedLayer* layer) {
 }
 
 absl::StatusOr<Tensor> QuantizedBias(const QuantizedLayer& layer) {
-  const double weight_range =
-      std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
+  const double weight_range = Magnitude({layer.weight_min, layer.weight_max});
   const double input_range =
-      layer.scaled
-          ? std::max(std::fabs(layer.input.min), std::fabs(layer.input.max))
-          : static_cast<double>(layer.input.max) - layer.input.min;
+      layer.scaled ? Magnitude(layer.input)
+                   : static_cast<double>(layer.input.max) - layer.input.min;
   const double scale = 255.0 * 127.0 / (input_range * weight_range);
   const double zero_point =
       layer.scaled ? 0 : 255.0 * layer.input.min / input_range;
@@ -434,11 +420,9 @@ absl::StatusOr<Tensor> QuantizedBias(const QuantizedLayer& layer) {
 }
 
 Tensor CompatBias(const QuantizedLayer& layer) {
-  const float weight_range =
-      std::max(std::fabs(layer.weight_min), std::fabs(layer.weight_max));
-  const float input_range =
-      std::max(std::fabs(layer.input.min), std::fabs(layer.input.max));
-  const float scale = 255.0f * 127.0f / (input_range * weight_range);
+  const float scale = 255.0f * 127.0f /
+                      (Magnitude(layer.input) *
+                       Magnitude({layer.weight_min, layer.weight_max}));
   const float zero_point =
       layer.source == LayerSource::kQuantize
           ? 255.0f * layer.input.min / (layer.input.max - layer.input.min)

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -54,8 +55,8 @@ struct Pass {
   int64_t columns;
   WeightRule rule;
   float codes_per_unit;
-  // Where codes go, or nullptr.
-  tensorflow::qint8* codes = nullptr;
+  // Where codes go.
+  tensorflow::qint8* codes;
   // In squared codes.
   double squared_error = 0;
   int64_t lowered = 0;
@@ -104,23 +105,11 @@ struct Pass {
       error += (code[j] - wanted[j]) * (code[j] - wanted[j]);
     }
     squared_error += error;
-    if (codes == nullptr) return;
     for (int64_t j = 0; j < columns; ++j) {
       codes[row * columns + j] = static_cast<int8_t>(code[j]);
     }
   }
 };
-
-Pass MakePass(const Tensor& weights, WeightRule rule, float largest,
-              int levels) {
-  Pass pass;
-  pass.weights = weights.flat<float>().data();
-  pass.rows = weights.dim_size(0);
-  pass.columns = weights.dim_size(1);
-  pass.rule = rule;
-  pass.codes_per_unit = levels / largest;
-  return pass;
-}
 
 // Returns the largest |w0 + w1| of two neighbours in a column.
 float LargestPairSum(const Tensor& weights) {
@@ -184,21 +173,16 @@ float LargestMagnitude(const Tensor& weights) {
   return largest;
 }
 
-const std::vector<std::string>& QuantizationTargets() {
-  static const auto* targets = new std::vector<std::string>{
-      "any", "avx2", "avx512", "vnni", "avx_vnni", "amx"};
-  return *targets;
-}
-
 absl::StatusOr<WeightRule> WeightRuleOf(const std::string& target) {
-  if (!absl::c_linear_search(QuantizationTargets(), target)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no target \"", target, "\"; there are ",
-                     absl::StrJoin(QuantizationTargets(), ", ")));
+  constexpr std::string_view kSaturating[] = {"any", "avx2", "avx512"};
+  constexpr std::string_view kExact[] = {"vnni", "avx_vnni", "amx"};
+  if (absl::c_linear_search(kSaturating, target)) {
+    return WeightRule::kPairsFitInt16;
   }
-  const bool saturates =
-      target == "any" || target == "avx2" || target == "avx512";
-  return saturates ? WeightRule::kPairsFitInt16 : WeightRule::kAnyCode;
+  if (absl::c_linear_search(kExact, target)) return WeightRule::kAnyCode;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there is no target \"", target, "\"; there are ",
+      absl::StrJoin(kSaturating, ", "), ", ", absl::StrJoin(kExact, ", ")));
 }
 
 QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule) {
@@ -210,8 +194,12 @@ QuantizedWeights QuantizeWeights(const Tensor& weights, WeightRule rule,
   const float largest = LargestMagnitude(weights);
   QuantizedWeights result;
   result.codes = Tensor(tensorflow::DT_QINT8, weights.shape());
-  Pass pass = MakePass(weights, rule, largest, levels);
-  pass.codes = result.codes.flat<tensorflow::qint8>().data();
+  Pass pass{weights.flat<float>().data(),
+            weights.dim_size(0),
+            weights.dim_size(1),
+            rule,
+            levels / largest,
+            result.codes.flat<tensorflow::qint8>().data()};
   pass.Run();
   result.range = largest * kMaxLevels / levels;
   result.levels = levels;

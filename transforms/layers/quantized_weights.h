@@ -29,12 +29,9 @@ namespace requant {
 // Which codes are safe.
 enum class WeightRule { kAnyCode, kPairsFitInt16 };
 
-// Returns the CPUs that a model can be quantized for, by the names of the
-// parameter "target": "any" (safe everywhere), "avx2", "avx512", "vnni",
-// "avx_vnni", "amx".
-const std::vector<std::string>& QuantizationTargets();
-
-// Returns the rule for a target. An error lists the names.
+// Returns the rule for the CPUs that a model is quantized for, by the name that
+// the parameter "target" has: "any" (safe everywhere), "avx2", "avx512",
+// "vnni", "avx_vnni", "amx". An error lists the names.
 absl::StatusOr<WeightRule> WeightRuleOf(const std::string& target);
 
 // |code + code| of two neighbours in a column may not be more.

@@ -36,6 +36,15 @@ int Code(const QuantizedWeights& weights, int64_t row, int64_t column) {
   return weights.codes.matrix<tensorflow::qint8>()(row, column).value;
 }
 
+// Returns all codes, row by row.
+std::vector<int> Codes(const QuantizedWeights& weights) {
+  std::vector<int> codes;
+  for (auto code : ValuesOf<tensorflow::qint8>(weights.codes)) {
+    codes.push_back(code.value);
+  }
+  return codes;
+}
+
 int LargestPairSum(const QuantizedWeights& weights) {
   int largest = 0;
   for (int64_t row = 0; row + 1 < weights.codes.dim_size(0); ++row) {
@@ -86,6 +95,7 @@ TEST(QuantizeWeights, AnyCodeIsTheNearestOf127Levels) {
   }
 }
 
+// tests/kernels/matmul_test.cc shows that no sum saturates then.
 TEST(QuantizeWeights, NoTwoNeighboursExceedTheSafeSum) {
   for (const bool flat : {false, true}) {
     for (const int rows : {1, 2, 3, 64, 65}) {
@@ -106,12 +116,8 @@ TEST(QuantizeWeights, ALoweredPairIsTheNearestAllowedOne) {
                                  127 * sign, 60 * sign, 127 * sign});
     const QuantizedWeights result =
         QuantizeWeights(weights, WeightRule::kPairsFitInt16, 127);
-    EXPECT_EQ(Code(result, 0, 0), 64 * sign);
-    EXPECT_EQ(Code(result, 1, 0), 64 * sign);
-    EXPECT_EQ(Code(result, 0, 1), 84 * sign);
-    EXPECT_EQ(Code(result, 1, 1), 44 * sign);
-    EXPECT_EQ(Code(result, 0, 2), -127 * sign);
-    EXPECT_EQ(Code(result, 1, 2), 127 * sign);
+    EXPECT_THAT(Codes(result), ElementsAre(64 * sign, 84 * sign, -127 * sign,
+                                           64 * sign, 44 * sign, 127 * sign));
     EXPECT_EQ(result.lowered, 2);
   }
 }
@@ -120,18 +126,13 @@ TEST(QuantizeWeights, ACodeIsNeverLoweredPastItsNeighboursNeed) {
   // The second code stays as the first pair left it.
   const QuantizedWeights result = QuantizeWeights(
       TensorOf<float>({3, 1}, {127, 127, 70}), WeightRule::kPairsFitInt16, 127);
-  EXPECT_EQ(Code(result, 0, 0), 64);
-  EXPECT_EQ(Code(result, 1, 0), 64);
-  EXPECT_EQ(Code(result, 2, 0), 64);
+  EXPECT_THAT(Codes(result), Each(64));
 }
 
 TEST(QuantizeWeights, ThereAreAsManyLevelsAsTheLargestPairAllows) {
   const auto levels = [](const std::vector<float>& column) {
-    return QuantizeWeights(
-               TensorOf(tensorflow::TensorShape(
-                            {static_cast<int64_t>(column.size()), 1}),
-                        column),
-               WeightRule::kPairsFitInt16)
+    const TensorShape shape({static_cast<int64_t>(column.size()), 1});
+    return QuantizeWeights(TensorOf(shape, column), WeightRule::kPairsFitInt16)
         .levels;
   };
   EXPECT_EQ(levels({1, 1}), 64);
@@ -165,76 +166,6 @@ TEST(QuantizeWeights, ReportsItsError) {
     EXPECT_NEAR(result.relative_error, RelativeError(weights, result), 1e-6);
   }
 }
-
-// A layer whose inputs' codes are all 255, or 255 in random places.
-class Kernel : public testing::TestWithParam<std::vector<int>> {
- protected:
-  static GraphDef Layer(const QuantizedWeights& weights) {
-    GraphDef graph = GraphFromText(R"(
-      x = Placeholder dtype=quint8
-      zero = float{0}
-      in = float{255}
-      low = float{-127}
-      high = float{127}
-      y = QuantizedMatMulWithBiasAndDequantize(x, weights, bias, zero, in, low,
-          high, zero, in) T1=quint8 T2=qint8 Tbias=float Toutput=float
-          input_quant_mode='SCALED'
-    )");
-    *graph.add_node() = MakeConst("weights", weights.codes);
-    Tensor bias(tensorflow::DT_FLOAT, {weights.codes.dim_size(1)});
-    bias.flat<float>().setZero();
-    *graph.add_node() = MakeConst("bias", bias);
-    return graph;
-  }
-
-  static std::vector<int> Exact(const Tensor& x,
-                                const QuantizedWeights& weights) {
-    const int64_t rows = weights.codes.dim_size(0);
-    const int64_t columns = weights.codes.dim_size(1);
-    const auto* input = x.flat<tensorflow::quint8>().data();
-    const auto* codes = weights.codes.flat<tensorflow::qint8>().data();
-    std::vector<int> sums(x.dim_size(0) * columns, 0);
-    for (int64_t b = 0; b < x.dim_size(0); ++b) {
-      for (int64_t k = 0; k < rows; ++k) {
-        const int factor = input[b * rows + k].value;
-        for (int64_t j = 0; j < columns; ++j) {
-          sums[b * columns + j] += factor * codes[k * columns + j].value;
-        }
-      }
-    }
-    return sums;
-  }
-};
-
-// Inputs and weights of step 1, so that the outputs are whole numbers.
-TEST_P(Kernel, DoesNotSaturateWithSafePairs) {
-  const int rows = GetParam()[0], columns = GetParam()[1];
-  const QuantizedWeights weights =
-      QuantizeWeights(RandomMatrix(rows, columns, /*flat=*/true),
-                      WeightRule::kPairsFitInt16, kMaxLevels);
-  for (const int batch : {1, 7, 64}) {
-    Tensor x(tensorflow::DT_QUINT8, {batch, rows});
-    std::mt19937 random(1);
-    for (int64_t i = 0; i < x.NumElements(); ++i) {
-      x.flat<tensorflow::quint8>()(i) =
-          static_cast<uint8_t>(i < rows || random() % 2 == 0 ? 255 : 0);
-    }
-    const auto outputs = MustRunGraph(Layer(weights), {{"x", x}}, {"y"});
-    const std::vector<int> exact = Exact(x, weights);
-    for (size_t i = 0; i < exact.size(); ++i) {
-      ASSERT_NEAR(outputs[0].flat<float>()(i), exact[i],
-                  1 + std::fabs(exact[i] * 1e-6))
-          << "batch " << batch << ", output " << i;
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Sizes, Kernel,
-    testing::Values(std::vector<int>{1, 3}, std::vector<int>{7, 5},
-                    std::vector<int>{30, 17}, std::vector<int>{256, 1},
-                    std::vector<int>{845, 1024}, std::vector<int>{1024, 512},
-                    std::vector<int>{513, 256}));
 
 struct Quantization {
   DataType type;
@@ -300,19 +231,15 @@ Tensor HardValues(const CodeFormula& formula, const TensorShape& shape) {
   return values;
 }
 
+constexpr std::pair<float, float> kRanges[] = {
+    {-1.3f, 2.7f},         {0.0f, 1.0f}, {-0.21f, 0.1f},  {-0.5f, 0.5f},
+    {-0.31415927f, 0.29f}, {0.5f, 3.0f}, {-1e-3f, 1e-3f}, {-7e4f, 3e5f}};
+
 std::vector<Quantization> Quantizations() {
   std::vector<Quantization> all;
   for (const DataType type : {tensorflow::DT_QUINT8, tensorflow::DT_QINT8}) {
     for (const bool scaled : {false, true}) {
-      for (const auto& [min, max] :
-           std::vector<std::pair<float, float>>{{-1.3f, 2.7f},
-                                                {0.0f, 1.0f},
-                                                {-0.21f, 0.1f},
-                                                {-0.5f, 0.5f},
-                                                {-0.31415927f, 0.29f},
-                                                {0.5f, 3.0f},
-                                                {-1e-3f, 1e-3f},
-                                                {-7e4f, 3e5f}}) {
+      for (const auto& [min, max] : kRanges) {
         all.push_back({type, scaled, min, max});
       }
     }
@@ -358,11 +285,8 @@ TEST(QuantizedCodes, AreThoseOfTheKernelAtRunTime) {
 
 TEST(QuantizedCodes, RoundHalfToEvenAndClip) {
   const CodeFormula formula = {tensorflow::DT_QUINT8, false, -5, 250};
-  Tensor values(tensorflow::DT_FLOAT, {6});
-  const float numbers[] = {0.5f, 1.5f, -4.5f, -9, 249.4f, 1000};
-  std::copy(std::begin(numbers), std::end(numbers),
-            values.flat<float>().data());
-  const Tensor codes = QuantizedCodes(formula, values);
+  const Tensor codes = QuantizedCodes(
+      formula, TensorOf<float>({6}, {0.5f, 1.5f, -4.5f, -9, 249.4f, 1000}));
   const int expected[] = {6, 6, 0, 0, 254, 255};
   for (int i = 0; i < 6; ++i) {
     EXPECT_EQ(codes.flat<tensorflow::quint8>()(i).value, expected[i]) << i;

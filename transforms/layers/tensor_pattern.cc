@@ -12,7 +12,6 @@
 #include "absl/strings/str_split.h"
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 
@@ -104,41 +103,45 @@ int DataInputs(const NodeDef& node) {
          node.input().begin();
 }
 
-TensorPattern::TensorPattern(Content content)
-    : content_(std::make_shared<const Content>(std::move(content))) {}
-
-TensorPattern TensorPattern::As(std::string name) const {
-  Content content = *content_;
-  content.name = std::move(name);
-  return TensorPattern(std::move(content));
+bool ConcatenatesColumns(const GraphIndex& index, const NodeDef& node) {
+  if (node.op() != "ConcatV2") return false;
+  const int inputs = DataInputs(node);
+  if (inputs < 2) return false;
+  const NodeOutput axis = TensorSource(index, node, inputs - 1);
+  if (axis.node == nullptr) return false;
+  const std::vector<int64_t> values = IntegersOf(*axis.node);
+  return values.size() == 1 && (values[0] == 1 || values[0] == -1);
 }
 
-TensorPattern TensorPattern::With(std::string attribute, int64_t value) const {
-  Content content = *content_;
-  content.attributes[std::move(attribute)] = value;
-  return TensorPattern(std::move(content));
+TensorPattern TensorPattern::As(std::string given) const {
+  TensorPattern named = *this;
+  named.name = std::move(given);
+  return named;
 }
 
-TensorPattern Any() { return TensorPattern(TensorPattern::Content()); }
+TensorPattern TensorPattern::With(const std::string& attribute,
+                                  int64_t value) const {
+  TensorPattern limited = *this;
+  limited.attributes[attribute] = value;
+  return limited;
+}
+
+TensorPattern Any() { return {}; }
 
 TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
                  int port) {
-  return TensorPattern({TensorPattern::Kind::kOp, absl::StrSplit(ops, '|'),
-                        port, std::move(inputs)});
+  return {TensorPattern::Kind::kOp, absl::StrSplit(ops, '|'), port,
+          std::move(inputs)};
 }
 
-TensorPattern Constant() {
-  return TensorPattern({TensorPattern::Kind::kConstant});
-}
+TensorPattern Constant() { return {TensorPattern::Kind::kConstant}; }
 
 TensorPattern Integers(std::vector<int64_t> values) {
-  return TensorPattern(
-      {TensorPattern::Kind::kIntegers, {}, 0, {}, std::move(values)});
+  return {TensorPattern::Kind::kIntegers, {}, 0, {}, std::move(values)};
 }
 
 TensorPattern OneOf(std::vector<TensorPattern> patterns) {
-  return TensorPattern(
-      {TensorPattern::Kind::kOneOf, {}, 0, std::move(patterns)});
+  return {TensorPattern::Kind::kOneOf, {}, 0, std::move(patterns)};
 }
 
 bool PatternMatcher::Match(const TensorPattern& pattern, NodeOutput tensor) {
@@ -162,56 +165,55 @@ bool PatternMatcher::Fail(int depth, std::string problem) {
 
 bool PatternMatcher::MatchAt(const TensorPattern& pattern, NodeOutput tensor,
                              int depth) {
-  const Content& content = *pattern.content_;
   if (tensor.node == nullptr) return Fail(depth, "an input is missing");
-  return MatchContent(content, tensor, depth) &&
-         (content.name.empty() || Bind(content.name, tensor, depth));
+  return MatchKind(pattern, tensor, depth) &&
+         (pattern.name.empty() || Bind(pattern.name, tensor, depth));
 }
 
-bool PatternMatcher::MatchContent(const Content& content, NodeOutput tensor,
-                                  int depth) {
+bool PatternMatcher::MatchKind(const TensorPattern& pattern, NodeOutput tensor,
+                               int depth) {
   const NodeDef& node = *tensor.node;
-  switch (content.kind) {
+  switch (pattern.kind) {
     case TensorPattern::Kind::kAny:
       return true;
     case TensorPattern::Kind::kOp:
-      return MatchOp(content, tensor, depth);
+      return MatchOp(pattern, tensor, depth);
     case TensorPattern::Kind::kConstant:
       return node.op() == "Const" ||
              Fail(depth, absl::StrCat("\"", node.name(), "\" is a ", node.op(),
                                       ", not a constant"));
     case TensorPattern::Kind::kIntegers:
-      return IntegersOf(node) == content.integers ||
+      return IntegersOf(node) == pattern.integers ||
              Fail(depth,
                   absl::StrCat("\"", node.name(), "\" is not the constant ",
-                               absl::StrJoin(content.integers, ", ")));
+                               absl::StrJoin(pattern.integers, ", ")));
     case TensorPattern::Kind::kOneOf:
-      return MatchOneOf(content, tensor, depth);
+      return MatchOneOf(pattern, tensor, depth);
   }
   return false;
 }
 
-bool PatternMatcher::MatchOp(const Content& content, NodeOutput tensor,
+bool PatternMatcher::MatchOp(const TensorPattern& pattern, NodeOutput tensor,
                              int depth) {
   const NodeDef& node = *tensor.node;
-  if (std::find(content.ops.begin(), content.ops.end(), node.op()) ==
-      content.ops.end()) {
+  if (std::find(pattern.ops.begin(), pattern.ops.end(), node.op()) ==
+      pattern.ops.end()) {
     return Fail(depth,
                 absl::StrCat("\"", node.name(), "\" is a ", node.op(), ", not ",
-                             absl::StrJoin(content.ops, " or ")));
+                             absl::StrJoin(pattern.ops, " or ")));
   }
-  if (tensor.port != content.port) {
+  if (tensor.port != pattern.port) {
     return Fail(depth, absl::StrCat("output ", tensor.port, " of \"",
                                     node.name(), "\" is read"));
   }
-  for (const auto& [name, value] : content.attributes) {
+  for (const auto& [name, value] : pattern.attributes) {
     if (IntegerAttribute(node, name) != value) {
       return Fail(depth, absl::StrCat("\"", node.name(), "\" has ", name, "=",
                                       IntegerAttribute(node, name)));
     }
   }
-  for (size_t i = 0; i < content.children.size(); ++i) {
-    if (!MatchAt(content.children[i], TensorSource(*index_, node, i),
+  for (size_t i = 0; i < pattern.children.size(); ++i) {
+    if (!MatchAt(pattern.children[i], TensorSource(*index_, node, i),
                  depth + 1)) {
       return false;
     }
@@ -219,11 +221,11 @@ bool PatternMatcher::MatchOp(const Content& content, NodeOutput tensor,
   return true;
 }
 
-bool PatternMatcher::MatchOneOf(const Content& content, NodeOutput tensor,
+bool PatternMatcher::MatchOneOf(const TensorPattern& pattern, NodeOutput tensor,
                                 int depth) {
-  for (const TensorPattern& pattern : content.children) {
+  for (const TensorPattern& alternative : pattern.children) {
     std::map<std::string, NodeOutput> before = named_;
-    if (MatchAt(pattern, tensor, depth)) return true;
+    if (MatchAt(alternative, tensor, depth)) return true;
     named_ = std::move(before);
   }
   return false;

@@ -10,7 +10,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,37 +59,26 @@ tensorflow::DataType TypeAttribute(
 // Returns how many of the inputs are data; control inputs come after them.
 int DataInputs(const tensorflow::NodeDef& node);
 
-class TensorPattern {
- public:
-  // Returns the same pattern, under a name.
-  TensorPattern As(std::string name) const;
-  // Returns the same, if the node's integer attribute has this value.
-  TensorPattern With(std::string attribute, int64_t value) const;
+// Returns whether `node` is a ConcatV2 that puts matrices side by side.
+bool ConcatenatesColumns(const GraphIndex& index,
+                         const tensorflow::NodeDef& node);
 
- private:
-  friend class PatternMatcher;
-  friend TensorPattern Any();
-  friend TensorPattern Op(std::string_view ops,
-                          std::vector<TensorPattern> inputs, int port);
-  friend TensorPattern Constant();
-  friend TensorPattern Integers(std::vector<int64_t> values);
-  friend TensorPattern OneOf(std::vector<TensorPattern> patterns);
-
+struct TensorPattern {
   enum class Kind { kAny, kOp, kConstant, kIntegers, kOneOf };
-  struct Content {
-    Kind kind = Kind::kAny;
-    std::vector<std::string> ops = {};
-    int port = 0;
-    // Inputs of an op, or alternatives.
-    std::vector<TensorPattern> children = {};
-    std::vector<int64_t> integers = {};
-    std::map<std::string, int64_t> attributes = {};
-    std::string name = "";
-  };
 
-  explicit TensorPattern(Content content);
+  // Returns the same pattern, under a name.
+  TensorPattern As(std::string given) const;
+  // Returns the same, if the node's integer attribute has this value.
+  TensorPattern With(const std::string& attribute, int64_t value) const;
 
-  std::shared_ptr<const Content> content_;
+  Kind kind = Kind::kAny;
+  std::vector<std::string> ops = {};
+  int port = 0;
+  // Inputs of an op, or alternatives.
+  std::vector<TensorPattern> children = {};
+  std::vector<int64_t> integers = {};
+  std::map<std::string, int64_t> attributes = {};
+  std::string name = "";
 };
 
 TensorPattern Any();
@@ -120,12 +108,10 @@ class PatternMatcher {
   const std::string& problem() const { return problem_; }
 
  private:
-  using Content = TensorPattern::Content;
-
   bool MatchAt(const TensorPattern& pattern, NodeOutput tensor, int depth);
-  bool MatchContent(const Content& content, NodeOutput tensor, int depth);
-  bool MatchOp(const Content& content, NodeOutput tensor, int depth);
-  bool MatchOneOf(const Content& content, NodeOutput tensor, int depth);
+  bool MatchKind(const TensorPattern& pattern, NodeOutput tensor, int depth);
+  bool MatchOp(const TensorPattern& pattern, NodeOutput tensor, int depth);
+  bool MatchOneOf(const TensorPattern& pattern, NodeOutput tensor, int depth);
   bool Bind(const std::string& name, NodeOutput tensor, int depth);
   bool Fail(int depth, std::string problem);
 

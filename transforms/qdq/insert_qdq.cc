@@ -37,18 +37,25 @@ using tensorflow::NodeDef;
 // changed by others until Commit().
 class PairInserter {
  public:
-  PairInserter(GraphDef* graph, QdqFormat format)
-      : nodes_(*graph->mutable_node()), format_(format), in_function_(false) {
-    Index();
-  }
-  PairInserter(FunctionDef* function, QdqFormat format)
-      : nodes_(*function->mutable_node_def()),
+  // `function` is its number in the library, or -1 for the graph's own nodes.
+  PairInserter(GraphDef* graph, int function, QdqFormat format)
+      : nodes_(function < 0 ? *graph->mutable_node()
+                            : *graph->mutable_library()
+                                   ->mutable_function(function)
+                                   ->mutable_node_def()),
         format_(format),
-        in_function_(true) {
-    for (const auto& argument : function->signature().input_arg()) {
+        in_function_(function >= 0) {
+    names_.reserve(nodes_.size());
+    for (const NodeDef& node : nodes_) {
+      names_.insert(node.name());
+      has_loops_ =
+          has_loops_ || node.op() == "Enter" || node.op() == "RefEnter";
+    }
+    if (!in_function_) return;
+    const auto& signature = graph->library().function(function).signature();
+    for (const auto& argument : signature.input_arg()) {
       names_.insert(argument.name());
     }
-    Index();
   }
 
   // Makes the site's node read its input through a pair: the one that another
@@ -77,15 +84,6 @@ class PairInserter {
   }
 
  private:
-  void Index() {
-    names_.reserve(nodes_.size());
-    for (const NodeDef& node : nodes_) {
-      names_.insert(node.name());
-      has_loops_ =
-          has_loops_ || node.op() == "Enter" || node.op() == "RefEnter";
-    }
-  }
-
   std::string AddPair(const QdqSite& site, const QdqRange& range,
                       const NodeDef& node) {
     QdqPair pair;
@@ -151,11 +149,7 @@ Inserted InsertPairs(const std::vector<QdqSite>& sites,
   Inserted inserted;
   for (size_t begin = 0; begin < sites.size();) {
     const int function = sites[begin].function_number;
-    PairInserter inserter =
-        function < 0
-            ? PairInserter(graph, format)
-            : PairInserter(graph->mutable_library()->mutable_function(function),
-                           format);
+    PairInserter inserter(graph, function, format);
     size_t i = begin;
     for (; i < sites.size() && sites[i].function_number == function; ++i) {
       if (!ranges[i].has_value()) continue;
@@ -174,14 +168,6 @@ Inserted InsertPairs(const std::vector<QdqSite>& sites,
     begin = i;
   }
   return inserted;
-}
-
-absl::StatusOr<QdqSiteOptions> ReadSiteOptions(const Parameters& parameters) {
-  QdqSiteOptions options;
-  options.ops = parameters.All("op");
-  REQUANT_ASSIGN_OR_RETURN(options.inputs,
-                           ParseQdqInputs(parameters.String("inputs")));
-  return options;
 }
 
 // Reads all options but the table.
@@ -203,13 +189,9 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
                         "give a wider range",
                         options.fixed.min, options.fixed.max));
   }
-  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
-                           ParseRangeMethod(parameters.String("method")));
-  // The extremes of batches belong to a whole range.
-  options.choice.percentiles = {0, 0};
-  options.choice.value_percentile = parameters.Float("value_percentile");
-  REQUANT_RETURN_IF_ERROR(
-      CheckValuePercentile(options.choice.value_percentile));
+  REQUANT_ASSIGN_OR_RETURN(
+      options.choice, ReadRangeChoice(parameters.String("method"),
+                                      parameters.Float("value_percentile")));
   const std::string missing = parameters.String("missing");
   if (missing != "error" && missing != "skip") {
     return absl::InvalidArgumentError(
@@ -283,19 +265,17 @@ void Report(const QdqSites& found, const Inserted& inserted,
 
 absl::Status InsertQdq(TransformContext& context, GraphDef* graph) {
   const Parameters& parameters = context.parameters;
-  REQUANT_ASSIGN_OR_RETURN(const QdqSiteOptions site_options,
-                           ReadSiteOptions(parameters));
+  REQUANT_ASSIGN_OR_RETURN(const QdqInputs inputs,
+                           ParseQdqInputs(parameters.String("inputs")));
   REQUANT_ASSIGN_OR_RETURN(QdqRangeOptions range_options,
                            ReadRangeOptions(parameters));
   REQUANT_RETURN_IF_ERROR(CheckFunctionNames(*graph));
-  RangeTable table;
-  for (const std::string& path : parameters.All("ranges_file")) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable part, ReadRangeTable(path));
-    table.Merge(part);
-    range_options.table = &table;
-  }
-  REQUANT_ASSIGN_OR_RETURN(const QdqSites found,
-                           FindQdqSites(*graph, site_options));
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           ReadRangeTables(parameters.All("ranges_file")));
+  if (parameters.Has("ranges_file")) range_options.table = &table;
+  REQUANT_ASSIGN_OR_RETURN(
+      const QdqSites found,
+      FindQdqSites(*graph, {parameters.All("op"), inputs}));
   REQUANT_ASSIGN_OR_RETURN(
       const auto ranges,
       RangesOfSites(found.sites, range_options, &context.warnings));

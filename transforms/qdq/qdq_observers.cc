@@ -3,12 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
@@ -183,14 +183,8 @@ class ObserverMaker {
     const auto found = originals.find(node.name());
     if (found == originals.end()) return false;
     const NodeDef& original = *found->second;
-    if (node.op() != original.op() ||
-        node.input_size() != original.input_size()) {
-      return false;
-    }
-    for (int i = 0; i < node.input_size(); ++i) {
-      if (node.input(i) != original.input(i)) return false;
-    }
-    return true;
+    return node.op() == original.op() &&
+           absl::c_equal(node.input(), original.input());
   }
 
   // Adds what the marks need and the session does not have, under free names.

@@ -1,7 +1,6 @@
 #include "transforms/qdq/qdq_pair.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,32 +61,17 @@ QdqRange WithZero(QdqFormat format, const QdqRange& range) {
 }
 
 std::string TensorOf(const RangeKey& key) {
-  return absl::StrCat("\"", key.first, ":", key.second, "\"");
-}
-
-absl::Status CheckEntry(const RangeKey& key, const RangeEntry& entry) {
-  if (entry.not_finite.count > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        TensorOf(key), " had values that are not finite, the first at ",
-        entry.not_finite.first_place,
-        "; calibrate again with records on which the model works"));
-  }
-  if (entry.inverted.count > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the minimum of ", TensorOf(key), " is above its maximum, first at ",
-        entry.inverted.first_place));
-  }
-  return absl::OkStatus();
+  return absl::StrCat(key.first, ":", key.second);
 }
 
 // Chooses it from what was observed of the tensor.
 absl::StatusOr<QdqRange> ChosenRange(const RangeKey& key,
                                      const RangeEntry& entry,
                                      const QdqRangeOptions& options) {
-  REQUANT_RETURN_IF_ERROR(CheckEntry(key, entry));
+  REQUANT_RETURN_IF_ERROR(CheckRangeEntry(TensorOf(key), entry));
   const auto named = [&](const absl::Status& status) {
-    return absl::Status(status.code(),
-                        absl::StrCat(TensorOf(key), ": ", status.message()));
+    return absl::Status(status.code(), absl::StrCat("\"", TensorOf(key),
+                                                    "\": ", status.message()));
   };
   if (options.format == QdqFormat::kQint8Scaled) {
     const auto magnitude = ChooseMagnitudeBy(options.choice, entry);
@@ -112,8 +96,8 @@ struct Missing {
 
   // Says "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 others".
   std::string Describe() const {
-    std::string text = absl::StrCat(TensorOf(first->range), ", which node \"",
-                                    first->node, "\"");
+    std::string text = absl::StrCat("\"", TensorOf(first->range),
+                                    "\", which node \"", first->node, "\"");
     if (!first->function.empty()) {
       absl::StrAppend(&text, " of function \"", first->function, "\"");
     }
@@ -181,9 +165,8 @@ std::string ResultOf(const QdqPair& pair) {
 
 std::vector<NodeDef> MakePair(const QdqPair& pair) {
   const QdqPairNames& names = pair.names;
-  std::vector<NodeDef> nodes;
-  nodes.push_back(MakeEnd(pair, names.min, pair.range.min));
-  nodes.push_back(MakeEnd(pair, names.max, pair.range.max));
+  std::vector<NodeDef> nodes = {MakeEnd(pair, names.min, pair.range.min),
+                                MakeEnd(pair, names.max, pair.range.max)};
   NodeDef quantize =
       MakeNode(names.quantize, "QuantizeV2",
                {pair.tensor, OutputOf(pair, names.min, 0, "output"),

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -19,12 +20,14 @@
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "graph/graph_body.h"
+#include "graph/graph_index.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
 namespace {
@@ -44,20 +47,10 @@ bool IsWeightOp(const std::string& op) {
 
 // Returns whether the op's output 0 is input 0, moved, shaped or cast.
 bool PassesWeight(const std::string& op) {
-  static const auto* ops =
-      new absl::flat_hash_set<std::string>{"Cast",
-                                           "Enter",
-                                           "ExpandDims",
-                                           "Identity",
-                                           "PlaceholderWithDefault",
-                                           "RefEnter",
-                                           "RefIdentity",
-                                           "Reshape",
-                                           "Snapshot",
-                                           "Squeeze",
-                                           "StopGradient",
-                                           "Transpose",
-                                           "EnsureShape"};
+  static const auto* ops = new absl::flat_hash_set<std::string>(
+      {"Cast", "EnsureShape", "Enter", "ExpandDims", "Identity",
+       "PlaceholderWithDefault", "RefEnter", "RefIdentity", "Reshape",
+       "Snapshot", "Squeeze", "StopGradient", "Transpose"});
   return ops->contains(op);
 }
 
@@ -75,15 +68,6 @@ int FirstHanded(const std::string& op) {
 bool HandsInputsOn(const std::string& op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall" ||
          IsWhile(op) || FirstHanded(op) > 0;
-}
-
-int DataInputs(const NodeDef& node) {
-  int count = 0;
-  for (const std::string& input : node.input()) {
-    if (!input.empty() && input[0] == '^') break;
-    ++count;
-  }
-  return count;
 }
 
 // Which tensors of a graph and its functions are weights: constants and values
@@ -230,9 +214,8 @@ class WeightSources {
   void FollowLoop(const NodeDef& node) {
     const auto called = [&](const char* attribute) {
       const auto found = node.attr().find(attribute);
-      return found == node.attr().end()
-                 ? -1
-                 : BodyNamed(found->second.func().name());
+      if (found == node.attr().end()) return -1;
+      return BodyNamed(found->second.func().name());
     };
     const int body = called("body");
     if (body < 0 || DataInputs(node) != ArgumentCount(body)) return;
@@ -349,9 +332,9 @@ using ChosenOps = absl::flat_hash_map<std::string, MultiplyingOp>;
 absl::StatusOr<ChosenOps> ChooseOps(const std::vector<std::string>& names) {
   ChosenOps chosen;
   for (const std::string& name : names.empty() ? DefaultQdqOps() : names) {
-    const auto known =
-        std::find_if(std::begin(kMultiplyingOps), std::end(kMultiplyingOps),
-                     [&](const MultiplyingOp& op) { return op.name == name; });
+    const auto known = absl::c_find_if(
+        kMultiplyingOps,
+        [&](const MultiplyingOp& op) { return op.name == name; });
     if (known == std::end(kMultiplyingOps)) {
       std::vector<std::string> all;
       for (const MultiplyingOp& op : kMultiplyingOps) all.emplace_back(op.name);
@@ -374,10 +357,9 @@ bool IsPlainName(std::string_view name) {
 // known or more than the node has inputs, of which each may be one tensor only.
 std::optional<std::vector<tensorflow::DataType>> InputTypes(const NodeDef& node,
                                                             const OpEntry& op) {
-  const int inputs = std::count_if(node.input().begin(), node.input().end(),
-                                   [](const std::string& input) {
-                                     return input.empty() || input[0] != '^';
-                                   });
+  const int inputs = absl::c_count_if(node.input(), [](const auto& input) {
+    return !ParseTensorName(input).control();
+  });
   std::vector<tensorflow::DataType> types;
   for (const auto& argument : op.definition->input_arg()) {
     const auto those = TypesOfArgument(argument, node, *op.definition);
@@ -477,7 +459,9 @@ class SiteFinder {
     site.tensor = tensor;
     site.producer = body.NameOf(source);
     site.is_weight = is_weight;
-    site.range = {RangeKeyName(site.function, site.producer), source.output};
+    site.range = {absl::StrCat(site.function, site.function.empty() ? "" : "::",
+                               site.producer),
+                  source.output};
     found_.sites.push_back(std::move(site));
   }
 
@@ -516,11 +500,6 @@ absl::StatusOr<QdqSites> FindQdqSites(const GraphDef& graph,
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   REQUANT_ASSIGN_OR_RETURN(ChosenOps ops, ChooseOps(options.ops));
   return SiteFinder(graph, std::move(ops), options.inputs).Find();
-}
-
-std::string RangeKeyName(std::string_view function, std::string_view name) {
-  if (function.empty()) return std::string(name);
-  return absl::StrCat(function, "::", name);
 }
 
 }  // namespace requant

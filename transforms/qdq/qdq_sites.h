@@ -82,9 +82,6 @@ struct QdqSites {
 absl::StatusOr<QdqSites> FindQdqSites(const tensorflow::GraphDef& graph,
                                       const QdqSiteOptions& options);
 
-// Returns "function::name", or the name itself for the graph's own tensors.
-std::string RangeKeyName(std::string_view function, std::string_view name);
-
 }  // namespace requant
 
 #endif  // REQUANT_TRANSFORMS_QDQ_QDQ_SITES_H_

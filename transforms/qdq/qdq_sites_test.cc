@@ -1,11 +1,10 @@
 #include "transforms/qdq/qdq_sites.h"
 
+#include "absl/strings/substitute.h"
 #include "graph/testing/testing.h"
 
 namespace requant::qdq_sites_test {
 namespace {
-
-const AttributeText kDtype = {"dtype", "type: DT_FLOAT"};
 
 QdqSites Find(const std::string& text, const QdqSiteOptions& options = {}) {
   auto found = FindQdqSites(GraphFromText(text), options);
@@ -30,198 +29,194 @@ std::vector<std::string> Sites(const std::string& text,
   return Show(Find(text, options));
 }
 
-std::string MatMul(const std::string& name, const std::string& a,
-                   const std::string& b) {
-  return Node(name, "MatMul", {a, b}, {kFloat});
-}
+// An activation x and a weight w.
+constexpr char kInputs[] = "x = Placeholder dtype=float; w = float<1,1>{1}\n";
 
-std::string ReadVariable(const std::string& name, const std::string& handle) {
-  return Node(name, "ReadVariableOp", {handle}, {kDtype});
-}
-
-QdqSiteOptions Only(QdqInputs inputs) {
-  QdqSiteOptions options;
-  options.inputs = inputs;
-  return options;
-}
+// A function that multiplies its arguments.
+constexpr char kMultiply[] = R"(
+  function multiply(a, b) -> (y=m:product:0) {
+    m = MatMul(a, b) T=float
+  }
+)";
 
 TEST(QdqSites, AreTheInputsOfMatMulsInTheGraph) {
-  const std::string text = absl::StrCat(
-      Placeholder("x"), FloatConst("w", {2, 2}, {1, 2, 3, 4}),
-      Node("split", "Split", {"axis", "x"}, {kFloat, {"num_split", "i: 2"}}),
-      MatMul("m", "x:0", "w"), MatMul("n", "split:1", "m"));
+  const std::string text = absl::StrCat(kInputs, R"(
+    split = Split(axis, x) T=float num_split=2
+    m = MatMul(x:0, w) T=float
+    n = MatMul(split:1, m) T=float
+  )");
   EXPECT_THAT(Sites(text), ElementsAre("m[0] x:0", "m[1] w:0 (w)",
                                        "n[0] split:1", "n[1] m:0"));
-  EXPECT_THAT(Sites(text, Only(QdqInputs::kActivations)),
+  EXPECT_THAT(Sites(text, {{}, QdqInputs::kActivations}),
               ElementsAre("m[0] x:0", "n[0] split:1", "n[1] m:0"));
-  EXPECT_THAT(Sites(text, Only(QdqInputs::kWeights)),
+  EXPECT_THAT(Sites(text, {{}, QdqInputs::kWeights}),
               ElementsAre("m[1] w:0 (w)"));
 }
 
 TEST(QdqSites, OfAFunctionAreKeyedByFunctionAndFlatOutput) {
-  const std::string text = absl::StrCat(
-      Placeholder("x"), Call("call", "f", {"x"}),
-      Library({Function(
-          "f", {"a"}, {{"y", "m:product:0"}},
-          absl::StrCat(
-              IntConst("axis", {}, {1}),
-              Node("unique", "TopKV2", {"a", "axis:output:0"}, {kFloat}),
-              Node("split", "Split", {"axis:output:0", "a"},
-                   {kFloat, {"num_split", "i: 3"}}),
-              MatMul("m", "a", "split:output:2"),
-              MatMul("n", "unique:values:0", "m:product:0")))}));
-  EXPECT_THAT(Sites(text), ElementsAre("f|m[0] f::a:0", "f|m[1] f::split:2",
-                                       "f|n[0] f::unique:0", "f|n[1] f::m:0"));
+  EXPECT_THAT(Sites(R"(
+                x = Placeholder dtype=float
+                call = PartitionedCall(x) f=@f Tin=[float] Tout=[float]
+                function f(a) -> (y=m:product:0) {
+                  axis = int32{1}
+                  unique = TopKV2(a, axis:output:0) T=float
+                  split = Split(axis:output:0, a) T=float num_split=3
+                  m = MatMul(a, split:output:2) T=float
+                  n = MatMul(unique:values:0, m:product:0) T=float
+                }
+              )"),
+              ElementsAre("f|m[0] f::a:0", "f|m[1] f::split:2",
+                          "f|n[0] f::unique:0", "f|n[1] f::m:0"));
 }
 
 TEST(QdqSites, KnowWeightsBehindNodesThatKeepTheValues) {
-  const std::string text = absl::StrCat(
-      Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
-      ReadVariable("read", "v"), Node("i", "Identity", {"read"}, {kFloat}),
-      Node("reshape", "Reshape", {"i", "shape"}, {kFloat}),
-      Node("t", "Transpose", {"reshape", "perm"}, {kFloat}),
-      Node("relu", "Relu", {"read"}, {kFloat}), MatMul("m", "x", "t"),
-      MatMul("n", "x", "relu"));
-  EXPECT_THAT(Sites(text), ElementsAre("m[0] x:0", "m[1] t:0 (w)", "n[0] x:0",
-                                       "n[1] relu:0"));
+  EXPECT_THAT(
+      Sites(R"(
+        x = Placeholder dtype=float
+        v = VarHandleOp dtype=float
+        read = ReadVariableOp(v) dtype=float
+        i = Identity(read) T=float
+        reshape = Reshape(i, shape) T=float
+        t = Transpose(reshape, perm) T=float
+        relu = Relu(read) T=float
+        m = MatMul(x, t) T=float
+        n = MatMul(x, relu) T=float
+      )"),
+      ElementsAre("m[0] x:0", "m[1] t:0 (w)", "n[0] x:0", "n[1] relu:0"));
 }
 
 TEST(QdqSites, KnowVariablesThatAFunctionIsHanded) {
-  const std::string text = absl::StrCat(
-      Placeholder("x"), Node("v", "VarHandleOp", {}, {kDtype}),
-      Call("call", "f", {"x", "v"}, "DT_FLOAT, DT_RESOURCE"),
-      Library({Function(
-          "f", {"a", "handle:resource"}, {{"y", "m:product:0"}},
-          ReadVariable("read", "handle") + MatMul("m", "a", "read:value:0"))}));
-  EXPECT_THAT(Sites(text),
+  EXPECT_THAT(Sites(R"(
+                x = Placeholder dtype=float
+                v = VarHandleOp dtype=float
+                call = PartitionedCall(x, v) f=@f Tin=[float,resource]
+                    Tout=[float]
+                function f(a, handle:resource) -> (y=m:product:0) {
+                  read = ReadVariableOp(handle) dtype=float
+                  m = MatMul(a, read:value:0) T=float
+                }
+              )"),
               ElementsAre("f|m[0] f::a:0", "f|m[1] f::read:0 (w)"));
 }
 
 // The value of a weight goes through two functions; the second one is also
 // called with an activation in the other place.
 TEST(QdqSites, KnowAnArgumentThatIsAWeightInAllCalls) {
-  const std::string multiply = Function(
-      "multiply", {"a", "b"}, {{"y", "m:product:0"}}, MatMul("m", "a", "b"));
-  const std::string outer =
-      Function("outer", {"a", "b"}, {{"y", "call:output:0"}},
-               Call("call", "multiply", {"a", "b"}));
-  const std::string graph = Placeholder("x") + FloatConst("w", {1, 1}, {1}) +
-                            Call("one", "outer", {"x", "w"}) +
-                            Call("two", "multiply", {"x", "w"});
-  EXPECT_THAT(Sites(graph + Library({multiply, outer})),
-              ElementsAre("multiply|m[0] multiply::a:0",
-                          "multiply|m[1] multiply::b:0 (w)"));
-  EXPECT_THAT(Sites(graph + Call("three", "outer", {"w", "x"}) +
-                    Library({multiply, outer})),
-              ElementsAre("multiply|m[0] multiply::a:0",
-                          "multiply|m[1] multiply::b:0"));
-}
-
-std::string Loop(const std::string& second_result) {
-  return absl::StrCat(
-      Placeholder("x"), FloatConst("w", {1, 1}, {1}),
-      Node("loop", "While", {"x", "w"},
-           {{"T", "list { type: [DT_FLOAT, DT_FLOAT] }"},
-            {"body", "func { name: \"body\" }"},
-            {"cond", "func { name: \"cond\" }"}}),
-      Library({Function("body", {"a", "b"},
-                        {{"y", "m:product:0"}, {"z", second_result}},
-                        MatMul("m", "a", "b")),
-               Function("cond", {"a", "b"}, {{"y", "n:product:0"}},
-                        MatMul("n", "a", "b"))}));
+  const std::string text = absl::StrCat(kInputs, kMultiply, R"(
+    one = PartitionedCall(x, w) f=@outer Tin=[float,float] Tout=[float]
+    two = PartitionedCall(x, w) f=@multiply Tin=[float,float] Tout=[float]
+    function outer(a, b) -> (y=call:output:0) {
+      call = PartitionedCall(a, b) f=@multiply Tin=[float,float] Tout=[float]
+    }
+  )");
+  EXPECT_THAT(Sites(text), ElementsAre("multiply|m[0] multiply::a:0",
+                                       "multiply|m[1] multiply::b:0 (w)"));
+  EXPECT_THAT(
+      Sites(text + "three = PartitionedCall(w, x) f=@outer Tin=[float,float] "
+                   "Tout=[float]"),
+      ElementsAre("multiply|m[0] multiply::a:0",
+                  "multiply|m[1] multiply::b:0"));
 }
 
 TEST(QdqSites, KnowWeightsThatALoopHandsOn) {
-  EXPECT_THAT(Sites(Loop("b")),
+  const auto sites = [](const std::string& second_result) {
+    return Sites(kInputs + absl::Substitute(R"(
+      loop = While(x, w) T=[float,float] body=@body cond=@cond
+      function body(a, b) -> (y=m:product:0, z=$0) {
+        m = MatMul(a, b) T=float
+      }
+      function cond(a, b) -> (y=n:product:0) {
+        n = MatMul(a, b) T=float
+      }
+    )",
+                                            second_result));
+  };
+  EXPECT_THAT(sites("b"),
               ElementsAre("body|m[0] body::a:0", "body|m[1] body::b:0 (w)",
                           "cond|n[0] cond::a:0", "cond|n[1] cond::b:0 (w)"));
-  EXPECT_THAT(Sites(Loop("m:product:0")),
+  EXPECT_THAT(sites("m:product:0"),
               ElementsAre("body|m[0] body::a:0", "body|m[1] body::b:0",
                           "cond|n[0] cond::a:0", "cond|n[1] cond::b:0"));
 }
 
 // If hands its inputs on from the second one.
 TEST(QdqSites, KnowWeightsThatABranchIsHanded) {
-  const std::string branch =
-      Function("f", {"a", "b"}, {{"y", "m:product:0"}}, MatMul("m", "a", "b"));
-  EXPECT_THAT(
-      Sites(absl::StrCat(Placeholder("x"), FloatConst("w", {1, 1}, {1}),
-                         Node("if", "If", {"x", "x", "w"},
-                              {{"then_branch", "func { name: \"f\" }"},
-                               {"else_branch", "func { name: \"f\" }"}}),
-                         Library({branch}))),
-      ElementsAre("f|m[0] f::a:0", "f|m[1] f::b:0 (w)"));
+  EXPECT_THAT(Sites(absl::StrCat(kInputs, kMultiply,
+                                 "if = If(x, x, w) then_branch=@multiply "
+                                 "else_branch=@multiply")),
+              ElementsAre("multiply|m[0] multiply::a:0",
+                          "multiply|m[1] multiply::b:0 (w)"));
 }
 
 TEST(QdqSites, SayWhichFunctionsTheGraphDoesNotReach) {
-  const std::string function =
-      Function("f", {"a"}, {{"y", "m:product:0"}}, MatMul("m", "a", "a"));
-  EXPECT_THAT(
-      Sites(Library({function})),
-      ElementsAre("f|m[0] f::a:0 (unreached)", "f|m[1] f::a:0 (unreached)"));
+  EXPECT_THAT(Sites(kMultiply),
+              ElementsAre("multiply|m[0] multiply::a:0 (unreached)",
+                          "multiply|m[1] multiply::b:0 (unreached)"));
 }
 
 TEST(QdqSites, AreOfFloatInputsOnly) {
-  EXPECT_THAT(
-      Sites(Placeholder("x") +
-            Node("m", "MatMul", {"x", "x"}, {{"T", "type: DT_DOUBLE"}}) +
-            Node("n", "BatchMatMulV3", {"x", "y"},
-                 {{"Ta", "type: DT_FLOAT"},
-                  {"Tb", "type: DT_INT8"},
-                  {"Tout", "type: DT_FLOAT"}}) +
-            Placeholder("y")),
-      ElementsAre("n[0] x:0"));
+  EXPECT_THAT(Sites(R"(
+                x = Placeholder dtype=float
+                m = MatMul(x, x) T=double
+                n = BatchMatMulV3(x, y) Ta=float Tb=int8 Tout=float
+                y = Placeholder dtype=float
+              )"),
+              ElementsAre("n[0] x:0"));
 }
 
 TEST(QdqSites, OfOtherOpsAreWhatTheyMultiply) {
-  QdqSiteOptions options;
-  options.ops = {"Einsum", "Conv2DBackpropInput"};
-  const std::string text =
-      Placeholder("x") + MatMul("m", "x", "x") +
-      Node("e", "Einsum", {"x", "x", "m"}, {kFloat, {"N", "i: 3"}}) +
-      IntConst("sizes", {4}, {1, 1, 1, 1}) +
-      Node("c", "Conv2DBackpropInput", {"sizes", "x", "m", "^e"}, {kFloat});
   EXPECT_THAT(
-      Sites(text, options),
+      Sites(R"(
+        x = Placeholder dtype=float
+        m = MatMul(x, x) T=float
+        e = Einsum(x, x, m) T=float N=3
+        sizes = int32<4>{1,1,1,1}
+        c = Conv2DBackpropInput(sizes, x, m, ^e) T=float
+      )",
+            {{"Einsum", "Conv2DBackpropInput"}}),
       ElementsAre("e[0] x:0", "e[1] x:0", "e[2] m:0", "c[1] x:0", "c[2] m:0"));
 }
 
 TEST(QdqSites, RefuseAnOpThatMultipliesNothing) {
-  QdqSiteOptions options;
-  options.ops = {"MatMull"};
-  const auto found = FindQdqSites({}, options);
   EXPECT_THAT(
-      found,
+      FindQdqSites({}, QdqSiteOptions{{"MatMull"}}),
       FailsWith(HasSubstr(
           "\"MatMull\" cannot be quantized (did you mean \"MatMul\"?)")));
 }
 
 TEST(QdqSites, AreNotWhereADequantizeStands) {
-  const QdqSites found =
-      Find(Placeholder("x") + Node("d", "Dequantize", {"q", "q:1", "q:2"}) +
-           MatMul("m", "d", "x"));
+  const QdqSites found = Find(R"(
+    x = Placeholder dtype=float
+    d = Dequantize(q, q:1, q:2)
+    m = MatMul(d, x) T=float
+  )");
   EXPECT_THAT(Show(found), ElementsAre("m[1] x:0"));
   EXPECT_EQ(found.already_quantized, 1);
 }
 
 TEST(QdqSites, LeaveOutWhatCannotBeUnderstood) {
-  const QdqSites found = Find(absl::StrCat(
-      Placeholder("x"), MatMul("dangling", "x", "nothing"),
-      Node("few", "MatMul", {"x"}, {kFloat}),
-      Node("typeless", "MatMul", {"x", "x"}), Node("a", "Identity", {"b"}),
-      Node("b", "Identity", {"a"}), MatMul("cycle", "a", "x"),
-      Library({Function("f", {"p"}, {{"y", "m:product:0"}},
-                        Node("custom", "NobodyKnows", {"p"}) +
-                            MatMul("m", "p", "custom:y:0"))})));
+  const QdqSites found = Find(R"(
+    x = Placeholder dtype=float
+    dangling = MatMul(x, nothing) T=float
+    few = MatMul(x) T=float
+    typeless = MatMul(x, x)
+    a = Identity(b)
+    b = Identity(a)
+    cycle = MatMul(a, x) T=float
+    function f(p) -> (y=m:product:0) {
+      custom = NobodyKnows(p)
+      m = MatMul(p, custom:y:0) T=float
+    }
+  )");
   EXPECT_THAT(Show(found),
               ElementsAre("dangling[0] x:0", "cycle[0] a:0", "cycle[1] x:0",
                           "f|m[0] f::p:0 (unreached)"));
-  ASSERT_EQ(found.skipped.size(), 4);
-  EXPECT_EQ(found.skipped[0].node, "dangling");
+  std::vector<std::string> skipped;
+  for (const QdqSkip& skip : found.skipped) {
+    skipped.push_back(absl::StrCat(skip.function, "|", skip.node));
+  }
+  EXPECT_THAT(skipped, ElementsAre("|dangling", "|few", "|typeless", "f|m"));
   EXPECT_THAT(found.skipped[0].why, HasSubstr("\"nothing\""));
-  EXPECT_EQ(found.skipped[1].node, "few");
-  EXPECT_EQ(found.skipped[2].node, "typeless");
-  EXPECT_EQ(found.skipped[3].function, "f");
 }
 
 TEST(ParseQdqInputs, ListsWhatThereIs) {

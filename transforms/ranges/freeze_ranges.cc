@@ -1,14 +1,12 @@
 #include "transforms/ranges/freeze_ranges.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -100,28 +98,9 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule, bool required,
     }
     ranges = std::move(parsed.ranges);
   }
-  for (const std::string& path : tables) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(path));
-    ranges.Merge(table);
-  }
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTables(tables));
+  ranges.Merge(table);
   return ranges;
-}
-
-absl::Status CheckEntry(const std::string& node, const RangeEntry& entry) {
-  if (entry.not_finite.count > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "\"", node, "\" has ", CountText(entry.not_finite.count, "value"),
-        " that ", entry.not_finite.count == 1 ? "is" : "are",
-        " not finite, the first at ", entry.not_finite.first_place,
-        "; calibrate again with records on which the model works"));
-  }
-  if (entry.inverted.count > 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the minimum of \"", node, "\" is above its maximum ",
-                     CountText(entry.inverted.count, "time"), ", the first at ",
-                     entry.inverted.first_place));
-  }
-  return absl::OkStatus();
 }
 
 struct Choice {
@@ -131,6 +110,13 @@ struct Choice {
   // node computes.
   bool of_tensor = false;
 };
+
+absl::flat_hash_set<std::string_view> NodesOf(
+    const std::vector<Choice>& choices) {
+  absl::flat_hash_set<std::string_view> nodes;
+  for (const Choice& choice : choices) nodes.insert(choice.node);
+  return nodes;
+}
 
 // Returns the tensor that the node's kRangeOfAttribute names, or "".
 std::string RangeOf(const NodeDef& node) {
@@ -162,7 +148,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
     } else if (!compat && !FeedsQuantizationRange(index, name)) {
       left_alone.push_back(name);
     } else {
-      REQUANT_RETURN_IF_ERROR(CheckEntry(name, entry));
+      REQUANT_RETURN_IF_ERROR(CheckRangeEntry(name, entry));
       chosen.push_back({name, &entry});
     }
   }
@@ -185,8 +171,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
 absl::StatusOr<std::vector<Choice>> ChooseByTensor(
     const FreezeRule& rule, const RangeTable& ranges, const GraphIndex& index,
     const std::vector<Choice>& already_chosen) {
-  absl::flat_hash_set<std::string_view> known;
-  for (const Choice& choice : already_chosen) known.insert(choice.node);
+  const absl::flat_hash_set<std::string_view> known = NodesOf(already_chosen);
   std::vector<Choice> chosen;
   for (const NodeDef& node : index.graph().node()) {
     if (node.op() != rule.op || known.contains(node.name())) continue;
@@ -195,7 +180,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByTensor(
     const TensorName name = ParseTensorName(tensor);
     const RangeEntry* entry = ranges.Find(name.node, name.port);
     if (entry == nullptr || !Fits(rule, *entry)) continue;
-    REQUANT_RETURN_IF_ERROR(CheckEntry(tensor, *entry));
+    REQUANT_RETURN_IF_ERROR(CheckRangeEntry(tensor, *entry));
     chosen.push_back({node.name(), entry, /*of_tensor=*/true});
   }
   return chosen;
@@ -267,8 +252,7 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
 absl::Status CheckNoneForgotten(const FreezeRule& rule,
                                 const std::vector<Choice>& chosen,
                                 const GraphIndex& index) {
-  absl::flat_hash_set<std::string_view> known;
-  for (const Choice& choice : chosen) known.insert(choice.node);
+  const absl::flat_hash_set<std::string_view> known = NodesOf(chosen);
   std::vector<std::string> forgotten;
   for (const NodeDef& node : index.graph().node()) {
     if (node.op() == rule.op && !known.contains(node.name()) &&
@@ -348,39 +332,36 @@ absl::Status CheckQuantizeRanges(const GraphIndex& index,
 
 absl::Status FreezeNode(const FreezeRule& rule, const Choice& choice,
                         const FreezeOptions& options, GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<float> chosen,
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<float> values,
                            ChosenValues(rule, choice, options));
-  std::vector<std::pair<std::string, float>> values;
-  for (size_t i = 0; i < chosen.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     const FrozenOutput& output = rule.outputs[i];
-    const float value = chosen[i];
     const std::string name = absl::StrCat(choice.node, output.suffix);
-    REQUANT_RETURN_IF_ERROR(index->Add(MakeScalarConst(name, value)).status());
+    REQUANT_RETURN_IF_ERROR(
+        index->Add(MakeScalarConst(name, values[i])).status());
     index->RedirectUses({choice.node, output.port}, {name, 0});
     REQUANT_RETURN_IF_ERROR(CheckQuantizeRanges(*index, name));
-    values.emplace_back(name, value);
   }
-  index->RedirectUses({choice.node, kControlPort},
-                      {values.front().first, kControlPort});
-  if (values.size() == 2 && values[0].second > values[1].second) {
+  const std::string first =
+      absl::StrCat(choice.node, rule.outputs.front().suffix);
+  index->RedirectUses({choice.node, kControlPort}, {first, kControlPort});
+  if (values.size() == 2 && values[0] > values[1]) {
     return absl::InvalidArgumentError(absl::StrFormat(
         "the percentiles leave \"%s\" the range [%g, %g], which is empty; "
         "lower min_percentile and max_percentile",
-        choice.node, values[0].second, values[1].second));
+        choice.node, values[0], values[1]));
   }
   return index->Remove(choice.node);
 }
 
 absl::Status CheckNoOutputs(const std::vector<Choice>& chosen,
                             const TransformContext& context) {
+  const absl::flat_hash_set<std::string_view> nodes = NodesOf(chosen);
   for (const std::string& output : context.outputs) {
     const std::string_view name = ParseTensorName(output).node;
-    for (const Choice& choice : chosen) {
-      if (choice.node == name) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "\"", name, "\" is one of --outputs and cannot become a constant"));
-      }
-    }
+    if (!nodes.contains(name)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", name, "\" is one of --outputs and cannot become a constant"));
   }
   return absl::OkStatus();
 }
@@ -389,11 +370,11 @@ absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
                                          const TransformContext& context) {
   const auto& parameters = context.parameters;
   FreezeOptions options;
-  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
-                           ParseRangeMethod(parameters.String("method")));
+  REQUANT_ASSIGN_OR_RETURN(
+      options.choice, ReadRangeChoice(parameters.String("method"),
+                                      parameters.Float("value_percentile")));
   options.choice.percentiles = {parameters.Float("min_percentile"),
                                 parameters.Float("max_percentile")};
-  options.choice.value_percentile = parameters.Float("value_percentile");
   const bool compat = parameters.Bool("compat");
   options.min_from_upper_tail = rule.compat_takes_upper_tail_of_mins && compat;
   for (float percentile :
@@ -403,8 +384,6 @@ absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
           "a percentile lies between 0 and 100, not at %g", percentile));
     }
   }
-  REQUANT_RETURN_IF_ERROR(
-      CheckValuePercentile(options.choice.value_percentile));
   if (compat && options.choice.method != RangeMethod::kMinMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         "compat=true chooses as the original did, which had no method=",

@@ -1,9 +1,5 @@
-#include <algorithm>
 #include <random>
 
-#include "absl/strings/str_format.h"
-#include "graph/const_node.h"
-#include "logs_parser/log_parser.h"
 #include "ranges/range_table.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/testing/testing.h"
@@ -79,17 +75,12 @@ std::vector<float> OneTo(int n) {
   return values;
 }
 
-std::string TableFile(const std::string& name, const RangeTable& ranges) {
-  const std::string path = testing::TempDir() + name;
-  EXPECT_OK(WriteRangeTable(ranges, path));
-  return path;
-}
-
 std::string CallWithTable(const std::string& transform,
                           const RangeTable& ranges,
                           const std::string& more = "") {
-  return absl::StrCat(transform, "(ranges_file=\"", TableFile("table", ranges),
-                      "\"", more, ")");
+  const std::string path =
+      WriteTestFile("table", SerializeRangeTable(ranges).value());
+  return absl::StrCat(transform, "(ranges_file=\"", path, "\"", more, ")");
 }
 
 TEST(FreezeMin, TakesTheLowerTailOfTheMinima) {
@@ -185,32 +176,28 @@ TEST(Freeze, ReadsSeveralLogsAndRangeTables) {
   const std::string b = LogFile("b", "x_max", "__max:", {2});
   RangeTable ranges;
   ranges.FindOrAdd("x_max").AddMax(3, {"here", 1});
-  const std::string table = TableFile("table", ranges);
-  const auto run = MustTransform(
-      absl::StrCat("freeze_max(min_max_log_file=\"", a,
-                   "\", min_max_log_file=\"", b, "\", ranges_file=\"", table,
-                   "\", max_percentile=0)"),
-      DynamicQuantization());
+  const auto run =
+      MustTransform(CallWithTable("freeze_max", ranges,
+                                  absl::StrCat(", min_max_log_file=\"", a,
+                                               "\", min_max_log_file=\"", b,
+                                               "\", max_percentile=0")),
+                    DynamicQuantization());
   EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 3);
   EXPECT_THAT(run.notes, ElementsAre(HasSubstr("at least 3 observations")));
 }
 
-TEST(Freeze, ALogOfSeveralKindsServesEveryTransform) {
+// The nodes of the other kinds may be constants already.
+TEST(Freeze, ALogOrRangeTableOfSeveralKindsServesEveryTransform) {
   const std::string log =
       WriteTestFile("mixed",
                     ";x_min__print__;__min:[-1]\n;x_max__print__;__max:[2]\n"
                     ";r/range__print__;__requant_min_max:[0][1]\n");
-  MustTransform(Call("freeze_min", log), DynamicQuantization());
-  MustTransform(Call("freeze_max", log), DynamicQuantization());
-}
-
-// The nodes of the other kinds may be constants already.
-TEST(Freeze, ARangeTableOfSeveralKindsServesEveryTransform) {
   RangeTable ranges;
   ranges.FindOrAdd("x_min").AddMin(-1, {"here", 1});
   ranges.FindOrAdd("x_max").AddMax(2, {"here", 2});
   ranges.FindOrAdd("r/range").AddRange(0, 1, {"here", 3});
   for (const char* transform : {"freeze_min", "freeze_max"}) {
+    MustTransform(Call(transform, log), DynamicQuantization());
     MustTransform(CallWithTable(transform, ranges), DynamicQuantization());
   }
 }
@@ -360,15 +347,19 @@ TEST(Freeze, ALogFitsEveryGraphThatHasItsNodes) {
 // Returns an entry as a calibration of a float tensor gives it in two batches.
 RangeEntry TensorEntry(float low, float high) {
   RangeEntry entry;
+  entry.AddRange(low, high, {"tensor", 1});
+  entry.AddRange(low, low, {"tensor", 1});
   entry.histogram.emplace();
-  for (const std::vector<float>& values :
-       {std::vector<float>{low, high}, std::vector<float>{low, low}}) {
-    const auto [min, max] = std::minmax_element(values.begin(), values.end());
-    entry.AddRange(*min, *max, {"tensor", 1});
-    entry.histogram->Add(values);
-    entry.records += 2;
-  }
+  entry.histogram->Add({low, high, low, low});
+  entry.records = 4;
   return entry;
+}
+
+// Returns a table of one float tensor.
+RangeTable TableOf(const std::string& tensor, const RangeEntry& entry) {
+  RangeTable ranges;
+  ranges.FindOrAdd(tensor) = entry;
+  return ranges;
 }
 
 // Says of which float tensor the nodes' ranges are.
@@ -398,8 +389,7 @@ std::pair<float, float> FrozenRange(const RangeTable& ranges,
 }
 
 TEST(Freeze, TakesTheRangeOfTheTensorThatTheNodeNames) {
-  RangeTable ranges;
-  ranges.FindOrAdd("float/concat") = TensorEntry(-2, 3);
+  const RangeTable ranges = TableOf("float/concat", TensorEntry(-2, 3));
   const GraphDef graph =
       WithRangeOf(WithRangeOf(DynamicQuantization(), "Min", "float/concat:0"),
                   "Max", "float/concat:0");
@@ -425,43 +415,32 @@ TEST(Freeze, FindsTheEntryOfTheTensorThatTheNodeNames) {
   EXPECT_EQ(FrozenRange(ranges, "relu:0"), std::pair(0.0f, 7.0f));
 }
 
-TEST(Freeze, RefusesATableOfAnotherFloatGraph) {
-  RangeTable ranges;
-  ranges.FindOrAdd("other") = TensorEntry(0, 3);
+TEST(Freeze, RefusesATableThatDoesNotFit) {
+  RangeEntry not_finite = TensorEntry(0, 3);
+  not_finite.not_finite.Add(2, "tensor relu:0 record 7");
+  const auto error = [](const RangeTable& ranges, const GraphDef& graph) {
+    return TransformError(CallWithTable("freeze_requantization_ranges", ranges),
+                          graph);
+  };
   EXPECT_THAT(
-      TransformError(CallWithTable("freeze_requantization_ranges", ranges),
-                     RequantizationOf("relu:0")),
+      error(TableOf("other", TensorEntry(0, 3)), RequantizationOf("relu:0")),
       AllOf(HasSubstr("fits no RequantizationRange"), HasSubstr("\"r/range\""),
             HasSubstr("\"relu:0\"")));
-}
-
-TEST(Freeze, RefusesATableOfFloatTensorsWhereNoNodeNamesOne) {
-  RangeTable ranges;
-  ranges.FindOrAdd("relu") = TensorEntry(0, 3);
+  // No node says of which tensor its range is.
   EXPECT_THAT(
-      TransformError(CallWithTable("freeze_requantization_ranges", ranges),
-                     DynamicRequantization()),
+      error(TableOf("relu", TensorEntry(0, 3)), DynamicRequantization()),
       HasSubstr("_requant_range_of"));
-}
-
-TEST(Freeze, RefusesATensorThatIsNotFinite) {
-  RangeTable ranges;
-  RangeEntry& entry = ranges.FindOrAdd("relu");
-  entry = TensorEntry(0, 3);
-  entry.not_finite.Add(2, "tensor relu:0 record 7");
   EXPECT_THAT(
-      TransformError(CallWithTable("freeze_requantization_ranges", ranges),
-                     RequantizationOf("relu:0")),
+      error(TableOf("relu", not_finite), RequantizationOf("relu:0")),
       AllOf(HasSubstr("not finite"), HasSubstr("tensor relu:0 record 7")));
 }
 
 TEST(Freeze, ChoosesByPercentileOrErrorOfTheValues) {
-  RangeTable ranges;
-  RangeEntry& entry = ranges.FindOrAdd("relu");
-  entry = TensorEntry(0, 100);
+  RangeEntry entry = TensorEntry(0, 100);
   entry.histogram->Add(std::vector<float>(10'000'000, 1.0f));
   const auto max = [&](const std::string& method) {
-    return FrozenRange(ranges, "relu:0", ", method=" + method).second;
+    return FrozenRange(TableOf("relu", entry), "relu:0", ", method=" + method)
+        .second;
   };
   EXPECT_EQ(max("minmax"), 100);
   EXPECT_NEAR(max("percentile"), 1, 0.1);
@@ -480,8 +459,7 @@ TEST(Freeze, OtherMethodsThanMinMaxNeedValues) {
 
 // As that of a model without Relu, whose calibration has other ranges.
 TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
-  RangeTable ranges;
-  ranges.FindOrAdd("x") = TensorEntry(-1, 3);
+  const RangeTable ranges = TableOf("x", TensorEntry(-1, 3));
   for (const std::string& call :
        {CallWithTable("freeze_requantization_ranges", ranges),
         Call("freeze_requantization_ranges", RangeLogFile("empty", {})),
@@ -502,9 +480,8 @@ TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
 TEST(Freeze, WarnsOfAGraphThatIsNotQuantized) {
   GraphDef graph;
   *graph.add_node() = DynamicQuantization().node(0);
-  RangeTable ranges;
-  ranges.FindOrAdd("x") = TensorEntry(-1, 3);
-  const auto run = MustTransform(CallWithTable("freeze_min", ranges), graph);
+  const auto run = MustTransform(
+      CallWithTable("freeze_min", TableOf("x", TensorEntry(-1, 3))), graph);
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("quantize_eightbit")));
 }
 

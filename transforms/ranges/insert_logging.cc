@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -29,26 +30,15 @@ using tensorflow::NodeDef;
 
 constexpr std::string_view kPrintSuffix = "__print__";
 
-// Chooses the nodes that a call of insert_logging names.
-class NodeFilter {
- public:
-  explicit NodeFilter(const Parameters& parameters)
-      : ops_(parameters.All("op").begin(), parameters.All("op").end()),
-        prefixes_(parameters.All("prefix")) {}
-
-  bool Matches(const NodeDef& node) const {
-    return (ops_.empty() || ops_.contains(node.op())) &&
-           (prefixes_.empty() || std::any_of(prefixes_.begin(), prefixes_.end(),
-                                             [&](const std::string& prefix) {
-                                               return absl::StartsWith(
-                                                   node.name(), prefix);
-                                             }));
-  }
-
- private:
-  absl::flat_hash_set<std::string> ops_;
-  std::vector<std::string> prefixes_;
-};
+// Returns whether a node is one of those that a call of insert_logging names.
+bool IsNamed(const NodeDef& node, const std::vector<std::string>& ops,
+             const std::vector<std::string>& prefixes) {
+  return (ops.empty() || absl::c_linear_search(ops, node.op())) &&
+         (prefixes.empty() ||
+          absl::c_any_of(prefixes, [&](const std::string& prefix) {
+            return absl::StartsWith(node.name(), prefix);
+          }));
+}
 
 struct LoggedNode {
   int position;  // in the graph
@@ -58,11 +48,14 @@ struct LoggedNode {
 using LoggedNodes = absl::flat_hash_map<std::string_view, LoggedNode>;
 
 // Returns the matching nodes, with their outputs that other nodes read.
-LoggedNodes FindLoggedNodes(const GraphDef& graph, const NodeFilter& filter) {
+LoggedNodes FindLoggedNodes(const GraphDef& graph,
+                            const Parameters& parameters) {
+  const auto& ops = parameters.All("op");
+  const auto& prefixes = parameters.All("prefix");
   LoggedNodes logged;
   for (int i = 0; i < graph.node_size(); ++i) {
     const NodeDef& node = graph.node(i);
-    if (filter.Matches(node)) logged[node.name()] = {i, {}};
+    if (IsNamed(node, ops, prefixes)) logged[node.name()] = {i, {}};
   }
   for (const NodeDef& node : graph.node()) {
     for (const std::string& input : node.input()) {
@@ -166,8 +159,7 @@ void InsertPrints(std::vector<std::pair<int, NodeDef>> prints,
 }
 
 absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
-  const LoggedNodes logged =
-      FindLoggedNodes(*graph, NodeFilter(context.parameters));
+  const LoggedNodes logged = FindLoggedNodes(*graph, context.parameters);
   if (logged.empty()) {
     context.warnings.push_back(NothingLogged(*graph, context.parameters));
     return absl::OkStatus();

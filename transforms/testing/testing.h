@@ -4,6 +4,7 @@
 // For tests of transforms.
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +18,9 @@ struct TransformRun {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };
+
+// Cases of one rule: what goes in, and what comes of it.
+using Cases = std::vector<std::pair<std::string, std::string>>;
 
 // Runs one transform, written as in --transforms, without the verifier.
 TransformRun RunTransform(const std::string& transform,

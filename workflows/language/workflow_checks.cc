@@ -23,7 +23,6 @@
 #include "google/protobuf/message.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
-#include "transforms/stock_specs.h"
 #include "transforms/transform.h"
 #include "workflows/language/stage_fields.h"
 #include "workflows/language/workflow_variables.h"
