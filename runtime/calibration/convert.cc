@@ -2,12 +2,7 @@
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
@@ -15,7 +10,6 @@
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/saved_model/saved_model_folder.h"
 #include "graph/saved_model/saved_model_references.h"
-#include "graph/saved_model/saved_model_writer.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {
