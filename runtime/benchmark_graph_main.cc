@@ -21,9 +21,9 @@
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/benchmark_report.h"
+#include "runtime/benchmark/signature_inputs.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/token_array.h"
 
 DEFINE_string(graph, "",
               "a graph to measure: a .pb or .pbtxt file, or a SavedModel; give "

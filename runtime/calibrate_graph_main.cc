@@ -23,7 +23,6 @@
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
-#include "runtime/calibration/calibration_key.h"
 #include "runtime/calibration/calibration_report.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"

@@ -171,6 +171,10 @@ std::optional<std::pair<std::string, std::string>> ParseFixed(
   return std::make_pair(numbers[0], numbers[1]);
 }
 
+bool IsSet(const char* flag) {
+  return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default;
+}
+
 std::string Ranges() {
   if (!FLAGS_ranges.empty()) return FLAGS_ranges;
   return FLAGS_dataset.empty() ? kFixed : kCalibrate;
@@ -191,9 +195,7 @@ std::optional<std::string> QdqUsageProblem() {
     for (const char* flag : {"ops", "inputs", "ranges", "dataset", "data",
                              "max_records", "batch_size", "ranges_output",
                              "method", "value_percentile", "missing"}) {
-      if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
-        return absl::StrCat("--", flag, " needs --insert_qdq");
-      }
+      if (IsSet(flag)) return absl::StrCat("--", flag, " needs --insert_qdq");
     }
     return std::nullopt;
   }
@@ -213,8 +215,7 @@ std::optional<std::string> QdqUsageProblem() {
   }
   for (const char* flag :
        {"dataset", "data", "max_records", "batch_size", "ranges_output"}) {
-    if (!Calibrates() &&
-        !gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
+    if (!Calibrates() && IsSet(flag)) {
       return absl::StrCat("--", flag, " is for --ranges=calibrate");
     }
   }
@@ -437,17 +438,21 @@ ConvertOptions Options(const std::string& source) {
   return options;
 }
 
-// Opens the registry for the calls, if any. A wrong call is one of usage, and
-// known before the model is read.
-absl::Status PrepareCalls(ConvertOptions* options, int* exit_code) {
-  if (options->calls.empty()) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(options->registry, OpenRegistry());
-  const absl::Status status = CheckCalls(options->calls, *options->registry);
-  if (!status.ok()) *exit_code = kExitUsage;
-  return status;
+// Calibrates the model where the transforms need it, and lets them report.
+absl::Status CalibrateFirst(const std::string& source,
+                            const std::string& ranges) {
+  const absl::Status status = Calibrate(source, ranges);
+  if (!status.ok()) {
+    return absl::Status(
+        status.code(), absl::StrCat("the calibration failed: ",
+                                    status.message(), "; nothing was written"));
+  }
+  StartReport(/*more_work=*/true);
+  return absl::OkStatus();
 }
 
-absl::Status ConvertModel(const std::string& source, int* exit_code) {
+// Does what the isolated child does.
+absl::StatusOr<int> Work(const std::string& source) {
   ConvertOptions options = Options(source);
   REQUANT_RETURN_IF_ERROR(CheckOutputs(source, options.files.target));
   const std::string private_ranges =
@@ -456,39 +461,27 @@ absl::Status ConvertModel(const std::string& source, int* exit_code) {
   const std::string& ranges =
       FLAGS_ranges_output.empty() ? private_ranges : FLAGS_ranges_output;
   options.calls = Calls(ranges);
-  REQUANT_RETURN_IF_ERROR(PrepareCalls(&options, exit_code));
+  if (!options.calls.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(options.registry, OpenRegistry());
+    // A wrong call is one of usage, and known before the model is read.
+    const absl::Status calls = CheckCalls(options.calls, *options.registry);
+    if (!calls.ok()) {
+      ReportFailure(kProgram, calls);
+      return kExitUsage;
+    }
+  }
   if (FLAGS_insert_qdq && Ranges() == kFixed && FLAGS_ranges.empty()) {
     SayWarning(
         "all ranges are -1 to 1, as in the published example, which changes "
         "what the model answers; --ranges=calibrate measures them");
   }
   if (Calibrates()) {
-    options.before_transforms = [&]() -> absl::Status {
-      const absl::Status status = Calibrate(source, ranges);
-      if (!status.ok()) {
-        return absl::Status(
-            status.code(),
-            absl::StrCat("the calibration failed: ", status.message(),
-                         "; nothing was written"));
-      }
-      StartReport(/*more_work=*/true);
-      return absl::OkStatus();
-    };
+    options.before_transforms = [&] { return CalibrateFirst(source, ranges); };
   }
   SetActivity("reading the model");
   REQUANT_ASSIGN_OR_RETURN(const ConvertedModel model, Convert(options));
   Tell(source, options.files.target, model);
-  return absl::OkStatus();
-}
-
-// Does what the isolated child does.
-absl::StatusOr<int> Work(const std::string& source) {
-  int exit_code = kExitFailed;
-  const absl::Status status = ConvertModel(source, &exit_code);
-  if (status.ok()) return kExitOk;
-  if (exit_code == kExitFailed) return status;
-  ReportFailure(kProgram, status);
-  return exit_code;
+  return kExitOk;
 }
 
 int Main(int argc, char** argv) {
@@ -508,8 +501,7 @@ int Main(int argc, char** argv) {
   isolation.outputs.push_back(PrivateRanges(target));
   isolation.subject = *source;
   // A calibration takes as long as its records do, as long as it goes on.
-  const bool unlimited =
-      Calibrates() && gflags::GetCommandLineFlagInfoOrDie("timeout").is_default;
+  const bool unlimited = Calibrates() && !IsSet("timeout");
   isolation.timeout_seconds = unlimited ? 0 : FLAGS_timeout;
   if (Calibrates()) {
     isolation.graph = GraphLimits();

@@ -3,7 +3,6 @@
 
 #include <gflags/gflags.h>
 
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/process/machine.h"
 #include "base/program/isolation.h"
@@ -21,7 +18,6 @@
 #include "runtime/benchmark/signature_inputs.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/session/job.pb.h"
 #include "runtime/session/job_reports.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
@@ -82,7 +78,7 @@ class BenchmarkRun {
   // Makes up one batch by the signature of the first model, for all of them.
   absl::Status MakeUpInputs() {
     const ModelSpec& model = entries_.front().model();
-    SendActivity(absl::StrCat("reading the signature of ", model.path()));
+    SetActivity(absl::StrCat("reading the signature of ", model.path()));
     REQUANT_ASSIGN_OR_RETURN(const tensorflow::SignatureDef signature,
                              ReadSignature(model));
     REQUANT_ASSIGN_OR_RETURN(
@@ -114,7 +110,7 @@ class BenchmarkRun {
     for (const BenchmarkEntry& entry : entries_) {
       const std::string key = entry.dataset().SerializeAsString();
       if (batches_.count(key) > 0) continue;
-      SendActivity(
+      SetActivity(
           absl::StrCat("reading the records of ", entry.dataset_name()));
       REQUANT_ASSIGN_OR_RETURN(
           std::vector<Batch> batches,
@@ -234,7 +230,7 @@ class BenchmarkRun {
   }
 
   absl::StatusOr<tensorflow::Tensor> OutputOf(int entry, int64_t batch) {
-    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
+    SetActivity(absl::StrCat("running ", entries_[entry].model().path()));
     SendProgress("comparing outputs");
     return contenders_[entry]->Output(batch);
   }
@@ -303,7 +299,7 @@ class BenchmarkRun {
 
   absl::Status Profile() {
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      SendActivity(absl::StrCat("profiling ", entries_[entry].model().path()));
+      SetActivity(absl::StrCat("profiling ", entries_[entry].model().path()));
       REQUANT_ASSIGN_OR_RETURN(
           *result_.mutable_entry(entry)->mutable_profile(),
           contenders_[entry]->Profile([this] { SendProgress("profiling"); }));
@@ -328,23 +324,16 @@ class BenchmarkRun {
 
   absl::StatusOr<std::unique_ptr<BenchmarkContender>> Load(
       int entry, const StreamSetting& setting) {
-    SendActivity(absl::StrCat("loading ", entries_[entry].model().path()));
+    SetActivity(absl::StrCat("loading ", entries_[entry].model().path()));
     return BenchmarkContender::Load(entries_[entry], setting, BatchesOf(entry));
   }
 
   absl::StatusOr<StreamTimes> RunEntry(int entry, BenchmarkContender* contender,
                                        const RunLength& length,
                                        const std::string& what) {
-    SendActivity(absl::StrCat("running ", entries_[entry].model().path()));
+    SetActivity(absl::StrCat("running ", entries_[entry].model().path()));
     SendProgress(what);
     return contender->Run(length, [&] { SendProgress(what); });
-  }
-
-  // Says what a death is to be blamed on.
-  void SendActivity(const std::string& activity) {
-    if (activity == activity_) return;
-    activity_ = activity;
-    SetActivity(activity);
   }
 
   void SendProgress(const std::string& what) {
@@ -364,7 +353,6 @@ class BenchmarkRun {
   std::vector<float> first_buffer_;
   std::vector<float> other_buffer_;
   BenchmarkResult result_;
-  std::string activity_;
   int64_t runs_done_ = 0;
   int64_t runs_total_ = 0;
   Progress progress_{{"benchmarking", "runs"}, WorkProgress()};

@@ -1,31 +1,21 @@
 #include "runtime/benchmark/benchmark_contender.h"
 
+#include <algorithm>
 #include <chrono>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "runtime/benchmark/op_profile.h"
 #include "runtime/benchmark/signature_inputs.h"
-#include "runtime/benchmark/stream_pool.h"
-#include "runtime/datasets/batch_source.h"
-#include "runtime/datasets/dataset.pb.h"
-#include "runtime/session/job.pb.h"
-#include "runtime/session/model.h"
-#include "tensorflow/core/framework/tensor.h"
+#include "runtime/session/job_reports.h"
 #include "tensorflow/core/protobuf/config.pb.h"
 
 namespace requant {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using tensorflow::NodeExecStats;
 
 // The first traced runs are slower than the others.
 constexpr int kProfileWarmUpBatches = 3;
@@ -41,7 +31,75 @@ int64_t Bytes(const Batch& batch) {
   return bytes;
 }
 
+// Returns the operation in a label such as
+// "[mem 1KB] layer/MatMul = MatMul(a, b)", or "(other)" if it names none.
+std::string OpOf(const NodeExecStats& node) {
+  const std::string_view label = node.timeline_label();
+  const std::string name = absl::StrCat(node.node_name(), " = ");
+  const size_t found = label.find(name);
+  std::string_view op;
+  if (found != std::string_view::npos) op = label.substr(found + name.size());
+  op = op.substr(0, op.find('('));
+  return op.empty() ? "(other)" : std::string(op);
+}
+
+int64_t Nanoseconds(const NodeExecStats& node) {
+  // Either all times come in nanoseconds, too, or none do.
+  const int64_t nanoseconds =
+      node.all_start_nanos() > 0
+          ? node.op_end_rel_nanos() - node.op_start_rel_nanos()
+          : 1000 * (node.op_end_rel_micros() - node.op_start_rel_micros());
+  return std::max<int64_t>(nanoseconds, 0);
+}
+
 }  // namespace
+
+void OpProfile::Add(const tensorflow::StepStats& stats) {
+  ++batches_;
+  for (const tensorflow::DeviceStepStats& device : stats.dev_stats()) {
+    for (const NodeExecStats& node : device.node_stats()) {
+      const std::string op = OpOf(node);
+      const int64_t nanoseconds = Nanoseconds(node);
+      for (Cost* cost : {&types_[{op, ""}], &nodes_[{op, node.node_name()}]}) {
+        ++cost->calls;
+        cost->nanoseconds += nanoseconds;
+      }
+      nanoseconds_ += nanoseconds;
+    }
+  }
+}
+
+ProfileMessage OpProfile::Result(int max_nodes) const {
+  ProfileMessage profile;
+  profile.set_batches(batches_);
+  if (batches_ == 0) return profile;
+  profile.set_operation_microseconds(1e-3 * static_cast<double>(nanoseconds_) /
+                                     static_cast<double>(batches_));
+  Append(types_, types_.size(), profile.mutable_type());
+  Append(nodes_, max_nodes, profile.mutable_node());
+  return profile;
+}
+
+void OpProfile::Append(
+    const Costs& costs, size_t most,
+    google::protobuf::RepeatedPtrField<OperationTime>* times) const {
+  std::vector<std::pair<Costs::key_type, Cost>> sorted(costs.begin(),
+                                                       costs.end());
+  // Stable: equal ones stay in the order of their names.
+  absl::c_stable_sort(sorted, [](const auto& a, const auto& b) {
+    return a.second.nanoseconds > b.second.nanoseconds;
+  });
+  const auto batches = static_cast<double>(batches_);
+  for (size_t i = 0; i < std::min(most, sorted.size()); ++i) {
+    const auto& [name, cost] = sorted[i];
+    OperationTime& time = *times->Add();
+    time.set_op(name.first);
+    time.set_node(name.second);
+    time.set_calls(static_cast<double>(cost.calls) / batches);
+    time.set_microseconds(1e-3 * static_cast<double>(cost.nanoseconds) /
+                          batches);
+  }
+}
 
 absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
                                                   const std::string& name,
@@ -132,11 +190,9 @@ absl::StatusOr<int64_t> BenchmarkContender::RunBatch(
   const Batch& batch = batches_[number % batches_.size()];
   const absl::Status status = function->Run(batch.inputs, outputs, metadata);
   if (status.ok()) return batch.size;
-  return absl::Status(
-      status.code(),
-      absl::StrCat(entry_.model().path(), ": records ", batch.first_record,
-                   " to ", batch.first_record + batch.size - 1, " of ",
-                   entry_.dataset_name(), ": ", status.message()));
+  return RunError(
+      status, entry_.model().path(),
+      absl::StrCat(RecordsText(batch), " of ", entry_.dataset_name()));
 }
 
 absl::StatusOr<StreamTimes> BenchmarkContender::Run(

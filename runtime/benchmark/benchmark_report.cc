@@ -4,12 +4,8 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <set>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -21,8 +17,6 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/printable.h"
-#include "runtime/evaluation.pb.h"
-#include "runtime/session/job.pb.h"
 #include "runtime/statistics/timing.h"
 
 namespace requant {
@@ -160,25 +154,23 @@ std::string IntervalText(const Interval& interval) {
 
 std::string SpeedText(const std::string& name, const std::string& first,
                       const PairedRatio& speed) {
+  if (!speed.interval.has_value()) {
+    return absl::StrCat("there are too few rounds to tell whether ", name,
+                        " and ", first,
+                        " differ beyond the noise: it takes at least 6");
+  }
+  const std::string interval = IntervalText(*speed.interval);
   switch (JudgeSpeed(speed)) {
     case SpeedVerdict::kFaster:
       return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
-                             speed.median, first,
-                             IntervalText(*speed.interval));
+                             speed.median, first, interval);
     case SpeedVerdict::kSlower:
       return absl::StrFormat("%s is slower than %s, %.2f times as fast %s",
-                             name, first, speed.median,
-                             IntervalText(*speed.interval));
-    case SpeedVerdict::kNoDifference:
+                             name, first, speed.median, interval);
+    default:
       return absl::StrCat("the speeds of ", name, " and ", first,
-                          " do not differ beyond the noise ",
-                          IntervalText(*speed.interval));
-    case SpeedVerdict::kUnknown:
-      break;
+                          " do not differ beyond the noise ", interval);
   }
-  return absl::StrCat("there are too few rounds to tell whether ", name,
-                      " and ", first,
-                      " differ beyond the noise: it takes at least 6");
 }
 
 // Returns one line on a graph against the first: its speed, and its CPU time if
@@ -188,7 +180,7 @@ std::string VerdictText(const std::string& name, const std::string& first,
   std::string text = SpeedText(name, first, figures.speed);
   const PairedRatio& cpu_time = figures.cpu_time;
   if (cpu_time.interval.has_value() &&
-      (cpu_time.interval->low() > 1 || cpu_time.interval->high() < 1)) {
+      JudgeSpeed(cpu_time) != SpeedVerdict::kNoDifference) {
     absl::StrAppendFormat(&text, "; %s takes %.2f times the CPU time %s", name,
                           cpu_time.median, IntervalText(*cpu_time.interval));
   }
@@ -256,28 +248,11 @@ std::string VerdictJson(const PairedRatio& speed) {
   return "null";
 }
 
-std::string RoundsJson(const EntryMeasurement& entry) {
-  std::vector<std::string> rounds;
-  for (const RoundMeasurement& round : entry.round()) {
-    rounds.push_back(MessageJson(round));
-  }
-  return JsonArray(rounds);
-}
-
-std::string TimesJson(
-    const google::protobuf::RepeatedPtrField<OperationTime>& times) {
-  std::vector<std::string> json;
-  for (const OperationTime& time : times) {
-    JsonMembers members = {
-        {"op", JsonString(time.op())},
-        {"calls_per_batch", JsonNumber(time.calls())},
-        {"microseconds_per_batch", JsonNumber(time.microseconds())}};
-    if (!time.node().empty()) {
-      members.insert(members.begin(), {"node", JsonString(time.node())});
-    }
-    json.push_back(JsonObject(members));
-  }
-  return JsonArray(json);
+// Returns the message's members; only a node's have its name, the first.
+std::string TimeJson(const OperationTime& time) {
+  JsonMembers members = MessageMembers(time);
+  if (time.node().empty()) members.erase(members.begin());
+  return JsonObject(members);
 }
 
 std::string ProfileJson(const EntryMeasurement& entry) {
@@ -288,31 +263,20 @@ std::string ProfileJson(const EntryMeasurement& entry) {
        {"microseconds_per_batch", JsonNumber(profile.batch_microseconds())},
        {"operation_microseconds_per_batch",
         JsonNumber(profile.operation_microseconds())},
-       {"operations", TimesJson(profile.type())},
-       {"costliest_nodes", TimesJson(profile.node())}});
+       {"operations", JsonArrayOf(profile.type(), TimeJson)},
+       {"costliest_nodes", JsonArrayOf(profile.node(), TimeJson)}});
 }
 
 std::string DifferenceJson(const EntryMeasurement& entry) {
   if (!entry.has_difference()) return "null";
   const OutputDifferenceMessage& difference = entry.difference();
   JsonMembers members = MessageMembers(difference);
-  const auto lost = std::find_if(
-      members.begin(), members.end(),
-      [](const auto& member) { return member.first == "lost_values"; });
-  // 0 / 0 is null.
-  members.insert(lost,
+  // It is before the last two, which count what is in no figure; 0 / 0 is null.
+  members.insert(members.end() - 2,
                  {"top_1_agreement",
                   JsonNumber(static_cast<double>(difference.agreeing_rows()) /
                              static_cast<double>(difference.rows()))});
   return JsonObject(members);
-}
-
-std::string SyntheticJson(const BenchmarkResult& result) {
-  std::vector<std::string> inputs;
-  for (const std::string& input : result.synthetic_input()) {
-    inputs.push_back(JsonString(input));
-  }
-  return JsonArray(inputs);
 }
 
 std::string GraphJson(const BenchmarkEntry& entry,
@@ -341,21 +305,17 @@ std::string GraphJson(const BenchmarkEntry& entry,
       {"cpu_time_ratio_interval_95", IntervalJson(figures.cpu_time.interval)},
       {"verdict", is_first ? "null" : VerdictJson(figures.speed)},
       {"output_difference", DifferenceJson(measurement)},
-      {"rounds", RoundsJson(measurement)},
+      {"rounds", JsonArrayOf(measurement.round(), MessageJson)},
       {"profile", ProfileJson(measurement)},
   });
 }
 
-std::string TrialsJson(const BenchmarkJob& job, const BenchmarkResult& result) {
-  std::vector<std::string> trials;
-  for (const SettingTrial& trial : result.trial()) {
-    trials.push_back(JsonObject(
-        {{"graph", JsonString(job.entry(trial.entry()).model().path())},
-         {"streams", absl::StrCat(trial.setting().streams())},
-         {"threads", absl::StrCat(trial.setting().threads())},
-         {"records_per_second", JsonNumber(trial.records_per_second())}}));
-  }
-  return JsonArray(trials);
+std::string TrialJson(const BenchmarkJob& job, const SettingTrial& trial) {
+  return JsonObject(
+      {{"graph", JsonString(job.entry(trial.entry()).model().path())},
+       {"streams", absl::StrCat(trial.setting().streams())},
+       {"threads", absl::StrCat(trial.setting().threads())},
+       {"records_per_second", JsonNumber(trial.records_per_second())}});
 }
 
 std::string Dashes() { return absl::StrCat(std::string(57, '-'), "\n"); }
@@ -481,12 +441,16 @@ std::string BenchmarkJson(const BenchmarkJob& job,
   return JsonObject({{"batch_size", absl::StrCat(job.batch_size())},
                      {"preloaded_batches", absl::StrCat(result.batches())},
                      {"preloaded_records", absl::StrCat(result.records())},
-                     {"synthetic_inputs", SyntheticJson(result)},
+                     {"synthetic_inputs",
+                      JsonArrayOf(result.synthetic_input(), JsonString)},
                      {"token_input", JsonString(result.token_input())},
                      {"rounds", absl::StrCat(job.rounds())},
                      {"seconds_per_round", JsonNumber(job.seconds())},
                      {"cores", absl::StrCat(result.cores())},
-                     {"trials", TrialsJson(job, result)},
+                     {"trials", JsonArrayOf(result.trial(),
+                                            [&](const SettingTrial& trial) {
+                                              return TrialJson(job, trial);
+                                            })},
                      {"graphs", JsonArray(graphs)}}) +
          "\n";
 }

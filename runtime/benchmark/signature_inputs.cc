@@ -1,26 +1,25 @@
 #include "runtime/benchmark/signature_inputs.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
-#include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/records/input_file.h"
 #include "base/status_macros.h"
-#include "base/text/nearest_name.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_references.h"
 #include "runtime/datasets/formats/column.h"
-#include "runtime/session/token_array.h"
+#include "runtime/datasets/formats/npy.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.h"
 #include "tensorflow/core/framework/types.h"
@@ -28,6 +27,7 @@
 namespace requant {
 namespace {
 
+namespace fs = std::filesystem;
 using tensorflow::DataType;
 using tensorflow::SignatureDef;
 using tensorflow::Tensor;
@@ -200,6 +200,56 @@ absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
       "records by --dataset"));
 }
 
+absl::StatusOr<NpyHeader> ReadTokenHeader(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<InputFile> file,
+                           InputFile::Open(path));
+  const absl::StatusOr<NpyHeader> header = ReadNpyHeader(file.get());
+  if (!header.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", header.status().message()));
+  }
+  if ((header->kind != 'i' && header->kind != 'u') ||
+      header->shape.size() != 2 || header->shape[0] < 1 ||
+      header->shape[1] < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        path,
+        " is not a token array: it must hold whole numbers in two dimensions, "
+        "one text per row"));
+  }
+  return *header;
+}
+
+struct TokenArray {
+  // How many texts the file has.
+  int64_t rows = 0;
+  // The first of them, DT_INT64 with the shape [texts, length].
+  Tensor ids;
+};
+
+// Reads the first `rows` texts, or all when there are fewer. Fails, naming the
+// file, when it is no token array or has no text.
+absl::StatusOr<TokenArray> ReadTokenArray(const std::string& path,
+                                          int64_t rows) {
+  REQUANT_ASSIGN_OR_RETURN(const NpyHeader header, ReadTokenHeader(path));
+  DatasetSpec spec;
+  (*spec.mutable_numpy()->mutable_arrays())[kTokens] = path;
+  InputSpec& input = *spec.add_input();
+  input.set_feature(kTokens);
+  input.set_placeholder(kTokens);
+  input.set_dtype("int64");
+  input.add_shape(header.shape[1]);
+  BatchOptions options;
+  options.batch_size = std::min(rows, header.shape[0]);
+  options.max_records = options.batch_size;
+  REQUANT_ASSIGN_OR_RETURN(const auto source, OpenBatchSource(spec, options));
+  Batch batch;
+  REQUANT_ASSIGN_OR_RETURN(const bool is_there, source->Next(&batch));
+  if (!is_there) {
+    return absl::DataLossError(absl::StrCat(path, " has no text in it"));
+  }
+  return TokenArray{header.shape[0], std::move(batch.inputs.front())};
+}
+
 // Returns `ids` as `type`. Fails for an id below 0 or not below `vocabulary`,
 // unless that is 0.
 absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
@@ -273,16 +323,39 @@ absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
                                                       spec.tags().end())));
   const std::string key =
       spec.signature().empty() ? kDefaultSignature : spec.signature();
-  const auto found = meta_graph.signature_def().find(key);
-  if (found != meta_graph.signature_def().end()) return found->second;
-  const std::vector<std::string> keys = SortedKeys(meta_graph.signature_def());
-  const std::string suggestion = DidYouMean(key, keys);
-  return absl::NotFoundError(absl::StrCat(
-      spec.path(), " has no signature \"", key, "\"",
-      !suggestion.empty() ? suggestion
-      : keys.empty()      ? "; it has none at all"
-                          : absl::StrCat("; it has ", absl::StrJoin(keys, ", "),
-                                         ": choose by --signature")));
+  REQUANT_RETURN_IF_ERROR(CheckSignature(meta_graph, key, spec.path()));
+  return meta_graph.signature_def().at(key);
+}
+
+absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    REQUANT_RETURN_IF_ERROR(CheckReadable(path));
+    return path;
+  }
+  std::vector<std::string> names;
+  for (fs::directory_iterator at(path, error), end; !error && at != end;
+       at.increment(error)) {
+    if (at->path().extension() == ".npy" && at->is_regular_file(error)) {
+      names.push_back(at->path().filename().string());
+    }
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(),
+                               absl::StrCat("cannot read ", path));
+  }
+  // The array that is named after the input goes before all others.
+  std::sort(names.begin(), names.end(),
+            [](const std::string& a, const std::string& b) {
+              const std::string named = absl::StrCat(kTokens, ".npy");
+              return std::make_pair(a != named, a) <
+                     std::make_pair(b != named, b);
+            });
+  for (const std::string& name : names) {
+    const std::string file = absl::StrCat(path, "/", name);
+    if (ReadTokenHeader(file).ok()) return file;
+  }
+  return "";
 }
 
 absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(

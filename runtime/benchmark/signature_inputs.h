@@ -20,6 +20,14 @@ namespace requant {
 // Fails when the SavedModel does not have it.
 absl::StatusOr<tensorflow::SignatureDef> ReadSignature(const ModelSpec& spec);
 
+// A token array has texts as numbers: it is a NumPy file (.npy) of whole
+// numbers with two dimensions, one text per row.
+//
+// Returns the file that `path` means: itself, or, for a folder, its
+// input_ids.npy or else the first by name of the files in it that are token
+// arrays; "" when a folder has none. Fails when there is nothing at `path`.
+absl::StatusOr<std::string> FindTokenArray(const std::string& path);
+
 // Inputs that were made up.
 struct SyntheticBatch {
   // Feeds them by the signature's names, and names the output.

@@ -3,21 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
 #include <filesystem>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/testing/status_matchers.h"
 #include "google/protobuf/text_format.h"
-#include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/testing/testing.h"
-#include "runtime/session/job.pb.h"
-#include "runtime/session/token_array.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant::signature_inputs_test {
 namespace {

@@ -4,24 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
-#include <optional>
 #include <set>
-#include <string>
 #include <system_error>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/seconds_since.h"
-#include "runtime/session/job.pb.h"
 
 namespace requant {
 namespace {

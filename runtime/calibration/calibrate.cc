@@ -1,31 +1,30 @@
 #include "runtime/calibration/calibrate.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <future>
 #include <memory>
-#include <string>
+#include <numeric>
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
+#include "base/files/sha256.h"
 #include "base/process/machine.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/terminal/progress.h"
+#include "base/version.h"
 #include "graph/graph_index.h"
-#include "ranges/range_table.h"
-#include "runtime/calibration/calibration_key.h"
+#include "graph/graph_io.h"
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/session/job.pb.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job_reports.h"
-#include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -50,90 +49,71 @@ std::string TensorText(const std::string& node, int output) {
   return absl::StrCat(node, ":", output);
 }
 
-// The values that one run of the graph gave, and the records they are of.
+// An entry of the table, and what is fetched for it.
+struct ObservedEntry {
+  CalibrationTensor tensor;
+  // The two ends of a range; else the tensor's values, in a function at every
+  // place that it is called from.
+  std::vector<std::string> fetches;
+  // Its values are the same in every batch.
+  bool is_weight = false;
+};
+
+// What one run of the graph gave, and the records that it is of.
 struct RunValues {
-  std::vector<Tensor> inputs;
   std::vector<Tensor> fetched;
   int64_t first_record = 0;
   int64_t records = 0;
 };
 
-// Where a tensor's values are: the graph is not asked for what it is fed.
-struct ValueSource {
-  bool is_input = false;
-  size_t number = 0;
-
-  const Tensor& In(const RunValues& run) const {
-    return is_input ? run.inputs[number] : run.fetched[number];
-  }
-};
-
 // Observes one entry of the table.
 class EntryObserver {
  public:
-  EntryObserver(CalibrationTensor tensor, std::vector<ValueSource> sources,
-                const MomentOptions& moments)
-      : tensor_(std::move(tensor)),
-        sources_(std::move(sources)),
-        values_(TensorText(tensor_.node, tensor_.output), moments) {}
+  EntryObserver(const ObservedEntry& entry, const MomentOptions& moments)
+      : entry_(entry),
+        name_(TensorText(entry.tensor.node, entry.tensor.output)),
+        values_(name_, moments) {}
 
-  const CalibrationTensor& tensor() const { return tensor_; }
+  const ObservedEntry& entry() const { return entry_; }
 
-  // Sets where its sources start; they are fetched one after the other.
-  void SetFirstSource(size_t number) {
-    for (ValueSource& source : sources_) source.number = number++;
-  }
-
-  // Returns what a run holds for it.
-  int64_t Bytes(const RunValues& run) const {
-    int64_t bytes = 0;
-    for (const ValueSource& source : sources_) {
-      bytes += static_cast<int64_t>(source.In(run).TotalBytes());
-    }
-    return bytes;
-  }
-
-  absl::Status Add(const RunValues& run) {
+  // Adds `tensors`, those of the run that were fetched for it.
+  absl::Status Add(const RunValues& run, absl::Span<const Tensor> tensors) {
     std::vector<absl::Span<const float>> outputs;
-    buffers_.resize(sources_.size());
-    for (size_t i = 0; i < sources_.size(); ++i) {
-      const auto values = FloatValues(sources_[i].In(run), &buffers_[i]);
+    buffers_.resize(tensors.size());
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const auto values = FloatValues(tensors[i], &buffers_[i]);
       if (!values.ok()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the tensor ", TensorText(tensor_.node, tensor_.output),
-            " has no range: ", values.status().message()));
+        return absl::InvalidArgumentError(
+            absl::StrCat("the tensor ", name_,
+                         " has no range: ", values.status().message()));
       }
       outputs.push_back(*values);
     }
-    if (tensor_.kind == ObservedKind::kTensor) {
-      // Several are of one tensor in a function that is called from several
-      // places.
-      for (size_t i = 0; i < sources_.size(); ++i) {
-        const Tensor& tensor = sources_[i].In(run);
-        const int64_t channels =
-            tensor.dims() < 2 ? 0 : tensor.dim_size(tensor.dims() - 1);
-        values_.Add({outputs[i], channels, run.first_record, run.records});
-      }
-    } else {
+    if (entry_.tensor.kind != ObservedKind::kTensor) {
       AddComputedRange(run, outputs);
+      return absl::OkStatus();
+    }
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      const int dims = tensors[i].dims();
+      const int64_t channels = dims < 2 ? 0 : tensors[i].dim_size(dims - 1);
+      values_.Add({outputs[i], channels, run.first_record, run.records});
     }
     return absl::OkStatus();
   }
 
   RangeEntry Take() {
-    return tensor_.kind == ObservedKind::kTensor ? values_.Take()
-                                                 : std::move(ranges_);
+    return entry_.tensor.kind == ObservedKind::kTensor ? values_.Take()
+                                                       : std::move(ranges_);
   }
 
  private:
   void AddComputedRange(const RunValues& run,
                         const std::vector<absl::Span<const float>>& outputs) {
     const std::string place =
-        absl::StrCat("tensor ", TensorText(tensor_.node, tensor_.output),
-                     " record ", run.first_record);
-    if (tensor_.kind == ObservedKind::kMin) {
+        absl::StrCat("tensor ", name_, " record ", run.first_record);
+    if (entry_.tensor.kind == ObservedKind::kMin) {
       ObserveMin(outputs[0], place, &ranges_);
-    } else if (tensor_.kind == ObservedKind::kMax) {
+    } else if (entry_.tensor.kind == ObservedKind::kMax) {
       ObserveMax(outputs[0], place, &ranges_);
     } else {
       ObserveRange(outputs[0], outputs[1], place, &ranges_);
@@ -142,32 +122,158 @@ class EntryObserver {
     ranges_.records = records_;
   }
 
-  const CalibrationTensor tensor_;
-  std::vector<ValueSource> sources_;
+  const ObservedEntry entry_;
+  const std::string name_;
   std::vector<std::vector<float>> buffers_;
   ValueObserver values_;
   RangeEntry ranges_;
   int64_t records_ = 0;
 };
 
+// Returns the tensor of the dataset's prediction; none if it has none.
+absl::StatusOr<std::vector<std::string>> PredictionTensor(
+    const CalibrateJob& job, const Model& model) {
+  const std::string& name = job.dataset().prediction().tensor();
+  if (name.empty()) return std::vector<std::string>();
+  REQUANT_ASSIGN_OR_RETURN(std::string output, model.OutputTensor(name));
+  return std::vector<std::string>{std::move(output)};
+}
+
+// Returns the tensors that the job names, or what the transforms for eight-bit
+// graphs need.
+absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
+    const CalibrateJob& job, const Model& model, GraphDef* graph) {
+  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
+  std::vector<CalibrationTensor> tensors;
+  for (const std::string& name : job.tensors()) {
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             model.OutputTensor(name));
+    REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
+                             FindCalibrationTensor(index, tensor));
+    const auto same = [&](const CalibrationTensor& other) {
+      return other.node == found.node && other.output == found.output;
+    };
+    if (std::none_of(tensors.begin(), tensors.end(), same)) {
+      tensors.push_back(std::move(found));
+    }
+  }
+  if (!tensors.empty()) {
+    MarkLayerInputs(index, &tensors);
+    return tensors;
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> outputs,
+                           PredictionTensor(job, model));
+  tensors = FindCalibrationTensors(index, outputs);
+  if (tensors.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(model.path(),
+                     " has nothing to calibrate: no node computes ranges, and ",
+                     WhyNoLayers(*graph, FindFloatLayers(index)),
+                     "; requant calibrate --tensors observes any tensor"));
+  }
+  return tensors;
+}
+
+absl::StatusOr<std::vector<ObservedEntry>> ChooseEntries(
+    const CalibrateJob& job, const Model& model, GraphDef* graph) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<CalibrationTensor> tensors,
+                           ChooseTensors(job, model, graph));
+  std::vector<ObservedEntry> entries;
+  for (const CalibrationTensor& tensor : tensors) {
+    entries.push_back({tensor, {TensorText(tensor.node, tensor.output)}});
+    if (tensor.kind == ObservedKind::kRange) {
+      entries.back().fetches.push_back(TensorText(tensor.node, 1));
+    }
+  }
+  return entries;
+}
+
+void WarnOfNotObserved(const CalibrateJob& job, const Model& model,
+                       const std::vector<NotObserved>& keys) {
+  // A graph without signatures has the outputs that the dataset names.
+  std::string not_needed = "the outputs do not depend on it";
+  if (!model.signature().outputs().empty()) {
+    not_needed =
+        absl::StrCat("the signature ",
+                     job.model().signature().empty() ? "serving_default"
+                                                     : job.model().signature(),
+                     " does not compute it (--signature chooses another)");
+  }
+  for (size_t i = 0; i < std::min(keys.size(), kNamedUnobserved); ++i) {
+    const RangeKey& key = keys[i].range;
+    SayWarning(absl::StrCat(
+        "the range of ", TensorText(key.first, key.second),
+        " is not observed: ",
+        keys[i].is_needed ? "it is in a loop or under a condition (While, If)"
+                          : not_needed));
+  }
+  if (keys.size() > kNamedUnobserved) {
+    SayWarning(absl::StrCat(keys.size(),
+                            " ranges are not observed, of which the first ",
+                            kNamedUnobserved, " are named above"));
+  }
+}
+
+// Returns what insert_qdq would quantize, in functions too. The session needs
+// the nodes `added` to give it.
+absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
+    const CalibrateJob& job, const Model& model, const GraphDef& graph,
+    GraphDef* added) {
+  QdqSiteOptions options;
+  options.ops.assign(job.qdq().op().begin(), job.qdq().op().end());
+  if (!job.qdq().inputs().empty()) {
+    REQUANT_ASSIGN_OR_RETURN(options.inputs,
+                             ParseQdqInputs(job.qdq().inputs()));
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> outputs,
+                           PredictionTensor(job, model));
+  for (const auto& [key, output] : model.signature().outputs()) {
+    outputs.push_back(output.name());
+  }
+  if (outputs.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(model.path(),
+                     " has no signature that tells its outputs: name one by "
+                     "prediction { tensor: ... } in the dataset"));
+  }
+  // A map has no order of its own.
+  std::sort(outputs.begin(), outputs.end());
+  REQUANT_ASSIGN_OR_RETURN(QdqObservers qdq,
+                           MakeQdqObservers(graph, options, outputs));
+  WarnOfNotObserved(job, model, qdq.not_observed);
+  if (qdq.observers.empty()) {
+    return absl::NotFoundError(absl::StrCat(
+        model.path(), " has nothing to calibrate: no ",
+        options.ops.empty() ? "MatMul" : absl::StrJoin(options.ops, ", "),
+        " whose inputs can be observed"));
+  }
+  *added = std::move(qdq.added);
+  std::vector<ObservedEntry> entries;
+  for (const QdqObserver& observer : qdq.observers) {
+    const auto& [node, output] = observer.range;
+    entries.push_back({{ObservedKind::kTensor, node, output},
+                       observer.tensors,
+                       observer.is_weight});
+  }
+  return entries;
+}
+
 // What is observed by one run of the graph.
 struct ObservationPass {
-  // Null when all of it is fed.
+  // Null when there is nothing to observe.
   std::unique_ptr<ModelFunction> function;
   std::vector<EntryObserver*> observers;
   // The values are the same in every batch.
   bool once = false;
 };
 
-// A calibration; what it observes is up to its subclasses.
 class CalibrationRun {
  public:
-  CalibrationRun(const CalibrateJob& job, const GraphInspector& inspect)
+  CalibrationRun(const CalibrateJob& job, const Model::GraphInspector& inspect)
       : job_(job),
         inspect_(inspect),
         progress_({"calibrating", "records", job.max_records()},
                   WorkProgress()) {}
-  virtual ~CalibrationRun() = default;
 
   absl::StatusOr<RangeTable> Run() {
     if (job_.dataset().has_in_graph()) {
@@ -182,44 +288,42 @@ class CalibrationRun {
     return TakeTable();
   }
 
- protected:
-  // Chooses what to observe, before the graph goes into a session.
-  virtual absl::Status Choose(const Model& model, GraphDef* graph) = 0;
-  // Makes the observers of a model that is fed `inputs`.
-  virtual absl::Status AddObservers(const std::vector<std::string>& inputs) = 0;
-  // Makes the passes, given the first batch, unless AddObservers made them.
-  virtual absl::Status PlanPasses(const Batch&) { return absl::OkStatus(); }
-
-  // Returns the tensor of the dataset's prediction; none if it has none.
-  absl::StatusOr<std::vector<std::string>> PredictionTensor(
-      const Model& model) const {
-    const std::string& name = job_.dataset().prediction().tensor();
-    if (name.empty()) return std::vector<std::string>();
-    REQUANT_ASSIGN_OR_RETURN(std::string output, model.OutputTensor(name));
-    return std::vector<std::string>{std::move(output)};
-  }
-
-  const CalibrateJob& job() const { return job_; }
-
-  // Outlives the functions of the passes.
-  std::unique_ptr<Model> model_;
-  std::vector<std::unique_ptr<EntryObserver>> observers_;
-  std::vector<ObservationPass> passes_;
-
  private:
   absl::Status Load() {
     SetActivity(absl::StrCat("loading ", job_.model().path()));
+    std::vector<ObservedEntry> entries;
+    GraphDef added;
     const auto choose = [&](const Model& model,
                             GraphDef* graph) -> absl::Status {
-      if (inspect_) REQUANT_RETURN_IF_ERROR(inspect_(model, *graph));
-      return Choose(model, graph);
+      if (inspect_) REQUANT_RETURN_IF_ERROR(inspect_(model, graph));
+      REQUANT_ASSIGN_OR_RETURN(
+          entries, job_.has_qdq()
+                       ? ChooseQdqEntries(job_, model, *graph, &added)
+                       : ChooseEntries(job_, model, graph));
+      return absl::OkStatus();
     };
     REQUANT_ASSIGN_OR_RETURN(model_,
                              Model::Load(job_.model(), job_.session(), choose,
                                          /*extendable=*/job_.has_qdq()));
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                             InputTensors(*model_, job_.dataset()));
-    return AddObservers(inputs);
+    REQUANT_ASSIGN_OR_RETURN(inputs_, InputTensors(*model_, job_.dataset()));
+    if (job_.has_qdq()) REQUANT_RETURN_IF_ERROR(Extend(added));
+    const int threads = job_.session().intra_op_threads();
+    for (const ObservedEntry& entry : entries) {
+      MomentOptions moments;
+      moments.records = entry.tensor.layer_input ? job_.moment_records() : 0;
+      moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
+      observers_.push_back(std::make_unique<EntryObserver>(entry, moments));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Extend(const GraphDef& added) {
+    const absl::Status extended = model_->session().Extend(added);
+    if (extended.ok()) return extended;
+    return absl::Status(
+        extended.code(),
+        absl::StrCat(model_->path(), ": its functions cannot be observed: ",
+                     extended.message()));
   }
 
   absl::Status RunBatches() {
@@ -260,10 +364,87 @@ class CalibrationRun {
     return absl::OkStatus();
   }
 
+  // Shares the tensors out to passes by what they take in a run of one record.
+  // One that fits is in one pass; of a big model, more passes run the graph
+  // more often, but hold no more than held_bytes each.
+  absl::Status PlanPasses(const Batch& batch) {
+    std::vector<EntryObserver*> weights, others;
+    for (const auto& observer : observers_) {
+      (observer->entry().is_weight ? weights : others)
+          .push_back(observer.get());
+    }
+    for (size_t i = 0; i < weights.size(); i += kWeightsPerPass) {
+      const size_t end = std::min(i + kWeightsPerPass, weights.size());
+      REQUANT_RETURN_IF_ERROR(
+          AddPass({weights.begin() + i, weights.begin() + end}, /*once=*/true));
+    }
+    if (others.empty()) return absl::OkStatus();
+    REQUANT_RETURN_IF_ERROR(AddPass(others, /*once=*/false));
+    if (!job_.has_qdq()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<int64_t> bytes,
+                             MeasureLastPass(batch));
+    const int64_t most = job_.qdq().held_bytes();
+    if (std::accumulate(bytes.begin(), bytes.end(), int64_t{0}) <= most) {
+      return absl::OkStatus();
+    }
+    passes_.pop_back();
+    std::vector<EntryObserver*> together;
+    int64_t held = 0;
+    for (size_t i = 0; i < others.size(); ++i) {
+      if (!together.empty() && held + bytes[i] > most) {
+        REQUANT_RETURN_IF_ERROR(AddPass(together, /*once=*/false));
+        together.clear();
+        held = 0;
+      }
+      together.push_back(others[i]);
+      held += bytes[i];
+    }
+    return AddPass(together, /*once=*/false);
+  }
+
+  absl::Status AddPass(const std::vector<EntryObserver*>& observers,
+                       bool once) {
+    std::vector<std::string> fetches;
+    for (const EntryObserver* observer : observers) {
+      const std::vector<std::string>& tensors = observer->entry().fetches;
+      fetches.insert(fetches.end(), tensors.begin(), tensors.end());
+    }
+    // Weights are read without feeding anything.
+    REQUANT_ASSIGN_OR_RETURN(
+        auto function, ModelFunction::Make(model_.get(), inputs_, fetches));
+    passes_.push_back({std::move(function), observers, once});
+    return absl::OkStatus();
+  }
+
+  // Measures what a whole batch takes for each observer, from its first record
+  // alone where inputs can be cut.
+  absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
+    const bool can_cut = std::all_of(
+        batch.inputs.begin(), batch.inputs.end(), [&](const Tensor& input) {
+          return input.dims() > 0 && input.dim_size(0) == batch.size;
+        });
+    std::vector<Tensor> inputs, fetched;
+    for (const Tensor& input : batch.inputs) {
+      inputs.push_back(can_cut ? input.Slice(0, 1) : input);
+    }
+    REQUANT_RETURN_IF_ERROR(
+        RunError(passes_.back().function->Run(inputs, &fetched), model_->path(),
+                 RecordsText(batch)));
+    std::vector<int64_t> bytes;
+    auto tensor = fetched.begin();
+    for (const EntryObserver* observer : passes_.back().observers) {
+      int64_t held = 0;
+      for (size_t i = 0; i < observer->entry().fetches.size(); ++i) {
+        held += static_cast<int64_t>((tensor++)->TotalBytes());
+      }
+      bytes.push_back(held * (can_cut ? batch.size : 1));
+    }
+    return bytes;
+  }
+
   // Runs the graph while the values of the run before it are observed.
   absl::Status RunPass(const ObservationPass& pass, const Batch& batch) {
     auto run = std::make_shared<RunValues>();
-    run->inputs = batch.inputs;
     run->first_record = batch.first_record;
     run->records = batch.size;
     if (pass.function != nullptr) {
@@ -272,14 +453,17 @@ class CalibrationRun {
                    model_->path(), RecordsText(batch)));
     }
     REQUANT_RETURN_IF_ERROR(FinishObserving());
-    observing_ =
-        std::async(std::launch::async,
-                   [observers = pass.observers, run]() -> absl::Status {
-                     for (EntryObserver* observer : observers) {
-                       REQUANT_RETURN_IF_ERROR(observer->Add(*run));
-                     }
-                     return absl::OkStatus();
-                   });
+    observing_ = std::async(
+        std::launch::async,
+        [observers = pass.observers, run]() -> absl::Status {
+          absl::Span<const Tensor> rest = run->fetched;
+          for (EntryObserver* observer : observers) {
+            const size_t own = observer->entry().fetches.size();
+            REQUANT_RETURN_IF_ERROR(observer->Add(*run, rest.first(own)));
+            rest.remove_prefix(own);
+          }
+          return absl::OkStatus();
+        });
     return absl::OkStatus();
   }
 
@@ -301,294 +485,66 @@ class CalibrationRun {
   RangeTable TakeTable() {
     RangeTable table;
     for (const auto& observer : observers_) {
-      const CalibrationTensor& tensor = observer->tensor();
+      const CalibrationTensor& tensor = observer->entry().tensor;
       table.FindOrAdd(tensor.node, tensor.output) = observer->Take();
     }
     return table;
   }
 
   const CalibrateJob& job_;
-  const GraphInspector& inspect_;
+  const Model::GraphInspector& inspect_;
+  // Outlives the functions of the passes.
+  std::unique_ptr<Model> model_;
+  // The tensors that are fed.
+  std::vector<std::string> inputs_;
+  std::vector<std::unique_ptr<EntryObserver>> observers_;
+  std::vector<ObservationPass> passes_;
   int64_t records_ = 0;
   Progress progress_;
   // Waits in its destructor: the last member, gone before what it uses.
   std::future<absl::Status> observing_;
 };
 
-// Observes what the transforms for eight-bit graphs need, or the tensors that
-// the job names, in one run of the graph per batch.
-class PlainCalibration : public CalibrationRun {
- public:
-  using CalibrationRun::CalibrationRun;
-
- private:
-  absl::Status Choose(const Model& model, GraphDef* graph) override {
-    REQUANT_ASSIGN_OR_RETURN(tensors_, ChooseTensors(model, graph));
-    return absl::OkStatus();
+absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
+  CalibrateJob settings = job;
+  settings.mutable_model()->clear_path();
+  settings.clear_session();
+  // How often the graph runs for a batch changes nothing.
+  settings.mutable_qdq()->clear_held_bytes();
+  if (!job.has_qdq()) settings.clear_qdq();
+  ClearFiles(settings.mutable_dataset());
+  ContentHash hash;
+  hash.Add(VersionLine());
+  hash.Add(DeterministicBytes(settings));
+  const std::string directory = SavedModelDirectory(job.model().path());
+  REQUANT_RETURN_IF_ERROR(
+      hash.AddFile(directory.empty() ? job.model().path() : directory));
+  for (const std::string& file : FilesOf(job.dataset())) {
+    REQUANT_RETURN_IF_ERROR(hash.AddFile(file));
   }
-
-  absl::Status AddObservers(const std::vector<std::string>& inputs) override {
-    std::vector<std::string> fetches;
-    for (const CalibrationTensor& tensor : tensors_) {
-      AddObserver(tensor, inputs, &fetches);
-    }
-    ObservationPass& pass = passes_.emplace_back();
-    for (const auto& observer : observers_) {
-      pass.observers.push_back(observer.get());
-    }
-    // What is fed alone needs no run.
-    if (fetches.empty()) return absl::OkStatus();
-    REQUANT_ASSIGN_OR_RETURN(
-        pass.function, ModelFunction::Make(model_.get(), inputs, fetches));
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
-      const Model& model, GraphDef* graph) {
-    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
-    std::vector<CalibrationTensor> tensors;
-    for (const std::string& name : job().tensors()) {
-      REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                               model.OutputTensor(name));
-      REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
-                               FindCalibrationTensor(index, tensor));
-      const auto same = [&](const CalibrationTensor& other) {
-        return other.node == found.node && other.output == found.output;
-      };
-      if (std::none_of(tensors.begin(), tensors.end(), same)) {
-        tensors.push_back(std::move(found));
-      }
-    }
-    if (!tensors.empty()) {
-      MarkLayerInputs(index, &tensors);
-      return tensors;
-    }
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> outputs,
-                             PredictionTensor(model));
-    tensors = FindCalibrationTensors(index, outputs);
-    if (tensors.empty()) {
-      return absl::NotFoundError(absl::StrCat(
-          model.path(),
-          " has nothing to calibrate: no node computes ranges, and ",
-          WhyNoLayers(*graph, FindFloatLayers(index)),
-          "; requant calibrate --tensors observes any tensor"));
-    }
-    return tensors;
-  }
-
-  void AddObserver(const CalibrationTensor& tensor,
-                   const std::vector<std::string>& inputs,
-                   std::vector<std::string>* fetches) {
-    std::vector<std::string> names = {TensorText(tensor.node, tensor.output)};
-    if (tensor.kind == ObservedKind::kRange) {
-      names.push_back(TensorText(tensor.node, 1));
-    }
-    std::vector<ValueSource> sources;
-    for (std::string& name : names) {
-      const auto input = std::find(inputs.begin(), inputs.end(), name);
-      if (input != inputs.end()) {
-        sources.push_back({true, static_cast<size_t>(input - inputs.begin())});
-      } else {
-        sources.push_back({false, fetches->size()});
-        fetches->push_back(std::move(name));
-      }
-    }
-    MomentOptions moments;
-    moments.records = tensor.layer_input ? job().moment_records() : 0;
-    const int threads = job().session().intra_op_threads();
-    moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
-    observers_.push_back(
-        std::make_unique<EntryObserver>(tensor, std::move(sources), moments));
-  }
-
-  std::vector<CalibrationTensor> tensors_;
-};
-
-// Observes what insert_qdq would quantize, in functions too. Of a big model not
-// all of it is held at once, so that the graph may run several times per batch.
-class QdqCalibration : public CalibrationRun {
- public:
-  using CalibrationRun::CalibrationRun;
-
- private:
-  // Finds out how to observe what insert_qdq would quantize.
-  absl::Status Choose(const Model& model, GraphDef* graph) override {
-    QdqSiteOptions options;
-    options.ops.assign(job().qdq().op().begin(), job().qdq().op().end());
-    if (!job().qdq().inputs().empty()) {
-      REQUANT_ASSIGN_OR_RETURN(options.inputs,
-                               ParseQdqInputs(job().qdq().inputs()));
-    }
-    REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> outputs,
-                             PredictionTensor(model));
-    for (const auto& [key, output] : model.signature().outputs()) {
-      outputs.push_back(output.name());
-    }
-    if (outputs.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(model.path(),
-                       " has no signature that tells its outputs: name one by "
-                       "prediction { tensor: ... } in the dataset"));
-    }
-    // A map has no order of its own.
-    std::sort(outputs.begin(), outputs.end());
-    REQUANT_ASSIGN_OR_RETURN(qdq_, MakeQdqObservers(*graph, options, outputs));
-    WarnOfNotObserved(model);
-    if (!qdq_.observers.empty()) return absl::OkStatus();
-    return absl::NotFoundError(absl::StrCat(
-        model.path(), " has nothing to calibrate: no ",
-        job().qdq().op().empty() ? "MatMul"
-                                 : absl::StrJoin(job().qdq().op(), ", "),
-        " whose inputs can be observed"));
-  }
-
-  void WarnOfNotObserved(const Model& model) {
-    // A graph without signatures has the outputs that the dataset names.
-    std::string not_needed = "the outputs do not depend on it";
-    if (!model.signature().outputs().empty()) {
-      not_needed = absl::StrCat(
-          "the signature ",
-          job().model().signature().empty() ? "serving_default"
-                                            : job().model().signature(),
-          " does not compute it (--signature chooses another)");
-    }
-    const std::vector<NotObserved>& keys = qdq_.not_observed;
-    for (size_t i = 0; i < std::min(keys.size(), kNamedUnobserved); ++i) {
-      const RangeKey& key = keys[i].range;
-      SayWarning(absl::StrCat(
-          "the range of ", TensorText(key.first, key.second),
-          " is not observed: ",
-          keys[i].is_needed ? "it is in a loop or under a condition (While, If)"
-                            : not_needed));
-    }
-    if (keys.size() > kNamedUnobserved) {
-      SayWarning(absl::StrCat(keys.size(),
-                              " ranges are not observed, of which the "
-                              "first ",
-                              kNamedUnobserved, " are named above"));
-    }
-  }
-
-  // Makes the session able to give the tensors, and their observers.
-  absl::Status AddObservers(const std::vector<std::string>& inputs) override {
-    const absl::Status extended = model_->session().Extend(qdq_.added);
-    if (!extended.ok()) {
-      return absl::Status(
-          extended.code(),
-          absl::StrCat(model_->path(), ": its functions cannot be observed: ",
-                       extended.message()));
-    }
-    qdq_.added.Clear();
-    inputs_ = inputs;
-    for (const QdqObserver& observer : qdq_.observers) {
-      std::vector<ValueSource> sources;
-      for (size_t i = 0; i < observer.tensors.size(); ++i) {
-        // Numbered when it is known what is fetched together.
-        sources.push_back({false, i});
-      }
-      observers_.push_back(std::make_unique<EntryObserver>(
-          CalibrationTensor{ObservedKind::kTensor, observer.range.first,
-                            observer.range.second},
-          std::move(sources), MomentOptions()));
-    }
-    return absl::OkStatus();
-  }
-
-  // Shares the tensors out to passes by what they take in a run of one record.
-  // One that fits is in one pass; more passes run the graph more often, but
-  // hold no more than held_bytes each.
-  absl::Status PlanPasses(const Batch& batch) override {
-    std::vector<size_t> weights, others;
-    for (size_t i = 0; i < qdq_.observers.size(); ++i) {
-      (qdq_.observers[i].is_weight ? weights : others).push_back(i);
-    }
-    for (size_t i = 0; i < weights.size(); i += kWeightsPerPass) {
-      const size_t end = std::min(i + kWeightsPerPass, weights.size());
-      REQUANT_RETURN_IF_ERROR(
-          AddPass({weights.begin() + i, weights.begin() + end}, /*once=*/true));
-    }
-    if (others.empty()) return absl::OkStatus();
-    REQUANT_RETURN_IF_ERROR(AddPass(others, /*once=*/false));
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<int64_t> bytes,
-                             MeasureLastPass(batch));
-    int64_t all = 0;
-    for (const int64_t each : bytes) all += each;
-    if (all <= job().qdq().held_bytes()) return absl::OkStatus();
-    passes_.pop_back();
-    std::vector<size_t> together;
-    int64_t held = 0;
-    for (size_t i = 0; i < others.size(); ++i) {
-      if (!together.empty() && held + bytes[i] > job().qdq().held_bytes()) {
-        REQUANT_RETURN_IF_ERROR(AddPass(together, /*once=*/false));
-        together.clear();
-        held = 0;
-      }
-      together.push_back(others[i]);
-      held += bytes[i];
-    }
-    return AddPass(together, /*once=*/false);
-  }
-
-  absl::Status AddPass(const std::vector<size_t>& observers, bool once) {
-    std::vector<std::string> fetches;
-    ObservationPass pass;
-    pass.once = once;
-    for (const size_t i : observers) {
-      pass.observers.push_back(observers_[i].get());
-      observers_[i]->SetFirstSource(fetches.size());
-      const std::vector<std::string>& tensors = qdq_.observers[i].tensors;
-      fetches.insert(fetches.end(), tensors.begin(), tensors.end());
-    }
-    // Weights are read without feeding anything.
-    REQUANT_ASSIGN_OR_RETURN(
-        pass.function, ModelFunction::Make(model_.get(), inputs_, fetches));
-    passes_.push_back(std::move(pass));
-    return absl::OkStatus();
-  }
-
-  // Measures what a whole batch takes for each observer, from its first record
-  // alone where inputs can be cut.
-  absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
-    RunValues run;
-    int64_t records = 1;
-    for (const Tensor& input : batch.inputs) {
-      if (input.dims() == 0 || input.dim_size(0) != batch.size) {
-        records = batch.size;
-      }
-    }
-    for (const Tensor& input : batch.inputs) {
-      run.inputs.push_back(records == 1 ? input.Slice(0, 1) : input);
-    }
-    REQUANT_RETURN_IF_ERROR(
-        RunError(passes_.back().function->Run(run.inputs, &run.fetched),
-                 model_->path(), RecordsText(batch)));
-    std::vector<int64_t> bytes;
-    for (const EntryObserver* observer : passes_.back().observers) {
-      bytes.push_back(observer->Bytes(run) * (batch.size / records));
-    }
-    return bytes;
-  }
-
-  QdqObservers qdq_;
-  std::vector<std::string> inputs_;
-};
+  return hash.Finish();
+}
 
 }  // namespace
 
+absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
+  auto key = std::async(std::launch::async, [&job] { return HashOf(job); });
+  while (key.wait_for(std::chrono::milliseconds(200)) !=
+         std::future_status::ready) {
+    ReportAlive();
+  }
+  return key.get();
+}
+
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
-                                         const GraphInspector& inspect,
+                                         const Model::GraphInspector& inspect,
                                          bool for_file) {
   auto key =
       std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
         return for_file ? CalibrationKey(job) : "";
       });
-  std::unique_ptr<CalibrationRun> run;
-  if (job.has_qdq()) {
-    run = std::make_unique<QdqCalibration>(job, inspect);
-  } else {
-    run = std::make_unique<PlainCalibration>(job, inspect);
-  }
-  REQUANT_ASSIGN_OR_RETURN(RangeTable table, run->Run());
+  REQUANT_ASSIGN_OR_RETURN(RangeTable table,
+                           CalibrationRun(job, inspect).Run());
   REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
   table.set_made_from(std::move(made_from));
   return table;

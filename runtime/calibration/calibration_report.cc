@@ -1,20 +1,14 @@
 #include "runtime/calibration/calibration_report.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/message_text.h"
 #include "base/text/printable.h"
-#include "ranges/range_choice.h"
-#include "ranges/range_table.h"
 
 namespace requant {
 namespace {

@@ -3,12 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
-#include <vector>
-
-#include "ranges/range_choice.h"
-#include "ranges/range_table.h"
-
 namespace requant::calibration_report_test {
 namespace {
 

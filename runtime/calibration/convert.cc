@@ -2,19 +2,13 @@
 
 #include <memory>
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/saved_model/saved_model_references.h"
-#include "graph/saved_model/saved_model_writer.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {

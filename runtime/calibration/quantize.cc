@@ -5,16 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <cstring>
 #include <future>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -93,8 +89,8 @@ class Quantization {
 
  private:
   // Takes the graph and its outputs from the model.
-  absl::Status Take(const Model& model, const GraphDef& graph) {
-    graph_ = graph;
+  absl::Status Take(const Model& model, GraphDef* graph) {
+    graph_ = *graph;
     std::vector<std::string> names = options_.outputs;
     const PredictionSpec& prediction =
         options_.calibration.dataset().prediction();
@@ -115,22 +111,13 @@ class Quantization {
   absl::Status Load() {
     const CalibrateJob& job = options_.calibration;
     SetActivity(absl::StrCat("loading ", job.model().path()));
-    return Model::Load(job.model(), job.session(),
-                       [this](const Model& model, GraphDef* graph) {
-                         return Take(model, *graph);
-                       })
-        .status();
+    return Model::Load(job.model(), job.session(), take_).status();
   }
 
   absl::Status Calibrate(MemoryFile* file) {
-    REQUANT_ASSIGN_OR_RETURN(
-        const RangeTable table,
-        ObserveRanges(
-            options_.calibration,
-            [this](const Model& model, const GraphDef& graph) {
-              return Take(model, graph);
-            },
-            /*for_file=*/options_.keep_ranges));
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                             ObserveRanges(options_.calibration, take_,
+                                           /*for_file=*/options_.keep_ranges));
     for (const std::string& warning : CalibrationWarnings(table)) {
       SayWarning(warning);
     }
@@ -199,6 +186,10 @@ class Quantization {
   }
 
   const QuantizeOptions& options_;
+  const Model::GraphInspector take_ = [this](const Model& model,
+                                             GraphDef* graph) {
+    return Take(model, graph);
+  };
   GraphDef graph_;
   // Names of nodes.
   std::vector<std::string> outputs_;

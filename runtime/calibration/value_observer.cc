@@ -3,16 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "ranges/channel_moments.h"
-#include "ranges/range_table.h"
 
 namespace requant {
 namespace {

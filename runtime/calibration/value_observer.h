@@ -45,7 +45,6 @@ class ValueObserver {
 
  private:
   void FindExtremes(const ObservedBatch& batch);
-  void AddFinite(absl::Span<const float> values);
   void AddNotFinite(const ObservedBatch& batch);
   void MergeChannels(int64_t channels);
   // Must be called before the batch's records are counted.

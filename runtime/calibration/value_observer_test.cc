@@ -3,13 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <random>
-#include <vector>
-
-#include "ranges/channel_moments.h"
-#include "ranges/range_table.h"
 
 namespace requant::value_observer_test {
 namespace {

@@ -51,19 +51,6 @@ int64_t SizeOfFiles(const std::vector<std::string>& files) {
   return bytes;
 }
 
-absl::Status CheckOptions(const BatchOptions& options) {
-  if (options.batch_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the batch size is ", options.batch_size, "; it is at least 1"));
-  }
-  if (options.max_records < 0 || options.max_bad_records < 0 ||
-      options.threads < 0 || options.prefetch < 0) {
-    return absl::InvalidArgumentError(
-        "max_records, max_bad_records, threads and prefetch are at least 0");
-  }
-  return absl::OkStatus();
-}
-
 // Reads and decodes chunks ahead of its caller on threads of its own, and hands
 // them out in the order of the files. Each thread in turn reads a chunk and
 // then decodes it while the next thread reads.
@@ -406,7 +393,10 @@ std::string DescribeFiles(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
-  REQUANT_RETURN_IF_ERROR(CheckOptions(options));
+  if (options.batch_size < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the batch size is ", options.batch_size, "; it is at least 1"));
+  }
   REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
                            OpenChunkSource(spec, columns));

@@ -2,11 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <string>
-#include <vector>
-
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"

@@ -19,15 +19,8 @@ ProgramRun RunDataset(const std::vector<std::string>& arguments) {
   return RunProgram("runtime/datasets/dataset", arguments);
 }
 
-class Dataset : public testing::Test {
+class Dataset : public testing::Test, protected TestFolder {
  protected:
-  std::string Path(const std::string& name) const { return files_.Path(name); }
-  std::string Read(const std::string& name) const { return files_.Read(name); }
-  void Write(const std::string& name, const std::string& text) const {
-    files_.Write(name, text);
-  }
-  std::vector<std::string> Names() const { return files_.Names(); }
-
   // Runs it; it must succeed.
   ProgramRun Run(const std::vector<std::string>& arguments) const {
     const ProgramRun run = RunDataset(arguments);
@@ -41,8 +34,7 @@ class Dataset : public testing::Test {
     Run(arguments);
   }
 
-  const TestFolder files_;
-  const std::string folder_ = files_.Path("");
+  const std::string folder_ = Path("");
 };
 
 TEST_F(Dataset, FirstRowsDoNotDependOnTheRowCount) {

@@ -1,13 +1,7 @@
 #include "runtime/evaluation/batch_streams.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdint>
 #include <utility>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 
 namespace requant {
 namespace {

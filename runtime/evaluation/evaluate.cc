@@ -1,15 +1,11 @@
 #include "runtime/evaluation/evaluate.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
@@ -18,10 +14,9 @@
 #include "base/terminal/progress.h"
 #include "graph/graph_index.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/batch_streams.h"
 #include "runtime/evaluation/evaluated_graph.h"
-#include "runtime/evaluation/layer_pass.h"
+#include "runtime/evaluation/layer_comparison.h"
 #include "runtime/evaluation/predictions.h"
 #include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
@@ -29,10 +24,103 @@
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/float_layer.h"
 
 namespace requant {
 namespace {
+
+using tensorflow::Tensor;
+
+BatchOptions Batching(const EvaluateOptions& options) {
+  BatchOptions batching;
+  batching.batch_size = options.batch_size;
+  batching.max_records = options.max_records;
+  batching.max_bad_records = options.max_bad_records;
+  batching.prefetch = std::max(batching.prefetch, 2 * options.streams);
+  return batching;
+}
+
+// Returns what gives `tensors` of a graph for a batch.
+absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
+    const EvaluateOptions& options, Model* model,
+    const std::vector<std::string>& tensors) {
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                           InputTensors(*model, options.dataset));
+  ModelFunctionOptions function;
+  function.in_caller_thread = options.streams > 1;
+  return ModelFunction::Make(model, inputs, tensors, function);
+}
+
+// Adds a batch to the layers' comparisons. Of codes there are three tensors.
+absl::Status AddLayers(const BatchRun& run, const LayerPairs& layers,
+                       std::vector<LayerComparison>* comparisons) {
+  const std::vector<Tensor>& outputs = run.graphs[0].outputs;
+  size_t next = 0;
+  for (size_t i = 0; i < layers.pairs.size(); ++i) {
+    const Tensor& tensor = outputs[next++];
+    const Tensor* ends[2] = {nullptr, nullptr};
+    if (layers.pairs[i].coding != LayerCoding::kFloat) {
+      for (const Tensor*& end : ends) end = &outputs[next++];
+    }
+    REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
+        run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
+  }
+  return absl::OkStatus();
+}
+
+// Compares the layers of `baseline` with those of `model` on the first
+// options.layer_records records, and puts the figures into `result`: a run of
+// its own, since fetching what is inside a graph makes it slower.
+absl::Status CompareLayers(const EvaluateOptions& options,
+                           const LayerPairs& layers, Model* model,
+                           Model* baseline, EvaluateResult* result) {
+  std::vector<std::string> tensors, baseline_tensors;
+  std::vector<LayerComparison> comparisons;
+  for (const LayerPair& pair : layers.pairs) {
+    comparisons.emplace_back(pair);
+    baseline_tensors.push_back(pair.float_tensor);
+    tensors.push_back(pair.tensor);
+    if (pair.coding == LayerCoding::kFloat) continue;
+    tensors.push_back(pair.min_tensor);
+    tensors.push_back(pair.max_tensor);
+  }
+  for (const std::string& name : layers.unmatched) {
+    result->add_unmatched_layer(name);
+  }
+  if (layers.pairs.empty()) return absl::OkStatus();
+  REQUANT_ASSIGN_OR_RETURN(const auto function,
+                           LayerFunction(options, model, tensors));
+  REQUANT_ASSIGN_OR_RETURN(const auto baseline_function,
+                           LayerFunction(options, baseline, baseline_tensors));
+  BatchOptions batching = Batching(options);
+  batching.max_records = options.layer_records;
+  if (options.max_records > 0) {
+    batching.max_records = std::min(batching.max_records, options.max_records);
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(options.dataset, batching));
+  const auto run_both = [&](const Batch& batch, std::vector<GraphRun>* runs) {
+    runs->resize(2);
+    const std::string what =
+        absl::StrCat("its layers for the ", RecordsText(batch));
+    REQUANT_RETURN_IF_ERROR(RunError(
+        function->Run(batch.inputs, &(*runs)[0].outputs), model->path(), what));
+    return RunError(baseline_function->Run(batch.inputs, &(*runs)[1].outputs),
+                    baseline->path(), what);
+  };
+  BatchStreams streams(source.get(), options.streams, run_both);
+  BatchRun run;
+  while (true) {
+    REQUANT_ASSIGN_OR_RETURN(const bool more, streams.Next(&run));
+    if (!more) break;
+    REQUANT_RETURN_IF_ERROR(AddLayers(run, layers, &comparisons));
+  }
+  for (const LayerComparison& comparison : comparisons) {
+    *result->add_layer() = comparison.Result();
+  }
+  return absl::OkStatus();
+}
 
 class Evaluation {
  public:
@@ -127,12 +215,8 @@ class Evaluation {
   }
 
   absl::Status RunBatches() {
-    BatchOptions batching;
-    batching.batch_size = options_.batch_size;
-    batching.max_records = options_.max_records;
-    batching.max_bad_records = options_.max_bad_records;
+    BatchOptions batching = Batching(options_);
     const int streams = std::max(1, options_.streams);
-    batching.prefetch = std::max(batching.prefetch, 2 * streams);
     BadRecordWarnings bad_records;
     bad_records.Watch(&batching);
     SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
@@ -314,9 +398,8 @@ class Evaluation {
     if (format.kind == other.kind) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         "the predictions of ", model().path(), " look like ",
-        PredictionSpec::Kind_Name(DeclaredKind(format.kind)), ", those of ",
-        baseline().path(), " like ",
-        PredictionSpec::Kind_Name(DeclaredKind(other.kind)),
+        PredictionSpec::Kind_Name(format.kind), ", those of ",
+        baseline().path(), " like ", PredictionSpec::Kind_Name(other.kind),
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
@@ -324,7 +407,7 @@ class Evaluation {
                                absl::Span<const double> labels) {
     if (!encoder_.has_value()) {
       PredictionsFormat format;
-      format.kind = DeclaredKind(model().format().kind);
+      format.kind = model().format().kind;
       format.values_per_record = model().format().values_per_record;
       format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
       encoder_.emplace(format);
@@ -378,7 +461,7 @@ class Evaluation {
       result.set_positions(model().positions());
     }
     if (records_ > 0) {
-      result.set_prediction_kind(DeclaredKind(model().format().kind));
+      result.set_prediction_kind(model().format().kind);
       result.set_guessed_kind(options_.dataset.prediction().kind() ==
                               PredictionSpec::KIND_AUTO);
     }

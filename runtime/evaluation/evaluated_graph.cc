@@ -1,17 +1,9 @@
 #include "runtime/evaluation/evaluated_graph.h"
 
 #include <chrono>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
 #include "runtime/session/job_reports.h"

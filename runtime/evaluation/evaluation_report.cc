@@ -2,10 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <map>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,9 +14,7 @@
 #include "base/text/printable.h"
 #include "google/protobuf/message.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/evaluation.pb.h"
 #include "runtime/statistics/metrics.h"
-#include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/timing.h"
 
 namespace requant {

@@ -3,17 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <limits>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/message/message_json.h"
+#include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset.pb.h"
-#include "runtime/evaluation.pb.h"
-#include "runtime/statistics/paired_comparison.h"
 
 namespace requant::evaluation_report_test {
 namespace {
@@ -24,107 +22,85 @@ using testing::StartsWith;
 
 const EvaluationNames kNames = {"int8.pb", "eval.textproto", "fp32.pb"};
 
+template <typename Message>
+Message FromText(const std::string& text) {
+  Message message;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &message));
+  return message;
+}
+
 // Returns one of the two published runs of the recipe, with the duration that
 // its throughput stands for.
 EvaluateResult PublishedRun(double seconds, int64_t correct) {
-  EvaluateResult result;
-  result.set_batch_size(512);
-  Timing& timing = *result.mutable_timing();
-  timing.set_records(2000000);
-  timing.set_batches(3907);
-  timing.set_warm_up_batches(100);
-  timing.set_timed_records(2000000 - 100 * 512);
-  timing.set_timed_seconds(seconds);
-  Scores& scores = *result.mutable_scores();
-  scores.set_records(2000000);
-  scores.set_correct(correct);
-  scores.set_accuracy(static_cast<double>(correct) / 2000000);
+  auto result = FromText<EvaluateResult>(R"(
+    batch_size: 512
+    timing { records: 2000000 batches: 3907 warm_up_batches: 100
+             timed_records: 1948800 }
+    scores { records: 2000000 })");
+  result.mutable_timing()->set_timed_seconds(seconds);
+  result.mutable_scores()->set_correct(correct);
+  result.mutable_scores()->set_accuracy(static_cast<double>(correct) / 2000000);
   return result;
 }
 
-Agreement MakeAgreement(int64_t records, double share,
-                        const Interval& interval) {
-  Agreement agreement;
-  agreement.set_records(records);
-  agreement.set_share(share);
-  *agreement.mutable_interval() = interval;
-  return agreement;
-}
-
 Comparison SmallComparison() {
-  Comparison comparison;
-  comparison.set_records(200000);
-  AccuracyDifference& accuracy = *comparison.mutable_accuracy();
-  accuracy.set_baseline_correct(151924);
-  accuracy.set_candidate_correct(151892);
-  accuracy.set_only_baseline_correct(62);
-  accuracy.set_only_candidate_correct(30);
-  accuracy.set_points(-0.016);
-  *accuracy.mutable_interval() = MakeInterval(-0.0254, -0.0066);
-  *comparison.mutable_agreement() =
-      MakeAgreement(199908, 0.99954, MakeInterval(0.99944, 0.99962));
-  OutputChange& change = *comparison.mutable_output_change();
-  change.set_mean(0.0049);
-  *change.mutable_interval() = MakeInterval(0.0048, 0.005);
-  change.set_max(0.0234);
-  change.set_max_record(1234);
-  *comparison.mutable_class_1_change() = change;
-  return comparison;
+  return FromText<Comparison>(R"(
+    records: 200000
+    accuracy { baseline_correct: 151924 candidate_correct: 151892
+               only_baseline_correct: 62 only_candidate_correct: 30
+               points: -0.016 interval { low: -0.0254 high: -0.0066 } }
+    agreement { records: 199908 share: 0.99954
+                interval { low: 0.99944 high: 0.99962 } }
+    output_change { mean: 0.0049 interval { low: 0.0048 high: 0.005 }
+                    max: 0.0234 max_record: 1234 }
+    class_1_change { mean: 0.0049 interval { low: 0.0048 high: 0.005 }
+                     max: 0.0234 max_record: 1234 })");
 }
 
-TEST(LogTail, IsThatOfThePublishedFloatRun) {
+std::string PublishedTail(const std::string& figures) {
+  const std::string dashes(50, '-');
+  return absl::StrCat(dashes,
+                      "\nTotal test records           :  2000000\n"
+                      "Batch size is                :  512\n"
+                      "Number of batches            :  3907\n",
+                      figures, dashes, "\n");
+}
+
+// The second one's duration shows that trailing zeros are not written.
+TEST(LogTail, IsThatOfThePublishedRuns) {
   EXPECT_EQ(LogTail(PublishedRun(1948800 / 314943.875, 1550447)),
-            "--------------------------------------------------\n"
-            "Total test records           :  2000000\n"
-            "Batch size is                :  512\n"
-            "Number of batches            :  3907\n"
-            "Throughput is (records/sec)  :  314943.875\n"
-            "Inference duration (seconds) :  6.1878\n"
-            "Latency (millisecond/batch)  :  1.625686\n"
-            "Classification accuracy (%)  :  77.5223\n"
-            "No of correct predicitons    :  1550447\n"
-            "--------------------------------------------------\n");
-}
-
-// Its duration shows that trailing zeros are not written.
-TEST(LogTail, IsThatOfThePublishedInt8Run) {
+            PublishedTail("Throughput is (records/sec)  :  314943.875\n"
+                          "Inference duration (seconds) :  6.1878\n"
+                          "Latency (millisecond/batch)  :  1.625686\n"
+                          "Classification accuracy (%)  :  77.5223\n"
+                          "No of correct predicitons    :  1550447\n"));
   EXPECT_EQ(LogTail(PublishedRun(1948800 / 489653.313, 1549632)),
-            "--------------------------------------------------\n"
-            "Total test records           :  2000000\n"
-            "Batch size is                :  512\n"
-            "Number of batches            :  3907\n"
-            "Throughput is (records/sec)  :  489653.313\n"
-            "Inference duration (seconds) :  3.98\n"
-            "Latency (millisecond/batch)  :  1.045638\n"
-            "Classification accuracy (%)  :  77.4816\n"
-            "No of correct predicitons    :  1549632\n"
-            "--------------------------------------------------\n");
+            PublishedTail("Throughput is (records/sec)  :  489653.313\n"
+                          "Inference duration (seconds) :  3.98\n"
+                          "Latency (millisecond/batch)  :  1.045638\n"
+                          "Classification accuracy (%)  :  77.4816\n"
+                          "No of correct predicitons    :  1549632\n"));
 }
 
 TEST(LogTail, KeepsOneDecimal) {
-  EXPECT_TRUE(absl::StrContains(LogTail(PublishedRun(2, 2000000)),
-                                "(records/sec)  :  974400.0\n"
-                                "Inference duration (seconds) :  2.0\n"
-                                "Latency (millisecond/batch)  :  0.525452\n"
-                                "Classification accuracy (%)  :  100.0\n"));
-}
-
-TEST(LogTail, HasZerosWhenNothingWasTimed) {
-  EvaluateResult result;
-  EXPECT_TRUE(absl::StrContains(LogTail(result),
-                                "(records/sec)  :  0.0\n"
-                                "Inference duration (seconds) :  0.0\n"
-                                "Latency (millisecond/batch)  :  0.0\n---"));
+  EXPECT_THAT(LogTail(PublishedRun(2, 2000000)),
+              HasSubstr("(records/sec)  :  974400.0\n"
+                        "Inference duration (seconds) :  2.0\n"
+                        "Latency (millisecond/batch)  :  0.525452\n"
+                        "Classification accuracy (%)  :  100.0\n"));
+  // Nothing was timed.
+  EXPECT_THAT(LogTail(EvaluateResult()),
+              HasSubstr("(records/sec)  :  0.0\n"
+                        "Inference duration (seconds) :  0.0\n"
+                        "Latency (millisecond/batch)  :  0.0\n---"));
 }
 
 TEST(Latency, IsTheMeanWhenNoFullBatchWasTimed) {
-  EvaluateResult result;
-  result.set_batch_size(512);
-  result.mutable_timing()->set_batches(3);
-  result.mutable_timing()->set_warm_up_batches(1);
-  result.mutable_timing()->set_timed_records(8);
-  result.mutable_timing()->set_timed_seconds(0.5);
-  EXPECT_EQ(Latency(result), 250);
+  EXPECT_EQ(Latency(FromText<EvaluateResult>(R"(
+    batch_size: 512
+    timing { batches: 3 warm_up_batches: 1 timed_records: 8
+             timed_seconds: 0.5 })")),
+            250);
 }
 
 TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
@@ -133,60 +109,34 @@ TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
   EXPECT_EQ(JudgeGate(SmallComparison(), 0.001).verdict, Verdict::kFail);
 }
 
-TEST(FurtherMetrics, TellsAKindThatWasGuessed) {
-  EvaluateResult result;
-  result.set_prediction_kind(PredictionSpec::SCORES);
-  EXPECT_EQ(FurtherMetrics(result), "");
-  result.set_guessed_kind(true);
-  EXPECT_EQ(FurtherMetrics(result),
-            "predictions read as SCORES (a guess: the dataset declares no "
-            "kind)\n");
-}
-
-TEST(FurtherMetrics, TellsOfFilesWhoseRestWasNotRead) {
-  EvaluateResult result;
-  result.set_bad_records(3);
-  result.set_lost_rests(2);
-  EXPECT_EQ(FurtherMetrics(result),
-            "warning: 3 records could not be read and were left out\n"
-            "warning: the rest of 2 files behind such a record was not read\n");
-}
-
 TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
-  EvaluateResult result = PublishedRun(2, 1);
-  EXPECT_EQ(FurtherMetrics(result), "");
-  result.mutable_scores()->set_auc(0.8125);
-  result.mutable_scores()->set_auc_error(1e-7);
-  result.mutable_scores()->set_log_loss(0.4567);
-  EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500\nlog loss 0.456700\n");
-  result.mutable_scores()->set_auc_error(2e-6);
-  result.mutable_scores()->clear_log_loss();
-  EXPECT_EQ(FurtherMetrics(result), "AUC 0.812500 (within 2e-06)\n");
-}
-
-TEST(FurtherMetrics, HasThePerplexityOfPositions) {
-  EvaluateResult result = PublishedRun(2, 1);
-  result.mutable_scores()->set_log_loss(std::log(2.0));
-  result.mutable_scores()->set_records(128);
-  result.set_positions(64);
-  EXPECT_EQ(FurtherMetrics(result),
-            "log loss 0.693147\nperplexity 2.0000 over 128 positions\n");
-}
-
-TEST(FurtherMetrics, WarnsOfWhatIsWrong) {
-  EvaluateResult result = PublishedRun(2, 1);
-  result.set_bad_records(1);
-  result.mutable_scores()->set_nan_records(3);
-  result.mutable_scores()->set_infinite_records(1);
-  result.mutable_baseline_scores()->set_improbable_records(2);
-  EXPECT_EQ(FurtherMetrics(result),
-            "warning: the graph predicts NaN for 3 records; they count as "
-            "wrong\n"
-            "warning: the graph predicts infinite values for 1 record\n"
-            "warning: the baseline predicts values outside 0 ... 1 for 2 "
-            "records, which are no probabilities: there is no log loss; if "
-            "they are scores, declare them as SCORES\n"
-            "warning: 1 record could not be read and was left out\n");
+  const std::pair<std::string, std::string> cases[] = {
+      {"prediction_kind: SCORES", ""},
+      {"prediction_kind: SCORES guessed_kind: true",
+       "predictions read as SCORES (a guess: the dataset declares no kind)\n"},
+      {"scores { correct: 1 accuracy: 0.5 }", ""},
+      {"scores { auc: 0.8125 auc_error: 1e-7 log_loss: 0.4567 }",
+       "AUC 0.812500\nlog loss 0.456700\n"},
+      {"scores { auc: 0.8125 auc_error: 2e-6 }",
+       "AUC 0.812500 (within 2e-06)\n"},
+      // ln 2.
+      {"scores { log_loss: 0.6931471805599453 records: 128 } positions: 64",
+       "log loss 0.693147\nperplexity 2.0000 over 128 positions\n"},
+      {"bad_records: 1",
+       "warning: 1 record could not be read and was left out\n"},
+      {"bad_records: 3 lost_rests: 2",
+       "warning: 3 records could not be read and were left out\n"
+       "warning: the rest of 2 files behind such a record was not read\n"},
+      {"scores { nan_records: 3 infinite_records: 1 } "
+       "baseline_scores { improbable_records: 2 }",
+       "warning: the graph predicts NaN for 3 records; they count as wrong\n"
+       "warning: the graph predicts infinite values for 1 record\n"
+       "warning: the baseline predicts values outside 0 ... 1 for 2 records, "
+       "which are no probabilities: there is no log loss; if they are scores, "
+       "declare them as SCORES\n"}};
+  for (const auto& [result, text] : cases) {
+    EXPECT_EQ(FurtherMetrics(FromText<EvaluateResult>(result)), text);
+  }
 }
 
 TEST(ComparisonText, IsEmptyWithoutABaseline) {
@@ -205,49 +155,32 @@ TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
             "(record 1234)\n");
 }
 
-TEST(ComparisonText, HasBothThroughputs) {
-  EvaluateResult result = PublishedRun(2, 1);
-  result.mutable_comparison();
-  result.mutable_baseline_timing()->set_timed_records(500000);
-  result.mutable_baseline_timing()->set_timed_seconds(1);
-  EXPECT_TRUE(absl::StrContains(
-      ComparisonText(result, kNames),
-      "  throughput 974400 records/s, the baseline's 500000\n"))
-      << ComparisonText(result, kNames);
-}
-
-TEST(ComparisonText, ShowsFullAgreementOnlyWhenItIs) {
-  EvaluateResult result;
-  *result.mutable_comparison()->mutable_agreement() =
-      MakeAgreement(199999, 0.999996, MakeInterval(0.99996, 1));
-  EXPECT_TRUE(
-      absl::StrContains(ComparisonText(result, kNames),
-                        "agreement 99.9996 % (95 %: 99.996 % to 100.00 %)"))
-      << ComparisonText(result, kNames);
-}
-
-TEST(ComparisonText, WarnsOfLostValues) {
-  EvaluateResult result;
-  Comparison& comparison = *result.mutable_comparison();
-  comparison.set_lost_values(2);
-  comparison.mutable_candidate_non_finite()->set_nan(2);
-  comparison.mutable_candidate_non_finite()->set_first_record(7);
-  EXPECT_EQ(ComparisonText(result, {"a", "", "b"}),
-            "a against b, 0 records:\n"
-            "  warning: 2 values finite in the baseline but NaN or infinite "
-            "now; see record 7\n");
+TEST(ComparisonText, HasALineForEachThatIsKnown) {
+  const std::pair<std::string, std::string> cases[] = {
+      {"timing { timed_records: 1948800 timed_seconds: 2 } comparison {} "
+       "baseline_timing { timed_records: 500000 timed_seconds: 1 }",
+       "  throughput 974400 records/s, the baseline's 500000\n"},
+      // Full agreement is shown only when it is.
+      {"comparison { agreement { records: 199999 share: 0.999996 "
+       "interval { low: 0.99996 high: 1 } } }",
+       "  agreement 99.9996 % (95 %: 99.996 % to 100.00 %)\n"},
+      {"comparison { lost_values: 2 "
+       "candidate_non_finite { nan: 2 first_record: 7 } }",
+       "  warning: 2 values finite in the baseline but NaN or infinite now; "
+       "see record 7\n"}};
+  for (const auto& [result, text] : cases) {
+    EXPECT_EQ(ComparisonText(FromText<EvaluateResult>(result), {"a", "", "b"}),
+              absl::StrCat("a against b, 0 records:\n", text));
+  }
 }
 
 TEST(EvaluationJson, HasEverything) {
   EvaluateResult result = PublishedRun(2, 1500000);
-  result.mutable_scores()->set_auc(0.8125);
-  result.mutable_scores()->set_log_loss(0.5);
+  result.MergeFrom(FromText<EvaluateResult>(R"(
+    scores { auc: 0.8125 log_loss: 0.5 } lost_rests: 1
+    prediction_kind: PROBABILITIES unmatched_layer: "gone"
+    baseline_timing { timed_records: 487200 timed_seconds: 1 })"));
   *result.mutable_comparison() = SmallComparison();
-  result.set_lost_rests(1);
-  result.set_prediction_kind(PredictionSpec::PROBABILITIES);
-  result.mutable_baseline_timing()->set_timed_records(487200);
-  result.mutable_baseline_timing()->set_timed_seconds(1);
-  result.add_unmatched_layer("gone");
   EXPECT_EQ(
       EvaluationJson(result, kNames, JudgeGate(result.comparison(), 0.5)),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
@@ -282,31 +215,26 @@ TEST(EvaluationJson, HasEverything) {
 }
 
 TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
-  EvaluateResult result;
-  EXPECT_TRUE(absl::StrContains(
-      EvaluationJson(result, {}, std::nullopt),
-      R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
-      R"("baseline_records_per_second": null, "comparison": null, )"
-      R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
-  result.mutable_scores()->set_rmse(NAN);
-  result.mutable_scores()->set_correct(0);
-  const std::string json = EvaluationJson(result, {}, std::nullopt);
-  EXPECT_TRUE(absl::StrContains(json, R"("rmse": null)"));
-  EXPECT_TRUE(
-      absl::StrContains(json, R"("correct": 0, "accuracy": null, "auc": null, )"
-                              R"("auc_max_error": null, "log_loss": null)"));
+  EXPECT_THAT(
+      EvaluationJson(EvaluateResult(), {}, std::nullopt),
+      HasSubstr(
+          R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
+          R"("baseline_records_per_second": null, "comparison": null, )"
+          R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
+  EXPECT_THAT(
+      EvaluationJson(
+          FromText<EvaluateResult>("scores { rmse: nan correct: 0 }"), {},
+          std::nullopt),
+      HasSubstr(R"("correct": 0, "accuracy": null, "auc": null, )"
+                R"("auc_max_error": null, "log_loss": null, "rmse": null)"));
 }
 
 ComparedLayer Layer(const std::string& name, double signal_to_noise) {
-  ComparedLayer layer;
+  auto layer = FromText<ComparedLayer>(R"(
+    quantized: true records: 8192 step: 0.5 rms_error: 0.25
+    worst_channel_shift: -0.125 clipped_share: 0.001)");
   layer.set_name(name);
-  layer.set_quantized(true);
-  layer.set_records(8192);
-  layer.set_step(0.5);
-  layer.set_rms_error(0.25);
-  layer.set_worst_channel_shift(-0.125);
   layer.set_signal_to_noise(signal_to_noise);
-  layer.set_clipped_share(0.001);
   return layer;
 }
 

@@ -5,13 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant::layer_comparison_test {
 namespace {

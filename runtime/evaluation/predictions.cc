@@ -2,23 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
-#include <optional>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/crc/crc32c.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
-#include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
 namespace {
@@ -223,12 +214,11 @@ absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
 absl::Status StoredBaseline::CheckFormat(const PredictionFormat& format,
                                          int64_t labels_per_record) const {
   const PredictionsFormat& stored = predictions_.format();
-  const PredictionSpec::Kind kind = DeclaredKind(format.kind);
-  if (stored.kind != kind) {
+  if (stored.kind != format.kind) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_, " are ",
         PredictionSpec::Kind_Name(stored.kind), ", those of the graph ",
-        PredictionSpec::Kind_Name(kind),
+        PredictionSpec::Kind_Name(format.kind),
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
   if (stored.values_per_record != format.values_per_record) {

@@ -3,15 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdint>
-#include <optional>
 #include <random>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "base/testing/fuzz_rounds.h"
 
 namespace requant::predictions_test {
@@ -155,7 +148,7 @@ StoredBaseline StoredRecords() {
 
 PredictionFormat Probability() {
   PredictionFormat format;
-  format.kind = PredictionKind::kProbability;
+  format.kind = PredictionSpec::PROBABILITY;
   format.values_per_record = 1;
   return format;
 }

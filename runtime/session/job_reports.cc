@@ -1,9 +1,5 @@
 #include "runtime/session/job_reports.h"
 
-#include <string>
-#include <string_view>
-
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
 

@@ -4,16 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <set>
-#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -27,10 +22,8 @@
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/formats/column.h"
 #include "tensorflow/cc/saved_model/loader.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.h"
-#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/rewriter_config.pb.h"
 
 namespace requant {
@@ -259,9 +252,17 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     Model* model, const std::vector<std::string>& input_tensors,
     const std::vector<std::string>& output_tensors,
     const ModelFunctionOptions& options) {
+  std::unique_ptr<ModelFunction> function(new ModelFunction(model));
   tensorflow::CallableOptions callable;
   for (const std::string& input : input_tensors) callable.add_feed(input);
-  for (const std::string& output : output_tensors) callable.add_fetch(output);
+  for (const std::string& output : output_tensors) {
+    const auto input =
+        std::find(input_tensors.begin(), input_tensors.end(), output);
+    const bool is_fed = input != input_tensors.end();
+    function->fed_.push_back(is_fed ? input - input_tensors.begin() : -1);
+    if (!is_fed) callable.add_fetch(output);
+  }
+  if (callable.fetch().empty()) return function;
   if (options.in_caller_thread) {
     callable.mutable_run_options()->set_inter_op_thread_pool(-1);
   }
@@ -269,26 +270,34 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     callable.mutable_run_options()->set_trace_level(
         tensorflow::RunOptions::FULL_TRACE);
   }
-  tensorflow::Session::CallableHandle handle;
-  const absl::Status made = model->session().MakeCallable(callable, &handle);
-  if (!made.ok()) {
-    return absl::Status(made.code(),
-                        absl::StrCat(model->path(), ": ", made.message()));
-  }
-  return std::unique_ptr<ModelFunction>(new ModelFunction(model, handle));
+  const absl::Status made =
+      model->session().MakeCallable(callable, &function->handle_.emplace());
+  if (made.ok()) return function;
+  function->handle_.reset();
+  return absl::Status(made.code(),
+                      absl::StrCat(model->path(), ": ", made.message()));
 }
 
 ModelFunction::~ModelFunction() {
-  (void)model_->session().ReleaseCallable(handle_);
+  if (handle_.has_value()) (void)model_->session().ReleaseCallable(*handle_);
 }
 
 absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
                                 std::vector<Tensor>* outputs,
                                 tensorflow::RunMetadata* metadata) {
-  const absl::Status status =
-      model_->session().RunCallable(handle_, inputs, outputs, metadata);
-  REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
-  return status;
+  std::vector<Tensor> fetched;
+  if (handle_.has_value()) {
+    const absl::Status status =
+        model_->session().RunCallable(*handle_, inputs, &fetched, metadata);
+    REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
+    REQUANT_RETURN_IF_ERROR(status);
+  }
+  outputs->clear();
+  auto next = fetched.begin();
+  for (const int input : fed_) {
+    outputs->push_back(input < 0 ? std::move(*next++) : inputs[input]);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace requant

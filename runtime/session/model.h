@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,8 @@ struct ModelFunctionOptions {
 };
 
 // Runs fixed outputs on fixed inputs, without looking names up in every run.
+// What is fed TensorFlow cannot be asked for as well: an output that is one of
+// the inputs is given back as it is, and without other outputs nothing runs.
 // Thread-safe once made.
 class ModelFunction {
  public:
@@ -114,11 +117,13 @@ class ModelFunction {
                    tensorflow::RunMetadata* metadata = nullptr);
 
  private:
-  ModelFunction(Model* model, tensorflow::Session::CallableHandle handle)
-      : model_(model), handle_(handle) {}
+  explicit ModelFunction(Model* model) : model_(model) {}
 
   Model* const model_;
-  const tensorflow::Session::CallableHandle handle_;
+  // Unset when nothing is fetched.
+  std::optional<tensorflow::Session::CallableHandle> handle_;
+  // Which input each output is; -1: it is fetched.
+  std::vector<int> fed_;
 };
 
 }  // namespace requant

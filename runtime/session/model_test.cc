@@ -1,16 +1,11 @@
 #include "runtime/session/model.h"
 
 #include <filesystem>
-#include <memory>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/files/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
-#include "tensorflow/core/protobuf/config.pb.h"
-#include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant::model_test {

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <numeric>
-#include <optional>
 #include <utility>
-#include <vector>
 
 namespace requant {
 namespace {

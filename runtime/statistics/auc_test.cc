@@ -4,12 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
 #include <limits>
-#include <optional>
 #include <random>
-#include <utility>
-#include <vector>
 
 namespace requant::auc_test {
 namespace {

@@ -2,16 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "base/message/message_json.h"
 #include "base/status_macros.h"
-#include "runtime/statistics/auc.h"
 
 namespace requant {
 namespace {
@@ -41,14 +34,14 @@ double LogSoftmax(absl::Span<const float> scores, int64_t label) {
 
 double LogLoss(const PredictionFormat& format, absl::Span<const float> values,
                int64_t label) {
-  if (format.kind == PredictionKind::kScores) {
+  if (format.kind == PredictionSpec::SCORES) {
     return std::clamp(-LogSoftmax(values, label),
                       -std::log1p(-kLeastProbability),
                       -std::log(kLeastProbability));
   }
   double probability =
-      format.kind == PredictionKind::kProbability ? values[0] : values[label];
-  if (format.kind == PredictionKind::kProbability && label == 0) {
+      format.kind == PredictionSpec::PROBABILITY ? values[0] : values[label];
+  if (format.kind == PredictionSpec::PROBABILITY && label == 0) {
     probability = 1.0 - probability;
   }
   return -std::log(
@@ -59,8 +52,8 @@ double LogLoss(const PredictionFormat& format, absl::Span<const float> values,
 // probability of class 1.
 float RankingScore(const PredictionFormat& format,
                    absl::Span<const float> values) {
-  if (format.kind == PredictionKind::kProbability) return values[0];
-  if (format.kind == PredictionKind::kProbabilities) return values[1];
+  if (format.kind == PredictionSpec::PROBABILITY) return values[0];
+  if (format.kind == PredictionSpec::PROBABILITIES) return values[1];
   if (values[0] == values[1]) return 0;  // also when both are infinite
   return values[1] - values[0];
 }
@@ -69,7 +62,7 @@ absl::Status CheckSizes(const PredictionFormat& format,
                         absl::Span<const float> predictions,
                         absl::Span<const double> labels) {
   const int64_t labels_per_record =
-      format.kind == PredictionKind::kValue ? format.values_per_record : 1;
+      format.kind == PredictionSpec::VALUE ? format.values_per_record : 1;
   const int64_t records =
       static_cast<int64_t>(predictions.size()) / format.values_per_record;
   if (records * format.values_per_record !=
@@ -105,15 +98,14 @@ absl::Status CheckNumberLabels(int64_t labels_per_record, int64_t first_record,
 
 int64_t PredictionFormat::classes() const {
   switch (kind) {
-    case PredictionKind::kProbabilities:
-    case PredictionKind::kScores:
+    case PredictionSpec::PROBABILITIES:
+    case PredictionSpec::SCORES:
       return values_per_record;
-    case PredictionKind::kProbability:
+    case PredictionSpec::PROBABILITY:
       return 2;
-    case PredictionKind::kValue:
-      break;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 absl::Status CheckFormat(const PredictionFormat& format) {
@@ -121,15 +113,15 @@ absl::Status CheckFormat(const PredictionFormat& format) {
     return absl::InvalidArgumentError("a prediction has no values");
   }
   switch (format.kind) {
-    case PredictionKind::kProbabilities:
-    case PredictionKind::kScores:
+    case PredictionSpec::PROBABILITIES:
+    case PredictionSpec::SCORES:
       if (format.values_per_record == 1) {
         return absl::InvalidArgumentError(
             "the prediction has one value per record, but was declared to have "
             "one per class; declare it as PROBABILITY or VALUE");
       }
       break;
-    case PredictionKind::kProbability:
+    case PredictionSpec::PROBABILITY:
       if (format.values_per_record != 1) {
         return absl::InvalidArgumentError(absl::StrCat(
             "the prediction has ", format.values_per_record,
@@ -140,7 +132,7 @@ absl::Status CheckFormat(const PredictionFormat& format) {
         return absl::InvalidArgumentError("the threshold is not a number");
       }
       break;
-    case PredictionKind::kValue:
+    default:
       break;
   }
   return absl::OkStatus();
@@ -148,8 +140,8 @@ absl::Status CheckFormat(const PredictionFormat& format) {
 
 int64_t PredictedClass(const PredictionFormat& format,
                        absl::Span<const float> values) {
-  if (format.kind == PredictionKind::kValue) return kNoClass;
-  if (format.kind == PredictionKind::kProbability) {
+  if (format.kind == PredictionSpec::VALUE) return kNoClass;
+  if (format.kind == PredictionSpec::PROBABILITY) {
     if (std::isnan(values[0])) return kNoClass;
     return values[0] >= format.threshold ? 1 : 0;
   }
@@ -163,8 +155,8 @@ int64_t PredictedClass(const PredictionFormat& format,
 
 double ClassOneProbability(const PredictionFormat& format,
                            absl::Span<const float> values) {
-  if (format.kind == PredictionKind::kProbability) return values[0];
-  if (format.kind == PredictionKind::kProbabilities) return values[1];
+  if (format.kind == PredictionSpec::PROBABILITY) return values[0];
+  if (format.kind == PredictionSpec::PROBABILITIES) return values[1];
   const double difference =
       values[0] == values[1] ? 0.0 : static_cast<double>(values[1]) - values[0];
   return 1.0 / (1.0 + std::exp(-difference));
@@ -197,7 +189,7 @@ absl::Status MetricAccumulator::Add(int64_t first_record,
                                     absl::Span<const float> predictions,
                                     absl::Span<const double> labels) {
   REQUANT_RETURN_IF_ERROR(CheckSizes(format_, predictions, labels));
-  const bool is_value = format_.kind == PredictionKind::kValue;
+  const bool is_value = format_.kind == PredictionSpec::VALUE;
   if (is_value) {
     REQUANT_RETURN_IF_ERROR(
         CheckNumberLabels(format_.values_per_record, first_record, labels));
@@ -219,8 +211,8 @@ absl::Status MetricAccumulator::Add(int64_t first_record,
 
 bool MetricAccumulator::CountUnusual(absl::Span<const float> values) {
   const bool promised_probabilities =
-      format_.kind == PredictionKind::kProbabilities ||
-      format_.kind == PredictionKind::kProbability;
+      format_.kind == PredictionSpec::PROBABILITIES ||
+      format_.kind == PredictionSpec::PROBABILITY;
   bool nan = false;
   bool infinite = false;
   bool improbable = false;
@@ -263,7 +255,7 @@ void MetricAccumulator::AddNumber(absl::Span<const float> values,
 }
 
 std::optional<double> MetricAccumulator::accuracy() const {
-  if (records_ == 0 || format_.kind == PredictionKind::kValue) {
+  if (records_ == 0 || format_.kind == PredictionSpec::VALUE) {
     return std::nullopt;
   }
   return static_cast<double>(correct_) / static_cast<double>(records_);
@@ -275,7 +267,7 @@ Scores MetricAccumulator::Result() const {
   scores.set_nan_records(nan_records_);
   scores.set_infinite_records(infinite_records_);
   scores.set_improbable_records(improbable_records_);
-  const bool is_value = format_.kind == PredictionKind::kValue;
+  const bool is_value = format_.kind == PredictionSpec::VALUE;
   if (!is_value) scores.set_correct(correct_);
   if (records_ == 0) return scores;
   const double records = static_cast<double>(records_);

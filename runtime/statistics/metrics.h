@@ -12,37 +12,28 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/message/message_json.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/auc.h"
 #include "runtime/statistics/stable_sum.h"
 
 namespace requant {
 
-enum class PredictionKind {
-  // One probability per class.
-  kProbabilities,
-  // One score per class, before softmax.
-  kScores,
-  // The probability of class 1 alone.
-  kProbability,
-  // Numbers to compare with the labels, as many as those.
-  kValue,
-};
-
 struct PredictionFormat {
-  PredictionKind kind = PredictionKind::kProbabilities;
-  // For kProbabilities and kScores the number of classes.
+  // Never KIND_AUTO. Of VALUE there are as many numbers as labels.
+  PredictionSpec::Kind kind = PredictionSpec::PROBABILITIES;
+  // For PROBABILITIES and SCORES the number of classes.
   int64_t values_per_record = 2;
-  // For kProbability: class 1 from here on.
+  // For PROBABILITY: class 1 from here on.
   double threshold = 0.5;
 
-  // Returns how many classes there are; 0 for kValue.
+  // Returns how many classes there are; 0 for VALUE.
   int64_t classes() const;
   // Returns whether there are two classes, which AUC needs.
   bool binary() const { return classes() == 2; }
 };
 
-// Refuses formats that mean nothing, such as kScores of one class.
+// Refuses formats that mean nothing, such as SCORES of one class.
 absl::Status CheckFormat(const PredictionFormat& format);
 
 // What PredictedClass says of a prediction that is no answer. It is no label
@@ -50,13 +41,13 @@ absl::Status CheckFormat(const PredictionFormat& format);
 constexpr int64_t kNoClass = -1;
 
 // Returns the class that one record's values stand for: the first of the
-// largest, or, for kProbability, whether the value is at least the threshold.
-// It is kNoClass when a value is NaN, and for kValue.
+// largest, or, for PROBABILITY, whether the value is at least the threshold.
+// It is kNoClass when a value is NaN, and for VALUE.
 int64_t PredictedClass(const PredictionFormat& format,
                        absl::Span<const float> values);
 
 // Returns the probability of class 1 by one record's values, with softmax for
-// kScores. The format must be binary.
+// SCORES. The format must be binary.
 double ClassOneProbability(const PredictionFormat& format,
                            absl::Span<const float> values);
 
@@ -77,7 +68,7 @@ class MetricAccumulator {
       const PredictionFormat& format);
 
   // Takes records from `first_record` on: `predictions` holds
-  // values_per_record values of each, `labels` one label of each (for kValue
+  // values_per_record values of each, `labels` one label of each (for VALUE
   // values_per_record labels). After an error nothing of them counts.
   absl::Status Add(int64_t first_record, absl::Span<const float> predictions,
                    absl::Span<const double> labels);

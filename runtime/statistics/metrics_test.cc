@@ -4,12 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <random>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "base/testing/status_matchers.h"
 
 namespace requant::metrics_test {
@@ -18,19 +15,19 @@ namespace {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 PredictionFormat Probabilities(int64_t classes) {
-  return {PredictionKind::kProbabilities, classes, 0.5};
+  return {PredictionSpec::PROBABILITIES, classes, 0.5};
 }
 
 PredictionFormat Scores(int64_t classes) {
-  return {PredictionKind::kScores, classes, 0.5};
+  return {PredictionSpec::SCORES, classes, 0.5};
 }
 
 PredictionFormat Probability(double threshold = 0.5) {
-  return {PredictionKind::kProbability, 1, threshold};
+  return {PredictionSpec::PROBABILITY, 1, threshold};
 }
 
 PredictionFormat Value(int64_t values = 1) {
-  return {PredictionKind::kValue, values, 0.5};
+  return {PredictionSpec::VALUE, values, 0.5};
 }
 
 requant::Scores MetricsOf(const PredictionFormat& format,
@@ -238,7 +235,7 @@ TEST(MetricAccumulator, RefusesFormatsThatMeanNothing) {
   EXPECT_FALSE(MetricAccumulator::Create(Scores(0)).ok());
   EXPECT_FALSE(MetricAccumulator::Create(Probability(NAN)).ok());
   EXPECT_FALSE(
-      MetricAccumulator::Create({PredictionKind::kProbability, 2, 0.5}).ok());
+      MetricAccumulator::Create({PredictionSpec::PROBABILITY, 2, 0.5}).ok());
 }
 
 }  // namespace

@@ -3,19 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/status_macros.h"
-#include "runtime/evaluation.pb.h"
-#include "runtime/session/job.pb.h"
-#include "runtime/statistics/metrics.h"
 
 namespace requant {
 namespace {
@@ -232,7 +223,7 @@ absl::Status PairedComparison::Add(int64_t first_record,
         baseline.size(), " values and the candidate ", candidate.size(),
         "; both must predict ", width, " per record"));
   }
-  const bool has_classes = format_.kind != PredictionKind::kValue;
+  const bool has_classes = format_.kind != PredictionSpec::VALUE;
   const bool has_labels = has_classes && !labels.empty();
   if (has_labels) {
     if (labels.size() != records) {
@@ -319,7 +310,7 @@ Comparison PairedComparison::Result() const {
   *comparison.mutable_baseline_non_finite() = baseline_non_finite_;
   *comparison.mutable_candidate_non_finite() = candidate_non_finite_;
   comparison.set_lost_values(lost_values_);
-  if (format_.kind == PredictionKind::kValue || records_ == 0) {
+  if (format_.kind == PredictionSpec::VALUE || records_ == 0) {
     return comparison;
   }
   Agreement& agreement = *comparison.mutable_agreement();
@@ -369,7 +360,7 @@ void OutputDifference::Add(absl::Span<const float> first,
 void OutputDifference::AddRow(absl::Span<const float> first,
                               absl::Span<const float> other) {
   PredictionFormat format;
-  format.kind = PredictionKind::kScores;
+  format.kind = PredictionSpec::SCORES;
   const int64_t best = PredictedClass(format, first);
   ++rows_;
   agreeing_rows_ += best != kNoClass && best == PredictedClass(format, other) &&

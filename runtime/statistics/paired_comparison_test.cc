@@ -4,15 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdint>
 #include <limits>
 #include <random>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "base/testing/status_matchers.h"
-#include "runtime/statistics/metrics.h"
 
 namespace requant::paired_comparison_test {
 namespace {
@@ -22,13 +19,12 @@ using testing::NanSensitiveDoubleEq;
 using testing::Pointwise;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr PredictionFormat kProbability = {PredictionKind::kProbability, 1,
-                                           0.5};
-constexpr PredictionFormat kTwoProbabilities = {PredictionKind::kProbabilities,
+constexpr PredictionFormat kProbability = {PredictionSpec::PROBABILITY, 1, 0.5};
+constexpr PredictionFormat kTwoProbabilities = {PredictionSpec::PROBABILITIES,
                                                 2, 0.5};
-constexpr PredictionFormat kTwoScores = {PredictionKind::kScores, 2, 0.5};
-constexpr PredictionFormat kThreeScores = {PredictionKind::kScores, 3, 0.5};
-constexpr PredictionFormat kValue = {PredictionKind::kValue, 1, 0.5};
+constexpr PredictionFormat kTwoScores = {PredictionSpec::SCORES, 2, 0.5};
+constexpr PredictionFormat kThreeScores = {PredictionSpec::SCORES, 3, 0.5};
+constexpr PredictionFormat kValue = {PredictionSpec::VALUE, 1, 0.5};
 
 Comparison Compare(const PredictionFormat& format,
                    const std::vector<float>& baseline,

@@ -2,16 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
-#include "runtime/statistics/metrics.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 
 namespace requant {
@@ -64,27 +56,12 @@ bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
   return true;
 }
 
-absl::StatusOr<PredictionKind> KindOf(const PredictionSpec& spec,
-                                      const Tensor& prediction,
-                                      int64_t values_per_record) {
-  switch (spec.kind()) {
-    case PredictionSpec::KIND_AUTO:
-      if (values_per_record == 1) return PredictionKind::kProbability;
-      return AreProbabilities(prediction, values_per_record)
-                 ? PredictionKind::kProbabilities
-                 : PredictionKind::kScores;
-    case PredictionSpec::PROBABILITIES:
-      return PredictionKind::kProbabilities;
-    case PredictionSpec::SCORES:
-      return PredictionKind::kScores;
-    case PredictionSpec::PROBABILITY:
-      return PredictionKind::kProbability;
-    case PredictionSpec::VALUE:
-      return PredictionKind::kValue;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("a prediction of unknown kind ", spec.kind()));
-  }
+PredictionSpec::Kind GuessKind(const Tensor& prediction,
+                               int64_t values_per_record) {
+  if (values_per_record == 1) return PredictionSpec::PROBABILITY;
+  return AreProbabilities(prediction, values_per_record)
+             ? PredictionSpec::PROBABILITIES
+             : PredictionSpec::SCORES;
 }
 
 }  // namespace
@@ -99,12 +76,16 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
         prediction.shape().DebugString(), " for a batch of ", records,
         " records: its first dimension must count the records"));
   }
+  if (!PredictionSpec::Kind_IsValid(spec.kind())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a prediction of unknown kind ", spec.kind()));
+  }
   PredictionFormat format;
   format.values_per_record =
       records == 0 ? 0 : prediction.NumElements() / records;
-  const auto kind = KindOf(spec, prediction, format.values_per_record);
-  if (!kind.ok()) return kind.status();
-  format.kind = *kind;
+  format.kind = spec.kind() == PredictionSpec::KIND_AUTO
+                    ? GuessKind(prediction, format.values_per_record)
+                    : spec.kind();
   if (spec.threshold() != 0) format.threshold = spec.threshold();
   const absl::Status checked = CheckFormat(format);
   if (!checked.ok()) {
@@ -114,20 +95,6 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                      checked.message()));
   }
   return format;
-}
-
-PredictionSpec::Kind DeclaredKind(PredictionKind kind) {
-  switch (kind) {
-    case PredictionKind::kProbabilities:
-      return PredictionSpec::PROBABILITIES;
-    case PredictionKind::kScores:
-      return PredictionSpec::SCORES;
-    case PredictionKind::kProbability:
-      return PredictionSpec::PROBABILITY;
-    case PredictionKind::kValue:
-      return PredictionSpec::VALUE;
-  }
-  return PredictionSpec::KIND_AUTO;
 }
 
 absl::StatusOr<absl::Span<const float>> FloatValues(

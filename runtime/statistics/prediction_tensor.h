@@ -25,9 +25,6 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                           const tensorflow::Tensor& prediction,
                                           int64_t records);
 
-// Returns how a dataset declares this kind.
-PredictionSpec::Kind DeclaredKind(PredictionKind kind);
-
 // Returns the values of a tensor of any floating-point type. `buffer` holds
 // them when they had to be converted.
 absl::StatusOr<absl::Span<const float>> FloatValues(

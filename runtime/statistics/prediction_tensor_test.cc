@@ -5,11 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <vector>
 
 #include "base/testing/status_matchers.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant::prediction_tensor_test {
 namespace {
@@ -28,21 +25,21 @@ Tensor Floats(const tensorflow::TensorShape& shape,
 struct GuessCase {
   int64_t records;
   std::vector<float> values;
-  PredictionKind kind;
+  PredictionSpec::Kind kind;
 };
 
 TEST(FormatOf, GuessesTheKindByTheValues) {
   const GuessCase cases[] = {
       // One value per record is a probability.
-      {2, {.2, .9}, PredictionKind::kProbability},
-      {2, {.2, .8, .5, .5}, PredictionKind::kProbabilities},
-      {2, {.2, .8, .5, .6}, PredictionKind::kScores},
-      {1, {-1, 2}, PredictionKind::kScores},
+      {2, {.2, .9}, PredictionSpec::PROBABILITY},
+      {2, {.2, .8, .5, .5}, PredictionSpec::PROBABILITIES},
+      {2, {.2, .8, .5, .6}, PredictionSpec::SCORES},
+      {1, {-1, 2}, PredictionSpec::SCORES},
       // Rounded.
-      {1, {.502, .5}, PredictionKind::kProbabilities},
+      {1, {.502, .5}, PredictionSpec::PROBABILITIES},
       // Records with NaN or infinite values say nothing.
-      {3, {NAN, .8, .5, .5, 0, INFINITY}, PredictionKind::kProbabilities},
-      {2, {NAN, .8, 3, -2}, PredictionKind::kScores},
+      {3, {NAN, .8, .5, .5, 0, INFINITY}, PredictionSpec::PROBABILITIES},
+      {2, {NAN, .8, 3, -2}, PredictionSpec::SCORES},
   };
   for (const GuessCase& test : cases) {
     const int64_t width =
@@ -56,22 +53,13 @@ TEST(FormatOf, GuessesTheKindByTheValues) {
   }
 }
 
-TEST(DeclaredKind, IsWhatFormatOfTakes) {
-  for (const auto kind : {PredictionSpec::PROBABILITIES, PredictionSpec::SCORES,
-                          PredictionSpec::VALUE}) {
-    PredictionSpec spec;
-    spec.set_kind(kind);
-    EXPECT_EQ(
-        DeclaredKind(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1)->kind),
-        kind);
-  }
-}
-
 TEST(FormatOf, FollowsTheDeclaration) {
   PredictionSpec spec;
-  spec.set_kind(PredictionSpec::VALUE);
-  EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->kind,
-            PredictionKind::kValue);
+  for (const auto kind : {PredictionSpec::PROBABILITIES, PredictionSpec::SCORES,
+                          PredictionSpec::VALUE}) {
+    spec.set_kind(kind);
+    EXPECT_EQ(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1)->kind, kind);
+  }
   spec.set_kind(PredictionSpec::PROBABILITY);
   spec.set_threshold(0.7);
   EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->threshold, 0.7);

@@ -3,14 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <utility>
-#include <vector>
 
-#include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
-#include "runtime/statistics/stable_sum.h"
 
 namespace requant {
 namespace {

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <optional>
+#include <limits>
 #include <random>
 #include <utility>
-#include <vector>
 
 namespace requant::timing_test {
 namespace {
@@ -140,6 +138,36 @@ TEST(BatchTimer, LeavesTheFirstHundredOfMany) {
   EXPECT_EQ(timer.Result().batches(), 3907);
   EXPECT_EQ(timer.Result().records(), 2000000);
   ExpectTimed(timer, 100, 2000000 - 100 * 512, 3806 * 0.25 + 0.125);
+}
+
+TEST(StableSum, KeepsWhatPlainAdditionLoses) {
+  StableSum sum;
+  sum.Add(1e16);
+  for (int i = 0; i < 1000; ++i) sum.Add(1);
+  sum.Add(-1e16);
+  EXPECT_EQ(sum.value(), 1000);
+}
+
+TEST(StableSum, KeepsASmallSumBesideALargeTerm) {
+  StableSum sum;
+  sum.Add(1);
+  sum.Add(1e100);
+  sum.Add(1);
+  sum.Add(-1e100);
+  EXPECT_EQ(sum.value(), 2);
+}
+
+TEST(StableSum, DoesNotDriftOverAMillionTerms) {
+  StableSum sum;
+  for (int i = 0; i < 1000000; ++i) sum.Add(0.1);
+  EXPECT_EQ(sum.value(), 100000);
+}
+
+TEST(StableSum, StaysInfinite) {
+  StableSum sum;
+  sum.Add(std::numeric_limits<double>::infinity());
+  sum.Add(1);
+  EXPECT_EQ(sum.value(), std::numeric_limits<double>::infinity());
 }
 
 }  // namespace

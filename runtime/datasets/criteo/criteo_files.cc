@@ -1,11 +1,11 @@
 #include "runtime/datasets/criteo/criteo_files.h"
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/ascii.h"
@@ -13,7 +13,6 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/records/record_format.h"
 #include "base/status_macros.h"
@@ -103,11 +102,7 @@ bool LooksLikeHeader(const Fields& fields) {
 
 // Names of other people's are fine, ours in another place are not.
 absl::Status CheckHeader(const std::string& path, const Fields& fields) {
-  std::vector<std::string> names = {"label"};
-  for (int i = 0; i < kNumericColumns; ++i) names.push_back(NumericName(i));
-  for (int i = 0; i < kCategoricalColumns; ++i) {
-    names.push_back(CategoricalName(i));
-  }
+  const std::vector<std::string> names = CriteoColumnNames();
   for (int i = 0; i < kCriteoColumns; ++i) {
     for (int j = 0; j < kCriteoColumns; ++j) {
       if (i != j && absl::EqualsIgnoreCase(fields[i], names[j])) {
@@ -187,13 +182,6 @@ void AppendNumber(float value, std::string* out) {
                                        static_cast<int64_t>(value))
                        : std::to_chars(buffer, buffer + sizeof(buffer), value);
   out->append(buffer, end.ptr - buffer);
-}
-
-template <size_t size>
-std::array<std::string, size> Names(std::string (*name)(int)) {
-  std::array<std::string, size> names;
-  for (size_t i = 0; i < size; ++i) names[i] = name(i);
-  return names;
 }
 
 }  // namespace
@@ -295,8 +283,7 @@ CriteoWriter::CriteoWriter(int fd, CriteoFormat format,
       format_(format),
       ranges_(ranges),
       buckets_(buckets),
-      numeric_names_(Names<kNumericColumns>(NumericName)),
-      categorical_names_(Names<kCategoricalColumns>(CategoricalName)) {}
+      names_(CriteoColumnNames()) {}
 
 absl::Status CriteoWriter::Write(const CriteoRecord& record) {
   switch (format_) {
@@ -347,11 +334,11 @@ void CriteoWriter::AppendRaw(const CriteoRecord& record) {
   for (int i = 0; i < kNumericColumns; ++i) {
     values_.clear();
     AppendFloat(record.numeric[i], &values_);
-    AppendFeature(numeric_names_[i], kFeatureFloats, values_, &record_);
+    AppendFeature(names_[kFirstNumeric + i], kFeatureFloats, values_, &record_);
   }
   for (int i = 0; i < kCategoricalColumns; ++i) {
-    AppendFeature(categorical_names_[i], kFeatureBytes, record.categorical[i],
-                  &record_);
+    AppendFeature(names_[kFirstCategorical + i], kFeatureBytes,
+                  record.categorical[i], &record_);
   }
   AppendExample();
 }

@@ -5,13 +5,13 @@
 // (label, I1 ... I13, C1 ... C26) separated by tabs or commas, without quotes,
 // and written as text or as tf.train.Examples.
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -98,8 +98,7 @@ class CriteoWriter {
   const CriteoFormat format_;
   const NumericRanges ranges_;
   const int64_t buckets_;
-  const std::array<std::string, kNumericColumns> numeric_names_;
-  const std::array<std::string, kCategoricalColumns> categorical_names_;
+  const std::vector<std::string> names_;
   // One record's Example and its features, and one feature's values, used again
   // for each.
   std::string example_;

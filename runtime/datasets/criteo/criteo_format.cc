@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <string>
-#include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "google/protobuf/util/json_util.h"
-#include "runtime/datasets/criteo/criteo_ranges.pb.h"
 
 // FarmHash's, part of TensorFlow's library; its header is not in the wheel.
 namespace util {
@@ -68,6 +63,15 @@ std::string NumericName(int column) { return absl::StrCat("I", column + 1); }
 
 std::string CategoricalName(int column) {
   return absl::StrCat("C", column + 1);
+}
+
+std::vector<std::string> CriteoColumnNames() {
+  std::vector<std::string> names = {"label"};
+  for (int i = 0; i < kNumericColumns; ++i) names.push_back(NumericName(i));
+  for (int i = 0; i < kCategoricalColumns; ++i) {
+    names.push_back(CategoricalName(i));
+  }
+  return names;
 }
 
 int64_t HashBucket(std::string_view category, int64_t buckets) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -43,6 +44,10 @@ struct CriteoRecord {
 // Return "I1" for 0, and "C26" for 25.
 std::string NumericName(int column);
 std::string CategoricalName(int column);
+
+// Returns "label", "I1" to "I13", "C1" to "C26", as the challenge's text has
+// the columns.
+std::vector<std::string> CriteoColumnNames();
 
 // Preprocessed records have their columns sorted by the names that
 // feature columns give their inputs ("I1", "C1_embedding"): element i of

@@ -3,13 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string_view>
 #include <vector>
-
-#include "runtime/datasets/criteo/criteo_format.h"
 
 // This file is compiled with -ffp-contract=off: a fused multiply-add rounds
 // differently. Of the math library it uses only what is exact.

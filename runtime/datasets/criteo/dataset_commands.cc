@@ -1,20 +1,11 @@
 #include "runtime/datasets/criteo/dataset_commands.h"
 
-#include <gflags/gflags.h>
-
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/program/flags.h"
 #include "base/status_macros.h"
-#include "runtime/datasets/criteo/criteo_files.h"
 #include "runtime/datasets/criteo/criteo_format.h"
 
 DEFINE_string(format, "",

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
+#include "base/files/files.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/terminal/progress.h"
@@ -66,13 +67,8 @@ struct PreprocessFile {
 struct PreprocessOptions {
   std::vector<PreprocessFile> files;
   CriteoFormat format = CriteoFormat::kPreprocessed;
-  int64_t buckets = kDefaultBuckets;
   // Unset: those of all inputs together, which are then read twice.
   std::optional<NumericRanges> ranges;
-  // Where to write the ranges; empty: nowhere.
-  std::string ranges_out;
-  // A bad row ends it all before anything is written.
-  bool strict = false;
 };
 
 struct PreprocessedFile {
@@ -87,12 +83,6 @@ constexpr int64_t kShownBadRows = 5;
 constexpr int64_t kRowsBetweenUpdates = 4096;
 
 using RecordFunction = std::function<absl::Status(const CriteoRecord& record)>;
-
-int64_t FileSize(const std::string& path) {
-  struct stat info;
-  return stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) ? info.st_size
-                                                                 : 0;
-}
 
 // Fails unless the file can be read twice, as two passes over it need.
 absl::Status CheckReadableTwice(const std::string& path) {
@@ -117,9 +107,9 @@ class Preprocessor {
   absl::StatusOr<std::vector<PreprocessedFile>> Run() {
     ranges_ = options_.ranges.value_or(NumericRanges{});
     const bool needs_ranges = options_.format == CriteoFormat::kPreprocessed ||
-                              !options_.ranges_out.empty();
+                              !FLAGS_ranges_out.empty();
     const bool computes_ranges = needs_ranges && !options_.ranges.has_value();
-    if (computes_ranges || options_.strict) {
+    if (computes_ranges || FLAGS_strict) {
       REQUANT_RETURN_IF_ERROR(Scan(computes_ranges));
     }
     std::vector<PreprocessedFile> results(options_.files.size());
@@ -129,8 +119,8 @@ class Preprocessor {
                            return Convert(i, fd, &results[i]);
                          }});
     }
-    if (!options_.ranges_out.empty()) {
-      outputs.push_back({options_.ranges_out, [this](int fd) {
+    if (!FLAGS_ranges_out.empty()) {
+      outputs.push_back({FLAGS_ranges_out, [this](int fd) {
                            return WriteAll(
                                fd, RangesAsJson(ranges_, range_records_));
                          }});
@@ -147,7 +137,7 @@ class Preprocessor {
   absl::Status Read(const std::string& path, const std::string& doing,
                     const RecordFunction& use, PreprocessedFile* totals) {
     Progress progress(
-        {absl::StrCat(doing, " ", path), "bytes", FileSize(path)});
+        {absl::StrCat(doing, " ", path), "bytes", BytesOf(path).value_or(0)});
     const auto on_bad_row = [&](int64_t line, std::string_view reason) {
       return OnBadRow(absl::StrCat(path, ":", line, ": ", reason), totals,
                       &progress);
@@ -173,7 +163,7 @@ class Preprocessor {
 
   absl::Status OnBadRow(const std::string& message, PreprocessedFile* totals,
                         Progress* progress) {
-    if (options_.strict) {
+    if (FLAGS_strict) {
       return absl::InvalidArgumentError(
           absl::StrCat(message, "; nothing was written (--strict)"));
     }
@@ -205,7 +195,7 @@ class Preprocessor {
 
   absl::Status Convert(size_t index, int fd, PreprocessedFile* totals) {
     const PreprocessFile& file = options_.files[index];
-    CriteoWriter writer(fd, options_.format, ranges_, options_.buckets);
+    CriteoWriter writer(fd, options_.format, ranges_, FLAGS_buckets);
     absl::Status full;
     absl::Status read = Read(
         file.input, "converting",
@@ -285,9 +275,6 @@ absl::StatusOr<PreprocessOptions> ReadOptions(
     return absl::InvalidArgumentError(
         "--ranges_out writes computed ranges; --ranges gives them");
   }
-  options.buckets = FLAGS_buckets;
-  options.ranges_out = FLAGS_ranges_out;
-  options.strict = FLAGS_strict;
   return options;
 }
 
@@ -300,7 +287,7 @@ absl::Status RunOptions(PreprocessOptions options) {
     if (file.input != "-") inputs.push_back(file.input);
     outputs.push_back(file.output);
   }
-  if (!options.ranges_out.empty()) outputs.push_back(options.ranges_out);
+  if (!FLAGS_ranges_out.empty()) outputs.push_back(FLAGS_ranges_out);
   REQUANT_RETURN_IF_ERROR(CheckFiles(inputs, outputs));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<PreprocessedFile> results,
                            Preprocessor(options).Run());

@@ -3,11 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <memory>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"

@@ -1,13 +1,13 @@
-#include "runtime/calibration/calibration_key.h"
+#include "runtime/calibration/calibrate.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <string>
+#include <functional>
 
 #include "base/files/file.h"
-#include "runtime/session/job.pb.h"
 
-namespace requant::calibration_key_test {
+namespace requant::calibrate_test {
 namespace {
 
 std::string Written(const std::string& name, const std::string& content) {
@@ -47,31 +47,26 @@ TEST(CalibrationKey, IsNotByThreads) {
 
 TEST(CalibrationKey, ChangesWithAnythingThatChangesTheResult) {
   const std::string key = KeyOf(Job());
-  CalibrateJob job = Job();
-  job.set_batch_size(512);
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  job.set_max_records(10);
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  job.add_tensors("x");
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  job.set_moment_records(10);
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  job.mutable_dataset()->add_input()->set_feature("x");
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  job.mutable_dataset()->mutable_tfrecord()->mutable_files()->SwapElements(0,
-                                                                           1);
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  Written("a", "other records");
-  EXPECT_NE(KeyOf(job), key);
-  job = Job();
-  Written("graph.pb", "other graph");
-  EXPECT_NE(KeyOf(job), key);
+  const std::function<void(CalibrateJob*)> changes[] = {
+      [](CalibrateJob* job) { job->set_batch_size(512); },
+      [](CalibrateJob* job) { job->set_max_records(10); },
+      [](CalibrateJob* job) { job->add_tensors("x"); },
+      [](CalibrateJob* job) { job->set_moment_records(10); },
+      [](CalibrateJob* job) { job->mutable_qdq()->add_op("MatMul"); },
+      [](CalibrateJob* job) {
+        job->mutable_dataset()->add_input()->set_feature("x");
+      },
+      [](CalibrateJob* job) {
+        TfRecordSource& source = *job->mutable_dataset()->mutable_tfrecord();
+        source.mutable_files()->SwapElements(0, 1);
+      },
+      [](CalibrateJob*) { Written("a", "other records"); },
+      [](CalibrateJob*) { Written("graph.pb", "other graph"); }};
+  for (const auto& change : changes) {
+    CalibrateJob job = Job();
+    change(&job);
+    EXPECT_NE(KeyOf(job), key) << job.DebugString();
+  }
 }
 
 TEST(CalibrationKey, ReadsTheArraysOfNumpyFiles) {
@@ -87,11 +82,9 @@ TEST(CalibrationKey, ReadsTheArraysOfNumpyFiles) {
 TEST(CalibrationKey, NamesAMissingFile) {
   CalibrateJob job = Job();
   job.mutable_model()->set_path("/no/such/graph.pb");
-  const auto key = CalibrationKey(job);
-  ASSERT_FALSE(key.ok());
-  EXPECT_NE(std::string(key.status().message()).find("/no/such/graph.pb"),
-            std::string::npos);
+  EXPECT_THAT(std::string(CalibrationKey(job).status().message()),
+              testing::HasSubstr("/no/such/graph.pb"));
 }
 
 }  // namespace
-}  // namespace requant::calibration_key_test
+}  // namespace requant::calibrate_test
