@@ -169,11 +169,14 @@ class Interrupted : public Isolation {
   int status_ = -1;
 };
 
-TEST_F(Interrupted, ASignalToTheProgramEndsTheChildAndCleansUp) {
-  for (int signal_number : {SIGINT, SIGTERM, SIGHUP}) {
+// A terminal sends its signal to the whole process group.
+TEST_F(Interrupted, ASignalToTheProgramOrItsGroupEndsTheChildAndCleansUp) {
+  for (const auto& [signal_number, to_group] :
+       {std::pair(SIGINT, false), std::pair(SIGTERM, false),
+        std::pair(SIGHUP, false), std::pair(SIGINT, true)}) {
     Start();
     EXPECT_EQ(folder.Names().size(), 2);
-    ASSERT_EQ(kill(pid_, signal_number), 0);
+    ASSERT_EQ(kill(to_group ? -pid_ : pid_, signal_number), 0);
     WaitForBoth();
     EXPECT_TRUE(WIFEXITED(status_));
     EXPECT_EQ(WEXITSTATUS(status_), 128 + signal_number);
@@ -181,17 +184,6 @@ TEST_F(Interrupted, ASignalToTheProgramEndsTheChildAndCleansUp) {
               "transform_graph: interrupted; nothing was written\n");
     EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
   }
-}
-
-// This is what a terminal does.
-TEST_F(Interrupted, ASignalToTheProcessGroupDoesTheSame) {
-  Start();
-  ASSERT_EQ(kill(-pid_, SIGINT), 0);
-  WaitForBoth();
-  EXPECT_EQ(WEXITSTATUS(status_), 128 + SIGINT);
-  EXPECT_EQ(ReadSome(error_),
-            "transform_graph: interrupted; nothing was written\n");
-  EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt"));
 }
 
 TEST_F(Interrupted, AKilledProgramTakesItsChildAlong) {
