@@ -254,12 +254,6 @@ TEST_F(CalibrationTest, NamesTheRecordOfAValueThatIsNotFinite) {
   EXPECT_EQ(Table("t.ranges").Find("a")->not_finite.count, 1);
 }
 
-TEST_F(CalibrationTest, WarnsOfARangeThatStillMoves) {
-  WriteRecords("data.csv", Rows(40, 1) + "9 9,9 9,0\n");
-  EXPECT_THAT(Calibrate("t.ranges").error,
-              HasSubstr("still moved by more than 1 %"));
-}
-
 TEST_F(CalibrationTest, SaysWhatIsWrong) {
   folder_.WriteText("nothing.pbtxt", GraphFromText(R"(
     a = Placeholder dtype=float

@@ -180,12 +180,6 @@ TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
   EXPECT_FALSE(Exists("calls"));
 }
 
-TEST_F(LaunchQuantizationTest, RefusesAFullDisk) {
-  const SmallDisk disk(folder_.Path("model"), "size=64k,mode=777");
-  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
-  EXPECT_THAT(Launch({"-p", disk.path()}), Refuses("is full"));
-}
-
 TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
   fs::permissions(folder_.Path("model"),
                   fs::perms::owner_read | fs::perms::owner_exec);

@@ -6,10 +6,9 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "graph/graph_io.h"
-#include "tests/support/recipe.h"
+#include "base/files/file.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::transform_graph_test {
 namespace {
@@ -58,41 +57,6 @@ TEST_F(TransformGraph, RunsTransformsInOrderAndSumsUp) {
   EXPECT_THAT(NodesOf(graph), UnorderedElementsAre("x", "w", "y"));
   EXPECT_EQ(NodeNamed(graph, "y").input(1), "w");
   EXPECT_EQ(graph.versions().producer(), 1205);
-}
-
-// Step 3 of the published recipe, its --inputs as pasted between quotes.
-TEST_F(TransformGraph, TakesTheRecipesCommandLine) {
-  std::string text = R"(
-    default = float<1>{0}
-    identity = Identity(sum) T=float _class=['loc:@sum']
-    check = CheckNumerics(identity) T=float message='nan'
-    head/predictions/probabilities = Sigmoid(check) T=float _class=['loc:@sum']
-    train = NoOp(^sum)
-  )";
-  std::vector<std::string> inputs;
-  for (int i = 0; i < 39; ++i) {
-    inputs.push_back(i == 0 ? "Placeholder" : absl::StrCat("Placeholder_", i));
-    absl::StrAppend(&text, inputs.back(),
-                    " = PlaceholderWithDefault(default) dtype=float "
-                    "shape=<1>\n");
-  }
-  absl::StrAppend(&text, "sum = AddN(", absl::StrJoin(inputs, ", "),
-                  ") N=39 T=float\n");
-  EXPECT_THAT(
-      Transform(
-          "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-          "remove_attribute(attribute_name=_class)",
-          GraphFromText(text),
-          {kRecipeInputs, "--outputs=head/predictions/probabilities"}),
-      Exits(0, ""));
-  const GraphDef graph = Out();
-  EXPECT_EQ(graph.node_size(), 41);
-  for (const std::string& input : inputs) {
-    EXPECT_EQ(NodeNamed(graph, input).op(), "Placeholder") << input;
-  }
-  const NodeDef& output = NodeNamed(graph, "head/predictions/probabilities");
-  EXPECT_THAT(output.input(), ElementsAre("sum"));
-  EXPECT_EQ(output.attr().count("_class"), 0);
 }
 
 TEST_F(TransformGraph, PassesQuotedAndRepeatedParametersOn) {
@@ -351,6 +315,7 @@ TEST_F(TransformGraph, MistakesAreUsageErrors) {
       {"remove_devices", "--verify",
        "there is no transform \"remove_devices\" (did you mean "
        "\"remove_device\"?); there are: add_default_attributes, "},
+      {"", "--describe=remove_node", "did you mean \"remove_nodes\"?"},
       {"remove_nodes(opp=Identity)", "--verify",
        "remove_nodes has no parameter \"opp\""},
       {"remove_device", "--out_graf=x",
@@ -445,9 +410,14 @@ TEST_F(TransformGraph, DescribesATransform) {
   }
 }
 
-TEST_F(TransformGraph, DescribeSuggestsTheNearestName) {
-  EXPECT_THAT(RunProgram(kTransformGraph, {"--describe=remove_node"}),
-              Misused("did you mean \"remove_nodes\"?"));
+TEST_F(TransformGraph, ItsReferenceIsWhatItPrints) {
+  const auto run = RunProgram(kTransformGraph, {"--transforms_markdown"});
+  ASSERT_THAT(run, Exits(0));
+  ASSERT_OK_AND_ASSIGN(const auto page, ReadFile("docs/transforms.md"));
+  EXPECT_TRUE(page == run.out)
+      << "docs/transforms.md is out of date; refresh it with\n"
+         "  bazel-bin/transforms/transform_graph --transforms_markdown "
+         "> docs/transforms.md";
 }
 
 TEST_F(TransformGraph, AReaderWhoLeavesEarlyIsNoError) {
