@@ -4,7 +4,6 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>

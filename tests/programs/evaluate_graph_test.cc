@@ -9,8 +9,6 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_split.h"
-#include "graph/graph_io.h"
 #include "runtime/datasets/testing/testing.h"
 #include "runtime/evaluation.pb.h"
 #include "tests/support/processes.h"

@@ -1,11 +1,9 @@
 // transform_graph as people run it.
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "tests/support/program_runs.h"
