@@ -353,28 +353,5 @@ TEST_F(BothWaysTest, ALogHasOneLineForEachNodeAndBatch) {
   }
 }
 
-TEST_F(CalibrationTest, TheFloatGraphsRangesFreezeTheQuantizedGraph) {
-  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
-  for (const char* method : {"", ", method=mse"}) {
-    const std::string table = absl::StrCat(
-        "(ranges_file=\"", folder_.Path("t.ranges"), "\"", method, ")");
-    const std::string frozen = Transform(
-        absl::StrCat("quantize_eightbit freeze_requantization_ranges", table,
-                     " freeze_min", table, " freeze_max", table),
-        folder_.Path("float.pbtxt"), "frozen.pb");
-    const GraphDef graph = folder_.ReadGraphFile("frozen.pb");
-    for (const char* op : {"RequantizationRange", "Min", "Max"}) {
-      EXPECT_THAT(NodesOf(graph, op), IsEmpty());
-    }
-    const ProgramRun run =
-        Run(kEvaluateGraph, {"--graph=" + frozen, "--baseline=float.pbtxt",
-                             "--dataset=data.textproto", "--format=json"});
-    EXPECT_THAT(run, Exits(0));
-    EXPECT_LT(NumberIn(run.out, "\"class_1_change\": {\"mean\": ([-+.e0-9]+)"),
-              0.01)
-        << method;
-  }
-}
-
 }  // namespace
 }  // namespace requant::calibration_test

@@ -61,17 +61,5 @@ TEST_F(LaunchBenchmarkTest, LetsPrintOperationsWriteToStderr) {
               Warns("__print__;__requant_min_max:["));
 }
 
-TEST_F(LaunchBenchmarkTest, NamesTheFileThatIsMissing) {
-  EXPECT_THAT(RunProgram(kLaunchBenchmark, PublishedFlags("none.pb", "fp32")),
-              Fails("none.pb"));
-}
-
-TEST_F(LaunchBenchmarkTest, RefusesAnotherModel) {
-  EXPECT_THAT(
-      RunProgram(kLaunchBenchmark, {"--in-graph=a.pb", "--data-location=b",
-                                    "--model-name=resnet50"}),
-      Misused("--model-name \"resnet50\""));
-}
-
 }  // namespace
 }  // namespace requant::launch_benchmark_test
