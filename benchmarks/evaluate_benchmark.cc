@@ -67,10 +67,16 @@ class Benchmark {
         function_,
         ModelFunction::Make(model_.get(), inputs,
                             {dataset_.prediction().tensor() + ":0"}));
-    return Read(&batches_).status();
+    return Read([this](const Batch& batch) {
+             batches_.push_back(batch);
+             return absl::OkStatus();
+           })
+        .status();
   }
 
-  absl::StatusOr<int64_t> ReadAlone() { return Read(nullptr); }
+  absl::StatusOr<int64_t> ReadAlone() {
+    return Read([](const Batch&) { return absl::OkStatus(); });
+  }
 
   absl::StatusOr<int64_t> RunAlone() {
     int64_t records = 0;
@@ -84,34 +90,26 @@ class Benchmark {
 
   // Does what evaluate does, without loading the graph.
   absl::StatusOr<int64_t> ReadAndRun() {
-    REQUANT_ASSIGN_OR_RETURN(auto source, Open());
-    int64_t records = 0;
-    Batch batch;
     std::vector<Tensor> outputs;
-    while (true) {
-      REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
-      if (!more) return records;
-      REQUANT_RETURN_IF_ERROR(function_->Run(batch.inputs, &outputs));
-      records += batch.size;
-    }
+    return Read([&](const Batch& batch) {
+      return function_->Run(batch.inputs, &outputs);
+    });
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<BatchSource>> Open() {
+  // Reads all records, batch by batch, and returns how many there were.
+  absl::StatusOr<int64_t> Read(
+      const std::function<absl::Status(const Batch&)>& use) {
     BatchOptions options;
     options.batch_size = FLAGS_batch_size;
-    return OpenBatchSource(dataset_, options);
-  }
-
-  absl::StatusOr<int64_t> Read(std::vector<Batch>* kept) {
-    REQUANT_ASSIGN_OR_RETURN(auto source, Open());
+    REQUANT_ASSIGN_OR_RETURN(auto source, OpenBatchSource(dataset_, options));
     int64_t records = 0;
     Batch batch;
     while (true) {
       REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
       if (!more) return records;
+      REQUANT_RETURN_IF_ERROR(use(batch));
       records += batch.size;
-      if (kept != nullptr) kept->push_back(batch);
     }
   }
 

@@ -1,272 +1,156 @@
 #include "benchmarks/graphs.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
+#include <cstdlib>
 #include <random>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
+#include "base/files/file.h"
 #include "base/records/record_format.h"
+#include "base/status_macros.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/text_format.h"
 #include "graph/const_node.h"
+#include "graph/testing/graph_text.h"
 #include "tensorflow/core/example/example.pb.h"
-#include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
-#include "transforms/layers/graph_builder.h"
 
 namespace requant {
 namespace {
 
-using tensorflow::DataType;
-using tensorflow::DT_FLOAT;
-using tensorflow::DT_INT32;
-using tensorflow::DT_INT64;
-using tensorflow::DT_QINT32;
-using tensorflow::DT_QINT8;
-using tensorflow::DT_QUINT8;
-using tensorflow::DT_RESOURCE;
-using tensorflow::FunctionDef;
+using google::protobuf::TextFormat;
 using tensorflow::GraphDef;
-using tensorflow::NodeDef;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-// Each function returns the name of what it adds.
-class Builder {
- public:
-  std::string Add(const std::string& name, const std::string& op,
-                  const std::vector<std::string>& inputs,
-                  const AttributeTypes& types) {
-    *graph.add_node() = MakeNode(name, op, inputs, types);
-    return name;
-  }
-  // Returns the attributes of the node that was added last.
-  auto& Attributes() {
-    return *graph.mutable_node(graph.node_size() - 1)->mutable_attr();
-  }
-  std::string Placeholder(const std::string& name, DataType type,
-                          const std::vector<int>& shape = {}) {
-    Add(name, "Placeholder", {}, {{"dtype", type}});
-    for (int size : shape) {
-      Attributes()["shape"].mutable_shape()->add_dim()->set_size(size);
-    }
-    return name;
-  }
-  std::string Constant(const std::string& name, const Tensor& value) {
-    *graph.add_node() = MakeConst(name, value);
-    return name;
-  }
-  std::string Number(const std::string& name, float value) {
-    return Constant(name, Tensor(value));
-  }
-  std::string Integers(const std::string& name,
-                       const std::vector<int32_t>& values) {
-    Tensor tensor(DT_INT32, TensorShape({static_cast<int64_t>(values.size())}));
-    std::copy(values.begin(), values.end(), tensor.flat<int32_t>().data());
-    return Constant(name, tensor);
-  }
-  std::string RandomFloats(const std::string& name, const TensorShape& shape) {
-    Tensor tensor(DT_FLOAT, shape);
-    auto flat = tensor.flat<float>();
-    std::uniform_real_distribution<float> uniform(0, 1);
-    for (int64_t i = 0; i < flat.size(); ++i) flat(i) = uniform(random_);
-    return Constant(name, tensor);
-  }
-  std::string RandomWeights(const std::string& name, int rows, int columns) {
-    Tensor tensor(DT_QINT8, {rows, columns});
-    auto flat = tensor.flat<tensorflow::qint8>();
-    std::uniform_int_distribution<int> uniform(-63, 63);
-    for (int64_t i = 0; i < flat.size(); ++i) {
-      flat(i) = static_cast<int8_t>(uniform(random_));
-    }
-    return Constant(name, tensor);
-  }
-
-  GraphDef graph;
-
- private:
-  std::mt19937 random_{1};
-};
-
-std::string AddChainLayer(const std::string& name, const std::string& input,
-                          Builder* builder) {
-  Tensor weights(DT_QINT8, {4, 4}), bias(DT_FLOAT, {4});
-  weights.flat<tensorflow::qint8>().setConstant(3);
-  bias.flat<float>().setConstant(0.5f);
-  const std::string q = name + "_quantize", m = name + "_matmul",
-                    r = name + "_range";
-  builder->Add(name + "_min", "Min", {input, "axes"}, {{"T", DT_FLOAT}});
-  builder->Add(name + "_max", "Max", {input, "axes"}, {{"T", DT_FLOAT}});
-  builder->Add(q, "QuantizeV2", {input, name + "_min", name + "_max"},
-               {{"T", DT_QUINT8}});
-  builder->Add(m, "QuantizedMatMulWithBiasAndRelu",
-               {q, builder->Constant(name + "_weights", weights),
-                builder->Constant(name + "_bias", bias), q + ":1", q + ":2",
-                builder->Number(name + "_weight_min", -1),
-                builder->Number(name + "_weight_max", 1)},
-               {{"T1", DT_QUINT8}, {"T2", DT_QINT8}, {"Toutput", DT_QINT32}});
-  builder->Add(r, "RequantizationRange", {m, m + ":1", m + ":2"},
-               {{"Tinput", DT_QINT32}});
-  builder->Add(name, "Requantize", {m, m + ":1", m + ":2", r, r + ":1"},
-               {{"Tinput", DT_QINT32}, {"out_type", DT_QUINT8}});
-  return builder->Add(name + "_float", "Dequantize",
-                      {name, name + ":1", name + ":2"}, {{"T", DT_QUINT8}});
+// Adds what `text` says to `message`; a text that does not parse is a mistake
+// in this file.
+void MergeText(const std::string& text, google::protobuf::Message* message) {
+  if (!TextFormat::MergeFromString(text, message)) std::abort();
 }
 
-constexpr int kNodesOfLayer = 11;
+// Adds nodes and functions written as in graph/testing/graph_text.h.
+void AddText(const std::string& lines, GraphDef* graph) {
+  MergeText(GraphText(lines), graph);
+}
+
+// $0 is a layer's name, $1 its input.
+constexpr char kChainLayer[] = R"(
+  $0_min = Min($1, axes) T=float
+  $0_max = Max($1, axes) T=float
+  $0_quantize = QuantizeV2($1, $0_min, $0_max) T=quint8
+  $0_weights = qint8<4,4>{3}
+  $0_bias = float<4>{0.5}
+  $0_weight_min = float{-1}
+  $0_weight_max = float{1}
+  $0_matmul = QuantizedMatMulWithBiasAndRelu($0_quantize, $0_weights, $0_bias,
+      $0_quantize:1, $0_quantize:2, $0_weight_min, $0_weight_max)
+      T1=quint8 T2=qint8 Toutput=qint32
+  $0_range = RequantizationRange($0_matmul, $0_matmul:1, $0_matmul:2)
+      Tinput=qint32
+  $0 = Requantize($0_matmul, $0_matmul:1, $0_matmul:2, $0_range, $0_range:1)
+      Tinput=qint32 out_type=quint8
+  $0_float = Dequantize($0, $0:1, $0:2) T=quint8
+)";
+
+constexpr int kNodesOfDecoderLayer = 11;
 constexpr int kNodesOfSmallFunction = 1000;
-constexpr int kWidth = 4;
 
-// Adds queries and keys of the same reshaped values, their product, and what
-// follows it.
-std::string AddDecoderLayer(const std::string& name, const std::string& input,
-                            FunctionDef* function) {
-  const AttributeTypes types = {{"T", DT_FLOAT}};
-  const auto add = [&](const char* part, const std::string& op,
-                       const std::vector<std::string>& inputs,
-                       const AttributeTypes& attributes, const char* output) {
-    const std::string node = absl::StrCat(name, "/", part);
-    *function->add_node_def() = MakeNode(node, op, inputs, attributes);
-    return absl::StrCat(node, ":", output, ":0");
-  };
-  Tensor shape(tensorflow::DT_INT32, {2});
-  shape.flat<int>().setConstant(kWidth);
-  *function->add_node_def() = MakeConst(name + "/shape", shape);
-  const std::string scaled = add("mul", "Mul", {input, input}, types, "z");
-  const std::string flat =
-      add("reshape", "Reshape", {scaled, name + "/shape:output:0"}, types,
-          "output");
-  const std::string query =
-      add("query", "MatMul",
-          {flat, add("query/read", "ReadVariableOp", {"v"},
-                     {{"dtype", DT_FLOAT}}, "value")},
-          types, "product");
-  const std::string key = add("key", "MatMul",
-                              {flat, add("key/read", "ReadVariableOp", {"v"},
-                                         {{"dtype", DT_FLOAT}}, "value")},
-                              types, "product");
-  const std::string scores =
-      add("scores", "BatchMatMulV2", {query, key}, types, "output");
-  const std::string active =
-      add("relu", "Relu", {scores}, types, "activations");
-  const std::string bias = add("bias", "AddV2", {active, scaled}, types, "z");
-  return add("add", "AddV2", {bias, input}, types, "z");
-}
+// Queries and keys of the same reshaped values, their product, and what follows
+// it, in a function that reads the variable v. $0 is the layer's name, $1 its
+// input.
+constexpr char kDecoderLayer[] = R"(
+  $0/shape = int32<2>{4}
+  $0/mul = Mul($1, $1) T=float
+  $0/reshape = Reshape($0/mul:z:0, $0/shape:output:0) T=float
+  $0/query/read = ReadVariableOp(v) dtype=float
+  $0/query = MatMul($0/reshape:output:0, $0/query/read:value:0) T=float
+  $0/key/read = ReadVariableOp(v) dtype=float
+  $0/key = MatMul($0/reshape:output:0, $0/key/read:value:0) T=float
+  $0/scores = BatchMatMulV2($0/query:product:0, $0/key:product:0) T=float
+  $0/relu = Relu($0/scores:output:0) T=float
+  $0/bias = AddV2($0/relu:activations:0, $0/mul:z:0) T=float
+  $0/add = AddV2($0/bias:z:0, $1) T=float
+)";
 
-void AddFunction(const std::string& name, int layers, GraphDef* graph) {
-  FunctionDef* function = graph->mutable_library()->add_function();
-  auto* signature = function->mutable_signature();
-  signature->set_name(name);
-  auto* x = signature->add_input_arg();
-  x->set_name("x");
-  x->set_type(DT_FLOAT);
-  auto* v = signature->add_input_arg();
-  v->set_name("v");
-  v->set_type(DT_RESOURCE);
-  auto* y = signature->add_output_arg();
-  y->set_name("y");
-  y->set_type(DT_FLOAT);
-  std::string last = "x";
+// Returns a function of so many layers, and a call of it with `input`.
+std::string DecoderPart(const std::string& name, const std::string& input,
+                        int layers) {
+  std::string body, last = "x";
   for (int i = 0; i < layers; ++i) {
-    last = AddDecoderLayer(absl::StrCat("transformer/h_._", i, "/attn"), last,
-                           function);
+    const std::string layer = absl::StrCat("transformer/h_._", i, "/attn");
+    absl::SubstituteAndAppend(&body, kDecoderLayer, layer, last);
+    last = absl::StrCat(layer, "/add:z:0");
   }
-  (*function->mutable_ret())["y"] = last;
-}
-
-std::string AddCall(const std::string& function, const std::string& input,
-                    Builder* builder) {
-  const std::string name =
-      builder->Add(absl::StrCat("call_", function), "StatefulPartitionedCall",
-                   {input, "v"}, {});
-  auto& attributes = builder->Attributes();
-  attributes["f"].mutable_func()->set_name(function);
-  attributes["Tin"].mutable_list()->add_type(DT_FLOAT);
-  attributes["Tin"].mutable_list()->add_type(DT_RESOURCE);
-  attributes["Tout"].mutable_list()->add_type(DT_FLOAT);
-  return name;
+  return absl::Substitute(R"(
+    call_$0 = StatefulPartitionedCall($1, v) f=@$0 Tin=[float,resource]
+        Tout=[float]
+    function $0(x, v:resource) -> (y=$2) {
+      $3
+    })",
+                          name, input, last, body);
 }
 
 constexpr int kColumns = 26;
 constexpr int kBuckets = 1000;
 constexpr int kEmbedding = 32;
 
-// Adds the rows of a table of [columns, buckets, width] that the pairs choose,
-// as [batch, columns * width].
-std::string AddGathered(const std::string& name, const TensorShape& table,
-                        int width, Builder* builder) {
-  builder->Add(name + "/gather", "GatherNd",
-               {builder->RandomFloats(name + "/table", table),
-                "new_categorical_placeholder"},
-               {{"Tparams", DT_FLOAT}, {"Tindices", DT_INT64}});
-  return builder->Add(
-      name, "Reshape",
-      {name + "/gather",
-       builder->Integers(name + "/shape", {-1, kColumns * width})},
-      {{"T", DT_FLOAT}, {"Tshape", DT_INT32}});
-}
+// The wide part is the sum of one weight per column.
+constexpr char kAroundInt8Layers[] = R"(
+  new_numeric_placeholder = Placeholder dtype=float shape=<?,13>
+  new_categorical_placeholder = Placeholder dtype=int64 shape=<?,2>
+  embeddings/gather = GatherNd(embeddings/table, new_categorical_placeholder)
+      Tparams=float Tindices=int64
+  embeddings/shape = int32<2>{-1,832}
+  embeddings = Reshape(embeddings/gather, embeddings/shape) T=float Tshape=int32
+  axis = int32{1}
+  deep_input = ConcatV2(embeddings, new_numeric_placeholder, axis) T=float N=2
+      Tidx=int32
+  input_min = float{0}
+  input_max = float{1}
+  quantize = QuantizeV2(deep_input, input_min, input_max) T=quint8
+      mode='MIN_FIRST'
+  wide_weights/gather = GatherNd(wide_weights/table,
+      new_categorical_placeholder) Tparams=float Tindices=int64
+  wide_weights/shape = int32<2>{-1,26}
+  wide_weights = Reshape(wide_weights/gather, wide_weights/shape) T=float
+      Tshape=int32
+  wide_axis = int32<1>{1}
+  wide = Sum(wide_weights, wide_axis) T=float Tidx=int32 keep_dims=true
+  logits = AddV2(deep, wide) T=float
+  zeros = ZerosLike(logits) T=float
+  two_class_logits = ConcatV2(zeros, logits, axis) T=float N=2 Tidx=int32
+  head/predictions/probabilities = Softmax(two_class_logits) T=float
+)";
 
-// Adds a quantized layer; `input` gives its values, minimum and maximum.
-std::string AddInt8Layer(const std::string& name, const std::string& input,
-                         int rows, int columns, Builder* builder) {
-  const bool last = columns == 1;
-  Tensor bias(DT_QINT32, TensorShape({columns}));
-  bias.flat<tensorflow::qint32>().setZero();
-  builder->Add(name,
-               last ? "QuantizedMatMulWithBiasAndDequantize"
-                    : "QuantizedMatMulWithBiasAndReluAndRequantize",
-               {input, builder->RandomWeights(name + "/weights", rows, columns),
-                builder->Constant(name + "/bias", bias), input + ":1",
-                input + ":2", builder->Number(name + "/weights_min", -0.05f),
-                builder->Number(name + "/weights_max", 0.05f),
-                builder->Number(name + "/frozen_min", 0),
-                builder->Number(name + "/frozen_max", 2)},
-               {{"T1", DT_QUINT8},
-                {"T2", DT_QINT8},
-                {"Tbias", DT_QINT32},
-                {"Toutput", last ? DT_FLOAT : DT_QUINT8}});
-  builder->Attributes()["input_quant_mode"].set_s("MIN_FIRST");
-  return name;
-}
+// $0 is the layer's name, $1 its input, $2 the number of its columns, $3 its op
+// and $4 the type of its output.
+constexpr char kInt8Layer[] = R"(
+  $0/bias = qint32<$2>{0}
+  $0/weights_min = float{-0.05}
+  $0/weights_max = float{0.05}
+  $0/frozen_min = float{0}
+  $0/frozen_max = float{2}
+  $0 = $3($1, $0/weights, $0/bias, $1:1, $1:2, $0/weights_min, $0/weights_max,
+      $0/frozen_min, $0/frozen_max) T1=quint8 T2=qint8 Tbias=qint32 Toutput=$4
+      input_quant_mode='MIN_FIRST'
+)";
 
-// Adds the deep part; returns its logits.
-std::string AddDeepPart(Builder* builder) {
-  const std::string embeddings = AddGathered(
-      "embeddings", {kColumns, kBuckets, kEmbedding}, kEmbedding, builder);
-  builder->Constant("axis", Tensor(int32_t{1}));
-  builder->Add("deep_input", "ConcatV2",
-               {embeddings, "new_numeric_placeholder", "axis"},
-               {{"T", DT_FLOAT}, {"Tidx", DT_INT32}});
-  builder->Attributes()["N"].set_i(2);
-  builder->Add("quantize", "QuantizeV2",
-               {"deep_input", builder->Number("input_min", 0),
-                builder->Number("input_max", 1)},
-               {{"T", DT_QUINT8}});
-  builder->Attributes()["mode"].set_s("MIN_FIRST");
-  std::string last = "quantize";
-  int width = kColumns * kEmbedding + kNumeric, number = 0;
-  for (int columns : {1024, 512, 256, 1}) {
-    last =
-        AddInt8Layer(columns == 1 ? "deep" : absl::StrCat("hidden_", number++),
-                     last, width, columns, builder);
-    width = columns;
-  }
-  return last;
-}
-
-// Adds the wide part: the sum of one weight per column.
-std::string AddWidePart(Builder* builder) {
-  const std::string weights =
-      AddGathered("wide_weights", {kColumns, kBuckets}, 1, builder);
-  builder->Add("wide", "Sum", {weights, builder->Integers("wide_axis", {1})},
-               {{"T", DT_FLOAT}, {"Tidx", DT_INT32}});
-  builder->Attributes()["keep_dims"].set_b(true);
-  return "wide";
+// Adds a constant whose values `draw` gives.
+template <typename T, typename Draw>
+void AddConstant(const std::string& name, const TensorShape& shape,
+                 const Draw& draw, GraphDef* graph) {
+  Tensor tensor(tensorflow::DataTypeToEnum<T>::value, shape);
+  auto flat = tensor.flat<T>();
+  std::generate_n(flat.data(), flat.size(), draw);
+  *graph->add_node() = MakeConst(name, tensor);
 }
 
 }  // namespace
@@ -276,98 +160,107 @@ std::string ChainLayerName(int layer) {
 }
 
 GraphDef QuantizedChain(int layers) {
-  Builder builder;
-  std::string last = builder.Placeholder("x", DT_FLOAT);
-  builder.Integers("axes", {0, 1});
+  GraphDef graph;
+  AddText("x = Placeholder dtype=float; axes = int32<2>{0,1}", &graph);
+  std::string last = "x";
   for (int i = 0; i < layers; ++i) {
-    last = AddChainLayer(ChainLayerName(i), last, &builder);
+    const std::string layer = ChainLayerName(i);
+    AddText(absl::Substitute(kChainLayer, layer, last), &graph);
+    last = layer + "_float";
   }
-  return std::move(builder.graph);
+  return graph;
 }
 
 GraphDef DecoderGraph(int nodes) {
-  Builder builder;
-  std::string last = builder.Placeholder("x", DT_FLOAT);
-  builder.Add("v", "VarHandleOp", {}, {{"dtype", DT_FLOAT}});
-  for (int i = 0; i < 2; ++i) {
-    builder.Attributes()["shape"].mutable_shape()->add_dim()->set_size(kWidth);
-  }
+  GraphDef graph;
+  AddText(
+      "x = Placeholder dtype=float; v = VarHandleOp dtype=float shape=<4,4>",
+      &graph);
+  std::string last = "x";
   int number = 0;
   for (int left = nodes; left > 0; ++number) {
     const int size = number == 0 ? std::max(1, nodes / 2)
                                  : std::min(left, kNodesOfSmallFunction);
     const std::string name = absl::StrCat("part_", number);
-    AddFunction(name, std::max(1, size / kNodesOfLayer), &builder.graph);
-    last = AddCall(name, last, &builder);
+    AddText(DecoderPart(name, last, std::max(1, size / kNodesOfDecoderLayer)),
+            &graph);
+    last = absl::StrCat("call_", name);
     left -= size;
   }
-  return std::move(builder.graph);
+  return graph;
 }
 
 GraphDef Int8WideDeepGraph() {
-  Builder builder;
-  builder.Placeholder("new_numeric_placeholder", DT_FLOAT, {-1, kNumeric});
-  builder.Placeholder("new_categorical_placeholder", DT_INT64, {-1, 2});
-  // In this order: the random numbers follow it.
-  const std::string deep = AddDeepPart(&builder);
-  builder.Add("logits", "AddV2", {deep, AddWidePart(&builder)},
-              {{"T", DT_FLOAT}});
-  builder.Add("zeros", "ZerosLike", {"logits"}, {{"T", DT_FLOAT}});
-  builder.Add("two_class_logits", "ConcatV2", {"zeros", "logits", "axis"},
-              {{"T", DT_FLOAT}, {"Tidx", DT_INT32}});
-  builder.Attributes()["N"].set_i(2);
-  builder.Add("head/predictions/probabilities", "Softmax", {"two_class_logits"},
-              {{"T", DT_FLOAT}});
-  return std::move(builder.graph);
+  GraphDef graph;
+  AddText(kAroundInt8Layers, &graph);
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> real(0, 1);
+  std::uniform_int_distribution<int> code(-63, 63);
+  const auto float_value = [&] { return real(random); };
+  const auto weight = [&] {
+    return tensorflow::qint8(static_cast<int8_t>(code(random)));
+  };
+  AddConstant<float>("embeddings/table", {kColumns, kBuckets, kEmbedding},
+                     float_value, &graph);
+  AddConstant<float>("wide_weights/table", {kColumns, kBuckets}, float_value,
+                     &graph);
+  std::string last = "quantize";
+  int width = kColumns * kEmbedding + kNumeric;
+  for (const int columns : {1024, 512, 256, 1}) {
+    const bool is_last = columns == 1;
+    const std::string name =
+        is_last ? "deep" : absl::StrCat("hidden_", columns);
+    AddConstant<tensorflow::qint8>(name + "/weights", {width, columns}, weight,
+                                   &graph);
+    AddText(absl::Substitute(
+                kInt8Layer, name, last, columns,
+                is_last ? "QuantizedMatMulWithBiasAndDequantize"
+                        : "QuantizedMatMulWithBiasAndReluAndRequantize",
+                is_last ? "float" : "quint8"),
+            &graph);
+    last = name;
+    width = columns;
+  }
+  return graph;
 }
 
 absl::Status WriteWideDeepRecords(const std::string& path, int records) {
-  std::FILE* const file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot write ", path));
-  }
-  std::mt19937 random(1);
-  std::uniform_real_distribution<float> numeric(0, 1);
-  bool written = true;
-  for (int r = 0; r < records; ++r) {
-    tensorflow::Example example;
-    auto& features = *example.mutable_features()->mutable_feature();
-    for (int i = 0; i < kNumeric; ++i) {
-      features["numeric_1"].mutable_float_list()->add_value(numeric(random));
+  constexpr size_t kChunk = 1 << 20;
+  return WriteFileAtomically(path, [&](int fd) -> absl::Status {
+    std::mt19937 random(1);
+    std::uniform_real_distribution<float> numeric(0, 1);
+    std::string chunk;
+    for (int r = 0; r < records; ++r) {
+      tensorflow::Example example;
+      auto& features = *example.mutable_features()->mutable_feature();
+      for (int i = 0; i < kNumeric; ++i) {
+        features["numeric_1"].mutable_float_list()->add_value(numeric(random));
+      }
+      for (int i = 0; i < kCategorical; i += 2) {
+        features["string_1"].mutable_int64_list()->add_value(i / 2);
+        features["string_1"].mutable_int64_list()->add_value(random() % 1000);
+      }
+      features["label"].mutable_int64_list()->add_value(random() % 2);
+      AppendRecord(example.SerializeAsString(), &chunk);
+      if (chunk.size() < kChunk) continue;
+      REQUANT_RETURN_IF_ERROR(WriteAll(fd, chunk));
+      chunk.clear();
     }
-    for (int i = 0; i < kCategorical; i += 2) {
-      features["string_1"].mutable_int64_list()->add_value(i / 2);
-      features["string_1"].mutable_int64_list()->add_value(random() % 1000);
-    }
-    features["label"].mutable_int64_list()->add_value(random() % 2);
-    std::string record;
-    AppendRecord(example.SerializeAsString(), &record);
-    written &=
-        std::fwrite(record.data(), 1, record.size(), file) == record.size();
-  }
-  written &= std::fclose(file) == 0;
-  if (written) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path));
+    return WriteAll(fd, chunk);
+  });
 }
 
 DatasetSpec WideDeepDataset(const std::string& path) {
   DatasetSpec spec;
+  MergeText(R"(
+    input { feature: "numeric_1" placeholder: "new_numeric_placeholder"
+            dtype: "float" shape: 13 }
+    input { feature: "string_1" placeholder: "new_categorical_placeholder"
+            dtype: "int64" shape: 52 feed_shape: [ -1, 2 ] }
+    label { feature: "label" dtype: "int64" }
+    prediction { tensor: "head/predictions/probabilities" })",
+            &spec);
   spec.mutable_tfrecord()->add_files(path);
-  InputSpec& numeric = *spec.add_input();
-  numeric.set_feature("numeric_1");
-  numeric.set_placeholder("new_numeric_placeholder");
-  numeric.set_dtype("float");
-  numeric.add_shape(kNumeric);
-  InputSpec& categorical = *spec.add_input();
-  categorical.set_feature("string_1");
-  categorical.set_placeholder("new_categorical_placeholder");
-  categorical.set_dtype("int64");
-  categorical.add_shape(kCategorical);
-  categorical.add_feed_shape(-1);
-  categorical.add_feed_shape(2);
-  spec.mutable_label()->set_feature("label");
-  spec.mutable_label()->set_dtype("int64");
-  spec.mutable_prediction()->set_tensor("head/predictions/probabilities");
   return spec;
 }
 

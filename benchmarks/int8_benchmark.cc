@@ -4,15 +4,12 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/files/files.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
@@ -130,21 +128,12 @@ absl::StatusOr<Comparison> Compare(const std::string& graph) {
   return result.comparison();
 }
 
-absl::StatusOr<int64_t> FileSize(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) {
-    return absl::NotFoundError(absl::StrCat(path, ": ", error.message()));
-  }
-  return static_cast<int64_t>(size);
-}
-
 absl::StatusOr<Int8Graph> Examine(const std::string& graph,
                                   const char* seconds) {
   Int8Graph figures;
   figures.quantize_seconds = MeasuredSeconds(seconds);
-  REQUANT_ASSIGN_OR_RETURN(const int64_t size, FileSize(graph));
-  REQUANT_ASSIGN_OR_RETURN(const int64_t fp32_size, FileSize(FLAGS_fp32));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t size, BytesOf(graph));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t fp32_size, BytesOf(FLAGS_fp32));
   figures.size_ratio = static_cast<double>(size) / fp32_size;
   REQUANT_ASSIGN_OR_RETURN(figures.comparison, Compare(graph));
   return figures;

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "benchmarks/frame.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant {
@@ -20,25 +21,21 @@ using Row = std::vector<std::string>;
 
 constexpr char kUnknown[] = "-";
 
-// What ours is to reach, by the arithmetic of the CPU.
+// What ours is to reach, by the arithmetic of the CPU, in the order of Int8Isa.
 struct Targets {
+  const char* isa;
   double mean_change;
   double agreement;
   double speed;
 };
 
-Targets TargetsFor(Int8Isa isa) {
-  switch (isa) {
-    case Int8Isa::kVnni:
-      return {.0012, .9980, 3.5};
-    case Int8Isa::kAvx2:
-      return {.0016, .9970, 1.9};
-    case Int8Isa::kAvx512:
-      return {.0016, .9970, 1.6};
-    case Int8Isa::kAvx2Vnni:
-      return {.0012, .9980, 3.6};
-  }
-  return {};
+constexpr Targets kTargets[] = {{"AVX512 with VNNI", .0012, .9980, 3.5},
+                                {"AVX2", .0016, .9970, 1.9},
+                                {"AVX512 without VNNI", .0016, .9970, 1.6},
+                                {"AVX2-VNNI", .0012, .9980, 3.6}};
+
+const Targets& TargetsFor(Int8Isa isa) {
+  return kTargets[static_cast<int>(isa)];
 }
 
 constexpr double kMaxAccuracyChange = 0.03;
@@ -70,14 +67,12 @@ std::string Table(const std::vector<Row>& rows) {
   return text;
 }
 
-std::string Met(bool met) { return met ? "met" : "MISSED"; }
-
 // Judges a ratio by its interval where there are rounds enough for one.
 std::string MetBy(const PairedRatio& ratio, double at_least) {
-  if (!ratio.interval.has_value()) return Met(ratio.median >= at_least);
+  if (!ratio.interval.has_value()) return MetText(ratio.median >= at_least);
   const Verdict verdict = JudgeAtLeast(*ratio.interval, at_least);
   return verdict == Verdict::kInconclusive ? "unclear"
-                                           : Met(verdict == Verdict::kPass);
+                                           : MetText(verdict == Verdict::kPass);
 }
 
 std::string RatioText(const PairedRatio& ratio) {
@@ -135,9 +130,9 @@ class FiguresTable {
     Add("accuracy change, points (95 %)", "-0.016", cell,
         absl::StrFormat("within %.2f, interval above %g", kMaxAccuracyChange,
                         kMinAccuracyBound),
-        Met(ours.has_accuracy() &&
-            std::abs(ours.accuracy().points()) <= kMaxAccuracyChange &&
-            ours.accuracy().interval().low() > kMinAccuracyBound));
+        MetText(ours.has_accuracy() &&
+                std::abs(ours.accuracy().points()) <= kMaxAccuracyChange &&
+                ours.accuracy().interval().low() > kMinAccuracyBound));
   }
 
   void AddOutputs() {
@@ -152,7 +147,7 @@ class FiguresTable {
     };
     Add("mean |output change|", ".0049", change_cell,
         absl::StrFormat("<= %.4f", targets_.mean_change),
-        Met(change(figures_.ours).value_or(1) <= targets_.mean_change));
+        MetText(change(figures_.ours).value_or(1) <= targets_.mean_change));
     const auto agreement_cell = [](const Int8Graph& graph, int) {
       return graph.comparison.has_agreement()
                  ? absl::StrFormat("%.4f", graph.comparison.agreement().share())
@@ -161,8 +156,8 @@ class FiguresTable {
     const Comparison& ours = figures_.ours.comparison;
     Add("agreement with fp32", kUnknown, agreement_cell,
         absl::StrFormat(">= %.4f", targets_.agreement),
-        Met(ours.has_agreement() &&
-            ours.agreement().share() >= targets_.agreement));
+        MetText(ours.has_agreement() &&
+                ours.agreement().share() >= targets_.agreement));
   }
 
   // A line on the speed of each int8 graph against the entry that
@@ -216,7 +211,7 @@ class FiguresTable {
           return absl::StrFormat("%.2f", share(entry));
         },
         absl::StrFormat(">= %.2f", kChainShare),
-        Met(share(kOurs) >= kChainShare));
+        MetText(share(kOurs) >= kChainShare));
   }
 
   void AddCosts() {
@@ -226,7 +221,7 @@ class FiguresTable {
           return absl::StrFormat("%.3f", graph.size_ratio);
         },
         absl::StrFormat("<= %.2f", kSizeRatio),
-        Met(figures_.ours.size_ratio <= kSizeRatio));
+        MetText(figures_.ours.size_ratio <= kSizeRatio));
     const auto& ours = figures_.ours.quantize_seconds;
     if (!ours.has_value()) return;
     Add(
@@ -237,7 +232,7 @@ class FiguresTable {
                      : kUnknown;
         },
         absl::StrFormat("<= %.1f", kQuantizeSeconds),
-        Met(*ours <= kQuantizeSeconds));
+        MetText(*ours <= kQuantizeSeconds));
   }
 
   const Int8Figures& figures_;
@@ -302,19 +297,7 @@ Int8Isa EffectiveIsa(const CpuFeatures& features, const std::string& cap) {
                                                 : Int8Isa::kAvx2;
 }
 
-std::string IsaName(Int8Isa isa) {
-  switch (isa) {
-    case Int8Isa::kVnni:
-      return "AVX512 with VNNI";
-    case Int8Isa::kAvx2:
-      return "AVX2";
-    case Int8Isa::kAvx512:
-      return "AVX512 without VNNI";
-    case Int8Isa::kAvx2Vnni:
-      return "AVX2-VNNI";
-  }
-  return "";
-}
+std::string IsaName(Int8Isa isa) { return TargetsFor(isa).isa; }
 
 PairedRatio SpeedRatio(const BenchmarkResult& result, int entry,
                        int reference) {

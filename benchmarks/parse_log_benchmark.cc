@@ -27,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "base/files/file.h"
 #include "base/process/subprocess.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
@@ -98,20 +99,14 @@ std::string RandomLines(int64_t bytes, std::mt19937& random) {
 }
 
 absl::Status WriteLog(const std::string& path) {
-  std::FILE* file = std::fopen(path.c_str(), "wb");
-  if (file == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot write ", path));
-  }
-  std::mt19937 random(1);
   constexpr int64_t kChunk = 1000000;
-  bool written = true;
-  for (int64_t i = 0; i < FLAGS_megabytes; ++i) {
-    const std::string lines = RandomLines(kChunk, random);
-    written &= std::fwrite(lines.data(), 1, lines.size(), file) == lines.size();
-  }
-  written &= std::fclose(file) == 0;
-  if (written) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", path));
+  return WriteFileAtomically(path, [&](int fd) -> absl::Status {
+    std::mt19937 random(1);
+    for (int64_t i = 0; i < FLAGS_megabytes; ++i) {
+      REQUANT_RETURN_IF_ERROR(WriteAll(fd, RandomLines(kChunk, random)));
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {

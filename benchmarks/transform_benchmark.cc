@@ -2,9 +2,7 @@
 // to TensorFlow's own where it has one. See benchmarks/README.md.
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -14,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -96,6 +95,8 @@ struct Row {
 
 class Benchmark {
  public:
+  explicit Benchmark(std::string folder) : folder_(std::move(folder)) {}
+
   absl::Status Run(const std::vector<int>& sizes) {
     REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
     for (int size : sizes) {
@@ -108,7 +109,7 @@ class Benchmark {
 
  private:
   std::string Path(const std::string& name) const {
-    return absl::StrCat(FLAGS_work_dir, "/requant_bench_", name);
+    return absl::StrCat(folder_, "/", name);
   }
 
   absl::Status RunSize(int size) {
@@ -124,25 +125,23 @@ class Benchmark {
         "message=\"__requant_min_max:\")";
     const std::string freeze = absl::StrCat(
         "freeze_requantization_ranges(min_max_log_file=\"", Path("log"), "\")");
-    for (const std::string& transform : {logging, freeze}) {
-      if (!FLAGS_stock) continue;
-      REQUANT_RETURN_IF_ERROR(
-          Measure("stock:" + transform, Path("dynamic.pb"), ""));
-    }
-    REQUANT_RETURN_IF_ERROR(Measure(logging, Path("dynamic.pb"), ""));
-    REQUANT_RETURN_IF_ERROR(
-        Measure(freeze, Path("dynamic.pb"), Path("range.pb")));
-    REQUANT_RETURN_IF_ERROR(
-        Measure(absl::StrCat("freeze_min(ranges_file=\"", Path("min"), "\")"),
-                Path("range.pb"), Path("min.pb")));
-    REQUANT_RETURN_IF_ERROR(
-        Measure(absl::StrCat("freeze_max(ranges_file=\"", Path("max"), "\")"),
-                Path("min.pb"), Path("max.pb")));
-    REQUANT_RETURN_IF_ERROR(
-        Measure("fuse_quantized_matmul_and_requantize", Path("max.pb"), ""));
-    for (const char* name :
-         {"dynamic.pb", "range.pb", "min.pb", "max.pb", "log", "min", "max"}) {
-      unlink(Path(name).c_str());
+    const auto freeze_by = [&](const std::string& what) {
+      return absl::StrCat("freeze_", what, "(ranges_file=\"", Path(what),
+                          "\")");
+    };
+    const struct {
+      std::string transform, in, out;
+    } measured[] = {
+        {"stock:" + logging, Path("dynamic.pb"), ""},
+        {"stock:" + freeze, Path("dynamic.pb"), ""},
+        {logging, Path("dynamic.pb"), ""},
+        {freeze, Path("dynamic.pb"), Path("range.pb")},
+        {freeze_by("min"), Path("range.pb"), Path("min.pb")},
+        {freeze_by("max"), Path("min.pb"), Path("max.pb")},
+        {"fuse_quantized_matmul_and_requantize", Path("max.pb"), ""}};
+    for (const auto& [transform, in, out] : measured) {
+      if (!FLAGS_stock && absl::StartsWith(transform, "stock:")) continue;
+      REQUANT_RETURN_IF_ERROR(Measure(transform, in, out));
     }
     return MeasureQdq(size);
   }
@@ -160,14 +159,9 @@ class Benchmark {
       if (entry.count == 0) entry.AddRange(-2, 3, {"bench", 1});
     }
     REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, Path("ranges")));
-    REQUANT_RETURN_IF_ERROR(
-        Measure(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
-                             Path("ranges"), "\")"),
-                Path("decoder.pb"), ""));
-    for (const char* name : {"decoder.pb", "ranges"}) {
-      unlink(Path(name).c_str());
-    }
-    return absl::OkStatus();
+    return Measure(absl::StrCat("insert_qdq(method=minmax, ranges_file=\"",
+                                Path("ranges"), "\")"),
+                   Path("decoder.pb"), "");
   }
 
   // Measures reading, writing and verifying the graph.
@@ -216,20 +210,19 @@ class Benchmark {
   }
 
   void Record(const std::string& name, double seconds) {
-    auto row = std::find_if(rows_.begin(), rows_.end(),
-                            [&](const Row& r) { return r.name == name; });
-    if (row == rows_.end()) row = rows_.insert(rows_.end(), Row{name, {}});
+    Row* row = Find(name);
+    if (row == nullptr) row = &rows_.emplace_back(Row{name, {}});
     row->nanoseconds_per_node.push_back(seconds * 1e9 / nodes_);
   }
 
-  const Row* Find(const std::string& name) const {
-    for (const Row& row : rows_) {
+  Row* Find(const std::string& name) {
+    for (Row& row : rows_) {
       if (row.name == name) return &row;
     }
     return nullptr;
   }
 
-  void Print(const std::vector<int>& sizes) const {
+  void Print(const std::vector<int>& sizes) {
     std::printf("%-38s", "CPU ns per node");
     for (int size : sizes) std::printf("%12d", size);
     std::printf("%14s%14s\n", "last/first", "stock/ours");
@@ -246,6 +239,7 @@ class Benchmark {
     }
   }
 
+  const std::string folder_;
   std::vector<Row> rows_;
   int nodes_ = 0;
 };
@@ -260,7 +254,9 @@ absl::Status Run() {
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<int> sizes,
                            NumbersOf("--sizes", FLAGS_sizes, 100));
-  return Benchmark().Run(sizes);
+  return WithFolder(FLAGS_work_dir, [&](const std::string& folder) {
+    return Benchmark(folder).Run(sizes);
+  });
 }
 
 }  // namespace

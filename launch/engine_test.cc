@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -28,22 +29,26 @@ TEST(ParseInfo, ReadsVersionAndSizeOfTheMachine) {
   EXPECT_EQ(engine->version, "20.10.24");
   EXPECT_EQ(engine->cpus, 2);
   EXPECT_EQ(engine->memory_bytes, 25274793984);
-}
-
-// Docker's client prints this before its complaint on stderr.
-TEST(ParseInfo, KnowsAnEngineThatDoesNotAnswer) {
+  // Docker's client prints this before its complaint on stderr.
   EXPECT_FALSE(ParseInfo("|0|0\n").has_value());
   EXPECT_FALSE(ParseInfo("").has_value());
   EXPECT_FALSE(ParseInfo("20.10.24|2").has_value());
 }
 
-// tests/programs/launch_quantization_test.cc has the usual reasons.
-TEST(ExplainSilence, KnowsASlowEngineDockerHostAndNoReasonAtAll) {
+TEST(ExplainSilence, KnowsTheUsualReasons) {
   Answer slow;
   slow.timed_out = true;
   EXPECT_THAT(ExplainSilence(slow).message, HasSubstr("does not answer"));
-  EXPECT_EQ(ExplainSilence(Said("")).message,
-            "Docker does not work here: no message");
+  const std::map<std::string, std::string> sentences = {
+      {"", "Docker does not work here: no message"},
+      {"first line\nsomething else\n",
+       "Docker does not work here: something else"},
+      {"Is the docker daemon running?", "Docker is not running: start"},
+      {"permission denied while trying to connect",
+       "no permission to use Docker"}};
+  for (const auto& [error, sentence] : sentences) {
+    EXPECT_THAT(ExplainSilence(Said(error)).message, HasSubstr(sentence));
+  }
   setenv("DOCKER_HOST", "tcp://example:2375", 1);
   EXPECT_THAT(ExplainSilence(Said("Cannot connect to the Docker daemon at tcp"))
                   .message,

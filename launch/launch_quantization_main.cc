@@ -1,6 +1,5 @@
 // launch_quantization: container sessions with a model directory mounted.
 
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -202,14 +202,16 @@ TEST_F(HostPathTest, SaysWhyAPathCannotBeResolved) {
   EXPECT_THAT(Problem("~/model"), HasSubstr("$HOME"));
   EXPECT_THAT(Problem(Path(std::string(300, 'x'))), HasSubstr("too long"));
   EXPECT_THAT(Problem(""), HasSubstr("empty"));
-}
-
-TEST_F(HostPathTest, RefusesNamesThatEnginesCannotMount) {
+  fs::create_symlink("b", Path("a"));
+  fs::create_symlink("a", Path("b"));
+  EXPECT_THAT(Problem(Path("a")), HasSubstr("lead in a circle"));
   fs::create_directories(Path("a\xff"));
   EXPECT_THAT(Problem(Path("a\xff")), HasSubstr("not valid UTF-8"));
 }
 
 TEST_F(HostPathTest, LooksAtWhatTheDirectoryAllows) {
+  EXPECT_THAT(CheckModelDirectory("/", me_, &warnings_)->message,
+              HasSubstr("this whole machine"));
   EXPECT_EQ(ModeProblem(0700), "");
   EXPECT_THAT(warnings_, testing::Each(HasSubstr("left")));
   EXPECT_THAT(ModeProblem(0300), HasSubstr("cannot be read by user"));

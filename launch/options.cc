@@ -51,6 +51,54 @@ bool AreDigits(std::string_view text, size_t most) {
                      [](unsigned char c) { return std::isdigit(c); });
 }
 
+// Splits at commas; "\," is a comma that does not split.
+std::vector<std::string> SplitList(std::string_view text) {
+  std::vector<std::string> parts(1);
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ',') {
+      parts.emplace_back();
+    } else {
+      if (text.substr(i, 2) == "\\,") ++i;
+      parts.back() += text[i];
+    }
+  }
+  return parts;
+}
+
+// Reads a number such as "2" or "2.5" that is not negative, with at most nine
+// digits on either side of the point.
+std::optional<double> ParseDecimal(std::string_view text) {
+  const size_t point = std::min(text.find('.'), text.size());
+  const std::string_view fraction = text.substr(point);
+  if (!AreDigits(text.substr(0, point), kMostDigits) ||
+      (!fraction.empty() && !AreDigits(fraction.substr(1), kMostDigits))) {
+    return std::nullopt;
+  }
+  return std::stod(std::string(text));
+}
+
+// Reads bytes, "512m", "1.5g", "6GB", "1048576", with units of 1024 in either
+// case. Returns nullopt for anything else and for what is beyond 2^60.
+std::optional<int64_t> ParseBytes(std::string_view text) {
+  constexpr double kMost = int64_t{1} << 60;
+  // Plain bytes may have more digits than a number of gigabytes.
+  if (AreDigits(text, 18)) return std::stoll(std::string(text));
+  const auto last = [&] {
+    return text.empty() ? 0
+                        : std::tolower(static_cast<unsigned char>(text.back()));
+  };
+  if (last() == 'b') text.remove_suffix(1);
+  double factor = 1;
+  const size_t unit = std::string_view("kmgt").find(last());
+  if (unit != std::string_view::npos) {
+    factor = static_cast<double>(int64_t{1} << (10 * (unit + 1)));
+    text.remove_suffix(1);
+  }
+  const std::optional<double> number = ParseDecimal(text);
+  if (!number.has_value() || *number * factor > kMost) return std::nullopt;
+  return static_cast<int64_t>(*number * factor);
+}
+
 // Returns whether `text` starts with a letter, digit or underscore and goes on
 // with those and `more`, so that no engine can take it for a flag.
 bool IsWord(std::string_view text, std::string_view more) {
@@ -342,52 +390,9 @@ class Parser {
 
 }  // namespace
 
-std::vector<std::string> SplitList(std::string_view text) {
-  std::vector<std::string> parts(1);
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ',') {
-      parts.emplace_back();
-    } else {
-      if (text.substr(i, 2) == "\\,") ++i;
-      parts.back() += text[i];
-    }
-  }
-  return parts;
-}
-
 std::optional<int64_t> ParseCount(std::string_view text) {
   if (!AreDigits(text, kMostDigits)) return std::nullopt;
   return std::stoll(std::string(text));
-}
-
-std::optional<double> ParseDecimal(std::string_view text) {
-  const size_t point = std::min(text.find('.'), text.size());
-  const std::string_view fraction = text.substr(point);
-  if (!AreDigits(text.substr(0, point), kMostDigits) ||
-      (!fraction.empty() && !AreDigits(fraction.substr(1), kMostDigits))) {
-    return std::nullopt;
-  }
-  return std::stod(std::string(text));
-}
-
-std::optional<int64_t> ParseBytes(std::string_view text) {
-  constexpr double kMost = int64_t{1} << 60;
-  // Plain bytes may have more digits than a number of gigabytes.
-  if (AreDigits(text, 18)) return std::stoll(std::string(text));
-  const auto last = [&] {
-    return text.empty() ? 0
-                        : std::tolower(static_cast<unsigned char>(text.back()));
-  };
-  if (last() == 'b') text.remove_suffix(1);
-  double factor = 1;
-  const size_t unit = std::string_view("kmgt").find(last());
-  if (unit != std::string_view::npos) {
-    factor = static_cast<double>(int64_t{1} << (10 * (unit + 1)));
-    text.remove_suffix(1);
-  }
-  const std::optional<double> number = ParseDecimal(text);
-  if (!number.has_value() || *number * factor > kMost) return std::nullopt;
-  return static_cast<int64_t>(*number * factor);
 }
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {

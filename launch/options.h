@@ -48,17 +48,6 @@ struct Options {
   std::string user;
 };
 
-// Splits at commas; "\," is a comma that does not split.
-std::vector<std::string> SplitList(std::string_view text);
-
-// Reads bytes, "512m", "1.5g", "6GB", "1048576", with units of 1024 in either
-// case. Returns nullopt for anything else and for what is beyond 2^60.
-std::optional<int64_t> ParseBytes(std::string_view text);
-
-// Reads a number such as "2" or "2.5" that is not negative, with at most nine
-// digits on either side of the point.
-std::optional<double> ParseDecimal(std::string_view text);
-
 // Reads a number of at most nine digits.
 std::optional<int64_t> ParseCount(std::string_view text);
 

@@ -46,8 +46,8 @@ std::string FloatClassifier() {
   )");
 }
 
-// Rows of a CSV file: four numbers and a label.
-std::string Rows(int count, int seed) {
+// Rows of a CSV file: two pairs of numbers and a label.
+std::string Rows(int count, int seed, char between_pairs = ',') {
   std::mt19937 random(seed);
   std::string rows;
   for (int i = 0; i < count; ++i) {
@@ -55,7 +55,8 @@ std::string Rows(int count, int seed) {
       return absl::StrFormat("%.6f %.6f", random() % 4001 / 1000.0 - 2,
                              random() % 3001 / 1000.0 - 1);
     };
-    absl::StrAppend(&rows, pair(), ",", pair(), ",", random() % 2, "\n");
+    absl::StrAppend(&rows, pair(), std::string(1, between_pairs), pair(), ",",
+                    random() % 2, "\n");
   }
   return rows;
 }
@@ -78,14 +79,7 @@ class CalibrationTest : public testing::Test {
       label { feature: "label" dtype: "int64" }
       prediction { tensor: "predict" }
     )pb");
-    std::string four = "x,label\n";
-    const std::string rows = Rows(100, 7);
-    for (absl::string_view row :
-         absl::StrSplit(rows, '\n', absl::SkipEmpty())) {
-      const std::vector<std::string> parts = absl::StrSplit(row, ',');
-      absl::StrAppend(&four, parts[0], " ", parts[1], ",", parts[2], "\n");
-    }
-    folder_.Write("four.csv", four);
+    folder_.Write("four.csv", "x,label\n" + Rows(100, 7, ' '));
   }
 
   void WriteRecords(const std::string& name, const std::string& rows) {
@@ -196,14 +190,12 @@ TEST_F(CalibrationTest, DoesNothingWhenTheTableIsUpToDate) {
   ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
   EXPECT_THAT(Calibrate("t.ranges"),
               AllOf(Prints("5 ranges"), Warns("is up to date")));
-  EXPECT_THAT(Calibrate("t.ranges", {"--force"}).error,
-              Not(HasSubstr("is up to date")));
-  EXPECT_THAT(Calibrate("t.ranges", {"--max_records=50"}).error,
-              Not(HasSubstr("is up to date")));
+  const auto is_made_again = Warns(Not(HasSubstr("is up to date")));
+  EXPECT_THAT(Calibrate("t.ranges", {"--force"}), is_made_again);
+  EXPECT_THAT(Calibrate("t.ranges", {"--max_records=50"}), is_made_again);
   EXPECT_EQ(Table("t.ranges").Find("x")->records, 50);
   WriteRecords("data.csv", Rows(100, 2));
-  EXPECT_THAT(Calibrate("t.ranges", {"--max_records=50"}).error,
-              Not(HasSubstr("is up to date")));
+  EXPECT_THAT(Calibrate("t.ranges", {"--max_records=50"}), is_made_again);
 }
 
 TEST_F(CalibrationTest, MakesATableAgainInWhichABitChanged) {
@@ -249,9 +241,7 @@ TEST_F(CalibrationTest, ObservesTheTensorsAskedFor) {
       Exits(0));
   EXPECT_THAT(Names(Table("t.ranges")),
               ElementsAre("a:0", "biased:0", "predict:0"));
-}
-
-TEST_F(CalibrationTest, ObservesWhatIsFedWithoutRunningAnything) {
+  // What is fed needs no run of the graph.
   EXPECT_THAT(Calibrate("t.ranges", {"--tensors=a"}), Exits(0));
   EXPECT_EQ(Table("t.ranges").Find("a")->records, 100);
 }
@@ -262,12 +252,6 @@ TEST_F(CalibrationTest, NamesTheRecordOfAValueThatIsNotFinite) {
               Warns("a:0: 1 value not finite, the first at "
                     "tensor a:0 record 20"));
   EXPECT_EQ(Table("t.ranges").Find("a")->not_finite.count, 1);
-}
-
-TEST_F(CalibrationTest, WarnsOfARangeThatStillMoves) {
-  WriteRecords("data.csv", Rows(40, 1) + "9 9,9 9,0\n");
-  EXPECT_THAT(Calibrate("t.ranges").error,
-              HasSubstr("still moved by more than 1 %"));
 }
 
 TEST_F(CalibrationTest, SaysWhatIsWrong) {
@@ -366,29 +350,6 @@ TEST_F(BothWaysTest, ALogHasOneLineForEachNodeAndBatch) {
       lines += line.find("__print__;") != line.npos;
     }
     EXPECT_EQ(lines, 4 * 7) << log;
-  }
-}
-
-TEST_F(CalibrationTest, TheFloatGraphsRangesFreezeTheQuantizedGraph) {
-  ASSERT_THAT(Calibrate("t.ranges"), Exits(0));
-  for (const char* method : {"", ", method=mse"}) {
-    const std::string table = absl::StrCat(
-        "(ranges_file=\"", folder_.Path("t.ranges"), "\"", method, ")");
-    const std::string frozen = Transform(
-        absl::StrCat("quantize_eightbit freeze_requantization_ranges", table,
-                     " freeze_min", table, " freeze_max", table),
-        folder_.Path("float.pbtxt"), "frozen.pb");
-    const GraphDef graph = folder_.ReadGraphFile("frozen.pb");
-    for (const char* op : {"RequantizationRange", "Min", "Max"}) {
-      EXPECT_THAT(NodesOf(graph, op), IsEmpty());
-    }
-    const ProgramRun run =
-        Run(kEvaluateGraph, {"--graph=" + frozen, "--baseline=float.pbtxt",
-                             "--dataset=data.textproto", "--format=json"});
-    EXPECT_THAT(run, Exits(0));
-    EXPECT_LT(NumberIn(run.out, "\"class_1_change\": {\"mean\": ([-+.e0-9]+)"),
-              0.01)
-        << method;
   }
 }
 

@@ -35,20 +35,29 @@ GraphDef Layer(const std::string& op, const std::string& mode,
 
 constexpr char kFloatOutput[] = "QuantizedMatMulWithBiasAndDequantize";
 
-TEST(WrongCombinations, HaveAFloatBiasWithMinFirstAndANegativeMinimum) {
-  EXPECT_THAT(WrongCombinations(Layer(kFloatOutput, "MIN_FIRST", "float", -1)),
-              ElementsAre(HasSubstr("MIN_FIRST with a float bias")));
-  EXPECT_THAT(WrongCombinations(Layer(kFloatOutput, "MIN_FIRST", "float", 0)),
-              IsEmpty());
-  EXPECT_THAT(WrongCombinations(Layer(kFloatOutput, "MIN_FIRST", "qint32", -1)),
-              IsEmpty());
-}
-
-TEST(WrongCombinations, HaveScaledInputFromAnotherMinimumThanZero) {
-  EXPECT_THAT(WrongCombinations(Layer(kFloatOutput, "SCALED", "qint32", -1)),
-              ElementsAre(HasSubstr("SCALED with a minimum")));
-  EXPECT_THAT(WrongCombinations(Layer(kFloatOutput, "SCALED", "float", 0)),
-              IsEmpty());
+TEST(WrongCombinations, HaveModesThatTheBiasOrTheRangesForbid) {
+  const struct {
+    const char *mode, *bias_type;
+    float min;
+    std::vector<int> weights;
+    float weight_min;
+    // "": it is right.
+    const char* sentence;
+  } kCases[] = {
+      {"MIN_FIRST", "float", -1, {1, 2}, -1, "MIN_FIRST with a float bias"},
+      {"MIN_FIRST", "float", 0, {1, 2}, -1, ""},
+      {"MIN_FIRST", "qint32", -1, {1, 2}, -1, ""},
+      {"SCALED", "qint32", -1, {1, 2}, -1, "SCALED with a minimum"},
+      {"SCALED", "float", 0, {1, 2}, -1, ""},
+      {"SCALED", "float", 0, {1, 2}, -1.008f, "not symmetric"},
+      {"SCALED", "float", 0, {-128, 2}, -1, "below -127"}};
+  for (const auto& test : kCases) {
+    const std::vector<std::string> wrong =
+        WrongCombinations(Layer(kFloatOutput, test.mode, test.bias_type,
+                                test.min, test.weights, test.weight_min));
+    EXPECT_EQ(wrong.empty(), *test.sentence == 0) << test.mode << test.min;
+    EXPECT_THAT(wrong, Each(HasSubstr(test.sentence)));
+  }
 }
 
 TEST(WrongCombinations, RequantizeWithoutRelu) {
@@ -58,15 +67,6 @@ TEST(WrongCombinations, RequantizeWithoutRelu) {
       tensorflow::DT_QUINT8);
   EXPECT_THAT(WrongCombinations(graph),
               ElementsAre(HasSubstr("clips negative outputs")));
-}
-
-TEST(WrongCombinations, HaveALopsidedWeightRange) {
-  EXPECT_THAT(WrongCombinations(
-                  Layer(kFloatOutput, "SCALED", "float", 0, {1, 2}, -1.008f)),
-              ElementsAre(HasSubstr("not symmetric")));
-  EXPECT_THAT(
-      WrongCombinations(Layer(kFloatOutput, "SCALED", "float", 0, {-128, 2})),
-      ElementsAre(HasSubstr("below -127")));
 }
 
 TEST(WrongCombinations, TransposeCodes) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <random>
 
 #include "graph/freeze/freeze.h"
@@ -69,19 +70,14 @@ class EmbeddedModel : public testing::Test {
 
   void MakeRecords() {
     std::mt19937 random(7);
-    std::uniform_int_distribution<int> number(-2, 5000);
-    std::uniform_int_distribution<int> word(0, 999999);
-    for (int column = 0; column < kNumericColumns; ++column) {
-      for (int i = 0; i < kRecords; ++i) {
-        numbers_[column].push_back(number(random));
+    for (int i = 0; i < kRecords; ++i) {
+      for (auto& column : numbers_) {
+        column.push_back(static_cast<int>(random() % 5003) - 2);
       }
-    }
-    for (int column = 0; column < kCategoricalColumns; ++column) {
-      for (int i = 0; i < kRecords; ++i) {
-        const int value = word(random);
-        words_[column].push_back(value % 10 == 0
-                                     ? std::string(kMissingCategorical)
-                                     : absl::StrCat("w", value));
+      for (auto& column : words_) {
+        const int value = random() % 1000000;
+        column.push_back(value % 10 == 0 ? std::string(kMissingCategorical)
+                                         : absl::StrCat("w", value));
       }
     }
   }
@@ -138,31 +134,26 @@ TEST_F(EmbeddedModel, GivesTheSameFromPreprocessedRecords) {
   }
 }
 
-TEST_F(EmbeddedModel, IsFusedIntoTwoGathers) {
+TEST_F(EmbeddedModel, IsFusedIntoTwoGathersAndNormalisesAsItsRangesSay) {
   const TransformRun run =
       RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
   EXPECT_THAT(run.warnings, IsEmpty());
-  EXPECT_THAT(run.notes, Contains(HasSubstr("stacks 26 tables of [1000,32]")));
-  EXPECT_THAT(run.notes, Contains(HasSubstr("stacks 26 tables of [1000,1]")));
-  // C10 and I10 come first and second.
-  EXPECT_THAT(run.notes,
-              Contains(HasSubstr("categorical column 0: \"Placeholder_22\"")));
-  EXPECT_THAT(run.notes,
-              Contains(HasSubstr("numeric column 1: \"Placeholder_9\"")));
+  Words notes = {"stacks 26 tables of [1000,32]",
+                 "stacks 26 tables of [1000,1]",
+                 // C10 and I10 come first and second.
+                 "categorical column 0: \"Placeholder_22\"",
+                 "numeric column 1: \"Placeholder_9\""};
+  for (int column = 0; column < kNumericColumns; ++column) {
+    notes.push_back(absl::StrCat("\"", Placeholder(column), "\", (x - ",
+                                 ranges_.min[column], ") / ",
+                                 ranges_.range[column]));
+  }
+  for (const std::string& note : notes) {
+    EXPECT_THAT(run.notes, Contains(HasSubstr(note)));
+  }
   EXPECT_THAT(NodesOf(run.graph, "Placeholder"),
               UnorderedElementsAre("new_numeric_placeholder",
                                    "new_categorical_placeholder"));
-}
-
-TEST_F(EmbeddedModel, NormalisesAsItsRangesSay) {
-  const TransformRun run =
-      RunTransform("fuse_feature_columns", raw_, {}, {kOutput});
-  for (int column = 0; column < kNumericColumns; ++column) {
-    EXPECT_THAT(run.notes,
-                Contains(HasSubstr(absl::StrCat(
-                    "\"", Placeholder(column), "\", (x - ", ranges_.min[column],
-                    ") / ", ranges_.range[column]))));
-  }
 }
 
 TEST_F(EmbeddedModel, GivesTheSameSimplifiedEvenForEmptyStrings) {
@@ -265,12 +256,10 @@ TEST_F(ManyColumns, AreFoundByWhatTheyCompute) {
 // Pairs for the columns in the order in which the fused graph reports them.
 TEST_F(ManyColumns, GiveTheSameFused) {
   const Feeds raw_feeds = RawFeeds(/*with_missing=*/false);
-  const auto values = [&](const std::string& name) {
-    const auto found = std::find_if(
-        raw_feeds.begin(), raw_feeds.end(),
-        [&](const auto& feed) { return feed.first == "in_" + name; });
-    return found->second;
-  };
+  const auto values =
+      [by_name =
+           std::map<std::string, Tensor>(raw_feeds.begin(), raw_feeds.end())](
+          const std::string& name) { return by_name.at("in_" + name); };
   const auto text = [&](const std::string& name, int i) {
     return std::string(values(name).flat<tensorflow::tstring>()(i));
   };

@@ -13,7 +13,6 @@
 #include "absl/strings/strip.h"
 #include "base/json.h"
 #include "base/text/printable.h"
-#include "graph/graph_io.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/support/program_runs.h"

@@ -69,10 +69,12 @@ class LaunchQuantizationTest : public testing::Test {
   }
 
   // Starts a session whose container runs until it is stopped.
-  pid_t StartSession(const Words& more = {}) const {
+  pid_t StartSession(const Words& more = {},
+                     sighandler_t on_hangup = SIG_DFL) const {
     const pid_t pid = fork();
     if (pid == 0) {
-      for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+      for (int number : {SIGINT, SIGTERM}) signal(number, SIG_DFL);
+      signal(SIGHUP, on_hangup);
       Exec(CommandLine(kLauncher, Joined({"-p", folder_.Path("model")}, more),
                        Variables()));
     }
@@ -153,55 +155,29 @@ TEST_F(LaunchQuantizationTest, RunsTheSelfTestWithoutAModel) {
 }
 
 TEST_F(LaunchQuantizationTest, ShowsEachRelaxation) {
-  EXPECT_THAT(LaunchModel({"--network=host", "--privileged", "--user=root",
-                           "--writable-root", "--", "x"},
-                          "exit 0"),
-              Warns("relaxed: --network=host", "relaxed: --privileged",
-                    "relaxed: --user=root", "relaxed: --writable-root"));
   EXPECT_THAT(
-      RunArguments(),
-      AllOf(IsSupersetOf({"--network=host", "--privileged", "--user=root"}),
-            Not(Contains("--read-only"))));
+      LaunchModel({"--network=host", "--privileged", "--", "x"}, "exit 0"),
+      Warns("relaxed: --network=host", "relaxed: --privileged"));
+  EXPECT_THAT(RunArguments(), IsSupersetOf({"--network=host", "--privileged"}));
 }
 
 TEST_F(LaunchQuantizationTest, RefusesWrongCommandLines) {
-  EXPECT_THAT(Launch({}), RefusesUsage("--pre-trained-model-dir is missing"));
-  EXPECT_THAT(Launch({"--pretrained=x"}), RefusesUsage("unknown flag"));
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--memory=lots"}),
               RefusesUsage("--memory takes a size"));
   EXPECT_FALSE(Exists("calls"));
 }
 
 TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
-  fs::create_symlink("b", folder_.Path("a"));
-  fs::create_symlink("a", folder_.Path("b"));
-  folder_.Write("file", "x");
-  fs::create_directories(folder_.Path("locked"));
-  fs::permissions(folder_.Path("locked"), fs::perms::none);
-  fs::create_directories(folder_.Path("line\r\nbreak"));
-  for (const auto& [name, sentence] :
-       std::vector<std::pair<std::string, std::string>>{
-           {"none", "does not exist"},
-           {"a", "lead in a circle"},
-           {"file", "is not a directory"},
-           {"locked", "cannot be read by user"},
-           {"line\r\nbreak", "carriage return"}}) {
-    EXPECT_THAT(Launch({"-p", folder_.Path(name)}), Refuses(sentence));
-  }
-  EXPECT_THAT(Launch({"-p", "/"}), Refuses("this whole machine"));
   const std::string model = folder_.Path("model");
+  EXPECT_THAT(Launch({"-p", folder_.Path("none")}), Refuses("does not exist"));
+  EXPECT_THAT(Launch({"-p", folder_.Write("file", "x")}),
+              Refuses("is not a directory"));
   EXPECT_THAT(Launch({"-p", model, "--volume=" + folder_.Path("x") + ":/x"}),
               Refuses("does not exist"));
   EXPECT_THAT(
       Launch({"-p", model, "--volume=" + model + ":/workspace/quantization/"}),
       Refuses("/workspace/quantization, which is taken"));
   EXPECT_FALSE(Exists("calls"));
-}
-
-TEST_F(LaunchQuantizationTest, RefusesAFullDisk) {
-  const SmallDisk disk(folder_.Path("model"), "size=64k,mode=777");
-  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
-  EXPECT_THAT(Launch({"-p", disk.path()}), Refuses("is full"));
 }
 
 TEST_F(LaunchQuantizationTest, WarnsOfADirectoryThatCannotBeWritten) {
@@ -217,35 +193,22 @@ TEST_F(LaunchQuantizationTest, SaysWhatIsWrongWithTheEngine) {
                 "Cannot connect to the Docker daemon at unix:///x. Is the "
                 "docker daemon running?\n");
   EXPECT_THAT(Launch(arguments), Refuses("Docker is not running: start"));
-  folder_.Write("info_error",
-                "permission denied while trying to connect to the Docker "
-                "daemon socket at unix:///var/run/docker.sock\n");
-  EXPECT_THAT(Launch(arguments), Refuses("no permission to use Docker"));
-  folder_.Write("info_error", "first line\nsomething else\n");
-  EXPECT_THAT(Launch(arguments),
-              Refuses("Docker does not work here: something else"));
   fs::remove(folder_.Path("bin/docker"));
   EXPECT_THAT(Launch(arguments), Refuses("docker is not on PATH: install it"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
-TEST_F(LaunchQuantizationTest, OffersToBuildAMissingImage) {
+TEST_F(LaunchQuantizationTest, RefusesWhatTheEngineHasNotOrHasAlready) {
+  const std::string model = "-p=" + folder_.Path("model");
+  EXPECT_THAT(Launch({model, "--cpus=4.5"}),
+              Refuses("more than the 4 that Docker has"));
+  folder_.Write("containers/session", "of somebody else\n");
+  EXPECT_THAT(Launch({model, "--name=session"}),
+              Refuses("a container named session already (running)"));
   folder_.Write("image_error", "Error: No such image: other:1\n");
-  EXPECT_THAT(Launch({"-i", "other:1", "-p", folder_.Path("model")}),
+  EXPECT_THAT(Launch({model, "-i", "other:1"}),
               Refuses("Docker has no image other:1: build it with "
                       "docker/build"));
-  EXPECT_FALSE(Exists("run_argv"));
-}
-
-TEST_F(LaunchQuantizationTest, RefusesMoreCpusThanThereAre) {
-  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--cpus=4.5"}),
-              Refuses("more than the 4 that Docker has"));
-}
-
-TEST_F(LaunchQuantizationTest, RefusesANameThatIsTaken) {
-  folder_.Write("containers/session", "of somebody else\n");
-  EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--name=session"}),
-              Refuses("a container named session already (running)"));
   EXPECT_FALSE(Exists("run_argv"));
 }
 
@@ -348,12 +311,7 @@ TEST_F(LaunchQuantizationTest, AKilledClientLeavesNoContainer) {
 }
 
 TEST_F(LaunchQuantizationTest, StaysDeafToWhatNohupIgnores) {
-  const pid_t nohup = fork();
-  if (nohup == 0) {
-    signal(SIGHUP, SIG_IGN);
-    Exec(CommandLine(kLauncher, {"-p", folder_.Path("model")}, Variables()));
-  }
-  while (!Exists("running") && IsAlive(nohup)) std::this_thread::yield();
+  const pid_t nohup = StartSession({}, SIG_IGN);
   kill(nohup, SIGHUP);
   kill(nohup, SIGTERM);
   EXPECT_EQ(WaitForExitCode(nohup), 128 + SIGTERM);
@@ -377,18 +335,6 @@ TEST_F(LaunchQuantizationTest, GivesTheContainerATerminalWhenItHasOne) {
   close(terminal);
   EXPECT_THAT(shown, HasSubstr("from the container"));
   EXPECT_THAT(RunArguments(), IsSupersetOf({"--interactive", "--tty"}));
-}
-
-TEST_F(LaunchQuantizationTest, ExplainsTheEnginesExitCodes) {
-  for (const auto& [code, sentence] : std::vector<std::pair<int, std::string>>{
-           {127, "tool was not found in the container"},
-           {126, "could not be started"},
-           {137, "raise --memory"}}) {
-    EXPECT_THAT(LaunchModel({"--", "tool"}, absl::StrCat("exit ", code)),
-                Exits(code, HasSubstr(sentence)));
-  }
-  // A person's shell ends with the code of its last command.
-  EXPECT_EQ(LaunchModel({}, "exit 127").error, "");
 }
 
 TEST_F(LaunchQuantizationTest, PassesTheNameOfAVariableAndNotItsValue) {

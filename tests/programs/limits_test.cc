@@ -3,7 +3,8 @@
 
 #include <filesystem>
 
-#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/support/program_runs.h"
 
@@ -15,10 +16,11 @@ class LimitsTest : public testing::Test {
   LimitsTest() {
     // A graph and a SavedModel of 64 kB and more.
     const GraphDef graph = GraphFromText(
-        absl::StrCat(Placeholder("x", {-1, 2}),
-                     FloatConst("w", {2, 8192}, std::vector<float>(16384, 0.7)),
-                     Node("m", "MatMul", {"x", "w"}, {kFloat}),
-                     Node("y", "Relu", {"m"}, {kFloat})));
+        FloatConst("w", {2, 8192}, std::vector<float>(16384, 0.7)) + R"(
+      x = Placeholder dtype=float shape=<?,2>
+      m = MatMul(x, w) T=float
+      y = Relu(m) T=float
+    )");
     graph_ = folder_.Write("g.pb", graph.SerializeAsString());
     tensorflow::SavedModel model;
     tensorflow::MetaGraphDef& meta = *model.add_meta_graphs();
@@ -33,11 +35,23 @@ class LimitsTest : public testing::Test {
                              "prediction { tensor: 'y' kind: SCORES }");
   }
 
-  // Runs it under `limit`, as ulimit takes it.
-  ProgramRun Run(const std::string& limit, Words line) const {
-    line.insert(line.begin(),
-                {"-c", absl::StrCat("ulimit ", limit, "; exec \"$0\" \"$@\"")});
-    return RunProgram("/bin/sh", line, {"TMPDIR=" + folder_.Path("")});
+  // Runs each of `lines` under `limit`, as ulimit takes it. Its words are
+  // blanks apart; $OUT is a path to write to.
+  void ExpectUnderLimit(const std::string& limit, const Words& lines,
+                        const testing::Matcher<const ProgramRun&>& matcher) {
+    for (const std::string& line : lines) {
+      Words words = absl::StrSplit(
+          absl::StrReplaceAll(line, {{"$GRAPH", graph_},
+                                     {"$SAVED", folder_.Path("saved")},
+                                     {"$DATASET", dataset_},
+                                     {"$OUT", Out()}}),
+          ' ');
+      words.insert(words.begin(), {"-c", absl::StrCat("ulimit ", limit,
+                                                      "; exec \"$0\" \"$@\"")});
+      EXPECT_THAT(RunProgram("/bin/sh", words, {"TMPDIR=" + folder_.Path("")}),
+                  matcher)
+          << line;
+    }
   }
 
   std::string Out() const { return folder_.Path("out"); }
@@ -49,27 +63,21 @@ class LimitsTest : public testing::Test {
 
 TEST_F(LimitsTest, OnTheSizeOfFilesIsNamedAndLeavesNothing) {
   const Words before = folder_.Names();
-  const std::string saved = folder_.Path("saved");
-  for (const Words& line : std::vector<Words>{
-           {"transforms/transform_graph", "--in_graph=" + graph_,
-            "--out_graph=" + Out(), "--transforms=strip_unused_nodes",
-            "--inputs=x", "--outputs=y"},
-           {"transforms/quantize_graph", "--input=" + graph_,
-            "--output=" + Out(), "--output_node_names=y"},
-           {"graph/pb_to_pbtxt", graph_, Out()},
-           {"graph/dump_graph", "--input_model=" + saved, "--output=" + Out()},
-           {"graph/freeze_graph", "--input_saved_model_dir=" + saved,
-            "--output_node_names=y", "--output_graph=" + Out()},
-           {"runtime/convert_model", "--saved_model=" + saved,
-            "--out=" + Out()},
-           {"runtime/datasets/dataset", "synthesize", "--rows=1000",
-            "--format=tfrecord", "--out=" + Out()},
-       }) {
-    EXPECT_THAT(Run("-f 8", line),
-                Fails("File too large", "ulimit -f", MatchesRegex("[^\n]*\n")))
-        << line[0];
-    EXPECT_EQ(folder_.Names(), before) << line[0];
-  }
+  ExpectUnderLimit(
+      "-f 8",
+      {"transforms/transform_graph --in_graph=$GRAPH --out_graph=$OUT "
+       "--transforms=strip_unused_nodes --inputs=x --outputs=y",
+       "transforms/quantize_graph --input=$GRAPH --output=$OUT "
+       "--output_node_names=y",
+       "graph/pb_to_pbtxt $GRAPH $OUT",
+       "graph/dump_graph --input_model=$SAVED --output=$OUT",
+       "graph/freeze_graph --input_saved_model_dir=$SAVED "
+       "--output_node_names=y --output_graph=$OUT",
+       "runtime/convert_model --saved_model=$SAVED --out=$OUT",
+       "runtime/datasets/dataset synthesize --rows=1000 --format=tfrecord "
+       "--out=$OUT"},
+      Fails("File too large", "ulimit -f", MatchesRegex("[^\n]*\n")));
+  EXPECT_EQ(folder_.Names(), before);
 }
 
 TEST_F(LimitsTest, OnTheSizeOfWhatIsPrintedIsNamed) {
@@ -82,23 +90,18 @@ TEST_F(LimitsTest, OnTheSizeOfWhatIsPrintedIsNamed) {
 }
 
 TEST_F(LimitsTest, OnOpenFilesIsNamed) {
-  const Words data = {"--graph=" + graph_, "--dataset=" + dataset_};
-  for (const Words& line : std::vector<Words>{
-           {"transforms/transform_graph", "--in_graph=" + graph_,
-            "--out_graph=" + Out(), "--transforms=strip_unused_nodes",
-            "--inputs=x", "--outputs=y"},
-           {"graph/freeze_graph", "--input_graph=" + graph_,
-            "--output_node_names=y", "--output_graph=" + Out()},
-           {"runtime/evaluate_graph", data[0], data[1]},
-           {"runtime/benchmark_graph", data[0], data[1]},
-           {"runtime/calibrate_graph", data[0], data[1], "--output=" + Out()},
-           {"workflows/requant", "run", "wide_deep_fast",
-            "--work_dir=" + folder_.Path("work"), "--out=" + Out()},
-       }) {
-    EXPECT_THAT(Run("-n 7", line), Fails("Too many open files", "ulimit -n",
-                                         Not(HasSubstr("exit code 0"))))
-        << line[0];
-  }
+  ExpectUnderLimit(
+      "-n 7",
+      {"transforms/transform_graph --in_graph=$GRAPH --out_graph=$OUT "
+       "--transforms=strip_unused_nodes --inputs=x --outputs=y",
+       "graph/freeze_graph --input_graph=$GRAPH --output_node_names=y "
+       "--output_graph=$OUT",
+       "runtime/evaluate_graph --graph=$GRAPH --dataset=$DATASET",
+       "runtime/benchmark_graph --graph=$GRAPH --dataset=$DATASET",
+       "runtime/calibrate_graph --graph=$GRAPH --dataset=$DATASET "
+       "--output=$OUT",
+       "workflows/requant run wide_deep_fast --work_dir=$OUT.work --out=$OUT"},
+      Fails("Too many open files", "ulimit -n", Not(HasSubstr("exit code 0"))));
 }
 
 }  // namespace

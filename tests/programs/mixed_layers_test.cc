@@ -2,12 +2,11 @@
 // quantization rest on.
 
 #include "base/files/file.h"
-#include "graph/const_node.h"
 #include "graph/graph_io.h"
-#include "graph/testing/program.h"
 #include "re2/re2.h"
 #include "tests/support/mixed_records.h"
 #include "tests/support/program_runs.h"
+#include "transforms/testing/testing.h"
 
 namespace requant::mixed_layers_test {
 namespace {
@@ -16,85 +15,49 @@ constexpr char kFolder[] = "tests/data/mixed_layers/";
 
 class MixedLayersTest : public testing::Test {
  protected:
-  MixedLayersTest()
-      : graph_(ReadGraph(absl::StrCat(kFolder, "frozen.pb")).value()) {}
-
-  std::vector<std::string> ReadersOf(const std::string& name) const {
-    std::vector<std::string> readers;
-    for (const NodeDef& node : graph_.node()) {
-      for (const std::string& input : node.input()) {
-        if (input == name) readers.push_back(node.name());
-      }
-    }
-    return readers;
-  }
-
-  const NodeDef& Named(const std::string& name) const {
-    return NodeNamed(graph_, name);
-  }
-
-  // Returns the constant that a layer's kernel is read from, through an
-  // Identity as in every graph frozen from reference variables.
-  const NodeDef& Kernel(const std::string& matmul) const {
-    return Named(Named(Named(matmul).input(1)).input(0));
-  }
-
-  GraphDef graph_;
+  const GraphDef graph_ = ReadGraph(absl::StrCat(kFolder, "frozen.pb")).value();
   TestFolder folder_;
 };
 
-TEST_F(MixedLayersTest, HasSevenLayersWithTrainedKernels) {
-  std::vector<std::string> layers = NodesOf(graph_, "MatMul");
-  layers.erase(std::remove(layers.begin(), layers.end(), "match/MatMul"),
-               layers.end());
-  EXPECT_THAT(layers, SizeIs(7));
-  for (const std::string& layer : layers) {
-    EXPECT_EQ(Kernel(layer).op(), "Const") << layer;
+TEST_F(MixedLayersTest, HasTheLayersThatItsReadmeNames) {
+  EXPECT_THAT(NodesOf(graph_, "MatMul"), SizeIs(8));
+  // The first has a bias by AddV2, before the product.
+  EXPECT_THAT(graph_, HasNodes(R"(
+    tower/context/dense/add = AddV2(tower/context/dense/bias/read,
+        tower/context/dense/MatMul)
+  )"));
+  // Two layers share a kernel.
+  EXPECT_THAT(graph_, HasNodes(R"(
+    tower/signal/projection/MatMul = MatMul(tower/signal/dense/Relu,
+        tower/shared/kernel/read)
+    tower/context/projection/MatMul = MatMul(tower/context/dense/Relu,
+        tower/shared/kernel/read)
+  )"));
+  // One has a transposed kernel, and a bias with two readers.
+  EXPECT_THAT(graph_, HasNodes(R"(
+    head/hidden/MatMul = MatMul(head/features, head/hidden/kernel/read)
+        transpose_b=true
+    head/hidden/Relu = Relu(head/hidden/BiasAdd)
+    head/hidden/gate = Sigmoid(head/hidden/BiasAdd)
+  )"));
+  // One has no bias, and one multiplies two activations.
+  EXPECT_THAT(graph_, HasNodes(R"(
+    head/mix/Relu = Relu(head/mix/MatMul)
+    match/MatMul = MatMul(tower/signal/projection/Relu6,
+        tower/context/projection/BiasAdd) transpose_b=true
+  )"));
+}
+
+// Each is read through an Identity, as in every graph frozen from reference
+// variables.
+TEST_F(MixedLayersTest, HasKernelsWhoseDepthsAreNoMultiplesOfFour) {
+  for (const std::string layer : {"tower/signal/dense", "tower/context/dense",
+                                  "head/mix", "head/logits", "tower/shared"}) {
+    EXPECT_THAT(NodeNamed(graph_, layer + "/kernel/read").input(),
+                ElementsAre(layer + "/kernel"));
+    EXPECT_NE(ConstNamed(graph_, layer + "/kernel").dim_size(0) % 4, 0)
+        << layer;
   }
-}
-
-TEST_F(MixedLayersTest, HasDepthsThatAreNoMultiplesOfFour) {
-  for (const char* layer :
-       {"tower/signal/dense/", "tower/context/dense/", "head/mix/",
-        "head/logits/", "tower/signal/projection/"}) {
-    ASSERT_OK_AND_ASSIGN(const auto kernel,
-                         ConstValue(Kernel(absl::StrCat(layer, "MatMul"))));
-    EXPECT_NE(kernel.dim_size(0) % 4, 0) << layer;
-  }
-}
-
-TEST_F(MixedLayersTest, SharesAKernelBetweenTwoLayers) {
-  EXPECT_THAT(ReadersOf("tower/shared/kernel/read"),
-              ElementsAre("tower/signal/projection/MatMul",
-                          "tower/context/projection/MatMul"));
-}
-
-TEST_F(MixedLayersTest, HasALayerWithATransposedKernel) {
-  EXPECT_TRUE(Named("head/hidden/MatMul").attr().at("transpose_b").b());
-  EXPECT_EQ(Kernel("head/hidden/MatMul").op(), "Const");
-}
-
-TEST_F(MixedLayersTest, HasALayerWhoseBiasHasTwoReaders) {
-  EXPECT_THAT(ReadersOf("head/hidden/BiasAdd"),
-              UnorderedElementsAre("head/hidden/Relu", "head/hidden/gate"));
-}
-
-TEST_F(MixedLayersTest, HasALayerWithoutABias) {
-  EXPECT_THAT(ReadersOf("head/mix/MatMul"), ElementsAre("head/mix/Relu"));
-}
-
-TEST_F(MixedLayersTest, AddsABiasByAddV2WithTheBiasFirst) {
-  EXPECT_THAT(NodesOf(graph_, "AddV2"), ElementsAre("tower/context/dense/add"));
-  EXPECT_THAT(Named("tower/context/dense/add").input(),
-              ElementsAre("tower/context/dense/bias/read",
-                          "tower/context/dense/MatMul"));
-}
-
-TEST_F(MixedLayersTest, MultipliesTwoActivations) {
-  EXPECT_THAT(Named("match/MatMul").input(),
-              ElementsAre("tower/signal/projection/Relu6",
-                          "tower/context/projection/BiasAdd"));
-  EXPECT_TRUE(Named("match/MatMul").attr().at("transpose_b").b());
 }
 
 class MixedLayersRunTest : public MixedLayersTest {
@@ -166,18 +129,14 @@ TEST_F(MixedLayersTest, HasTheAccuracyThatItsTrainingRecorded) {
   EXPECT_LT(correct, 0.95 * records);
 }
 
-TEST(DrawMixedRecords, DrawsTheSameRowsInLongerRuns) {
+TEST(DrawMixedRecords, DrawsTheSameRowsInLongerRunsAndOthersForAnotherSplit) {
   const MixedRecords few = DrawMixedRecords(MixedSplit::kEval, 10);
   const MixedRecords many = DrawMixedRecords(MixedSplit::kEval, 20);
   EXPECT_TRUE(
       std::equal(few.signal.begin(), few.signal.end(), many.signal.begin()));
   EXPECT_TRUE(
       std::equal(few.label.begin(), few.label.end(), many.label.begin()));
-}
-
-TEST(DrawMixedRecords, DrawsOtherRowsForAnotherSplit) {
-  EXPECT_NE(DrawMixedRecords(MixedSplit::kEval, 10).signal,
-            DrawMixedRecords(MixedSplit::kCalibration, 10).signal);
+  EXPECT_NE(few.signal, DrawMixedRecords(MixedSplit::kCalibration, 10).signal);
 }
 
 TEST(DrawMixedRecords, DrawsEveryClassAsOften) {

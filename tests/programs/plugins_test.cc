@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_replace.h"
+#include "graph/graph_io.h"
 #include "tests/support/program_runs.h"
 
 namespace requant::plugins_test {
@@ -77,54 +78,35 @@ TEST_F(Plugins, ANameWithoutASlashIsAFileHere) {
   EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
 }
 
-TEST_F(Plugins, AMissingFileIsRefused) {
-  ExpectRefused("/no/plugin.so",
-                "the plugin PLUGIN does not exist or is not readable");
-}
-
-TEST_F(Plugins, ATextFileIsRefused) {
-  ExpectRefused(std::filesystem::absolute("tests/data/calibration_log.txt"),
-                "the plugin PLUGIN cannot be loaded: ");
-}
-
-TEST_F(Plugins, AnotherSharedLibraryIsRefused) {
-  ExpectRefused("tests/plugins/not_a_plugin.so",
-                "PLUGIN is not a Requant plugin: it has no symbol "
-                "requant_plugin_description; build it against "
-                "transforms/transform.h");
-}
-
-TEST_F(Plugins, AnotherAbiVersionIsRefused) {
-  ExpectRefused("tests/plugins/other_abi_plugin.so",
-                "the plugin PLUGIN was built for plugin interface 999, this "
-                "program has 1; build it again");
-}
-
-TEST_F(Plugins, EachIsCheckedByItsOwnDescription) {
-  ExpectRefused(absl::StrCat(kExample, ",tests/plugins/other_abi_plugin.so"),
-                "the plugin tests/plugins/other_abi_plugin.so was built for "
-                "plugin interface 999");
-}
-
-TEST_F(Plugins, OneWithoutTransformsIsRefused) {
-  ExpectRefused("tests/plugins/empty_plugin.so",
-                "the plugin PLUGIN registers no transform");
-}
-
-TEST_F(Plugins, ANameThatCannotBeCalledIsRefused) {
-  ExpectRefused("tests/plugins/odd_name_plugin.so",
-                "the plugin PLUGIN registers the name \"do nothing\", which "
-                "cannot be called");
-}
-
-TEST_F(Plugins, OneThatThrowsAsItIsLoadedIsRefused) {
-  ExpectRefused("tests/plugins/throwing_at_load_plugin.so",
-                "loading the plugin PLUGIN was ended by SIGABRT");
-}
-
-TEST_F(Plugins, OneThatAbortsAsItIsLoadedIsRefused) {
-  ExpectRefused("tests/plugins/aborting_at_load_plugin.so",
-                "loading the plugin PLUGIN was ended by SIGABRT");
+TEST_F(Plugins, WhatIsNoneOrABadOneIsRefused) {
+  for (const auto& [plugin, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"/no/plugin.so",
+            "the plugin PLUGIN does not exist or is not readable"},
+           {std::filesystem::absolute("tests/data/calibration_log.txt"),
+            "the plugin PLUGIN cannot be loaded: "},
+           {"tests/plugins/not_a_plugin.so",
+            "PLUGIN is not a Requant plugin: it has no symbol "
+            "requant_plugin_description; build it against "
+            "transforms/transform.h"},
+           {"tests/plugins/other_abi_plugin.so",
+            "the plugin PLUGIN was built for plugin interface 999, this "
+            "program has 1; build it again"},
+           // Each is checked by its own description.
+           {absl::StrCat(kExample, ",tests/plugins/other_abi_plugin.so"),
+            "the plugin tests/plugins/other_abi_plugin.so was built for "
+            "plugin interface 999"},
+           {"tests/plugins/empty_plugin.so",
+            "the plugin PLUGIN registers no transform"},
+           {"tests/plugins/odd_name_plugin.so",
+            "the plugin PLUGIN registers the name \"do nothing\", which "
+            "cannot be called"},
+           {"tests/plugins/throwing_at_load_plugin.so",
+            "loading the plugin PLUGIN was ended by SIGABRT"},
+           {"tests/plugins/aborting_at_load_plugin.so",
+            "loading the plugin PLUGIN was ended by SIGABRT"}}) {
+    ExpectRefused(plugin, message);
+  }
 }
 
 TEST_F(Plugins, AnExceptionIsAFailureOfTheTransform) {
@@ -163,13 +145,8 @@ TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
 TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
   const std::string log =
       std::filesystem::absolute("tests/data/calibration_log.txt");
-  const auto graph = [&] {
-    folder.Write("in.pbtxt", "");
-    std::filesystem::copy_file(
-        "tests/data/dynamic_classifier.pbtxt", folder.Path("in.pbtxt"),
-        std::filesystem::copy_options::overwrite_existing);
-    return folder.ReadGraphFile("in.pbtxt");
-  }();
+  ASSERT_OK_AND_ASSIGN(const GraphDef graph,
+                       ReadGraph("tests/data/dynamic_classifier.pbtxt"));
   const std::string freeze = absl::StrReplaceAll(
       "freeze_requantization_ranges(min_max_log_file=\"LOG\") "
       "freeze_min(min_max_log_file=\"LOG\") "

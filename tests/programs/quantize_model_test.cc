@@ -62,21 +62,6 @@ TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
   EXPECT_EQ(QuantizedMatMuls(folder_.ReadGraphFile("q.pb")), 7);
 }
 
-TEST_F(QuantizeModel, AgreesWithTheFloatGraphOnOtherRecords) {
-  ASSERT_THAT(Quantize(), Exits(0));
-  ASSERT_OK(
-      WriteMixedRecords(folder_.Path("eval.npz"), MixedSplit::kEval, 4000));
-  const ProgramRun run = RunProgram(
-      "runtime/evaluate_graph",
-      {"--graph=" + folder_.Path("q.pb"), absl::StrCat("--baseline=", kGraph),
-       absl::StrCat("--dataset=", kDataset),
-       "--data=" + folder_.Path("eval.npz"), "--format=json"});
-  ASSERT_THAT(run, Exits(0));
-  EXPECT_GT(
-      NumberIn(run.out, "\"agreement\":\\s*{[^}]*\"share\":\\s*([0-9.]+)"),
-      0.98);
-}
-
 // A run says it at its end.
 TEST_F(QuantizeModel, SaysHowToServeItUnlessItIsPartOfARun) {
   EXPECT_THAT(Quantize(), Prints("docs/quantization.md"));
