@@ -13,7 +13,7 @@
 namespace requant {
 namespace {
 
-constexpr char kTinyWorkflow[] = R"pb(
+constexpr char kTinyWorkflow[] = R"tiny(
   name: "tiny"
   evaluation {
     name: "rows"
@@ -32,10 +32,7 @@ constexpr char kTinyWorkflow[] = R"pb(
       outputs: "predict"
       transforms: "strip_unused_nodes"
     }
-    verify {
-      evaluation: "rows"
-      gates { max_output_change: 1e-5 }
-    }
+    verify { evaluation: "rows" gates { max_output_change: 1e-5 } }
   }
   stage {
     name: "ranges"
@@ -47,10 +44,7 @@ constexpr char kTinyWorkflow[] = R"pb(
   }
   stage {
     name: "model"
-    convert {
-      saved_model { file: "SAVED_MODEL" }
-      variables: "copy"
-    }
+    convert { saved_model { file: "SAVED_MODEL" } variables: "copy" }
   }
   stage {
     name: "other"
@@ -59,11 +53,8 @@ constexpr char kTinyWorkflow[] = R"pb(
       outputs: "predict"
       transforms: "rename_op(old_op_name=Relu, new_op_name=Abs)"
     }
-    verify {
-      evaluation: "rows"
-      gates { max_output_change: 1e-5 }
-    }
-  })pb";
+    verify { evaluation: "rows" gates { max_output_change: 1e-5 } }
+  })tiny";
 
 std::vector<float> Weights(int count, std::mt19937* random) {
   std::vector<float> weights(count);

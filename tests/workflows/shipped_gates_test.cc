@@ -86,8 +86,8 @@ const char* NameOf(bool fast) { return fast ? "wide_deep_fast" : "wide_deep"; }
 // Runs all but the benchmark of the published workflow, or of the fast one, in
 // a work folder that runs may share, so that each does only what none before it
 // has done. There are enough records for verdicts that are certain.
-JudgedRun Run(const TestFolder& folder, bool fast, const Model& model,
-              const Words& more, const Words& variables = {}) {
+JudgedRun RunShipped(const TestFolder& folder, bool fast, const Model& model,
+                     const Words& more, const Words& variables = {}) {
   static int runs = 0;
   const std::string out = folder.Path(absl::StrCat("run_", ++runs));
   const ProgramRun ended = RunProgram(
@@ -137,8 +137,8 @@ class Clean : public testing::TestWithParam<CleanRun> {};
 TEST_P(Clean, RunPasses) {
   const TestFolder folder;
   const JudgedRun run =
-      Run(folder, GetParam().fast, GetParam().model,
-          {absl::StrCat("--set=data_seed=", GetParam().data_seed)});
+      RunShipped(folder, GetParam().fast, GetParam().model,
+                 {absl::StrCat("--set=data_seed=", GetParam().data_seed)});
   EXPECT_EQ(run.exit_code, kExitOk) << run.text;
   EXPECT_EQ(run.stopped_at, "") << absl::StrJoin(run.failed_gates, ", ");
   EXPECT_TRUE(run.uncertain.empty()) << absl::StrJoin(run.uncertain, "\n");
@@ -181,11 +181,11 @@ TEST_P(PlantedDefect, StopsTheRun) {
   Words variables;
   if (defect.needs_saturation) variables = {"ONEDNN_MAX_CPU_ISA=AVX2"};
   const JudgedRun run =
-      Run(*folder_, defect.workflow == Defect::Workflow::kFast,
-          Models()[FuzzRounds(1) > 1 ? 0 : 1],
-          {absl::StrCat("--tamper=", defect.planted_in,
-                        "=tests/support/plant_defect ", defect.name)},
-          variables);
+      RunShipped(*folder_, defect.workflow == Defect::Workflow::kFast,
+                 Models()[FuzzRounds(1) > 1 ? 0 : 1],
+                 {absl::StrCat("--tamper=", defect.planted_in,
+                               "=tests/support/plant_defect ", defect.name)},
+                 variables);
   EXPECT_EQ(run.stopped_at, defect.stopped_at) << run.text;
   if (defect.gate.empty()) {
     EXPECT_EQ(run.exit_code, kExitFailed) << run.text;
