@@ -79,8 +79,8 @@ absl::StatusOr<std::string> EditRanges(RangesEdit edit, const Files& files) {
 
 std::vector<Defect> AllDefects() {
   std::vector<Defect> all;
-  for (const auto part : {FloatDefects, QuantizeDefects, LogDefects,
-                          RangeDefects, FuseDefects, FastDefects}) {
+  for (const auto part : {FloatDefects, QuantizeDefects, RangeDefects,
+                          FuseDefects, FastDefects}) {
     std::vector<Defect> defects = part();
     all.insert(all.end(), defects.begin(), defects.end());
   }

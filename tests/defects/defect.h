@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,30 +37,11 @@ inline constexpr char kGain[] = "max_layer_gain_error";
 inline constexpr char kExcess[] = "max_layer_range_excess";
 }  // namespace gate
 
-// Stages of workflows/wide_deep.textproto, then those that
-// wide_deep_fast.textproto has of its own.
-namespace stage {
-inline constexpr char kFreeze[] = "freeze";
-inline constexpr char kTrim[] = "trim";
-inline constexpr char kOptimize[] = "optimize";
-inline constexpr char kQuantize[] = "quantize";
-inline constexpr char kLogRanges[] = "log_ranges";
-inline constexpr char kFreezeRanges[] = "freeze_ranges";
-inline constexpr char kLogMin[] = "log_min";
-inline constexpr char kFreezeMin[] = "freeze_min";
-inline constexpr char kLogMax[] = "log_max";
-inline constexpr char kFreezeMax[] = "freeze_max";
-inline constexpr char kFuse[] = "fuse";
-inline constexpr char kCalibrate[] = "calibrate";
-}  // namespace stage
-
 struct Defect {
   std::string_view name;
   // Whose mistake it is, or could be.
   std::string_view sentence;
-  enum class Workflow { kPublished, kFast };
-  Workflow workflow;
-  // The stage whose output is edited.
+  // The stage of the workflow whose output is edited.
   std::string_view planted_in;
   // The stage that must stop the run.
   std::string_view stopped_at;
@@ -67,16 +49,31 @@ struct Defect {
   // itself, or the run of its graph, fails with a sentence.
   std::string_view gate;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
+  enum class Workflow { kPublished, kFast };
+  Workflow workflow = Workflow::kPublished;
   // Whether it is seen only where int16 pair sums saturate: on CPUs without
   // VNNI, or when oneDNN is kept from using it.
   bool needs_saturation = false;
 };
 
+// Return a row of the lists below; without `stopped_at`, of a defect that the
+// stage's own gates must see.
+template <typename Edit>
+Defect At(std::string_view planted_in, std::string_view stopped_at,
+          std::string_view gate, std::string_view name,
+          std::string_view sentence, Edit edit) {
+  return {name, sentence, planted_in, stopped_at, gate, std::move(edit)};
+}
+template <typename Edit>
+Defect At(std::string_view stage, std::string_view gate, std::string_view name,
+          std::string_view sentence, Edit edit) {
+  return At(stage, stage, gate, name, sentence, std::move(edit));
+}
+
 // Return the defects by stage.
 std::vector<Defect> FloatDefects();
 std::vector<Defect> QuantizeDefects();
 std::vector<Defect> RangeDefects();
-std::vector<Defect> LogDefects();
 std::vector<Defect> FuseDefects();
 std::vector<Defect> FastDefects();
 // Returns all of these.

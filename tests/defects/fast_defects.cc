@@ -32,9 +32,6 @@ using tensorflow::qint32;
 using tensorflow::qint8;
 using tensorflow::quint8;
 
-constexpr int kNumericColumns = 13;
-constexpr int kCategoricalColumns = 26;
-
 // Returns the tensors after hidden layers, by name.
 std::vector<std::string> HiddenTensors(const RangeTable& table) {
   std::vector<std::string> names;
@@ -129,7 +126,7 @@ Edited LoseCopies(GraphIndex* index) {
                     });
 }
 
-Edited KeepStaleInputRange(GraphIndex* index) {
+Edited WidenInputRange(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(*index, 1));
   REQUANT_RETURN_IF_ERROR(ScaleInput(*index, *layer, kMaxA, 1.1));
   return absl::StrCat("let ", layer->name(),
@@ -148,7 +145,7 @@ Edited LoseZeroPointOfEmbeddings(GraphIndex* index) {
                       " at a zero point that is off by one");
 }
 
-absl::StatusOr<ConstValues<quint8>> Tables(const GraphIndex& index) {
+absl::StatusOr<ConstValues<quint8>> QuantizedTables(const GraphIndex& index) {
   for (NodeDef* gather : NodesOf(index, {"GatherNd"})) {
     auto tables = ValuesBehind<quint8>(index, *gather, 0);
     if (tables.ok()) return tables;
@@ -157,7 +154,7 @@ absl::StatusOr<ConstValues<quint8>> Tables(const GraphIndex& index) {
 }
 
 Edited AddOneToTables(GraphIndex* index) {
-  return EditValues(Tables(*index), "added one to the codes of ", "",
+  return EditValues(QuantizedTables(*index), "added one to the codes of ", "",
                     [](auto& tables) {
                       for (quint8& code : tables.values) {
                         code.value = std::min(code.value + 1, 255);
@@ -166,7 +163,7 @@ Edited AddOneToTables(GraphIndex* index) {
 }
 
 Edited ClipTablesAsSigned(GraphIndex* index) {
-  return EditValues(Tables(*index), "clipped the codes of ", " at 127",
+  return EditValues(QuantizedTables(*index), "clipped the codes of ", " at 127",
                     [](auto& tables) {
                       for (quint8& code : tables.values) {
                         code.value = std::min<int>(code.value, 127);
@@ -176,12 +173,12 @@ Edited ClipTablesAsSigned(GraphIndex* index) {
 
 Edited ShiftTables(GraphIndex* index) {
   return EditValues(
-      Tables(*index), "moved the rows of ", " by one",
+      QuantizedTables(*index), "moved the rows of ", " by one",
       [](auto& tables) { RotateRows(tables.values, tables.columns()); });
 }
 
 Edited TransposeTables(GraphIndex* index) {
-  REQUANT_ASSIGN_OR_RETURN(auto tables, Tables(*index));
+  REQUANT_ASSIGN_OR_RETURN(auto tables, QuantizedTables(*index));
   const int64_t table = tables.values.size() / kCategoricalColumns;
   const int64_t columns = tables.columns(), rows = table / columns;
   const std::vector<quint8> before(tables.values.begin(),
@@ -194,65 +191,57 @@ Edited TransposeTables(GraphIndex* index) {
                       " column by column");
 }
 
-template <typename Edit>
-Defect At(const char* planted_in, const char* stopped_at, const char* gate,
-          std::string_view name, std::string_view sentence, Edit edit) {
-  return {name, sentence, Defect::Workflow::kFast, planted_in, stopped_at,
-          gate, edit};
-}
-
 }  // namespace
 
 std::vector<Defect> FastDefects() {
-  using stage::kCalibrate;
-  using stage::kQuantize;
   std::vector<Defect> defects = {
-      At(kCalibrate, kQuantize, gate::kClipped, "exchanged_tensors",
+      At("calibrate", "quantize", gate::kClipped, "exchanged_tensors",
          "Two layers' observations are kept under each other's name.",
          ExchangeTensors),
-      At(kCalibrate, kQuantize, gate::kClipped, "stale_calibration",
+      At("calibrate", "quantize", gate::kClipped, "stale_calibration",
          "The calibration of an earlier training: hidden values half as big.",
          HalveHiddenTensors),
-      At(kCalibrate, kQuantize, gate::kError, "stale_input_calibration",
+      At("calibrate", "quantize", gate::kError, "stale_input_calibration",
          "The calibration of records that were normalized otherwise: numeric "
          "columns half as big.",
          HalveNumericColumns),
-      At(kCalibrate, kQuantize, gate::kRefused, "calibration_of_other_model",
+      At("calibrate", "quantize", gate::kRefused, "calibration_of_other_model",
          "The calibration of a model with other names.", RenameTensors),
-      At(kQuantize, kQuantize, gate::kError, "numeric_scales_off_by_one",
+      At("quantize", gate::kError, "numeric_scales_off_by_one",
          "Each numeric column is scaled by its neighbour's factor.",
          RotateNumericScales),
-      At(kQuantize, kQuantize, gate::kError, "lost_copies",
+      At("quantize", gate::kError, "lost_copies",
          "One of a numeric column's copies has no weights.", LoseCopies),
-      At(kQuantize, kQuantize, gate::kShift, "static_bias_scale",
+      At("quantize", gate::kShift, "static_bias_scale",
          "A bias is scaled by another range than the kernel uses.",
          [](GraphIndex* index) { return ScaleBias(index, 1, 1.37); }),
-      At(kQuantize, kQuantize, gate::kGain, "static_stale_input_range",
+      At("quantize", gate::kGain, "static_stale_input_range",
          "A layer reads its input by a range that its input no longer has.",
-         KeepStaleInputRange),
-      At(kQuantize, kQuantize, gate::kGain, "zero_point_off_by_one",
+         WidenInputRange),
+      At("quantize", gate::kGain, "zero_point_off_by_one",
          "The bias is folded for a zero point that is off by one.",
          LoseZeroPointOfEmbeddings),
-      At(kQuantize, kQuantize, gate::kError, "static_next_row",
+      At("quantize", gate::kError, "static_next_row",
          "A layer's weights are off by one row.",
          [](GraphIndex* index) { return RotateWeightRows(index, 1); }),
-      At(kQuantize, kQuantize, gate::kShift, "table_codes_plus_one",
+      At("quantize", gate::kShift, "table_codes_plus_one",
          "Embeddings are rounded up: their zero point is off by one.",
          AddOneToTables),
-      At(kQuantize, kQuantize, gate::kGain, "signed_table",
+      At("quantize", gate::kGain, "signed_table",
          "Unsigned codes are clipped as if they were signed.",
          ClipTablesAsSigned),
-      At(kQuantize, kQuantize, gate::kError, "shifted_codes",
+      At("quantize", gate::kError, "shifted_codes",
          "The quantized embeddings' rows are off by one.", ShiftTables),
-      At(kQuantize, kQuantize, gate::kShift, "transposed_table",
+      At("quantize", gate::kShift, "transposed_table",
          "One column's quantized embedding is written column by column.",
          TransposeTables),
-      At(kQuantize, kQuantize, gate::kShift, "static_saturating_weights",
+      At("quantize", gate::kShift, "static_saturating_weights",
          "Weights use all 127 levels on a CPU that sums pairs of products in "
          "int16.",
          UseAllWeightLevels),
   };
   defects.back().needs_saturation = true;
+  for (Defect& defect : defects) defect.workflow = Defect::Workflow::kFast;
   return defects;
 }
 

@@ -25,9 +25,6 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-constexpr int kNumericColumns = 13;
-constexpr int kCategoricalColumns = 26;
-
 Edited SetToZeros(GraphIndex* index, const NodeDef& add, std::string_view to) {
   return EditValues(ValuesBehind<float>(*index, add, 1), "set ", to,
                     [](auto& bias) { absl::c_fill(bias.values, 0.0f); });
@@ -176,9 +173,11 @@ void SortRows(std::string_view letter, int count, std::string_view suffix,
   const int64_t columns = values.columns();
   const absl::Span<float> block = values.values.last(count * columns);
   const std::vector<float> before(block.begin(), block.end());
-  const std::vector<int> sorted = SortedPositions(letter, count, suffix);
+  const auto name = [&](int i) { return absl::StrCat(letter, i + 1, suffix); };
   for (int i = 0; i < count; ++i) {
-    std::copy_n(before.begin() + sorted[i] * columns, columns,
+    int sorted = 0;
+    for (int j = 0; j < count; ++j) sorted += name(j) < name(i);
+    std::copy_n(before.begin() + sorted * columns, columns,
                 block.begin() + i * columns);
   }
 }
@@ -194,7 +193,8 @@ Edited OrderNumericColumns(GraphIndex* index) {
 
 // Returns the tables that GatherNd reads: the embeddings' (rank 3) or the wide
 // part's (rank 2).
-absl::StatusOr<ConstValues<float>> Tables(const GraphIndex& index, int rank) {
+absl::StatusOr<ConstValues<float>> FloatTables(const GraphIndex& index,
+                                               int rank) {
   for (NodeDef* gather : NodesOf(index, {"GatherNd"})) {
     auto tables = ValuesBehind<float>(index, *gather, 0);
     if (tables.ok() && tables->tensor.dims() == rank) return tables;
@@ -203,17 +203,17 @@ absl::StatusOr<ConstValues<float>> Tables(const GraphIndex& index, int rank) {
 }
 
 Edited ShiftTableRows(GraphIndex* index) {
-  return EditValues(Tables(*index, 3), "shifted the first column's rows in ",
-                    "", [](auto& tables) {
-                      const int64_t table =
-                          tables.values.size() / kCategoricalColumns;
-                      RotateRows(tables.values.first(table), tables.columns());
-                    });
+  return EditValues(
+      FloatTables(*index, 3), "shifted the first column's rows in ", "",
+      [](auto& tables) {
+        const int64_t table = tables.values.size() / kCategoricalColumns;
+        RotateRows(tables.values.first(table), tables.columns());
+      });
 }
 
 Edited TakeNeighboursTable(GraphIndex* index) {
-  return EditValues(Tables(*index, 3), "wrote column 6 over column 5 in ", "",
-                    [](auto& tables) {
+  return EditValues(FloatTables(*index, 3), "wrote column 6 over column 5 in ",
+                    "", [](auto& tables) {
                       const int64_t table =
                           tables.values.size() / kCategoricalColumns;
                       std::copy_n(tables.values.begin() + 6 * table, table,
@@ -222,7 +222,7 @@ Edited TakeNeighboursTable(GraphIndex* index) {
 }
 
 Edited OrderWideColumns(GraphIndex* index) {
-  return EditValues(Tables(*index, 2), "gave ",
+  return EditValues(FloatTables(*index, 2), "gave ",
                     " the columns in the order C1, C2, C3", [](auto& tables) {
                       SortRows("C", kCategoricalColumns, "_embedding", tables);
                     });
@@ -235,7 +235,7 @@ Edited LoseWideBias(GraphIndex* index) {
 }
 
 Edited CutTables(GraphIndex* index) {
-  return EditValues(Tables(*index, 3), "cut ", " to bfloat16",
+  return EditValues(FloatTables(*index, 3), "cut ", " to bfloat16",
                     [](auto& tables) {
                       for (float& value : tables.values) {
                         value = CutToBfloat16(value);
@@ -253,67 +253,60 @@ Edited ExchangeBlocks(GraphIndex* index) {
   return absl::StrCat("put ", concat->input(0), " before ", concat->input(1));
 }
 
-Defect At(const char* stage, std::string_view name, std::string_view sentence,
-          GraphEdit edit) {
-  return {name,  sentence, Defect::Workflow::kPublished,
-          stage, stage,    gate::kLargestChange,
-          edit};
-}
-
 }  // namespace
 
 std::vector<Defect> FloatDefects() {
   return {
-      At(stage::kFreeze, "initial_bias",
+      At("freeze", gate::kLargestChange, "initial_bias",
          "A partly restored checkpoint: the first layer's bias keeps its "
          "initial zeros.",
          KeepInitialBias),
-      At(stage::kFreeze, "exchanged_variables",
+      At("freeze", gate::kLargestChange, "exchanged_variables",
          "Two variables of the same shape are looked up under each other's "
          "name.",
          ExchangeVariables),
-      At(stage::kFreeze, "half_precision",
+      At("freeze", gate::kLargestChange, "half_precision",
          "Constants are stored as float16 and read back.", RoundAllToHalf),
-      At(stage::kFreeze, "exchanged_classes",
+      At("freeze", gate::kLargestChange, "exchanged_classes",
          "The two classes' logits are concatenated in the wrong order.",
          ExchangeClasses),
-      At(stage::kTrim, "no_softmax",
+      At("trim", gate::kLargestChange, "no_softmax",
          "The wrong output node: logits instead of probabilities.",
          LeaveSoftmaxOut),
-      At(stage::kTrim, "no_relu",
+      At("trim", gate::kLargestChange, "no_relu",
          "A Relu is taken for an Identity and removed.", LeaveReluOut),
-      At(stage::kTrim, "bypassed_normalizer",
+      At("trim", gate::kLargestChange, "bypassed_normalizer",
          "A removed node's reader is connected past its neighbour: a numeric "
          "column is not shifted by its least value.",
          BypassNormalizer),
-      At(stage::kTrim, "one_bucket_less",
+      At("trim", gate::kLargestChange, "one_bucket_less",
          "A hash column is rebuilt with one bucket less.",
          HashIntoOneBucketLess),
-      At(stage::kTrim, "dropped_blanks",
+      At("trim", gate::kLargestChange, "dropped_blanks",
          "Missing categories are blanks in training and dropped here.",
          DropBlanks),
-      At(stage::kTrim, "no_wide_part",
+      At("trim", gate::kLargestChange, "no_wide_part",
          "The wide part is stripped as if it were unused.", LeaveWidePartOut),
-      At(stage::kOptimize, "numeric_order",
+      At("optimize", gate::kLargestChange, "numeric_order",
          "Numeric columns are taken in the order I1, I2, I3 instead of I1, "
          "I10, I11.",
          OrderNumericColumns),
-      At(stage::kOptimize, "shifted_table",
+      At("optimize", gate::kLargestChange, "shifted_table",
          "Buckets count from one in one column's embedding.", ShiftTableRows),
-      At(stage::kOptimize, "neighbours_table",
+      At("optimize", gate::kLargestChange, "neighbours_table",
          "One column's embedding is used for another.", TakeNeighboursTable),
-      At(stage::kOptimize, "wide_twice", "The wide part is added twice.",
-         AddWidePartTwice),
-      At(stage::kOptimize, "wide_order",
+      At("optimize", gate::kLargestChange, "wide_twice",
+         "The wide part is added twice.", AddWidePartTwice),
+      At("optimize", gate::kLargestChange, "wide_order",
          "The wide part's columns are taken in the order C1, C2, C3 instead of "
          "C10, C11, C12.",
          OrderWideColumns),
-      At(stage::kOptimize, "no_wide_bias",
+      At("optimize", gate::kLargestChange, "no_wide_bias",
          "The wide part's bias is lost with the node that added it.",
          LoseWideBias),
-      At(stage::kOptimize, "bfloat16_tables",
+      At("optimize", gate::kLargestChange, "bfloat16_tables",
          "Fused embeddings are stored as bfloat16 and read back.", CutTables),
-      At(stage::kOptimize, "exchanged_blocks",
+      At("optimize", gate::kLargestChange, "exchanged_blocks",
          "The numeric columns are put before the embeddings, not behind.",
          ExchangeBlocks),
   };

@@ -88,21 +88,6 @@ absl::Status ScaleInput(const GraphIndex& index, const NodeDef& node, int input,
   return absl::OkStatus();
 }
 
-std::vector<int> SortedPositions(std::string_view letter, int count,
-                                 std::string_view suffix) {
-  std::vector<std::string> names;
-  for (int i = 1; i <= count; ++i) {
-    names.push_back(absl::StrCat(letter, i, suffix));
-  }
-  std::vector<std::string> sorted = names;
-  absl::c_sort(sorted);
-  std::vector<int> positions;
-  for (const std::string& name : names) {
-    positions.push_back(absl::c_find(sorted, name) - sorted.begin());
-  }
-  return positions;
-}
-
 // Layers are in a chain, so that whoever reads more of them comes later; nodes
 // of graphs need not be in that order.
 std::vector<NodeDef*> QuantizedLayers(const GraphIndex& index) {

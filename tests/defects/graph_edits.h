@@ -23,6 +23,9 @@
 
 namespace requant {
 
+inline constexpr int kNumericColumns = 13;
+inline constexpr int kCategoricalColumns = 26;
+
 // Returns the node of that number, in the graph's order, of those of `ops`.
 absl::StatusOr<tensorflow::NodeDef*> NodeOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops,
@@ -115,11 +118,6 @@ template <typename T>
 void RotateRows(absl::Span<T> values, int64_t columns) {
   std::rotate(values.begin(), values.end() - columns, values.end());
 }
-
-// Returns the positions, in the order of their names, of "<letter>1",
-// "<letter>2", …: order[0] is that of the first.
-std::vector<int> SortedPositions(std::string_view letter, int count,
-                                 std::string_view suffix);
 
 // Return the eight-bit matmuls, however far they are fused, in the order of
 // data flow; number `number` of them, its weights and its bias.

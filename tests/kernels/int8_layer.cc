@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/substitute.h"
 #include "base/status_macros.h"
+#include "graph/const_node.h"
 
 namespace requant {
 namespace {
@@ -17,84 +18,88 @@ using tensorflow::DT_QINT32;
 using tensorflow::DT_QINT8;
 using tensorflow::DT_QUINT8;
 
+// Calls `use` with a value of the quantized type.
+template <typename Use>
+void WithCodeType(DataType type, const Use& use) {
+  switch (type) {
+    case DT_QUINT8:
+      return use(tensorflow::quint8());
+    case DT_QINT8:
+      return use(tensorflow::qint8());
+    case DT_QINT32:
+      return use(tensorflow::qint32());
+    default:
+      ADD_FAILURE() << "no codes in a tensor of type " << DataType_Name(type);
+  }
+}
+
 DataType OutputType(const Int8MatMul& matmul) {
-  if (matmul.output_type != tensorflow::DT_INVALID) return matmul.output_type;
   if (absl::EndsWith(matmul.op, "Dequantize")) return DT_FLOAT;
   return absl::EndsWith(matmul.op, "Requantize") ? DT_QUINT8 : DT_QINT32;
 }
 
-bool TakesOutputRange(const Int8MatMul& matmul) {
-  if (matmul.op != kNewMatMul) return absl::EndsWith(matmul.op, "quantize");
-  const DataType type = OutputType(matmul);
-  return type == DT_QUINT8 || type == DT_QINT8;
-}
-
-Tensor WeightTensor(const Int8Layer& layer, const Int8MatMul& matmul) {
-  if (!matmul.transposed_weights) {
-    return CodeTensor(DT_QINT8,
-                      matmul.transpose_b
-                          ? tensorflow::TensorShape{layer.columns, layer.depth}
-                          : tensorflow::TensorShape{layer.depth, layer.columns},
-                      layer.weights);
+// Returns the graph that has the op as "y" and its input as "a".
+GraphDef LayerGraph(const Int8Layer& layer, const Int8MatMul& matmul) {
+  const auto [min, max] =
+      matmul.input_range.value_or(std::pair(layer.input_min, layer.input_max));
+  const bool float_bias = matmul.bias == BiasKind::kFloat;
+  const std::pair<const char*, Tensor> constants[] = {
+      {"b", CodeTensor(DT_QINT8, {layer.depth, layer.columns}, layer.weights)},
+      {"bias", float_bias ? TensorOf<float>({layer.columns}, layer.bias)
+                          : CodeTensor(DT_QINT32, {layer.columns},
+                                       QuantizedBias(layer, matmul.bias))},
+      {"min_a", Tensor(min)},
+      {"max_a", Tensor(max)},
+      {"min_b", Tensor(-layer.weight_max)},
+      {"max_b", Tensor(layer.weight_max)},
+      {"min_out", Tensor(0.0f)},
+      {"max_out", Tensor(static_cast<float>(matmul.output_max))}};
+  GraphDef graph;
+  for (const auto& [name, value] : constants) {
+    *graph.add_node() = MakeConst(name, value);
   }
-  std::vector<int> transposed;
-  for (int j = 0; j < layer.columns; ++j) {
-    for (int k = 0; k < layer.depth; ++k) {
-      transposed.push_back(layer.weights[k * layer.columns + j]);
-    }
+  AddNodes(
+      absl::Substitute(
+          R"(a = Placeholder dtype=quint8
+                  y = $0(a, b, bias, min_a, max_a, min_b, max_b$1) T1=quint8
+                      T2=qint8 input_quant_mode='$2' transpose_b=$3 Toutput=$4)",
+          matmul.op,
+          absl::EndsWith(matmul.op, "quantize") ? ", min_out, max_out" : "",
+          matmul.mode, matmul.transpose_b,
+          tensorflow::DataTypeString(OutputType(matmul))),
+      &graph);
+  if (matmul.op != kWithRelu) {
+    (*MutableNode(&graph, "y")->mutable_attr())["Tbias"].set_type(
+        float_bias ? DT_FLOAT : DT_QINT32);
   }
-  return CodeTensor(DT_QINT8, {layer.columns, layer.depth}, transposed);
-}
-
-Tensor WeightRange(const Int8Layer& layer, const Int8MatMul& matmul,
-                   float sign) {
-  if (!matmul.range_per_column) return Tensor(sign * layer.weight_max);
-  std::vector<float> range;
-  for (int j = 0; j < layer.columns; ++j) {
-    range.push_back(sign * layer.ColumnMax(j));
-  }
-  return TensorOf<float>({layer.columns}, range);
-}
-
-Tensor BiasTensor(const Int8Layer& layer, BiasKind kind) {
-  return kind == BiasKind::kFloat ? TensorOf<float>({layer.columns}, layer.bias)
-                                  : CodeTensor(DT_QINT32, {layer.columns},
-                                               QuantizedBias(layer, kind));
-}
-
-std::string Attributes(const Int8MatMul& matmul) {
-  const std::string type = TypeText(matmul.input_type);
-  const std::string bias = matmul.bias == BiasKind::kFloat ? "float" : "qint32";
-  const DataType output = OutputType(matmul);
-  std::string text =
-      absl::Substitute(" T1=$0 T2=qint8 input_quant_mode='$1' transpose_b=$2",
-                       type, matmul.mode, matmul.transpose_b);
-  if (matmul.op != kWithRelu) absl::StrAppend(&text, " Tbias=", bias);
-  if (matmul.op != kNewMatMul) {
-    return absl::StrCat(text, " Toutput=", TypeText(output));
-  }
-  return text + absl::Substitute(
-                    " Tout=$0 output_quant_mode='$1' fused_ops=['BiasAdd'$2] "
-                    "Tdevice_inputs=[$3,qint8,$4] "
-                    "Thost_inputs=[float,float,float,float$5] "
-                    "Tdevice_outputs=[$0] Thost_outputs=[$6]",
-                    TypeText(output), matmul.output_mode, matmul.fused_ops,
-                    type, bias, TakesOutputRange(matmul) ? ",float,float" : "",
-                    output == DT_FLOAT ? "" : "float,float");
+  return graph;
 }
 
 }  // namespace
 
-float Int8Layer::ColumnMax(int column) const {
-  return column_factors.empty() ? weight_max
-                                : weight_max * column_factors[column];
+Tensor CodeTensor(DataType type, const tensorflow::TensorShape& shape,
+                  const std::vector<int>& codes) {
+  Tensor tensor(type, shape);
+  WithCodeType(type, [&](auto code) {
+    auto flat = tensor.flat<decltype(code)>();
+    for (int i = 0; i < flat.size(); ++i) flat(i).value = codes[i];
+  });
+  return tensor;
+}
+
+std::vector<int> Codes(const Tensor& tensor) {
+  std::vector<int> codes;
+  WithCodeType(tensor.dtype(), [&](auto code) {
+    const auto flat = tensor.flat<decltype(code)>();
+    for (int i = 0; i < flat.size(); ++i) codes.push_back(flat(i).value);
+  });
+  return codes;
 }
 
 Int8Layer RandomLayer(float input_min, float input_max, int largest_weight) {
   Int8Layer layer;
   layer.input_min = input_min;
   layer.input_max = input_max;
-  layer.weight_max = 0.75f;
   std::mt19937 random(1);
   for (int i = 0; i < layer.rows * layer.depth; ++i) {
     layer.codes.push_back(random() % 256);
@@ -110,20 +115,16 @@ Int8Layer RandomLayer(float input_min, float input_max, int largest_weight) {
 }
 
 std::vector<double> ExactOutputs(const Int8Layer& layer) {
-  return ExactOutputs(layer, layer.input_min, layer.InputScale());
-}
-
-std::vector<double> ExactOutputs(const Int8Layer& layer, double offset,
-                                 double step) {
   std::vector<double> outputs;
   for (int i = 0; i < layer.rows; ++i) {
     for (int j = 0; j < layer.columns; ++j) {
       double sum = 0;
       for (int k = 0; k < layer.depth; ++k) {
-        sum += (offset + layer.codes[i * layer.depth + k] * step) *
+        sum += (layer.input_min +
+                layer.codes[i * layer.depth + k] * layer.InputScale()) *
                layer.weights[k * layer.columns + j];
       }
-      outputs.push_back(sum * layer.ColumnMax(j) / 127 + layer.bias[j]);
+      outputs.push_back(sum * layer.weight_max / 127 + layer.bias[j]);
     }
   }
   return outputs;
@@ -132,32 +133,6 @@ std::vector<double> ExactOutputs(const Int8Layer& layer, double offset,
 std::vector<double> WithoutNegatives(std::vector<double> values) {
   for (double& value : values) value = std::max(value, 0.0);
   return values;
-}
-
-std::vector<int> ColumnSums(const Int8Layer& layer) {
-  std::vector<int> sums(layer.columns, 0);
-  for (int i = 0; i < layer.depth * layer.columns; ++i) {
-    sums[i % layer.columns] += layer.weights[i];
-  }
-  return sums;
-}
-
-std::vector<int> QuantizedBias(const Int8Layer& layer, BiasKind kind) {
-  const std::vector<int> sums = ColumnSums(layer);
-  std::vector<int> bias;
-  for (int j = 0; j < layer.columns; ++j) {
-    const double zero_point =
-        kind == BiasKind::kQuantizedWithZeroPoint
-            ? sums[j] * layer.input_min / layer.InputScale()
-            : 0;
-    bias.push_back(
-        std::nearbyint(layer.bias[j] / layer.SumScale() + zero_point));
-  }
-  return bias;
-}
-
-double Smallest(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
 }
 
 double Largest(const std::vector<double>& values) {
@@ -173,62 +148,47 @@ double LargestDifference(const std::vector<double>& a,
   return largest;
 }
 
-void AddMatMul(const Int8Layer& layer, const Int8MatMul& matmul,
-               KernelGraph* graph) {
-  const auto [min, max] =
-      matmul.input_range.value_or(std::pair(layer.input_min, layer.input_max));
-  graph->Feed("a", CodeTensor(matmul.input_type, {layer.rows, layer.depth},
-                              layer.codes));
-  graph->Constant("b", WeightTensor(layer, matmul));
-  graph->Constant("bias", BiasTensor(layer, matmul.bias));
-  for (const auto& [name, value] : {std::pair("min_a", min), {"max_a", max}}) {
-    if (matmul.op == kNewMatMul) {
-      graph->Feed(name, Tensor(value));
-    } else {
-      graph->Constant(name, value);
-    }
+std::vector<int> QuantizedBias(const Int8Layer& layer, BiasKind kind) {
+  std::vector<int> sums(layer.columns, 0);
+  for (int i = 0; i < layer.depth * layer.columns; ++i) {
+    sums[i % layer.columns] += layer.weights[i];
   }
-  graph->Constant("min_b", WeightRange(layer, matmul, -1));
-  graph->Constant("max_b", WeightRange(layer, matmul, 1));
-  graph->Constant("min_out", matmul.output_min);
-  graph->Constant("max_out", matmul.output_max);
-  graph->Add(
-      absl::StrCat("y = ", matmul.op, "(a, b, bias, min_a, max_a, min_b, max_b",
-                   TakesOutputRange(matmul) ? ", min_out, max_out)" : ")",
-                   Attributes(matmul)));
-}
-
-absl::StatusOr<LayerOutputs> RunMatMul(const Int8Layer& layer,
-                                       const Int8MatMul& matmul,
-                                       KernelGraph* graph) {
-  const DataType type = OutputType(matmul);
-  LayerOutputs outputs;
-  if (type == DT_FLOAT) {
-    REQUANT_ASSIGN_OR_RETURN(const auto tensors, graph->Run({"y"}));
-    for (float value : ValuesOf(tensors[0])) outputs.values.push_back(value);
-    outputs.step = layer.SumScale();
-    return outputs;
+  std::vector<int> bias;
+  for (int j = 0; j < layer.columns; ++j) {
+    const double zero_point =
+        kind == BiasKind::kQuantizedWithZeroPoint
+            ? sums[j] * layer.input_min / layer.InputScale()
+            : 0;
+    bias.push_back(
+        std::nearbyint(layer.bias[j] / layer.SumScale() + zero_point));
   }
-  REQUANT_ASSIGN_OR_RETURN(const auto tensors, graph->Run({"y", "y:1", "y:2"}));
-  outputs.codes = Codes(tensors[0]);
-  const double min = ValuesOf(tensors[1])[0], max = ValuesOf(tensors[2])[0];
-  const bool min_first = matmul.output_mode == "MIN_FIRST";
-  const double range =
-      min_first ? max - min : std::max(std::abs(min), std::abs(max));
-  outputs.step = range / (type == DT_QUINT8  ? 255
-                          : type == DT_QINT8 ? 127
-                                             : 0x1p31);
-  for (int code : outputs.codes) {
-    outputs.values.push_back(code * outputs.step + (min_first ? min : 0));
-  }
-  return outputs;
+  return bias;
 }
 
 absl::StatusOr<LayerOutputs> RunLayer(const Int8Layer& layer,
                                       const Int8MatMul& matmul) {
-  KernelGraph graph;
-  AddMatMul(layer, matmul, &graph);
-  return RunMatMul(layer, matmul, &graph);
+  const DataType type = OutputType(matmul);
+  std::vector<std::string> fetches = {"y"};
+  if (type != DT_FLOAT) fetches.insert(fetches.end(), {"y:1", "y:2"});
+  REQUANT_ASSIGN_OR_RETURN(
+      const auto tensors,
+      RunGraph(LayerGraph(layer, matmul),
+               {{"a", CodeTensor(DT_QUINT8, {layer.rows, layer.depth},
+                                 layer.codes)}},
+               fetches));
+  LayerOutputs outputs;
+  if (type == DT_FLOAT) {
+    const std::vector<float> values = ValuesOf(tensors[0]);
+    outputs.values.assign(values.begin(), values.end());
+    outputs.step = layer.SumScale();
+    return outputs;
+  }
+  outputs.codes = Codes(tensors[0]);
+  const double range =
+      std::max(std::abs(ValuesOf(tensors[1])[0]), ValuesOf(tensors[2])[0]);
+  outputs.step = range / (type == DT_QUINT8 ? 255 : 0x1p31);
+  for (int code : outputs.codes) outputs.values.push_back(code * outputs.step);
+  return outputs;
 }
 
 }  // namespace requant

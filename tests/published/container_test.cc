@@ -4,10 +4,12 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -18,10 +20,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/text/requant_version.h"
 #include "re2/re2.h"
-#include "tests/support/container_engine.h"
 #include "tests/support/pasted.h"
 #include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
@@ -61,24 +63,123 @@ std::string MatchingLines(const std::string& text, const std::string& pattern) {
   return lines;
 }
 
+// A program that runs in the background until it, or this object, is ended.
+class BackgroundProgram {
+ public:
+  explicit BackgroundProgram(const Words& line) {
+    int ends[2];
+    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
+    pid_ = fork();
+    if (pid_ == 0) {
+      // It ends with the test, whatever ends that.
+      prctl(PR_SET_PDEATHSIG, SIGTERM);
+      dup2(ends[1], STDOUT_FILENO);
+      Exec(line);
+    }
+    close(ends[1]);
+    out_ = fdopen(ends[0], "r");
+  }
+  ~BackgroundProgram() {
+    End(SIGTERM);
+    fclose(out_);
+  }
+  BackgroundProgram(const BackgroundProgram&) = delete;
+  BackgroundProgram& operator=(const BackgroundProgram&) = delete;
+
+  // Waits for a line on its stdout; "" when the program ended without one.
+  std::string ReadLine() const {
+    std::string line;
+    for (int c = fgetc(out_); c != EOF && c != '\n'; c = fgetc(out_)) {
+      line.push_back(static_cast<char>(c));
+    }
+    return line;
+  }
+  // Waits for the line "ready ADDRESS"; returns the address.
+  std::string ReadAddress() const {
+    return std::string(absl::StripPrefix(ReadLine(), "ready "));
+  }
+  // Sends the signal, if it still runs, and waits for the end.
+  void End(int signal) {
+    if (pid_ == 0) return;
+    kill(pid_, signal);
+    waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+  }
+
+ private:
+  pid_t pid_ = 0;
+  FILE* out_ = nullptr;
+};
+
+// A Docker engine of the test's own, which says on stderr why it cannot serve.
+class ContainerEngine {
+ public:
+  // Whether it could start.
+  bool serves() const { return !host_.empty(); }
+  // Runs docker with these arguments to its end.
+  ProgramRun Docker(const Words& arguments) const {
+    return RunProgram("docker", arguments, Variables());
+  }
+  // Returns variables that a program needs to use this engine and its client.
+  // Debian's client comes before others: it has BuildKit without a plugin.
+  Words Variables() const {
+    return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DOCKER_HOST=" + host_};
+  }
+  // Returns the containers, running or not, one per line.
+  std::string Containers() const {
+    return Docker({"ps", "--all", "--format", "{{.Names}} {{.Status}}"}).out;
+  }
+
+ private:
+  const BackgroundProgram program_{Words{"tests/support/engine"}};
+  const std::string host_ = program_.ReadAddress();
+};
+
+// An empty folder that belongs to kUser, and that all others can read, unlike
+// the test's own. Removed at the end.
+class UserFolder {
+ public:
+  UserFolder() {
+    if (mkdtemp(path_.data()) == nullptr || chmod(path_.c_str(), 0755) != 0) {
+      ADD_FAILURE() << "no folder " << path_;
+    }
+    GiveToUser();
+  }
+  ~UserFolder() { fs::remove_all(path_); }
+  UserFolder(const UserFolder&) = delete;
+  UserFolder& operator=(const UserFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string Path(const std::string& name) const { return path_ + "/" + name; }
+  // Gives all that is in it to the user.
+  void GiveToUser() const {
+    EXPECT_EQ(lchown(path_.c_str(), kUser, kUser), 0) << path_;
+    for (const auto& entry : fs::recursive_directory_iterator(path_)) {
+      EXPECT_EQ(lchown(entry.path().c_str(), kUser, kUser), 0) << entry.path();
+    }
+  }
+
+ private:
+  std::string path_ = "/tmp/requant-container.XXXXXX";
+};
+
 class ContainerTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    engine_ = ContainerEngine::Start(&why_not_).release();
-    if (engine_ == nullptr) {
-      std::cerr << "\n*** THE IMAGE AND ITS SESSIONS ARE NOT TESTED ***\n"
-                << why_not_ << "\n";
+    engine_ = new ContainerEngine;
+    if (!engine_->serves()) {
+      std::cerr << "\n*** THE IMAGE AND ITS SESSIONS ARE NOT TESTED ***\n";
       return;
     }
     BuildImage();
     if (!built_) return;
-    folder_ = new UserFolder(kUser);
+    folder_ = new UserFolder;
     TakeLauncher();
   }
 
   static void TearDownTestSuite() {
     delete folder_;
-    if (engine_ != nullptr) {
+    if (engine_->serves()) {
       // What this run's image replaced.
       engine_->Docker({"image", "prune", "--force"});
       engine_->Docker({"builder", "prune", "--force", "--keep-storage=8GB"});
@@ -87,7 +188,7 @@ class ContainerTest : public testing::Test {
   }
 
   void SetUp() override {
-    if (engine_ == nullptr) GTEST_SKIP() << why_not_;
+    if (!engine_->serves()) GTEST_SKIP() << "there is no engine";
     ASSERT_TRUE(built_) << "there is no image to test";
   }
 
@@ -129,7 +230,6 @@ class ContainerTest : public testing::Test {
   }
 
   static inline ContainerEngine* engine_ = nullptr;
-  static inline std::string why_not_;
   static inline bool built_ = false;
   // The user's, with the launcher in it.
   static inline UserFolder* folder_ = nullptr;
@@ -140,9 +240,9 @@ class ContainerTest : public testing::Test {
     std::unique_ptr<BackgroundProgram> cache;
     const char* folder = std::getenv("REQUANT_BAZEL_CACHE");
     if (folder != nullptr) {
-      cache = std::make_unique<BackgroundProgram>(std::vector<std::string>{
-          "tests/support/bazel_cache", folder, absl::StrCat(kCachePort)});
-      const std::string url = cache->WaitUntilReady();
+      cache = std::make_unique<BackgroundProgram>(
+          Words{"tests/support/bazel_cache", folder, absl::StrCat(kCachePort)});
+      const std::string url = cache->ReadAddress();
       if (!url.empty()) {
         arguments.push_back(
             absl::StrCat("--build-arg=BAZEL_FLAGS=--remote_cache=", url,
@@ -268,7 +368,7 @@ TEST_F(ContainerTest, SelfTestPassesInASession) {
 
 // The terminal is script's.
 TEST_F(ContainerTest, ShellGreetsAndCompletes) {
-  const UserFolder model(kUser);
+  const UserFolder model;
   const std::string session =
       absl::StrCat("setpriv ", Join(Session({"-p", model.path()})));
   const ProgramRun run = RunProgram(
@@ -297,7 +397,7 @@ void ExpectOwnedByUser(const std::string& folder) {
 }
 
 TEST_F(ContainerTest, RunsThePublishedRecipeWordForWord) {
-  const UserFolder files(kUser);
+  const UserFolder files;
   MakeRecipeFiles(files.path());
   files.GiveToUser();
   const ProgramRun run =
@@ -307,7 +407,7 @@ TEST_F(ContainerTest, RunsThePublishedRecipeWordForWord) {
 }
 
 TEST_F(ContainerTest, RunsTheGptjDocumentWordForWord) {
-  const UserFolder files(kUser);
+  const UserFolder files;
   MakeGptjFiles(files.path());
   files.GiveToUser();
   const ProgramRun run = PasteIntoSession(
@@ -320,7 +420,7 @@ TEST_F(ContainerTest, RunsTheGptjDocumentWordForWord) {
 // The published launch command outside, and the lines below it in the session
 // that it opens.
 TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
-  const UserFolder files(kUser);
+  const UserFolder files;
   const std::string commands = absl::StrReplaceAll(
       ReadFile(kRecipeCommands).value(),
       {{"quantization:latest", kImage},
@@ -353,7 +453,7 @@ std::string Verdicts(const std::string& folder) {
 }
 
 TEST_F(ContainerTest, GivesTheSameAsOutside) {
-  const UserFolder model(kUser);
+  const UserFolder model;
   const ProgramRun inside =
       RunSession({"--pre-trained-model-dir", model.path(), "--", "requant",
                   "run", "wide_deep", "--set", "eval_records=4000", "--set",
@@ -370,53 +470,20 @@ TEST_F(ContainerTest, GivesTheSameAsOutside) {
 }
 
 TEST_F(ContainerTest, PassesTheExitCodeThrough) {
-  const UserFolder model(kUser);
+  const UserFolder model;
   EXPECT_THAT(RunSession({"-p", model.path(), "--", "bash", "-c", "exit 3"}),
               Exits(3));
 }
 
-// A session that runs until it gets a signal.
-class EndlessSession {
- public:
-  explicit EndlessSession(const Words& line) {
-    int ends[2];
-    EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
-    pid_ = fork();
-    if (pid_ == 0) {
-      dup2(ends[1], STDOUT_FILENO);
-      Exec(line);
-    }
-    close(ends[1]);
-    out_ = ends[0];
-  }
-  ~EndlessSession() { close(out_); }
-
-  // Waits until the container says something.
-  bool WaitUntilItRuns() const {
-    char byte;
-    return read(out_, &byte, 1) == 1;
-  }
-  // Sends the signal and waits for the end.
-  void End(int signal) const {
-    kill(pid_, signal);
-    int status = 0;
-    waitpid(pid_, &status, 0);
-  }
-
- private:
-  pid_t pid_ = 0;
-  int out_ = -1;
-};
-
 TEST_F(ContainerTest, LeavesNoContainerBehind) {
-  const UserFolder model(kUser);
+  const UserFolder model;
   EXPECT_EQ(engine_->Containers(), "");
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGKILL}) {
-    const EndlessSession session(Joined(
+    BackgroundProgram session(Joined(
         Joined({"/usr/bin/env"}, engine_->Variables()),
         Joined({"setpriv"}, Session({"-p", model.path(), "--", "bash", "-c",
                                      "echo runs; exec sleep infinity"}))));
-    ASSERT_TRUE(session.WaitUntilItRuns()) << signal;
+    ASSERT_NE(session.ReadLine(), "") << signal;
     EXPECT_THAT(engine_->Containers(), Not(IsEmpty()));
     session.End(signal);
     // A launcher that was killed has somebody who cleans up after it; the

@@ -2,48 +2,47 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "graph/const_node.h"
+#include "graph/graph_index.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "transforms/layers/quantized_layer.h"
+#include "transforms/layers/tensor_pattern.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::DataType;
+using tensorflow::DT_QINT32;
+using tensorflow::DT_QINT8;
+using tensorflow::DT_QUINT8;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-using tensorflow::Tensor;
-
-// Inputs of QuantizedMatMulWithBias….
-enum : int { kInput, kWeights, kBias, kMinA, kMaxA, kMinB, kMaxB };
-
-bool IsCode(DataType type) {
-  return type == tensorflow::DT_QUINT8 || type == tensorflow::DT_QINT8;
-}
 
 class Checker {
  public:
-  explicit Checker(const GraphDef& graph) : graph_(graph) {
-    for (const NodeDef& node : graph.node()) nodes_[node.name()] = &node;
-  }
+  explicit Checker(const GraphDef& graph)
+      : graph_(graph), index_(GraphIndex::Create(&graph_).value()) {}
 
   std::vector<std::string> Run() {
     for (const NodeDef& node : graph_.node()) {
       node_ = &node;
-      if (absl::StartsWith(node.op(), "QuantizedMatMulWithBias")) MatMul();
-      if (node.op() == "_QuantizedMatMul") Say("is left to later versions");
+      if (absl::StartsWith(node.op(), kQuantizedMatMul)) MatMul();
       if (node.op() == "Dequantize") Dequantize();
-      if (node.op() == "QuantizeV2" && Producer(0).op() == "Const") {
-        Say("quantizes a constant, by another formula than what is fed");
-      }
-      OtherOp();
+      Check(node.op() == "_QuantizedMatMul", "is left to later versions");
+      Check(node.op() == "QuantizeV2" && Producer(0).op() == "Const",
+            "quantizes a constant, by another formula than what is fed");
+      const DataType type = TypeAttribute(node, "T");
+      Check(((node.op() == "Transpose" || node.op() == "Tile" ||
+              node.op() == "SelectV2") &&
+             (type == DT_QUINT8 || type == DT_QINT8)) ||
+                (node.op() == "Split" && type == DT_QINT8),
+            "has no kernel for codes");
     }
     return std::move(found_);
   }
@@ -57,133 +56,101 @@ class Checker {
   }
 
  private:
-  void Say(const std::string& what) {
+  // Notes that the node does `what`, if that is so.
+  void Check(bool so, const std::string& what) {
+    if (!so) return;
     found_.push_back(
         absl::StrCat(node_->name(), " (", node_->op(), ") ", what));
   }
 
-  DataType Type(const std::string& attribute) const {
-    const auto found = node_->attr().find(attribute);
-    return found == node_->attr().end() ? tensorflow::DT_INVALID
-                                        : found->second.type();
-  }
-
-  std::string Text(const std::string& attribute,
-                   const std::string& by_default) const {
-    const auto found = node_->attr().find(attribute);
-    return found == node_->attr().end() ? by_default : found->second.s();
-  }
-
-  bool Flag(const std::string& attribute) const {
-    const auto found = node_->attr().find(attribute);
-    return found != node_->attr().end() && found->second.b();
-  }
-
-  // Returns the node and port that `tensor` names.
-  std::pair<const NodeDef*, int> Find(const std::string& tensor) const {
-    static const NodeDef* const kNone = new NodeDef;
-    const size_t colon = tensor.rfind(':');
-    const auto found = nodes_.find(tensor.substr(0, colon));
-    return {found == nodes_.end() ? kNone : found->second,
-            colon == std::string::npos ? 0 : std::atoi(&tensor[colon + 1])};
-  }
-
   const NodeDef& Producer(int input) const {
-    return *Find(node_->input(input)).first;
+    const NodeDef* const producer = index_.Producer(*node_, input);
+    return producer == nullptr ? NodeDef::default_instance() : *producer;
   }
 
-  // Returns whether `tensor`, the minimum of a range, is zero in every run.
-  bool IsZero(const std::string& tensor) const {
-    const auto [node, port] = Find(tensor);
-    if (node->op() == "Const") {
-      const auto value = ScalarConstValue(*node);
+  // Returns whether input number `input` of `node`, the minimum of a range, is
+  // zero in every run.
+  bool IsZero(const NodeDef& node, int input) const {
+    const NodeDef* const producer = index_.Producer(node, input);
+    if (producer == nullptr) return false;
+    if (producer->op() == "Const") {
+      const auto value = ScalarConstValue(*producer);
       return value.ok() && *value == 0;
     }
-    if (node->op() == "RequantizationRange" && port == 0) {
-      return absl::EndsWith(Find(node->input(0)).first->op(), "AndRelu");
+    const int port = ParseTensorName(node.input(input)).port;
+    if (producer->op() == "RequantizationRange" && port == 0) {
+      const NodeDef* const sums = index_.Producer(*producer, 0);
+      return sums != nullptr && absl::EndsWith(sums->op(), "AndRelu");
     }
     if (port != 1) return false;
-    if (node->op() == "QuantizeV2") return IsZero(node->input(1));
-    if (node->op() == "Requantize") return IsZero(node->input(3));
-    return absl::EndsWith(node->op(), "AndReluAndRequantize") &&
-           IsZero(node->input(kMaxB + 1));
+    if (producer->op() == "QuantizeV2") return IsZero(*producer, 1);
+    if (producer->op() == "Requantize") return IsZero(*producer, kOutMin);
+    return absl::EndsWith(producer->op(), "AndReluAndRequantize") &&
+           IsZero(*producer, kInputs);
   }
 
   void MatMul() {
     const std::string& op = node_->op();
-    if (Type("T1") != tensorflow::DT_QUINT8) Say("takes input of signs");
-    if (Type("T2") != tensorflow::DT_QINT8) Say("takes unsigned weights");
-    if (Flag("transpose_a") || Flag("transpose_b")) Say("transposes");
-    if (absl::EndsWith(op, "BiasAndRequantize")) {
-      Say("clips negative outputs");
-    }
-    if (absl::EndsWith(op, "Requantize") &&
-        Type("Toutput") != tensorflow::DT_QUINT8) {
-      Say("has outputs with signs");
-    }
-    const bool scaled = Text("input_quant_mode", "MIN_FIRST") == "SCALED";
-    const bool from_zero = IsZero(node_->input(kMinA));
-    if (scaled && !from_zero) Say("is SCALED with a minimum that is not zero");
-    if (!scaled && !from_zero && Type("Tbias") != tensorflow::DT_QINT32) {
-      Say("is MIN_FIRST with a float bias and a minimum that is not zero");
-    }
+    Check(TypeAttribute(*node_, "T1") != DT_QUINT8, "takes input of signs");
+    Check(TypeAttribute(*node_, "T2") != DT_QINT8, "takes unsigned weights");
+    Check(BoolAttribute(*node_, "transpose_a") ||
+              BoolAttribute(*node_, "transpose_b"),
+          "transposes");
+    Check(absl::EndsWith(op, "BiasAndRequantize"), "clips negative outputs");
+    Check(absl::EndsWith(op, "Requantize") &&
+              TypeAttribute(*node_, "Toutput") != DT_QUINT8,
+          "has outputs with signs");
+    const bool scaled =
+        StringAttribute(*node_, "input_quant_mode", "MIN_FIRST") == "SCALED";
+    const bool from_zero = IsZero(*node_, kMinA);
+    Check(scaled && !from_zero, "is SCALED with a minimum that is not zero");
+    Check(!scaled && !from_zero && TypeAttribute(*node_, "Tbias") != DT_QINT32,
+          "is MIN_FIRST with a float bias and a minimum that is not zero");
     WeightRange();
   }
 
   void WeightRange() {
-    const auto min = ScalarConstValue(Producer(kMinB));
-    const auto max = ScalarConstValue(Producer(kMaxB));
-    if (!min.ok() || !max.ok()) {
-      Say("has a weight range that is no constant scalar");
-    } else if (*min != -*max) {
-      Say("has a weight range that is not symmetric");
-    }
+    const auto min = ScalarConstValue(Producer(kMinW));
+    const auto max = ScalarConstValue(Producer(kMaxW));
+    const bool constant = min.ok() && max.ok();
+    Check(!constant, "has a weight range that is no constant scalar");
+    Check(constant && *min != -*max,
+          "has a weight range that is not symmetric");
     const auto codes = ConstValue(Producer(kWeights));
-    if (!codes.ok()) return Say("has weights that are no constant");
+    Check(!codes.ok(), "has weights that are no constant");
+    if (!codes.ok()) return;
     const auto flat = codes->flat<tensorflow::qint8>();
-    for (int64_t i = 0; i < flat.size(); ++i) {
-      if (flat(i).value < -127) return Say("has a weight below -127");
-    }
+    bool below = false;
+    for (int64_t i = 0; i < flat.size(); ++i) below |= flat(i).value < -127;
+    Check(below, "has a weight below -127");
   }
 
   void WeightPairs() {
     const auto codes = ConstValue(Producer(kWeights));
-    if (!codes.ok()) return Say("has weights that are no constant");
+    Check(!codes.ok(), "has weights that are no constant");
+    if (!codes.ok()) return;
     const auto matrix = codes->matrix<tensorflow::qint8>();
     for (int64_t k = 0; k + 1 < matrix.dimension(0); k += 2) {
       for (int64_t j = 0; j < matrix.dimension(1); ++j) {
         const int sum = matrix(k, j).value + matrix(k + 1, j).value;
-        if (std::abs(sum) > 128) {
-          return Say(absl::StrCat("has a pair of weights that add up to ", sum,
-                                  ", in row ", k));
-        }
+        if (std::abs(sum) <= 128) continue;
+        return Check(true, absl::StrCat("has a pair of weights that add up to ",
+                                        sum, ", in row ", k));
       }
     }
   }
 
   void Dequantize() {
-    const std::string mode = Text("mode", "MIN_COMBINED");
-    if (Type("T") == tensorflow::DT_QINT32 && mode == "SCALED") {
-      Say("has no kernel for SCALED sums");
-    }
-    if (Type("T") == tensorflow::DT_QUINT8 && mode == "MIN_FIRST" &&
-        !IsZero(node_->input(1))) {
-      Say("rounds the zero point, which oneDNN's quantization does not");
-    }
+    const std::string mode = StringAttribute(*node_, "mode", "MIN_COMBINED");
+    const DataType type = TypeAttribute(*node_, "T");
+    Check(type == DT_QINT32 && mode == "SCALED",
+          "has no kernel for SCALED sums");
+    Check(type == DT_QUINT8 && mode == "MIN_FIRST" && !IsZero(*node_, 1),
+          "rounds the zero point, which oneDNN's quantization does not");
   }
 
-  void OtherOp() {
-    const std::string& op = node_->op();
-    const DataType type = Type("T");
-    if (((op == "Transpose" || op == "Tile" || op == "SelectV2") &&
-         IsCode(type)) ||
-        (op == "Split" && type == tensorflow::DT_QINT8)) {
-      Say("has no kernel for codes");
-    }
-  }
-
-  const GraphDef& graph_;
-  std::map<std::string, const NodeDef*> nodes_;
+  GraphDef graph_;
+  const GraphIndex index_;
   const NodeDef* node_ = nullptr;
   std::vector<std::string> found_;
 };

@@ -2,7 +2,7 @@
 #define REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_
 
 // What no graph of ours may hold: op combinations for which TensorFlow's int8
-// kernels are wrong, abort or saturate (tests/kernels).
+// kernels are wrong or saturate (tests/kernels), abort or do not exist.
 
 #include <string>
 #include <vector>

@@ -22,19 +22,6 @@ namespace fs = std::filesystem;
 using tensorflow::FunctionDef;
 using testing::ContainsRegex;
 
-constexpr int kTrainingRecords = 20000;
-constexpr int kEvaluationRecords = 10000;
-
-void DrawRecords(const std::string& folder, const std::string& split,
-                 int rows) {
-  MustRun("runtime/datasets/dataset",
-          {"synthesize", absl::StrCat("--split=", split),
-           absl::StrCat("--rows=", rows), "--format=preprocessed",
-           "--ranges=workflows/wide_deep/ranges.json",
-           absl::StrCat("--out=", folder, "/dataset_preprocessed_", split,
-                        ".tfrecords")});
-}
-
 // Returns the accuracy in the log's tail after the line that names the graph.
 double AccuracyOf(const std::string& graph, const std::string& log) {
   const size_t start = log.find(absl::StrCat("Evaluating ", graph, "\n"));
@@ -110,8 +97,8 @@ void MakeRecipeFiles(const std::string& folder) {
           {"-c", R"(gzip -dc "$1" >"$2")", "sh",
            "workflows/wide_deep/graph.pbtxt.gz", folder + "/graph.pbtxt"});
   MustRun("cp", {"-rL", "workflows/wide_deep/model", folder + "/saved_model"});
-  DrawRecords(folder, "train", kTrainingRecords);
-  DrawRecords(folder, "eval", kEvaluationRecords);
+  DrawWideDeepRecords(folder, "train", 20000);
+  DrawWideDeepRecords(folder, "eval", 10000);
 }
 
 void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {

@@ -20,12 +20,8 @@ constexpr char kTrimming[] =
     "remove_attribute(attribute_name=_class)";
 constexpr char kEvaluateResult[] = "evaluate_result.pb";
 constexpr int kLayerRecords = 2048;
-constexpr char kNumber[] = "([-+.e0-9]+)";
 
-// Reads the layers' part of a verdict from a binary EvaluateResult.
-void ReadLayers(const std::string& bytes, RecipeVerdict* verdict) {
-  EvaluateResult result;
-  EXPECT_TRUE(result.ParseFromString(bytes));
+void ReadLayers(const EvaluateResult& result, RecipeVerdict* verdict) {
   if (result.unmatched_layer_size() > 0 || result.layer_size() == 0) return;
   verdict->layer_error = 0;
   verdict->layer_shift = 0;
@@ -118,6 +114,14 @@ void Recipe::QuantizeFast() {
             {outputs});
 }
 
+void Recipe::GoBothWays() {
+  MakeFloatGraph();
+  MakeDynamicGraph();
+  FreezeAsPublished();
+  Fuse();
+  QuantizeFast();
+}
+
 ProgramRun Recipe::RunEvaluation(const std::string& graph, int records,
                                  const Words& variables) {
   return RunProgram(
@@ -136,97 +140,74 @@ RecipeVerdict Recipe::Evaluate(const std::string& graph, int records,
                                const Words& variables) {
   const ProgramRun run = RunEvaluation(graph, records, variables);
   EXPECT_EQ(run.exit_code, 0) << graph << ": " << run.error;
-  const std::string& text = run.out;
+  EvaluateResult result;
+  EXPECT_TRUE(result.ParseFromString(folder.Read(kEvaluateResult)));
+  const Comparison& comparison = result.comparison();
   RecipeVerdict verdict;
   EXPECT_TRUE(
-      RE2::PartialMatch(text, "\"verdict\": \"([^\"]*)\"", &verdict.gate))
-      << text;
-  verdict.accuracy = NumberIn(text, absl::StrCat("\"accuracy\": ", kNumber));
-  verdict.least_accuracy_change = NumberIn(
-      text, absl::StrCat("\"difference_points\": [^,]*, \"interval_95\": \\[",
-                         kNumber));
-  verdict.agreement = NumberIn(text, absl::StrCat("\"share\": ", kNumber));
-  verdict.mean_output_change =
-      NumberIn(text, absl::StrCat("\"output_change\": {\"mean\": ", kNumber));
-  ReadLayers(folder.Read(kEvaluateResult), &verdict);
+      RE2::PartialMatch(run.out, "\"verdict\": \"([^\"]*)\"", &verdict.gate))
+      << run.out;
+  verdict.accuracy = result.scores().accuracy();
+  verdict.least_accuracy_change = comparison.accuracy().interval().low();
+  verdict.agreement = comparison.agreement().share();
+  verdict.mean_output_change = comparison.output_change().mean();
+  ReadLayers(result, &verdict);
   return verdict;
+}
+
+std::string DrawWideDeepRecords(const std::string& folder,
+                                const std::string& split, int rows) {
+  const std::string name =
+      absl::StrCat("dataset_preprocessed_", split, ".tfrecords");
+  MustRun("runtime/datasets/dataset",
+          {"synthesize", "--split=" + split, absl::StrCat("--rows=", rows),
+           "--format=preprocessed",
+           absl::StrCat("--ranges=", kWideDeep, "ranges.json"),
+           absl::StrCat("--out=", folder, "/", name)});
+  return name;
 }
 
 WideDeepRecipe::WideDeepRecipe(int calibration_records, int evaluation_records)
     : Recipe(absl::StrCat("import/", kProbabilities),
              absl::StrCat(kWideDeep, "preprocessed.textproto")) {
-  calibration_ = "dataset_preprocessed_train.tfrecords";
-  evaluation_ = "dataset_preprocessed_eval.tfrecords";
-  const auto draw = [this](const char* split, int records,
-                           const std::string& file) {
-    MustRun("runtime/datasets/dataset",
-            {"synthesize", absl::StrCat("--split=", split),
-             absl::StrCat("--rows=", records), "--format=preprocessed",
-             absl::StrCat("--ranges=", kWideDeep, "ranges.json"),
-             "--out=" + folder.Path(file)});
-  };
-  draw("train", calibration_records, calibration_);
-  draw("eval", evaluation_records, evaluation_);
+  calibration_ =
+      DrawWideDeepRecords(folder.path(), "train", calibration_records);
+  evaluation_ = DrawWideDeepRecords(folder.path(), "eval", evaluation_records);
 }
 
-ProgramRun WideDeepRecipe::Summarize() {
-  return MustRun("transforms/summarize_graph",
-                 {absl::StrCat("--in_graph=", kWideDeep, "graph.pbtxt.gz"),
-                  "--print_structure=false"});
-}
-
-void WideDeepRecipe::Freeze() {
+void WideDeepRecipe::MakeFloatGraph() {
+  const std::string frozen = "wide_deep_frozen_fp32_graph.pb";
   MustRun("graph/freeze_graph",
           {absl::StrCat("--input_saved_model_dir=", kWideDeep, "model"),
            // The published command has a blank here.
-           "--output_graph=", folder.Path("wide_deep_frozen_fp32_graph.pb"),
+           "--output_graph=", folder.Path(frozen),
            absl::StrCat("--output_node_names=", kProbabilities)});
-}
-
-void WideDeepRecipe::Trim() {
-  Transform("wide_deep_frozen_fp32_graph.pb", kTrimmedGraph, kTrimming,
+  Transform(frozen, kTrimmedGraph, kTrimming,
             {kRecipeInputs, absl::StrCat("--outputs=", kProbabilities)});
-}
-
-void WideDeepRecipe::FuseColumns() {
   MustRun("transforms/featurecolumn_graph_optimization",
           {"--input-graph", folder.Path(kTrimmedGraph), "--output-graph",
            folder.Path(kFloatGraph), "--output-nodes", kProbabilities,
            "--wide_and_deep_large_ds", "True"});
 }
 
-std::string WideDeepRecipe::EvaluateFloatGraph() {
-  return MustRun(kEvaluate, {"--graph=" + folder.Path(kFloatGraph),
-                             absl::StrCat("--dataset=", kWideDeep,
-                                          "preprocessed.textproto"),
-                             "--data=" + folder.Path(evaluation_)})
-      .out;
-}
-
 MixedLayersRecipe::MixedLayersRecipe(int calibration_records,
-                                     int evaluation_records)
+                                     int evaluation_records, bool trimmed)
     : Recipe("head/probabilities",
-             absl::StrCat(kMixedLayers, "dataset.textproto")) {
+             absl::StrCat(kMixedLayers, "dataset.textproto")),
+      trimmed_(trimmed) {
   calibration_ = "calibration.npz";
   evaluation_ = "evaluation.npz";
-  const auto draw = [this](MixedSplit split, int records,
-                           const std::string& file) {
-    const absl::Status status =
-        WriteMixedRecords(folder.Path(file), split, records);
-    EXPECT_TRUE(status.ok()) << status;
-  };
-  draw(MixedSplit::kCalibration, calibration_records, calibration_);
-  draw(MixedSplit::kEval, evaluation_records, evaluation_);
+  EXPECT_OK(WriteMixedRecords(folder.Path(calibration_),
+                              MixedSplit::kCalibration, calibration_records));
+  EXPECT_OK(WriteMixedRecords(folder.Path(evaluation_), MixedSplit::kEval,
+                              evaluation_records));
 }
 
-void MixedLayersRecipe::TakeFrozenGraph() {
-  const auto graph = ReadFile(absl::StrCat(kMixedLayers, "frozen.pb"));
-  ASSERT_TRUE(graph.ok()) << graph.status();
-  folder.Write(kFloatGraph, *graph);
-}
-
-void MixedLayersRecipe::Trim() {
-  TakeFrozenGraph();
+void MixedLayersRecipe::MakeFloatGraph() {
+  ASSERT_OK_AND_ASSIGN(const std::string graph,
+                       ReadFile(absl::StrCat(kMixedLayers, "frozen.pb")));
+  folder.Write(kFloatGraph, graph);
+  if (!trimmed_) return;
   Transform(kFloatGraph, kFloatGraph, kTrimming,
             {"--inputs=signal,context", "--outputs=" + output});
 }

@@ -53,12 +53,19 @@ struct RecipeVerdict {
   double layer_shift = 1e9;
 };
 
+// Draws records of a split ("train", "eval") for the embedded model into a file
+// of `folder`, and returns its name.
+std::string DrawWideDeepRecords(const std::string& folder,
+                                const std::string& split, int rows);
+
 // A model on its way through the recipe, in a folder of its own. A command
 // that fails fails the test.
 class Recipe {
  public:
   virtual ~Recipe() = default;
 
+  // Does the steps before step 6.
+  virtual void MakeFloatGraph() = 0;
   // Does steps 6 to 10 on kFloatGraph, as published.
   void MakeDynamicGraph();
   void FreezeAsPublished();
@@ -66,6 +73,8 @@ class Recipe {
   // Calibrates kFloatGraph once, then runs quantize_static and
   // quantize_embeddings.
   void QuantizeFast();
+  // Does all of these.
+  void GoBothWays();
 
   // Runs transform_graph; returns what it prints.
   std::string Transform(const std::string& in, const std::string& out,
@@ -105,28 +114,21 @@ class WideDeepRecipe : public Recipe {
  public:
   WideDeepRecipe(int calibration_records, int evaluation_records);
 
-  // Do steps 1 to 5; the first and the last return what they print.
-  ProgramRun Summarize();
-  void Freeze();
-  void Trim();
-  void FuseColumns();
-  std::string EvaluateFloatGraph();
-
-  void MakeFloatGraph() {
-    Freeze();
-    Trim();
-    FuseColumns();
-  }
+  // Does steps 2 to 4.
+  void MakeFloatGraph() override;
 };
 
 // tests/data/mixed_layers.
 class MixedLayersRecipe : public Recipe {
  public:
-  MixedLayersRecipe(int calibration_records, int evaluation_records);
+  // The frozen graph is `trimmed` by step 3, or taken as it is.
+  MixedLayersRecipe(int calibration_records, int evaluation_records,
+                    bool trimmed);
 
-  // Start the recipe at step 6 with a frozen graph, and at step 3.
-  void TakeFrozenGraph();
-  void Trim();
+  void MakeFloatGraph() override;
+
+ private:
+  const bool trimmed_;
 };
 
 }  // namespace requant

@@ -8,68 +8,12 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
-#include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
 #include "re2/re2.h"
 
 namespace requant {
 namespace {
 
-using google::protobuf::Value;
-
-// Returns the member of that name; an empty value when there is none.
-const Value& Member(const Value& value, const std::string& name) {
-  const auto& fields = value.struct_value().fields();
-  const auto found = fields.find(name);
-  return found == fields.end() ? Value::default_instance() : found->second;
-}
-
-std::string Text(const Value& value, const std::string& name) {
-  return Member(value, name).string_value();
-}
-
-bool Failed(const Value& work) { return Text(work, "state") == "failed"; }
-
-void ReadStage(const Value& stage, JudgedRun* run) {
-  const std::string name = Text(stage, "name");
-  const Value& verification = Member(stage, "verification");
-  std::vector<std::string> failed;
-  for (const Value& gate :
-       Member(verification, "gates").list_value().values()) {
-    if (Text(gate, "verdict") == "fail") failed.push_back(Text(gate, "name"));
-    if (Text(gate, "verdict") == "inconclusive") {
-      run->uncertain.push_back(
-          absl::StrCat(name, ": ", Text(gate, "sentence")));
-    }
-  }
-  if (!run->stopped_at.empty()) return;
-  if (!failed.empty() || Failed(Member(stage, "work")) ||
-      Failed(Member(verification, "work"))) {
-    run->stopped_at = name;
-    run->failed_gates = failed;
-  }
-}
-
-void ReadResults(const std::string& json, JudgedRun* run) {
-  Value results;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(json, &results);
-  ASSERT_TRUE(status.ok()) << status.ToString();
-  for (const Value& stage : Member(results, "stages").list_value().values()) {
-    ReadStage(stage, run);
-  }
-}
-
-RunModel SmallModel(const std::string& letter, int buckets) {
-  const std::string folder =
-      absl::StrCat("tests/data/wide_deep_small_", letter, "/");
-  return {absl::StrCat("small_", letter),
-          {absl::StrCat("--set=model=", folder, "model"),
-           absl::StrCat("--set=ranges=", folder, "ranges.json"),
-           absl::StrCat("--set=buckets=", buckets)}};
-}
-
-constexpr char kTinyWorkflow[] = R"pb(
+constexpr char kTinyWorkflow[] = R"tiny(
   name: "tiny"
   evaluation {
     name: "rows"
@@ -88,10 +32,7 @@ constexpr char kTinyWorkflow[] = R"pb(
       outputs: "predict"
       transforms: "strip_unused_nodes"
     }
-    verify {
-      evaluation: "rows"
-      gates { max_output_change: 1e-5 }
-    }
+    verify { evaluation: "rows" gates { max_output_change: 1e-5 } }
   }
   stage {
     name: "ranges"
@@ -103,10 +44,7 @@ constexpr char kTinyWorkflow[] = R"pb(
   }
   stage {
     name: "model"
-    convert {
-      saved_model { file: "SAVED_MODEL" }
-      variables: "copy"
-    }
+    convert { saved_model { file: "SAVED_MODEL" } variables: "copy" }
   }
   stage {
     name: "other"
@@ -115,11 +53,8 @@ constexpr char kTinyWorkflow[] = R"pb(
       outputs: "predict"
       transforms: "rename_op(old_op_name=Relu, new_op_name=Abs)"
     }
-    verify {
-      evaluation: "rows"
-      gates { max_output_change: 1e-5 }
-    }
-  })pb";
+    verify { evaluation: "rows" gates { max_output_change: 1e-5 } }
+  })tiny";
 
 std::vector<float> Weights(int count, std::mt19937* random) {
   std::vector<float> weights(count);
@@ -196,12 +131,6 @@ std::map<std::string, std::string> GraphsAndRanges(const std::string& out) {
   return contents;
 }
 
-const std::vector<RunModel>& RunModels() {
-  static const auto* const models = new std::vector<RunModel>{
-      {"embedded", {}}, SmallModel("a", 200), SmallModel("b", 300)};
-  return *models;
-}
-
 void ExpectSameGraphsAndRanges(const std::string& a, const std::string& b) {
   const auto first = GraphsAndRanges(a), second = GraphsAndRanges(b);
   EXPECT_EQ(second.size(), first.size());
@@ -210,25 +139,6 @@ void ExpectSameGraphsAndRanges(const std::string& a, const std::string& b) {
     ASSERT_NE(other, second.end()) << name;
     EXPECT_TRUE(other->second == content) << name << " differs";
   }
-}
-
-JudgedRun RunJudge::Run(const std::string& workflow, const Words& arguments,
-                        const Words& variables) {
-  const std::string out = folder_.Path(absl::StrCat("run_", ++runs_));
-  const ProgramRun ended = RunProgram(
-      kRequant,
-      Joined({"run", absl::StrCat("workflows/", workflow, ".textproto"),
-              absl::StrCat("--work_dir=", folder_.Path("work")),
-              absl::StrCat("--out=", out)},
-             arguments),
-      variables);
-  JudgedRun run;
-  run.exit_code = ended.exit_code;
-  run.text = absl::StrCat(ended.out, ended.error);
-  const auto json = ReadFile(absl::StrCat(out, "/results.json"));
-  EXPECT_TRUE(json.ok()) << json.status() << "\n" << run.text;
-  if (json.ok()) ReadResults(*json, &run);
-  return run;
 }
 
 TinyWorkflow::TinyWorkflow() {

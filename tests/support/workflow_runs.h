@@ -1,8 +1,8 @@
 #ifndef REQUANT_TESTS_SUPPORT_WORKFLOW_RUNS_H_
 #define REQUANT_TESTS_SUPPORT_WORKFLOW_RUNS_H_
 
-// For tests of `requant run`: the workflows that the repository carries, a tiny
-// one, and what runs found.
+// For tests of `requant run`: the published recipe on few records, a tiny
+// workflow, and what runs left.
 
 #include <map>
 #include <set>
@@ -30,41 +30,6 @@ std::set<std::string> TasksDone(const std::string& error);
 std::map<std::string, std::string> GraphsAndRanges(const std::string& out);
 // Expects them to be the same in both folders.
 void ExpectSameGraphsAndRanges(const std::string& a, const std::string& b);
-
-// A model that the shipped workflows can run.
-struct RunModel {
-  std::string name;
-  // What `requant run` needs: "--set=model=…".
-  Words settings;
-};
-
-// Returns the embedded model, then those of tests/data/wide_deep_small_*.
-const std::vector<RunModel>& RunModels();
-
-struct JudgedRun {
-  int exit_code = -1;
-  // What it printed, for messages.
-  std::string text;
-  // The stage whose work or verification ended the run; "": none did.
-  std::string stopped_at;
-  // The gates of that stage that failed.
-  std::vector<std::string> failed_gates;
-  // Gates of any stage that are not certain, as "stage: sentence".
-  std::vector<std::string> uncertain;
-};
-
-// Runs `requant run` on a shipped workflow, such as "wide_deep", in a work
-// folder that all runs of this object share, so that each does only what none
-// before it has done. `variables` are added to the environment.
-class RunJudge {
- public:
-  JudgedRun Run(const std::string& workflow, const Words& arguments,
-                const Words& variables = {});
-
- private:
-  TestFolder folder_;
-  int runs_ = 0;
-};
 
 // A workflow that takes seconds and has an output of every kind: texts, graphs,
 // a SavedModel, ranges, predictions and verdicts. One of its gates fails. It is

@@ -176,13 +176,9 @@ TEST_F(GptjTiny, IsVerifiedFileByFile) {
   EXPECT_THAT(run.out, HasSubstr("changed     output  converted_gptj_tiny"));
 }
 
-TEST_F(GptjTiny, HasThePublishedLinesInTheRunsFolder) {
+TEST_F(GptjTiny, HasTheBenchmarksTextInTheRunsFolder) {
   EXPECT_THAT(ReadFile(OutPath("speed.txt")).value(),
-              AllOf(HasSubstr("The infrence results of original gpt-j with "
-                              "TF2.x API\nBatch size = 8\nLatency: "),
-                    HasSubstr("The infrence results of converted gpt-j with "
-                              "TF2.x API\nBatch size = 8\nLatency: "),
-                    HasSubstr("MSE of the output logits between two models = "),
+              AllOf(HasSubstr("MSE of the output logits between two models = "),
                     HasSubstr("Top-1 agreement = ")));
 }
 
@@ -201,15 +197,11 @@ TEST(GptjTinyBenchmark, PrintsThePublishedLines) {
   ASSERT_THAT(
       RunProgram("runtime/benchmark_graph",
                  {model, model, "--name=gpt-j", "--rounds=1", "--seconds=0"}),
-      Prints(MatchesRegex(
-          "-{57}\nThe infrence results of original gpt-j with TF2.x API\n"
-          "Batch size = 8\nLatency: [0-9.]+ ms\nThroughput: [0-9.]+ "
-          "images/sec\n-{57}\nThe infrence results of converted gpt-j with "
-          "TF2.x API\nBatch size = 8\nLatency: [0-9.]+ ms\nThroughput: "
-          "[0-9.]+ images/sec\n-{57}\nMSE of the output logits between two "
-          "models = 0\\.0\nCosine similarity of the output logits = 1\\.0\n"
-          "Top-1 agreement = 100\\.0000 % \\(256 of 256 rows of the output\\)\n"
-          "(.|\n)*")));
+      Prints("The infrence results of original gpt-j with TF2.x API\n"
+             "Batch size = 8\n",
+             "MSE of the output logits between two models = 0.0\n"
+             "Cosine similarity of the output logits = 1.0\n"
+             "Top-1 agreement = 100.0000 % (256 of 256 rows of the output)\n"));
 }
 
 TEST(GptjTinyBenchmark, SaysWhatIsWrong) {

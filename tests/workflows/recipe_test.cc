@@ -9,9 +9,7 @@
 #include <memory>
 
 #include "absl/strings/match.h"
-#include "graph/const_node.h"
 #include "graph/testing/testing.h"
-#include "re2/re2.h"
 #include "tests/support/emitted_ops.h"
 
 namespace requant::recipe_test {
@@ -92,75 +90,111 @@ void ExpectTheOriginalIsSeen(Recipe& recipe) {
   EXPECT_THAT(run.out, HasSubstr("\"verdict\": \"FAIL\""));
 }
 
-// A suite whose tests look at one run of a recipe.
-template <typename Run>
-class SharedRun : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    run_ = std::make_unique<typename Run::Model>(kCalibrationRecords,
-                                                 kEvaluationRecords);
-    Run::Make(*run_);
-  }
-  static void TearDownTestSuite() { run_.reset(); }
-
-  static inline std::unique_ptr<typename Run::Model> run_;
-};
-
-// Goes all ways from the float graph on.
-void QuantizeBothWays(Recipe& recipe) {
-  recipe.MakeDynamicGraph();
-  recipe.FreezeAsPublished();
-  recipe.Fuse();
-  recipe.QuantizeFast();
-}
-
-struct WideDeepRun {
-  using Model = WideDeepRecipe;
-  static void Make(WideDeepRecipe& recipe) {
-    recipe.MakeFloatGraph();
-    QuantizeBothWays(recipe);
+// Models, and what their int8 stages and their fast graph must keep.
+struct WideDeep {
+  static constexpr char kName[] = "WideDeep";
+  // Measured: agreement .9948 to .9952, mean change .0039 to .0040.
+  static constexpr Bounds kStages = {kStageRecords, 0.993, 0.005};
+  // Measured: agreement .9984, mean change .0012.
+  static constexpr Bounds kFast = {kEvaluationRecords, 0.997, 0.0016};
+  static Recipe* NewRecipe() {
+    return new WideDeepRecipe(kCalibrationRecords, kEvaluationRecords);
   }
 };
 
-using WideDeepTest = SharedRun<WideDeepRun>;
+template <bool trimmed>
+struct MixedLayersModel {
+  static constexpr const char* kName =
+      trimmed ? "MixedLayersFromStep3" : "MixedLayers";
+  // Measured: agreement .9937 to .9948, mean change .0024 to .0025.
+  static constexpr Bounds kStages = {kEvaluationRecords, 0.991, 0.0035};
+  // Measured: agreement .9982, mean change .0010.
+  static constexpr Bounds kFast = {kEvaluationRecords, 0.996, 0.0023};
+  static Recipe* NewRecipe() {
+    return new MixedLayersRecipe(kCalibrationRecords, kEvaluationRecords,
+                                 trimmed);
+  }
+};
+using MixedLayers = MixedLayersModel<false>;
+using MixedLayersFromStep3 = MixedLayersModel<true>;
 
-TEST_F(WideDeepTest, Step1TellsInputsAndOutputOfATrainingGraph) {
-  const ProgramRun run = run_->Summarize();
-  // 39 features and the label.
-  EXPECT_THAT(run.out, HasSubstr("Found 40 possible inputs: "));
-  EXPECT_THAT(run.out, HasSubstr("Most likely output: "
-                                 "(name=head/predictions/probabilities"));
-  EXPECT_TRUE(RE2::PartialMatch(
-      run.out,
-      "Found \\d+ possible outputs: \\(name=head/predictions/probabilities"));
+// Returns the one run of a model's recipe that all tests look at.
+template <typename Model>
+Recipe& RunOf() {
+  static const std::unique_ptr<Recipe> run = [] {
+    std::unique_ptr<Recipe> recipe(Model::NewRecipe());
+    recipe->GoBothWays();
+    return recipe;
+  }();
+  return *run;
 }
 
-TEST_F(WideDeepTest, Step3KeepsTheInputsAndNoIdentity) {
-  const GraphDef graph = run_->folder.ReadGraphFile(kTrimmedGraph);
+template <typename Model>
+class RecipeTest : public testing::Test {};
+
+struct ModelNames {
+  template <typename Model>
+  static std::string GetName(int) {
+    return Model::kName;
+  }
+};
+using Models = testing::Types<WideDeep, MixedLayers, MixedLayersFromStep3>;
+TYPED_TEST_SUITE(RecipeTest, Models, ModelNames);
+
+TYPED_TEST(RecipeTest, EveryInt8StageKeepsTheAccuracy) {
+  for (const char* stage : kInt8Stages) {
+    ExpectKept(RunOf<TypeParam>(), stage, TypeParam::kStages);
+  }
+}
+
+TYPED_TEST(RecipeTest, TheFastWayIsCloser) {
+  ExpectKept(RunOf<TypeParam>(), kFastGraph, TypeParam::kFast);
+}
+
+TYPED_TEST(RecipeTest, OneCalibrationServesAllFreezes) {
+  FreezeByOneCalibration(RunOf<TypeParam>(), "calibrated.pb");
+  ExpectKept(RunOf<TypeParam>(), "calibrated.pb", TypeParam::kStages);
+}
+
+// Garbage, and no kernel says so.
+TYPED_TEST(RecipeTest, TheGateSeesTheOriginalsDynamicGraph) {
+  ExpectTheOriginalIsSeen(RunOf<TypeParam>());
+}
+
+TYPED_TEST(RecipeTest, NoStageHoldsAWrongCombination) {
+  for (const char* stage : kInt8Stages) {
+    ExpectRightCombinations(RunOf<TypeParam>(), stage);
+  }
+  for (const char* stage : {kStaticGraph, kFastGraph}) {
+    ExpectRightCombinations(RunOf<TypeParam>(), stage);
+  }
+}
+
+// On CPUs with VNNI this is another kernel, which saturates where weights
+// allow it.
+TYPED_TEST(RecipeTest, FinalGraphsAreAsGoodWithoutVnni) {
+  const Words avx2 = {"ONEDNN_MAX_CPU_ISA=AVX2"};
+  const auto agreement = [&](const char* graph) {
+    return RunOf<TypeParam>().Evaluate(graph, kStageRecords, avx2).agreement;
+  };
+  EXPECT_GE(agreement(kFinalGraph), TypeParam::kStages.least_agreement);
+  EXPECT_GE(agreement(kFastGraph), TypeParam::kFast.least_agreement);
+}
+
+template <typename Model>
+GraphDef GraphOf(const std::string& file) {
+  return RunOf<Model>().folder.ReadGraphFile(file);
+}
+
+TEST(WideDeepTest, Step3KeepsTheInputsAndNoIdentity) {
+  const GraphDef graph = GraphOf<WideDeep>(kTrimmedGraph);
   EXPECT_THAT(NodesOf(graph, "Placeholder"), SizeIs(39));
   EXPECT_THAT(NodesOf(graph, "Identity"), IsEmpty());
   EXPECT_THAT(NodesOf(graph, "CheckNumerics"), IsEmpty());
 }
 
-TEST_F(WideDeepTest, Step5PrintsTheAccuracyOfTheFloatGraph) {
-  const std::string log = run_->EvaluateFloatGraph();
-  EXPECT_THAT(log, HasSubstr("Total test records           :  20000\n"));
-  double accuracy = 0;
-  ASSERT_TRUE(RE2::PartialMatch(
-      log, "Classification accuracy \\(%\\)  :  ([0-9.]+)\n", &accuracy))
-      << log;
-  EXPECT_GT(accuracy, 75);
-}
-
-// Measured: agreement .9948 to .9952, mean change .0039 to .0040.
-TEST_F(WideDeepTest, EveryInt8StageKeepsTheAccuracy) {
-  for (const char* stage : kInt8Stages) {
-    ExpectKept(*run_, stage, {kStageRecords, 0.993, 0.005});
-  }
-}
-
-TEST_F(WideDeepTest, TheFinalGraphHasFourFusedLayersAndHalfTheSize) {
-  const GraphDef graph = run_->folder.ReadGraphFile(kFinalGraph);
+TEST(WideDeepTest, TheFinalGraphHasFourFusedLayersAndHalfTheSize) {
+  const GraphDef graph = GraphOf<WideDeep>(kFinalGraph);
   EXPECT_THAT(NodesOf(graph, "QuantizedMatMulWithBiasAndReluAndRequantize"),
               SizeIs(3));
   EXPECT_THAT(NodesOf(graph, "QuantizedMatMulWithBiasAndDequantize"),
@@ -168,95 +202,28 @@ TEST_F(WideDeepTest, TheFinalGraphHasFourFusedLayersAndHalfTheSize) {
   for (const char* op : {"MatMul", "Requantize", "Min", "Max"}) {
     EXPECT_THAT(NodesOf(graph, op), IsEmpty());
   }
-  EXPECT_LT(run_->folder.Read(kFinalGraph).size(),
-            0.53 * run_->folder.Read(kFloatGraph).size());
+  const TestFolder& folder = RunOf<WideDeep>().folder;
+  EXPECT_LT(folder.Read(kFinalGraph).size(),
+            0.53 * folder.Read(kFloatGraph).size());
+  EXPECT_LT(folder.Read(kFastGraph).size(),
+            0.27 * folder.Read(kFloatGraph).size());
 }
 
-// Measured: agreement .9984, mean change .0012.
-TEST_F(WideDeepTest, TheFastWayIsCloser) {
-  ExpectKept(*run_, kFastGraph, {kEvaluationRecords, 0.997, 0.0016});
-}
-
-TEST_F(WideDeepTest, OneCalibrationServesAllFreezes) {
-  FreezeByOneCalibration(*run_, "calibrated.pb");
-  ExpectKept(*run_, "calibrated.pb", {kStageRecords, 0.993, 0.005});
-}
-
-// Garbage, and no kernel says so.
-TEST_F(WideDeepTest, TheGateSeesTheOriginalsDynamicGraph) {
-  ExpectTheOriginalIsSeen(*run_);
-}
-
-TEST_F(WideDeepTest, TheFastWayLeavesAQuarterOfTheFile) {
-  EXPECT_LT(run_->folder.Read(kFastGraph).size(),
-            0.27 * run_->folder.Read(kFloatGraph).size());
-}
-
-TEST_F(WideDeepTest, NoStageHoldsAWrongCombination) {
-  for (const char* stage : kInt8Stages) ExpectRightCombinations(*run_, stage);
-  for (const char* stage : {kStaticGraph, kFastGraph}) {
-    ExpectRightCombinations(*run_, stage);
-  }
-}
-
-// On CPUs with VNNI this is another kernel, which saturates where weights
-// allow it.
-TEST_F(WideDeepTest, FinalGraphsAreAsGoodWithoutVnni) {
-  const std::vector<std::string> avx2 = {"ONEDNN_MAX_CPU_ISA=AVX2"};
-  EXPECT_GE(run_->Evaluate(kFinalGraph, kStageRecords, avx2).agreement, 0.993);
-  EXPECT_GE(run_->Evaluate(kFastGraph, kStageRecords, avx2).agreement, 0.997);
-}
-
-struct MixedLayersRun {
-  using Model = MixedLayersRecipe;
-  static void Make(MixedLayersRecipe& recipe) {
-    recipe.TakeFrozenGraph();
-    QuantizeBothWays(recipe);
-  }
-};
-
-using MixedLayersTest = SharedRun<MixedLayersRun>;
-
-// Measured: agreement .9937 to .9948, mean change .0024 to .0025.
-TEST_F(MixedLayersTest, EveryInt8StageKeepsTheAccuracy) {
-  for (const char* stage : kInt8Stages) {
-    ExpectKept(*run_, stage, {kEvaluationRecords, 0.991, 0.0035});
-  }
-}
-
-// Measured: agreement .9982, mean change .0010.
-TEST_F(MixedLayersTest, TheFastWayIsCloser) {
-  ExpectKept(*run_, kFastGraph, {kEvaluationRecords, 0.9945, 0.0023});
-}
-
-TEST_F(MixedLayersTest, OneCalibrationServesAllFreezes) {
-  FreezeByOneCalibration(*run_, "calibrated.pb");
-  ExpectKept(*run_, "calibrated.pb", {kEvaluationRecords, 0.991, 0.0035});
-}
-
-TEST_F(MixedLayersTest, TheGateSeesTheOriginalsDynamicGraph) {
-  ExpectTheOriginalIsSeen(*run_);
-}
-
-TEST_F(MixedLayersTest, NoStageHoldsAWrongCombination) {
-  for (const char* stage : kInt8Stages) ExpectRightCombinations(*run_, stage);
-  ExpectRightCombinations(*run_, kFastGraph);
-}
-
-TEST_F(MixedLayersTest, OnlyTheProductOfTwoActivationsStaysFloat) {
+TEST(MixedLayersTest, OnlyTheProductOfTwoActivationsStaysFloat) {
   for (const char* stage : {kDynamicGraph, kFinalGraph, kFastGraph}) {
-    const GraphDef graph = run_->folder.ReadGraphFile(stage);
-    EXPECT_THAT(NodesOf(graph, "MatMul"), ElementsAre("match/MatMul")) << stage;
+    EXPECT_THAT(NodesOf(GraphOf<MixedLayers>(stage), "MatMul"),
+                ElementsAre("match/MatMul"))
+        << stage;
   }
-  const GraphDef graph = run_->folder.ReadGraphFile(kFinalGraph);
+  const GraphDef graph = GraphOf<MixedLayers>(kFinalGraph);
   EXPECT_THAT(NodesOf(graph, "QuantizedMatMulWithBiasAndReluAndRequantize"),
               SizeIs(4));
   EXPECT_THAT(NodesOf(graph, "QuantizedMatMulWithBiasAndDequantize"),
               SizeIs(3));
 }
 
-TEST_F(MixedLayersTest, ASharedKernelIsOneConstant) {
-  const GraphDef graph = run_->folder.ReadGraphFile(kFinalGraph);
+TEST(MixedLayersTest, ASharedKernelIsOneConstant) {
+  const GraphDef graph = GraphOf<MixedLayers>(kFinalGraph);
   std::vector<std::string> readers;
   for (const NodeDef& node : graph.node()) {
     if (absl::StartsWith(node.op(), "QuantizedMatMul") &&
@@ -267,40 +234,16 @@ TEST_F(MixedLayersTest, ASharedKernelIsOneConstant) {
   EXPECT_THAT(readers, SizeIs(2));
 }
 
-TEST_F(MixedLayersTest, Relu6EndsAtSix) {
-  const GraphDef graph = run_->folder.ReadGraphFile(kFinalGraph);
+TEST(MixedLayersTest, Relu6EndsAtSix) {
+  const GraphDef graph = GraphOf<MixedLayers>(kFinalGraph);
   const NodeDef& layer =
       NodeNamed(graph, "tower/signal/projection/MatMul_eightbit_requantize");
-  EXPECT_EQ(ScalarConstValue(NodeNamed(graph, layer.input(8))).value(), 6);
+  EXPECT_EQ(ScalarNamed(graph, layer.input(8)), 6);
 }
 
-TEST_F(MixedLayersTest, FinalGraphsAreAsGoodWithoutVnni) {
-  const std::vector<std::string> avx2 = {"ONEDNN_MAX_CPU_ISA=AVX2"};
-  EXPECT_GE(run_->Evaluate(kFinalGraph, kStageRecords, avx2).agreement, 0.991);
-  EXPECT_GE(run_->Evaluate(kFastGraph, kStageRecords, avx2).agreement, 0.996);
-}
-
-struct TrimmedMixedLayersRun {
-  using Model = MixedLayersRecipe;
-  static void Make(MixedLayersRecipe& recipe) {
-    recipe.Trim();
-    recipe.MakeDynamicGraph();
-    recipe.FreezeAsPublished();
-    recipe.Fuse();
-  }
-};
-
-using MixedLayersFromStep3Test = SharedRun<TrimmedMixedLayersRun>;
-
-TEST_F(MixedLayersFromStep3Test, HasNoIdentities) {
-  const GraphDef graph = run_->folder.ReadGraphFile(kFloatGraph);
-  EXPECT_THAT(NodesOf(graph, "Identity"), IsEmpty());
-}
-
-TEST_F(MixedLayersFromStep3Test, EveryInt8StageKeepsTheAccuracy) {
-  for (const char* stage : kInt8Stages) {
-    ExpectKept(*run_, stage, {kEvaluationRecords, 0.991, 0.0035});
-  }
+TEST(MixedLayersTest, HasNoIdentitiesFromStep3On) {
+  EXPECT_THAT(NodesOf(GraphOf<MixedLayersFromStep3>(kFloatGraph), "Identity"),
+              IsEmpty());
 }
 
 }  // namespace

@@ -190,27 +190,29 @@ TEST(QuantizeEmbeddings, RangeOutputsBecomeWhatTheKernelGives) {
 }
 
 TEST(QuantizeEmbeddings, PassesEveryArrangingOp) {
-  Builder builder;
-  builder.Table("table3", {kRows, 2, 4});
-  builder.Add("table3/read = Identity(table3) T=float");
-  builder.Gather("rows", "table3/read");
-  builder.Add(R"(
-    flat = int32<2>{-1,8}
-    reshape = Reshape(rows, flat) T=float Tshape=int32
-    expand = ExpandDims(reshape, axis) T=float Tdim=int32
-    begin = int32<3>{0,0,2}
-    size = int32<3>{-1,1,5}
-    slice = Slice(expand, begin, size) T=float Index=int32
-    squeeze = Squeeze(slice) T=float squeeze_dims=[1]
-    same = Identity(squeeze) T=float
-  )");
-  builder.Quantize("quantize", "same");
-  const GraphDef moved = Transformed(builder.graph);
-  for (const char* node : {"reshape", "expand", "slice", "squeeze", "same"}) {
-    EXPECT_EQ(TypeOf(moved, node, "T"), tensorflow::DT_QUINT8) << node;
+  for (const DataType type : {tensorflow::DT_QUINT8, tensorflow::DT_QINT8}) {
+    Builder builder;
+    builder.Table("table3", {kRows, 2, 4});
+    builder.Add("table3/read = Identity(table3) T=float");
+    builder.Gather("rows", "table3/read");
+    builder.Add(R"(
+      flat = int32<2>{-1,8}
+      reshape = Reshape(rows, flat) T=float Tshape=int32
+      expand = ExpandDims(reshape, axis) T=float Tdim=int32
+      begin = int32<3>{0,0,2}
+      size = int32<3>{-1,1,5}
+      slice = Slice(expand, begin, size) T=float Index=int32
+      squeeze = Squeeze(slice) T=float squeeze_dims=[1]
+      same = Identity(squeeze) T=float
+    )");
+    builder.Quantize("quantize", "same", {type});
+    const GraphDef moved = Transformed(builder.graph);
+    for (const char* node : {"reshape", "expand", "slice", "squeeze", "same"}) {
+      EXPECT_EQ(TypeOf(moved, node, "T"), type) << node;
+    }
+    EXPECT_FALSE(HasNode(moved, "table3/read"));
+    ExpectSameBits(builder.graph, moved);
   }
-  EXPECT_FALSE(HasNode(moved, "table3/read"));
-  ExpectSameBits(builder.graph, moved);
 }
 
 TEST(QuantizeEmbeddings, PassesOldGathersAndConcats) {
@@ -228,19 +230,21 @@ TEST(QuantizeEmbeddings, PassesOldGathersAndConcats) {
 }
 
 TEST(QuantizeEmbeddings, PassesGatherNdAndPack) {
-  Builder builder;
-  builder.Table("table", {kRows, kWidth});
-  builder.Lookup("lookup");
-  builder.Add(R"(
-    row = ExpandDims(ids, axis) T=int32 Tdim=int32
-    gather = GatherNd(table, row) Tparams=float Tindices=int32
-    pack = Pack(gather, lookup) T=float N=2
-  )");
-  builder.Quantize("quantize", "pack");
-  const GraphDef moved = Transformed(builder.graph);
-  EXPECT_EQ(TypeOf(moved, "gather", "Tparams"), tensorflow::DT_QUINT8);
-  EXPECT_EQ(TypeOf(moved, "pack", "T"), tensorflow::DT_QUINT8);
-  ExpectSameBits(builder.graph, moved);
+  for (const DataType type : {tensorflow::DT_QUINT8, tensorflow::DT_QINT8}) {
+    Builder builder;
+    builder.Table("table", {kRows, kWidth});
+    builder.Lookup("lookup");
+    builder.Add(R"(
+      row = ExpandDims(ids, axis) T=int32 Tdim=int32
+      gather = GatherNd(table, row) Tparams=float Tindices=int32
+      pack = Pack(gather, lookup) T=float N=2
+    )");
+    builder.Quantize("quantize", "pack", {type});
+    const GraphDef moved = Transformed(builder.graph);
+    EXPECT_EQ(TypeOf(moved, "gather", "Tparams"), type);
+    EXPECT_EQ(TypeOf(moved, "pack", "T"), type);
+    ExpectSameBits(builder.graph, moved);
+  }
 }
 
 TEST(QuantizeEmbeddings, QuantizesAConstantBlockAhead) {
