@@ -26,7 +26,6 @@
 #include "transforms/stock_specs.h"
 #include "transforms/transform.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/language/workflow_variables.h"
 
 namespace requant {
 namespace {
