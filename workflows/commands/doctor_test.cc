@@ -105,9 +105,12 @@ TEST(CheckDisk, WarnsWhenFullOrReadOnly) {
   EXPECT_EQ(CheckDisk({kGiB, false}).status, CheckStatus::kWarning);
 }
 
-TensorFlowProbe Runs() { return {"2.21.0", TensorFlowProbe::kExact}; }
+TensorFlowProbe Runs() {
+  return {"2.21.0", TensorFlowProbe::kExact, "", false};
+}
 TensorFlowProbe Dies(const std::string& version = "2.21.0") {
-  return {version, TensorFlowProbe::kDidNotRun, "it was ended by SIGILL"};
+  return {version, TensorFlowProbe::kDidNotRun, "it was ended by SIGILL",
+          false};
 }
 
 TEST(CheckTensorFlow, IsOkWhereTheLayerRuns) {
