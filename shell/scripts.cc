@@ -104,13 +104,13 @@ std::string NameOf(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-}  // namespace
-
 std::vector<std::string> KnownScripts() {
   std::vector<std::string> names;
   for (const Script& script : Scripts()) names.push_back(script.name);
   return names;
 }
+
+}  // namespace
 
 std::optional<ScriptCommand> ScriptCommandOf(
     const std::vector<std::string>& args) {

@@ -27,9 +27,6 @@ struct ScriptCommand {
   bool is_common_name = false;
 };
 
-// Returns the names of the known scripts, in order.
-std::vector<std::string> KnownScripts();
-
 // Returns what python's arguments ask for, nullopt if that is no known script.
 // A script is known by its name, in whatever folder; python's own flags before
 // it are skipped when they would not matter. The document's defaults stand

@@ -1,22 +1,15 @@
 #include "shell/scripts.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <string>
-#include <vector>
+
+#include "graph/testing/testing.h"
 
 namespace requant::scripts_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 using Args = std::vector<std::string>;
 

@@ -1,21 +1,16 @@
 #include "workflows/run/runner.h"
 
-#include <gtest/gtest.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <fstream>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files/file.h"
+#include "graph/testing/program.h"
 #include "workflows/language/workflow_file.h"
 #include "workflows/plan/plan.h"
-#include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.h"
 #include "workflows/run/stage_store.h"
 
@@ -55,8 +50,6 @@ class Listener : public RunObserver {
   void TaskStarted(const RunRecord& record, const TaskPlace& place) override {
     calls.push_back(absl::StrCat("start ", record.stage(place.stage).name()));
   }
-  void TaskProgressed(const RunRecord&, const TaskPlace&,
-                      const TaskProgress&) override {}
   void TaskEnded(const RunRecord& record, const TaskPlace& place) override {
     calls.push_back(absl::StrCat("end ", record.stage(place.stage).name()));
   }
@@ -70,47 +63,29 @@ class Listener : public RunObserver {
 class RunnerTest : public testing::Test {
  protected:
   RunnerTest() {
-    folder_ = absl::StrCat(
-        testing::TempDir(), "/runner_",
-        testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directories(folder_);
-    Write("graph.pbtxt", kGraph);
-    Write("broken.pbtxt", "node {");
-  }
-
-  void Write(const std::string& name, const std::string& content) {
-    ASSERT_TRUE(
-        WriteFileAtomically(absl::StrCat(folder_, "/", name), content).ok());
-  }
-
-  // Returns the work directory, or what has this name in it.
-  std::string WorkPath(const std::string& name = "") const {
-    const fs::path work = fs::path(folder_) / "work";
-    return name.empty() ? work.string() : (work / name).string();
+    folder_.Write("graph.pbtxt", kGraph);
+    folder_.Write("broken.pbtxt", "node {");
   }
 
   Plan PlanWorkflow(const std::string& text) {
-    Write("w.textproto", text);
-    const auto file =
-        ReadWorkflowFile(absl::StrCat(folder_, "/w.textproto"), {});
-    EXPECT_TRUE(file.ok()) << file.status();
+    const auto file = ReadWorkflowFile(folder_.Write("w.textproto", text), {});
+    EXPECT_OK(file);
     const auto plan = MakePlan(*file);
-    EXPECT_TRUE(plan.ok()) << plan.status();
+    EXPECT_OK(plan);
     return *plan;
   }
 
   RunResult RunWorkflow(const std::string& text, RunOptions options) {
     const Plan plan = PlanWorkflow(text);
     const auto machine = ThisMachine();
-    auto store = StageStore::OpenForRun(WorkPath(), "a test");
-    EXPECT_TRUE(store.ok()) << store.status();
-    options.run_folder = absl::StrCat(folder_, "/run");
+    auto store = StageStore::OpenForRun(folder_.Path("work"), "a test");
+    EXPECT_OK(store);
+    options.run_folder = folder_.Path("run");
     listener_ = Listener();
     const auto result =
         RunPlan(plan, *machine, options, StartRecord(plan, *machine),
-                store->get(), {&listener_});
-    EXPECT_TRUE(result.ok()) << result.status();
+                store->get(), &listener_);
+    EXPECT_OK(result);
     return *result;
   }
 
@@ -128,23 +103,23 @@ class RunnerTest : public testing::Test {
   }
   // Lets a shell script get the outputs of the first stage.
   RunResult RunWithScript(const std::string& script) {
-    Write("tamper.sh", script);
     RunOptions options;
-    options.tamper["first"] = absl::StrCat("/bin/sh ", folder_, "/tamper.sh");
+    options.tamper["first"] =
+        absl::StrCat("/bin/sh ", folder_.Write("tamper.sh", script));
     return RunWith(options);
   }
 
   // Changes a file of the cache to one of the same size; returns its path.
   std::string Damage(const std::string& key, const std::string& file) {
     const std::string path =
-        absl::StrCat(WorkPath("cache"), "/", key, "/", file);
+        folder_.Path(absl::StrCat("work/cache/", key, "/", file));
     std::string content = *ReadFile(path);
     content.back() ^= 1;
     std::ofstream(path) << content;
     return path;
   }
 
-  std::string folder_;
+  const TestFolder folder_;
   Listener listener_;
 };
 
@@ -156,9 +131,9 @@ TEST_F(RunnerTest, RunsStagesInOrderAndTellsObservers) {
   const RunResult result = RunStages();
   EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
   EXPECT_EQ(ExitCodeOf(result, false), 0);
-  EXPECT_EQ(listener_.calls,
-            (std::vector<std::string>{"run", "start first", "end first",
-                                      "start second", "end second", "done"}));
+  EXPECT_THAT(listener_.calls,
+              ElementsAre("run", "start first", "end first", "start second",
+                          "end second", "done"));
   const StageRecord& first = result.record.stage(0);
   EXPECT_EQ(first.work().state(), TaskRecord::DONE);
   EXPECT_EQ(first.graph().nodes(), 3);
@@ -176,7 +151,7 @@ TEST_F(RunnerTest, DoesNothingTheSecondTime) {
   EXPECT_EQ(StateOf(result, 0), TaskRecord::CACHED);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
   EXPECT_EQ(result.cached, 2);
-  EXPECT_EQ(listener_.calls, (std::vector<std::string>{"run", "done"}));
+  EXPECT_THAT(listener_.calls, ElementsAre("run", "done"));
 }
 
 TEST_F(RunnerTest, DoesOnlyWhatChanged) {
@@ -192,9 +167,8 @@ TEST_F(RunnerTest, TellsAProgramsLastWords) {
   EXPECT_EQ(ExitCodeOf(result, false), 1);
   const TaskRecord& work = result.record.stage(0).work();
   EXPECT_EQ(work.state(), TaskRecord::FAILED);
-  EXPECT_TRUE(absl::StrContains(work.message(), "broken.pbtxt"))
-      << work.message();
-  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
+  EXPECT_THAT(work.message(), HasSubstr("broken.pbtxt"));
+  EXPECT_TRUE(fs::is_empty(folder_.Path("work/tmp")));
 }
 
 TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
@@ -207,10 +181,11 @@ TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
     EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
     // What was made again is as before, so nothing after it runs.
     EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
-    EXPECT_EQ(listener_.said,
-              std::vector<std::string>{absl::StrCat(
-                  "warning: ", path,
-                  " was changed since it was made; \"first\" is done again")});
+    EXPECT_THAT(
+        listener_.said,
+        ElementsAre(absl::StrCat(
+            "warning: ", path,
+            " was changed since it was made; \"first\" is done again")));
     EXPECT_NE(*ReadFile(path), content);
   }
 }
@@ -223,9 +198,8 @@ TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
   options.choice.force = {"first"};
   const RunResult result = RunWith(options);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
-  ASSERT_EQ(listener_.said.size(), 1);
-  EXPECT_TRUE(absl::StrContains(listener_.said[0], "\"second\" is done again"))
-      << listener_.said[0];
+  EXPECT_THAT(listener_.said,
+              ElementsAre(HasSubstr("\"second\" is done again")));
 }
 
 TEST_F(RunnerTest, DoesAForcedStageAgain) {
@@ -253,8 +227,7 @@ TEST_F(RunnerTest, LetsAProgramTamperWithOutputs) {
   const TaskRecord& first = result.record.stage(0).work();
   EXPECT_EQ(first.state(), TaskRecord::DONE);
   EXPECT_EQ(first.output(0).bytes(), 0);
-  ASSERT_EQ(first.warning_size(), 1);
-  EXPECT_TRUE(absl::StrContains(first.warning(0), "tampered"));
+  EXPECT_THAT(first.warning(), ElementsAre(HasSubstr("tampered")));
   // Without it all is as before.
   EXPECT_EQ(RunStages().cached, 2);
 }
@@ -263,25 +236,26 @@ TEST_F(RunnerTest, LooksAheadAndSaysWhy) {
   const auto reasons = [this](const std::string& second) {
     const Plan plan = MakePlanOf(second);
     const auto machine = ThisMachine();
-    const auto store = StageStore::OpenToLook(WorkPath());
+    const auto store = StageStore::OpenToLook(folder_.Path("work"));
     const auto outlooks = LookAhead(plan, *machine, {}, store.get());
-    EXPECT_TRUE(outlooks.ok()) << outlooks.status();
+    EXPECT_OK(outlooks);
     std::vector<std::string> texts;
     for (const TaskOutlook& outlook : *outlooks) {
       texts.push_back(outlook.cached ? "cached" : outlook.reason);
     }
     return texts;
   };
-  using Reasons = std::vector<std::string>;
-  EXPECT_EQ(reasons("strip_unused_nodes"),
-            (Reasons{"it never ran here", "its input \"graph\" is made anew"}));
+  EXPECT_THAT(
+      reasons("strip_unused_nodes"),
+      ElementsAre("it never ran here", "its input \"graph\" is made anew"));
   RunStages();
-  EXPECT_EQ(reasons("strip_unused_nodes"), (Reasons{"cached", "cached"}));
-  EXPECT_EQ(reasons("sort_by_execution_order"),
-            (Reasons{"cached",
-                     "the parameter --transforms of transform changed from "
-                     "strip_unused_nodes to sort_by_execution_order"}));
-  Write("graph.pbtxt", absl::StrCat(kGraph, " "));
+  EXPECT_THAT(reasons("strip_unused_nodes"), ElementsAre("cached", "cached"));
+  EXPECT_THAT(
+      reasons("sort_by_execution_order"),
+      ElementsAre("cached",
+                  "the parameter --transforms of transform changed from "
+                  "strip_unused_nodes to sort_by_execution_order"));
+  folder_.Write("graph.pbtxt", absl::StrCat(kGraph, " "));
   EXPECT_EQ(reasons("strip_unused_nodes")[0], "its input \"graph\" changed");
 }
 
@@ -309,7 +283,7 @@ TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
   EXPECT_EQ(StateOf(result, 0), TaskRecord::INTERRUPTED);
   EXPECT_EQ(StateOf(result, 1), TaskRecord::NOT_RUN);
   EXPECT_EQ(result.done, 0);
-  EXPECT_TRUE(fs::is_empty(WorkPath("tmp")));
+  EXPECT_TRUE(fs::is_empty(folder_.Path("work/tmp")));
 }
 
 // Two stages on each level, each after both of the level before: 2^60 paths.
@@ -336,13 +310,11 @@ TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
 
 TEST_F(RunnerTest, AnInputThatChangesWhileItIsReadGivesNoResult) {
   const RunResult result =
-      RunWithScript(absl::StrCat("echo >> ", folder_, "/graph.pbtxt"));
+      RunWithScript(absl::StrCat("echo >> ", folder_.Path("graph.pbtxt")));
   EXPECT_EQ(StateOf(result, 0), TaskRecord::FAILED);
-  EXPECT_TRUE(
-      absl::EndsWith(result.record.stage(0).work().message(),
-                     "/graph.pbtxt changed while it was read; run again"))
-      << result.record.stage(0).work().message();
-  EXPECT_TRUE(fs::is_empty(WorkPath("cache")));
+  EXPECT_THAT(result.record.stage(0).work().message(),
+              EndsWith("/graph.pbtxt changed while it was read; run again"));
+  EXPECT_TRUE(fs::is_empty(folder_.Path("work/cache")));
 }
 
 TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
@@ -351,10 +323,10 @@ TEST_F(RunnerTest, RefusesMoreDataThanAnyDiskHolds) {
       "stage { name: 'd' after: 'broken' dataset { synthesize { rows: "
       "'9223372036854775807' } } }"));
   const auto machine = ThisMachine();
-  auto store = StageStore::OpenForRun(WorkPath(), "a test");
-  ASSERT_TRUE(store.ok()) << store.status();
+  auto store = StageStore::OpenForRun(folder_.Path("work"), "a test");
+  ASSERT_OK(store);
   const auto result = RunPlan(plan, *machine, {}, StartRecord(plan, *machine),
-                              store->get(), {});
+                              store->get(), &listener_);
   EXPECT_EQ(result.status().code(), absl::StatusCode::kResourceExhausted)
       << result.status();
 }

@@ -5,16 +5,16 @@
 // have. A command gets the arguments that follow its name, and returns the exit
 // code.
 
+#include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/program/flags.h"
-#include "workflows/language/workflow_variables.h"
 #include "workflows/plan/plan.h"
-#include "workflows/plan/plan_text.h"
 
 namespace requant {
 
@@ -61,7 +61,8 @@ std::string OutputFormatFlagFile();
 struct WorkflowFlags {
   // As typed; "": the default workflow.
   std::string name;
-  WorkflowSettings settings;
+  // The values from --set.
+  std::map<std::string, std::string> settings;
   std::string work_dir;
 };
 
@@ -71,6 +72,14 @@ std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
                                       const ProgramHelp& help,
                                       WorkflowFlags* flags);
 std::string WorkflowFlagsFile();
+
+// Takes a flag that may be given several times out of the arguments, and
+// returns its values by their names; `form` is how it is written, such as
+// "NAME=VALUE". Joined by commas, as repeatable flags are, values with commas
+// of their own could not be told apart.
+absl::StatusOr<std::map<std::string, std::string>> TakePairs(
+    const std::string& flag, std::string_view form,
+    std::vector<std::string>* args);
 
 // Finds, reads and plans the workflow.
 absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags);

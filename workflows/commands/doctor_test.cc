@@ -1,19 +1,14 @@
 #include "workflows/commands/doctor.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/process/machine.h"
+#include "graph/testing/testing.h"
 
 namespace requant::doctor_test {
 namespace {
 
-using testing::HasSubstr;
+using testing::ContainsRegex;
 
 constexpr InstructionSet kWorks = {true, true};
 constexpr InstructionSet kTraps = {true, false};
@@ -34,48 +29,44 @@ CpuFeatures WithTrappingAmx() {
   return features;
 }
 
-Check Find(const std::vector<Check>& checks, const std::string& name) {
-  for (const Check& check : checks) {
-    if (check.name == name) return check;
-  }
-  ADD_FAILURE() << "no check " << name;
-  return {};
+// Returns what is printed: "warning  amx_int8     found -> advice\n".
+std::string Text(const std::vector<Check>& checks) {
+  return RenderText(checks, false);
 }
+std::string Text(const Check& check) { return Text(std::vector{check}); }
 
 TEST(CheckCpu, WarnsOfASetThatIsAdvertisedAndFails) {
-  const auto checks = CheckCpu(WithTrappingAmx());
-  EXPECT_EQ(Find(checks, "amx_int8").status, CheckStatus::kWarning);
-  EXPECT_THAT(Find(checks, "amx_int8").found, HasSubstr("CPUID leaf 0x1D"));
-  EXPECT_EQ(Find(checks, "avx512_vnni").status, CheckStatus::kOk);
+  EXPECT_THAT(Text(CheckCpu(WithTrappingAmx())),
+              AllOf(HasSubstr("ok       avx512_vnni  works\n"),
+                    ContainsRegex("warning  amx_int8 .*CPUID leaf 0x1D")));
   CpuFeatures traps = WithTrappingAmx();
   traps.tile_palettes = true;
-  EXPECT_THAT(Find(CheckCpu(traps), "amx_int8").found,
-              HasSubstr("failed when tried"));
+  EXPECT_THAT(Text(CheckCpu(traps)),
+              ContainsRegex("warning  amx_int8 .*failed when tried"));
   // A set that the CPU does not have is no warning; another architecture is.
-  EXPECT_EQ(Find(CheckCpu(Avx2Only()), "avx512").status, CheckStatus::kOk);
-  EXPECT_EQ(Find(CheckCpu(CpuFeatures()), "cpu").status, CheckStatus::kWarning);
+  EXPECT_THAT(Text(CheckCpu(Avx2Only())), HasSubstr("ok       avx512  "));
+  EXPECT_THAT(Text(CheckCpu(CpuFeatures())), HasSubstr("warning  cpu  "));
 }
 
 TEST(CheckCpu, NamesTheTargetsToQuantizeFor) {
-  const Check avx2 = Find(CheckCpu(Avx2Only()), "int8");
-  EXPECT_EQ(avx2.status, CheckStatus::kOk);
-  EXPECT_THAT(avx2.found,
-              HasSubstr("target=any, the default, or target=avx2, never"));
-  const Check vnni = Find(CheckCpu(WithTrappingAmx()), "int8");
-  EXPECT_EQ(vnni.status, CheckStatus::kOk);
-  EXPECT_THAT(vnni.found, HasSubstr("target=vnni for CPUs like this one"));
+  EXPECT_THAT(
+      Text(CheckCpu(Avx2Only())),
+      ContainsRegex(
+          "ok       int8 .*target=any, the default, or target=avx2, never"));
+  EXPECT_THAT(
+      Text(CheckCpu(WithTrappingAmx())),
+      ContainsRegex("ok       int8 .*target=vnni for CPUs like this one"));
 }
 
 TEST(CheckIsaCap, SaysTheCapAndWarnsOfOneThatAllowsTheTrap) {
-  EXPECT_THAT(CheckIsaCap("", "").found, HasSubstr("none needed"));
-  EXPECT_THAT(CheckIsaCap("AVX512_CORE_VNNI", "").found,
+  EXPECT_THAT(Text(CheckIsaCap("", "")), HasSubstr("none needed"));
+  EXPECT_THAT(Text(CheckIsaCap("AVX512_CORE_VNNI", "")),
               HasSubstr("ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
-  const Check check = CheckIsaCap("AVX512_CORE_VNNI", "AVX512_CORE_AMX");
-  EXPECT_EQ(check.status, CheckStatus::kWarning);
-  EXPECT_THAT(check.advice, HasSubstr("AVX512_CORE_VNNI"));
+  EXPECT_THAT(Text(CheckIsaCap("AVX512_CORE_VNNI", "AVX512_CORE_AMX")),
+              ContainsRegex("^warning .* -> .*AVX512_CORE_VNNI"));
   // A tighter one is fine, in either case.
-  EXPECT_EQ(CheckIsaCap("AVX512_CORE_VNNI", "avx2").status, CheckStatus::kOk);
-  EXPECT_EQ(CheckIsaCap("", "ALL").status, CheckStatus::kOk);
+  EXPECT_THAT(Text(CheckIsaCap("AVX512_CORE_VNNI", "avx2")), StartsWith("ok"));
+  EXPECT_THAT(Text(CheckIsaCap("", "ALL")), StartsWith("ok"));
 }
 
 TEST(CheckCores, SaysTheQuotaAndWarnsOfLessThanOneCore) {
@@ -115,60 +106,32 @@ TEST(CheckDisk, WarnsWhenFullOrReadOnly) {
 }
 
 TensorFlowProbe Runs() {
-  TensorFlowProbe probe;
-  probe.version = "2.21.0";
-  probe.int8 = TensorFlowProbe::kExact;
-  return probe;
+  return {"2.21.0", TensorFlowProbe::kExact, "", false};
+}
+TensorFlowProbe Dies(const std::string& version = "2.21.0") {
+  return {version, TensorFlowProbe::kDidNotRun, "it was ended by SIGILL",
+          false};
 }
 
 TEST(CheckTensorFlow, IsOkWhereTheLayerRuns) {
-  const auto checks = CheckTensorFlow(Runs(), "2.21.0", WithTrappingAmx());
-  EXPECT_EQ(WorstStatus(checks), CheckStatus::kOk);
-  EXPECT_EQ(checks.size(), 2u);
+  EXPECT_THAT(Text(CheckTensorFlow(Runs(), "2.21.0", WithTrappingAmx())),
+              ContainsRegex("^ok       tensorflow .*\nok       int8_matmul "));
 }
 
 TEST(CheckTensorFlow, ALibraryThatDoesNotLoadIsOneError) {
-  TensorFlowProbe probe;
-  probe.failure = "no such file";
-  const auto checks = CheckTensorFlow(probe, "2.21.0", Avx2Only());
-  ASSERT_EQ(checks.size(), 1u);
-  EXPECT_EQ(checks[0].status, CheckStatus::kError);
-  EXPECT_THAT(checks[0].found, HasSubstr("no such file"));
+  EXPECT_THAT(Text(CheckTensorFlow(Dies(""), "2.21.0", Avx2Only())),
+              ContainsRegex("^error    tensorflow .*SIGILL.*\n1 error"));
 }
 
 TEST(CheckTensorFlow, WhatKeepsTheLayerFromRunningIsAnErrorWithItsCause) {
-  EXPECT_EQ(
-      Find(CheckTensorFlow(Runs(), "2.22.0", Avx2Only()), "tensorflow").status,
-      CheckStatus::kError);
-  TensorFlowProbe died = Runs();
-  died.int8 = TensorFlowProbe::kDidNotRun;
-  died.failure = "the process was ended by SIGILL";
-  TensorFlowProbe off = died;
+  EXPECT_THAT(Text(CheckTensorFlow(Runs(), "2.22.0", Avx2Only())),
+              HasSubstr("error    tensorflow "));
+  EXPECT_THAT(Text(CheckTensorFlow(Dies(), "2.21.0", Avx2Only())),
+              ContainsRegex("error    int8_matmul .*SIGILL"));
+  TensorFlowProbe off = Dies();
   off.one_dnn_is_off = true;
-  for (const auto& [probe, cause] :
-       {std::pair(died, "SIGILL"), std::pair(off, "TF_ENABLE_ONEDNN_OPTS=0")}) {
-    const Check check =
-        Find(CheckTensorFlow(probe, "2.21.0", Avx2Only()), "int8_matmul");
-    EXPECT_EQ(check.status, CheckStatus::kError);
-    EXPECT_THAT(check.found, HasSubstr(cause));
-  }
-}
-
-TEST(CheckStock, NamesTheVariableThatServersNeed) {
-  EXPECT_EQ(CheckStock(Runs(), Avx2Only(), "X=1").status, CheckStatus::kOk);
-  TensorFlowProbe died;
-  died.failure = "the process was ended by SIGILL";
-  const Check amx = CheckStock(died, WithTrappingAmx(),
-                               "ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI");
-  EXPECT_EQ(amx.status, CheckStatus::kWarning);
-  EXPECT_THAT(amx.found, HasSubstr("CPUID leaf 0x1D"));
-  EXPECT_THAT(amx.advice, HasSubstr("set ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
-  TensorFlowProbe failed;
-  failed.failure = "Missing 0-th output";
-  const Check no_vnni =
-      CheckStock(failed, Avx2Only(), "TF_ENABLE_ONEDNN_OPTS=1");
-  EXPECT_THAT(no_vnni.found, HasSubstr("on CPUs without VNNI"));
-  EXPECT_THAT(no_vnni.advice, HasSubstr("set TF_ENABLE_ONEDNN_OPTS=1 before"));
+  EXPECT_THAT(Text(CheckTensorFlow(off, "2.21.0", Avx2Only())),
+              ContainsRegex("error    int8_matmul .*TF_ENABLE_ONEDNN_OPTS=0"));
 }
 
 TEST(CheckTensorFlow, SaturationIsAWarningOnlyWhereTheCpuPromisesMore) {
@@ -180,14 +143,21 @@ TEST(CheckTensorFlow, SaturationIsAWarningOnlyWhereTheCpuPromisesMore) {
             CheckStatus::kWarning);
 }
 
+TEST(CheckStock, NamesTheVariableThatServersNeed) {
+  EXPECT_THAT(Text(CheckStock(Runs(), Avx2Only(), "X=1")), StartsWith("ok"));
+  EXPECT_THAT(Text(CheckStock(Dies(), WithTrappingAmx(), "X=1")),
+              ContainsRegex("^warning .*CPUID leaf 0x1D.* -> .*set X=1 "));
+  EXPECT_THAT(
+      Text(CheckStock(Dies(), Avx2Only(), "X=1")),
+      ContainsRegex("^warning .*on CPUs without VNNI.* set X=1 before"));
+}
+
 TEST(CheckDocker, AMissingEngineIsOnlyAWarning) {
-  EXPECT_EQ(CheckDocker({}).status, CheckStatus::kWarning);
-  const Check silent = CheckDocker({true, "", "cannot connect"});
-  EXPECT_EQ(silent.status, CheckStatus::kWarning);
-  EXPECT_THAT(silent.found, HasSubstr("cannot connect"));
-  const Check answers = CheckDocker({true, "20.10.24", ""});
-  EXPECT_EQ(answers.status, CheckStatus::kOk);
-  EXPECT_THAT(answers.found, HasSubstr("20.10.24"));
+  EXPECT_THAT(Text(CheckDocker({})), StartsWith("warning"));
+  EXPECT_THAT(Text(CheckDocker({true, "", "cannot connect"})),
+              ContainsRegex("^warning .*cannot connect"));
+  EXPECT_THAT(Text(CheckDocker({true, "20.10.24", ""})),
+              ContainsRegex("^ok .*20.10.24"));
 }
 
 std::vector<Check> OneOfEach() {

@@ -1,22 +1,14 @@
 #include "workflows/commands/launch_benchmark.h"
 
 #include <gflags/gflags.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sched.h>
 
 #include <filesystem>
-#include <string>
-#include <vector>
 
 #include "graph/testing/program.h"
 
 namespace requant::launch_benchmark_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 // The published flags, which a test can change.
 class LaunchBenchmark : public testing::Test {

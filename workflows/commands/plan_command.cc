@@ -10,7 +10,6 @@
 #include "base/program/flags.h"
 #include "workflows/commands/commands.h"
 #include "workflows/plan/plan.h"
-#include "workflows/plan/plan_text.h"
 
 // The only flag that this file defines, for the other commands that have it.
 DEFINE_string(format, "text",

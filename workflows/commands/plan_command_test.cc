@@ -1,23 +1,12 @@
 // requant plan as people run it, on the workflows that come with Requant.
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <fstream>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
 #include "graph/testing/program.h"
 
 namespace requant::plan_command_test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 ProgramRun RunPlan(std::vector<std::string> args) {
   args.insert(args.begin(), "plan");
@@ -179,11 +168,6 @@ TEST(Plan, TakesValuesWithCommasAndEqualsSigns) {
                    "stage { name: 'c' summary: '<${v}>' dataset { synthesize "
                    "{} } }"));
   EXPECT_THAT(Planned({path, "--set", "v=a,b=c"}), HasSubstr("<a,b=c>"));
-}
-
-TEST(Plan, SuggestsTheWorkflowThatWasMeant) {
-  EXPECT_THAT(Refused({"wide_deep_fats"}),
-              HasSubstr("did you mean \"wide_deep_fast\"?"));
 }
 
 }  // namespace

@@ -7,11 +7,9 @@
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,8 +28,9 @@
 #include "base/terminal_guard.h"
 #include "base/text/shell_quote.h"
 #include "workflows/commands/commands.h"
+#include "workflows/display/run_conclusion.h"
 #include "workflows/display/run_display.h"
-#include "workflows/plan/plan_text.h"
+#include "workflows/plan/plan.h"
 #include "workflows/report/run_folder.h"
 #include "workflows/run/run_record.h"
 #include "workflows/run/runner.h"
@@ -97,37 +96,6 @@ std::set<std::string> NameSet(const std::string& list) {
   return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
-// Takes --tamper out of the arguments, whose programs may have commas, and
-// gives a bare --force its value.
-absl::StatusOr<std::map<std::string, std::string>> TakeSpecialFlags(
-    std::vector<std::string>* args) {
-  std::map<std::string, std::string> tampers;
-  std::vector<std::string> rest;
-  for (size_t i = 0; i < args->size(); ++i) {
-    std::string arg = (*args)[i];
-    if (arg == "--force" || arg == "-force") {
-      rest.push_back(absl::StrCat("--force=", kEverything));
-      continue;
-    }
-    if (arg == "--tamper" && i + 1 < args->size()) {
-      arg = absl::StrCat("--tamper=", (*args)[++i]);
-    }
-    if (!absl::StartsWith(arg, "--tamper=")) {
-      rest.push_back(arg);
-      continue;
-    }
-    const std::vector<std::string> parts =
-        absl::StrSplit(arg.substr(std::string_view("--tamper=").size()),
-                       absl::MaxSplits('=', 1));
-    if (parts.size() != 2 || parts[0].empty() || parts[1].empty()) {
-      return absl::InvalidArgumentError("--tamper takes STAGE=PROGRAM");
-    }
-    tampers[parts[0]] = parts[1];
-  }
-  *args = std::move(rest);
-  return tampers;
-}
-
 absl::StatusOr<RunOptions> OptionsFromFlags(
     const Plan& plan, const std::map<std::string, std::string>& tampers) {
   RunOptions options;
@@ -136,7 +104,12 @@ absl::StatusOr<RunOptions> OptionsFromFlags(
   options.choice.force_all = FLAGS_force == kEverything;
   if (!options.choice.force_all) options.choice.force = NameSet(FLAGS_force);
   std::set<std::string> tampered;
-  for (const auto& [stage, program] : tampers) tampered.insert(stage);
+  for (const auto& [stage, program] : tampers) {
+    tampered.insert(stage);
+    if (program.empty()) {
+      return absl::InvalidArgumentError("--tamper takes STAGE=PROGRAM");
+    }
+  }
   for (const auto& names : {options.choice.only, options.choice.from,
                             options.choice.force, tampered}) {
     REQUANT_RETURN_IF_ERROR(CheckStageNames(plan, names));
@@ -197,127 +170,108 @@ absl::StatusOr<std::vector<TaskOutlook>> StatesOf(const Plan& plan,
   return LookAhead(plan, machine, options, store.get());
 }
 
-int TellOutlook(const Plan& plan, const RunOptions& options,
-                const std::string& work_dir) {
-  const absl::StatusOr<std::vector<TaskOutlook>> states =
-      StatesOf(plan, options, work_dir);
-  if (!states.ok()) return ReportFailure(kRunProgram, states.status());
-  std::fputs(PlanAsText(plan, *states).c_str(), stdout);
-  return kExitOk;
+// Returns what people call: the front door if it started this program.
+std::string FrontDoor(const RunMachine& machine) {
+  const char* home = std::getenv("REQUANT_HOME");
+  if (home == nullptr) return machine.own_path;
+  const std::string front = absl::StrCat(home, "/requant");
+  return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
 }
 
-RunConclusionOptions ConclusionOptions() {
+// Only reports a failure: the run's results do not depend on it.
+void Prune(StageStore* store) {
+  if (FLAGS_cache_gb == 0) return;
+  PruneLimits limits;
+  limits.max_bytes = static_cast<int64_t>(FLAGS_cache_gb * 1e9);
+  const absl::StatusOr<Pruned> pruned = PruneStore(limits, store);
+  if (!pruned.ok()) {
+    ReportFailure(kRunProgram, pruned.status());
+  } else if (pruned->results > 0) {
+    Say(kRunProgram, absl::StrCat(PrunedText(*pruned), " from ",
+                                  store->folder(), ", which keeps at most ",
+                                  FLAGS_cache_gb, " GB (--cache_gb)"));
+  }
+}
+
+// Prints how the run ended. `report` and `resume` are those of
+// RunConclusionOptions.
+void Tell(const Plan& plan, const RunResult& result, const std::string& report,
+          const std::string& resume) {
   RunConclusionOptions options;
-  if (isatty(STDOUT_FILENO) == 0) return options;
-  options.columns = ProgressEnvironment::Stderr().columns();
-  options.color = ColorIsWelcome();
-  return options;
+  if (isatty(STDOUT_FILENO) != 0) {
+    options.columns = ProgressEnvironment::Stderr().columns();
+    options.color = ColorIsWelcome();
+  }
+  options.report = report;
+  options.resume = resume;
+  for (const Stage& stage : plan.file.workflow.stage()) {
+    if (stage.has_quantize()) options.serving = ServingHint();
+  }
+  PrintStyled(stdout, RunConclusion(result.record, options));
+  if (result.cached == result.tasks && result.tasks > 0) {
+    std::printf(
+        "Nothing had to run: %s done before.\n",
+        result.tasks == 1
+            ? "the one task was"
+            : absl::StrCat("all ", result.tasks, " tasks were").c_str());
+  }
+  if (result.interrupted_by != 0) {
+    std::printf("%d of %d tasks are done.\n", result.done, result.tasks);
+  }
 }
 
-// Runs the plan, and leaves the run's folder.
-class RunCommand {
- public:
-  RunCommand(const Plan& plan, RunOptions options, const std::string& work_dir,
-             const std::vector<std::string>& args)
-      : plan_(plan),
-        options_(std::move(options)),
-        work_dir_(work_dir),
-        command_(CommandLineOf(args)),
-        resume_(CommandLineOf(ArgumentsToResume(args))) {}
-
-  absl::StatusOr<int> Run() {
-    const bool named = !FLAGS_out.empty();
-    folder_ = named ? WithoutSlashes(FLAGS_out)
-                    : NewRunFolder(HomeOf(plan_), absl::Now());
-    REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder_, work_dir_));
-    options_.run_folder = folder_;
-    REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
-    REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<StageStore> store,
-                             StageStore::OpenForRun(work_dir_, command_));
-    RunRecord record = StartRecord(plan_, machine);
-    record.set_run(fs::path(folder_).filename().string());
-    record.set_command(command_);
-    const std::unique_ptr<RunObserver> display =
-        MakeStderrDisplay(/*erase_at_end=*/isatty(STDOUT_FILENO) != 0);
-    REQUANT_ASSIGN_OR_RETURN(
-        const RunResult result,
-        RunPlan(plan_, machine, options_, std::move(record), store.get(),
-                {display.get()}));
-    const absl::Status filled =
-        FillRunFolder(plan_, result, *store, Front(machine), folder_);
-    if (filled.ok() && !named) {
-      // The results are there without it.
-      (void)LinkLatest(absl::StrCat(HomeOf(plan_), "/latest"), folder_);
-    }
-    Tell(result, filled.ok());
-    REQUANT_RETURN_IF_ERROR(filled);
-    if (result.interrupted_by == 0) {
-      store->RunEnded(/*finished=*/result.done == result.tasks);
-    }
-    // A run that did not finish may go on with results that it never came to.
-    if (result.done == result.tasks) Prune(store.get());
-    return ExitCodeOf(result, options_.strict);
+// Runs the plan, leaves the run's folder, and returns the exit code. `args` are
+// the command's.
+absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
+                               const std::string& work_dir,
+                               const std::vector<std::string>& args) {
+  const std::string command = CommandLineOf(args);
+  const bool named = !FLAGS_out.empty();
+  const std::string folder = named ? WithoutSlashes(FLAGS_out)
+                                   : NewRunFolder(HomeOf(plan), absl::Now());
+  REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder, work_dir));
+  options.run_folder = folder;
+  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<StageStore> store,
+                           StageStore::OpenForRun(work_dir, command));
+  RunRecord record = StartRecord(plan, machine);
+  record.set_run(fs::path(folder).filename().string());
+  record.set_command(command);
+  const std::unique_ptr<RunObserver> display =
+      MakeStderrDisplay(/*erase_at_end=*/isatty(STDOUT_FILENO) != 0);
+  REQUANT_ASSIGN_OR_RETURN(const RunResult result,
+                           RunPlan(plan, machine, options, std::move(record),
+                                   store.get(), display.get()));
+  const absl::Status filled =
+      FillRunFolder(plan, result, *store, FrontDoor(machine), folder);
+  if (filled.ok() && !named) {
+    // The results are there without it.
+    (void)LinkLatest(absl::StrCat(HomeOf(plan), "/latest"), folder);
   }
-
- private:
-  // Returns what people call: the front door if it started this program.
-  static std::string Front(const RunMachine& machine) {
-    const char* home = std::getenv("REQUANT_HOME");
-    if (home == nullptr) return machine.own_path;
-    const std::string front = absl::StrCat(home, "/requant");
-    return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
+  Tell(plan, result, filled.ok() ? absl::StrCat(folder, "/report.html") : "",
+       CommandLineOf(ArgumentsToResume(args)));
+  REQUANT_RETURN_IF_ERROR(filled);
+  if (result.interrupted_by == 0) {
+    store->RunEnded(/*finished=*/result.done == result.tasks);
   }
-
-  // Only reports a failure: the run's results do not depend on it.
-  static void Prune(StageStore* store) {
-    if (FLAGS_cache_gb == 0) return;
-    PruneLimits limits;
-    limits.max_bytes = static_cast<int64_t>(FLAGS_cache_gb * 1e9);
-    const absl::StatusOr<Pruned> pruned = PruneStore(limits, store);
-    if (!pruned.ok()) {
-      ReportFailure(kRunProgram, pruned.status());
-    } else if (pruned->results > 0) {
-      Say(kRunProgram, absl::StrCat(PrunedText(*pruned), " from ",
-                                    store->folder(), ", which keeps at most ",
-                                    FLAGS_cache_gb, " GB (--cache_gb)"));
-    }
-  }
-
-  void Tell(const RunResult& result, bool has_folder) const {
-    RunConclusionOptions options = ConclusionOptions();
-    options.resume = resume_;
-    if (has_folder) options.report = absl::StrCat(folder_, "/report.html");
-    for (const Stage& stage : plan_.file.workflow.stage()) {
-      if (stage.has_quantize()) options.serving = ServingHint();
-    }
-    PrintStyled(stdout, RunConclusion(result.record, options));
-    if (result.cached == result.tasks && result.tasks > 0) {
-      std::printf(
-          "Nothing had to run: %s done before.\n",
-          result.tasks == 1
-              ? "the one task was"
-              : absl::StrCat("all ", result.tasks, " tasks were").c_str());
-    }
-    if (result.interrupted_by != 0) {
-      std::printf("%d of %d tasks are done.\n", result.done, result.tasks);
-    }
-  }
-
-  const Plan& plan_;
-  RunOptions options_;
-  const std::string work_dir_;
-  const std::string command_;
-  const std::string resume_;
-  std::string folder_;
-};
+  // A run that did not finish may go on with results that it never came to.
+  if (result.done == result.tasks) Prune(store.get());
+  return ExitCodeOf(result, options.strict);
+}
 
 }  // namespace
 
 int RunRunCommand(const std::vector<std::string>& args) {
   std::vector<std::string> rest = args;
-  const auto tampers = TakeSpecialFlags(&rest);
-  if (!tampers.ok())
+  for (std::string& arg : rest) {
+    if (arg == "--force" || arg == "-force") {
+      arg = absl::StrCat("--force=", kEverything);
+    }
+  }
+  const auto tampers = TakePairs("tamper", "STAGE=PROGRAM", &rest);
+  if (!tampers.ok()) {
     return ReportUsage(kRunProgram, tampers.status().message());
+  }
   WorkflowFlags flags;
   if (auto code = ParseWorkflowFlags(rest, RunHelp(), &flags)) return *code;
   if (FLAGS_jobs < 0 || FLAGS_jobs > kMostJobs) {
@@ -333,9 +287,14 @@ int RunRunCommand(const std::vector<std::string>& args) {
   if (!options.ok())
     return ReportUsage(kRunProgram, options.status().message());
   const std::string work_dir = WorkDirOf(*plan, flags.work_dir);
-  if (FLAGS_dry_run) return TellOutlook(*plan, *options, work_dir);
+  if (FLAGS_dry_run) {
+    const auto states = StatesOf(*plan, *options, work_dir);
+    if (!states.ok()) return ReportFailure(kRunProgram, states.status());
+    std::fputs(PlanAsText(*plan, *states).c_str(), stdout);
+    return kExitOk;
+  }
   const absl::StatusOr<int> exit_code =
-      RunCommand(*plan, *options, work_dir, args).Run();
+      RunAndTell(*plan, *options, work_dir, args);
   if (!exit_code.ok()) return ReportFailure(kRunProgram, exit_code.status());
   return *exit_code;
 }

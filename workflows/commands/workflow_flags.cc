@@ -28,13 +28,13 @@ DEFINE_string(work_dir, "",
               "twice; empty: out/WORKFLOW/work.");
 
 namespace requant {
-namespace {
 
-// Takes --set out of the arguments: joined by commas, as repeatable flags are,
-// values with commas of their own could not be told apart.
-absl::StatusOr<std::map<std::string, std::string>> TakeSettings(
+absl::StatusOr<std::map<std::string, std::string>> TakePairs(
+    const std::string& flag, std::string_view form,
     std::vector<std::string>* args) {
-  std::map<std::string, std::string> settings;
+  const std::string one_dash = absl::StrCat("-", flag);
+  const std::string two_dashes = absl::StrCat("--", flag);
+  std::map<std::string, std::string> pairs;
   std::vector<std::string> rest;
   for (size_t i = 0; i < args->size(); ++i) {
     const std::string& arg = (*args)[i];
@@ -42,45 +42,44 @@ absl::StatusOr<std::map<std::string, std::string>> TakeSettings(
       rest.insert(rest.end(), args->begin() + i, args->end());
       break;
     }
-    std::string setting;
-    if (arg == "--set" || arg == "-set") {
+    std::string pair;
+    if (arg == one_dash || arg == two_dashes) {
       if (i + 1 == args->size()) {
-        return absl::InvalidArgumentError("flag --set needs NAME=VALUE");
+        return absl::InvalidArgumentError(
+            absl::StrCat("flag ", two_dashes, " needs ", form));
       }
-      setting = (*args)[++i];
-    } else if (absl::StartsWith(arg, "--set=") ||
-               absl::StartsWith(arg, "-set=")) {
-      setting = arg.substr(arg.find('=') + 1);
+      pair = (*args)[++i];
+    } else if (absl::StartsWith(arg, one_dash + "=") ||
+               absl::StartsWith(arg, two_dashes + "=")) {
+      pair = arg.substr(arg.find('=') + 1);
     } else {
       rest.push_back(arg);
       continue;
     }
-    const size_t equals = setting.find('=');
+    const size_t equals = pair.find('=');
     if (equals == std::string::npos || equals == 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--set takes NAME=VALUE, not \"", setting, "\""));
+          absl::StrCat(two_dashes, " takes ", form, ", not \"", pair, "\""));
     }
-    const std::string name = setting.substr(0, equals);
-    if (!settings.emplace(name, setting.substr(equals + 1)).second) {
+    const std::string name = pair.substr(0, equals);
+    if (!pairs.emplace(name, pair.substr(equals + 1)).second) {
       return absl::InvalidArgumentError(
-          absl::StrCat("--set gives variable \"", name, "\" twice"));
+          absl::StrCat(two_dashes, " gives \"", name, "\" twice"));
     }
   }
   *args = std::move(rest);
-  return settings;
+  return pairs;
 }
-
-}  // namespace
 
 std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
                                       const ProgramHelp& help,
                                       WorkflowFlags* flags) {
   std::vector<std::string> rest = args;
-  auto settings = TakeSettings(&rest);
+  auto settings = TakePairs("set", "NAME=VALUE", &rest);
   if (!settings.ok()) {
     return ReportUsage(help.name, settings.status().message());
   }
-  flags->settings.variables = *std::move(settings);
+  flags->settings = *std::move(settings);
   std::vector<std::string> positional;
   if (auto code = ParseFlags(rest, help, &positional)) return code;
   if (positional.size() > 1) {

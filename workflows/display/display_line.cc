@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_table.h"
+#include "workflows/display/run_conclusion.h"
 #include "workflows/report/figures.h"
 #include "workflows/run/run_record.pb.h"
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_table.h"
-#include "workflows/run/run_observer.h"
+#include "workflows/display/run_conclusion.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

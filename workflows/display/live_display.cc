@@ -15,9 +15,9 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 #include "workflows/display/display_line.h"
+#include "workflows/display/run_conclusion.h"
 #include "workflows/display/run_display.h"
-#include "workflows/display/run_table.h"
-#include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {

@@ -20,9 +20,9 @@
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
-#include "workflows/display/run_table.h"
+#include "workflows/display/run_conclusion.h"
 #include "workflows/report/figures.h"
-#include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -34,12 +34,6 @@ std::string NameOf(const RunRecord& record, const TaskPlace& place) {
   if (place.stage < 0) return record.baseline(place.baseline).name();
   return absl::StrCat(record.stage(place.stage).name(),
                       place.verifies ? "/verify" : "");
-}
-
-const TaskRecord& TaskOf(const RunRecord& record, const TaskPlace& place) {
-  if (place.stage < 0) return record.baseline(place.baseline).work();
-  const StageRecord& stage = record.stage(place.stage);
-  return place.verifies ? stage.verification().work() : OwnWork(stage);
 }
 
 std::string StateText(const TaskRecord& task) {
@@ -163,7 +157,7 @@ class PlainDisplay : public RunDisplay {
         std::remove_if(running_.begin(), running_.end(),
                        [&](const auto& each) { return each.first == name; }),
         running_.end());
-    const TaskRecord& task = TaskOf(record, place);
+    const TaskRecord& task = WorkOf(place, record);
     std::vector<std::string> parts = {name, StateText(task)};
     const bool succeeded =
         task.state() == TaskRecord::DONE || task.state() == TaskRecord::CACHED;

@@ -1,7 +1,7 @@
 #ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_DISPLAY_H_
 #define REQUANT_WORKFLOWS_DISPLAY_RUN_DISPLAY_H_
 
-// What people see on stderr while a workflow runs, and on stdout at its end.
+// What people see on stderr while a workflow runs.
 //
 // On a terminal: a line per stage, rewritten in place at most ten times a
 // second. Where there are fewer rows than stages, lines of finished stages
@@ -13,7 +13,7 @@
 #include <string>
 
 #include "base/terminal/progress.h"
-#include "workflows/run/run_observer.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -46,25 +46,6 @@ std::unique_ptr<RunDisplay> MakeLiveDisplay(const RunDisplayOptions& options,
 // Makes the display for stderr as it is, with a thread that ticks from
 // RunStarted to RunEnded. That thread takes no signals.
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end);
-
-struct RunConclusionOptions {
-  // The terminal's width; 0: it is none.
-  int columns = 0;
-  bool color = false;
-  // The report's path, as people would type it; empty: there is none.
-  std::string report;
-  // The command that goes on where the run ended; empty: none is named.
-  std::string resume;
-  // What serving the result takes; empty: nothing is said.
-  std::string serving;
-};
-
-// Returns what is printed when a run has ended: the table of the stages, the
-// verdict in a sentence, and what belongs to it: the result against its
-// baseline; by how much which gate failed, what to try and how to look closer;
-// why a task failed; or how to go on.
-std::string RunConclusion(const RunRecord& record,
-                          const RunConclusionOptions& options);
 
 // Keeps how long a task has been running, how far it is and how fast. Times are
 // in seconds of the display's clock.

@@ -1,19 +1,13 @@
 #include "workflows/display/run_display.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <memory>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/terminal/progress.h"
 #include "base/testing/fake_terminal.h"
-#include "workflows/run/run_observer.h"
+#include "graph/testing/testing.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant::run_display_test {
@@ -126,13 +120,14 @@ TEST_F(RunDisplayTest, HasALinePerStageFromTheStart) {
   record_.mutable_stage(1)->mutable_verification()->set_evaluation("raw");
   record_.add_baseline()->set_name("raw/baseline");
   Show(80, 24);
-  EXPECT_EQ(terminal_->Text(),
-            "  stage            time   accuracy  difference  agreement   "
-            "change  verdict\n"
-            "· freeze\n"
-            "· raw/baseline\n"
-            "· optimize\n"
-            "  0 of 3 done, 3 waiting, 0:00\n");
+  EXPECT_EQ(
+      terminal_->Text(),
+      R"(  stage            time   accuracy  difference  agreement   change  verdict
+· freeze
+· raw/baseline
+· optimize
+  0 of 3 done, 3 waiting, 0:00
+)");
 }
 
 TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
@@ -145,15 +140,14 @@ TEST_F(RunDisplayTest, ShowsProgressAndResultsAsTheyCome) {
   Start(2, kVerification);
   Progress(0, 2, 0, 200000);
   Progress(2, 2, 50000, 200000, "accuracy 78.40 %");
-  EXPECT_EQ(terminal_->Text(),
-            "  stage        time   accuracy  difference  agreement   change  "
-            "verdict\n"
-            "✓ freeze      1.2 s\n"
-            "✓ optimize    5.4 s   78.455 %      +0.000     0.9951  0.00000  "
-            "PASS\n"
-            "▸ quantize      4 s  ━━━╸──────────  25 %    25k/s  "
-            "accuracy 78.40 %  0:06 left\n"
-            "  2 of 3 done, 1 running, 0:02\n");
+  EXPECT_EQ(
+      terminal_->Text(),
+      R"(  stage        time   accuracy  difference  agreement   change  verdict
+✓ freeze      1.2 s
+✓ optimize    5.4 s   78.455 %      +0.000     0.9951  0.00000  PASS
+▸ quantize      4 s  ━━━╸──────────  25 %    25k/s  accuracy 78.40 %  0:06 left
+  2 of 3 done, 1 running, 0:02
+)");
 }
 
 TEST_F(RunDisplayTest, EndsWithTheStageWhoseGateFailedAndWhatDidNotRun) {
@@ -162,12 +156,12 @@ TEST_F(RunDisplayTest, EndsWithTheStageWhoseGateFailedAndWhatDidNotRun) {
   Task(0).set_state(kCached);
   Verify(0, 0.7521, 0.0213, VerificationRecord::FAIL, 1.5);
   display_->RunEnded(record_);
-  EXPECT_EQ(terminal_->Text(),
-            "  stage         time   accuracy  difference  agreement   change  "
-            "verdict\n"
-            "✗ fuse         1.5 s   75.210 %      -3.245     0.9951  0.02130  "
-            "FAIL  max_mean_output_change\n"
-            "· benchmark           not run\n");
+  EXPECT_EQ(
+      terminal_->Text(),
+      R"(  stage         time   accuracy  difference  agreement   change  verdict
+✗ fuse         1.5 s   75.210 %      -3.245     0.9951  0.02130  FAIL  max_mean_output_change
+· benchmark           not run
+)");
 }
 
 TEST_F(RunDisplayTest, SaysWhatIsCachedGivenLeftOutFailedOrInterrupted) {
@@ -181,13 +175,13 @@ TEST_F(RunDisplayTest, SaysWhatIsCachedGivenLeftOutFailedOrInterrupted) {
   Task(4).set_state(TaskRecord::INTERRUPTED);
   Show(40, 24);
   display_->RunEnded(record_);
-  EXPECT_EQ(terminal_->Text(),
-            "  stage     time   accuracy  verdict\n"
-            "✓ a       cached\n"
-            "✓ b        given\n"
-            "- c      skipped  fp32_graph\n"
-            "✗ d        3.0 s  out of memory, the g…\n"
-            "✗ e               interrupted\n");
+  EXPECT_EQ(terminal_->Text(), R"(  stage     time   accuracy  verdict
+✓ a       cached
+✓ b        given
+- c      skipped  fp32_graph
+✗ d        3.0 s  out of memory, the g…
+✗ e               interrupted
+)");
 }
 
 TEST_F(RunDisplayTest, FitsAWindowOfTwentyColumns) {
@@ -196,10 +190,10 @@ TEST_F(RunDisplayTest, FitsAWindowOfTwentyColumns) {
   Make(0, kDone, 1.2);
   Start(1, kVerification);
   Progress(1, 1, 50000, 200000, "accuracy 78.40 %");
-  EXPECT_EQ(terminal_->Text(),
-            "✓ fuse_fe…    1.2 s\n"
-            "▸ quantize     25 %\n"
-            "  1 of 2 done, 1 ru\n");
+  EXPECT_EQ(terminal_->Text(), R"(✓ fuse_fe…    1.2 s
+▸ quantize     25 %
+  1 of 2 done, 1 ru
+)");
 }
 
 TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
@@ -212,12 +206,11 @@ TEST_F(RunDisplayTest, LeavesNothingBehindWhenTheWidthChanges) {
     Tick(1);
     terminal_->Resize(100, 200);
     display_->RunEnded(record_);
-    EXPECT_EQ(terminal_->Text(),
-              "$\n"
-              "  stage                    time   accuracy  difference  "
-              "agreement   change  verdict\n"
-              "· fuse_feature_columns           not run\n"
-              "▸ quantize\n");
+    EXPECT_EQ(terminal_->Text(), R"($
+  stage                    time   accuracy  difference  agreement   change  verdict
+· fuse_feature_columns           not run
+▸ quantize
+)");
   }
 }
 
@@ -230,7 +223,7 @@ TEST_F(RunDisplayTest, NeedsNoRowsAtAll) {
     End(0, kVerification, kDone, 1);
     Tick(1);
     display_->RunEnded(record_);
-    EXPECT_TRUE(absl::StrContains(terminal_->Text(), "✓ a"));
+    EXPECT_THAT(terminal_->Text(), HasSubstr("✓ a"));
   }
 }
 
@@ -241,15 +234,15 @@ TEST_F(RunDisplayTest, LetsFinishedStagesScrollUpWhereRowsAreFew) {
   Make(3, kDone, 1);
   terminal_->now += 1;
   Start(5);
-  EXPECT_EQ(terminal_->Text(),
-            "  stage      time   accuracy  verdict\n"
-            "✓ stage0   cached\n"
-            "✓ stage1   cached\n"
-            "✓ stage2   cached\n"
-            "✓ stage3    1.0 s\n"
-            "· stage4\n"
-            "▸ stage5      0 s  working\n"
-            "  4 of 8 done, 1 running, 3 waiting, 0:\n");
+  EXPECT_EQ(terminal_->Text(), R"(  stage      time   accuracy  verdict
+✓ stage0   cached
+✓ stage1   cached
+✓ stage2   cached
+✓ stage3    1.0 s
+· stage4
+▸ stage5      0 s  working
+  4 of 8 done, 1 running, 3 waiting, 0:
+)");
 }
 
 TEST_F(RunDisplayTest, ShowsWhatRunsFirstWhereRowsAreFew) {
@@ -258,20 +251,21 @@ TEST_F(RunDisplayTest, ShowsWhatRunsFirstWhereRowsAreFew) {
   terminal_->now += 1;
   Start(6);
   EXPECT_EQ(terminal_->Text(),
-            "  stage      time   accuracy  agreement   change  verdict\n"
-            "▸ stage6      0 s  working\n"
-            "  0 of 8 done, 1 running, 7 waiting, 0:01\n");
+            R"(  stage      time   accuracy  agreement   change  verdict
+▸ stage6      0 s  working
+  0 of 8 done, 1 running, 7 waiting, 0:01
+)");
 }
 
 TEST_F(RunDisplayTest, PutsWarningsAboveTheStages) {
   AddStages({"a"});
   Show(30, 24);
   display_->Said("warning: a cached output was\nchanged\x1b[2J");
-  EXPECT_EQ(terminal_->Text(),
-            "warning: a cached output was\n"
-            "changed [2J\n"
-            "· a\n"
-            "  0 of 1 done, 1 waiting, 0:0\n");
+  EXPECT_EQ(terminal_->Text(), R"(warning: a cached output was
+changed [2J
+· a
+  0 of 1 done, 1 waiting, 0:0
+)");
 }
 
 TEST_F(RunDisplayTest, DrawsTenTimesASecondAtMost) {
@@ -300,21 +294,21 @@ TEST_F(RunDisplayTest, UsesAsciiWhereTheLocaleKnowsNoMore) {
   Progress(0, 1, 0, 100000);
   Progress(1, 1, 50000, 100000);
   EXPECT_EQ(terminal_->Text(),
-            "  stage        time   accuracy  agreement   change  verdict\n"
-            "+ gr??e       1.0 s\n"
-            "> quantize      1 s  [=====>    ]  50 %    50k/s  0:01 left\n"
-            "  1 of 2 done, 1 running, 0:01\n");
+            R"(  stage        time   accuracy  agreement   change  verdict
++ gr??e       1.0 s
+> quantize      1 s  [=====>    ]  50 %    50k/s  0:01 left
+  1 of 2 done, 1 running, 0:01
+)");
 }
 
 TEST_F(RunDisplayTest, ColoursOnlyWhenAsked) {
   AddStages({"a"});
   Task(0).set_state(kCached);
   Show(80, 24);
-  EXPECT_FALSE(absl::StrContains(terminal_->raw(), "\x1b[32m"));
+  EXPECT_THAT(terminal_->raw(), Not(HasSubstr("\x1b[32m")));
   options_.color = true;
   Show(80, 24);
-  EXPECT_TRUE(absl::StrContains(terminal_->raw(), "\x1b[32m✓\x1b[0m a"))
-      << terminal_->raw();
+  EXPECT_THAT(terminal_->raw(), HasSubstr("\x1b[32m✓\x1b[0m a"));
 }
 
 TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
@@ -329,17 +323,13 @@ TEST_F(RunDisplayTest, WritesALinePerTaskElsewhere) {
   record_.set_outcome(RunRecord::GATE_FAILED);
   record_.set_seconds(7.7);
   display_->RunEnded(record_);
-  EXPECT_EQ(
-      terminal_->raw(),
-      "12:34:56 wide_deep  2 stages\n"
-      "12:34:56 optimize  done in 0.8 s\n"
-      "12:34:56 optimize/verify  done in 5.4 s  accuracy 78.455 %  agreement "
-      "0.9951  change 0.00000  PASS\n"
-      "12:34:56 fuse  cached\n"
-      "12:34:56 fuse/verify  done in 1.5 s  accuracy 75.210 %  agreement "
-      "0.9951  change 0.02130  FAIL  max_mean_output_change: mean output "
-      "change .0213, limit .0060\n"
-      "12:34:56 wide_deep  FAILED a gate after 7.7 s\n");
+  EXPECT_EQ(terminal_->raw(), R"(12:34:56 wide_deep  2 stages
+12:34:56 optimize  done in 0.8 s
+12:34:56 optimize/verify  done in 5.4 s  accuracy 78.455 %  agreement 0.9951  change 0.00000  PASS
+12:34:56 fuse  cached
+12:34:56 fuse/verify  done in 1.5 s  accuracy 75.210 %  agreement 0.9951  change 0.02130  FAIL  max_mean_output_change: mean output change .0213, limit .0060
+12:34:56 wide_deep  FAILED a gate after 7.7 s
+)");
 }
 
 TEST_F(RunDisplayTest, WritesThatATaskWasStoppedElsewhere) {
@@ -354,9 +344,9 @@ TEST_F(RunDisplayTest, WritesTheFirstOfSeveralFailedGatesElsewhere) {
   ShowPlain();
   Verify(0, 0.7521, 0.0213, VerificationRecord::FAIL, 1.5, {"second", "third"});
   EXPECT_THAT(terminal_->raw(),
-              testing::EndsWith("FAIL  max_mean_output_change: mean output "
-                                "change .0213, limit .0060  and 2 more "
-                                "gates\n"));
+              EndsWith("FAIL  max_mean_output_change: mean output "
+                       "change .0213, limit .0060  and 2 more "
+                       "gates\n"));
 }
 
 TEST_F(RunDisplayTest, WritesProgressOfLongTasksElsewhere) {
@@ -370,12 +360,11 @@ TEST_F(RunDisplayTest, WritesProgressOfLongTasksElsewhere) {
   for (int i = 1; i <= 50; ++i) {
     Progress(0.25, 0, 1000 * i, 100000, "accuracy 78.40 %");
   }
-  EXPECT_EQ(terminal_->raw(),
-            "12:34:56   1 stage\n"
-            "12:34:56 optimize  running for 0:10\n"
-            "12:34:56 optimize  done in 15.0 s\n"
-            "12:34:56 optimize/verify  evaluating  40k/100k records (40 %)  "
-            "4k/s  0:15 left  accuracy 78.40 %\n");
+  EXPECT_EQ(terminal_->raw(), R"(12:34:56   1 stage
+12:34:56 optimize  running for 0:10
+12:34:56 optimize  done in 15.0 s
+12:34:56 optimize/verify  evaluating  40k/100k records (40 %)  4k/s  0:15 left  accuracy 78.40 %
+)");
 }
 
 }  // namespace

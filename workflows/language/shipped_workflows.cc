@@ -37,6 +37,21 @@ std::string Below(const std::string& folder) {
   return folder == "." ? "workflows" : absl::StrCat(folder, "/workflows");
 }
 
+// Returns the bare names of the workflows in a folder, in order.
+std::vector<std::string> WorkflowsIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; entry != end;
+       entry.increment(error)) {
+    if (error) break;
+    if (entry->path().extension() == kEnding) {
+      names.push_back(entry->path().stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 }  // namespace
 
 WorkflowPlaces WorkflowPlaces::OfThisProcess() {
@@ -65,20 +80,6 @@ absl::StatusOr<std::string> ShippedWorkflowsFolder(
       kDefaultWorkflow, kEnding,
       " in the current folder or above the program; set REQUANT_HOME to the "
       "folder that has workflows/ in it, or name a file"));
-}
-
-std::vector<std::string> WorkflowsIn(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; entry != end;
-       entry.increment(error)) {
-    if (error) break;
-    if (entry->path().extension() == kEnding) {
-      names.push_back(entry->path().stem().string());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 absl::StatusOr<std::string> FindWorkflow(const std::string& name,

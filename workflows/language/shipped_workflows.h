@@ -5,7 +5,6 @@
 // `requant run wide_deep_fast`.
 
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 
@@ -40,9 +39,6 @@ absl::StatusOr<std::string> FindWorkflow(
 // folder's, else the nearest above the program.
 absl::StatusOr<std::string> ShippedWorkflowsFolder(
     const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
-
-// Returns the bare names of those in a folder, in order.
-std::vector<std::string> WorkflowsIn(const std::string& folder);
 
 }  // namespace requant
 

@@ -1,92 +1,75 @@
 #include "workflows/language/shipped_workflows.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
-#include <fstream>
-#include <string>
+
+#include "graph/testing/program.h"
 
 namespace requant::shipped_workflows_test {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+// Places of which none has workflows, until a test makes one of them a home:
+// with wide_deep.textproto and fast.textproto in workflows/.
+class FindWorkflowTest : public testing::Test {
+ protected:
+  FindWorkflowTest() { places_.current = folder_.Path("nowhere"); }
 
-// Makes a folder with wide_deep.textproto and fast.textproto in workflows/.
-std::string MakeHome(const std::string& name) {
-  const std::string home = testing::TempDir() + "/" + name;
-  fs::create_directories(home + "/workflows");
-  for (const char* file : {"wide_deep", "fast"}) {
-    std::ofstream(home + "/workflows/" + file + ".textproto") << "\n";
+  std::string MakeHome(const std::string& name) {
+    std::filesystem::create_directories(folder_.Path(name + "/workflows"));
+    for (const char* file :
+         {"wide_deep.textproto", "fast.textproto", "BUILD"}) {
+      folder_.Write(name + "/workflows/" + file, "\n");
+    }
+    return folder_.Path(name);
   }
-  std::ofstream(home + "/workflows/BUILD") << "\n";
-  return home;
+
+  // Returns the path, or why there is none.
+  std::string Found(const std::string& name) {
+    const auto path = FindWorkflow(name, places_);
+    return path.ok() ? *path : std::string(path.status().message());
+  }
+
+  const TestFolder folder_;
+  WorkflowPlaces places_;
+};
+
+TEST_F(FindWorkflowTest, TakesABareNameFromHome) {
+  places_.home = MakeHome("home");
+  EXPECT_EQ(Found("fast"), places_.home + "/workflows/fast.textproto");
 }
 
-WorkflowPlaces NoPlaces() {
-  WorkflowPlaces places;
-  places.current = testing::TempDir() + "/nowhere";
-  return places;
+TEST_F(FindWorkflowTest, MeansTheDefaultWhenNoneIsNamed) {
+  places_.current = MakeHome("current");
+  EXPECT_EQ(Found(""), places_.current + "/workflows/wide_deep.textproto");
 }
 
-// Returns the path, or why there is none.
-std::string Found(const std::string& name, const WorkflowPlaces& places) {
-  const auto path = FindWorkflow(name, places);
-  return path.ok() ? *path : std::string(path.status().message());
-}
-
-TEST(FindWorkflow, TakesABareNameFromHome) {
-  WorkflowPlaces places = NoPlaces();
-  places.home = MakeHome("home");
-  EXPECT_EQ(Found("fast", places), places.home + "/workflows/fast.textproto");
-}
-
-TEST(FindWorkflow, MeansTheDefaultWhenNoneIsNamed) {
-  WorkflowPlaces places = NoPlaces();
-  places.current = MakeHome("current");
-  EXPECT_EQ(Found("", places),
-            places.current + "/workflows/wide_deep.textproto");
-}
-
-TEST(FindWorkflow, LooksAboveTheProgram) {
+TEST_F(FindWorkflowTest, LooksAboveTheProgram) {
   const std::string home = MakeHome("above");
-  WorkflowPlaces places = NoPlaces();
-  places.program = home + "/bin/workflows/requant";
-  EXPECT_EQ(Found("fast", places), home + "/workflows/fast.textproto");
+  places_.program = home + "/bin/workflows/requant";
+  EXPECT_EQ(Found("fast"), home + "/workflows/fast.textproto");
 }
 
-TEST(FindWorkflow, LeavesAPathAsItIs) {
+TEST_F(FindWorkflowTest, LeavesAPathAsItIs) {
   for (const char* path : {"some/where", "mine.textproto", "/absent"}) {
-    EXPECT_EQ(Found(path, NoPlaces()), path);
+    EXPECT_EQ(Found(path), path);
   }
 }
 
-TEST(FindWorkflow, PrefersAFileHereToAShippedName) {
-  WorkflowPlaces places = NoPlaces();
-  places.home = MakeHome("home");
-  places.current = places.home + "/workflows";
-  std::ofstream(places.current + "/fast") << "\n";
-  EXPECT_EQ(Found("fast", places), "fast");
+TEST_F(FindWorkflowTest, PrefersAFileHereToAShippedName) {
+  places_.home = MakeHome("home");
+  places_.current = places_.home + "/workflows";
+  folder_.Write("home/workflows/fast", "\n");
+  EXPECT_EQ(Found("fast"), "fast");
 }
 
-TEST(FindWorkflow, SuggestsTheNearestNameAndListsThemAll) {
-  WorkflowPlaces places = NoPlaces();
-  places.home = MakeHome("home");
-  EXPECT_THAT(Found("wide_dep", places),
+TEST_F(FindWorkflowTest, SuggestsTheNearestNameAndListsThemAll) {
+  places_.home = MakeHome("home");
+  EXPECT_THAT(Found("wide_dep"),
               HasSubstr("no workflow is named \"wide_dep\" (did you mean "
                         "\"wide_deep\"?); there are fast, wide_deep"));
 }
 
-TEST(FindWorkflow, TellsWhereItLookedWhenThereAreNone) {
-  EXPECT_THAT(Found("", NoPlaces()), HasSubstr("set REQUANT_HOME"));
-}
-
-TEST(WorkflowsIn, ListsTextprotosByName) {
-  EXPECT_THAT(WorkflowsIn(MakeHome("listed") + "/workflows"),
-              ElementsAre("fast", "wide_deep"));
-  EXPECT_THAT(WorkflowsIn("/absent"), ElementsAre());
+TEST_F(FindWorkflowTest, TellsWhereItLookedWhenThereAreNone) {
+  EXPECT_THAT(Found(""), HasSubstr("set REQUANT_HOME"));
 }
 
 }  // namespace

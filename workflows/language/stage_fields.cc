@@ -1,6 +1,8 @@
 #include "workflows/language/stage_fields.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -8,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -39,6 +42,11 @@ const FieldDescriptor* DescriptorOf(const std::string& kind,
   return field;
 }
 
+// Returns a text as it is between the double quotes of a transform's parameter.
+std::string EscapedQuotes(const std::string& text) {
+  return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}});
+}
+
 std::vector<std::string> MessageTexts(const Message& message) {
   if (message.GetDescriptor() == FixedRange::descriptor()) {
     const auto& fixed = static_cast<const FixedRange&>(message);
@@ -46,10 +54,9 @@ std::vector<std::string> MessageTexts(const Message& message) {
   }
   if (message.GetDescriptor() != Logging::descriptor()) return {};
   const auto& logging = static_cast<const Logging&>(message);
-  return {absl::StrCat(
-      "insert_logging(op=", logging.op(), ", show_name=true, message=\"",
-      absl::StrReplaceAll(logging.message(), {{"\\", "\\\\"}, {"\"", "\\\""}}),
-      "\")")};
+  return {absl::StrCat("insert_logging(op=", logging.op(),
+                       ", show_name=true, message=\"",
+                       EscapedQuotes(logging.message()), "\")")};
 }
 
 const OneofDescriptor* Kinds() {
@@ -309,6 +316,38 @@ const Records* RecordsOf(const Stage& stage) {
 
 FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places) {
   return places.Nested(StageKind(stage)).Nested("on");
+}
+
+std::string FillInFiles(const std::string& transforms,
+                        const std::map<std::string, std::string>& paths) {
+  std::string out;
+  std::string_view rest = transforms;
+  bool in_quotes = false;
+  const auto copy = [&](size_t count) {
+    absl::StrAppend(&out, rest.substr(0, count));
+    rest.remove_prefix(std::min(count, rest.size()));
+  };
+  while (!rest.empty()) {
+    if (absl::StartsWith(rest, "$${")) {
+      rest.remove_prefix(1);
+      copy(2);
+      continue;
+    }
+    const size_t end = std::min(rest.find('}'), rest.size());
+    const auto path = absl::StartsWith(rest, "${")
+                          ? paths.find(std::string(rest.substr(2, end - 2)))
+                          : paths.end();
+    if (path != paths.end()) {
+      const char* const quote = in_quotes ? "" : "\"";
+      absl::StrAppend(&out, quote, EscapedQuotes(path->second), quote);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+      continue;
+    }
+    const bool is_escape = in_quotes && rest[0] == '\\';
+    if (rest[0] == '"') in_quotes = !in_quotes;
+    copy(is_escape ? 2 : 1);
+  }
+  return out;
 }
 
 }  // namespace requant

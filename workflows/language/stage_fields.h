@@ -5,6 +5,7 @@
 // which fields are read, written or given to a program, and what they may be.
 // Checks, inputs, outputs and command lines follow from these tables.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -117,6 +118,12 @@ std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage);
 // Returns the records that the stage itself reads; null: none.
 const Records* RecordsOf(const Stage& stage);
 FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places);
+
+// Returns `transforms` of a TransformStage with paths for its files' names:
+// "${log}" becomes paths.at("log"), in double quotes unless it is in some, and
+// "$${" becomes "${". A path may contain anything.
+std::string FillInFiles(const std::string& transforms,
+                        const std::map<std::string, std::string>& paths);
 
 }  // namespace requant
 

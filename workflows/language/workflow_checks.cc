@@ -25,7 +25,6 @@
 #include "transforms/registry.h"
 #include "transforms/transform.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/language/workflow_variables.h"
 
 namespace requant {
 namespace {

@@ -11,10 +11,15 @@
 #include "absl/status/statusor.h"
 #include "base/message/text_proto.h"
 #include "google/protobuf/text_format.h"
-#include "workflows/language/workflow_variables.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {
+
+struct VariableValue {
+  std::string value;
+  // "default", "command line" or "environment".
+  std::string from;
+};
 
 struct WorkflowFile {
   // The path as typed, and what the file holds.
@@ -34,10 +39,14 @@ struct WorkflowFile {
   }
 };
 
-// Reads a file. An error is one sentence for each mistake, a line each, that
-// starts with FILE:LINE if it is about one; then come missing variables.
-absl::StatusOr<WorkflowFile> ReadWorkflowFile(const std::string& path,
-                                              const WorkflowSettings& settings);
+// Reads a file. `settings` are the values of variables from --set name=value.
+// Variables that are used by nothing that runs need none: stages that are left
+// out, those whose graph is given, and evaluations that only such stages name.
+// An error is one sentence for each mistake, a line each, that starts with
+// FILE:LINE if it is about one; then come missing variables, with their help.
+absl::StatusOr<WorkflowFile> ReadWorkflowFile(
+    const std::string& path,
+    const std::map<std::string, std::string>& settings);
 
 }  // namespace requant
 

@@ -1,28 +1,22 @@
 #include "workflows/language/workflow_file.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+#include <cstdlib>
 #include <fstream>
 #include <map>
-#include <optional>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/mutated_text.h"
 #include "google/protobuf/text_format.h"
+#include "graph/testing/testing.h"
 #include "transforms/pipeline_parser.h"
+#include "workflows/language/stage_fields.h"
 #include "workflows/testing/golden_cases.h"
 
 namespace requant::workflow_file_test {
 namespace {
-
-using testing::HasSubstr;
 
 std::string Folder() { return testing::TempDir() + "/"; }
 
@@ -34,15 +28,9 @@ std::string Write(const std::string &name, const std::string &text) {
 absl::StatusOr<WorkflowFile> Read(
     const std::string &text,
     const std::map<std::string, std::string> &variables = {}) {
-  WorkflowSettings settings;
-  settings.variables = variables;
-  settings.environment =
-      [](const std::string &name) -> std::optional<std::string> {
-    if (name == "SET") return "from the environment";
-    if (name == "EMPTY") return "";
-    return std::nullopt;
-  };
-  return ReadWorkflowFile(Write("w.textproto", text), settings);
+  setenv("SET", "from the environment", 1);
+  setenv("EMPTY", "", 1);
+  return ReadWorkflowFile(Write("w.textproto", text), variables);
 }
 
 // Returns the message, with the file's path as F.

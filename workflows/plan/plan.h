@@ -89,16 +89,6 @@ struct Plan {
 // starts with FILE:LINE.
 absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 
-// What would become of a task if the workflow ran now.
-struct TaskOutlook {
-  // Whether a former run did it.
-  bool cached = false;
-  // Why it would run, as a clause: "it never ran here".
-  std::string reason;
-  // Whether it is among those that the run is about.
-  bool chosen = true;
-};
-
 // --- Limits.
 
 // Returns the limits that hold for a verification: the stage's, then the
@@ -108,10 +98,6 @@ Gates EffectiveGates(const Plan& plan, const Task& task);
 
 // Returns whether one of these places limits the drop of accuracy.
 bool LimitsAccuracyDrop(const Plan& plan, const Task& task);
-
-// Returns the first gate on layers that holds for a verification whose layers
-// are not compared, so that it would never be judged; "": there is none.
-std::string UselessLayerGate(const Plan& plan, const Task& task);
 
 // --- Which tasks a run is about.
 
@@ -138,6 +124,27 @@ absl::Status CheckStageNames(const Plan& plan,
                              const std::set<std::string>& names);
 
 TaskChoice ChooseTasks(const Plan& plan, const StageChoice& choice);
+
+// --- For people (plan_text.cc): as a list, as a graph, as data.
+
+// What would become of a task if the workflow ran now.
+struct TaskOutlook {
+  // Whether a former run did it.
+  bool cached = false;
+  // Why it would run, as a clause: "it never ran here".
+  std::string reason;
+  // Whether it is among those that the run is about.
+  bool chosen = true;
+};
+
+// In the order of the plan's tasks, or empty when nothing is known of them.
+using TaskOutlooks = std::vector<TaskOutlook>;
+
+std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks);
+std::string PlanAsJson(const Plan& plan, const TaskOutlooks& outlooks);
+// Return text for Graphviz, and for Markdown on GitHub.
+std::string PlanAsDot(const Plan& plan, const TaskOutlooks& outlooks);
+std::string PlanAsMermaid(const Plan& plan, const TaskOutlooks& outlooks);
 
 }  // namespace requant
 

@@ -1,21 +1,19 @@
 #include "workflows/plan/plan.h"
 
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <random>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/testing/fuzz_rounds.h"
+#include "graph/testing/testing.h"
 #include "workflows/language/workflow_file.h"
 #include "workflows/testing/golden_cases.h"
 
@@ -39,8 +37,8 @@ void WriteFiles() {
   for (const char *folder : {"saved", "empty"}) {
     std::filesystem::create_directories(Folder() + folder);
   }
-  for (const char *name :
-       {"model.pb", "records", "check.index", "p.so", "saved/saved_model.pb"}) {
+  for (const char *name : {"model.pb", "odd\x1b.pb", "records", "check.index",
+                           "p.so", "saved/saved_model.pb"}) {
     Write(name, "");
   }
   Write("bad.textproto", "tfrecord { file: 'x' }");
@@ -55,9 +53,7 @@ void WriteFiles() {
 absl::StatusOr<Plan> Make(const std::string &text,
                           const std::map<std::string, std::string> &variables) {
   Write("w.textproto", text);
-  WorkflowSettings settings;
-  settings.variables = variables;
-  const auto file = ReadWorkflowFile(Folder() + "w.textproto", settings);
+  const auto file = ReadWorkflowFile(Folder() + "w.textproto", variables);
   if (!file.ok()) return file.status();
   return MakePlan(*file);
 }
@@ -94,7 +90,7 @@ std::string TaskText(const Plan &plan, const Task &task) {
   return text;
 }
 
-std::string PlanText(const Plan &plan) {
+std::string PlanText(const Plan &plan, const TaskOutlooks &) {
   std::vector<std::string> lines;
   for (const Task &task : plan.tasks) lines.push_back(TaskText(plan, task));
   for (int i = 0; i < plan.file.workflow.stage_size(); ++i) {
@@ -126,72 +122,54 @@ void CheckPlan(const Plan &plan) {
   }
 }
 
-// The input may begin with lines such as "--set given=T/model.pb".
+using Renderer = std::string (*)(const Plan &, const TaskOutlooks &);
+
+// Takes a line such as "as dot" off the start of an input.
+Renderer TakeRenderer(std::string *input) {
+  for (const auto &[line, renderer] :
+       std::map<std::string, Renderer>{{"as text\n", PlanAsText},
+                                       {"as json\n", PlanAsJson},
+                                       {"as dot\n", PlanAsDot},
+                                       {"as mermaid\n", PlanAsMermaid}}) {
+    if (!absl::StartsWith(*input, line)) continue;
+    input->erase(0, line.size());
+    return renderer;
+  }
+  return PlanText;
+}
+
+// Takes a line such as "outlooks: cached, it never ran" off the start of an
+// input: what becomes of each task.
+TaskOutlooks TakeOutlooks(std::string *input) {
+  TaskOutlooks outlooks;
+  std::string_view line = *input;
+  line = line.substr(0, line.find('\n'));
+  const size_t size = line.size() + 1;
+  if (!absl::ConsumePrefix(&line, "outlooks: ")) return outlooks;
+  for (const std::string_view word : absl::StrSplit(line, ", ")) {
+    const std::string reason(word);
+    const bool cached = reason == "cached";
+    outlooks.push_back(
+        {cached, cached ? "" : reason, reason != "not asked for"});
+  }
+  input->erase(0, size);
+  return outlooks;
+}
+
+// The input may begin with lines such as "--set given=T/model.pb", "as dot" and
+// "outlooks: cached, it never ran".
 TEST(MakePlan, MakesTasksOrSaysWhatIsWrong) {
   WriteFiles();
   CheckGoldenCases("workflows/plan/plan_cases.txt", [](std::string text) {
     const auto variables = TakeSettings(Folder(), &text);
+    const Renderer render = TakeRenderer(&text);
+    const TaskOutlooks outlooks = TakeOutlooks(&text);
     const auto plan = Make(text, variables);
     if (!plan.ok()) return Shown(plan.status().message());
     CheckPlan(*plan);
-    return Shown(PlanText(*plan));
+    const std::string rendered = render(*plan, outlooks);
+    return Shown(absl::StripSuffix(rendered, "\n"));
   });
-}
-
-// Returns the limits of a stage that is judged by a baseline.
-Gates GatesFor(const std::string &workflow, const std::string &evaluation,
-               const std::string &stage,
-               const std::string &baseline = "file: 'model.pb'") {
-  WriteFiles();
-  const auto plan = Make(
-      absl::StrCat("gates { ", workflow,
-                   " } evaluation { name: 'e' on { dataset: 'data.textproto' } "
-                   "baseline { ",
-                   baseline, " } layer_records: '1' gates { ", evaluation,
-                   " } } stage { name: 'a' summarize { graph { file: "
-                   "'model.pb' } } } stage { name: 'b' transform { graph { "
-                   "file: 'model.pb' } transforms: 'sort_by_execution_order' } "
-                   "verify { evaluation: 'e' gates { ",
-                   stage, " } } }"),
-      {});
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  for (const Task &task : plan->tasks) {
-    const Gates gates = EffectiveGates(*plan, task);
-    if (task.name == "b/verify") return gates;
-    EXPECT_FALSE(gates.has_max_accuracy_drop()) << task.name;
-  }
-  return {};
-}
-
-TEST(EffectiveGates, TakeTheNarrowestPlacePerField) {
-  const Gates gates =
-      GatesFor("max_accuracy_drop: 1 min_agreement: .1 max_layer_shift: 3",
-               "min_agreement: .2 max_output_change: .5", "min_agreement: .3");
-  EXPECT_EQ(gates.max_accuracy_drop(), 1);
-  EXPECT_EQ(gates.min_agreement(), .3);
-  EXPECT_EQ(gates.max_output_change(), .5);
-  EXPECT_EQ(gates.max_layer_shift(), 3);
-  EXPECT_FALSE(gates.has_max_mean_output_change());
-}
-
-TEST(EffectiveGates, LoseALimitToANegativeOne) {
-  const Gates gates = GatesFor("min_agreement: .1", "",
-                               "min_agreement: -1 max_accuracy_drop: -1");
-  EXPECT_FALSE(gates.has_min_agreement());
-  EXPECT_FALSE(gates.has_max_accuracy_drop());
-}
-
-TEST(EffectiveGates, LimitTheDropToHalfAPointUnlessSet) {
-  EXPECT_EQ(GatesFor("", "", "").max_accuracy_drop(), .5);
-  const Gates gates = GatesFor("", "max_accuracy_drop: 0", "");
-  EXPECT_TRUE(gates.has_max_accuracy_drop());
-  EXPECT_EQ(gates.max_accuracy_drop(), 0);
-}
-
-TEST(EffectiveGates, JudgeNothingWithoutABaseline) {
-  const Gates gates = GatesFor("min_agreement: .5", "", "", "");
-  EXPECT_FALSE(gates.has_min_agreement());
-  EXPECT_FALSE(gates.has_max_accuracy_drop());
 }
 
 // Returns a, b after a, c after b, and d alone; b is verified.
@@ -210,27 +188,22 @@ Plan FourStages() {
   return plan;
 }
 
-using Flags = std::vector<bool>;
-
-TEST(ChooseTasks, ChoosesAllByDefaultAndForcesNone) {
-  const TaskChoice tasks = ChooseTasks(FourStages(), {});
-  EXPECT_EQ(tasks.chosen, Flags({true, true, true, true, true}));
-  EXPECT_EQ(tasks.forced, Flags({false, false, false, false, false}));
+// Returns the choice by task: "c" where it is chosen, "f" where it is forced as
+// well, "." where it is not chosen.
+std::string Chosen(const StageChoice &choice) {
+  const TaskChoice tasks = ChooseTasks(FourStages(), choice);
+  std::string text;
+  for (size_t i = 0; i < tasks.chosen.size(); ++i) {
+    text += !tasks.chosen[i] ? '.' : tasks.forced[i] ? 'f' : 'c';
+  }
+  return text;
 }
 
-TEST(ChooseTasks, OnlyChoosesWhatIsNeededToo) {
-  EXPECT_EQ(ChooseTasks(FourStages(), {{"b"}, {}, {}}).chosen,
-            Flags({true, true, true, false, false}));
-}
-
-TEST(ChooseTasks, FromForcesAllThatIsAfterIt) {
-  EXPECT_EQ(ChooseTasks(FourStages(), {{}, {"b"}, {}}).forced,
-            Flags({false, true, true, true, false}));
-}
-
-TEST(ChooseTasks, ForceIsForTheStageAlone) {
-  EXPECT_EQ(ChooseTasks(FourStages(), {{}, {}, {"b"}}).forced,
-            Flags({false, true, true, false, false}));
+TEST(ChooseTasks, TakesWhatIsNeededAndForcesWhatIsAskedFor) {
+  EXPECT_EQ(Chosen({}), "ccccc");
+  EXPECT_EQ(Chosen({{"b"}, {}, {}}), "ccc..") << "only, and what it needs";
+  EXPECT_EQ(Chosen({{}, {"b"}, {}}), "cfffc") << "from, and all after it";
+  EXPECT_EQ(Chosen({{}, {}, {"b"}}), "cffcc") << "force, and nothing else";
 }
 
 TEST(CheckStageNames, SuggestsTheNearest) {

@@ -1,4 +1,4 @@
-#include "workflows/plan/plan_text.h"
+// A plan for people: as a list, as a graph, as data.
 
 #include <algorithm>
 #include <string>
@@ -16,6 +16,7 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "workflows/language/stage_fields.h"
+#include "workflows/plan/plan.h"
 
 namespace requant {
 namespace {
@@ -25,6 +26,23 @@ using google::protobuf::Reflection;
 
 const Stage& StageOf(const Plan& plan, const Task& task) {
   return plan.file.workflow.stage(task.stage);
+}
+
+// Returns "fuse feature columns into table lookups", or a few words of its
+// kind.
+std::string TaskSummary(const Plan& plan, const Task& task) {
+  if (task.kind == Task::Kind::kBaseline) return "run the baseline";
+  const Stage& stage = StageOf(plan, task);
+  if (task.kind == Task::Kind::kVerify && task.evaluation >= 0) {
+    const std::string& evaluation =
+        plan.file.workflow.evaluation(task.evaluation).name();
+    if (const TaskInput* input = task.Find("baseline_predictions")) {
+      return absl::StrCat("evaluate by \"", evaluation, "\" against ",
+                          plan.tasks[input->task].name);
+    }
+    return absl::StrCat("evaluate by \"", evaluation, "\"");
+  }
+  return stage.summary().empty() ? FormOf(stage).summary() : stage.summary();
 }
 
 // Returns "max_accuracy_drop 0.5, min_agreement 0.985".
@@ -76,22 +94,6 @@ std::string StateText(const TaskOutlooks& outlooks, size_t task) {
              : absl::StrCat("would run: ", outlooks[task].reason);
 }
 
-std::vector<std::string> InputNames(const Plan& plan, const Task& task) {
-  std::vector<std::string> names;
-  for (const TaskInput& input : task.inputs) {
-    names.push_back(InputName(plan, input));
-  }
-  return names;
-}
-
-std::vector<std::string> OutputNames(const Task& task) {
-  std::vector<std::string> names;
-  for (const TaskOutput& output : task.outputs) {
-    names.push_back(Printable(output.file));
-  }
-  return names;
-}
-
 void AppendTask(const Plan& plan, size_t index, size_t name_width,
                 const TaskOutlooks& outlooks, std::string* out) {
   const Task& task = plan.tasks[index];
@@ -99,18 +101,19 @@ void AppendTask(const Plan& plan, size_t index, size_t name_width,
       out, "%-*s  %s  [%s]\n", name_width, Printable(task.name),
       Printable(TaskSummary(plan, task)), StateText(outlooks, index));
   const std::string indent(name_width + 2, ' ');
-  const auto append = [&](std::string_view word,
-                          const std::vector<std::string>& names) {
-    if (names.empty()) return;
-    absl::StrAppend(out, indent, word, absl::StrJoin(names, ", "), "\n");
+  const auto append = [&](std::string_view word, const std::string& text) {
+    if (!text.empty()) absl::StrAppend(out, indent, word, text, "\n");
   };
-  append("reads  ", InputNames(plan, task));
-  append("writes ", OutputNames(task));
-  const std::string gates = AllGatesText(plan, task);
-  if (!gates.empty()) absl::StrAppend(out, indent, "gates  ", gates, "\n");
-  for (const std::string& note : task.notes) {
-    absl::StrAppend(out, indent, "note   ", Printable(note), "\n");
-  }
+  append("reads  ", absl::StrJoin(task.inputs, ", ",
+                                  [&](std::string* text, const auto& input) {
+                                    text->append(InputName(plan, input));
+                                  }));
+  append("writes ", absl::StrJoin(task.outputs, ", ",
+                                  [](std::string* text, const auto& output) {
+                                    text->append(Printable(output.file));
+                                  }));
+  append("gates  ", AllGatesText(plan, task));
+  for (const std::string& note : task.notes) append("note   ", Printable(note));
 }
 
 void AppendOtherStages(const Plan& plan, std::string* out) {
@@ -124,12 +127,6 @@ void AppendOtherStages(const Plan& plan, std::string* out) {
                       Printable(plan.given_graph[i]), "\n");
     }
   }
-}
-
-std::string NamesAsJson(const std::vector<std::string>& names) {
-  std::vector<std::string> values;
-  for (const std::string& name : names) values.push_back(JsonString(name));
-  return JsonArray(values);
 }
 
 std::string InputAsJson(const Plan& plan, const TaskInput& input) {
@@ -147,22 +144,23 @@ std::string InputAsJson(const Plan& plan, const TaskInput& input) {
 std::string TaskAsJson(const Plan& plan, size_t index,
                        const TaskOutlooks& outlooks) {
   const Task& task = plan.tasks[index];
-  std::vector<std::string> inputs, outputs, after;
-  for (const TaskInput& input : task.inputs) {
-    inputs.push_back(InputAsJson(plan, input));
-  }
-  for (const TaskOutput& output : task.outputs) {
-    outputs.push_back(JsonObject({{"role", JsonString(output.role)},
-                                  {"file", JsonString(output.file)}}));
-  }
-  for (const int other : task.after) after.push_back(plan.tasks[other].name);
+  const auto input_json = [&](const TaskInput& input) {
+    return InputAsJson(plan, input);
+  };
+  const auto output_json = [](const TaskOutput& output) {
+    return JsonObject(
+        {{"role", JsonString(output.role)}, {"file", JsonString(output.file)}});
+  };
+  const auto task_name = [&](int other) {
+    return JsonString(plan.tasks[other].name);
+  };
   std::vector<std::pair<std::string, std::string>> members = {
       {"name", JsonString(task.name)},
       {"summary", JsonString(TaskSummary(plan, task))},
-      {"inputs", JsonArray(inputs)},
-      {"outputs", JsonArray(outputs)},
-      {"after", NamesAsJson(after)},
-      {"notes", NamesAsJson(task.notes)}};
+      {"inputs", JsonArrayOf(task.inputs, input_json)},
+      {"outputs", JsonArrayOf(task.outputs, output_json)},
+      {"after", JsonArrayOf(task.after, task_name)},
+      {"notes", JsonArrayOf(task.notes, JsonString)}};
   if (index < outlooks.size()) {
     members.emplace_back("cached", outlooks[index].cached ? "true" : "false");
     members.emplace_back("why", JsonString(outlooks[index].reason));
@@ -195,21 +193,6 @@ std::string EdgeFiles(const Plan& plan, const Task& task, int source) {
 }
 
 }  // namespace
-
-std::string TaskSummary(const Plan& plan, const Task& task) {
-  if (task.kind == Task::Kind::kBaseline) return "run the baseline";
-  const Stage& stage = StageOf(plan, task);
-  if (task.kind == Task::Kind::kVerify && task.evaluation >= 0) {
-    const std::string& evaluation =
-        plan.file.workflow.evaluation(task.evaluation).name();
-    if (const TaskInput* input = task.Find("baseline_predictions")) {
-      return absl::StrCat("evaluate by \"", evaluation, "\" against ",
-                          plan.tasks[input->task].name);
-    }
-    return absl::StrCat("evaluate by \"", evaluation, "\"");
-  }
-  return stage.summary().empty() ? FormOf(stage).summary() : stage.summary();
-}
 
 std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks) {
   const Workflow& workflow = plan.file.workflow;
@@ -254,7 +237,7 @@ std::string PlanAsJson(const Plan& plan, const TaskOutlooks& outlooks) {
   return absl::StrCat("{\"workflow\": ", JsonString(plan.file.workflow.name()),
                       ", \"file\": ", JsonString(plan.file.path),
                       ", \"variables\": ", JsonObject(variables),
-                      ", \"left_out\": ", NamesAsJson(left_out),
+                      ", \"left_out\": ", JsonArrayOf(left_out, JsonString),
                       ", \"tasks\": [\n", absl::StrJoin(tasks, ",\n"),
                       "\n]}\n");
 }

@@ -20,14 +20,6 @@
 namespace requant {
 namespace {
 
-std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
-  std::vector<const TaskRecord*> tasks;
-  if (stage.has_work()) tasks.push_back(&stage.work());
-  if (stage.has_verification()) tasks.push_back(&stage.verification().work());
-  if (stage.benchmark().has_work()) tasks.push_back(&stage.benchmark().work());
-  return tasks;
-}
-
 StageFigures FiguresOfStage(const StageRecord& stage) {
   StageFigures figures;
   figures.state = stage.left_out_because().empty()
@@ -207,6 +199,14 @@ RunSummary SummaryOf(const RunRecord& record,
   summary.baseline_stage = FindStage(record, summary.baseline);
   CompareWithBaseline(record, figures, &summary);
   return summary;
+}
+
+std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
+  std::vector<const TaskRecord*> tasks;
+  if (stage.has_work()) tasks.push_back(&stage.work());
+  if (stage.has_verification()) tasks.push_back(&stage.verification().work());
+  if (stage.benchmark().has_work()) tasks.push_back(&stage.benchmark().work());
+  return tasks;
 }
 
 TaskRecord::State StateOfTasks(const StageRecord& stage) {

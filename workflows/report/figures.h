@@ -68,6 +68,10 @@ RunSummary SummaryOf(const RunRecord& record,
 // to compare.
 std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark);
 
+// Returns what a stage consists of: its work, verification and benchmark, as
+// far as it has them.
+std::vector<const TaskRecord*> TasksOf(const StageRecord& stage);
+
 // Returns the state of its tasks that says most about a stage: what went wrong
 // before what is to do, that before what is done, and new work before old.
 TaskRecord::State StateOfTasks(const StageRecord& stage);

@@ -1,13 +1,9 @@
 #include "workflows/report/figures.h"
 
-#include <gtest/gtest.h>
-
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "workflows/report/figures.h"
+#include "graph/testing/testing.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
 
@@ -24,10 +20,14 @@ RunSummary Summary(const RunRecord& record) {
   return SummaryOf(record, FiguresOfStages(record));
 }
 
-// Returns the figure of the record's first stage.
-std::optional<Estimate> FigureIn(const RunRecord& record,
+// Returns the figure of a stage that was compared so.
+std::optional<Estimate> FigureIn(const Comparison& comparison,
                                  std::string_view key) {
-  return FigureOf(FiguresOfStages(record)[0], key);
+  EvaluateResult result;
+  *result.mutable_comparison() = comparison;
+  StageFigures stage;
+  stage.result = &result;
+  return FigureOf(stage, key);
 }
 
 TEST(StageState, IsThatOfTheTaskThatSaysMost) {
@@ -57,29 +57,21 @@ TEST(StageState, IsThatOfTheTaskThatSaysMost) {
 }
 
 TEST(StageFigures, OutputChangeIsThatOfClass1WhereThereIsOne) {
-  RunRecord record;
-  Comparison* comparison = record.add_stage()
-                               ->mutable_verification()
-                               ->mutable_result()
-                               ->mutable_comparison();
-  comparison->mutable_output_change()->set_mean(0.5);
-  EXPECT_EQ(FigureIn(record, "mean_output_change")->value, 0.5);
-  comparison->mutable_class_1_change()->set_mean(0.25);
-  EXPECT_EQ(FigureIn(record, "mean_output_change")->value, 0.25);
+  Comparison comparison;
+  comparison.mutable_output_change()->set_mean(0.5);
+  EXPECT_EQ(FigureIn(comparison, "mean_output_change")->value, 0.5);
+  comparison.mutable_class_1_change()->set_mean(0.25);
+  EXPECT_EQ(FigureIn(comparison, "mean_output_change")->value, 0.25);
 }
 
 TEST(StageFigures, SquaredChangeIsThatOfAllValues) {
-  RunRecord record;
-  Comparison* comparison = record.add_stage()
-                               ->mutable_verification()
-                               ->mutable_result()
-                               ->mutable_comparison();
-  comparison->mutable_squared_change()->set_mean(0.5);
-  EXPECT_EQ(FigureIn(record, "mse")->value, 0.5);
-  EXPECT_FALSE(FigureIn(record, "mse")->interval.has_value());
-  comparison->mutable_squared_change()->mutable_interval()->set_low(0.25);
-  comparison->mutable_squared_change()->mutable_interval()->set_high(0.75);
-  EXPECT_EQ(FigureIn(record, "mse")->interval->low(), 0.25);
+  Comparison comparison;
+  comparison.mutable_squared_change()->set_mean(0.5);
+  EXPECT_EQ(FigureIn(comparison, "mse")->value, 0.5);
+  EXPECT_FALSE(FigureIn(comparison, "mse")->interval.has_value());
+  comparison.mutable_squared_change()->mutable_interval()->set_low(0.25);
+  comparison.mutable_squared_change()->mutable_interval()->set_high(0.75);
+  EXPECT_EQ(FigureIn(comparison, "mse")->interval->low(), 0.25);
 }
 
 TEST(StageFigures, WhatIsNotKnownIsUnset) {
@@ -150,8 +142,7 @@ TEST(RunSummary, SizeOfABaselineThatIsAFileIsTheFiles) {
 }
 
 TEST(RunSummary, WithoutAComparisonThereIsNone) {
-  const RunRecord record = OneStageRun();
-  EXPECT_EQ(Summary(record).stage, -1);
+  EXPECT_EQ(Summary(OneStageRun()).stage, -1);
 }
 
 TEST(CheckedFiguresOf, ABenchmarkThatEndedEarlyHasNone) {

@@ -43,19 +43,16 @@ using Files = google::protobuf::RepeatedPtrField<ManifestFile>;
 // Tasks of the run, by the names that they have in plans.
 using NamedTasks = std::vector<std::pair<std::string, const TaskRecord*>>;
 
-NamedTasks TasksOf(const RunRecord& record) {
+NamedTasks NamedTasksOf(const RunRecord& record) {
   NamedTasks tasks;
   for (const BaselineRecord& baseline : record.baseline()) {
     tasks.emplace_back(baseline.name(), &baseline.work());
   }
   for (const StageRecord& stage : record.stage()) {
-    if (stage.has_work()) tasks.emplace_back(stage.name(), &stage.work());
-    if (stage.verification().has_work()) {
-      tasks.emplace_back(absl::StrCat(stage.name(), "/verify"),
-                         &stage.verification().work());
-    }
-    if (stage.benchmark().has_work()) {
-      tasks.emplace_back(stage.name(), &stage.benchmark().work());
+    for (const TaskRecord* task : TasksOf(stage)) {
+      const bool verifies = task == &stage.verification().work();
+      tasks.emplace_back(absl::StrCat(stage.name(), verifies ? "/verify" : ""),
+                         task);
     }
   }
   return tasks;
@@ -240,7 +237,7 @@ std::string ManifestJson(const RunRecord& record,
                          const std::vector<std::string>& files) {
   FileList inputs, outputs;
   std::vector<std::string> tasks;
-  for (const auto& [name, task] : TasksOf(record)) {
+  for (const auto& [name, task] : NamedTasksOf(record)) {
     for (const FileRecord& file : task->input()) {
       if (file.stage().empty()) inputs.Add(file, Absolute(file.path()), name);
     }

@@ -1,15 +1,10 @@
 #include "workflows/report/manifest.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/sha256.h"
 #include "base/testing/fuzz_rounds.h"
@@ -23,7 +18,6 @@ namespace requant::manifest_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
 
 FileRecord FileOf(const std::string& path, const std::string& content,
                   const std::string& stage = "") {
@@ -63,7 +57,7 @@ class ManifestTest : public testing::Test {
   }
   std::vector<FileCheck> Verify() {
     const auto checks = Check(ManifestJson(record_, {}, {}));
-    EXPECT_TRUE(checks.ok()) << checks.status();
+    EXPECT_OK(checks);
     return checks.value_or(std::vector<FileCheck>());
   }
   // Returns the states of the input and the output, and whether all is well.
@@ -114,10 +108,8 @@ TEST_F(ManifestTest, APipeIsNotOpened) {
 TEST_F(ManifestTest, FoldersAreDigestedWhole) {
   fs::create_directories(Path("model/variables"));
   folder_.Write("model/variables/data", "x");
-  const auto digest = DigestOfPath(Path("model"));
-  ASSERT_TRUE(digest.ok());
   work().mutable_input(0)->set_path(Path("model"));
-  work().mutable_input(0)->set_sha256(digest->sha256);
+  work().mutable_input(0)->set_sha256(DigestOfPath(Path("model"))->sha256);
   EXPECT_EQ(States(), "ok, ok");
   folder_.Write("model/variables/more", "y");
   EXPECT_EQ(States(), "changed, ok: bad");
@@ -147,18 +139,17 @@ TEST_F(ManifestTest, InputsAreFoundFromAnotherFolder) {
   fs::current_path(Path(""));
   const std::string manifest = ManifestJson(record_, {}, {});
   fs::current_path(here);
-  const auto checks = Check(manifest);
-  ASSERT_TRUE(checks.ok()) << checks.status();
-  EXPECT_EQ((*checks)[0].state, FileState::kOk);
-  EXPECT_EQ((*checks)[0].path, "input.txt");
+  ASSERT_OK_AND_ASSIGN(const auto checks, Check(manifest));
+  EXPECT_EQ(checks[0].state, FileState::kOk);
+  EXPECT_EQ(checks[0].path, "input.txt");
 }
 
 TEST_F(ManifestTest, RelativeInputsAreFromTheManifestsFolderOn) {
-  const auto checks =
+  ASSERT_OK_AND_ASSIGN(
+      const auto checks,
       Check(WithOwnDigest(Manifest(Entry("inputs", "input.txt", "read") +
-                                   Entry("outputs", "output.pb", "made"))));
-  ASSERT_TRUE(checks.ok()) << checks.status();
-  EXPECT_EQ((*checks)[0].state, FileState::kOk);
+                                   Entry("outputs", "output.pb", "made")))));
+  EXPECT_EQ(checks[0].state, FileState::kOk);
 }
 
 TEST(ManifestJson, HasFilesCommandsVersionsAndMetrics) {
@@ -209,13 +200,13 @@ TEST_F(ManifestTest, AnyBitThatChangedInItIsFound) {
     changed[i / 8] ^= 1 << (i % 8);
     EXPECT_FALSE(Check(changed).ok()) << "bit " << i;
   }
-  EXPECT_THAT(std::string(Check(Manifest()).status().message()),
-              HasSubstr("manifest.json lacks its own digest"));
+  EXPECT_THAT(Check(Manifest()),
+              FailsWith(HasSubstr("manifest.json lacks its own digest")));
 }
 
 TEST_F(ManifestTest, AMissingManifestIsNamed) {
-  const auto checks = CheckManifest(Path("none.json"));
-  EXPECT_THAT(std::string(checks.status().message()), HasSubstr("none.json"));
+  EXPECT_THAT(CheckManifest(Path("none.json")),
+              FailsWith(HasSubstr("none.json")));
 }
 
 // Whatever a manifest holds, the answer is a list or a sentence.

@@ -1,20 +1,14 @@
 #include "workflows/report/results.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <algorithm>
 #include <limits>
 #include <map>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/records/record_format.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "graph/testing/testing.h"
 #include "re2/re2.h"
 #include "tensorflow/core/framework/summary.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
@@ -29,9 +23,6 @@ namespace {
 
 using tensorflow::Event;
 using tensorflow::Summary;
-using testing::HasSubstr;
-using testing::Not;
-using testing::SizeIs;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -1,8 +1,5 @@
 #include "workflows/report/run_folder.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -17,16 +15,14 @@
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/files/file.h"
 #include "base/files/files.h"
 #include "base/files/sha256.h"
+#include "base/files/staged_folder.h"
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
@@ -39,12 +35,6 @@ namespace requant {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr char kMark[] = ".requant_unfinished";
-// Follows the folder's name while it is filled; the process's number follows.
-constexpr char kPartial[] = ".partial.";
-// Follows that in the name of a former run that is being removed.
-constexpr char kAside[] = "old.";
 
 absl::Status FolderError(const std::error_code& error, std::string_view what,
                          const std::string& path) {
@@ -69,80 +59,12 @@ absl::Status Refused(const std::string& folder, std::string_view why) {
       absl::StrCat(folder, " ", why, ": name another folder with --out"));
 }
 
-// Returns a path to compare with others, whether it is there or not.
-fs::path PlaceOf(const std::string& path) {
-  std::error_code error;
-  const fs::path place = fs::weakly_canonical(fs::absolute(path), error);
-  return error ? fs::absolute(path).lexically_normal() : place;
-}
-
 // Returns whether `inner` is `outer` or below it.
 bool IsWithin(const std::string& inner, const std::string& outer) {
-  const fs::path within = PlaceOf(inner), around = PlaceOf(outer);
+  const fs::path within = ResolvedPath(inner), around = ResolvedPath(outer);
   const auto [rest, unused] =
       std::mismatch(around.begin(), around.end(), within.begin(), within.end());
   return rest == around.end();
-}
-
-// Returns whether the folder has the mark, which stays in it from when we begin
-// to fill or remove it until we are done.
-bool HasMark(const std::string& folder) {
-  std::error_code ignored;
-  return fs::symlink_status(absl::StrCat(folder, "/", kMark), ignored).type() ==
-         fs::file_type::regular;
-}
-
-// Marks it in one step: a process that is killed leaves it empty or marked.
-absl::Status AddMark(const std::string& folder) {
-  const std::string mark = absl::StrCat(folder, "/", kMark);
-  const int fd =
-      open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-  if (fd < 0) {
-    return FolderError(std::error_code(errno, std::generic_category()), "write",
-                       mark);
-  }
-  close(fd);
-  return absl::OkStatus();
-}
-
-// Removes the mark last, so that a removal that is killed can be finished.
-void RemoveMarked(const std::string& folder) {
-  std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    if (at->path().filename() != kMark) RemoveTree(at->path().string());
-  }
-  RemoveTree(folder);
-}
-
-// Returns whether `name` is that of a folder that a process which is gone was
-// filling or removing; `start` is what such names begin with.
-bool IsLeftover(std::string_view name, std::string_view start) {
-  int pid = 0;
-  if (!absl::ConsumePrefix(&name, start)) return false;
-  absl::ConsumePrefix(&name, kAside);
-  if (!absl::SimpleAtoi(name, &pid) || pid <= 0) return false;
-  return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
-}
-
-// Removes what runs into the same folder that were killed left beside it.
-void RemoveLeftovers(const std::string& folder) {
-  const std::string start =
-      absl::StrCat(fs::path(folder).filename().string(), kPartial);
-  std::error_code error;
-  for (fs::directory_iterator at(ParentOf(folder), error), end;
-       !error && at != end; at.increment(error)) {
-    const std::string path = at->path().string();
-    if (!IsLeftover(at->path().filename().string(), start)) continue;
-    std::error_code ignored;
-    if (at->symlink_status(ignored).type() == fs::file_type::directory &&
-        HasMark(path)) {
-      RemoveMarked(path);
-    } else {
-      // Only if it is an empty folder.
-      rmdir(path.c_str());
-    }
-  }
 }
 
 // Fails unless the folder holds nothing, or a run and nothing else.
@@ -161,8 +83,7 @@ absl::Status CheckReplaceable(const std::string& folder) {
                      "; so it is not known which files beside it are yours: "
                      "name another folder with --out, or remove this one"));
   }
-  std::set<std::string> own(files->begin(), files->end());
-  own.insert(kMark);
+  const std::set<std::string> own(files->begin(), files->end());
   for (fs::recursive_directory_iterator at(folder, error), end;
        !error && at != end; at.increment(error)) {
     std::string name = at->path().lexically_relative(folder).string();
@@ -181,61 +102,35 @@ absl::Status CheckReplaceable(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Puts the new folder into the place of the old one at once, and the old one
-// into that of the new. Some file systems need two steps for it.
-absl::Status Exchange(const std::string& fresh, const std::string& old) {
+// Fails unless a run may be put there.
+absl::Status CheckPlace(const std::string& folder) {
   std::error_code error;
-  if (renameat2(AT_FDCWD, fresh.c_str(), AT_FDCWD, old.c_str(),
-                RENAME_EXCHANGE) == 0) {
-    return absl::OkStatus();
+  switch (fs::symlink_status(folder, error).type()) {
+    case fs::file_type::directory:
+      return CheckReplaceable(folder);
+    case fs::file_type::not_found:
+      return absl::OkStatus();
+    case fs::file_type::symlink:
+      return Refused(folder, "is a link");
+    default:
+      if (error) return FolderError(error, "look at", folder);
+      return Refused(folder, "is a file");
   }
-  error.assign(errno, std::generic_category());
-  if (error == std::errc::invalid_argument ||
-      error == std::errc::function_not_supported) {
-    const std::string aside = absl::StrCat(old, kPartial, kAside, getpid());
-    fs::rename(old, aside, error);
-    if (!error) {
-      fs::rename(fresh, old, error);
-      std::error_code ignored;
-      fs::rename(aside, error ? old : fresh, ignored);
-    }
-  }
-  if (error) return FolderError(error, "replace", old);
-  return absl::OkStatus();
 }
 
-// Moves the filled folder to its place; what was there is then at `partial`.
-absl::Status MoveToPlace(const std::string& partial,
-                         const std::string& folder) {
-  std::error_code error;
-  const fs::file_type type = fs::symlink_status(folder, error).type();
-  if (type == fs::file_type::directory && !fs::is_empty(folder, error)) {
-    // Hours may have passed since the run began.
-    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
-    REQUANT_RETURN_IF_ERROR(AddMark(folder));
-    REQUANT_RETURN_IF_ERROR(Exchange(partial, folder));
-  } else if (type == fs::file_type::directory ||
-             type == fs::file_type::not_found) {
-    fs::rename(partial, folder, error);
-    if (error) return FolderError(error, "make the folder", folder);
-  } else {
-    return Refused(folder, "is no folder");
-  }
-  unlink(absl::StrCat(folder, "/", kMark).c_str());
-  return absl::OkStatus();
+// Starts to fill a folder that is yet to be put in its place.
+absl::StatusOr<std::unique_ptr<StagedFolder>> StartFolder(
+    const std::string& folder) {
+  auto staged = StagedFolder::Create(folder, /*replace=*/true);
+  if (staged.ok()) return staged;
+  return absl::FailedPreconditionError(absl::StrCat(
+      staged.status().message(), ": name another folder with --out"));
 }
 
 absl::Status AddFile(const std::string& from, const std::string& to,
                      bool link) {
-  std::error_code error;
-  if (link) {
-    fs::create_hard_link(from, to, error);
-    if (!error) return absl::OkStatus();
-    error.clear();
-  }
-  fs::copy_file(from, to, error);
-  if (error) return FolderError(error, "write", to);
-  return absl::OkStatus();
+  if (link && LinkFile(from, to).ok()) return absl::OkStatus();
+  return CopyFile(from, to);
 }
 
 // Adds a SavedModel.
@@ -302,25 +197,13 @@ absl::Status PrepareRunFolder(const std::string& folder,
                                         " are one inside the other"));
   }
   if (IsWithin(".", folder)) return Refused(folder, "holds the current folder");
-  std::error_code error;
-  const fs::file_type type = fs::symlink_status(folder, error).type();
-  if (type == fs::file_type::directory) {
-    REQUANT_RETURN_IF_ERROR(CheckReplaceable(folder));
-  } else if (type == fs::file_type::symlink) {
-    return Refused(folder, "is a link");
-  } else if (type != fs::file_type::not_found) {
-    if (error) return FolderError(error, "look at", folder);
-    return Refused(folder, "is a file");
-  }
+  REQUANT_RETURN_IF_ERROR(CheckPlace(folder));
   const std::string parent = ParentOf(folder);
+  std::error_code error;
   fs::create_directories(parent, error);
   if (error) return FolderError(error, "make the folder", parent);
-  RemoveLeftovers(folder);
   // Tries now whether FillRunFolder can make it.
-  const std::string partial = absl::StrCat(folder, kPartial, getpid());
-  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
-  rmdir(partial.c_str());
-  return absl::OkStatus();
+  return StartFolder(folder).status();
 }
 
 std::string CommandScript(const Plan& plan, const RunRecord& record,
@@ -331,7 +214,7 @@ std::string CommandScript(const Plan& plan, const RunRecord& record,
       "cd \"$(dirname \"$0\")\"\nrequant() { ",
       ShellQuoted(program), " \"$@\"; }\n");
   for (const Task& task : plan.tasks) {
-    const TaskRecord& work = WorkOf(task, record);
+    const TaskRecord& work = WorkOf(PlaceOf(task), record);
     if (work.command_size() == 0) continue;
     absl::StrAppend(&script, "\n# ", Printable(task.name), "\n");
     for (const std::string& command : work.command()) {
@@ -370,23 +253,22 @@ absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
 absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
                            const StageStore& store, const std::string& program,
                            const std::string& folder) {
-  const std::string partial = absl::StrCat(folder, kPartial, getpid());
-  REQUANT_RETURN_IF_ERROR(MakeFolder(partial));
-  absl::Cleanup remove_partial = [&] { RemoveMarked(partial); };
-  REQUANT_RETURN_IF_ERROR(AddMark(partial));
-  REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, partial));
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<StagedFolder> staged,
+                           StartFolder(folder));
+  const std::string& path = staged->path();
+  REQUANT_RETURN_IF_ERROR(AddOutputs(plan, result, store, path));
   std::vector<std::string> folders;
   REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> made,
-                           FilesBelow(partial, &folders));
-  made.erase(std::remove(made.begin(), made.end(), kMark), made.end());
+                           FilesBelow(path, &folders));
   for (const std::string& name : folders) {
     made.push_back(absl::StrCat(name, "/"));
   }
-  REQUANT_RETURN_IF_ERROR(
-      WriteRunFiles(result.record, partial,
-                    CommandScript(plan, result.record, program), made));
-  chmod(absl::StrCat(partial, "/", kCommandsFile).c_str(), 0755);
-  return MoveToPlace(partial, folder);
+  REQUANT_RETURN_IF_ERROR(WriteRunFiles(
+      result.record, path, CommandScript(plan, result.record, program), made));
+  chmod(absl::StrCat(path, "/", kCommandsFile).c_str(), 0755);
+  // Hours may have passed since the run began.
+  REQUANT_RETURN_IF_ERROR(CheckPlace(folder));
+  return staged->Commit();
 }
 
 absl::Status LinkLatest(const std::string& link, const std::string& folder) {

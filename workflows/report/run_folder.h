@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "workflows/plan/plan.h"
 #include "workflows/run/runner.h"
@@ -40,8 +39,8 @@ absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
                            const std::string& commands = "",
                            std::vector<std::string> made = {});
 
-// Builds the folder beside its place and moves it there when it is whole: there
-// is the old one or the new one at any time. Large
+// Builds the folder beside its place and moves it there when it is whole
+// (StagedFolder): there is the old one or the new one at any time. Large
 // outputs are links to the store's files. `program` is the path of requant, for
 // the commands.
 absl::Status FillRunFolder(const Plan& plan, const RunResult& result,

@@ -1,19 +1,14 @@
 #include "workflows/report/run_folder.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
-#include <memory>
 #include <set>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/files/sha256.h"
 #include "base/json.h"
+#include "graph/testing/program.h"
 #include "workflows/plan/plan.h"
 #include "workflows/report/results.h"
 #include "workflows/run/runner.h"
@@ -25,43 +20,22 @@ namespace requant::run_folder_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
-using testing::Not;
-
-// Returns the number of a process that has ended.
-pid_t GonePid() {
-  const pid_t pid = fork();
-  if (pid == 0) _exit(0);
-  waitpid(pid, nullptr, 0);
-  return pid;
-}
 
 class RunFolder : public testing::Test {
  protected:
-  RunFolder()
-      : home_(testing::TempDir() + "/run_folder"), folder_(home_ / "run") {
-    fs::remove_all(home_);
-    fs::create_directories(home_);
-  }
-  ~RunFolder() override { fs::remove_all(home_); }
-
   std::string ProblemOf(const fs::path& folder) const {
     return std::string(PrepareRunFolder(folder, home_ / "work").message());
   }
   // Fills the folder for a run of a workflow without stages.
-  void Fill() const {
+  absl::Status Fill() const {
     RunResult result;
     result.record.set_workflow("nothing");
-    ASSERT_TRUE(FillRunFolder({}, result,
-                              *StageStore::OpenToLook(home_ / "work"),
-                              "requant", folder_)
-                    .ok());
+    return FillRunFolder({}, result, *StageStore::OpenToLook(home_ / "work"),
+                         "requant", folder_);
   }
   static void Write(const fs::path& path, const std::string& text = "mine") {
     fs::create_directories(path.parent_path());
-    ASSERT_TRUE(WriteFileAtomically(path, text).ok());
+    ASSERT_OK(WriteFileAtomically(path, text));
   }
   std::set<std::string> NamesIn(const fs::path& folder) const {
     std::set<std::string> names;
@@ -70,24 +44,14 @@ class RunFolder : public testing::Test {
     }
     return names;
   }
-  // Makes what a run that was killed while it filled its folder leaves.
-  fs::path Leftover(const std::string& name) const {
-    Fill();
-    const fs::path leftover =
-        home_ / absl::StrCat(name, ".partial.", GonePid());
-    fs::rename(folder_, leftover);
-    return leftover;
-  }
-  std::string MarkOf(const fs::path& folder) const {
-    return folder / ".requant_unfinished";
-  }
 
-  const fs::path home_;
-  const fs::path folder_;
+  const TestFolder test_folder_;
+  const fs::path home_ = test_folder_.path();
+  const fs::path folder_ = home_ / "run";
 };
 
 TEST_F(RunFolder, HasTheseFilesAndNoOthers) {
-  ASSERT_TRUE(WriteRunFiles(OneStageRun(), home_).ok());
+  ASSERT_OK(WriteRunFiles(OneStageRun(), home_));
   EXPECT_THAT(
       NamesIn(home_),
       ElementsAre("commands.sh", EventFileName(OneStageRun()), "manifest.json",
@@ -99,32 +63,31 @@ TEST_F(RunFolder, HasTheseFilesAndNoOthers) {
   EXPECT_EQ(At(manifest, "outputs/1/sha256").string_value(),
             DigestOfFile(home_ / "report.html")->sha256);
   EXPECT_EQ(At(manifest, "files/1").string_value(), "report.html");
-  const absl::Status status = WriteRunFiles(OneStageRun(), home_ / "none");
-  EXPECT_THAT(std::string(status.message()), HasSubstr("none/commands.sh"));
+  EXPECT_THAT(WriteRunFiles(OneStageRun(), home_ / "none"),
+              FailsWith(HasSubstr("none/commands.sh")));
 }
 
 TEST_F(RunFolder, MayBeNewOrEmpty) {
   EXPECT_EQ(ProblemOf(folder_), "");
   fs::create_directories(folder_);
   EXPECT_EQ(ProblemOf(folder_), "");
-  Fill();
+  ASSERT_OK(Fill());
   EXPECT_TRUE(fs::exists(folder_ / "report.html"));
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
 
 TEST_F(RunFolder, ReplacesAFormerRunAndLeavesNothingBesideIt) {
-  Fill();
+  ASSERT_OK(Fill());
   EXPECT_EQ(ProblemOf(folder_), "");
   const std::set<std::string> names = NamesIn(folder_);
-  Fill();
+  ASSERT_OK(Fill());
   EXPECT_EQ(NamesIn(folder_), names);
-  EXPECT_EQ(names.count(".requant_unfinished"), 0);
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
 
 TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
   const auto store = StageStore::OpenForRun(home_ / "work", "test");
-  ASSERT_TRUE(store.ok());
+  ASSERT_OK(store);
   Write((*store)->PathOf("k", "model/saved_model.pb"), "graph");
   Write((*store)->PathOf("k", "model/variables/data"), "values");
   fs::create_directories((*store)->PathOf("k", "model/assets"));
@@ -140,11 +103,12 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
   plan.tasks[0].stage = 0;
   plan.make_task = {0};
   plan.verify_task = {-1};
+  const auto fill = [&] {
+    return FillRunFolder(plan, result, **store, "requant", folder_);
+  };
   for (int i = 0; i < 2; ++i) {
     ASSERT_EQ(ProblemOf(folder_), "");
-    const absl::Status filled =
-        FillRunFolder(plan, result, **store, "requant", folder_);
-    ASSERT_TRUE(filled.ok()) << filled;
+    ASSERT_OK(fill());
     EXPECT_EQ(*ReadFile(folder_ / "model/variables/data"), "values");
   }
   EXPECT_EQ(NamesIn(folder_ / "model"),
@@ -155,7 +119,7 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
         "model/notes/note.txt"}) {
     Write(folder_ / name);
     EXPECT_THAT(ProblemOf(folder_), HasSubstr("no run's, such as model/"));
-    EXPECT_FALSE(FillRunFolder(plan, result, **store, "requant", folder_).ok());
+    EXPECT_FALSE(fill().ok());
     EXPECT_EQ(*ReadFile(folder_ / name), "mine");
     fs::remove(folder_ / name);
   }
@@ -163,19 +127,19 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
   // What was changed in a file of the run is replaced.
   Write(folder_ / "model/variables/data");
   EXPECT_EQ(ProblemOf(folder_), "");
-  EXPECT_TRUE(FillRunFolder(plan, result, **store, "requant", folder_).ok());
+  EXPECT_OK(fill());
   EXPECT_EQ(*ReadFile(folder_ / "model/variables/data"), "values");
 }
 
 TEST_F(RunFolder, OfWhichAFileBecameAFolderIsRefused) {
-  Fill();
+  ASSERT_OK(Fill());
   fs::remove(folder_ / "results.csv");
   Write(folder_ / "results.csv/note.txt");
   EXPECT_THAT(ProblemOf(folder_), HasSubstr("such as results.csv/"));
 }
 
 TEST_F(RunFolder, WithADamagedManifestIsRefused) {
-  Fill();
+  ASSERT_OK(Fill());
   std::string manifest = *ReadFile(folder_ / "manifest.json");
   manifest[manifest.find("nothing")] = 'N';
   Write(folder_ / "manifest.json", manifest);
@@ -184,8 +148,8 @@ TEST_F(RunFolder, WithADamagedManifestIsRefused) {
 
 TEST_F(RunFolder, LatestReplacesNothingButALink) {
   const std::string link = home_ / "latest";
-  EXPECT_TRUE(LinkLatest(link, folder_).ok());
-  EXPECT_TRUE(LinkLatest(link, folder_).ok());
+  EXPECT_OK(LinkLatest(link, folder_));
+  EXPECT_OK(LinkLatest(link, folder_));
   fs::remove(link);
   Write(link);
   EXPECT_FALSE(LinkLatest(link, folder_).ok());
@@ -200,14 +164,12 @@ TEST_F(RunFolder, WithOtherFilesIsRefused) {
 }
 
 TEST_F(RunFolder, WithOtherFilesBesideARunIsRefusedAndThoseAreKept) {
-  Fill();
+  ASSERT_OK(Fill());
   Write(folder_ / "thesis.txt");
   EXPECT_THAT(ProblemOf(folder_),
               HasSubstr("holds files that are no run's, such as thesis.txt"));
   // They may have come during the run.
-  EXPECT_FALSE(FillRunFolder({}, {}, *StageStore::OpenToLook(home_ / "work"),
-                             "requant", folder_)
-                   .ok());
+  EXPECT_FALSE(Fill().ok());
   EXPECT_TRUE(fs::exists(folder_ / "thesis.txt"));
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
 }
@@ -240,22 +202,10 @@ TEST_F(RunFolder, InAPlaceThatCannotBeWrittenIsRefused) {
 }
 
 TEST_F(RunFolder, RemovesWhatKilledRunsLeft) {
-  const fs::path leftover = Leftover("run");
-  Write(MarkOf(leftover), "");
-  const fs::path empty = home_ / absl::StrCat("run.partial.", GonePid());
-  fs::create_directories(empty);
+  const fs::path leftover = TemporaryName(folder_, getpid());
+  Write(leftover / "half");
   EXPECT_EQ(ProblemOf(folder_), "");
   EXPECT_FALSE(fs::exists(leftover));
-  EXPECT_FALSE(fs::exists(empty));
-}
-
-TEST_F(RunFolder, KeepsWhatOnlyLooksLikeALeftover) {
-  const fs::path unmarked = Leftover("run");
-  const fs::path others = Leftover("other");
-  Write(MarkOf(others), "");
-  EXPECT_EQ(ProblemOf(folder_), "");
-  EXPECT_TRUE(fs::exists(unmarked));
-  EXPECT_TRUE(fs::exists(others));
 }
 
 TEST(CommandScript, ItsCommentsStayComments) {

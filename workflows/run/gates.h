@@ -11,7 +11,7 @@
 #include "runtime/evaluation.pb.h"
 #include "workflows/plan/plan.h"
 #include "workflows/run/run_record.pb.h"
-#include "workflows/run/task_key.h"
+#include "workflows/run/task_command.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant {

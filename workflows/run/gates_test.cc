@@ -1,19 +1,15 @@
 #include "workflows/run/gates.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
+#include "graph/testing/testing.h"
 #include "workflows/testing/golden_cases.h"
 
 namespace requant::gates_test {

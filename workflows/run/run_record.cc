@@ -25,18 +25,16 @@
 namespace requant {
 namespace {
 
-std::vector<std::string> WorkingSets(const CpuFeatures& cpu) {
+void AddWorkingSets(const CpuFeatures& cpu, ToolRecord* tool) {
   const std::pair<const char*, const InstructionSet*> sets[] = {
       {"avx2", &cpu.avx2},
       {"avx_vnni", &cpu.avx_vnni},
       {"avx512", &cpu.avx512},
       {"avx512_vnni", &cpu.avx512_vnni},
       {"amx_int8", &cpu.amx_int8}};
-  std::vector<std::string> names;
   for (const auto& [name, set] : sets) {
-    if (set->works) names.emplace_back(name);
+    if (set->works) tool->add_cpu_feature(name);
   }
-  return names;
 }
 
 std::string SystemName() {
@@ -118,17 +116,14 @@ absl::StatusOr<RunMachine> ThisMachine() {
   RunMachine machine;
   REQUANT_ASSIGN_OR_RETURN(machine.own_path, OwnPath());
   const CpuFeatures cpu = ProbeCpu();
-  machine.cores = ReadCoreLimits().usable();
-  machine.target = QuantizationTarget(cpu, CachedOneDnnIsaCap());
   machine.environment = TensorFlowEnvironment();
-  machine.features = WorkingSets(cpu);
   ToolRecord& tool = machine.tool;
   tool.set_version(kRequantVersion);
   tool.set_tensorflow(REQUANT_TENSORFLOW_VERSION);
   tool.set_cpu(cpu.model);
-  for (const std::string& name : machine.features) tool.add_cpu_feature(name);
-  tool.set_cores(machine.cores);
-  tool.set_target(machine.target);
+  AddWorkingSets(cpu, &tool);
+  tool.set_cores(ReadCoreLimits().usable());
+  tool.set_target(QuantizationTarget(cpu, CachedOneDnnIsaCap()));
   tool.set_system(SystemName());
   return machine;
 }
@@ -162,21 +157,19 @@ TaskPlace PlaceOf(const Task& task) {
   return {task.stage, task.baseline, task.kind == Task::Kind::kVerify};
 }
 
-const TaskRecord& WorkOf(const Task& task, const RunRecord& record) {
-  if (task.stage < 0) return record.baseline(task.baseline).work();
-  const StageRecord& stage = record.stage(task.stage);
-  if (task.kind == Task::Kind::kVerify) return stage.verification().work();
+const TaskRecord& WorkOf(const TaskPlace& place, const RunRecord& record) {
+  if (place.stage < 0) return record.baseline(place.baseline).work();
+  const StageRecord& stage = record.stage(place.stage);
+  if (place.verifies) return stage.verification().work();
   return stage.has_benchmark() ? stage.benchmark().work() : stage.work();
 }
 
-TaskRecord* WorkOf(const Task& task, RunRecord* record) {
-  if (task.stage < 0) {
-    return record->mutable_baseline(task.baseline)->mutable_work();
+TaskRecord* WorkOf(const TaskPlace& place, RunRecord* record) {
+  if (place.stage < 0) {
+    return record->mutable_baseline(place.baseline)->mutable_work();
   }
-  StageRecord* const stage = record->mutable_stage(task.stage);
-  if (task.kind == Task::Kind::kVerify) {
-    return stage->mutable_verification()->mutable_work();
-  }
+  StageRecord* const stage = record->mutable_stage(place.stage);
+  if (place.verifies) return stage->mutable_verification()->mutable_work();
   return stage->has_benchmark() ? stage->mutable_benchmark()->mutable_work()
                                 : stage->mutable_work();
 }

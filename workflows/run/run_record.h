@@ -2,15 +2,16 @@
 #define REQUANT_WORKFLOWS_RUN_RUN_RECORD_H_
 
 // The record of a run: what it says of the machine, where each task of the plan
-// has its place, and how results get there.
+// has its place, how results get there, and who looks on.
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/terminal/progress.h"
 #include "workflows/plan/plan.h"
-#include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/run/stage_store.pb.h"
 
@@ -19,14 +20,10 @@ namespace requant {
 struct RunMachine {
   // The real path of the running program, beside which the others are.
   std::string own_path;
-  // Threads that can run at once.
-  int cores = 1;
-  // What quantization's target "host" means.
-  std::string target;
   // For children that load TensorFlow (base/process/machine.h).
   std::vector<std::pair<std::string, std::string>> environment;
-  // Instruction sets that work, such as "avx2".
-  std::vector<std::string> features;
+  // Among others: how many threads can run at once, the instruction sets that
+  // work, such as "avx2", and what quantization's target "host" means.
   ToolRecord tool;
 };
 
@@ -36,11 +33,24 @@ absl::StatusOr<RunMachine> ThisMachine();
 // stages.
 RunRecord StartRecord(const Plan& plan, const RunMachine& machine);
 
+// What a task's programs report of their work.
+using TaskProgress = ProgressReport;
+
+// Which of a run's tasks it is about.
+struct TaskPlace {
+  // Index into RunRecord.stage; -1: the run of a baseline, `baseline` being the
+  // index into RunRecord.baseline.
+  int stage = -1;
+  int baseline = -1;
+  // Whether it is a stage's verification rather than its own work.
+  bool verifies = false;
+};
+
 TaskPlace PlaceOf(const Task& task);
 
-// Returns the task's own record, in a record of the same plan.
-TaskRecord* WorkOf(const Task& task, RunRecord* record);
-const TaskRecord& WorkOf(const Task& task, const RunRecord& record);
+// Returns the task's own record.
+TaskRecord* WorkOf(const TaskPlace& place, RunRecord* record);
+const TaskRecord& WorkOf(const TaskPlace& place, const RunRecord& record);
 
 // Adds what a task found, and how its gates judged that.
 void RecordResult(const Task& task, const CachedTask& result,
@@ -48,6 +58,24 @@ void RecordResult(const Task& task, const CachedTask& result,
 
 // Returns sizes and operations of a graph's file.
 absl::StatusOr<GraphRecord> SummarizeGraphFile(const std::string& path);
+
+// Looks on as a workflow runs, such as the display on a terminal. Calls never
+// overlap. The record is as of now.
+class RunObserver {
+ public:
+  virtual ~RunObserver() = default;
+  // Is called before anything runs; what the cache has is marked so already.
+  virtual void RunStarted(const RunRecord&) {}
+  virtual void TaskStarted(const RunRecord&, const TaskPlace&) {}
+  virtual void TaskProgressed(const RunRecord&, const TaskPlace&,
+                              const TaskProgress&) {}
+  // The task is done, failed, or was interrupted; gates are judged.
+  virtual void TaskEnded(const RunRecord&, const TaskPlace&) {}
+  // Gets a warning or a note that should not wait.
+  virtual void Said(std::string_view) {}
+  // Is called after the last task, whatever the outcome.
+  virtual void RunEnded(const RunRecord&) {}
+};
 
 }  // namespace requant
 

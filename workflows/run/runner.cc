@@ -27,7 +27,6 @@
 #include "base/status_macros.h"
 #include "workflows/run/gates.h"
 #include "workflows/run/task_command.h"
-#include "workflows/run/task_key.h"
 #include "workflows/run/task_maker.h"
 
 namespace requant {
@@ -45,16 +44,15 @@ struct JudgedTask {
 class Runner {
  public:
   Runner(const Plan& plan, const RunMachine& machine, const RunOptions& options,
-         RunRecord record, StageStore* store,
-         const std::vector<RunObserver*>& observers)
+         RunRecord record, StageStore* store, RunObserver* observer)
       : plan_(plan),
         options_(options),
         store_(store),
-        observers_(observers),
         choice_(ChooseTasks(plan, options.choice)),
         maker_(plan, machine, options.run_folder, options.tamper, store),
-        jobs_(options.jobs > 0 ? options.jobs : machine.cores),
+        jobs_(options.jobs > 0 ? options.jobs : machine.tool.cores()),
         finished_tasks_(plan.tasks.size()),
+        observer_(observer),
         tasks_(plan.tasks.size()),
         record_(std::move(record)) {}
 
@@ -65,8 +63,8 @@ class Runner {
       record_.set_started_ms(absl::ToUnixMillis(absl::Now()));
       REQUANT_RETURN_IF_ERROR(UseCache());
       REQUANT_RETURN_IF_ERROR(maker_.CheckSpace(TasksToRun()));
-      for (RunObserver* observer : observers_) observer->RunStarted(record_);
-      for (const std::string& line : early_lines_) Say(line);
+      observer_->RunStarted(record_);
+      for (const std::string& line : early_lines_) observer_->Said(line);
     }
     DoTheRest();
     return Conclude();
@@ -100,11 +98,7 @@ class Runner {
   bool HasResult(int i) const { return !finished_tasks_[i].key.empty(); }
   double Now() const { return SecondsSince(start_); }
   TaskRecord* Work(int i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return WorkOf(TaskAt(i), &record_);
-  }
-  // Calls of observers never overlap.
-  void Say(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    for (RunObserver* observer : observers_) observer->Said(line);
+    return WorkOf(PlaceOf(TaskAt(i)), &record_);
   }
 
   // --- What the cache has; before anything runs.
@@ -175,7 +169,6 @@ class Runner {
   const Plan& plan_;
   const RunOptions& options_;
   StageStore* const store_;
-  const std::vector<RunObserver*>& observers_;
   const TaskChoice choice_;
   const TaskMaker maker_;
   const int jobs_;
@@ -194,6 +187,8 @@ class Runner {
   std::vector<std::string> early_lines_;
 
   absl::Mutex mutex_;
+  // Its calls never overlap.
+  RunObserver* const observer_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<TaskRun> tasks_ ABSL_GUARDED_BY(mutex_);
   RunRecord record_ ABSL_GUARDED_BY(mutex_);
   // Tasks that have ended and whose threads are to be joined.
@@ -286,13 +281,11 @@ TaskWatch Runner::WatchFor(int teller) {
   watch.stop = &stop_;
   watch.on_progress = [this, teller](const ProgressReport& report) {
     const absl::MutexLock lock(&mutex_);
-    for (RunObserver* observer : observers_) {
-      observer->TaskProgressed(record_, PlaceOf(TaskAt(teller)), report);
-    }
+    observer_->TaskProgressed(record_, PlaceOf(TaskAt(teller)), report);
   };
   watch.on_warning = [this, teller](const std::string& warning) {
     const absl::MutexLock lock(&mutex_);
-    Say(absl::StrCat(TaskAt(teller).name, ": warning: ", warning));
+    observer_->Said(absl::StrCat(TaskAt(teller).name, ": warning: ", warning));
   };
   return watch;
 }
@@ -308,7 +301,7 @@ absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
     }
     if (absl::IsDataLoss(intact.status())) {
       const absl::MutexLock lock(&mutex_);
-      Say(ChangeLine(i, intact.status()));
+      observer_->Said(ChangeLine(i, intact.status()));
     }
   }
   *cached = false;
@@ -317,9 +310,7 @@ absl::StatusOr<FinishedTask> Runner::ObtainPrepared(
     if (Work(teller)->state() != TaskRecord::RUNNING) {
       Work(teller)->set_state(TaskRecord::RUNNING);
       Work(teller)->set_start(Now());
-      for (RunObserver* observer : observers_) {
-        observer->TaskStarted(record_, PlaceOf(TaskAt(teller)));
-      }
+      observer_->TaskStarted(record_, PlaceOf(TaskAt(teller)));
     }
   }
   if (SignalForwarding::Received() != 0) {
@@ -457,9 +448,7 @@ void Runner::WorkInThread(int i) {
     failed_ = true;
     stop_ = true;
   }
-  for (RunObserver* observer : observers_) {
-    observer->TaskEnded(record_, PlaceOf(TaskAt(i)));
-  }
+  observer_->TaskEnded(record_, PlaceOf(TaskAt(i)));
   ended_.push_back(i);
 }
 
@@ -551,7 +540,7 @@ RunResult Runner::Conclude() {
     ++result.done;
     if (Work(i)->state() == TaskRecord::CACHED) ++result.cached;
   }
-  for (RunObserver* observer : observers_) observer->RunEnded(record_);
+  observer_->RunEnded(record_);
   result.record = record_;
   return result;
 }
@@ -562,17 +551,16 @@ absl::StatusOr<std::vector<TaskOutlook>> LookAhead(const Plan& plan,
                                                    const RunMachine& machine,
                                                    const RunOptions& options,
                                                    StageStore* store) {
-  const std::vector<RunObserver*> nobody;
+  RunObserver nobody;
   return Runner(plan, machine, options, StartRecord(plan, machine), store,
-                nobody)
+                &nobody)
       .LookAhead();
 }
 
 absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
                                   const RunOptions& options, RunRecord record,
-                                  StageStore* store,
-                                  const std::vector<RunObserver*>& observers) {
-  return Runner(plan, machine, options, std::move(record), store, observers)
+                                  StageStore* store, RunObserver* observer) {
+  return Runner(plan, machine, options, std::move(record), store, observer)
       .Run();
 }
 

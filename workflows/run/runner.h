@@ -10,7 +10,6 @@
 
 #include "absl/status/statusor.h"
 #include "workflows/plan/plan.h"
-#include "workflows/run/run_observer.h"
 #include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/run/stage_store.h"
@@ -52,12 +51,11 @@ struct RunResult {
 
 // Runs the plan to its end, whatever the outcome. `record` is StartRecord's
 // (run_record.h) with what the caller adds. An error is one that kept it from
-// starting, such as an input file that is gone or too small a disk. Observers
-// may be called from other threads, one call at a time.
+// starting, such as an input file that is gone or too small a disk. The
+// observer may be called from other threads, one call at a time.
 absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
                                   const RunOptions& options, RunRecord record,
-                                  StageStore* store,
-                                  const std::vector<RunObserver*>& observers);
+                                  StageStore* store, RunObserver* observer);
 
 // Returns 0, 1, 3, or 128 + signal.
 int ExitCodeOf(const RunResult& result, bool strict);

@@ -391,10 +391,6 @@ absl::StatusOr<std::string> StageStore::NewFolder() {
   return path;
 }
 
-void StageStore::Discard(const std::string& tmp_folder) {
-  RemoveTree(tmp_folder);
-}
-
 absl::Status StageStore::Publish(const std::string& tmp_folder,
                                  const std::string& key,
                                  const CachedTask& task) {

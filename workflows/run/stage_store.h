@@ -79,10 +79,9 @@ class StageStore {
   absl::Status Check(const std::string& key, const FileRecord& output) const;
   std::string PathOf(const std::string& key, const std::string& file) const;
 
-  // Returns an empty folder in tmp/ for a task to write to.
+  // Returns an empty folder in tmp/ for a task to write to, and then to publish
+  // or to remove.
   absl::StatusOr<std::string> NewFolder();
-  // Removes it.
-  void Discard(const std::string& tmp_folder);
   // Makes what is in it the result of `key`, whole and synced, instead of any
   // other there is.
   absl::Status Publish(const std::string& tmp_folder, const std::string& key,

@@ -1,19 +1,15 @@
 #include "workflows/run/stage_store.h"
 
-#include <gtest/gtest.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/files/sha256.h"
+#include "graph/testing/program.h"
 
 namespace requant::stage_store_test {
 namespace {
@@ -22,16 +18,9 @@ namespace fs = std::filesystem;
 
 class StageStoreTest : public testing::Test {
  protected:
-  StageStoreTest()
-      : folder_(absl::StrCat(
-            testing::TempDir(), "/store_",
-            testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    fs::remove_all(folder_);
-  }
-
   std::unique_ptr<StageStore> Open() {
     auto store = StageStore::OpenForRun(folder_, "requant run test");
-    EXPECT_TRUE(store.ok()) << store.status();
+    EXPECT_OK(store);
     return *std::move(store);
   }
 
@@ -44,7 +33,7 @@ class StageStoreTest : public testing::Test {
   static CachedTask Publish(StageStore* store, const std::string& key,
                             const std::string& content) {
     const auto folder = store->NewFolder();
-    EXPECT_TRUE(folder.ok()) << folder.status();
+    EXPECT_OK(folder);
     Overwrite(absl::StrCat(*folder, "/out"), content);
     CachedTask task;
     task.set_task("a/verify");
@@ -52,22 +41,27 @@ class StageStoreTest : public testing::Test {
     output.set_path("out");
     output.set_bytes(static_cast<int64_t>(content.size()));
     output.set_sha256(Sha256(content));
-    const absl::Status published = store->Publish(*folder, key, task);
-    EXPECT_TRUE(published.ok()) << published;
+    EXPECT_OK(store->Publish(*folder, key, task));
     return task;
   }
+  // Finds a result in a run that then ends.
+  void UseInARun(const std::string& key, bool finished) {
+    const auto store = Open();
+    EXPECT_OK(store->Find(key));
+    store->RunEnded(finished);
+  }
 
-  const std::string folder_;
+  const TestFolder home_;
+  const std::string folder_ = home_.Path("store");
 };
 
 TEST_F(StageStoreTest, FindsWhatWasPublished) {
   Publish(Open().get(), "k", "content");
   const auto store = Open();
-  const auto found = store->Find("k");
-  ASSERT_TRUE(found.ok()) << found.status();
-  EXPECT_EQ(found->task(), "a/verify");
+  ASSERT_OK_AND_ASSIGN(const CachedTask found, store->Find("k"));
+  EXPECT_EQ(found.task(), "a/verify");
   EXPECT_EQ(*ReadFile(store->PathOf("k", "out")), "content");
-  EXPECT_TRUE(store->Check("k", found->work().output(0)).ok());
+  EXPECT_OK(store->Check("k", found.work().output(0)));
   EXPECT_TRUE(absl::IsNotFound(store->Find("other").status()));
 }
 
@@ -83,7 +77,7 @@ TEST_F(StageStoreTest, NoticesAFileThatChangedItsContent) {
   const auto store = Open();
   const CachedTask task = Publish(store.get(), "k", "content");
   Overwrite(store->PathOf("k", "out"), "CONTENT");
-  ASSERT_TRUE(store->Find("k").ok());
+  ASSERT_OK(store->Find("k"));
   EXPECT_EQ(store->Check("k", task.work().output(0)).message(),
             store->PathOf("k", "out") + " was changed since it was made");
 }
@@ -118,18 +112,18 @@ TEST_F(StageStoreTest, KeepsFoldersAsItKeepsFiles) {
   fs::create_directories(*folder + "/model/variables");
   Overwrite(*folder + "/model/saved_model.pb", "graph");
   Overwrite(*folder + "/model/variables/data", "values");
-  const auto digest = DigestOfPath(*folder + "/model");
-  ASSERT_TRUE(digest.ok()) << digest.status();
+  ASSERT_OK_AND_ASSIGN(const PathDigest digest,
+                       DigestOfPath(*folder + "/model"));
   CachedTask task;
   FileRecord& output = *task.mutable_work()->add_output();
   output.set_path("model");
-  output.set_bytes(digest->bytes);
-  output.set_sha256(digest->sha256);
+  output.set_bytes(digest.bytes);
+  output.set_sha256(digest.sha256);
   ASSERT_TRUE(store->Publish(*folder, "k", task).ok());
-  EXPECT_TRUE(store->Find("k").ok());
-  EXPECT_TRUE(store->Check("k", output).ok());
+  EXPECT_OK(store->Find("k"));
+  EXPECT_OK(store->Check("k", output));
   Overwrite(store->PathOf("k", "model/variables/data"), "VALUES");
-  EXPECT_TRUE(store->Find("k").ok());
+  EXPECT_OK(store->Find("k"));
   EXPECT_FALSE(store->Check("k", output).ok());
   fs::remove(store->PathOf("k", "model/variables/data"));
   EXPECT_FALSE(store->Find("k").ok());
@@ -161,30 +155,17 @@ TEST_F(StageStoreTest, KeepsWhatOthersHaveInTmp) {
 
 TEST_F(StageStoreTest, IsForOneRunAtATime) {
   const auto store = Open();
-  const auto second = StageStore::OpenForRun(folder_, "another");
-  ASSERT_FALSE(second.ok());
-  EXPECT_TRUE(absl::StrContains(
-      second.status().message(),
-      absl::StrCat("is in use by process ", getpid(), " on ")))
-      << second.status();
-  EXPECT_TRUE(absl::StrContains(second.status().message(),
-                                ", running \"requant run test\" since "))
-      << second.status();
-  EXPECT_TRUE(absl::StrContains(second.status().message(), "--work_dir"));
-}
-
-TEST_F(StageStoreTest, IsFreeAgainAfterwards) {
-  Open();
-  Open();
+  EXPECT_THAT(
+      StageStore::OpenForRun(folder_, "another"),
+      FailsWith(AllOf(
+          HasSubstr(absl::StrCat("is in use by process ", getpid(), " on ")),
+          HasSubstr(", running \"requant run test\" since "),
+          HasSubstr("--work_dir"))));
 }
 
 TEST_F(StageStoreTest, SaysThatItsFolderCannotBeMade) {
-  Overwrite(absl::StrCat(testing::TempDir(), "/file"), "");
-  const auto store = StageStore::OpenForRun(
-      absl::StrCat(testing::TempDir(), "/file/work"), "test");
-  ASSERT_FALSE(store.ok());
-  EXPECT_TRUE(absl::StrContains(store.status().message(), "/file/work"))
-      << store.status();
+  EXPECT_THAT(StageStore::OpenForRun(home_.Write("file", "") + "/work", "test"),
+              FailsWith(HasSubstr("/file/work")));
 }
 
 TEST_F(StageStoreTest, LooksWithoutWriting) {
@@ -245,7 +226,7 @@ TEST_F(PrunedStoreTest, LosesWhatWasNotUsedForLong) {
 
 TEST_F(PrunedStoreTest, KeepsWhatTheOpenRunUsed) {
   const auto store = Open();
-  EXPECT_TRUE(store->Find("a").ok());
+  EXPECT_OK(store->Find("a"));
   store->RunEnded(true);
   EXPECT_EQ(KeysOf(*store), "bca");
   const auto pruned = PruneStore({absl::InfinitePast(), 0}, store.get());
@@ -262,11 +243,7 @@ TEST_F(PrunedStoreTest, KeepsWhatIsNotOurs) {
 }
 
 TEST_F(PrunedStoreTest, KeepsWhatTheLastRunThatFailedUsed) {
-  for (const char* key : {"a", "b"}) {
-    const auto store = Open();
-    EXPECT_TRUE(store->Find(key).ok());
-    store->RunEnded(/*finished=*/false);
-  }
+  for (const char* key : {"a", "b"}) UseInARun(key, /*finished=*/false);
   EXPECT_EQ(Prune({absl::InfiniteFuture(), 0}), "b");
 }
 
@@ -284,17 +261,9 @@ TEST_F(PrunedStoreTest, KeepsWhatAStoppedRunNeedsForTwoWeeks) {
 
 TEST_F(PrunedStoreTest, NeedsNothingForAStoppedRunThatAnotherTookToItsEnd) {
   StopARun("a");
-  {
-    const auto store = Open();
-    EXPECT_TRUE(store->Find("b").ok());
-    store->RunEnded(true);
-  }
+  UseInARun("b", /*finished=*/true);
   EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "a");
-  {
-    const auto store = Open();
-    EXPECT_TRUE(store->Find("a").ok());
-    store->RunEnded(true);
-  }
+  UseInARun("a", /*finished=*/true);
   EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "");
 }
 
@@ -342,7 +311,7 @@ TEST_F(StageStoreTest, ReadsAFileAgainWhoseTimesPlaceOrSizeChanged) {
 
 // Even when its time was set back.
 TEST_F(StageStoreTest, ReadsAFileAgainThatWasJustWritten) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/young");
+  const std::string path = home_.Path("young");
   Overwrite(path, "abc");
   const auto time = fs::file_time_type::clock::now() - std::chrono::hours(1);
   fs::last_write_time(path, time);
@@ -353,13 +322,12 @@ TEST_F(StageStoreTest, ReadsAFileAgainThatWasJustWritten) {
 }
 
 TEST_F(StageStoreTest, HashesAFolderByItsFiles) {
-  const std::string path = absl::StrCat(testing::TempDir(), "/hashed");
+  const std::string path = home_.Path("hashed");
   fs::create_directories(path);
-  Overwrite(absl::StrCat(path, "/a"), "abc");
-  const auto hashed = Open()->Hash(path);
-  ASSERT_TRUE(hashed.ok()) << hashed.status();
-  EXPECT_EQ(hashed->bytes, 3);
-  EXPECT_EQ(hashed->sha256, DigestOfPath(path)->sha256);
+  home_.Write("hashed/a", "abc");
+  ASSERT_OK_AND_ASSIGN(const PathDigest hashed, Open()->Hash(path));
+  EXPECT_EQ(hashed.bytes, 3);
+  EXPECT_EQ(hashed.sha256, DigestOfPath(path)->sha256);
 }
 
 KeyPart Part(KeyPart::Kind kind, const std::string& name,

@@ -1,14 +1,10 @@
 #include "workflows/run/task_command.h"
 
-#include <gtest/gtest.h>
-
-#include <string>
-#include <vector>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
+#include "graph/testing/testing.h"
 #include "workflows/testing/golden_cases.h"
 
 namespace requant::task_command_test {

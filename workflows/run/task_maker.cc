@@ -252,7 +252,7 @@ absl::StatusOr<PreparedTask> TaskMaker::Prepare(
     const Task& task, const FinishedTasks& finished,
     std::optional<int64_t> records) const {
   PreparedTask prepared;
-  prepared.settings = {machine_.cores, machine_.target, records};
+  prepared.settings = {machine_.tool.cores(), machine_.tool.target(), records};
   REQUANT_ASSIGN_OR_RETURN(prepared.inputs, ResolveInputs(plan_, task, finished,
                                                           run_folder_, store_));
   REQUANT_ASSIGN_OR_RETURN(
@@ -288,7 +288,7 @@ std::vector<std::pair<int, absl::Status>> TaskMaker::FindChanged(
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < machine_.cores; ++i) others.emplace_back(check);
+  for (int i = 1; i < machine_.tool.cores(); ++i) others.emplace_back(check);
   check();
   for (std::thread& other : others) other.join();
   std::vector<std::pair<int, absl::Status>> changes;
@@ -302,7 +302,7 @@ absl::StatusOr<FinishedTask> TaskMaker::Make(const Task& task,
                                              const PreparedTask& prepared,
                                              const TaskWatch& watch) const {
   REQUANT_ASSIGN_OR_RETURN(const std::string folder, store_->NewFolder());
-  absl::Cleanup discard = [&] { store_->Discard(folder); };
+  absl::Cleanup discard = [&] { RemoveTree(folder); };
   TaskPaths paths;
   for (const ResolvedInput& input : prepared.inputs) {
     paths.inputs.push_back(input.path);

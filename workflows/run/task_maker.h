@@ -21,7 +21,6 @@
 #include "workflows/run/run_record.h"
 #include "workflows/run/stage_store.h"
 #include "workflows/run/task_command.h"
-#include "workflows/run/task_key.h"
 
 namespace requant {
 

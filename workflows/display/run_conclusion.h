@@ -1,8 +1,9 @@
-#ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_TABLE_H_
-#define REQUANT_WORKFLOWS_DISPLAY_RUN_TABLE_H_
+#ifndef REQUANT_WORKFLOWS_DISPLAY_RUN_CONCLUSION_H_
+#define REQUANT_WORKFLOWS_DISPLAY_RUN_CONCLUSION_H_
 
-// A run's stages as people read them: where each is, and all as a table.
-// Figures are those of workflows/report/figures.h.
+// A run's stages as people read them: where each is, all as a table, and what
+// is printed when the run has ended. Figures are those of
+// workflows/report/figures.h.
 
 #include <string>
 #include <vector>
@@ -49,8 +50,6 @@ StageState StateOf(const BaselineRecord& baseline);
 // Returns whether it neither waits nor runs.
 bool IsOver(StageState state);
 
-// Returns what the stage itself did, its verification apart.
-const TaskRecord& OwnWork(const StageRecord& stage);
 // Returns how long its work and its verification took in this run.
 double SecondsOf(const StageRecord& stage);
 // Returns the first of its tasks that did not succeed, or else its last.
@@ -64,6 +63,25 @@ const TaskRecord& DecisiveTask(const StageRecord& stage);
 // width; 0: there is no such limit.
 std::string RunTable(const RunRecord& record, int columns, bool color);
 
+struct RunConclusionOptions {
+  // The terminal's width; 0: it is none.
+  int columns = 0;
+  bool color = false;
+  // The report's path, as people would type it; empty: there is none.
+  std::string report;
+  // The command that goes on where the run ended; empty: none is named.
+  std::string resume;
+  // What serving the result takes; empty: nothing is said.
+  std::string serving;
+};
+
+// Returns what is printed when a run has ended: the table of the stages, the
+// verdict in a sentence, and what belongs to it: the result against its
+// baseline; by how much which gate failed, what to try and how to look closer;
+// why a task failed; or how to go on.
+std::string RunConclusion(const RunRecord& record,
+                          const RunConclusionOptions& options);
+
 }  // namespace requant
 
-#endif  // REQUANT_WORKFLOWS_DISPLAY_RUN_TABLE_H_
+#endif  // REQUANT_WORKFLOWS_DISPLAY_RUN_CONCLUSION_H_
