@@ -10,11 +10,8 @@
 #include <functional>
 #include <limits>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <system_error>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

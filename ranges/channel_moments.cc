@@ -4,16 +4,10 @@
 #include <atomic>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
-#include "ranges/moment_kernel.h"
 
 namespace requant {
 namespace {

@@ -3,21 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <iterator>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/message_text.h"
 #include "base/status_macros.h"
-#include "ranges/range_table.h"
 #include "ranges/value_histogram.h"
 
 namespace requant {

@@ -30,10 +30,14 @@ RangeEntry EntryOf(const std::vector<float>& values) {
   return entry;
 }
 
+RangeChoiceOptions By(RangeMethod method, double value_percentile = 99.99) {
+  return {method, {}, value_percentile};
+}
+
 RangeChoice Choose(RangeMethod method, const std::vector<float>& values,
                    double value_percentile = 99.99) {
   const auto choice =
-      ChooseRangeBy({method, {}, value_percentile}, EntryOf(values));
+      ChooseRangeBy(By(method, value_percentile), EntryOf(values));
   EXPECT_OK(choice);
   return choice.value_or(RangeChoice());
 }
@@ -85,7 +89,7 @@ TEST(ChooseRange, OtherMethodsNeedAHistogram) {
   RangeEntry entry;
   entry.AddRange(-1, 1, {"log", 1});
   for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
-    EXPECT_THAT(ChooseRangeBy({method}, entry),
+    EXPECT_THAT(ChooseRangeBy(By(method), entry),
                 FailsWith(testing::HasSubstr("histogram")));
   }
 }
@@ -127,7 +131,7 @@ TEST(ChooseRangePercentile, IncludesZero) {
 TEST(ChooseRangePercentile, RefusesAPercentileThatIsNone) {
   for (double percentile : {50.0, 101.0, std::nan("")}) {
     EXPECT_FALSE(
-        ChooseRangeBy({RangeMethod::kPercentile, {}, percentile}, EntryOf({1}))
+        ChooseRangeBy(By(RangeMethod::kPercentile, percentile), EntryOf({1}))
             .ok())
         << percentile;
   }
@@ -148,7 +152,7 @@ TEST(ChooseRangeMse, ClipsOutliersThatAreRareEnough) {
   const std::vector<float> more = Relu(Normal(100000, 0, 0));
   for (int i = 0; i < 50; ++i) entry.histogram->Add(more);
   ASSERT_OK_AND_ASSIGN(const RangeChoice choice,
-                       ChooseRangeBy({RangeMethod::kMse}, entry));
+                       ChooseRangeBy(By(RangeMethod::kMse), entry));
   EXPECT_EQ(choice.min, 0);
   EXPECT_LT(*choice.max, 6);
   EXPECT_GT(*choice.max, 3);
@@ -202,7 +206,7 @@ TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
 }
 
 float Magnitude(RangeMethod method, const std::vector<float>& values) {
-  const auto magnitude = ChooseMagnitudeBy({method}, EntryOf(values));
+  const auto magnitude = ChooseMagnitudeBy(By(method), EntryOf(values));
   EXPECT_OK(magnitude);
   return magnitude.value_or(-1);
 }
@@ -246,7 +250,7 @@ TEST(ChooseMagnitudeMse, LosesNoMoreThanAnyOther) {
 TEST(ChooseMagnitude, NeedsAHistogramForMse) {
   RangeEntry entry;
   entry.AddRange(-1, 1, {"log", 1});
-  EXPECT_FALSE(ChooseMagnitudeBy({RangeMethod::kMse}, entry).ok());
+  EXPECT_FALSE(ChooseMagnitudeBy(By(RangeMethod::kMse), entry).ok());
 }
 
 // Whatever a damaged file says that can still be read.
@@ -268,13 +272,13 @@ TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
     ++read;
     for (const auto& [key, entry] : parsed->entries()) {
       for (RangeMethod method : {RangeMethod::kPercentile, RangeMethod::kMse}) {
-        const auto choice = ChooseRangeBy({method}, entry);
+        const auto choice = ChooseRangeBy(By(method), entry);
         if (!choice.ok() || !choice->min.has_value()) continue;
         EXPECT_LE(*choice->min, 0);
         EXPECT_GE(*choice->max, 0);
         EXPECT_TRUE(std::isfinite(choice->Width()));
         ASSERT_OK_AND_ASSIGN(const float magnitude,
-                             ChooseMagnitudeBy({method}, entry));
+                             ChooseMagnitudeBy(By(method), entry));
         EXPECT_TRUE(std::isfinite(magnitude) && magnitude >= 0);
       }
     }

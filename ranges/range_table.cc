@@ -2,22 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include "absl/crc/crc32c.h"
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
-#include "ranges/channel_moments.h"
 #include "ranges/range_table.pb.h"
 
 namespace requant {

@@ -4,14 +4,9 @@
 #include <cfloat>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/types/span.h"
 
 namespace requant {
 namespace {

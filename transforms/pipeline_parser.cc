@@ -1,12 +1,8 @@
 #include "transforms/pipeline_parser.h"
 
 #include <cctype>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"

@@ -1,17 +1,12 @@
 #include "transforms/recipe_program.h"
 
 #include <cstdio>
-#include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
-#include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
@@ -19,9 +14,7 @@
 #include "graph/diff.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
-#include "graph/graph_io.h"
 #include "graph/verify/verify.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace requant {

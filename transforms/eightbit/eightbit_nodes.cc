@@ -1,19 +1,11 @@
 #include "transforms/eightbit/eightbit_nodes.h"
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "absl/algorithm/container.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
-#include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/types.pb.h"
 
 namespace requant {
 namespace {

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -16,15 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "graph/const_node.h"
-#include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/layers/quantized_layer.h"
-#include "transforms/layers/quantized_weights.h"
 #include "transforms/layers/tensor_pattern.h"
-#include "transforms/transform.h"
 
 namespace requant {
 namespace {

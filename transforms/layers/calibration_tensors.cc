@@ -1,19 +1,15 @@
 #include "transforms/layers/calibration_tensors.h"
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/nearest_name.h"
-#include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/tensor_pattern.h"

@@ -5,13 +5,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,11 +19,7 @@
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
 #include "graph/const_node.h"
-#include "graph/graph_index.h"
 #include "graph/summary/output_ranking.h"
-#include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/layers/tensor_pattern.h"

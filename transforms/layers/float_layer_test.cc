@@ -113,7 +113,7 @@ TEST(FindFloatLayers, ALayerEndsWithWhatSomethingElseReads) {
 }
 
 TEST(FindFloatLayers, ALayerEndsWithAnOutputOfTheGraph) {
-  EXPECT_EQ(OnlyLayer(kReluLayer, {{"a:0", "r"}}).output, "a:0");
+  EXPECT_EQ(OnlyLayer(kReluLayer, {{"a:0", "r"}, {}, {}}).output, "a:0");
 }
 
 TEST(FindFloatLayers, ALayerEndsBeforeABiasThatIsNoConstantVectorOfItsWidth) {
@@ -299,7 +299,8 @@ TEST(CheckExcluded, SuggestsTheNameThatMayBeMeantAndWarnsOfOtherTypes) {
   std::vector<std::string> warnings;
   EXPECT_THAT(CheckExcluded({{}, {}, {"dense/MatMull"}}, index, &warnings),
               FailsWith(HasSubstr("\"dense/MatMul\"")));
-  EXPECT_OK(CheckExcluded({{}, {"MatMul", "Placeholder"}}, index, &warnings));
+  EXPECT_OK(
+      CheckExcluded({{}, {"MatMul", "Placeholder"}, {}}, index, &warnings));
   EXPECT_THAT(warnings, ElementsAre(HasSubstr("MatMul")));
 }
 

@@ -1,14 +1,7 @@
 #include "transforms/layers/graph_builder.h"
 
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "absl/container/flat_hash_set.h"
 #include "graph/const_node.h"
-#include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 
 namespace requant {
 

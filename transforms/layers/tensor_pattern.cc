@@ -1,10 +1,7 @@
 #include "transforms/layers/tensor_pattern.h"
 
 #include <algorithm>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"

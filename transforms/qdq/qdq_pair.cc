@@ -1,15 +1,10 @@
 #include "transforms/qdq/qdq_pair.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"

@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
-#include "base/terminal/table.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/wrap_text.h"
 #include "runtime/evaluation.pb.h"
