@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/files/files.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
@@ -157,8 +158,11 @@ void Planner::AddStagePaths(int task) {
   const int stage = plan_.tasks[task].stage;
   for (const auto& [role, path] : PathsOf(StageOf(task))) {
     plan_.tasks[task].inputs.push_back({role, -1, "", path});
+    const bool is_checkpoint = role == "checkpoint";
+    // A checkpoint of TensorFlow's first format has no index.
+    if (is_checkpoint && !MatchingFiles(path).empty()) continue;
     const std::string file =
-        role == "checkpoint" ? absl::StrCat(path, ".index") : path;
+        is_checkpoint ? absl::StrCat(path, ".index") : path;
     if (!path.empty() && !Exists(file)) {
       Refuse(StagePlaces(stage).line(), stage,
              absl::StrCat(": its ", role, ": there is no ", file));

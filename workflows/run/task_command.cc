@@ -271,10 +271,12 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   std::vector<std::string> shown;
   for (const std::string& path : PathList(input)) {
     shown.push_back(ShownFrom(run_folder, path));
-    // A checkpoint is several files that begin with one path.
-    const bool is_checkpoint = input.role == "checkpoint";
+    // A checkpoint is several files that begin with one path, or, in
+    // TensorFlow's first format, what the path itself names.
+    const bool is_prefix =
+        input.role == "checkpoint" && MatchingFiles(path).empty();
     for (const std::string& file :
-         Expand(is_checkpoint ? absl::StrCat(path, ".*") : path)) {
+         Expand(is_prefix ? absl::StrCat(path, ".*") : path)) {
       REQUANT_RETURN_IF_ERROR(AddFile(file, input.role, store, &resolved));
     }
   }
