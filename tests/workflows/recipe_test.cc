@@ -97,6 +97,7 @@ struct WideDeep {
   static constexpr Bounds kStages = {kStageRecords, 0.993, 0.005};
   // Measured: agreement .9984, mean change .0012.
   static constexpr Bounds kFast = {kEvaluationRecords, 0.997, 0.0016};
+  static constexpr double kFastAgreementWithoutVnni = 0.997;
   static Recipe* NewRecipe() {
     return new WideDeepRecipe(kCalibrationRecords, kEvaluationRecords);
   }
@@ -108,8 +109,9 @@ struct MixedLayersModel {
       trimmed ? "MixedLayersFromStep3" : "MixedLayers";
   // Measured: agreement .9937 to .9948, mean change .0024 to .0025.
   static constexpr Bounds kStages = {kEvaluationRecords, 0.991, 0.0035};
-  // Measured: agreement .9982, mean change .0010.
-  static constexpr Bounds kFast = {kEvaluationRecords, 0.996, 0.0023};
+  // Measured: agreement .9958, mean change .0021.
+  static constexpr Bounds kFast = {kEvaluationRecords, 0.9945, 0.0023};
+  static constexpr double kFastAgreementWithoutVnni = 0.996;
   static Recipe* NewRecipe() {
     return new MixedLayersRecipe(kCalibrationRecords, kEvaluationRecords,
                                  trimmed);
@@ -178,7 +180,7 @@ TYPED_TEST(RecipeTest, FinalGraphsAreAsGoodWithoutVnni) {
     return RunOf<TypeParam>().Evaluate(graph, kStageRecords, avx2).agreement;
   };
   EXPECT_GE(agreement(kFinalGraph), TypeParam::kStages.least_agreement);
-  EXPECT_GE(agreement(kFastGraph), TypeParam::kFast.least_agreement);
+  EXPECT_GE(agreement(kFastGraph), TypeParam::kFastAgreementWithoutVnni);
 }
 
 template <typename Model>
