@@ -29,28 +29,43 @@ constexpr size_t kReadBytes = 1 << 20;
 // The digits of a seal and the end of their line.
 constexpr size_t kSealBytes = 65;
 
-class Digest {
- public:
-  Digest() { SHA256_Init(state_); }
-
-  void Add(std::string_view text) {
-    SHA256_Update(state_, text.data(), text.size());
-  }
-  std::string Finish() {
-    std::string digest(32, '\0');
-    SHA256_Final(reinterpret_cast<uint8_t*>(digest.data()), state_);
-    return digest;
-  }
-
- private:
-  // SHA256_CTX, which takes 112 bytes.
-  alignas(16) unsigned char state_[256];
-};
+std::string FinishState(void* state) {
+  std::string digest(32, '\0');
+  SHA256_Final(reinterpret_cast<uint8_t*>(digest.data()), state);
+  return digest;
+}
 
 std::string RawDigest(std::string_view text) {
-  Digest digest;
-  digest.Add(text);
-  return digest.Finish();
+  alignas(16) unsigned char state[256];
+  SHA256_Init(state);
+  SHA256_Update(state, text.data(), text.size());
+  return FinishState(state);
+}
+
+// Adds a file's content; returns its size.
+absl::StatusOr<int64_t> AddContent(const std::string& path, void* state) {
+  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return absl::ErrnoToStatus(errno, path);
+  absl::Cleanup close_file = [fd] { close(fd); };
+  std::string buffer(kReadBytes, '\0');
+  int64_t size = 0;
+  while (true) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::ErrnoToStatus(errno, path);
+    if (got == 0) return size;
+    SHA256_Update(state, buffer.data(), got);
+    size += got;
+  }
+}
+
+// Returns the names of the files below a folder; unset for anything else.
+absl::StatusOr<std::optional<std::vector<std::string>>> NamesBelow(
+    const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error)) return std::nullopt;
+  return FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut);
 }
 
 }  // namespace
@@ -64,22 +79,11 @@ std::string Sha256Base64(std::string_view text) {
 }
 
 absl::StatusOr<PathDigest> DigestOfFile(const std::string& path) {
-  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path);
-  absl::Cleanup close_file = [fd] { close(fd); };
-  std::string buffer(kReadBytes, '\0');
-  Digest digest;
+  alignas(16) unsigned char state[256];
+  SHA256_Init(state);
   PathDigest result;
-  while (true) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return absl::ErrnoToStatus(errno, path);
-    if (got == 0) break;
-    digest.Add(std::string_view(buffer.data(), got));
-    result.bytes += got;
-  }
-  result.sha256 = absl::BytesToHexString(digest.Finish());
+  REQUANT_ASSIGN_OR_RETURN(result.bytes, AddContent(path, state));
+  result.sha256 = absl::BytesToHexString(FinishState(state));
   return result;
 }
 
@@ -87,14 +91,11 @@ absl::StatusOr<PathDigest> DigestOfPath(
     const std::string& path,
     const std::function<absl::StatusOr<PathDigest>(const std::string&)>&
         digest_of_file) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return digest_of_file(path);
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::vector<std::string> names,
-      FilesBelow(path, /*folders=*/nullptr, OtherEntries::kLeaveOut));
+  REQUANT_ASSIGN_OR_RETURN(const auto names, NamesBelow(path));
+  if (!names.has_value()) return digest_of_file(path);
   std::string list;
   PathDigest result;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     REQUANT_ASSIGN_OR_RETURN(const PathDigest file,
                              digest_of_file(absl::StrCat(path, "/", name)));
     absl::StrAppend(&list, file.sha256, "  ", name, "\n");
@@ -104,16 +105,33 @@ absl::StatusOr<PathDigest> DigestOfPath(
   return result;
 }
 
+ContentHash::ContentHash() { SHA256_Init(state_); }
+
 void ContentHash::Add(std::string_view text) {
   const uint64_t size = text.size();
-  added_.append(reinterpret_cast<const char*>(&size), sizeof(size));
-  added_.append(text);
+  SHA256_Update(state_, &size, sizeof(size));
+  SHA256_Update(state_, text.data(), text.size());
 }
 
 absl::Status ContentHash::AddFile(const std::string& path) {
-  REQUANT_ASSIGN_OR_RETURN(const PathDigest digest, DigestOfPath(path));
-  Add(digest.sha256);
+  REQUANT_ASSIGN_OR_RETURN(const auto names, NamesBelow(path));
+  if (!names.has_value()) return AddOneFile(path);
+  for (const std::string& name : *names) {
+    Add(name);
+    REQUANT_RETURN_IF_ERROR(AddOneFile(absl::StrCat(path, "/", name)));
+  }
   return absl::OkStatus();
+}
+
+absl::Status ContentHash::AddOneFile(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const uint64_t size, AddContent(path, state_));
+  // The size follows the content, so that a file is read only once.
+  SHA256_Update(state_, &size, sizeof(size));
+  return absl::OkStatus();
+}
+
+std::string ContentHash::Finish() {
+  return absl::BytesToHexString(FinishState(state_));
 }
 
 std::string Sealed(std::string_view content) {

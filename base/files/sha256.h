@@ -42,17 +42,22 @@ absl::StatusOr<PathDigest> DigestOfPath(
 // before.
 class ContentHash {
  public:
+  ContentHash();
+
   // Adds a text; where one ends and the next begins matters.
   void Add(std::string_view text);
   // Adds a file's content, or all files below a folder with their names in it.
   // The path itself does not matter. Errors name it.
   absl::Status AddFile(const std::string& path);
 
-  // Returns 64 hexadecimal digits.
-  std::string Finish() const { return Sha256(added_); }
+  // Returns 64 hexadecimal digits. Nothing may be added after that.
+  std::string Finish();
 
  private:
-  std::string added_;
+  absl::Status AddOneFile(const std::string& path);
+
+  // SHA256_CTX of the library that TensorFlow carries; it takes 112 bytes.
+  alignas(16) unsigned char state_[256];
 };
 
 // Returns a content with its digest in front, by which a later reader knows
