@@ -148,7 +148,7 @@ bool ParseBinary(std::string_view bytes, Message* message) {
 }
 
 // Returns whether it starts as a text message does: after blanks and comments,
-// a field name and then one of ":", "{", "<" or "["; or has only comments.
+// a field name and then one of ":", "{", "<" or "["; or ends in a comment.
 bool LooksLikeText(std::string_view content) {
   // Comments need not be UTF-8.
   static const RE2* const start = new RE2(

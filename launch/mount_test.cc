@@ -207,6 +207,8 @@ TEST_F(HostPathTest, SaysWhyAPathCannotBeResolved) {
   EXPECT_THAT(Problem(Path("a")), HasSubstr("lead in a circle"));
   fs::create_directories(Path("a\xff"));
   EXPECT_THAT(Problem(Path("a\xff")), HasSubstr("not valid UTF-8"));
+  fs::create_directories(Path("a\r\nb"));
+  EXPECT_THAT(Problem(Path("a\r\nb")), HasSubstr("carriage return"));
 }
 
 TEST_F(HostPathTest, LooksAtWhatTheDirectoryAllows) {

@@ -60,7 +60,7 @@ struct RangeChoiceOptions {
 absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
                                                    double value_percentile);
 
-// Fails when no range must be chosen from the entry, which `name` stands for:
+// Fails when no range may be chosen from the entry, which `name` stands for:
 // it has values that are not finite, or minima above their maxima.
 absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry);
 

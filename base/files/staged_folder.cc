@@ -36,21 +36,24 @@ int LockFolder(const std::string& path) {
   return -1;
 }
 
-// Removes what killed processes left of `target`.
+// Removes what killed processes left of `target`: folders that they filled, and
+// former ones, unless one of those is all that there is.
 void RemoveLeftovers(const std::string& target) {
   const fs::path parent = fs::path(target).parent_path();
   const std::string start =
-      absl::StrCat(".", fs::path(target).filename().string(), ".tmp.");
+      absl::StrCat(".", fs::path(target).filename().string());
   std::error_code error;
   for (fs::directory_iterator at(parent, error), end; !error && at != end;
        at.increment(error)) {
     const std::string name = at->path().filename().string();
     std::string_view number = name;
     int pid;
-    if (!absl::ConsumePrefix(&number, start) ||
-        !absl::SimpleAtoi(number, &pid)) {
-      continue;
-    }
+    std::error_code ignored;
+    const bool is_leftover = absl::ConsumePrefix(&number, start) &&
+                             (absl::ConsumePrefix(&number, ".tmp.") ||
+                              (absl::ConsumePrefix(&number, ".old.") &&
+                               fs::exists(target, ignored)));
+    if (!is_leftover || !absl::SimpleAtoi(number, &pid)) continue;
     const int fd = LockFolder(at->path().string());
     if (fd < 0) continue;
     RemoveTree(at->path().string());
@@ -147,8 +150,8 @@ absl::Status StagedFolder::Exchange() {
     return absl::OkStatus();
   }
   if (errno != EINVAL && errno != ENOSYS) return CannotWrite(name_, errno);
-  // A file system that cannot exchange: there is no folder for a moment. Of
-  // a process killed then the old one stays as ".NAME.old.PID".
+  // A file system that cannot exchange: there is no folder for a moment. If the
+  // process is killed then, the old one stays as ".NAME.old.PID".
   const fs::path place(target_);
   const std::string aside =
       absl::StrCat(place.parent_path().string(), "/.",
@@ -166,8 +169,10 @@ absl::Status StagedFolder::Exchange() {
   return absl::OkStatus();
 }
 
-absl::Status StagedFolder::Commit() {
+absl::Status StagedFolder::Commit(
+    const std::function<absl::Status()>& last_check) {
   REQUANT_RETURN_IF_ERROR(SyncFolders(path_));
+  REQUANT_RETURN_IF_ERROR(last_check());
   // An empty folder gives way; anything else that came meanwhile does not.
   if (rename(path_.c_str(), target_.c_str()) == 0) {
     committed_ = true;

@@ -1,6 +1,7 @@
 #ifndef REQUANT_BASE_FILES_STAGED_FOLDER_H_
 #define REQUANT_BASE_FILES_STAGED_FOLDER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,7 +19,8 @@ namespace requant {
 // Whenever the process is killed, there is either no "model" (or the former
 // one) or the whole new one. While it is filled it is ".model.tmp.PID" in the
 // same folder (TemporaryName) and locked; those that killed processes left are
-// removed by the next Create for the same place.
+// removed by the next Create for the same place, as is the former folder that
+// stays as ".model.old.PID" where a file system cannot exchange two folders.
 class StagedFolder {
  public:
   // Links in `target` are followed. Fails when `target` is a file or, unless
@@ -35,9 +37,11 @@ class StagedFolder {
   const std::string& path() const { return path_; }
 
   // Writes the directories, of which the files are synced already, to the disk
-  // and puts the folder in its place. With `replace` the former one is removed
-  // after that; else it is an AlreadyExistsError when one came meanwhile.
-  absl::Status Commit();
+  // and puts the folder in its place, unless `last_check` fails, which is
+  // called just before. With `replace` the former one is removed after that;
+  // else it is an AlreadyExistsError when one came meanwhile.
+  absl::Status Commit(
+      const std::function<absl::Status()>& last_check = absl::OkStatus);
 
  private:
   StagedFolder(std::string name, std::string target, std::string path,

@@ -130,6 +130,31 @@ TEST_F(Staged, RemovesWhatAKilledProcessLeft) {
   EXPECT_FALSE(fs::exists(home_.Path(left)));
 }
 
+TEST_F(Staged, RemovesFormerFoldersOnceThereIsANewOne) {
+  Fill(home_.Path(".model.old.1"), "former");
+  Create();
+  EXPECT_THAT(home_.Names(), ElementsAre(".model.old.1"));
+  FillAndCommit();
+  Create(/*replace=*/true);
+  EXPECT_THAT(home_.Names(), ElementsAre("model"));
+}
+
+TEST_F(Staged, KeepsWhatOnlyLooksLikeALeftover) {
+  for (const char* name : {".model.tmp.x", ".other.tmp.1", "model.tmp.1"}) {
+    Fill(home_.Path(name), "of somebody else");
+  }
+  Create();
+  EXPECT_EQ(home_.Names().size(), 3);
+}
+
+TEST_F(Staged, IsNotPutInPlaceWhenTheLastCheckFails) {
+  Fill(target_, "old");
+  const auto folder = Create(/*replace=*/true);
+  EXPECT_THAT(folder->Commit([] { return absl::AbortedError("no"); }),
+              FailsWith(HasSubstr("no")));
+  EXPECT_EQ(Content(), "old");
+}
+
 TEST_F(Staged, LeavesTheFolderOfALivingProcessAlone) {
   // The lock is what counts; the number in the name is another's.
   auto folder = Create();

@@ -175,9 +175,8 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> BenchmarkContender::MakeFunction(
     Model* model, bool trace) const {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                            InputTensors(*model, entry_.dataset()));
-  REQUANT_ASSIGN_OR_RETURN(
-      const std::string output,
-      model->OutputTensor(entry_.dataset().prediction().tensor()));
+  REQUANT_ASSIGN_OR_RETURN(const std::string output,
+                           PredictionTensor(*model, entry_.dataset(), inputs));
   ModelFunctionOptions options;
   options.in_caller_thread = setting_.threads() == 1;
   options.trace = trace;

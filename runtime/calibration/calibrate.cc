@@ -351,7 +351,12 @@ class CalibrationRun {
   }
 
   absl::Status RunBatch(const Batch& batch) {
-    if (passes_.empty()) REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
+    if (passes_.empty()) {
+      // TensorFlow rewrites the graph for each pass.
+      SetActivity(absl::StrCat("loading ", model_->path()));
+      REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
+      SetActivity(absl::StrCat("running ", model_->path()));
+    }
     for (const ObservationPass& pass : passes_) {
       REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
       // A big model takes a minute for each: this is a sign of life.

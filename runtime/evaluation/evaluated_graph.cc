@@ -42,7 +42,7 @@ absl::Status EvaluatedGraph::Connect() {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                            InputTensors(*model_, dataset));
   REQUANT_ASSIGN_OR_RETURN(output_name_,
-                           model_->OutputTensor(dataset.prediction().tensor()));
+                           PredictionTensor(*model_, dataset, inputs));
   std::vector<std::string> outputs = {output_name_};
   if (!dataset.in_graph().label_tensor().empty()) {
     REQUANT_ASSIGN_OR_RETURN(

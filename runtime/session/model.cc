@@ -248,6 +248,20 @@ absl::StatusOr<std::vector<std::string>> InputTensors(
   return tensors;
 }
 
+absl::StatusOr<std::string> PredictionTensor(
+    const Model& model, const DatasetSpec& dataset,
+    const std::vector<std::string>& inputs) {
+  REQUANT_ASSIGN_OR_RETURN(std::string tensor,
+                           model.OutputTensor(dataset.prediction().tensor()));
+  if (std::find(inputs.begin(), inputs.end(), tensor) == inputs.end()) {
+    return tensor;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the prediction ", tensor, " of ", model.path(),
+      " is one of the inputs that the dataset feeds, so there is nothing to "
+      "run: name an output in prediction { tensor: \"...\" }"));
+}
+
 absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     Model* model, const std::vector<std::string>& input_tensors,
     const std::vector<std::string>& output_tensors,

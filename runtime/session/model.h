@@ -90,6 +90,12 @@ class Model {
 absl::StatusOr<std::vector<std::string>> InputTensors(
     const Model& model, const DatasetSpec& dataset);
 
+// Returns the tensor of `model` that is the dataset's prediction. Fails if it
+// is one of `inputs`: then there would be nothing to run.
+absl::StatusOr<std::string> PredictionTensor(
+    const Model& model, const DatasetSpec& dataset,
+    const std::vector<std::string>& inputs);
+
 struct ModelFunctionOptions {
   // Operations run one by one in the thread that calls; they may still share
   // out their own work.

@@ -115,6 +115,38 @@ TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
               HasSubstr("takes float, but the dataset feeds int64"));
 }
 
+TEST(PredictionTensor, IsNoneOfTheInputs) {
+  const auto model = LoadDouble();
+  DatasetSpec dataset = FeedX("float");
+  dataset.mutable_prediction()->set_tensor("twice");
+  EXPECT_EQ(PredictionTensor(*model, dataset, {"import/x:0"}).value(),
+            "twice:0");
+  dataset.mutable_prediction()->set_tensor("x");
+  EXPECT_THAT(
+      PredictionTensor(*model, dataset, {"import/x:0"}).status().message(),
+      HasSubstr("is one of the inputs"));
+}
+
+TEST(ModelFunction, GivesBackOutputsThatAreFed) {
+  const auto model = LoadDouble();
+  for (const auto& [names, values] :
+       {std::make_pair(std::vector<std::string>{"import/x:0"},
+                       std::vector<float>{3}),
+        std::make_pair(std::vector<std::string>{"twice:0", "import/x:0"},
+                       std::vector<float>{6, 3})}) {
+    const auto function =
+        ModelFunction::Make(model.get(), {"import/x:0"}, names);
+    ASSERT_OK(function);
+    std::vector<Tensor> outputs;
+    ASSERT_OK((*function)->Run({Tensor(3.f)}, &outputs));
+    std::vector<float> scalars;
+    for (const Tensor& output : outputs) {
+      scalars.push_back(output.scalar<float>()());
+    }
+    EXPECT_EQ(scalars, values);
+  }
+}
+
 TEST(ModelFunction, RecordsWhatRanWhenItTraces) {
   const auto model = LoadDouble();
   const auto function =

@@ -41,8 +41,8 @@ ParameterSpec ExcludedOpsParameter() {
           ParameterType::kString,
           "Leave nodes of this type in float; may be given several times.",
           "",
-          false,
-          true};
+          /*required=*/false,
+          /*repeated=*/true};
 }
 
 ParameterSpec ExcludedNodesParameter() {
@@ -50,8 +50,8 @@ ParameterSpec ExcludedNodesParameter() {
           ParameterType::kString,
           "Leave this node in float; may be given several times.",
           "",
-          false,
-          true};
+          /*required=*/false,
+          /*repeated=*/true};
 }
 
 std::string EightbitPrefix(const FloatLayer& layer) {

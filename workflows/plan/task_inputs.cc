@@ -32,6 +32,15 @@ bool Exists(const std::string& path) {
 
 }  // namespace
 
+bool IsFirstFormatCheckpoint(const std::string& path) {
+  const std::vector<std::string> files = MatchingFiles(path);
+  return !Exists(path + ".index") &&
+         std::any_of(files.begin(), files.end(), [](const std::string& file) {
+           std::error_code error;
+           return fs::is_regular_file(file, error);
+         });
+}
+
 std::string GraphPathProblem(const std::string& path) {
   std::error_code error;
   if (path.empty()) return "its path is empty";
@@ -159,8 +168,7 @@ void Planner::AddStagePaths(int task) {
   for (const auto& [role, path] : PathsOf(StageOf(task))) {
     plan_.tasks[task].inputs.push_back({role, -1, "", path});
     const bool is_checkpoint = role == "checkpoint";
-    // A checkpoint of TensorFlow's first format has no index.
-    if (is_checkpoint && !MatchingFiles(path).empty()) continue;
+    if (is_checkpoint && IsFirstFormatCheckpoint(path)) continue;
     const std::string file =
         is_checkpoint ? absl::StrCat(path, ".index") : path;
     if (!path.empty() && !Exists(file)) {

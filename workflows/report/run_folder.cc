@@ -118,19 +118,25 @@ absl::Status CheckPlace(const std::string& folder) {
   }
 }
 
+// Returns why a run's folder cannot be written, and what to do.
+absl::Status NoSuchPlace(const absl::Status& status) {
+  return absl::FailedPreconditionError(
+      absl::StrCat(status.message(), ": name another folder with --out"));
+}
+
 // Starts to fill a folder that is yet to be put in its place.
 absl::StatusOr<std::unique_ptr<StagedFolder>> StartFolder(
     const std::string& folder) {
   auto staged = StagedFolder::Create(folder, /*replace=*/true);
   if (staged.ok()) return staged;
-  return absl::FailedPreconditionError(absl::StrCat(
-      staged.status().message(), ": name another folder with --out"));
+  return NoSuchPlace(staged.status());
 }
 
 absl::Status AddFile(const std::string& from, const std::string& to,
                      bool link) {
   if (link && LinkFile(from, to).ok()) return absl::OkStatus();
-  return CopyFile(from, to);
+  const absl::Status copied = CopyFile(from, to);
+  return copied.ok() ? copied : NoSuchPlace(copied);
 }
 
 // Adds a SavedModel.
@@ -267,8 +273,7 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
       result.record, path, CommandScript(plan, result.record, program), made));
   chmod(absl::StrCat(path, "/", kCommandsFile).c_str(), 0755);
   // Hours may have passed since the run began.
-  REQUANT_RETURN_IF_ERROR(CheckPlace(folder));
-  return staged->Commit();
+  return staged->Commit([&] { return CheckPlace(folder); });
 }
 
 absl::Status LinkLatest(const std::string& link, const std::string& folder) {

@@ -274,7 +274,7 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
     // A checkpoint is several files that begin with one path, or, in
     // TensorFlow's first format, what the path itself names.
     const bool is_prefix =
-        input.role == "checkpoint" && MatchingFiles(path).empty();
+        input.role == "checkpoint" && !IsFirstFormatCheckpoint(path);
     for (const std::string& file :
          Expand(is_prefix ? absl::StrCat(path, ".*") : path)) {
       REQUANT_RETURN_IF_ERROR(AddFile(file, input.role, store, &resolved));
