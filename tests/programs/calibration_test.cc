@@ -340,16 +340,14 @@ TEST_F(BothWaysTest, GiveTheSameTableOfAQuantizedGraph) {
       "data.textproto");
 }
 
-// Also where there is a log from before.
-TEST_F(BothWaysTest, ALogHasOneLineForEachNodeAndBatch) {
+// Also where there is a log from before. Two records may be on one line: the
+// Print operations write at the same time.
+TEST_F(BothWaysTest, ALogHasOneRecordForEachNodeAndBatch) {
   for (int repeat = 0; repeat < 2; ++repeat) {
     Log(DynamicClassifier(), "four.textproto");
     const std::string log = folder_.Read("log.txt");
-    int lines = 0;
-    for (absl::string_view line : absl::StrSplit(log, '\n')) {
-      lines += line.find("__print__;") != line.npos;
-    }
-    EXPECT_EQ(lines, 4 * 7) << log;
+    const std::vector<std::string> parts = absl::StrSplit(log, "__print__;");
+    EXPECT_EQ(parts.size() - 1, 4 * 7) << log;
   }
 }
 
