@@ -51,6 +51,8 @@ void LetSegfaultsPass();
 // A folder for graphs, too.
 class TestFolder : public ScratchFolder {
  public:
+  // Written out because clang wants it for a constant without an initializer.
+  TestFolder() {}
   std::string WriteText(const std::string& name, const GraphDef& graph) const;
   GraphDef ReadGraphFile(const std::string& name) const;
 };
