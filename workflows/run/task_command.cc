@@ -23,6 +23,7 @@
 #include "base/text/shell_quote.h"
 #include "base/version.h"
 #include "google/protobuf/message.h"
+#include "graph/freeze/checkpoint.h"
 #include "workflows/language/stage_fields.h"
 #include "workflows/workflow.pb.h"
 
@@ -271,12 +272,9 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   std::vector<std::string> shown;
   for (const std::string& path : PathList(input)) {
     shown.push_back(ShownFrom(run_folder, path));
-    // A checkpoint is several files that begin with one path, or, in
-    // TensorFlow's first format, what the path itself names.
-    const bool is_prefix =
-        input.role == "checkpoint" && !IsFirstFormatCheckpoint(path);
+    const bool is_checkpoint = input.role == "checkpoint";
     for (const std::string& file :
-         Expand(is_prefix ? absl::StrCat(path, ".*") : path)) {
+         is_checkpoint ? CheckpointFiles(path) : Expand(path)) {
       REQUANT_RETURN_IF_ERROR(AddFile(file, input.role, store, &resolved));
     }
   }
