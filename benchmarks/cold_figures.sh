@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# How long the first result takes on a new machine: `./requant run` and, with --test,
-# `./requant test`, each in a fresh clone with an empty home folder, so that nothing was
+# How long the first result takes on a new machine: `./requant run` or, with --test,
+# `./requant test`, in a fresh clone with an empty home folder, so that nothing was
 # compiled or fetched before. Measures a reference commit and HEAD one after the other:
 #
 #   benchmarks/cold_figures.sh [--test] [REFERENCE]
@@ -9,13 +9,12 @@
 # are below FIGURES_FOLDER, or else in a temporary folder, which is removed at the end.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
-commands=(run)
+command=run target=.45
 if [[ ${1:-} == --test ]]; then
-  commands+=(test)
+  command=test target=.5
   shift
 fi
 reference=${1:-922b830}
-declare -A targets=([run]=.45 [test]=.5)
 
 folder=${FIGURES_FOLDER:-}
 if [[ -z $folder ]]; then
@@ -24,16 +23,16 @@ if [[ -z $folder ]]; then
 fi
 mkdir -p "$folder"
 
-# measure COMMIT COMMAND: prints the seconds that it takes from nothing.
+# measure COMMIT: prints the seconds that the command takes from nothing.
 measure() {
-  local place=$folder/$1-$2 start end
+  local place=$folder/$1-$command start end
   rm -rf "$place" && mkdir -p "$place/home"
   git clone --quiet --no-hardlinks "$root" "$place/clone" >&2
   git -C "$place/clone" checkout --quiet --detach "$1" >&2
   local surroundings=(env -u REQUANT_BAZEL_CACHE HOME="$place/home" XDG_CACHE_HOME="$place/home/.cache")
   start=$(date +%s.%N)
-  (cd "$place/clone" && "${surroundings[@]}" ./requant "$2") >"$place/log.txt" 2>&1 ||
-    { echo "failed: ./requant $2 of $1:" >&2 && tail -n 20 "$place/log.txt" >&2 && exit 1; }
+  (cd "$place/clone" && "${surroundings[@]}" ./requant "$command") >"$place/log.txt" 2>&1 ||
+    { echo "./requant $command of $1 failed:" >&2 && tail -n 20 "$place/log.txt" >&2; }
   end=$(date +%s.%N)
   (cd "$place/clone" && "${surroundings[@]}" bazel shutdown) >>"$place/log.txt" 2>&1 || true
   awk -v a="$start" -v b="$end" 'BEGIN { printf "%.1f\n", b - a }'
@@ -43,9 +42,7 @@ git -C "$root" rev-parse --quiet --verify "$reference^{commit}" >/dev/null ||
   { echo "no commit $reference" >&2 && exit 2; }
 head=$(git -C "$root" rev-parse --short HEAD)
 printf '%-16s %12s %12s %7s  %s\n' command "$reference, s" "$head, s" ratio target
-for command in "${commands[@]}"; do
-  before=$(measure "$reference" "$command")
-  after=$(measure "$head" "$command")
-  awk -v c="./requant $command" -v a="$before" -v b="$after" -v t="${targets[$command]}" 'BEGIN {
-    printf "%-16s %12.1f %12.1f %7.2f  at most %s: %s\n", c, a, b, b / a, t, b / a <= t ? "met" : "MISSED" }'
-done
+before=$(measure "$reference")
+after=$(measure "$head")
+awk -v c="./requant $command" -v a="$before" -v b="$after" -v t="$target" 'BEGIN {
+  printf "%-16s %12.1f %12.1f %7.2f  at most %s: %s\n", c, a, b, b / a, t, b / a <= t ? "met" : "MISSED" }'
