@@ -4,12 +4,17 @@ load("//build_defs:units.bzl", "translation_units")
 
 _FRAMEWORK = "@tensorflow//:framework"
 
-_PRECOMPILED = select({
-    "//build_defs:without_precompiled_header": [],
-    "//conditions:default": ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/precompiled.h"],
-})
+# Tests compile in half the time when they are not optimized, and run no longer: what takes time
+# is the code that they test, which is.
+TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
-def _cc_units(name, srcs, deps, alone = [], tensorflow = True, textual_hdrs = [], **kwargs):
+def _precompiled(header, copts = []):
+    return select({
+        "//build_defs:without_precompiled_header": [],
+        "//conditions:default": copts + ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header],
+    })
+
+def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", copts = [], tensorflow = True, textual_hdrs = [], **kwargs):
     """A cc_library whose sources are compiled several at a time (units.bzl).
 
     Args:
@@ -18,6 +23,8 @@ def _cc_units(name, srcs, deps, alone = [], tensorflow = True, textual_hdrs = []
       deps: its dependencies, but for TensorFlow.
       alone: those of `srcs` that are compiled each by itself, because not every
           program that links the library wants what they define: flags, main.
+      precompiled: the precompiled header of build_defs, for sources that may include TensorFlow's.
+      copts: what it is compiled with, and they with it.
       tensorflow: whether the sources may include TensorFlow's headers.
       textual_hdrs: headers that are not self-contained.
       **kwargs: passed on to cc_library.
@@ -34,9 +41,9 @@ def _cc_units(name, srcs, deps, alone = [], tensorflow = True, textual_hdrs = []
             "//build_defs:single_files": together,
             "//conditions:default": [":%s_unit" % name],
         }),
-        copts = _PRECOMPILED if tensorflow else [],
+        copts = _precompiled(precompiled, copts) if tensorflow else [],
         textual_hdrs = together + textual_hdrs,
-        deps = deps + ([_FRAMEWORK, "//build_defs:precompiled"] if tensorflow else []),
+        deps = deps + ([_FRAMEWORK, "//build_defs:" + precompiled] if tensorflow else []),
         **kwargs
     )
 
@@ -78,6 +85,8 @@ def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, ten
         testonly = True,
         srcs = native.glob(["*_test.cc"], exclude = exclude) if srcs == None else srcs,
         deps = deps + ["@system//:gtest"],
+        precompiled = "precompiled_tests",
+        copts = TEST_COPTS,
         tensorflow = tensorflow,
         alwayslink = True,
     )
@@ -112,7 +121,7 @@ def requant_program(name, src = None, deps = [], **kwargs):
     native.cc_binary(
         name = name,
         srcs = [src or name + "_main.cc"],
-        copts = _PRECOMPILED,
+        copts = _precompiled("precompiled"),
         visibility = ["//visibility:public"],
         deps = deps + [_FRAMEWORK, "//build_defs:precompiled"],
         **kwargs

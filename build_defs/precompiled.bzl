@@ -22,7 +22,8 @@ def _precompiled_header(ctx):
         cc_toolchain = toolchain,
         source_file = ctx.file.hdr.path,
         output_file = precompiled.path,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ["-x", "c++-header"],
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts +
+                             ["-x", "c++-header"],
         include_directories = context.includes,
         quote_include_directories = context.quote_includes,
         system_include_directories = context.system_includes,
@@ -55,6 +56,7 @@ def _precompiled_header(ctx):
 precompiled_header = rule(
     implementation = _precompiled_header,
     attrs = {
+        "copts": attr.string_list(),
         "deps": attr.label_list(providers = [CcInfo]),
         "hdr": attr.label(
             allow_single_file = [".h"],
