@@ -32,7 +32,7 @@ measure() {
   local surroundings=(env -u REQUANT_BAZEL_CACHE HOME="$place/home" XDG_CACHE_HOME="$place/home/.cache")
   start=$(date +%s.%N)
   (cd "$place/clone" && "${surroundings[@]}" ./requant "$command") >"$place/log.txt" 2>&1 ||
-    { echo "./requant $command of $1 failed:" >&2 && tail -n 20 "$place/log.txt" >&2; }
+    { echo "failed: ./requant $command of $1:" >&2 && tail -n 20 "$place/log.txt" >&2 && exit 1; }
   end=$(date +%s.%N)
   (cd "$place/clone" && "${surroundings[@]}" bazel shutdown) >>"$place/log.txt" 2>&1 || true
   awk -v a="$start" -v b="$end" 'BEGIN { printf "%.1f\n", b - a }'

@@ -4,9 +4,9 @@
 #   benchmarks/same_bytes.sh REFERENCE
 #
 # Builds REFERENCE and then HEAD in one clone, runs each workflow with both, and compares
-# the files of the two run folders. Of results.json, times, speeds and task keys, which
-# contain digests of the programs, may differ. The clone and the runs are below
-# FIGURES_FOLDER, or else in a temporary folder, which is removed at the end.
+# the files of the two run folders. Of results.json, times, speeds, command lines, notes
+# and task keys, which contain digests of the programs, are not compared. The clone and the
+# runs are below FIGURES_FOLDER, or else in a temporary folder, which is removed at the end.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 workflows=(wide_deep wide_deep_fast gptj_tiny_qdq)

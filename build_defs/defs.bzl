@@ -8,13 +8,14 @@ _FRAMEWORK = "@tensorflow//:framework"
 # precompiled. The code that they test is optimized.
 TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
-def _precompiled(header, copts = []):
+def _precompiled(header):
     return select({
         "//build_defs:without_precompiled_header": [],
-        "//conditions:default": copts + ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header],
+        "//conditions:default": (TEST_COPTS if header == "precompiled_tests" else []) +
+                                ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header],
     })
 
-def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", copts = [], tensorflow = True, textual_hdrs = [], **kwargs):
+def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", tensorflow = True, textual_hdrs = [], **kwargs):
     """A cc_library whose sources are compiled several at a time (units.bzl).
 
     Args:
@@ -23,8 +24,8 @@ def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", copts =
       deps: its dependencies, but for TensorFlow.
       alone: those of `srcs` that are compiled each by itself, because not every
           program that links the library wants what they define: flags, main.
-      precompiled: the precompiled header of build_defs, for sources that may include TensorFlow's.
-      copts: what it is compiled with, and they with it.
+      precompiled: which precompiled header of build_defs the sources are compiled with, if they may
+          include TensorFlow's headers.
       tensorflow: whether the sources may include TensorFlow's headers.
       textual_hdrs: headers that are not self-contained.
       **kwargs: passed on to cc_library.
@@ -41,7 +42,7 @@ def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", copts =
             "//build_defs:single_files": together,
             "//conditions:default": [":%s_unit" % name],
         }),
-        copts = _precompiled(precompiled, copts) if tensorflow else [],
+        copts = _precompiled(precompiled) if tensorflow else [],
         textual_hdrs = together + textual_hdrs,
         deps = deps + ([_FRAMEWORK, "//build_defs:" + precompiled] if tensorflow else []),
         **kwargs
@@ -86,7 +87,6 @@ def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, ten
         srcs = native.glob(["*_test.cc"], exclude = exclude) if srcs == None else srcs,
         deps = deps + ["@system//:gtest"],
         precompiled = "precompiled_tests",
-        copts = TEST_COPTS,
         tensorflow = tensorflow,
         alwayslink = True,
     )

@@ -53,7 +53,7 @@ def _precompiled_header(ctx):
     )
     return [DefaultInfo(files = depset([precompiled]))]
 
-precompiled_header = rule(
+_precompiled_header_rule = rule(
     implementation = _precompiled_header,
     attrs = {
         "copts": attr.string_list(),
@@ -68,3 +68,24 @@ precompiled_header = rule(
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
     incompatible_use_toolchain_transition = True,
 )
+
+def precompiled_header(name, **kwargs):
+    """A library of a header NAME.h, parsed; empty where headers are not precompiled.
+
+    Args:
+      name: the library's name.
+      **kwargs: what the header includes (deps), and the flags that the files are compiled with
+          (copts).
+    """
+    _precompiled_header_rule(
+        name = name + "_header",
+        hdr = name + ".h",
+        **kwargs
+    )
+    native.cc_library(
+        name = name,
+        hdrs = select({
+            "//build_defs:without_precompiled_header": [],
+            "//conditions:default": [":%s_header" % name],
+        }),
+    )
