@@ -2,49 +2,68 @@
 
 load("//build_defs:units.bzl", "translation_units")
 
-_FRAMEWORK = "@tensorflow//:framework"
-
-# Tests compile in about two thirds of the time when they are not optimized and GoogleTest is
-# precompiled. The code that they test is optimized.
+# Tests, and what only they use, compile in about two thirds of the time when they are not
+# optimized. The code that they test is optimized.
 TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
-def _precompiled(header):
+# What the sources may include that are compiled with a precompiled header of build_defs.
+_INCLUDED = {
+    None: [],
+    "precompiled": ["@tensorflow//:framework"],
+    "precompiled_absl": ["@tensorflow//:absl"],
+    "precompiled_tests": ["@system//:gtest", "@tensorflow//:framework"],
+}
+
+def precompiled_copts(header):
+    """Flags for sources that are compiled with a precompiled header of build_defs.
+
+    Args:
+      header: its name, or None.
+    """
     return select({
         "//build_defs:without_precompiled_header": [],
         "//conditions:default": (TEST_COPTS if header == "precompiled_tests" else []) +
-                                ["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header],
+                                (["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header] if header else []),
     })
 
-def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", tensorflow = True, textual_hdrs = [], **kwargs):
+def _cc_units(name, srcs, deps, alone = [], precompiled = "precompiled", testonly = False, textual_hdrs = [], **kwargs):
     """A cc_library whose sources are compiled several at a time (units.bzl).
 
     Args:
       name: the library's name.
       srcs: its source files.
-      deps: its dependencies, but for TensorFlow.
+      deps: its dependencies, but for what comes with `precompiled`.
       alone: those of `srcs` that are compiled each by itself, because not every
           program that links the library wants what they define: flags, main.
-      precompiled: which precompiled header of build_defs the sources are compiled with, if they may
-          include TensorFlow's headers.
-      tensorflow: whether the sources may include TensorFlow's headers.
+      precompiled: which precompiled header of build_defs the sources are compiled with, if any.
+          They may include TensorFlow's headers with "precompiled", absl's with "precompiled_absl".
+      testonly: whether only tests use the library; then it is compiled as tests are.
       textual_hdrs: headers that are not self-contained.
       **kwargs: passed on to cc_library.
     """
+    if testonly:
+        precompiled = "precompiled_tests"
     together = [src for src in srcs if src not in alone]
     translation_units(
         name = name + "_unit",
         srcs = together,
-        testonly = kwargs.get("testonly", False),
+        files_per_unit = 12 if testonly else 6,
+        testonly = testonly,
     )
+    deps = [] + deps
+    for dep in _INCLUDED[precompiled] + (["//build_defs:" + precompiled] if precompiled else []):
+        if dep not in deps:
+            deps.append(dep)
     native.cc_library(
         name = name,
+        testonly = testonly,
         srcs = alone + select({
             "//build_defs:single_files": together,
             "//conditions:default": [":%s_unit" % name],
         }),
-        copts = _precompiled(precompiled) if tensorflow else [],
+        copts = precompiled_copts(precompiled),
         textual_hdrs = together + textual_hdrs,
-        deps = deps + ([_FRAMEWORK, "//build_defs:" + precompiled] if tensorflow else []),
+        deps = deps,
         **kwargs
     )
 
@@ -56,7 +75,7 @@ def requant_library(name = None, srcs = None, hdrs = None, exclude = [], deps = 
       srcs: its source files; all of the package, if not given.
       hdrs: its headers; all of the package, if not given.
       exclude: files of the package that belong to other targets of it.
-      deps: its dependencies, but for TensorFlow.
+      deps: its dependencies, but for TensorFlow (see `precompiled`).
       **kwargs: passed on to _cc_units.
     """
     _cc_units(
@@ -67,7 +86,7 @@ def requant_library(name = None, srcs = None, hdrs = None, exclude = [], deps = 
         **kwargs
     )
 
-def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, tensorflow = True, **kwargs):
+def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, **kwargs):
     """The tests of a package, as one program, or as several that run a part of the cases each.
 
     Args:
@@ -78,16 +97,13 @@ def requant_tests(name, srcs = None, exclude = [], deps = [], programs = {}, ten
       programs: from the name of a further test to its attributes for cc_test, with
           `cases`: a pattern of --gtest_filter that says which cases it runs, and
           `again`: whether the test `name` runs them too.
-      tensorflow: whether the tests may include TensorFlow's headers.
       **kwargs: passed on to each cc_test.
     """
     _cc_units(
         name = name + "_cases",
         testonly = True,
         srcs = native.glob(["*_test.cc"], exclude = exclude) if srcs == None else srcs,
-        deps = deps + ["@system//:gtest"],
-        precompiled = "precompiled_tests",
-        tensorflow = tensorflow,
+        deps = deps,
         alwayslink = True,
     )
     elsewhere = []
@@ -121,8 +137,8 @@ def requant_program(name, src = None, deps = [], **kwargs):
     native.cc_binary(
         name = name,
         srcs = [src or name + "_main.cc"],
-        copts = _precompiled("precompiled"),
+        copts = precompiled_copts("precompiled"),
         visibility = ["//visibility:public"],
-        deps = deps + [_FRAMEWORK, "//build_defs:precompiled"],
+        deps = deps + _INCLUDED["precompiled"] + ["//build_defs:precompiled"],
         **kwargs
     )

@@ -1,5 +1,6 @@
 """protoc, and a rule that compiles our own .proto files with it."""
 
+load("//build_defs:defs.bzl", "precompiled_copts")
 load("//third_party:versions.bzl", "installed_path", "read_versions")
 
 def _protoc_repository(ctx):
@@ -41,7 +42,10 @@ def cc_proto(name, src, imports = [], deps = [], **kwargs):
         name = name,
         srcs = [base + ".pb.cc"],
         hdrs = [base + ".pb.h"],
-        copts = ["-w"],
-        deps = deps + ["@tensorflow//:framework"],
+        copts = ["-w"] + precompiled_copts("precompiled"),
+        deps = deps + [
+            "//build_defs:precompiled",
+            "@tensorflow//:framework",
+        ],
         **kwargs
     )
