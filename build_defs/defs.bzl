@@ -6,6 +6,9 @@ load("//build_defs:units.bzl", "translation_units")
 # optimized. The code that they test is optimized.
 TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
+# gcc compiles about a tenth faster when it does not look for memory to reuse; it takes a tenth more.
+_NO_GARBAGE_COLLECTION = ["--param=ggc-min-heapsize=1000000"]
+
 # What the sources may include that are compiled with a precompiled header of build_defs.
 _INCLUDED = {
     None: [],
@@ -22,7 +25,7 @@ def precompiled_copts(header):
     """
     return select({
         "//build_defs:without_precompiled_header": [],
-        "//conditions:default": (TEST_COPTS if header == "precompiled_tests" else []) +
+        "//conditions:default": _NO_GARBAGE_COLLECTION + (TEST_COPTS if header == "precompiled_tests" else []) +
                                 (["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header] if header else []),
     })
 

@@ -2,9 +2,9 @@
 // (build_defs/precompiled.bzl). Nothing of our own stands here, so that a
 // change of ours never compiles everything anew.
 
-#include "precompiled_absl.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "precompiled_absl.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
