@@ -236,7 +236,9 @@ constexpr Flag kFlags[] = {
     {"pids-limit", 0, "NUMBER", "a number of processes, or 0 for no limit",
      "How many processes and threads it may have; 0: no limit (default 4096).",
      [](const Given& given) {
-       return SetNumber(ParseCount(given.value), &given.options.pids_limit);
+       if (!AreDigits(given.value, kMostDigits)) return false;
+       given.options.pids_limit = std::stoll(given.value);
+       return true;
      }},
     {"scratch-size", 0, "SIZE", "a size such as 512m or 8g, at least 1m",
      "What /workspace/tensorflow and /tmp can each hold, in memory (default "
@@ -389,11 +391,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::optional<int64_t> ParseCount(std::string_view text) {
-  if (!AreDigits(text, kMostDigits)) return std::nullopt;
-  return std::stoll(std::string(text));
-}
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   const Result<Options> options = Parser(arguments).Parse();
