@@ -18,7 +18,6 @@
 #include <vector>
 
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
 
 namespace requant::launch {
 namespace {

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/text/nearest_name.h"
-#include "base/text/shell_quote.h"
-#include "base/text/wrap_text.h"
+#include "base/text/printable.h"
 #include "launch/mount.h"
 
 namespace requant::launch {

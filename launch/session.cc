@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text/shell_quote.h"
+#include "base/text/printable.h"
 
 namespace requant::launch {
 namespace {
