@@ -178,8 +178,10 @@ TEST_F(HostPathTest, ResolvesSymlinksAndRelativePaths) {
   const Result<std::string> path = ResolvePath("--volume", Path("x/../link/."));
   EXPECT_FALSE(path.ok()) << "x does not exist";
   EXPECT_EQ(*ResolvePath("--volume", Path("link/./")), Path("real model"));
+  const fs::path before = fs::current_path();
   fs::current_path(folder_);
   EXPECT_EQ(*ResolvePath("--volume", "link"), Path("real model"));
+  fs::current_path(before);
 }
 
 TEST_F(HostPathTest, SaysWhyAPathCannotBeResolved) {
