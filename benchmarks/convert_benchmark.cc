@@ -27,7 +27,6 @@
 DEFINE_string(layers, "28,112,448", "Numbers of layers to measure.");
 DEFINE_int32(repeats, 3, "Runs per measurement; the median counts.");
 DEFINE_int64(variable_gigabytes, 24, "Size of the variables, one hole.");
-DEFINE_string(work_dir, "/tmp", "Where the models are written.");
 
 namespace requant {
 namespace {
@@ -36,7 +35,6 @@ constexpr double kMostGrowth = 1.5;
 constexpr double kMostGigabytes = 1;
 
 struct Row {
-  int layers = 0;
   int64_t nodes = 0;
   double megabytes = 0;
   Cost cost;
@@ -44,20 +42,18 @@ struct Row {
   double peak_gigabytes = 0;
 };
 
-double ChildrenCpuSeconds() {
+rusage ChildrenUsage() {
   rusage usage;
   getrusage(RUSAGE_CHILDREN, &usage);
+  return usage;
+}
+
+double ChildrenCpuSeconds() {
+  const rusage usage = ChildrenUsage();
   const auto seconds = [](const timeval& time) {
     return time.tv_sec + time.tv_usec * 1e-6;
   };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-// The most memory that any program of the benchmark held so far.
-double ChildrenPeakGigabytes() {
-  rusage usage;
-  getrusage(RUSAGE_CHILDREN, &usage);
-  return usage.ru_maxrss * 1024e-9;
 }
 
 class Benchmark {
@@ -76,9 +72,9 @@ class Benchmark {
       REQUANT_ASSIGN_OR_RETURN(const Row row, Measure(count));
       per_node.push_back((row.cost.cpu - least.cost.cpu) /
                          (row.nodes - least.nodes) * 1e6);
-      std::printf("%8d%10ld%10.1f%10.2f%10.2f%18.2f%10.2f\n", row.layers,
-                  row.nodes, row.megabytes, row.cost.wall, row.cost.cpu,
-                  per_node.back(), row.peak_gigabytes);
+      std::printf("%8d%10ld%10.1f%10.2f%10.2f%18.2f%10.2f\n", count, row.nodes,
+                  row.megabytes, row.cost.wall, row.cost.cpu, per_node.back(),
+                  row.peak_gigabytes);
       rows.push_back(row);
     }
     Judge("growth from the first to the last", per_node.back() / per_node[0],
@@ -102,7 +98,6 @@ class Benchmark {
     REQUANT_RETURN_IF_ERROR(
         WriteGptjModel(model, shape, FLAGS_variable_gigabytes * 1'000'000'000));
     Row row;
-    row.layers = layers;
     REQUANT_ASSIGN_OR_RETURN(const auto graph, ReadGraph(model));
     row.nodes = CountNodes(graph);
     row.megabytes = graph.ByteSizeLong() / 1e6;
@@ -114,7 +109,7 @@ class Benchmark {
     std::sort(costs.begin(), costs.end(),
               [](const Cost& a, const Cost& b) { return a.cpu < b.cpu; });
     row.cost = costs[costs.size() / 2];
-    row.peak_gigabytes = ChildrenPeakGigabytes();
+    row.peak_gigabytes = ChildrenUsage().ru_maxrss * 1024e-9;
     return row;
   }
 
@@ -150,7 +145,7 @@ absl::Status RunBenchmark() {
   REQUANT_ASSIGN_OR_RETURN(
       const std::string converter,
       SiblingProgram(own_path, "runtime", "convert_model"));
-  return WithFolder(FLAGS_work_dir, [&](const std::string& folder) {
+  return WithFolder([&](const std::string& folder) {
     return Benchmark(converter, folder).Run(layers);
   });
 }

@@ -166,7 +166,7 @@ absl::Status Run() {
     return absl::InvalidArgumentError(
         "--records, --batch_size and --rounds are at least 1");
   }
-  return WithFolder("", [](const std::string& folder) -> absl::Status {
+  return WithFolder([](const std::string& folder) -> absl::Status {
     Benchmark benchmark;
     REQUANT_RETURN_IF_ERROR(benchmark.Prepare(folder));
     std::printf("%d records in batches of %d on %d cores, %d rounds\n",

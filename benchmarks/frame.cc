@@ -31,13 +31,6 @@ double CpuSeconds() {
   return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
-std::string TemporaryFolder() {
-  for (const char* name : {"TEST_TMPDIR", "TMPDIR"}) {
-    if (const char* value = std::getenv(name)) return value;
-  }
-  return "/tmp";
-}
-
 }  // namespace
 
 int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
@@ -49,10 +42,9 @@ int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
 }
 
 absl::Status WithFolder(
-    const std::string& parent,
     const std::function<absl::Status(const std::string& folder)>& work) {
-  std::string folder = absl::StrCat(parent.empty() ? TemporaryFolder() : parent,
-                                    "/requant_benchmark.XXXXXX");
+  std::string folder =
+      std::filesystem::temp_directory_path() / "requant_benchmark.XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot create ", folder, ": ", std::strerror(errno)));

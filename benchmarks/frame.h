@@ -18,10 +18,9 @@ namespace requant {
 int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
                   absl::Status (*run)());
 
-// Calls `work` with a new folder below `parent`, or below the folder for
-// temporary files if that is empty, and removes it at the end.
+// Calls `work` with a new folder below the one for temporary files ($TMPDIR or
+// /tmp), and removes it at the end.
 absl::Status WithFolder(
-    const std::string& parent,
     const std::function<absl::Status(const std::string& folder)>& work);
 
 // Runs this program with other arguments, in a process of its own, and returns

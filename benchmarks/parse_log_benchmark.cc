@@ -43,18 +43,14 @@
 #include "transforms/transform.h"
 
 DEFINE_int64(megabytes, 1000, "Size of the log, in millions of bytes.");
-DEFINE_int32(nodes, 40, "Number of nodes in the log.");
 DEFINE_int32(repeats, 3, "Runs of each parser, in turn; the best one counts.");
-DEFINE_string(
-    directory, "",
-    "Where the log is written, and removed after; $TMPDIR or /tmp when "
-    "not given.");
 DEFINE_string(child, "", "For the program's own use: ours or stock.");
 DEFINE_string(log, "", "For the program's own use: the log.");
 
 namespace requant {
 namespace {
 
+constexpr int kNodes = 40;
 constexpr double kMinSpeedRatio = 8;
 constexpr double kMaxMemoryRatio = 0.1;
 
@@ -84,7 +80,7 @@ std::string RandomLines(int64_t bytes, std::mt19937& random) {
   std::normal_distribution<float> min(-3, 0.2f), max(7, 0.3f);
   std::string lines;
   while (static_cast<int64_t>(lines.size()) < bytes) {
-    for (int i = 0; i < FLAGS_nodes; ++i) {
+    for (int i = 0; i < kNodes; ++i) {
       absl::StrAppend(&lines, ";", NodeName(i), "__print__;__requant_min_max:[",
                       FloatText(min(random)), "][", FloatText(max(random)),
                       "]\n");
@@ -143,7 +139,7 @@ absl::StatusOr<StockFreeze> FindStockFreeze(const std::string& log) {
 
 absl::StatusOr<Choices> ParseWithStock(StockFreeze freeze) {
   tensorflow::GraphDef graph;
-  for (int i = 0; i < FLAGS_nodes; ++i) {
+  for (int i = 0; i < kNodes; ++i) {
     tensorflow::NodeDef* node = graph.add_node();
     node->set_name(NodeName(i));
     node->set_op("RequantizationRange");
@@ -154,7 +150,7 @@ absl::StatusOr<Choices> ParseWithStock(StockFreeze freeze) {
     constants[node.name()] = ScalarConstValue(node).value_or(NAN);
   }
   Choices choices;
-  for (int i = 0; i < FLAGS_nodes; ++i) {
+  for (int i = 0; i < kNodes; ++i) {
     choices[NodeName(i)] = RangeText(constants[NodeName(i) + "/frozen_min"],
                                      constants[NodeName(i) + "/frozen_max"]);
   }
@@ -200,8 +196,7 @@ absl::StatusOr<Measurement> Measure(const std::string& parser,
                                     const std::string& log) {
   REQUANT_ASSIGN_OR_RETURN(
       const std::vector<std::string> lines,
-      RunSelf({absl::StrCat("--child=", parser), absl::StrCat("--log=", log),
-               absl::StrCat("--nodes=", FLAGS_nodes)}));
+      RunSelf({absl::StrCat("--child=", parser), absl::StrCat("--log=", log)}));
   const std::vector<std::string> fields = absl::StrSplit(lines[0], ' ');
   Measurement measurement;
   double before = 0;
@@ -237,7 +232,7 @@ absl::Status Compare(const std::string& log) {
   struct stat info;
   if (stat(log.c_str(), &info) != 0) return absl::NotFoundError(log);
   std::printf("log: %lld bytes, %d nodes; best of %d runs each\n",
-              static_cast<long long>(info.st_size), FLAGS_nodes, FLAGS_repeats);
+              static_cast<long long>(info.st_size), kNodes, FLAGS_repeats);
   std::optional<Measurement> ours, stock;
   for (int i = 0; i < FLAGS_repeats; ++i) {
     REQUANT_ASSIGN_OR_RETURN(Measurement our_run, Measure("ours", log));
@@ -263,11 +258,11 @@ absl::Status Compare(const std::string& log) {
 
 absl::Status Run() {
   if (!FLAGS_child.empty()) return RunAsChild();
-  if (FLAGS_megabytes < 1 || FLAGS_nodes < 1 || FLAGS_repeats < 1) {
+  if (FLAGS_megabytes < 1 || FLAGS_repeats < 1) {
     return absl::InvalidArgumentError(
-        "--megabytes, --nodes and --repeats are at least 1");
+        "--megabytes and --repeats are at least 1");
   }
-  return WithFolder(FLAGS_directory, [](const std::string& folder) {
+  return WithFolder([](const std::string& folder) {
     return Compare(folder + "/min_max.log");
   });
 }

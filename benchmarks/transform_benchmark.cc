@@ -39,7 +39,6 @@ DEFINE_bool(stock, true, "Measure TensorFlow's own transforms too.");
 DEFINE_string(one_transform, "", "In a child: the transform to run.");
 DEFINE_string(one_input, "", "In a child: the graph to read.");
 DEFINE_string(one_output, "", "In a child: where to write the result.");
-DEFINE_string(work_dir, "/tmp", "Where range tables and logs are written.");
 
 namespace requant {
 namespace {
@@ -254,9 +253,8 @@ absl::Status Run() {
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<int> sizes,
                            NumbersOf("--sizes", FLAGS_sizes, 100));
-  return WithFolder(FLAGS_work_dir, [&](const std::string& folder) {
-    return Benchmark(folder).Run(sizes);
-  });
+  return WithFolder(
+      [&](const std::string& folder) { return Benchmark(folder).Run(sizes); });
 }
 
 }  // namespace

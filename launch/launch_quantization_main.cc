@@ -13,7 +13,6 @@
 
 #include "base/text/printable.h"
 #include "base/text/requant_version.h"
-#include "launch/engine.h"
 #include "launch/mount.h"
 #include "launch/options.h"
 #include "launch/session.h"
@@ -46,8 +45,7 @@ std::string UniqueId() {
 }
 
 // Adds the model directory and the volumes.
-std::optional<Failure> AddMounts(Session* session,
-                                 std::vector<std::string>* warnings) {
+std::optional<Failure> AddMounts(Session* session, std::string* warning) {
   const Options& options = session->options;
   std::string model_dir;
   if (!options.model_dir.empty()) {
@@ -65,7 +63,7 @@ std::optional<Failure> AddMounts(Session* session,
   if (auto failure = CheckTargets(options.volumes, model_dir)) return failure;
   // Another user has its own rights, which are not known here.
   if (!model_dir.empty() && options.user.empty()) {
-    return CheckModelDirectory(model_dir, session->user, warnings);
+    return CheckModelDirectory(model_dir, session->user, warning);
   }
   return std::nullopt;
 }
@@ -110,9 +108,9 @@ Result<Engine> EngineFor(const Options& options) {
   return engine;
 }
 
-void Announce(const Session& session, const std::vector<std::string>& warnings,
+void Announce(const Session& session, const std::string& warning,
               const std::vector<std::string>& command) {
-  for (const std::string& warning : warnings) Say("warning: " + warning);
+  if (!warning.empty()) Say("warning: " + warning);
   for (const std::string& line : Relaxations(session.options)) {
     Say("relaxed: " + line);
   }
@@ -143,8 +141,8 @@ int Launch(const Options& options) {
   session.options = options;
   session.user = CallingUser();
   session.id = UniqueId();
-  std::vector<std::string> warnings;
-  if (auto failure = AddMounts(&session, &warnings)) return Fail(*failure);
+  std::string warning;
+  if (auto failure = AddMounts(&session, &warning)) return Fail(*failure);
   AddGroups(&session);
   AddTerminal(&session);
   const Result<Engine> engine = EngineFor(options);
@@ -156,7 +154,7 @@ int Launch(const Options& options) {
       return Fail(*failure);
     }
   }
-  Announce(session, warnings, command);
+  Announce(session, warning, command);
   if (!options.dry_run) return RunAndExplain(session, command);
   std::printf("%s\n", CommandText(command).c_str());
   return 0;

@@ -1,31 +1,26 @@
 #include "launch/mount.h"
 
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
-#include "launch/options.h"
 
 namespace requant::launch {
 namespace {
-
-// With less than this nothing useful can be written.
-constexpr int64_t kFullDisk = 1 << 20;
-// The recipe's graphs, logs and records take this much, and some more.
-constexpr int64_t kLittleSpace = int64_t{1} << 30;
 
 // Returns "/a/c" for "/a//b/../c/".
 std::string Normalized(std::string_view path) {
@@ -70,9 +65,13 @@ std::string CsvField(const std::string& text) {
   return quoted + "\"";
 }
 
-std::optional<int64_t> NumberInEnvironment(const char* name) {
+// Sets `id` to the number that the environment has under `name`, if it is one.
+bool IdInEnvironment(const char* name, unsigned* id) {
   const char* value = getenv(name);
-  return value == nullptr ? std::nullopt : ParseCount(value);
+  if (value == nullptr) return false;
+  const char* end = value + std::strlen(value);
+  const std::from_chars_result read = std::from_chars(value, end, *id);
+  return read.ec == std::errc() && read.ptr == end;
 }
 
 // Returns what to do about a path that cannot be resolved.
@@ -170,14 +169,12 @@ std::string MountArgument(const Mount& mount) {
 }
 
 Identity CallingUser() {
-  if (geteuid() == 0) {
-    const std::optional<int64_t> uid = NumberInEnvironment("SUDO_UID");
-    const std::optional<int64_t> gid = NumberInEnvironment("SUDO_GID");
-    if (uid && gid) {
-      return {static_cast<uid_t>(*uid), static_cast<gid_t>(*gid), {}};
-    }
+  Identity identity;
+  if (geteuid() == 0 && IdInEnvironment("SUDO_UID", &identity.uid) &&
+      IdInEnvironment("SUDO_GID", &identity.gid)) {
+    return identity;
   }
-  Identity identity{geteuid(), getegid(), {}};
+  identity = {geteuid(), getegid(), {}};
   identity.groups.resize(std::max(0, getgroups(0, nullptr)));
   identity.groups.resize(
       std::max(0, getgroups(identity.groups.size(), identity.groups.data())));
@@ -207,32 +204,9 @@ Result<std::string> ResolvePath(const std::string& flag,
   return std::string(resolved.get());
 }
 
-std::optional<Failure> CheckSpace(const std::string& directory,
-                                  const struct statvfs& disk,
-                                  std::vector<std::string>* warnings) {
-  const std::string name = ShellQuoted(directory);
-  const int64_t free = static_cast<int64_t>(disk.f_bavail) * disk.f_frsize;
-  // Some file systems have no blocks or no fixed number of files to count.
-  if (disk.f_blocks > 0 && free < kFullDisk) {
-    return Failure{"the disk of " + name +
-                   " is full, so that no result could be written: make space "
-                   "first"};
-  }
-  if (disk.f_files > 0 && disk.f_favail == 0) {
-    return Failure{"the disk of " + name +
-                   " can hold no more files, so that no result could be "
-                   "written: delete some first"};
-  }
-  if (disk.f_blocks > 0 && free < kLittleSpace) {
-    warnings->push_back("the disk of " + name + " has only " +
-                        std::to_string(free >> 20) + " MB left");
-  }
-  return std::nullopt;
-}
-
 std::optional<Failure> CheckModelDirectory(const std::string& directory,
                                            const Identity& identity,
-                                           std::vector<std::string>* warnings) {
+                                           std::string* warning) {
   const std::string name = ShellQuoted(directory);
   const std::string described = "--pre-trained-model-dir: " + name;
   const std::string user =
@@ -259,14 +233,12 @@ std::optional<Failure> CheckModelDirectory(const std::string& directory,
                    "choose another --user"};
   }
   const bool read_only = (disk.f_flag & ST_RDONLY) != 0;
-  if (!read_only && ModeAllows(info, identity, 2)) {
-    return CheckSpace(directory, disk, warnings);
-  }
-  warnings->push_back(name +
-                      (read_only ? " is on a read-only file system"
-                                 : " cannot be written by user " + user) +
-                      ", as which the container runs: results cannot be "
-                      "written to /workspace/quantization");
+  if (!read_only && ModeAllows(info, identity, 2)) return std::nullopt;
+  *warning = name +
+             (read_only ? " is on a read-only file system"
+                        : " cannot be written by user " + user) +
+             ", as which the container runs: results cannot be written to "
+             "/workspace/quantization";
   return std::nullopt;
 }
 

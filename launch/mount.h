@@ -5,7 +5,6 @@
 // is looked at before an engine is.
 
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/types.h>
 
 #include <optional>
@@ -93,18 +92,12 @@ bool ModeAllows(const struct stat& file, const Identity& identity, int bits);
 Result<std::string> ResolvePath(const std::string& flag,
                                 const std::string& path);
 
-// Fails if the model directory, which ResolvePath gave, is none, `identity`
-// cannot read and search it, or its disk is full. What does not stand in the
-// way of a session, such as that nothing can be written, is added to
-// `warnings`.
+// Fails if the model directory, which ResolvePath gave, is none, or if
+// `identity` cannot read and search it. Sets `warning` if nothing can be
+// written there, which does not stand in the way of a session.
 std::optional<Failure> CheckModelDirectory(const std::string& directory,
                                            const Identity& identity,
-                                           std::vector<std::string>* warnings);
-
-// Does the part of that check that is about the disk.
-std::optional<Failure> CheckSpace(const std::string& directory,
-                                  const struct statvfs& disk,
-                                  std::vector<std::string>* warnings);
+                                           std::string* warning);
 
 }  // namespace requant::launch
 

@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "base/text/nearest_name.h"
-#include "base/text/shell_quote.h"
-#include "base/text/wrap_text.h"
+#include "base/text/printable.h"
 #include "launch/mount.h"
 
 namespace requant::launch {
@@ -236,7 +235,9 @@ constexpr Flag kFlags[] = {
     {"pids-limit", 0, "NUMBER", "a number of processes, or 0 for no limit",
      "How many processes and threads it may have; 0: no limit (default 4096).",
      [](const Given& given) {
-       return SetNumber(ParseCount(given.value), &given.options.pids_limit);
+       if (!AreDigits(given.value, kMostDigits)) return false;
+       given.options.pids_limit = std::stoll(given.value);
+       return true;
      }},
     {"scratch-size", 0, "SIZE", "a size such as 512m or 8g, at least 1m",
      "What /workspace/tensorflow and /tmp can each hold, in memory (default "
@@ -389,11 +390,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::optional<int64_t> ParseCount(std::string_view text) {
-  if (!AreDigits(text, kMostDigits)) return std::nullopt;
-  return std::stoll(std::string(text));
-}
 
 Result<Options> ParseOptions(const std::vector<std::string>& arguments) {
   const Result<Options> options = Parser(arguments).Parse();

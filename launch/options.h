@@ -48,9 +48,6 @@ struct Options {
   std::string user;
 };
 
-// Reads a number of at most nine digits.
-std::optional<int64_t> ParseCount(std::string_view text);
-
 // Reads the arguments after the program's name. Accepts --name value,
 // --name=value, the beginning of a name that only one flag has, underscores for
 // dashes, -p value, -pvalue, -p=value, and several letters in one (-vt). A

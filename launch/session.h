@@ -1,19 +1,64 @@
 #ifndef REQUANT_LAUNCH_SESSION_H_
 #define REQUANT_LAUNCH_SESSION_H_
 
-// A session: the engine's command line for it, and its client, which is run so
-// that the container does not outlive the session.
+// Docker: whether it is there, runs, and has the image; and a session in it:
+// the command line, and Docker's client, which is run so that the container
+// does not outlive the session. No shell has a part in that.
 
 #include <sys/types.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "launch/engine.h"
 #include "launch/mount.h"
 #include "launch/options.h"
 
 namespace requant::launch {
+
+struct Answer {
+  // As a shell gives it: 128 + 9 after a timeout, 127 when it did not start.
+  int exit_code = 127;
+  bool timed_out = false;
+  std::string out;
+  std::string error;
+};
+
+// Runs a program (by its path) with nothing to read until it ends, or kills it
+// after `timeout_seconds`. With `own_group` it is out of reach of the
+// terminal's Ctrl-C.
+Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
+           bool own_group = false);
+
+// Returns the path of the executable `name` on PATH, or "".
+std::string FindOnPath(const std::string& name);
+
+struct Engine {
+  // The client's path.
+  std::string path;
+  std::string version;
+  // Those of the machine that it runs containers on; 0 if they are unknown.
+  int64_t cpus = 0;
+  int64_t memory_bytes = 0;
+};
+
+// Returns the engine, which runs and has the image.
+Result<Engine> FindEngine(const std::string& image);
+
+// Fails if there is a container of that name already.
+std::optional<Failure> CheckContainerName(const Engine& engine,
+                                          const std::string& name);
+
+// Reads what `docker info` printed; returns nullopt if the engine itself did
+// not answer.
+std::optional<Engine> ParseInfo(const std::string& text);
+
+// Returns why the engine did not answer, and what to do.
+Failure ExplainSilence(const Answer& answer);
+
+// Returns why there is no such image, and what to do.
+Failure ExplainMissingImage(const std::string& image, const Answer& answer);
 
 // What `--test` runs in the container.
 inline constexpr char kSelfTest[] = "requant-self-test";

@@ -15,7 +15,6 @@
 #include "absl/strings/str_format.h"
 #include "base/files/file.h"
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 
 namespace requant::log_parser_test {
 namespace {

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 
 namespace requant::log_record_test {
 namespace {

@@ -1,25 +1,17 @@
 #include "ranges/range_choice.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 #include "ranges/range_table.h"
 #include "ranges/value_histogram.h"
 
 namespace requant::range_choice_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::StartsWith;
 
 RangeEntry EntryOf(const std::vector<float>& values) {
   RangeEntry entry;

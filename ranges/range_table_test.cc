@@ -1,17 +1,12 @@
 #include "ranges/range_table.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <random>
-#include <string>
-#include <vector>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 #include "ranges/channel_moments.h"
 
 namespace requant::range_table_test {

@@ -20,7 +20,6 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
 #include "graph/diff.h"
 #include "ranges/range_choice.h"
 #include "runtime/calibration/quantize.h"

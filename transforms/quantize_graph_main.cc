@@ -16,7 +16,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/terminal/terminal_text.h"
-#include "base/text/shell_quote.h"
+#include "base/text/printable.h"
 #include "graph/graph_io.h"
 #include "transforms/eightbit/quantize_eightbit.h"
 #include "transforms/layers/quantized_weights.h"

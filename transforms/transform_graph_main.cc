@@ -26,7 +26,7 @@
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/text/wrap_text.h"
+#include "base/text/printable.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
 #include "transforms/pipeline.h"

@@ -1,9 +1,9 @@
 #include "base/message/message_json.h"
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "base/json.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
 
 namespace requant {
 namespace {
@@ -13,6 +13,7 @@ using google::protobuf::EnumValueDescriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+using google::protobuf::TextFormat;
 
 bool IsInterval(const Descriptor& type) {
   return type.field_count() == 2 && type.field(0)->name() == "low" &&
@@ -46,29 +47,12 @@ std::string ValueJson(const Message& message, const FieldDescriptor* field,
   const Reflection& get = *message.GetReflection();
   const bool many = field->is_repeated();
   switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_INT32:
-      return absl::StrCat(many ? get.GetRepeatedInt32(message, field, i)
-                               : get.GetInt32(message, field));
-    case FieldDescriptor::CPPTYPE_INT64:
-      return absl::StrCat(many ? get.GetRepeatedInt64(message, field, i)
-                               : get.GetInt64(message, field));
-    case FieldDescriptor::CPPTYPE_UINT32:
-      return absl::StrCat(many ? get.GetRepeatedUInt32(message, field, i)
-                               : get.GetUInt32(message, field));
-    case FieldDescriptor::CPPTYPE_UINT64:
-      return absl::StrCat(many ? get.GetRepeatedUInt64(message, field, i)
-                               : get.GetUInt64(message, field));
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return JsonNumber(many ? get.GetRepeatedDouble(message, field, i)
                              : get.GetDouble(message, field));
     case FieldDescriptor::CPPTYPE_FLOAT:
       return JsonNumber(many ? get.GetRepeatedFloat(message, field, i)
                              : get.GetFloat(message, field));
-    case FieldDescriptor::CPPTYPE_BOOL:
-      return (many ? get.GetRepeatedBool(message, field, i)
-                   : get.GetBool(message, field))
-                 ? "true"
-                 : "false";
     case FieldDescriptor::CPPTYPE_ENUM:
       return EnumJson(many ? *get.GetRepeatedEnum(message, field, i)
                            : *get.GetEnum(message, field));
@@ -78,8 +62,13 @@ std::string ValueJson(const Message& message, const FieldDescriptor* field,
     case FieldDescriptor::CPPTYPE_MESSAGE:
       return ObjectOrArray(many ? get.GetRepeatedMessage(message, field, i)
                                 : get.GetMessage(message, field));
+    default:
+      break;
   }
-  return "null";
+  // Integers and truth values are the same in both languages.
+  std::string text;
+  TextFormat::PrintFieldValueToString(message, field, many ? i : -1, &text);
+  return text;
 }
 
 std::string FieldJson(const Message& message, const FieldDescriptor* field) {

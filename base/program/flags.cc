@@ -15,7 +15,6 @@
 #include "base/terminal_guard.h"
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
-#include "base/text/wrap_text.h"
 #include "base/version.h"
 
 namespace requant {

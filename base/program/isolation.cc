@@ -27,6 +27,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/files/files.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
@@ -115,7 +116,6 @@ class GraphLog {
   GraphLog& operator=(const GraphLog&) = delete;
   ~GraphLog() {
     if (fd_ >= 0) close(fd_);
-    if (temporary_ && !nameless_) unlink(path_.c_str());
   }
 
   absl::Status Open(const std::string& wanted) {
@@ -155,51 +155,36 @@ class GraphLog {
 
   // Keeps the log of child `pid` for the user; returns its path, or "" if it
   // cannot be kept.
-  std::string Keep(pid_t pid) {
-    temporary_ = false;
-    if (!nameless_) return path_;
+  std::string Keep(pid_t pid) const {
+    if (!is_temporary_) return path_;
     const std::string name = absl::StrCat(path_, "/requant-worker-", pid);
-    const std::string source = absl::StrCat("/proc/self/fd/", fd_);
+    std::string path = name;
     // A file of that name is the log of an earlier child with the same number.
-    for (int tried = 0; tried < 100; ++tried) {
-      const std::string path =
-          tried == 0 ? name : absl::StrCat(name, "-", tried);
-      if (linkat(AT_FDCWD, source.c_str(), AT_FDCWD, path.c_str(),
-                 AT_SYMLINK_FOLLOW) == 0) {
-        return path;
-      }
-      if (errno != EEXIST) break;
+    for (int tried = 1; tried < 100; ++tried) {
+      const absl::Status kept =
+          CopyFile(absl::StrCat("/proc/self/fd/", fd_), path);
+      if (!absl::IsAlreadyExists(kept)) return kept.ok() ? path : "";
+      path = absl::StrCat(name, "-", tried);
     }
-    // Without /proc, or where links are not allowed, its end is kept.
-    std::string path = name + "-XXXXXX";
-    const int copy = mkostemp(path.data(), O_CLOEXEC);
-    if (copy < 0) return "";
-    const bool written = WriteAll(copy, Tail()).ok();
-    close(copy);
-    return written ? path : "";
+    return "";
   }
 
  private:
+  // Makes a file without a name: if this process dies too, nothing is left.
   void OpenTemporary() {
     const char* folder = std::getenv("TMPDIR");
     path_ = folder != nullptr && *folder != '\0' ? folder : "/tmp";
-    temporary_ = true;
-    fd_ = open(path_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    nameless_ = fd_ >= 0;
-    if (nameless_) return;
-    // Not every file system has nameless files.
-    absl::StrAppend(&path_, "/requant-worker-XXXXXX");
-    fd_ = mkostemp(path_.data(), O_CLOEXEC);
+    is_temporary_ = true;
+    std::string name = absl::StrCat(path_, "/requant-worker-XXXXXX");
+    fd_ = mkostemp(name.data(), O_CLOEXEC);
+    if (fd_ >= 0) unlink(name.c_str());
   }
 
   int fd_ = -1;
+  // Where it is, or the folder of one that goes unless the child dies.
   std::string path_;
+  bool is_temporary_ = false;
   bool is_stderr_ = false;
-  // It goes unless the child dies.
-  bool temporary_ = false;
-  // It has no name yet, and `path_` is its folder: if this process dies too,
-  // nothing is left.
-  bool nameless_ = false;
 };
 
 // Removes the temporary files of process `pid` (base/files/file.h) from

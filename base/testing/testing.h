@@ -1,8 +1,9 @@
 #ifndef REQUANT_BASE_TESTING_TESTING_H_
 #define REQUANT_BASE_TESTING_TESTING_H_
 
-// For tests: GoogleTest with the usual matchers under their short names, and a
-// folder to write to. Test files need not include what this header does.
+// For tests: GoogleTest with the usual matchers under their short names, some
+// for absl::Status and absl::StatusOr, and a folder to write to. Test files
+// need not include what this header does.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,8 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "base/testing/status_matchers.h"
 
 namespace requant {
 
@@ -29,6 +31,29 @@ using testing::Not;
 using testing::SizeIs;
 using testing::StartsWith;
 using testing::UnorderedElementsAre;
+
+inline const absl::Status& StatusOf(const absl::Status& status) {
+  return status;
+}
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+// Matches a status, or a result, that is OK.
+MATCHER(IsOk, negation ? "is an error" : "is OK") {
+  *result_listener << StatusOf(arg);
+  return StatusOf(arg).ok();
+}
+
+// Matches an error whose message matches `message`.
+MATCHER_P(FailsWith, message,
+          "is an error whose message " +
+              testing::DescribeMatcher<std::string>(message, negation)) {
+  *result_listener << StatusOf(arg);
+  return !StatusOf(arg).ok() &&
+         testing::Value(std::string(StatusOf(arg).message()), message);
+}
 
 // An empty folder, removed at the end.
 class ScratchFolder {
@@ -56,5 +81,20 @@ class ScratchFolder {
 };
 
 }  // namespace requant
+
+#define EXPECT_OK(...) EXPECT_THAT((__VA_ARGS__), requant::IsOk())
+#define ASSERT_OK(...) ASSERT_THAT((__VA_ARGS__), requant::IsOk())
+
+// Assigns the value of a StatusOr to `lhs` (which may declare a variable), or
+// fails the test.
+#define ASSERT_OK_AND_ASSIGN(lhs, ...)                                       \
+  ASSERT_OK_AND_ASSIGN_(REQUANT_TEST_CONCAT_(requant_result, __LINE__), lhs, \
+                        __VA_ARGS__)
+#define ASSERT_OK_AND_ASSIGN_(result, lhs, ...) \
+  auto result = (__VA_ARGS__);                  \
+  ASSERT_OK(result);                            \
+  lhs = *std::move(result)
+#define REQUANT_TEST_CONCAT_(a, b) REQUANT_TEST_CONCAT_INNER_(a, b)
+#define REQUANT_TEST_CONCAT_INNER_(a, b) a##b
 
 #endif  // REQUANT_BASE_TESTING_TESTING_H_

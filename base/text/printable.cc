@@ -1,5 +1,7 @@
 #include "base/text/printable.h"
 
+#include <algorithm>
+
 // Part of programs that do without absl, too.
 
 namespace requant {
@@ -44,6 +46,13 @@ std::string CutInTheMiddle(std::string_view text, size_t most) {
   std::string cut(text.substr(0, head));
   cut += "[... " + std::to_string(tail - head) + " bytes ...]";
   return cut.append(text.substr(tail));
+}
+
+// Returns whether it means nothing to a shell.
+bool IsPlain(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+         (c >= 'a' && c <= 'z') ||
+         std::string_view("_-+./:,=@%").find(c) != std::string_view::npos;
 }
 
 }  // namespace
@@ -104,6 +113,41 @@ std::string Printable(std::string_view text) {
 
 std::string PrintableLines(std::string_view text) {
   return Escaped(text, "\n\t");
+}
+
+std::string ShellQuoted(std::string_view text) {
+  if (std::all_of(text.begin(), text.end(), IsPlain)) return std::string(text);
+  std::string quoted = "'";
+  for (char c : text) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+void AppendWrapped(std::string_view text, size_t indent, std::string* out) {
+  constexpr size_t kColumns = 80;
+  size_t column = 0;
+  while (true) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    if (text.empty()) break;
+    const std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(word.size());
+    if (column == 0 || column + 1 + word.size() > kColumns) {
+      if (column != 0) out->push_back('\n');
+      out->append(indent, ' ');
+      column = indent;
+    } else {
+      out->push_back(' ');
+      ++column;
+    }
+    out->append(word);
+    column += word.size();
+  }
+  out->push_back('\n');
 }
 
 }  // namespace requant

@@ -1,8 +1,8 @@
 #ifndef REQUANT_BASE_TEXT_PRINTABLE_H_
 #define REQUANT_BASE_TEXT_PRINTABLE_H_
 
-// Names and other people's words on a terminal: they must neither command it
-// nor break or forge a line.
+// Words for a terminal or a shell: names and other people's words must neither
+// command it nor break or forge a line.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +39,14 @@ std::string Printable(std::string_view text);
 // Returns text of many lines with such characters replaced in the same way,
 // except for line breaks and tabs; nothing is cut.
 std::string PrintableLines(std::string_view text);
+
+// Returns the value of a flag, for a command line to paste into a shell: the
+// text itself where that is safe, else in single quotes.
+std::string ShellQuoted(std::string_view text);
+
+// Appends `text` in lines of at most 80 columns, each after `indent` blanks.
+// Words are kept whole.
+void AppendWrapped(std::string_view text, size_t indent, std::string* out);
 
 }  // namespace requant
 

@@ -4,8 +4,6 @@
 
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
-#include "base/text/wrap_text.h"
 
 namespace requant::text_test {
 namespace {

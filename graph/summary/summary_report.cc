@@ -11,7 +11,6 @@
 #include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
 #include "graph/graph_wiring.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"

@@ -1,19 +1,12 @@
 #include "runtime/benchmark/benchmark_contender.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::benchmark_contender_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 constexpr int64_t kMuch = 1 << 30;
 

@@ -1,13 +1,10 @@
 #include "runtime/statistics/metrics.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <random>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::metrics_test {
 namespace {

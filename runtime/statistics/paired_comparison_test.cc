@@ -1,20 +1,15 @@
 #include "runtime/statistics/paired_comparison.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 #include <limits>
 #include <random>
 #include <tuple>
-#include <vector>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::paired_comparison_test {
 namespace {
 
-using testing::ElementsAre;
 using testing::NanSensitiveDoubleEq;
 using testing::Pointwise;
 

@@ -1,19 +1,14 @@
 #include "runtime/statistics/prediction_tensor.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::prediction_tensor_test {
 namespace {
 
 using tensorflow::Tensor;
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 Tensor Floats(const tensorflow::TensorShape& shape,
               const std::vector<float>& values) {

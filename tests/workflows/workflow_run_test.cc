@@ -13,7 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "base/process/subprocess.h"
-#include "base/text/shell_quote.h"
+#include "base/text/printable.h"
 #include "tests/support/workflow_runs.h"
 
 namespace requant::workflow_run_test {

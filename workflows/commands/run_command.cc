@@ -26,7 +26,7 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 #include "base/terminal_guard.h"
-#include "base/text/shell_quote.h"
+#include "base/text/printable.h"
 #include "workflows/commands/commands.h"
 #include "workflows/display/run_conclusion.h"
 #include "workflows/display/run_display.h"

@@ -14,7 +14,7 @@
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
-#include "base/text/wrap_text.h"
+#include "base/text/printable.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "workflows/report/figures.h"

@@ -8,7 +8,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
 #include "transforms/pipeline_parser.h"

@@ -8,7 +8,6 @@
 #include "absl/strings/str_join.h"
 #include "base/files/sha256.h"
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 #include "graph/testing/program.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"

@@ -26,7 +26,6 @@
 #include "base/json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
 #include "workflows/report/manifest.h"
 #include "workflows/report/results.h"
 #include "workflows/run/run_record.h"

@@ -20,7 +20,7 @@
 #include "base/files/sha256.h"
 #include "base/process/sibling_program.h"
 #include "base/status_macros.h"
-#include "base/text/shell_quote.h"
+#include "base/text/printable.h"
 #include "base/version.h"
 #include "google/protobuf/message.h"
 #include "graph/freeze/checkpoint.h"

@@ -8,7 +8,6 @@
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
-#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::csv_source_test {

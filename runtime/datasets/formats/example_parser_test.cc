@@ -5,7 +5,6 @@
 #include <random>
 
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/example/example.pb.h"
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
-#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::jsonl_source_test {

@@ -10,7 +10,6 @@
 #include "base/records/record_format.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/gzip.h"
-#include "base/testing/mutated_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::tfrecord_source_test {
