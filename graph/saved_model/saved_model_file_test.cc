@@ -327,8 +327,8 @@ TEST(References, ToALostNodeAreNamed) {
   const std::string input =
       SavedModelReferences(meta, meta.graph_def()).inputs().front();
   for (const auto& [name, owner] :
-       {std::pair<std::string, std::string>("saver_filename", "the saver"),
-        {input, "the signature \""}}) {
+       std::vector<std::pair<std::string, std::string>>{
+           {"saver_filename", "the saver"}, {input, "the signature \""}}) {
     GraphDef graph = meta.graph_def();
     MutableNode(&graph, name)->set_name("another");
     EXPECT_THAT(Problem(meta, graph), AllOf(HasSubstr(name), HasSubstr(owner)));
