@@ -1,10 +1,6 @@
-#include "graph/summary/summary_report.h"
-
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +9,7 @@
 #include "base/text/printable.h"
 #include "base/text/shell_quote.h"
 #include "graph/graph_wiring.h"
+#include "graph/summary/summarize.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -270,8 +267,7 @@ std::string NodeJson(const NodeDef& node) {
                      {"inputs", JsonArrayOf(node.input(), JsonString)}});
 }
 
-}  // namespace
-
+// Returns arguments for TensorFlow's benchmark_model.
 std::string BenchmarkArguments(const GraphSummary& summary,
                                const std::string& graph_path) {
   std::vector<TensorSummary> fed = summary.chosen_inputs;
@@ -294,6 +290,8 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
+// Returns command lines to paste into a shell, one after the other, that freeze
+// and optimize the model; none when it is not known how.
 std::vector<std::string> NextCommands(const GraphSummary& summary,
                                       const std::string& graph_path) {
   const bool freezes = !summary.variables.empty();
@@ -321,6 +319,8 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
       TransformCommand(summary, frozen,
                        WithEnding(summary.saved_model, "optimized"), "")};
 }
+
+}  // namespace
 
 std::string TextReport(const GraphSummary& summary,
                        const std::string& graph_path) {
