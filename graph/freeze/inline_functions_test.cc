@@ -1,8 +1,7 @@
-#include "graph/freeze/inline_functions.h"
-
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
 #include "base/testing/golden_cases.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/testing/testing.h"
 
