@@ -21,6 +21,9 @@
 namespace requant {
 
 struct TensorSummary {
+  // Of a tensor of a signature; its type, shape and name are then as the
+  // signature gives them, and op is empty when the graph has no such node.
+  std::string key;
   // As an input names it: "x", or "x:1" for an output other than the first.
   std::string name;
   std::string op;
@@ -30,19 +33,12 @@ struct TensorSummary {
   tensorflow::TensorShapeProto shape;
 };
 
-struct SignatureTensor {
-  std::string key;
-  // type, shape and name as the signature gives them; op is empty when the
-  // graph has no such node.
-  TensorSummary tensor;
-};
-
 struct SignatureSummary {
   std::string name;
   std::string method;
   // By key. A sparse tensor gives three, "key/values" and so on.
-  std::vector<SignatureTensor> inputs;
-  std::vector<SignatureTensor> outputs;
+  std::vector<TensorSummary> inputs;
+  std::vector<TensorSummary> outputs;
 };
 
 struct OutputSummary {

@@ -89,10 +89,10 @@ void AppendSignatures(const GraphSummary& summary, std::string* text) {
     for (const auto& [kind, tensors] :
          {std::pair("input", &signature.inputs),
           std::pair("output", &signature.outputs)}) {
-      for (const SignatureTensor& tensor : *tensors) {
+      for (const TensorSummary& tensor : *tensors) {
         absl::StrAppend(text, "Signature ", Printable(signature.name), " ",
                         kind, " ", Printable(tensor.key), ": ",
-                        TensorText(tensor.tensor), "\n");
+                        TensorText(tensor), "\n");
       }
     }
   }
@@ -221,33 +221,27 @@ std::string JsonCounts(const Range& counts) {
   return JsonObject(members);
 }
 
-Members TensorMembers(const TensorSummary& tensor) {
-  const auto dimensions = Dimensions(tensor);
-  return {{"name", JsonString(tensor.name)},
-          {"op", JsonString(tensor.op)},
-          {"type", JsonString(DataTypeString(tensor.type))},
-          {"type_number", absl::StrCat(tensor.type)},
-          {"shape",
-           dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
-                      : "null"}};
-}
-
 std::string TensorJson(const TensorSummary& tensor) {
-  return JsonObject(TensorMembers(tensor));
-}
-
-std::string SignatureTensorJson(const SignatureTensor& tensor) {
-  auto members = TensorMembers(tensor.tensor);
-  members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  const auto dimensions = Dimensions(tensor);
+  Members members = {
+      {"name", JsonString(tensor.name)},
+      {"op", JsonString(tensor.op)},
+      {"type", JsonString(DataTypeString(tensor.type))},
+      {"type_number", absl::StrCat(tensor.type)},
+      {"shape", dimensions
+                    ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
+                    : "null"}};
+  if (!tensor.key.empty()) {
+    members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  }
   return JsonObject(members);
 }
 
 std::string SignatureJson(const SignatureSummary& signature) {
-  return JsonObject(
-      {{"name", JsonString(signature.name)},
-       {"method", JsonString(signature.method)},
-       {"inputs", JsonArrayOf(signature.inputs, SignatureTensorJson)},
-       {"outputs", JsonArrayOf(signature.outputs, SignatureTensorJson)}});
+  return JsonObject({{"name", JsonString(signature.name)},
+                     {"method", JsonString(signature.method)},
+                     {"inputs", JsonArrayOf(signature.inputs, TensorJson)},
+                     {"outputs", JsonArrayOf(signature.outputs, TensorJson)}});
 }
 
 std::string OutputJson(const OutputSummary& output) {
