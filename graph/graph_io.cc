@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <limits>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -17,7 +18,6 @@
 #include "google/protobuf/io/zero_copy_stream_impl.h"
 #include "google/protobuf/text_format.h"
 #include "re2/re2.h"
-#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
 namespace {
@@ -29,6 +29,33 @@ using tensorflow::SavedModel;
 
 // Messages nested deeper than this are refused; the parsers recurse.
 constexpr int kMaxNesting = 100;
+
+// Parse a message, unless it is nested deeper than any real one. Errors in a
+// text name the path and the line.
+absl::Status ParseText(const std::string& text, const std::string& path,
+                       Message* message) {
+  std::string error;
+  TextProtoOptions options;
+  options.max_nesting = kMaxNesting;
+  const auto keep_first = [&](int line, int column, std::string_view problem) {
+    if (!error.empty()) return;
+    error = line == 0 ? std::string(problem)
+                      : absl::StrCat(line, ":", column, ": ", problem);
+  };
+  if (ParseTextProto(text, options, keep_first, message)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ":", error, " (in a text ", message->GetDescriptor()->name(), ")"));
+}
+
+bool ParseBinary(std::string_view bytes, Message* message) {
+  google::protobuf::io::CodedInputStream input(
+      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
+  input.SetRecursionLimit(kMaxNesting);
+  return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
+}
 
 bool HasUnknownFields(const Message& message) {
   return !message.GetReflection()->GetUnknownFields(message).empty();
@@ -67,28 +94,60 @@ absl::StatusOr<GraphDef> ParseGraph(const std::string& content,
   return NotAGraph(path);
 }
 
-std::vector<std::string> Tags(const MetaGraphDef& meta) {
-  return {meta.meta_info_def().tags().begin(),
-          meta.meta_info_def().tags().end()};
-}
-
-absl::StatusOr<SavedModel> ReadSavedModelFile(const std::string& directory) {
-  std::string path;
-  REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                           ReadSavedModelContent(directory, &path));
-  SavedModel model;
-  if (LooksLikeText(content)) {
-    REQUANT_RETURN_IF_ERROR(ParseText(content, path, &model));
-  } else if (!ParseBinary(content, &model)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is damaged: it is not a SavedModel message"));
-  }
-  return model;
-}
-
 bool IsDirectory(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored);
+}
+
+absl::StatusOr<std::string> ReadSavedModelBytes(const std::string& directory,
+                                                std::string* path) {
+  for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
+    *path = directory + name;
+    REQUANT_RETURN_IF_ERROR(CheckRegular(*path));
+    auto content = ReadFile(*path, kMaxGraphBytes);
+    if (absl::IsNotFound(content.status())) continue;
+    if (absl::IsOutOfRange(content.status())) {
+      return absl::OutOfRangeError(absl::StrCat(
+          *path,
+          " is larger than the 2 GB that a protocol buffer holds; keep the "
+          "model's weights in variables, not in its graph"));
+    }
+    if (content.ok() && content->empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(*path, " is empty"));
+    }
+    return content;
+  }
+  if (access((directory + "/saved_model.cpb").c_str(), F_OK) == 0) {
+    return absl::UnimplementedError(absl::StrCat(
+        directory,
+        "/saved_model.cpb is a SavedModel in chunks, for graphs beyond 2 GB; "
+        "save the model with its weights in variables, not in its graph"));
+  }
+  return absl::NotFoundError(absl::StrCat(
+      directory,
+      " is a directory without saved_model.pb or saved_model.pbtxt; name a "
+      "graph file or a SavedModel directory"));
+}
+
+absl::StatusOr<int> ChooseByTags(const SavedModel& model,
+                                 const std::set<std::string>& tags,
+                                 const std::string& directory) {
+  const std::set<std::string> wanted =
+      tags.empty() ? std::set<std::string>{"serve"} : tags;
+  std::vector<std::string> lists;
+  for (int i = 0; i < model.meta_graphs_size(); ++i) {
+    const auto& present = model.meta_graphs(i).meta_info_def().tags();
+    const bool only = tags.empty() && model.meta_graphs_size() == 1;
+    if (only ||
+        std::set<std::string>(present.begin(), present.end()) == wanted) {
+      return i;
+    }
+    lists.push_back(absl::StrCat("{", absl::StrJoin(present, ", "), "}"));
+  }
+  return absl::NotFoundError(
+      absl::StrCat(directory, " has no graph tagged {",
+                   absl::StrJoin(wanted, ", "), "}; it has ",
+                   lists.empty() ? "none at all" : absl::StrJoin(lists, ", ")));
 }
 
 absl::Status TooLarge(const GraphDef& graph) {
@@ -122,31 +181,6 @@ bool IsSavedModelDirectory(const std::string& path) {
           access((path + "/saved_model.pbtxt").c_str(), F_OK) == 0);
 }
 
-absl::Status ParseText(const std::string& text, const std::string& path,
-                       Message* message) {
-  std::string error;
-  TextProtoOptions options;
-  options.max_nesting = kMaxNesting;
-  const auto keep_first = [&](int line, int column, std::string_view problem) {
-    if (!error.empty()) return;
-    error = line == 0 ? std::string(problem)
-                      : absl::StrCat(line, ":", column, ": ", problem);
-  };
-  if (ParseTextProto(text, options, keep_first, message)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ":", error, " (in a text ", message->GetDescriptor()->name(), ")"));
-}
-
-bool ParseBinary(std::string_view bytes, Message* message) {
-  google::protobuf::io::CodedInputStream input(
-      reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  input.SetTotalBytesLimit(std::numeric_limits<int>::max());
-  input.SetRecursionLimit(kMaxNesting);
-  return message->ParseFromCodedStream(&input) && input.ConsumedEntireMessage();
-}
-
 // Returns whether it starts as a text message does: after blanks and comments,
 // a field name and then one of ":", "{", "<" or "["; or ends in a comment.
 bool LooksLikeText(std::string_view content) {
@@ -156,65 +190,28 @@ bool LooksLikeText(std::string_view content) {
   return RE2::PartialMatch(content, *start);
 }
 
-absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
-                                                  std::string* path) {
-  for (const char* name : {"/saved_model.pb", "/saved_model.pbtxt"}) {
-    *path = directory + name;
-    REQUANT_RETURN_IF_ERROR(CheckRegular(*path));
-    auto content = ReadFile(*path, kMaxGraphBytes);
-    if (absl::IsNotFound(content.status())) continue;
-    if (absl::IsOutOfRange(content.status())) {
-      return absl::OutOfRangeError(absl::StrCat(
-          *path,
-          " is larger than the 2 GB that a protocol buffer holds; keep the "
-          "model's weights in variables, not in its graph"));
-    }
-    if (content.ok() && content->empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(*path, " is empty"));
-    }
-    return content;
+absl::StatusOr<SavedModelContent> ReadSavedModelContent(
+    const std::string& directory, const std::set<std::string>& tags) {
+  SavedModelContent file;
+  REQUANT_ASSIGN_OR_RETURN(file.bytes,
+                           ReadSavedModelBytes(directory, &file.path));
+  file.is_text = LooksLikeText(file.bytes);
+  if (file.is_text) {
+    REQUANT_RETURN_IF_ERROR(ParseText(file.bytes, file.path, &file.model));
+  } else if (!ParseBinary(file.bytes, &file.model)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(file.path, " is damaged: it is not a SavedModel message"));
   }
-  if (access((directory + "/saved_model.cpb").c_str(), F_OK) == 0) {
-    return absl::UnimplementedError(absl::StrCat(
-        directory,
-        "/saved_model.cpb is a SavedModel in chunks, for graphs beyond 2 GB; "
-        "save the model with its weights in variables, not in its graph"));
-  }
-  return absl::NotFoundError(absl::StrCat(
-      directory,
-      " is a directory without saved_model.pb or saved_model.pbtxt; name a "
-      "graph file or a SavedModel directory"));
-}
-
-absl::StatusOr<int> ChooseByTags(
-    const std::vector<std::vector<std::string>>& present,
-    const std::set<std::string>& tags, const std::string& directory) {
-  const std::set<std::string> wanted =
-      tags.empty() ? std::set<std::string>{"serve"} : tags;
-  std::vector<std::string> lists;
-  for (size_t i = 0; i < present.size(); ++i) {
-    const bool only = tags.empty() && present.size() == 1;
-    if (only ||
-        std::set<std::string>(present[i].begin(), present[i].end()) == wanted)
-      return static_cast<int>(i);
-    lists.push_back(absl::StrCat("{", absl::StrJoin(present[i], ", "), "}"));
-  }
-  return absl::NotFoundError(
-      absl::StrCat(directory, " has no graph tagged {",
-                   absl::StrJoin(wanted, ", "), "}; it has ",
-                   lists.empty() ? "none at all" : absl::StrJoin(lists, ", ")));
+  REQUANT_ASSIGN_OR_RETURN(file.chosen,
+                           ChooseByTags(file.model, tags, directory));
+  return file;
 }
 
 absl::StatusOr<MetaGraphDef> ReadSavedModel(const std::string& directory,
                                             const std::set<std::string>& tags) {
-  REQUANT_ASSIGN_OR_RETURN(SavedModel model, ReadSavedModelFile(directory));
-  std::vector<std::vector<std::string>> present;
-  for (const MetaGraphDef& meta : model.meta_graphs()) {
-    present.push_back(Tags(meta));
-  }
-  REQUANT_ASSIGN_OR_RETURN(const int index,
-                           ChooseByTags(present, tags, directory));
-  return std::move(*model.mutable_meta_graphs(index));
+  REQUANT_ASSIGN_OR_RETURN(SavedModelContent file,
+                           ReadSavedModelContent(directory, tags));
+  return std::move(*file.model.mutable_meta_graphs(file.chosen));
 }
 
 absl::StatusOr<GraphDef> ReadGraph(const std::string& path,

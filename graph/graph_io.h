@@ -8,13 +8,13 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "google/protobuf/message.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant {
 
@@ -43,25 +43,21 @@ std::string SavedModelDirectory(const std::string& path);
 absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
     const std::string& directory, const std::set<std::string>& tags = {});
 
-// Returns which of a SavedModel's graphs, given the tags of each,
-// ReadSavedModel would return. `directory` is for the message.
-absl::StatusOr<int> ChooseByTags(
-    const std::vector<std::vector<std::string>>& present,
-    const std::set<std::string>& tags, const std::string& directory);
-
-// Reads a saved_model.pb, or a saved_model.pbtxt where there is none, without
-// looking into it. `path` gets the file's name.
-absl::StatusOr<std::string> ReadSavedModelContent(const std::string& directory,
-                                                  std::string* path);
+// The file of a SavedModel directory.
+struct SavedModelContent {
+  // That of saved_model.pb, or of saved_model.pbtxt where there is none.
+  std::string path;
+  std::string bytes;
+  bool is_text = false;
+  tensorflow::SavedModel model;
+  // The number of the graph that ReadSavedModel returns.
+  int chosen = 0;
+};
+absl::StatusOr<SavedModelContent> ReadSavedModelContent(
+    const std::string& directory, const std::set<std::string>& tags = {});
 
 // Returns whether the content of a file is a message in text.
 bool LooksLikeText(std::string_view content);
-
-// Parse a message, unless it is nested deeper than any real one. Errors in a
-// text name the path and the line.
-bool ParseBinary(std::string_view bytes, google::protobuf::Message* message);
-absl::Status ParseText(const std::string& text, const std::string& path,
-                       google::protobuf::Message* message);
 
 // Writes atomically; the same graph always gives the same bytes.
 absl::Status WriteGraph(const tensorflow::GraphDef& graph,

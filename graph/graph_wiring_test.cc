@@ -45,15 +45,6 @@ TEST(SortNodes, LongChainsAndLongCyclesTakeNoStack) {
   EXPECT_THAT(SortNodes(Inputs(producers)).cycles, ElementsAre(SizeIs(kCount)));
 }
 
-std::vector<std::string> OrderOf(const std::string& text) {
-  const GraphDef graph = GraphFromText(text);
-  std::vector<std::string> names;
-  for (const int node : GraphWiring(graph).ExecutionOrder()) {
-    names.push_back(graph.node(node).name());
-  }
-  return names;
-}
-
 TEST(GraphWiring, GivesOneEdgePerInputWithItsPort) {
   const GraphDef graph = GraphFromText("a = A; b = B(a:2, a, ^a, gone)");
   const GraphWiring wiring(graph);
@@ -71,22 +62,6 @@ TEST(GraphWiring, TheLastOfARepeatedNameIsRead) {
   EXPECT_EQ(wiring.Find("a"), 1);
   EXPECT_TRUE(wiring.Consumers(0).empty());
   EXPECT_EQ(wiring.Consumers(1).size(), 1);
-}
-
-TEST(ExecutionOrder, PutsProducersFirstAndTheLastSourceBeforeTheOthers) {
-  EXPECT_THAT(OrderOf("sum = Add(x, y); x = Placeholder; y = Placeholder"),
-              ElementsAre("y", "x", "sum"));
-}
-
-TEST(ExecutionOrder, SortsAWhileLoop) {
-  EXPECT_THAT(OrderOf("exit = Exit(merge); merge = Merge(enter, next); "
-                      "next = NextIteration(merge); enter = Enter"),
-              ElementsAre("enter", "merge", "next", "exit"));
-}
-
-TEST(ExecutionOrder, PutsWhatCannotBeSortedLast) {
-  EXPECT_THAT(OrderOf("a = A(b); b = B(a); c = C(gone); d = D"),
-              ElementsAre("d", "a", "b", "c"));
 }
 
 }  // namespace

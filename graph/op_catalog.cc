@@ -1,11 +1,15 @@
 #include "graph/op_catalog.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/graph_index.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/node_def_util.h"
 #include "tensorflow/core/framework/op_def_util.h"
@@ -17,6 +21,7 @@ using tensorflow::AttrValue;
 using tensorflow::DataType;
 using tensorflow::FunctionDef;
 using tensorflow::FunctionDefLibrary;
+using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
 using tensorflow::OpRegistrationData;
@@ -53,6 +58,19 @@ const AttrValue* AttributeOrDefault(const NodeDef& node,
   return declared != nullptr && declared->has_default_value()
              ? &declared->default_value()
              : nullptr;
+}
+
+// Returns the number of tensors in the outputs before `output`; -1: not known.
+int64_t TensorsBefore(int output, const NodeDef& node, const OpEntry& op) {
+  if (op.one_tensor_per_output) return output;
+  int64_t count = 0;
+  for (int i = 0; i < output; ++i) {
+    const auto types =
+        TypesOfArgument(op.definition->output_arg(i), node, *op.definition);
+    if (!types.has_value()) return -1;
+    count += types->count;
+  }
+  return count;
 }
 
 }  // namespace
@@ -179,6 +197,104 @@ Output OutputAt(const NodeDef& node, const OpEntry& op, int port) {
     rest -= types->count;
   }
   return {Output::kOutOfRange};
+}
+
+GraphBody::GraphBody(const GraphDef& graph, OpCatalog* catalog)
+    : nodes_(&graph.node()), catalog_(catalog) {
+  IndexNodes();
+}
+
+GraphBody::GraphBody(const FunctionDef& function, OpCatalog* catalog)
+    : nodes_(&function.node_def()), function_(&function), catalog_(catalog) {
+  const auto& arguments = function.signature().input_arg();
+  for (int32_t i = 0; i < arguments.size(); ++i) {
+    arguments_.emplace(arguments[i].name(), i);
+  }
+  IndexNodes();
+}
+
+void GraphBody::IndexNodes() {
+  node_ids_.reserve(nodes_->size());
+  for (int32_t i = 0; i < nodes_->size(); ++i) {
+    node_ids_.emplace((*nodes_)[i].name(), i);
+  }
+}
+
+std::string_view GraphBody::name() const {
+  return function_ == nullptr ? std::string_view()
+                              : std::string_view(function_->signature().name());
+}
+
+BodyTensor GraphBody::Find(std::string_view input) const {
+  if (input.empty() || input[0] == '^') return {};
+  if (function_ == nullptr) {
+    const TensorName name = ParseTensorName(input);
+    const auto node = node_ids_.find(name.node);
+    if (node == node_ids_.end()) return {};
+    return {BodyTensor::kNode, node->second, name.port};
+  }
+  const BodyName name = Parse(input);
+  if (name.kind == BodyTensor::kNode) return FindOutput(name);
+  if (name.kind == BodyTensor::kUnknown || name.number > 0 ||
+      IsList(function_->signature().input_arg(name.index))) {
+    return {};
+  }
+  return {BodyTensor::kArgument, name.index, 0};
+}
+
+BodyName GraphBody::Parse(std::string_view input) const {
+  BodyName name;
+  name.control = absl::ConsumePrefix(&input, "^");
+  const size_t colon = name.control ? std::string_view::npos : input.find(':');
+  const std::string_view head = input.substr(0, colon);
+  input.remove_prefix(std::min(head.size() + 1, input.size()));
+  if (const auto found = arguments_.find(head); found != arguments_.end()) {
+    name.kind = BodyTensor::kArgument;
+    name.index = found->second;
+  } else if (const auto node = node_ids_.find(head); node != node_ids_.end()) {
+    name.kind = BodyTensor::kNode;
+    name.index = node->second;
+    if (name.control) return name;
+    name.op = catalog_->Find((*nodes_)[name.index].op());
+    const std::string_view output = input.substr(0, input.find(':'));
+    input.remove_prefix(std::min(output.size() + 1, input.size()));
+    if (name.op != nullptr) {
+      const auto found = name.op->output_index.find(output);
+      if (found == name.op->output_index.end()) return {};
+      name.output = found->second;
+    }
+  }
+  const bool numbered = !input.empty();
+  return numbered && (!absl::SimpleAtoi(input, &name.number) || name.number < 0)
+             ? BodyName()
+             : name;
+}
+
+BodyTensor GraphBody::FindOutput(const BodyName& name) const {
+  if (name.op == nullptr) return {};
+  const NodeDef& node = (*nodes_)[name.index];
+  const OpDef& definition = *name.op->definition;
+  const auto& declared = definition.output_arg(name.output);
+  const int64_t number = std::max<int64_t>(name.number, 0);
+  if (IsList(declared)) {
+    const auto types = TypesOfArgument(declared, node, definition);
+    if (!types.has_value() || number >= types->count) return {};
+    // Without a number it stands for all of the list.
+    if (name.number < 0 && types->count != 1) return {};
+  } else if (number != 0) {
+    return {};
+  }
+  const int64_t before = TensorsBefore(name.output, node, *name.op);
+  if (before < 0 || before + number > std::numeric_limits<int>::max()) {
+    return {};
+  }
+  return {BodyTensor::kNode, name.index, static_cast<int>(before + number)};
+}
+
+const std::string& GraphBody::NameOf(const BodyTensor& tensor) const {
+  return tensor.kind == BodyTensor::kArgument
+             ? function_->signature().input_arg(tensor.index).name()
+             : (*nodes_)[tensor.index].name();
 }
 
 absl::StatusOr<std::vector<DataType>> OutputTypes(const NodeDef& node) {

@@ -16,7 +16,6 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "graph/summary/summarize.h"
-#include "graph/summary/summary_report.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 DEFINE_string(in_graph, "",

@@ -20,10 +20,8 @@
 #include "google/protobuf/text_format.h"
 #include "graph/const_node.h"
 #include "graph/freeze/checkpoint.h"
-#include "graph/freeze/freeze_tables.h"
-#include "graph/freeze/inline_functions.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/freeze/needed_nodes.h"
-#include "graph/freeze/resource_values.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/verify/verify.h"
@@ -175,6 +173,28 @@ absl::Status ReadMetaGraph(const ModelFiles& files, FreezeInput* model) {
   }
   TakeMetaGraph(std::move(meta), model);
   return absl::OkStatus();
+}
+
+absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files) {
+  FreezeInput model;
+  if (!files.saved_model.empty()) {
+    REQUANT_RETURN_IF_ERROR(ReadSaved(files, &model));
+  } else if (!files.meta_graph.empty()) {
+    REQUANT_RETURN_IF_ERROR(ReadMetaGraph(files, &model));
+  } else {
+    REQUANT_ASSIGN_OR_RETURN(model.graph, ReadGraph(files.graph, files.tags));
+  }
+  if (!files.checkpoint.empty()) model.checkpoint = files.checkpoint;
+  if (!files.saver.empty()) {
+    SaverDef saver;
+    REQUANT_RETURN_IF_ERROR(ReadMessage(files.saver, "SaverDef", &saver));
+    model.restore_op = NodeName(saver.restore_op_name());
+  } else if (!files.restore_op.empty()) {
+    model.restore_op = files.restore_op;
+  } else if (model.restore_op.empty()) {
+    model.restore_op = kDefaultRestoreOp;
+  }
+  return model;
 }
 
 // Returns a SavedModel's own files; others may lie in its directory.
@@ -468,28 +488,6 @@ std::vector<std::string> FilesOf(const ModelFiles& files) {
                            }),
             all.end());
   return all;
-}
-
-absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files) {
-  FreezeInput model;
-  if (!files.saved_model.empty()) {
-    REQUANT_RETURN_IF_ERROR(ReadSaved(files, &model));
-  } else if (!files.meta_graph.empty()) {
-    REQUANT_RETURN_IF_ERROR(ReadMetaGraph(files, &model));
-  } else {
-    REQUANT_ASSIGN_OR_RETURN(model.graph, ReadGraph(files.graph, files.tags));
-  }
-  if (!files.checkpoint.empty()) model.checkpoint = files.checkpoint;
-  if (!files.saver.empty()) {
-    SaverDef saver;
-    REQUANT_RETURN_IF_ERROR(ReadMessage(files.saver, "SaverDef", &saver));
-    model.restore_op = NodeName(saver.restore_op_name());
-  } else if (!files.restore_op.empty()) {
-    model.restore_op = files.restore_op;
-  } else if (model.restore_op.empty()) {
-    model.restore_op = kDefaultRestoreOp;
-  }
-  return model;
 }
 
 absl::StatusOr<FrozenGraph> Freeze(const FreezeOptions& options) {

@@ -4,7 +4,6 @@
 // A trained model made into one graph without variables.
 
 #include <cstdint>
-#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,25 +32,9 @@ struct ModelFiles {
   std::string restore_op;
 };
 
-struct FreezeInput {
-  tensorflow::GraphDef graph;
-  // Prefix of the checkpoint; there may be none.
-  std::string checkpoint;
-  // The node that restores the variables; "" when there is none.
-  std::string restore_op;
-  // The nodes that prepare the model when it is loaded.
-  std::vector<std::string> initializers;
-  // Files that nodes hold the names of, by node.
-  std::map<std::string, std::string> assets;
-  // The nodes that the serving signature returns.
-  std::vector<std::string> outputs;
-};
-
 // Returns the files that exist of those the model consists of; none of them may
 // be overwritten.
 std::vector<std::string> FilesOf(const ModelFiles& files);
-
-absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files);
 
 struct FreezeOptions {
   ModelFiles files;

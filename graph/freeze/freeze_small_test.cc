@@ -2,6 +2,9 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "base/testing/golden_cases.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/testing/program.h"
@@ -17,109 +20,111 @@ using tensorflow::DataType;
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
 
-Tensor Floats(const std::vector<float>& values) {
-  return TensorOf(TensorShape({static_cast<int64_t>(values.size())}), values);
-}
-
-// A variable "v" of two floats that "y" reads.
-constexpr char kOneVariable[] = R"(
-  v = VariableV2 dtype=float shape=<2>
-  y = Identity(v) T=float
-)";
-
-// Writes a model with one output "y" and a checkpoint; every test has files of
-// its own.
-class FreezeSmall : public testing::Test {
- protected:
-  FreezeSmall() {
+// A model with one output "y" and a checkpoint.
+class SmallModel {
+ public:
+  SmallModel() {
     options_.outputs = {"y"};
     options_.files.graph = prefix_ + ".pb";
     options_.files.checkpoint = prefix_;
   }
 
   void Save(const std::string& key, const Tensor& value) {
-    ASSERT_OK(writer_.Add(key, value));
+    EXPECT_OK(writer_.Add(key, value));
     saved_ = true;
   }
 
-  void SaveSlice(const std::string& key, int64_t size, const char* slice,
-                 const Tensor& value) {
-    ASSERT_OK(writer_.AddSlice(key, TensorShape({size}),
-                               TensorSlice::ParseOrDie(slice), value));
-    saved_ = true;
+  // Obeys a line of a case: "WHAT: value". Returns false if it is none.
+  bool Obey(const std::string& line) {
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(": ", 1));
+    const std::vector<std::string> words =
+        absl::StrSplit(parts.back(), absl::MaxSplits(' ', 2));
+    if (parts[0] == "save") {
+      const GraphDef constant = GraphFromText(parts[1]);
+      Save(constant.node(0).name(), ConstNamed(constant, words[0]));
+    } else if (parts[0] == "slice") {
+      // The size of the whole vector, which part of it, and its values.
+      const GraphDef constant = GraphFromText(words[2]);
+      const std::string key = constant.node(0).name();
+      EXPECT_OK(writer_.AddSlice(key, TensorShape({std::stoll(words[0])}),
+                                 TensorSlice::ParseOrDie(words[1]),
+                                 ConstNamed(constant, key)));
+      saved_ = true;
+    } else if (parts[0] == "outputs") {
+      options_.outputs.clear();
+      if (parts[1] != "none") options_.outputs = {parts[1]};
+    } else if (parts[0] == "keep") {
+      options_.kept_variables = {parts[1]};
+    } else if (parts[0] == "only") {
+      options_.only_variables = {parts[1]};
+    } else if (parts[0] == "devices") {
+      options_.clear_devices = parts[1] == "cleared";
+    } else {
+      return false;
+    }
+    return true;
   }
 
   // Freezes a graph. Unless something else was saved before, the checkpoint
   // has "v" = [1, 2].
   absl::StatusOr<FrozenGraph> FreezeText(const std::string& text) {
-    if (!saved_) Save("v", Floats({1, 2}));
-    if (!std::exchange(finished_, true)) {
-      EXPECT_OK(writer_.Finish());
-    }
+    if (!saved_) Save("v", TensorOf<float>({2}, {1, 2}));
+    EXPECT_OK(writer_.Finish());
     EXPECT_OK(WriteGraph(GraphFromText(text), options_.files.graph,
                          GraphFormat::kBinary));
     return Freeze(options_);
   }
 
-  // Returns what "y" is after freezing.
-  Tensor ValueOf(const std::string& text) {
-    const auto frozen = FreezeText(text);
-    EXPECT_OK(frozen);
-    if (!frozen.ok()) return Tensor();
-    return MustRunGraph(frozen->graph, {}, {"y"})[0];
-  }
-
-  std::vector<float> FloatsOf(const std::string& text) {
-    return ValuesOf(ValueOf(text));
-  }
-
   TestFolder folder_;
   const std::string prefix_ = folder_.Path("model");
   tensorflow::BundleWriter writer_{tensorflow::Env::Default(), prefix_};
-  bool saved_ = false, finished_ = false;
+  bool saved_ = false;
   FreezeOptions options_;
 };
 
-TEST_F(FreezeSmall, KeepsOnlyWhatTheOutputsNeed) {
-  ASSERT_OK_AND_ASSIGN(const auto frozen,
-                       FreezeText(absl::StrCat(kOneVariable, R"(
-    other = VariableV2 dtype=float shape=<2>
-    z = Identity(other) T=float
-  )")));
-  EXPECT_EQ(frozen.graph.node_size(), 2);
-  EXPECT_EQ(frozen.variables, 1);
-  EXPECT_EQ(frozen.variable_bytes, 8);
+// Returns an error, or the frozen graph, the value of "y" if it is to be run,
+// and the notes.
+std::string FreezeCase(const std::string& input) {
+  SmallModel model;
+  std::string graph;
+  bool runs = false;
+  for (const std::string& line :
+       std::vector<std::string>(absl::StrSplit(input, '\n'))) {
+    if (line == "run") {
+      runs = true;
+    } else if (!model.Obey(line)) {
+      absl::StrAppend(&graph, line, "\n");
+    }
+  }
+  const auto frozen = model.FreezeText(graph);
+  if (!frozen.ok()) {
+    return absl::StrReplaceAll(frozen.status().message(),
+                               {{model.prefix_, "T/model"}});
+  }
+  std::string text = absl::StrCat(LinesOf(frozen->graph), frozen->variables,
+                                  " variables, ", frozen->variable_bytes,
+                                  " bytes, ", frozen->inlined_calls, " calls");
+  if (runs) {
+    const Tensor y = MustRunGraph(frozen->graph, {}, {"y"})[0];
+    absl::StrAppend(&text, "\ny is ", y.DebugString());
+  }
+  for (const std::string& note : frozen->notes) {
+    absl::StrAppend(&text, "\nnote: ", note);
+  }
+  return text;
 }
 
-TEST_F(FreezeSmall, FindsPartsOfAVariableByTheirShapes) {
-  SaveSlice("v", 5, "0,3", Floats({1, 2, 3}));
-  SaveSlice("v", 5, "3,2", Floats({4, 5}));
-  EXPECT_THAT(FloatsOf(R"(
-    v/part_0 = VarHandleOp dtype=float shape=<3>
-    v/part_1 = VarHandleOp dtype=float shape=<2>
-    y = ReadVariableOp(v/part_1) dtype=float
-  )"),
-              ElementsAre(4, 5));
-}
-
-TEST_F(FreezeSmall, RestoresAsTheGraphSays) {
-  Save("v/ExponentialMovingAverage", Floats({7, 8}));
-  Save("v", Floats({1, 2}));
-  EXPECT_THAT(FloatsOf(absl::StrCat(kOneVariable, R"(
-    names = string<1>{'v/ExponentialMovingAverage'}
-    slices = string<1>{''}
-    restore = RestoreV2(names, names, slices) dtypes=[float]
-    assign = Assign(v, restore) T=float
-    save/restore_all = NoOp(^assign)
-  )")),
-              ElementsAre(7, 8));
+TEST(FreezeSmall, FollowsTheRules) {
+  CheckGoldenCases("graph/freeze/freeze_cases.txt", FreezeCase);
 }
 
 // The graph and the checkpoint of a Saver from before TensorFlow 1.0.
-TEST_F(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
-  options_.files.checkpoint = prefix_ + ".ckpt";
+TEST(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
+  SmallModel model;
+  model.options_.files.checkpoint = model.prefix_ + ".ckpt";
   tensorflow::checkpoint::TensorSliceWriter writer(
-      options_.files.checkpoint,
+      model.options_.files.checkpoint,
       tensorflow::checkpoint::CreateTableTensorSliceBuilder);
   const float values[] = {1, 2, 3, 4, 5};
   ASSERT_OK(writer.Add("whole", TensorShape({2}), TensorSlice(1), values));
@@ -129,7 +134,7 @@ TEST_F(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
         writer.Add("parts", TensorShape({5}), part, values + part.start(0)));
   }
   ASSERT_OK(writer.Finish());
-  EXPECT_THAT(FloatsOf(R"(
+  ASSERT_OK_AND_ASSIGN(const auto frozen, model.FreezeText(R"(
     a = Variable dtype=float shape=<2>
     b = Variable dtype=float shape=<2>
     y = Add(a, b) T=float
@@ -142,183 +147,22 @@ TEST_F(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
     a_assign = Assign(a, a_value) T=float
     b_assign = Assign(b, b_value) T=float
     save/restore_all = NoOp(^a_assign, ^b_assign)
-  )"),
+  )"));
+  EXPECT_THAT(ValuesOf(MustRunGraph(frozen.graph, {}, {"y"})[0]),
               ElementsAre(4, 6));
 }
 
-TEST_F(FreezeSmall, AnswersWhetherVariablesAreInitialized) {
-  Save("v", Floats({1, 2}));
-  Save("w", Floats({1, 2}));
-  const Tensor value = ValueOf(R"(
-    v = VariableV2 dtype=float shape=<2>
-    w = VarHandleOp dtype=float shape=<2>
-    a = IsVariableInitialized(v) dtype=float
-    b = VarIsInitializedOp(w)
-    y = LogicalAnd(a, b)
-  )");
-  ASSERT_EQ(value.dtype(), tensorflow::DT_BOOL);
-  EXPECT_TRUE(value.scalar<bool>()());
-}
-
-TEST_F(FreezeSmall, GathersFromBatchesAndAsksForShapes) {
-  Tensor table(tensorflow::DT_FLOAT, TensorShape({2, 3}));
-  for (int i = 0; i < 6; ++i) table.flat<float>()(i) = i;
-  Save("v", table);
-  // Rows [2] and [3] plus the shape [2, 3].
-  EXPECT_THAT(FloatsOf(R"(
-    v = VarHandleOp dtype=float shape=<2,3>
-    ids = int32<2,1>{2,0}
-    rows = ResourceGather(v, ids) dtype=float Tindices=int32 batch_dims=1
-    shape = VariableShape(v)
-    cast = Cast(shape) SrcT=int32 DstT=float
-    y = Add(rows, cast) T=float
-  )"),
-              ElementsAre(4, 5, 5, 6));
-}
-
-TEST_F(FreezeSmall, DropsTheWaitForAssignments) {
-  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
-    v = VarHandleOp dtype=float shape=<2>
-    r = ReadVariableOp(v) dtype=float
-    assign = AssignVariableOp(v, r) dtype=float
-    group = NoOp(^assign, ^r)
-    y = Identity(r, ^group) T=float
-  )"));
-  EXPECT_THAT(NodeNamed(frozen.graph, "y").input(), ElementsAre("r"));
-  EXPECT_THAT(frozen.notes, ElementsAre(HasSubstr("left out: assign")));
-}
-
-TEST_F(FreezeSmall, LeavesVariablesThatAreToStay) {
-  options_.kept_variables = {"w"};
-  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
-    v = VarHandleOp dtype=float shape=<2>
-    w = VarHandleOp dtype=float shape=<2>
-    a = ReadVariableOp(v) dtype=float
-    b = ReadVariableOp(w) dtype=float
-    y = Add(a, b) T=float
-  )"));
-  EXPECT_EQ(NodeNamed(frozen.graph, "v").op(), "Const");
-  EXPECT_EQ(NodeNamed(frozen.graph, "w").op(), "VarHandleOp");
-  EXPECT_THAT(frozen.notes, ElementsAre(HasSubstr("stays a variable")));
-}
-
-TEST_F(FreezeSmall, FreezesOnlyTheVariablesAskedFor) {
-  options_.only_variables = {"v"};
-  ASSERT_OK_AND_ASSIGN(const auto frozen, FreezeText(R"(
-    v = VariableV2 dtype=float shape=<2>
-    w = VariableV2 dtype=float shape=<2>
-    y = Add(v, w) T=float
-  )"));
-  EXPECT_EQ(frozen.variables, 1);
-  EXPECT_EQ(NodeNamed(frozen.graph, "w").op(), "VariableV2");
-}
-
-TEST_F(FreezeSmall, KeepsDevicesOnlyWhenAsked) {
-  const char text[] = R"(
-    v = VariableV2 dtype=float shape=<2>
-    y = Identity(v) device:'/cpu:0' T=float
-  )";
-  options_.clear_devices = false;
-  ASSERT_OK_AND_ASSIGN(const auto kept, FreezeText(text));
-  EXPECT_EQ(NodeNamed(kept.graph, "y").device(), "/cpu:0");
-  options_.clear_devices = true;
-  ASSERT_OK_AND_ASSIGN(const auto cleared, Freeze(options_));
-  EXPECT_EQ(NodeNamed(cleared.graph, "y").device(), "");
-}
-
-// Returns a variable in a function that is called conditionally.
-std::string Conditional(const std::string& function) {
-  return absl::StrCat(R"(
-    v = VarHandleOp dtype=float shape=<2>
-    yes = bool{true}
-    y = If(yes, v) Tcond=bool Tin=[resource] Tout=[float]
-        then_branch=@f else_branch=@f
-  )",
-                      function);
-}
-
-TEST_F(FreezeSmall, FreezesVariablesInsideBranches) {
-  EXPECT_THAT(FloatsOf(Conditional(R"(
-    function f(a:resource) -> (r=read:value:0) {
-      read = ReadVariableOp(a) dtype=float
-    }
-  )")),
-              ElementsAre(1, 2));
-}
-
-// Errors.
-
-TEST_F(FreezeSmall, SuggestsTheOutputThatWasMeantAndAsksForOne) {
-  options_.outputs = {"logit"};
-  EXPECT_THAT(FreezeText("logits = NoOp"),
-              FailsWith(AllOf(HasSubstr("no output node \"logit\""),
-                              HasSubstr("did you mean \"logits\"?"))));
-  options_.outputs = {};
-  EXPECT_THAT(Freeze(options_), FailsWith(HasSubstr("--output_node_names")));
-}
-
-TEST_F(FreezeSmall, NamesAVariableWithoutValue) {
-  Save("dense/kernel", Floats({1, 2}));
-  EXPECT_THAT(
-      FreezeText(R"(
-    dense/kernl = VarHandleOp dtype=float shape=<2>
-    y = ReadVariableOp(dense/kernl) dtype=float
-  )"),
-      FailsWith(AllOf(HasSubstr("variable \"dense/kernl\" has no value"),
-                      HasSubstr("did you mean \"dense/kernel\"?"))));
-}
-
-TEST_F(FreezeSmall, RefusesWhatItCannotFreeze) {
-  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
-      // Another shape or type than the checkpoint's.
-      {"v = VarHandleOp dtype=float shape=<3>; "
-       "y = ReadVariableOp(v) dtype=float",
-       {"\"v\" has shape [3] in the graph", "has shape [2]"}},
-      {"v = VarHandleOp dtype=int32 shape=<2>; "
-       "y = ReadVariableOp(v) dtype=float",
-       {"of type int32 in the graph"}},
-      // An output that needs an assignment.
-      {"v = VariableV2 dtype=float shape=<2>; y = AssignAdd(v, v) T=float",
-       {"AssignAdd node \"y\", which changes the variable"}},
-      // Variables in places that it does not know, in functions too.
-      {"v = VarHandleOp dtype=float shape=<2>; "
-       "pack = Pack(v, v) T=resource N=2; y = Unpack(pack) T=resource num=2",
-       {"variable \"v\"", "Pack node \"pack\""}},
-      {Conditional("function f(a:resource) -> (r=odd:output:0) {\n odd = "
-                   "PrintV2(a)\n}"),
-       {"PrintV2 node \"odd\"", "function \"f\"", "variable \"v\""}},
-      {"a = Identity(y) T=float\n y = Identity(a) T=float",
-       {"depends on its own output"}},
-      // A table that nothing fills.
-      {"table = HashTableV2 key_dtype=string value_dtype=int64; "
-       "y = LookupTableSizeV2(table)",
-       {"lookup table \"table\""}},
-  };
-  for (const auto& [graph, sentences] : cases) {
-    for (const std::string& sentence : sentences) {
-      EXPECT_THAT(FreezeText(graph), FailsWith(HasSubstr(sentence)));
-    }
-  }
-}
-
-TEST_F(FreezeSmall, RefusesACheckpointWithoutData) {
-  ASSERT_OK(FreezeText(kOneVariable));
-  ASSERT_EQ(std::remove((prefix_ + ".data-00000-of-00001").c_str()), 0);
-  EXPECT_THAT(Freeze(options_),
+TEST(FreezeSmall, RefusesACheckpointWithoutData) {
+  SmallModel model;
+  ASSERT_OK(model.FreezeText(
+      "v = VariableV2 dtype=float shape=<2>; y = Identity(v) T=float"));
+  ASSERT_EQ(std::remove((model.prefix_ + ".data-00000-of-00001").c_str()), 0);
+  EXPECT_THAT(Freeze(model.options_),
               FailsWith(HasSubstr("cannot read \"v\" from the checkpoint")));
 }
 
-TEST_F(FreezeSmall, RefusesToGrowBeyondTwoGigabytesBeforeReading) {
-  // The index has the shape of the whole; only one element is on the disk.
-  SaveSlice("v", int64_t{600} << 20, "0,1", Floats({1}));
-  EXPECT_THAT(FreezeText("v = VariableV2 dtype=float shape=<629145600>; "
-                         "y = Identity(v) T=float"),
-              FailsWith(HasSubstr("at most 2 GB")));
-}
-
 // Every type that a variable can have.
-class FreezeType : public FreezeSmall,
-                   public testing::WithParamInterface<DataType> {};
+class FreezeType : public testing::TestWithParam<DataType> {};
 
 TEST_P(FreezeType, KeepsTheBits) {
   Tensor value(GetParam(), TensorShape({2}));
@@ -331,11 +175,12 @@ TEST_P(FreezeType, KeepsTheBits) {
       bytes[i] = GetParam() == tensorflow::DT_BOOL ? i % 2 : 3 * i + 1;
     }
   }
-  Save("y", value);
+  SmallModel model;
+  model.Save("y", value);
   ASSERT_OK_AND_ASSIGN(
       const auto frozen,
-      FreezeText(absl::StrCat("y = VariableV2 shape=<2> dtype=",
-                              tensorflow::DataTypeString(GetParam()))));
+      model.FreezeText(absl::StrCat("y = VariableV2 shape=<2> dtype=",
+                                    tensorflow::DataTypeString(GetParam()))));
   const Tensor constant = ConstNamed(frozen.graph, "y");
   EXPECT_EQ(constant.dtype(), GetParam());
   if (GetParam() == tensorflow::DT_STRING) {

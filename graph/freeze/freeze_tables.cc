@@ -1,5 +1,3 @@
-#include "graph/freeze/freeze_tables.h"
-
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "base/files/file.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/attr_value.pb.h"

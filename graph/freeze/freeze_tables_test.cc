@@ -1,6 +1,5 @@
-#include "graph/freeze/freeze_tables.h"
-
 #include "base/files/file.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/testing/testing.h"
 
 namespace requant::freeze_tables_test {

@@ -1,18 +1,14 @@
-#include "graph/freeze/inline_functions.h"
-
 #include <algorithm>
-#include <functional>
 #include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "google/protobuf/repeated_ptr_field.h"
-#include "graph/graph_index.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.h"

@@ -1,37 +1,12 @@
-#include "graph/freeze/inline_functions.h"
-
+#include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
+#include "base/testing/golden_cases.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/testing/testing.h"
 
 namespace requant::inline_functions_test {
 namespace {
-
-// f(a) = (a + a, a).
-constexpr char kTwice[] = R"(
-  x = Placeholder dtype=float
-  function f(a) -> (twice=sum:z:0, once=a) {
-    sum = Add(a, a) T=float
-  }
-)";
-
-std::string WithTwice(const std::string& nodes) { return kTwice + nodes; }
-
-// Inlines what "y" needs, which must be this many `calls`.
-GraphDef Inlined(int calls, const std::string& text) {
-  GraphDef graph = GraphFromText(text);
-  InlineOptions options;
-  options.outputs = {"y"};
-  const auto count = InlineFunctions(options, &graph);
-  EXPECT_OK(count);
-  EXPECT_EQ(count.value_or(-1), calls);
-  EXPECT_OK(KeepNeeded({"y"}, &graph));
-  return graph;
-}
-
-float ValueOf(const GraphDef& graph, float x, const std::string& fetch) {
-  return MustRunGraph(graph, {{"x", Tensor(x)}}, {fetch})[0].scalar<float>()();
-}
 
 std::string Error(const std::string& text,
                   int64_t max_nodes = InlineOptions().max_nodes) {
@@ -42,43 +17,34 @@ std::string Error(const std::string& text,
   return std::string(InlineFunctions(options, &graph).status().message());
 }
 
-TEST(InlineFunctions, KeepsTheNameAndPortsOfAnOutput) {
-  const GraphDef graph = Inlined(1, WithTwice(R"(
-    y = PartitionedCall(x) f=@f Tin=[float] Tout=[float,float]
-  )"));
-  EXPECT_EQ(NodeNamed(graph, "y").op(), "IdentityN");
-  EXPECT_THAT(NodeNamed(graph, "y").input(), ElementsAre("y/sum", "x"));
-  EXPECT_EQ(ValueOf(graph, 3, "y:0"), 6);
-  EXPECT_EQ(ValueOf(graph, 3, "y:1"), 3);
+// Inlines what "y" needs. Returns the error, or the number of calls, the graph,
+// and for x = 3 each of the tensors that the first line lists.
+std::string InlineCase(const std::string& input) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(input, absl::MaxSplits('\n', 1));
+  GraphDef graph = GraphFromText(parts.second);
+  InlineOptions options;
+  options.outputs = {"y"};
+  const auto count = InlineFunctions(options, &graph);
+  if (!count.ok()) return std::string(count.status().message());
+  EXPECT_OK(KeepNeeded({"y"}, &graph));
+  std::string text = absl::StrCat(LinesOf(graph), *count, " calls");
+  for (const std::string& fetch :
+       std::vector<std::string>(absl::StrSplit(parts.first, ' '))) {
+    const Tensor value = MustRunGraph(graph, {{"x", Tensor(3.0f)}}, {fetch})[0];
+    absl::StrAppend(&text, "\n", fetch, " is ", value.DebugString());
+  }
+  return text;
 }
 
-TEST(InlineFunctions, LetsReadersReadTheBody) {
-  const GraphDef graph = Inlined(2, WithTwice(R"(
-    a = PartitionedCall(x) f=@f Tin=[float] Tout=[float,float]
-    b = PartitionedCall(a) f=@f Tin=[float] Tout=[float,float]
-    y = Neg(b) T=float
-  )"));
-  EXPECT_EQ(graph.node_size(), 4);
-  EXPECT_EQ(graph.library().function_size(), 0);
-  EXPECT_EQ(ValueOf(graph, 3, "y"), -12);
-}
-
-TEST(InlineFunctions, TakesANodeWhoseOpIsAFunction) {
-  EXPECT_EQ(ValueOf(Inlined(1, WithTwice("y = f(x)")), 2, "y"), 4);
-}
-
-TEST(InlineFunctions, GivesFreeNamesToBodies) {
-  const GraphDef graph = Inlined(1, WithTwice(R"(
-    y = PartitionedCall(y/sum) f=@f Tin=[float] Tout=[float,float]
-    y/sum = Neg(x) T=float
-  )"));
-  EXPECT_EQ(ValueOf(graph, 1, "y"), -2);
+TEST(InlineFunctions, FollowsTheRules) {
+  CheckGoldenCases("graph/freeze/inline_cases.txt", InlineCase);
 }
 
 // A call in the branch that is not taken must not give a value, even when its
 // function is a constant.
 TEST(InlineFunctions, StaysDeadInADeadBranch) {
-  const GraphDef graph = Inlined(1, R"(
+  GraphDef graph = GraphFromText(R"(
     x = Placeholder dtype=float
     function one(a) -> (r=c:output:0) {
       c = float{1}
@@ -88,27 +54,14 @@ TEST(InlineFunctions, StaysDeadInADeadBranch) {
     y = Merge(switch, call) T=float N=2
     call = PartitionedCall(switch:1) f=@one Tin=[float] Tout=[float]
   )");
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(ValueOf(graph, 7, "y"), 7);
-}
-
-TEST(InlineFunctions, RefusesRecursion) {
-  EXPECT_THAT(Error(R"(
-    x = Placeholder dtype=float
-    function f(a) -> (r=c:output:0) {
-      c = PartitionedCall(a) f=@g Tin=[float] Tout=[float]
-    }
-    function g(a) -> (r=c:output:0) {
-      c = PartitionedCall(a) f=@f Tin=[float] Tout=[float]
-    }
-    y = PartitionedCall(x) f=@f Tin=[float] Tout=[float]
-  )"),
-              AllOf(HasSubstr("calls itself"), HasSubstr("f → g → f")));
-}
-
-TEST(InlineFunctions, RefusesACallWithTooFewInputs) {
-  EXPECT_THAT(
-      Error(WithTwice("y = PartitionedCall f=@f Tin=[] Tout=[float,float]")),
-      HasSubstr("gives 0 inputs to the function \"f\", which takes 1"));
+  InlineOptions options;
+  options.outputs = {"y"};
+  ASSERT_OK(InlineFunctions(options, &graph));
+  ASSERT_OK(KeepNeeded({"y"}, &graph));
+  for (int i = 0; i < 20; ++i) {
+    const auto y = MustRunGraph(graph, {{"x", Tensor(7.0f)}}, {"y"});
+    EXPECT_EQ(y[0].scalar<float>()(), 7);
+  }
 }
 
 // A function of one node, and one that calls another twice, one call after the

@@ -1,24 +1,19 @@
-#include "graph/freeze/resource_values.h"
-
 #include <algorithm>
-#include <cstdint>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
-#include "graph/graph_index.h"
+#include "graph/freeze/freeze_parts.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
 namespace {

@@ -8,25 +8,25 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <map>
 #include <memory>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "base/text/nearest_name.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "graph/freeze/checkpoint.h"
+#include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/op.h"
-#include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 
@@ -41,6 +41,9 @@ using tensorflow::MetaGraphDef;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
 using tensorflow::SavedModel;
+using tensorflow::SavedObject;
+using tensorflow::SignatureDef;
+using tensorflow::TensorInfo;
 
 namespace {
 
@@ -70,25 +73,21 @@ bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
   return input->Skip(static_cast<int>(size));
 }
 
-// Splits a serialized message into its fields in their order, as parts of
-// `message`. Returns false when it is none.
-bool SplitFields(std::string_view message, std::vector<MessageField>* fields) {
-  fields->clear();
-  if (message.size() > std::numeric_limits<int>::max()) return false;
+// Splits a serialized message, which has been parsed before, into its fields in
+// their order, as parts of `message`.
+std::vector<MessageField> Fields(std::string_view message) {
+  std::vector<MessageField> fields;
   CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
                          static_cast<int>(message.size()));
   input.SetTotalBytesLimit(std::numeric_limits<int>::max());
   while (true) {
     const size_t begin = input.CurrentPosition();
     const uint32_t tag = input.ReadTag();
-    if (tag == 0) return begin == message.size();
     MessageField field;
     field.number = WireFormatLite::GetTagFieldNumber(tag);
-    if (field.number == 0 || !SkipField(message, tag, &input, &field)) {
-      return false;
-    }
+    if (tag == 0 || !SkipField(message, tag, &input, &field)) return fields;
     field.bytes = message.substr(begin, input.CurrentPosition() - begin);
-    fields->push_back(field);
+    fields.push_back(field);
   }
 }
 
@@ -120,41 +119,10 @@ constexpr int kMetaGraphs = SavedModel::kMetaGraphsFieldNumber;
 constexpr int kMetaInfo = MetaGraphDef::kMetaInfoDefFieldNumber;
 constexpr int kGraph = MetaGraphDef::kGraphDefFieldNumber;
 
-absl::Status Damaged(const std::string& path) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, " is damaged: it is not a SavedModel message"));
-}
-
 absl::Status TooLarge(const std::string& path) {
   return absl::OutOfRangeError(absl::StrCat(
       "the new graph of ", path,
       " would take more than the 2 GB that a protocol buffer holds"));
-}
-
-// Returns the tags of each MetaGraph.
-absl::StatusOr<std::vector<std::vector<std::string>>> TagsOfAll(
-    const std::string& path, const std::vector<MessageField>& model) {
-  std::vector<std::vector<std::string>> all;
-  for (const MessageField& field : model) {
-    if (field.number != kMetaGraphs) continue;
-    std::vector<MessageField> parts;
-    MetaGraphDef::MetaInfoDef info;
-    if (!SplitFields(field.payload, &parts) ||
-        !ParseBinary(JoinedPayload(parts, kMetaInfo), &info)) {
-      return Damaged(path);
-    }
-    all.emplace_back(info.tags().begin(), info.tags().end());
-  }
-  return all;
-}
-
-// Returns the MetaGraph of that number.
-std::string_view MetaGraphBytes(const std::vector<MessageField>& model,
-                                int index) {
-  for (const MessageField& field : model) {
-    if (field.number == kMetaGraphs && index-- == 0) return field.payload;
-  }
-  return "";
 }
 
 std::set<std::string> OpsOf(const GraphDef& graph) {
@@ -192,21 +160,13 @@ bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
   return true;
 }
 
-// Returns the MetaGraph with another graph.
-absl::StatusOr<std::string> Replaced(std::string_view bytes,
-                                     const std::string& path,
-                                     const GraphDef& graph,
-                                     const std::string& graph_bytes) {
-  std::vector<MessageField> fields;
-  MetaGraphDef::MetaInfoDef info;
-  if (!SplitFields(bytes, &fields) ||
-      !ParseBinary(JoinedPayload(fields, kMetaInfo), &info)) {
-    return Damaged(path);
-  }
+// Returns the MetaGraph `bytes`, which has `info`, with another graph.
+std::string Replaced(std::string_view bytes, MetaGraphDef::MetaInfoDef info,
+                     const GraphDef& graph, const std::string& graph_bytes) {
   const bool new_info = info.has_stripped_op_list() && AddOps(graph, &info);
   std::string meta;
   bool has_graph = false, has_info = false;
-  for (const MessageField& field : fields) {
+  for (const MessageField& field : Fields(bytes)) {
     if (field.number == kGraph) {
       if (!std::exchange(has_graph, true)) {
         AppendField(kGraph, graph_bytes, &meta);
@@ -226,9 +186,9 @@ absl::StatusOr<std::string> Replaced(std::string_view bytes,
 absl::StatusOr<std::string> AsText(const std::string& path,
                                    const std::string& content) {
   SavedModel model;
-  if (!ParseBinary(content, &model)) return Damaged(path);
   std::string text;
-  if (!google::protobuf::TextFormat::PrintToString(model, &text)) {
+  if (!model.ParseFromString(content) ||
+      !google::protobuf::TextFormat::PrintToString(model, &text)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the new content of ", path, " could not be printed"));
   }
@@ -275,31 +235,64 @@ absl::Status NoModel(const std::string& path) {
       "(1, 2, …) below it"));
 }
 
+// Returns the tensors of a dense, sparse or composite value.
+std::vector<std::string> TensorsOf(const TensorInfo& info) {
+  std::vector<std::string> names;
+  switch (info.encoding_case()) {
+    case TensorInfo::kName:
+      names = {info.name()};
+      break;
+    case TensorInfo::kCooSparse:
+      names = {info.coo_sparse().values_tensor_name(),
+               info.coo_sparse().indices_tensor_name(),
+               info.coo_sparse().dense_shape_tensor_name()};
+      break;
+    case TensorInfo::kCompositeTensor:
+      for (const TensorInfo& part : info.composite_tensor().components()) {
+        for (std::string& name : TensorsOf(part)) {
+          names.push_back(std::move(name));
+        }
+      }
+      break;
+    default:
+      break;
+  }
+  return names;
+}
+
+OpDef ArgumentsOf(const OpDef& signature) {
+  OpDef arguments;
+  *arguments.mutable_input_arg() = signature.input_arg();
+  *arguments.mutable_output_arg() = signature.output_arg();
+  return arguments;
+}
+
+std::vector<std::string> Keys(const std::map<std::string, std::string>& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
 }  // namespace
 
 absl::StatusOr<SavedModelFile> SavedModelFile::Read(
     const std::string& directory, const std::set<std::string>& tags) {
+  REQUANT_ASSIGN_OR_RETURN(SavedModelContent read,
+                           ReadSavedModelContent(directory, tags));
   SavedModelFile file;
-  REQUANT_ASSIGN_OR_RETURN(file.content_,
-                           ReadSavedModelContent(directory, &file.path_));
+  file.path_ = std::move(read.path);
   file.name_ = file.path_.substr(file.path_.rfind('/') + 1);
-  file.is_text_ = LooksLikeText(file.content_);
-  if (file.is_text_) {
-    SavedModel model;
-    REQUANT_RETURN_IF_ERROR(ParseText(file.content_, file.path_, &model));
-    file.content_ = DeterministicBytes(model);
+  file.is_text_ = read.is_text;
+  file.content_ =
+      read.is_text ? DeterministicBytes(read.model) : std::move(read.bytes);
+  file.chosen_ = read.chosen;
+  file.meta_ = std::move(*read.model.mutable_meta_graphs(read.chosen));
+  int index = 0;
+  for (const MessageField& field : Fields(file.content_)) {
+    if (field.number == kMetaGraphs && index++ == file.chosen_) {
+      file.graph_bytes_ = JoinedPayload(Fields(field.payload), kGraph);
+    }
   }
-  std::vector<MessageField> fields;
-  if (!SplitFields(file.content_, &fields)) return Damaged(file.path_);
-  REQUANT_ASSIGN_OR_RETURN(const auto present, TagsOfAll(file.path_, fields));
-  REQUANT_ASSIGN_OR_RETURN(file.chosen_,
-                           ChooseByTags(present, tags, directory));
-  const std::string_view meta = MetaGraphBytes(fields, file.chosen_);
-  std::vector<MessageField> parts;
-  if (!SplitFields(meta, &parts) || !ParseBinary(meta, &file.meta_)) {
-    return Damaged(file.path_);
-  }
-  file.graph_bytes_ = JoinedPayload(parts, kGraph);
   return file;
 }
 
@@ -316,19 +309,17 @@ absl::StatusOr<std::string> SavedModelFile::WithGraph(
       static_cast<size_t>(kMaxGraphBytes)) {
     return TooLarge(path_);
   }
-  std::vector<MessageField> fields;
-  if (!SplitFields(content_, &fields)) return Damaged(path_);
   std::string content;
   int index = 0;
-  for (const MessageField& field : fields) {
+  for (const MessageField& field : Fields(content_)) {
     if (field.number != kMetaGraphs || index++ != chosen_) {
       content.append(field.bytes);
       continue;
     }
-    REQUANT_ASSIGN_OR_RETURN(
-        const std::string meta,
-        Replaced(field.payload, path_, graph, graph_bytes));
-    AppendField(kMetaGraphs, meta, &content);
+    AppendField(
+        kMetaGraphs,
+        Replaced(field.payload, meta_.meta_info_def(), graph, graph_bytes),
+        &content);
   }
   if (content.size() > static_cast<size_t>(kMaxGraphBytes)) {
     return TooLarge(path_);
@@ -385,6 +376,141 @@ absl::Status CheckVariables(const std::string& directory,
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<Checkpoint> checkpoint,
                            Checkpoint::Open(prefix));
   return checkpoint->CheckData();
+}
+
+SavedModelReferences::SavedModelReferences(const MetaGraphDef& meta,
+                                           const GraphDef& graph) {
+  AddSignatures(meta);
+  AddNode(meta.saver_def().filename_tensor_name(), "the saver");
+  AddNode(meta.saver_def().save_tensor_name(), "the saver");
+  AddNode(meta.saver_def().restore_op_name(), "the saver");
+  for (const auto& asset : meta.asset_file_def()) {
+    for (const std::string& name : TensorsOf(asset.tensor_info())) {
+      AddNode(name, absl::StrCat("the asset ", asset.filename()));
+    }
+  }
+  for (const auto& [key, collection] : meta.collection_def()) {
+    for (const std::string& name : collection.node_list().value()) {
+      AddNode(name, absl::StrCat("the collection \"", key, "\""));
+    }
+  }
+  AddObjects(meta);
+  KeepThoseOf(graph);
+}
+
+void SavedModelReferences::AddNode(const std::string& tensor,
+                                   const std::string& owner) {
+  const std::string node(ParseTensorName(tensor).node);
+  if (!node.empty()) nodes_.emplace(node, owner);
+}
+
+void SavedModelReferences::AddSignatures(const MetaGraphDef& meta) {
+  const std::map<std::string, SignatureDef> signatures(
+      meta.signature_def().begin(), meta.signature_def().end());
+  for (const auto& [key, signature] : signatures) {
+    const std::string owner = absl::StrCat("the signature \"", key, "\"");
+    for (const auto& [name, info] : signature.outputs()) {
+      for (const std::string& tensor : TensorsOf(info)) AddNode(tensor, owner);
+    }
+    for (const auto& [name, info] : signature.inputs()) {
+      for (const std::string& tensor : TensorsOf(info)) {
+        input_nodes_.emplace(ParseTensorName(tensor).node, owner);
+      }
+    }
+  }
+}
+
+// Python's loader calls functions by these names and binds what they captured
+// to their last arguments.
+void SavedModelReferences::AddObjects(const MetaGraphDef& meta) {
+  const auto& objects = meta.object_graph_def();
+  for (const auto& [name, function] : objects.concrete_functions()) {
+    functions_[name];
+  }
+  for (const SavedObject& object : objects.nodes()) {
+    for (const std::string& name : object.function().concrete_functions()) {
+      functions_[name];
+    }
+    if (object.has_bare_concrete_function()) {
+      functions_[object.bare_concrete_function().concrete_function_name()];
+    }
+    AddNode(object.constant().operation(), "a constant of the model's objects");
+    AddNode(object.captured_tensor().name(), "a tensor of the model's objects");
+  }
+}
+
+void SavedModelReferences::KeepThoseOf(const GraphDef& graph) {
+  std::set<std::string> present;
+  for (const NodeDef& node : graph.node()) present.insert(node.name());
+  for (auto* nodes : {&nodes_, &input_nodes_}) {
+    for (auto at = nodes->begin(); at != nodes->end();) {
+      at = present.count(at->first) > 0 ? std::next(at) : nodes->erase(at);
+    }
+  }
+  std::map<std::string, OpDef> functions;
+  for (const FunctionDef& function : graph.library().function()) {
+    const std::string& name = function.signature().name();
+    if (functions_.count(name) > 0) {
+      functions[name] = ArgumentsOf(function.signature());
+    }
+  }
+  functions_ = std::move(functions);
+}
+
+std::vector<std::string> SavedModelReferences::inputs() const {
+  return Keys(input_nodes_);
+}
+
+std::vector<std::string> SavedModelReferences::outputs() const {
+  return Keys(nodes_);
+}
+
+absl::Status SavedModelReferences::Check(const GraphDef& graph) const {
+  std::set<std::string> present;
+  for (const NodeDef& node : graph.node()) present.insert(node.name());
+  for (const auto* nodes : {&nodes_, &input_nodes_}) {
+    for (const auto& [node, owner] : *nodes) {
+      if (present.count(node) > 0) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the transforms removed the node \"", node, "\", which ", owner,
+          " of the model names; such a model could not be loaded"));
+    }
+  }
+  std::map<std::string, const OpDef*> functions;
+  for (const FunctionDef& function : graph.library().function()) {
+    functions[function.signature().name()] = &function.signature();
+  }
+  for (const auto& [name, arguments] : functions_) {
+    const auto found = functions.find(name);
+    const bool changed = found != functions.end() &&
+                         !SameMessage(arguments, ArgumentsOf(*found->second));
+    if (found != functions.end() && !changed) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the transforms ", changed ? "changed the arguments of" : "removed",
+        " the function \"", name,
+        "\", which an object of the model calls; such a model could not be "
+        "loaded in Python"));
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> SignatureNames(const MetaGraphDef& meta) {
+  std::vector<std::string> names;
+  for (const auto& [name, signature] : meta.signature_def()) {
+    // TensorFlow's own.
+    if (!absl::StartsWith(name, "__saved_model_")) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::Status CheckSignature(const MetaGraphDef& meta, const std::string& name,
+                            const std::string& directory) {
+  if (meta.signature_def().contains(name)) return absl::OkStatus();
+  const std::vector<std::string> names = SignatureNames(meta);
+  return absl::NotFoundError(absl::StrCat(
+      directory, " has no signature \"", name, "\"", DidYouMean(name, names),
+      "; it has ", names.empty() ? "none at all" : absl::StrJoin(names, ", ")));
 }
 
 }  // namespace requant

@@ -1,16 +1,19 @@
 #ifndef REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
 #define REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_FILE_H_
 
-// A SavedModel: where it is, whether the values of its variables are there, and
-// its saved_model.pb (or .pbtxt) with another graph, of which all else stays as
-// it is, to the byte.
+// A SavedModel: where it is, whether the values of its variables are there, its
+// saved_model.pb (or .pbtxt) with another graph, of which all else stays as it
+// is, to the byte, and what this else needs of the graph.
 
+#include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
@@ -71,6 +74,44 @@ std::string SavedModelName(const std::string& directory);
 // part of them. Reads the checkpoint's index only.
 absl::Status CheckVariables(const std::string& directory,
                             const tensorflow::GraphDef& graph);
+
+// What the other parts of a MetaGraph (signatures, saver, assets, objects) name
+// in its graph, and whether a new graph still has it.
+class SavedModelReferences {
+ public:
+  // Keeps what `meta` names and `graph` has. `meta` may come without its graph.
+  SavedModelReferences(const tensorflow::MetaGraphDef& meta,
+                       const tensorflow::GraphDef& graph);
+
+  // Returns the nodes that feed signatures, sorted.
+  std::vector<std::string> inputs() const;
+  // Returns all other nodes that are named, sorted.
+  std::vector<std::string> outputs() const;
+
+  // Fails when `graph` lacks a node or a function, or has a function with other
+  // arguments: the model could not be loaded or called as before.
+  absl::Status Check(const tensorflow::GraphDef& graph) const;
+
+ private:
+  void AddNode(const std::string& tensor, const std::string& owner);
+  void AddSignatures(const tensorflow::MetaGraphDef& meta);
+  void AddObjects(const tensorflow::MetaGraphDef& meta);
+  void KeepThoseOf(const tensorflow::GraphDef& graph);
+
+  // What names it, by what is named.
+  std::map<std::string, std::string> nodes_;
+  std::map<std::string, std::string> input_nodes_;
+  // The functions that objects in programs call, with their arguments.
+  std::map<std::string, tensorflow::OpDef> functions_;
+};
+
+// Returns the names of the signatures for users, sorted.
+std::vector<std::string> SignatureNames(const tensorflow::MetaGraphDef& meta);
+
+// Fails when there is none of that name.
+absl::Status CheckSignature(const tensorflow::MetaGraphDef& meta,
+                            const std::string& name,
+                            const std::string& directory);
 
 }  // namespace requant
 

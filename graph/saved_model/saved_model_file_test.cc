@@ -54,8 +54,8 @@ class ModelFile : public testing::Test {
     EXPECT_OK(file);
     return *std::move(file);
   }
-  std::string Error(const std::set<std::string>& tags = {}) const {
-    return std::string(SavedModelFile::Read(folder_, tags).status().message());
+  std::string Error() const {
+    return std::string(SavedModelFile::Read(folder_).status().message());
   }
 
   // Returns the model in `file` once its graph is one node of that op.
@@ -175,17 +175,9 @@ TEST_F(ModelFile, InTextStaysInText) {
             "NoOp");
 }
 
-TEST_F(ModelFile, NamesTheTagsThereAre) {
-  Write(Tagged({"train", "tpu"}).SerializeAsString());
-  EXPECT_THAT(Error(),
-              AllOf(HasSubstr("{serve}"), HasSubstr("{train}, {tpu}")));
-}
-
 TEST_F(ModelFile, RefusesDamagedFilesWithASentence) {
   Write(whole_.substr(0, whole_.size() / 2));
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is damaged"));
-  Write("");
-  EXPECT_THAT(Error(), HasSubstr("saved_model.pb is empty"));
   std::string noise = whole_;
   for (size_t i = 0; i < noise.size(); i += 37) noise[i] ^= 0x55;
   Write(noise);
@@ -307,6 +299,75 @@ TEST_F(ModelFolder, WithAShortShardOrIndexIsRefused) {
   fs::resize_file(variables + ".index", 20);
   EXPECT_THAT(Check(home_ + "/copy"),
               FailsWith(HasSubstr("variables.index is damaged")));
+}
+
+MetaGraphDef Functions() {
+  auto meta = ReadSavedModel(kModel);
+  EXPECT_OK(meta);
+  return *std::move(meta);
+}
+
+// Returns what is wrong with a model whose graph becomes `changed`.
+std::string Problem(const MetaGraphDef& meta, const GraphDef& changed) {
+  return std::string(
+      SavedModelReferences(meta, meta.graph_def()).Check(changed).message());
+}
+
+TEST(References, ComeFromSignaturesAndTheSaver) {
+  const MetaGraphDef meta = Functions();
+  EXPECT_EQ(Problem(meta, meta.graph_def()), "");
+  const SavedModelReferences references(meta, meta.graph_def());
+  EXPECT_THAT(references.outputs(), Contains("StatefulPartitionedCall"));
+  EXPECT_THAT(references.outputs(), Contains("saver_filename"));
+  EXPECT_THAT(references.inputs(), Contains(HasSubstr("serving_default_")));
+}
+
+TEST(References, ToALostNodeAreNamed) {
+  const MetaGraphDef meta = Functions();
+  const std::string input =
+      SavedModelReferences(meta, meta.graph_def()).inputs().front();
+  for (const auto& [name, owner] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"saver_filename", "the saver"}, {input, "the signature \""}}) {
+    GraphDef graph = meta.graph_def();
+    MutableNode(&graph, name)->set_name("another");
+    EXPECT_THAT(Problem(meta, graph), AllOf(HasSubstr(name), HasSubstr(owner)));
+  }
+}
+
+// Only a program in Python calls these, so the graph itself is whole.
+TEST(References, OfObjectsToALostOrChangedFunctionAreNamed) {
+  const MetaGraphDef meta = Functions();
+  ASSERT_FALSE(meta.object_graph_def().concrete_functions().empty());
+  const std::string name =
+      meta.object_graph_def().concrete_functions().begin()->first;
+  GraphDef lost = meta.graph_def(), changed = lost;
+  for (int i = 0; i < lost.library().function_size(); ++i) {
+    if (lost.library().function(i).signature().name() != name) continue;
+    auto* function = changed.mutable_library()->mutable_function(i);
+    function->mutable_signature()->add_input_arg()->set_name("more");
+    lost.mutable_library()->mutable_function(i)->clear_signature();
+  }
+  EXPECT_THAT(Problem(meta, lost), HasSubstr("removed the function"));
+  EXPECT_THAT(Problem(meta, changed), HasSubstr("changed the arguments"));
+}
+
+// A model that was stripped by somebody else is as good afterwards as before.
+TEST(References, ToWhatWasNeverThereDoNotCount) {
+  MetaGraphDef meta = Functions();
+  meta.mutable_saver_def()->set_restore_op_name("gone");
+  EXPECT_EQ(Problem(meta, meta.graph_def()), "");
+}
+
+TEST(Signatures, AreSuggestedAndListedButTensorFlowsOwnAreNot) {
+  const MetaGraphDef meta = Functions();
+  EXPECT_OK(CheckSignature(meta, "serving_default", "model"));
+  EXPECT_THAT(
+      CheckSignature(meta, "serving_defualt", "model"),
+      FailsWith(AllOf(HasSubstr("model has no signature \"serving_defualt\""),
+                      HasSubstr("did you mean \"serving_default\"?"))));
+  EXPECT_TRUE(meta.signature_def().contains("__saved_model_init_op"));
+  EXPECT_THAT(SignatureNames(meta), ElementsAre("serving_default"));
 }
 
 }  // namespace

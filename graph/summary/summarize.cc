@@ -116,21 +116,21 @@ std::vector<Feed> FeedsOfPipeline(const NodeDef& node, int id) {
 
 void AddSignatureTensor(const std::string& key, const std::string& name,
                         const tensorflow::TensorInfo& info,
-                        std::vector<SignatureTensor>* tensors) {
-  SignatureTensor tensor;
+                        std::vector<TensorSummary>* tensors) {
+  TensorSummary tensor;
   tensor.key = key;
-  tensor.tensor.name = name;
-  tensor.tensor.type = info.dtype();
-  tensor.tensor.has_shape = info.has_tensor_shape();
-  tensor.tensor.shape = info.tensor_shape();
+  tensor.name = name;
+  tensor.type = info.dtype();
+  tensor.has_shape = info.has_tensor_shape();
+  tensor.shape = info.tensor_shape();
   tensors->push_back(std::move(tensor));
 }
 
 template <typename TensorInfoMap>
-std::vector<SignatureTensor> SummarizeTensors(const TensorInfoMap& infos) {
+std::vector<TensorSummary> SummarizeTensors(const TensorInfoMap& infos) {
   std::map<std::string, const tensorflow::TensorInfo*> by_key;
   for (const auto& [key, info] : infos) by_key[key] = &info;
-  std::vector<SignatureTensor> tensors;
+  std::vector<TensorSummary> tensors;
   for (const auto& [key, info] : by_key) {
     if (info->has_coo_sparse()) {
       const auto& sparse = info->coo_sparse();
@@ -216,13 +216,13 @@ void Summarizer::CollectSignatures(const MetaGraphDef& meta) {
     summary.inputs = SummarizeTensors(signature->inputs());
     summary.outputs = SummarizeTensors(signature->outputs());
     for (auto* tensors : {&summary.inputs, &summary.outputs}) {
-      for (SignatureTensor& tensor : *tensors) {
-        const int node = NodeOf(tensor.tensor.name);
+      for (TensorSummary& tensor : *tensors) {
+        const int node = NodeOf(tensor.name);
         if (node != kNoNode) {
-          tensor.tensor.op = graph_.node(node).op();
+          tensor.op = graph_.node(node).op();
         } else {
           AddProblem(absl::StrCat("signature \"", name, "\" names \"",
-                                  tensor.tensor.name,
+                                  tensor.name,
                                   "\", which the graph does not have"));
         }
       }
@@ -245,8 +245,8 @@ void Summarizer::CollectOutputs() {
   for (size_t i = 0; i < summary_.signatures.size(); ++i) {
     const SignatureSummary& signature = summary_.signatures[i];
     if (IsInternalSignature(signature.name)) continue;
-    for (const SignatureTensor& output : signature.outputs) {
-      const int node = NodeOf(output.tensor.name);
+    for (const TensorSummary& output : signature.outputs) {
+      const int node = NodeOf(output.name);
       if (node != kNoNode) signature_nodes.emplace(node, i);
     }
   }
@@ -294,8 +294,8 @@ void Summarizer::ChooseSignatureOutputs(
   for (size_t i = 0; i < ranked.size(); ++i) place[ranked[i].node] = i;
   // The map sorts by rank; what the graph does not have comes last.
   std::multimap<size_t, std::string> by_rank;
-  for (const SignatureTensor& output : summary_.signatures[0].outputs) {
-    const TensorName name = ParseTensorName(output.tensor.name);
+  for (const TensorSummary& output : summary_.signatures[0].outputs) {
+    const TensorName name = ParseTensorName(output.name);
     const auto found = place.find(wiring_.Find(name.node));
     by_rank.emplace(found == place.end() ? ranked.size() : found->second,
                     FormatTensorName(name.node, name.port));
@@ -374,8 +374,8 @@ std::vector<Feed> Summarizer::FindFeeds() {
 void Summarizer::CollectInputs() {
   absl::flat_hash_set<std::string> signature_tensors;
   for (const SignatureSummary& signature : summary_.signatures) {
-    for (const SignatureTensor& input : signature.inputs) {
-      const TensorName name = ParseTensorName(input.tensor.name);
+    for (const TensorSummary& input : signature.inputs) {
+      const TensorName name = ParseTensorName(input.name);
       signature_tensors.insert(FormatTensorName(name.node, name.port));
     }
   }
@@ -399,9 +399,9 @@ void Summarizer::CollectInputs() {
     }
   }
   if (summary_.signatures.empty()) return;
-  for (const SignatureTensor& input : summary_.signatures[0].inputs) {
-    TensorSummary tensor = input.tensor;
-    const TensorName name = ParseTensorName(input.tensor.name);
+  for (const TensorSummary& input : summary_.signatures[0].inputs) {
+    TensorSummary tensor = input;
+    const TensorName name = ParseTensorName(input.name);
     tensor.name = FormatTensorName(name.node, name.port);
     summary_.chosen_inputs.push_back(std::move(tensor));
   }

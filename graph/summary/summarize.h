@@ -21,6 +21,9 @@
 namespace requant {
 
 struct TensorSummary {
+  // Of a tensor of a signature; its type, shape and name are then as the
+  // signature gives them, and op is empty when the graph has no such node.
+  std::string key;
   // As an input names it: "x", or "x:1" for an output other than the first.
   std::string name;
   std::string op;
@@ -30,19 +33,12 @@ struct TensorSummary {
   tensorflow::TensorShapeProto shape;
 };
 
-struct SignatureTensor {
-  std::string key;
-  // type, shape and name as the signature gives them; op is empty when the
-  // graph has no such node.
-  TensorSummary tensor;
-};
-
 struct SignatureSummary {
   std::string name;
   std::string method;
   // By key. A sparse tensor gives three, "key/values" and so on.
-  std::vector<SignatureTensor> inputs;
-  std::vector<SignatureTensor> outputs;
+  std::vector<TensorSummary> inputs;
+  std::vector<TensorSummary> outputs;
 };
 
 struct OutputSummary {
@@ -107,6 +103,34 @@ struct GraphSummary {
 
 GraphSummary SummarizeGraph(const tensorflow::GraphDef& graph);
 GraphSummary SummarizeMetaGraph(const tensorflow::MetaGraphDef& meta);
+
+// A summary in words. Each returned text ends in a line break. Control
+// characters in names are shown as \xNN, so that no name can forge a line.
+
+// Returns the lines of TensorFlow's summarize_graph in its spelling and order,
+// which scripts parse. Lines of our own stand between them:
+//   Found 2 signatures: …            and a line for each of their tensors
+//   These inputs are no placeholders: …
+//   Most likely output: …            before TensorFlow's list of outputs
+//   Problem: …
+//   To go on: …                      with command lines that work as they are
+// Unlike TensorFlow's, a graph with missing inputs is reported to the end, each
+// device has a line, variable parameters are counted (from shapes), and the
+// arguments for benchmark_model, which is not part of this project, name the
+// chosen inputs and outputs; without outputs there are none.
+std::string TextReport(const GraphSummary& summary,
+                       const std::string& graph_path);
+
+// Returns one JSON object. `structure` (null: none) adds every node, in
+// execution order.
+std::string JsonReport(const GraphSummary& summary,
+                       const std::string& graph_path,
+                       const tensorflow::GraphDef* structure);
+
+// Returns a line for each node in execution order, as --print_structure gives
+// them: "name (op): [inputs]", for a Const with its first values unless they
+// cannot be read or would unfold to more than 256 MB (all such Consts).
+std::string StructureReport(const tensorflow::GraphDef& graph);
 
 }  // namespace requant
 

@@ -1,10 +1,6 @@
-#include "graph/summary/summary_report.h"
-
 #include <algorithm>
-#include <cstdint>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,6 +8,7 @@
 #include "base/json.h"
 #include "base/text/printable.h"
 #include "graph/graph_wiring.h"
+#include "graph/summary/summarize.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -91,10 +88,10 @@ void AppendSignatures(const GraphSummary& summary, std::string* text) {
     for (const auto& [kind, tensors] :
          {std::pair("input", &signature.inputs),
           std::pair("output", &signature.outputs)}) {
-      for (const SignatureTensor& tensor : *tensors) {
+      for (const TensorSummary& tensor : *tensors) {
         absl::StrAppend(text, "Signature ", Printable(signature.name), " ",
                         kind, " ", Printable(tensor.key), ": ",
-                        TensorText(tensor.tensor), "\n");
+                        TensorText(tensor), "\n");
       }
     }
   }
@@ -223,33 +220,27 @@ std::string JsonCounts(const Range& counts) {
   return JsonObject(members);
 }
 
-Members TensorMembers(const TensorSummary& tensor) {
-  const auto dimensions = Dimensions(tensor);
-  return {{"name", JsonString(tensor.name)},
-          {"op", JsonString(tensor.op)},
-          {"type", JsonString(DataTypeString(tensor.type))},
-          {"type_number", absl::StrCat(tensor.type)},
-          {"shape",
-           dimensions ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
-                      : "null"}};
-}
-
 std::string TensorJson(const TensorSummary& tensor) {
-  return JsonObject(TensorMembers(tensor));
-}
-
-std::string SignatureTensorJson(const SignatureTensor& tensor) {
-  auto members = TensorMembers(tensor.tensor);
-  members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  const auto dimensions = Dimensions(tensor);
+  Members members = {
+      {"name", JsonString(tensor.name)},
+      {"op", JsonString(tensor.op)},
+      {"type", JsonString(DataTypeString(tensor.type))},
+      {"type_number", absl::StrCat(tensor.type)},
+      {"shape", dimensions
+                    ? absl::StrCat("[", absl::StrJoin(*dimensions, ", "), "]")
+                    : "null"}};
+  if (!tensor.key.empty()) {
+    members.insert(members.begin(), {"key", JsonString(tensor.key)});
+  }
   return JsonObject(members);
 }
 
 std::string SignatureJson(const SignatureSummary& signature) {
-  return JsonObject(
-      {{"name", JsonString(signature.name)},
-       {"method", JsonString(signature.method)},
-       {"inputs", JsonArrayOf(signature.inputs, SignatureTensorJson)},
-       {"outputs", JsonArrayOf(signature.outputs, SignatureTensorJson)}});
+  return JsonObject({{"name", JsonString(signature.name)},
+                     {"method", JsonString(signature.method)},
+                     {"inputs", JsonArrayOf(signature.inputs, TensorJson)},
+                     {"outputs", JsonArrayOf(signature.outputs, TensorJson)}});
 }
 
 std::string OutputJson(const OutputSummary& output) {
@@ -269,8 +260,7 @@ std::string NodeJson(const NodeDef& node) {
                      {"inputs", JsonArrayOf(node.input(), JsonString)}});
 }
 
-}  // namespace
-
+// Returns arguments for TensorFlow's benchmark_model.
 std::string BenchmarkArguments(const GraphSummary& summary,
                                const std::string& graph_path) {
   std::vector<TensorSummary> fed = summary.chosen_inputs;
@@ -293,6 +283,8 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
+// Returns command lines to paste into a shell, one after the other, that freeze
+// and optimize the model; none when it is not known how.
 std::vector<std::string> NextCommands(const GraphSummary& summary,
                                       const std::string& graph_path) {
   const bool freezes = !summary.variables.empty();
@@ -320,6 +312,8 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
       TransformCommand(summary, frozen,
                        WithEnding(summary.saved_model, "optimized"), "")};
 }
+
+}  // namespace
 
 std::string TextReport(const GraphSummary& summary,
                        const std::string& graph_path) {

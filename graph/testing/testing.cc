@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "graph/const_node.h"
@@ -58,6 +59,24 @@ float ScalarNamed(const GraphDef& graph, const std::string& name) {
   const auto value = ScalarConstValue(NodeNamed(graph, name));
   EXPECT_OK(value);
   return value.value_or(0);
+}
+
+std::string LinesOf(const GraphDef& graph) {
+  std::string lines;
+  for (const NodeDef& node : graph.node()) {
+    absl::StrAppend(&lines, node.name(), " = ", node.op(), "(",
+                    absl::StrJoin(node.input(), ", "), ")");
+    if (node.op() == "Const") {
+      absl::StrAppend(&lines, " ",
+                      ConstNamed(graph, node.name()).DebugString());
+    }
+    if (!node.device().empty()) absl::StrAppend(&lines, " ", node.device());
+    lines += "\n";
+  }
+  for (const auto& function : graph.library().function()) {
+    absl::StrAppend(&lines, "function ", function.signature().name(), "\n");
+  }
+  return lines;
 }
 
 void AddNodes(const std::string& lines, GraphDef* graph) {

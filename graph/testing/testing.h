@@ -39,6 +39,10 @@ Tensor ConstNamed(const GraphDef& graph, const std::string& name);
 // Returns the value of a Const of one float.
 float ScalarNamed(const GraphDef& graph, const std::string& name);
 
+// Returns a line for each node, "name = Op(input, input)", with the values of
+// constants and the device, if there is one, then one for each function.
+std::string LinesOf(const GraphDef& graph);
+
 // Adds nodes written as in graph_text.h.
 void AddNodes(const std::string& lines, GraphDef* graph);
 

@@ -5,10 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "graph/graph_wiring.h"
 #include "graph/op_catalog.h"
@@ -45,10 +43,11 @@ class FunctionCheck {
       : function_(function),
         signature_(function.signature()),
         catalog_(*catalog),
-        problems_(*problems) {}
+        problems_(*problems),
+        body_(function, catalog) {}
 
   void Check() {
-    IndexNames();
+    CheckNames();
     NodeEdges inputs;
     for (int32_t id = 0; id < function_.node_def_size(); ++id) {
       if (problems_.full()) return;
@@ -61,22 +60,20 @@ class FunctionCheck {
   }
 
  private:
-  void IndexNames() {
-    for (int i = 0; i < signature_.input_arg_size(); ++i) {
-      if (!arguments_.emplace(signature_.input_arg(i).name(), i).second) {
-        ReportFunction(absl::StrCat("has two arguments named ",
-                                    Quoted(signature_.input_arg(i).name())));
+  void CheckNames() {
+    absl::flat_hash_set<std::string_view> names;
+    for (const OpDef::ArgDef& argument : signature_.input_arg()) {
+      if (!names.insert(argument.name()).second) {
+        ReportFunction(
+            absl::StrCat("has two arguments named ", Quoted(argument.name())));
       }
     }
-    ops_.reserve(function_.node_def_size());
     for (int32_t i = 0; i < function_.node_def_size(); ++i) {
       const NodeDef& node = function_.node_def(i);
-      ops_.push_back(catalog_.Find(node.op()));
       if (node.name().empty()) {
         ReportFunction(absl::StrCat("has a node without a name (number ", i,
                                     ", op ", Quoted(node.op()), ")"));
-      } else if (arguments_.contains(node.name()) ||
-                 !nodes_.emplace(node.name(), i).second) {
+      } else if (!names.insert(node.name()).second) {
         ReportFunction(absl::StrCat("has two nodes or arguments named ",
                                     Quoted(node.name())));
       }
@@ -86,7 +83,7 @@ class FunctionCheck {
   void CheckNode(int32_t id, NodeEdges* inputs) {
     const NodeDef& node = function_.node_def(id);
     const NodePlace place{node, &signature_};
-    const OpEntry* op = ops_[id];
+    const OpEntry* op = catalog_.Find(node.op());
     if (op == nullptr) {
       place.Report(
           ProblemKind::kOp,
@@ -121,43 +118,26 @@ class FunctionCheck {
     }
   }
 
-  // Knows "argument", "argument:index", "node:output", "node:output:index" and
-  // "^node".
   Source Resolve(std::string_view input) const {
+    const BodyName name = body_.Parse(input);
     Source source;
-    const bool control = !input.empty() && input[0] == '^';
-    if (control) input.remove_prefix(1);
-    const size_t colon = control ? std::string_view::npos : input.find(':');
-    const std::string_view head = input.substr(0, colon);
-    const std::string_view rest =
-        colon == std::string_view::npos ? "" : input.substr(colon + 1);
-    if (const auto found = arguments_.find(head); found != arguments_.end()) {
-      ResolveArgument(signature_.input_arg(found->second), control, rest,
-                      &source);
-    } else if (const auto node = nodes_.find(head); node != nodes_.end()) {
-      source.node = node->second;
-      if (control) {
-        source.exists = true;
-        source.types.emplace();
-      } else {
-        ResolveOutput(node->second, rest, &source);
-      }
+    source.exists = name.kind != BodyTensor::kUnknown;
+    if (name.kind == BodyTensor::kNode) source.node = name.index;
+    if (source.exists && name.control) {
+      source.types.emplace();
+    } else if (name.kind == BodyTensor::kArgument) {
+      ResolveArgument(name, &source);
+    } else if (name.op != nullptr) {
+      ResolveOutput(name, &source);
     }
     return source;
   }
 
-  void ResolveArgument(const OpDef::ArgDef& argument, bool control,
-                       std::string_view rest, Source* source) const {
+  void ResolveArgument(const BodyName& name, Source* source) const {
+    const OpDef::ArgDef& argument = signature_.input_arg(name.index);
     const bool list = IsList(argument);
-    if (control) {
-      source->exists = true;
-      source->types.emplace();
-      return;
-    }
-    int index;
-    source->exists = rest.empty() || (absl::SimpleAtoi(rest, &index) &&
-                                      index >= 0 && (list || index == 0));
-    if (list && rest.empty()) return;
+    source->exists = list || name.number <= 0;
+    if (list && name.number < 0) return;
     DataType type = tensorflow::DT_INVALID;
     if (!list && argument.type_attr().empty() &&
         tensorflow::DataType_IsValid(argument.type())) {
@@ -168,32 +148,21 @@ class FunctionCheck {
     source->types = std::vector<DataType>{type};
   }
 
-  void ResolveOutput(int32_t id, std::string_view rest, Source* source) const {
-    const OpEntry* op = ops_[id];
-    if (op == nullptr) {
-      source->exists = true;
-      return;
-    }
-    const size_t colon = rest.find(':');
-    const auto output = op->output_index.find(rest.substr(0, colon));
-    if (output == op->output_index.end()) return;
+  void ResolveOutput(const BodyName& name, Source* source) const {
+    const OpDef& definition = *name.op->definition;
+    const bool numbered = name.number >= 0;
     const auto types =
-        TypesOfArgument(op->definition->output_arg(output->second),
-                        function_.node_def(id), *op->definition);
-    int64_t begin = 0;
-    if (colon != std::string_view::npos &&
-        (!absl::SimpleAtoi(rest.substr(colon + 1), &begin) || begin < 0 ||
-         (types.has_value() && begin >= types->count))) {
-      return;
-    }
-    source->exists = true;
+        TypesOfArgument(definition.output_arg(name.output),
+                        function_.node_def(name.index), definition);
     if (!types.has_value()) {
-      if (colon != std::string_view::npos)
+      if (numbered)
         source->types = std::vector<DataType>{tensorflow::DT_INVALID};
       return;
     }
-    const int64_t count = colon != std::string_view::npos ? 1 : types->count;
-    if (count > kMaxTensorsOfInput) return;
+    source->exists = name.number < types->count;
+    const int64_t begin = numbered ? name.number : 0;
+    const int64_t count = numbered ? 1 : types->count;
+    if (!source->exists || count > kMaxTensorsOfInput) return;
     source->types.emplace();
     for (int64_t i = begin; i < begin + count; ++i) {
       source->types->push_back(types->At(i));
@@ -214,7 +183,7 @@ class FunctionCheck {
     std::map<std::string, std::string> controls(function_.control_ret().begin(),
                                                 function_.control_ret().end());
     for (const auto& [name, node] : controls) {
-      if (!nodes_.contains(node)) {
+      if (body_.Parse(absl::StrCat("^", node)).kind != BodyTensor::kNode) {
         ReportFunction(absl::StrCat("names ", Quoted(node),
                                     " as its control output ", Quoted(name),
                                     ", but has no such node"));
@@ -260,9 +229,7 @@ class FunctionCheck {
   const OpDef& signature_;
   OpCatalog& catalog_;
   ProblemList& problems_;
-  absl::flat_hash_map<std::string_view, int> arguments_;
-  absl::flat_hash_map<std::string_view, int32_t> nodes_;
-  std::vector<const OpEntry*> ops_;
+  const GraphBody body_;
 };
 
 void CheckGradient(const tensorflow::GradientDef& gradient, OpCatalog* catalog,

@@ -37,17 +37,6 @@ int64_t CountValues(const TensorProto& tensor) {
       return tensor.float_val_size();
     case tensorflow::DT_DOUBLE:
       return tensor.double_val_size();
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT16:
-    case tensorflow::DT_UINT16:
-    case tensorflow::DT_INT8:
-    case tensorflow::DT_UINT8:
-    case tensorflow::DT_QINT8:
-    case tensorflow::DT_QUINT8:
-    case tensorflow::DT_QINT16:
-    case tensorflow::DT_QUINT16:
-    case tensorflow::DT_QINT32:
-      return tensor.int_val_size();
     case tensorflow::DT_INT64:
       return tensor.int64_val_size();
     case tensorflow::DT_BOOL:
@@ -62,7 +51,10 @@ int64_t CountValues(const TensorProto& tensor) {
     case tensorflow::DT_UINT64:
       return tensor.uint64_val_size();
     default:
-      return -1;
+      return tensorflow::DataTypeIsInteger(tensor.dtype()) ||
+                     tensorflow::DataTypeIsQuantized(tensor.dtype())
+                 ? tensor.int_val_size()
+                 : -1;
   }
 }
 

@@ -17,7 +17,7 @@
 #include "base/records/input_file.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
-#include "graph/saved_model/saved_model_references.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/npy.h"
 #include "tensorflow/core/framework/tensor.h"

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
-#include "graph/saved_model/saved_model_references.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {

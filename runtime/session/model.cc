@@ -18,7 +18,7 @@
 #include "graph/freeze/checkpoint.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
-#include "graph/saved_model/saved_model_references.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/formats/column.h"
 #include "tensorflow/cc/saved_model/loader.h"

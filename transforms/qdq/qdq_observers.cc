@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "graph/freeze/inline_functions.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/function.pb.h"

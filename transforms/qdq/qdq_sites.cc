@@ -14,7 +14,6 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "graph/graph_body.h"
 #include "graph/graph_index.h"
 #include "graph/op_catalog.h"
 #include "graph/tensorflow_library.h"

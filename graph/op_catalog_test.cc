@@ -1,9 +1,9 @@
-#include "graph/graph_body.h"
+#include "graph/op_catalog.h"
 
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
 
-namespace requant::graph_body_test {
+namespace requant::op_catalog_test {
 namespace {
 
 constexpr char kGraph[] = R"(
@@ -70,4 +70,4 @@ TEST_F(GraphBodyTest, FindsNothingForOtherInputsOfAFunction) {
 }
 
 }  // namespace
-}  // namespace requant::graph_body_test
+}  // namespace requant::op_catalog_test
