@@ -1,9 +1,8 @@
 #ifndef REQUANT_LOGS_PARSER_LOG_PARSER_H_
 #define REQUANT_LOGS_PARSER_LOG_PARSER_H_
 
-// Logs -> RangeTable, in one pass and with memory for the ranges only: a log is
-// read in pieces, and its lines may be as long as they like. log_record.h has
-// the grammar of a line.
+// Logs -> RangeTable, in one pass and with memory for the ranges and a line
+// only. log_record.h has the grammar of a line.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,11 +24,8 @@ struct LogParserOptions {
   int max_malformed_kept = 10;
   // Tests turn this off to check the fast way against the grammar.
   bool use_fast_way = true;
-  // How much is read at a time, and the longest line parsed in one part; a
-  // longer line is parsed in parts with the same result as long as no record
-  // has more bytes than this.
+  // Into pieces of how many bytes ParseLogText cuts its text.
   size_t read_bytes = 256 << 10;
-  size_t max_line_bytes = 1 << 20;
 };
 
 // Text that looks like a record and is none.
@@ -77,31 +73,6 @@ std::string ExpectedRecords(std::optional<RecordKind> only_kind = {});
 
 // Returns "log.txt:7: <reason>: <excerpt>".
 std::string DescribeMalformed(const MalformedRecord& malformed);
-
-// Removes the escape sequences of terminals (ECMA-48: colours, cursor moves,
-// titles, links) from a stream of bytes that comes in pieces. A sequence may be
-// spread over pieces. It never reaches beyond a line break, so that a broken
-// one costs at most the rest of its line.
-class EscapeStripper {
- public:
-  // Compacts `data` in place; returns its new size.
-  size_t Strip(char* data, size_t size);
-
- private:
-  enum class State {
-    kText,
-    kEscape,        // After ESC.
-    kIntermediate,  // After ESC and one of " !\"#$%&'()*+,-./".
-    kControl,       // After ESC [.
-    kString,        // After ESC ] P X ^ or _: up to BEL or ESC \.
-    kStringEscape,  // In a string, after ESC.
-  };
-
-  // Returns the state after `byte`; `*keep` says whether the byte is text.
-  static State Next(State state, unsigned char byte, bool* keep);
-
-  State state_ = State::kText;
-};
 
 }  // namespace requant
 

@@ -31,11 +31,10 @@ struct LogRecord {
   float max = 0;
 };
 
-// Calls `on_record` for every record in `line`, which has no line break and no
-// terminal escape sequences, and `on_malformed` for every candidate that is
-// none: text with a record's marker (__print__; and the message, or a message
-// cut short) whose node or values do not parse. `reason` says what is wrong;
-// `candidate` points into the line.
+// Calls `on_record` for every record in `line`, which has no line break, and
+// `on_malformed` for every candidate that is none: text with a record's marker
+// (__print__; and the message, or a message cut short) whose node or values do
+// not parse. `reason` says what is wrong; `candidate` points into the line.
 void FindRecords(
     std::string_view line,
     absl::FunctionRef<void(const LogRecord& record)> on_record,

@@ -53,6 +53,9 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
+// Of fewer nothing is said about whether they settled.
+constexpr int kFewObservations = 8;
+
 // What is said of the values of a side; the last is the one that the freeze
 // transforms take.
 constexpr std::string_view kColumns[] = {"lowest", "p5",      "p50",
@@ -186,9 +189,9 @@ std::string Summary(const ParsedLogs& logs) {
 }
 
 // Returns what in `logs` will hurt later, one sentence each: values that are
-// not finite, inverted ranges, drift, too few observations, malformed records.
-std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
-                                       const Percentiles& percentiles) {
+// not finite, inverted ranges, ranges that still move at the end, too few
+// observations, malformed records.
+std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
   std::vector<std::string> warnings;
   for (const LogFileCounts& file : logs.files) {
     if (file.malformed == 0) continue;
@@ -203,17 +206,19 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
   for (const auto& [key, entry] : logs.ranges.entries()) {
     AddFaultWarning(key, entry.not_finite, "value", " not finite", &warnings);
     AddFaultWarning(key, entry.inverted, "range", " with min > max", &warnings);
-    for (const std::string& drift : FindDrift(entry, percentiles)) {
+    if (entry.count < kFewObservations) {
+      ++too_few;
+    } else if (FindSettling(entry).still_moving) {
       warnings.push_back(absl::StrCat(
-          EntryName(key), ": ", drift,
-          "; the log ends before the range has settled: log more batches"));
+          EntryName(key),
+          ": still moved by more than 1 % of the width at the end; the log "
+          "ends before the range has settled: log more batches"));
     }
-    if (entry.count < kMinValuesForDrift) ++too_few;
   }
   if (too_few > 0) {
     warnings.push_back(absl::StrCat(
         too_few, " of ", CountText(logs.ranges.entries().size(), "node output"),
-        " with fewer than ", kMinValuesForDrift,
+        " with fewer than ", kFewObservations,
         " observations: too few to tell whether a range has settled; log more "
         "batches"));
   }
@@ -272,7 +277,7 @@ std::string RangesAsJson(const ParsedLogs& logs,
       JsonList("entries", Map(logs.ranges.entries(), entry_text)),
       JsonList("files", Map(logs.files, JsonFile)),
       JsonList("malformed", Map(logs.first_malformed, JsonMalformed)),
-      JsonList("warnings", Map(RangeWarnings(logs, percentiles), JsonString)));
+      JsonList("warnings", Map(RangeWarnings(logs), JsonString)));
 }
 
 ProgramHelp Help() {
@@ -369,7 +374,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
     if (!FLAGS_allow_empty) return nothing;
     Say(kProgram, absl::StrCat("warning: ", nothing.message()));
   }
-  for (const std::string& warning : RangeWarnings(logs, percentiles)) {
+  for (const std::string& warning : RangeWarnings(logs)) {
     Say(kProgram, absl::StrCat("warning: ", warning));
   }
   if (FLAGS_strict && logs.malformed() > 0) {
