@@ -78,9 +78,9 @@ std::string Prerequisites(const TransformSpec& spec) {
 // Returns prose as Markdown: names of transforms, flags and nodes, and whole
 // calls such as a(b=c, d=e), become code.
 std::string Markdown(std::string text) {
-  static const auto* code = new RE2(
-      R"((--\w+(?:=\w+)?|\w+\(\w+=[^()]*\))"
-      R"(|[^\s()]*[_=<](?:[^\s()]*[^\s().,;:])?))");
+  static const auto* code =
+      new RE2(R"((--\w+(?:=\w+)?|\w+\(\w+=[^()]*\))"
+              R"(|[^\s()]*[_=<](?:[^\s()]*[^\s().,;:])?))");
   RE2::GlobalReplace(&text, *code, R"(`\1`)");
   return absl::StrReplaceAll(text, {{"|", "\\|"}});
 }
