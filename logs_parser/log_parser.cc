@@ -93,10 +93,7 @@ class LogParser {
 
   void AddMalformed(std::string reason, std::string_view candidate) {
     ++counts().malformed;
-    if (static_cast<int>(result_.first_malformed.size()) >=
-        options_.max_malformed_kept) {
-      return;
-    }
+    if (result_.first_malformed.size() >= kMostMalformedKept) return;
     const bool cut = candidate.size() > kMaxExcerptBytes;
     result_.first_malformed.push_back(
         {absl::StrCat(counts().file, ":", line_number_), std::move(reason),

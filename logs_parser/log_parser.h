@@ -17,11 +17,12 @@
 
 namespace requant {
 
+// How many malformed records are kept with their reasons, over all files.
+inline constexpr size_t kMostMalformedKept = 10;
+
 struct LogParserOptions {
   // When set, only records of this kind enter the table.
   std::optional<RecordKind> only_kind;
-  // How many malformed records are kept with their reasons, over all files.
-  int max_malformed_kept = 10;
   // Tests turn this off to check the fast way against the grammar.
   bool use_fast_way = true;
   // Into pieces of how many bytes ParseLogText cuts its text.

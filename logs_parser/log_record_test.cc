@@ -140,23 +140,6 @@ TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
   }
 }
 
-TEST(ParseSingleRecord, TakesCleanLines) {
-  LogRecord record;
-  EXPECT_TRUE(ParseSingleRecord(
-      "Jan 1 ;Op;;a/b__print__;__requant_min_max:[-1.5e-05][0.5]\r", &record));
-  EXPECT_EQ(Text(record), "a/b -1.49999996e-05..0.5");
-  EXPECT_TRUE(ParseSingleRecord(";a__print__;__max:[4]", &record));
-  EXPECT_EQ(Text(record), "a max 4");
-}
-
-TEST(ParseSingleRecord, LeavesLinesWithAnotherCandidateToTheGrammar) {
-  LogRecord record;
-  EXPECT_FALSE(
-      ParseSingleRecord(";a__print__;__min:[1];b__print__;__min:[2]", &record));
-  EXPECT_FALSE(
-      ParseSingleRecord("a__print__;__mi;b__print__;__min:[2]", &record));
-}
-
 // Returns a line of parts of records, most of them in a sensible order.
 std::string RandomLine(std::mt19937& random) {
   static const auto& kParts =

@@ -314,10 +314,9 @@ absl::StatusOr<ParsedLogs> ParseOne(const std::string& path) {
 }
 
 void Append(ParsedLogs part, ParsedLogs* all) {
-  const size_t kept = LogParserOptions().max_malformed_kept;
   all->files.insert(all->files.end(), part.files.begin(), part.files.end());
   for (MalformedRecord& malformed : part.first_malformed) {
-    if (all->first_malformed.size() >= kept) break;
+    if (all->first_malformed.size() >= kMostMalformedKept) break;
     all->first_malformed.push_back(std::move(malformed));
   }
   if (all->ranges.empty()) {
