@@ -19,7 +19,6 @@
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "logs_parser/log_parser.h"
-#include "logs_parser/log_record.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/graph.pb.h"
