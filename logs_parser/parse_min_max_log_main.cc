@@ -163,18 +163,15 @@ std::string JsonMalformed(const MalformedRecord& malformed) {
                       ", \"excerpt\": ", JsonString(malformed.excerpt), "}");
 }
 
-std::string JsonList(std::string_view name,
-                     const std::vector<std::string>& items) {
-  return absl::StrCat("  \"", name, "\": [", items.empty() ? "" : "\n    ",
-                      absl::StrJoin(items, ",\n    "),
-                      items.empty() ? "" : "\n  ", "]");
-}
-
 template <typename Items, typename Format>
-std::vector<std::string> Map(const Items& items, const Format& format) {
-  std::vector<std::string> texts;
-  for (const auto& item : items) texts.push_back(format(item));
-  return texts;
+std::string JsonList(std::string_view name, const Items& items,
+                     const Format& format) {
+  std::string lines;
+  for (const auto& item : items) {
+    absl::StrAppend(&lines, lines.empty() ? "" : ",", "\n    ", format(item));
+  }
+  return absl::StrCat("  \"", name, "\": [", lines, lines.empty() ? "" : "\n  ",
+                      "]");
 }
 
 std::string Summary(const ParsedLogs& logs) {
@@ -274,10 +271,10 @@ std::string RangesAsJson(const ParsedLogs& logs,
       "{\n  \"min_percentile\": %.9g,\n  \"max_percentile\": %.9g,\n"
       "%s,\n%s,\n%s,\n%s\n}\n",
       percentiles.min, percentiles.max,
-      JsonList("entries", Map(logs.ranges.entries(), entry_text)),
-      JsonList("files", Map(logs.files, JsonFile)),
-      JsonList("malformed", Map(logs.first_malformed, JsonMalformed)),
-      JsonList("warnings", Map(RangeWarnings(logs), JsonString)));
+      JsonList("entries", logs.ranges.entries(), entry_text),
+      JsonList("files", logs.files, JsonFile),
+      JsonList("malformed", logs.first_malformed, JsonMalformed),
+      JsonList("warnings", RangeWarnings(logs), JsonString));
 }
 
 ProgramHelp Help() {
