@@ -303,13 +303,11 @@ void RangeEntry::Merge(const RangeEntry& other) {
 }
 
 const RangeEntry* RangeTable::Find(std::string_view node, int output) const {
-  const auto found = entries_.find(RangeKeyView(node, output));
+  const auto found = entries_.find(RangeKey(node, output));
   return found == entries_.end() ? nullptr : &found->second;
 }
 
 RangeEntry& RangeTable::FindOrAdd(std::string_view node, int output) {
-  const auto found = entries_.find(RangeKeyView(node, output));
-  if (found != entries_.end()) return found->second;
   return entries_[RangeKey(node, output)];
 }
 
