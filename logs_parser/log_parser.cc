@@ -3,101 +3,287 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <cstring>
+#include <functional>
+#include <limits>
+#include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "re2/re2.h"
 
 namespace requant {
 namespace {
 
-constexpr size_t kMaxExcerptBytes = 100;
+constexpr std::string_view kPrintSuffix = "__print__";
+constexpr std::string_view kMarker = "__print__;";
 
-// Fills `data` with up to `size` bytes and returns how many; 0 at the end.
-using ReadFunction =
-    absl::FunctionRef<absl::StatusOr<size_t>(char* data, size_t size)>;
+struct Message {
+  std::string_view text;
+  RecordKind kind;
+};
+constexpr std::array<Message, 3> kMessages = {
+    {{"__requant_min_max:", RecordKind::kRequantMinMax},
+     {"__min:", RecordKind::kMin},
+     {"__max:", RecordKind::kMax}}};
 
-// Returns how much of a line that is longer than the buffer can be parsed by
-// itself. A ';' that starts a record separates: no record reaches across it.
-// The ';' inside a record comes after __print__. Without a separator all of it
-// is taken, and a record of more than max_line_bytes comes out malformed.
-size_t PartEnd(std::string_view part) {
-  for (size_t end = part.rfind(';'); end != std::string_view::npos && end > 0;
-       end = part.rfind(';', end - 1)) {
-    if (!absl::EndsWith(part.substr(0, end), "__print__")) return end;
-  }
-  return part.size();
+constexpr char kNode[] = R"([A-Za-z0-9_.][A-Za-z0-9_./\\>-]*)";
+constexpr char kNumber[] =
+    R"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    R"(|(?i:nan|inf|infinity)))";
+
+// Returns the pattern of a tensor of rank 0 to 3 as Print writes it.
+std::string TensorPattern() {
+  const std::string row = absl::StrCat(" *", kNumber, "(?: +", kNumber, ")* *");
+  const std::string rows = absl::StrCat(R"((?:\[)", row, R"(\])+)");
+  const std::string blocks = absl::StrCat(R"((?:\[)", rows, R"(\])+)");
+  return absl::StrCat(R"((\[(?:)", row, "|", rows, "|", blocks, R"()\]))");
 }
+
+struct Grammar {
+  // Latin1: a log may hold any bytes, and the grammar is ASCII.
+  RE2 node{kNode, RE2::Latin1};
+  RE2 tensor{TensorPattern(), RE2::Latin1};
+  // Captures: node, the two tensors of a range, that of a min, that of a max.
+  RE2 record{absl::StrCat(";(", kNode,
+                          ")__print__;__(?:requant_min_max:", TensorPattern(),
+                          TensorPattern(), "|min:", TensorPattern(),
+                          "|max:", TensorPattern(), ")"),
+             RE2::Latin1};
+};
+
+const Grammar& TheGrammar() {
+  static const Grammar* const grammar = new Grammar;
+  return *grammar;
+}
+
+// Returns, of the numbers in a text that matches TensorPattern(), the first
+// that is not finite, or else the one that `better` prefers to all others.
+float Reduce(std::string_view tensor,
+             absl::FunctionRef<bool(float a, float b)> better) {
+  std::optional<float> best;
+  for (std::string_view number :
+       absl::StrSplit(tensor, absl::ByAnyChar("[] "), absl::SkipEmpty())) {
+    float value = std::numeric_limits<float>::quiet_NaN();
+    // The grammar let only numbers through; one too great for a float becomes
+    // infinite.
+    if (!absl::SimpleAtof(number, &value) || !std::isfinite(value)) {
+      return value;
+    }
+    if (!best.has_value() || better(value, *best)) best = value;
+  }
+  return best.value_or(std::numeric_limits<float>::quiet_NaN());
+}
+
+// Removes a record from the start of `text`; returns false if there is none.
+bool ConsumeRecord(std::string_view* text, LogRecord* record) {
+  std::string_view range_min, range_max, min, max;
+  if (!RE2::Consume(text, TheGrammar().record, &record->node, &range_min,
+                    &range_max, &min, &max)) {
+    return false;
+  }
+  if (!range_min.empty()) {
+    record->kind = RecordKind::kRequantMinMax;
+    record->min = Reduce(range_min, std::less<float>());
+    record->max = Reduce(range_max, std::greater<float>());
+  } else if (!min.empty()) {
+    record->kind = RecordKind::kMin;
+    record->min = Reduce(min, std::less<float>());
+  } else {
+    record->kind = RecordKind::kMax;
+    record->max = Reduce(max, std::greater<float>());
+  }
+  return true;
+}
+
+// Returns why `values`, the text after the message, does not fit the message.
+std::string ValuesProblem(const Message& message, std::string_view values) {
+  const bool two = message.kind == RecordKind::kRequantMinMax;
+  const std::string expected = absl::StrCat(
+      "expected ", message.text, two ? "[<min>][<max>]" : "[<value>]");
+  if (absl::StrContains(values, "...")) {
+    return absl::StrCat(
+        expected,
+        ", found values left out (\"...\"): log with a larger summarize");
+  }
+  const auto brackets = std::count(values.begin(), values.end(), ']');
+  if (brackets < (two ? 2 : 1)) {
+    return absl::StrCat(expected, ", found a record cut short");
+  }
+  return expected;
+}
+
+struct Candidate {
+  // From the ';' before the node to the next ';' after the message, or as much
+  // of that as the line has.
+  std::string_view text;
+  // Parts of `text`: before the marker without the ';', and after the message.
+  std::string_view node;
+  std::string_view values;
+  bool starts_with_semicolon = false;
+  // Null for a message cut short.
+  const Message* message = nullptr;
+};
+
+// Returns the candidate whose marker is at `marker`, or nothing when the text
+// after the marker is not one of our messages.
+std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
+  std::string_view tail = line.substr(marker + kMarker.size());
+  tail = tail.substr(0, tail.find(';'));
+  const std::string_view trimmed = absl::StripTrailingAsciiWhitespace(tail);
+  Candidate candidate;
+  bool cut_short = false;
+  for (const Message& message : kMessages) {
+    if (absl::StartsWith(tail, message.text)) candidate.message = &message;
+    cut_short |= absl::StartsWith(message.text, trimmed);
+  }
+  if (candidate.message == nullptr && !cut_short) return std::nullopt;
+  const size_t semicolon = line.substr(0, marker).rfind(';');
+  candidate.starts_with_semicolon = semicolon != std::string_view::npos;
+  const size_t begin = candidate.starts_with_semicolon ? semicolon : 0;
+  const size_t node = candidate.starts_with_semicolon ? begin + 1 : 0;
+  const size_t end = marker + kMarker.size() + tail.size();
+  candidate.text = line.substr(begin, end - begin);
+  candidate.node = line.substr(node, marker - node);
+  if (candidate.message != nullptr) {
+    candidate.values = tail.substr(candidate.message->text.size());
+  }
+  return candidate;
+}
+
+// Parses `candidate` into `record`, or returns why it cannot be.
+std::optional<std::string> ParseCandidate(const Candidate& candidate,
+                                          LogRecord* record) {
+  if (!candidate.starts_with_semicolon) return "no ';' before the node's name";
+  if (!IsNodeName(candidate.node)) {
+    return "the text between ';' and __print__ is not a node's name";
+  }
+  if (candidate.message == nullptr) return "the record is cut short";
+  std::string_view rest = candidate.text;
+  if (!ConsumeRecord(&rest, record)) {
+    return ValuesProblem(*candidate.message, candidate.values);
+  }
+  // Other text that starts with a bracket may follow, but not another value.
+  if (RE2::Consume(&rest, TheGrammar().tensor)) {
+    return absl::StrCat("more values than ", candidate.message->text, " has");
+  }
+  return std::nullopt;
+}
+
+// Reads a number without an exponent that ends before ']', of at most 15
+// digits, and returns its end. Such digits as a whole number and the power of
+// ten are both exact doubles, so that their quotient is the double nearest to
+// the number; and the float nearest to that is the float nearest to the number,
+// unless that double lies right in the middle of two floats. Null when any of
+// this does not hold.
+const char* ReadShortNumber(const char* text, const char* end, float* value) {
+  static constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3, 1e4,  1e5,
+                                            1e6,  1e7,  1e8,  1e9, 1e10, 1e11,
+                                            1e12, 1e13, 1e14, 1e15};
+  constexpr int kMaxDigits = 15;
+  uint64_t whole = 0;
+  int digits = 0;
+  const char* point = nullptr;
+  for (; text < end; ++text) {
+    if (absl::ascii_isdigit(*text)) {
+      if (digits++ == kMaxDigits) return nullptr;
+      whole = whole * 10 + (*text - '0');
+    } else if (*text == '.' && point == nullptr) {
+      point = text;
+    } else {
+      break;
+    }
+  }
+  if (digits == 0 || text == end || *text != ']') return nullptr;
+  const size_t fraction = point == nullptr ? 0 : text - point - 1;
+  const double quotient = static_cast<double>(whole) / kPowersOfTen[fraction];
+  uint64_t bits;
+  std::memcpy(&bits, &quotient, sizeof(bits));
+  // A double has 29 bits more than a float.
+  if ((bits & 0x1fffffff) == 0x10000000) return nullptr;
+  *value = static_cast<float>(quotient);
+  return text;
+}
+
+// Reads "[<finite number>]" at the start of `text` and removes it.
+bool ConsumeScalar(std::string_view* text, float* value) {
+  const char* const end = text->data() + text->size();
+  const char* begin = text->data() + 1;
+  if (text->size() < 3 || text->front() != '[') return false;
+  const bool negative = *begin == '-';
+  if (negative) ++begin;
+  if (!absl::ascii_isdigit(*begin)) return false;
+  const char* rest = ReadShortNumber(begin, end, value);
+  if (rest == nullptr) {
+    const std::from_chars_result result = std::from_chars(begin, end, *value);
+    if (result.ec != std::errc() || !std::isfinite(*value)) return false;
+    rest = result.ptr;
+  }
+  if (rest == end || *rest != ']') return false;
+  if (negative) *value = -*value;
+  text->remove_prefix(rest + 1 - text->data());
+  return true;
+}
+
+std::string_view RestAfterLast(char separator, std::string_view text) {
+  const void* found = memrchr(text.data(), separator, text.size());
+  if (found == nullptr) return {};
+  return text.substr(static_cast<const char*>(found) + 1 - text.data());
+}
+
+constexpr size_t kMaxExcerptBytes = 100;
 
 // Parses one log after the other into the same ParsedLogs.
 class LogParser {
  public:
   explicit LogParser(const LogParserOptions& options) : options_(options) {}
 
-  absl::Status Parse(std::string_view name, ReadFunction read) {
+  void StartLog(std::string_view name) {
     result_.files.push_back({std::string(name)});
     line_number_ = 1;
-    EscapeStripper stripper;
-    std::vector<char> buffer(options_.max_line_bytes + options_.read_bytes);
-    size_t used = 0;
-    bool in_line = false;
-    while (true) {
-      char* const fresh = buffer.data() + used;
-      REQUANT_ASSIGN_OR_RETURN(const size_t size,
-                               read(fresh, options_.read_bytes));
-      if (size == 0) break;
-      counts().bytes += size;
-      in_line = fresh[size - 1] != '\n';
-      used += stripper.Strip(fresh, size);
-      const size_t parsed = ParseBuffer({buffer.data(), used});
-      used -= parsed;
-      std::memmove(buffer.data(), buffer.data() + parsed, used);
+  }
+
+  // Parses what comes next in the log, which may start and end within a line.
+  void Add(std::string_view text) {
+    counts().bytes += text.size();
+    for (size_t end; (end = text.find('\n')) != std::string_view::npos;
+         text.remove_prefix(end + 1)) {
+      if (line_.empty()) {
+        ParseLine(text.substr(0, end));
+      } else {
+        ParseLine(line_.append(text.substr(0, end)));
+        line_.clear();
+      }
+      ++line_number_;
     }
-    ParseLine({buffer.data(), used});
-    counts().lines = line_number_ - 1 + (in_line ? 1 : 0);
-    return absl::OkStatus();
+    line_.append(text);
+  }
+
+  void EndLog() {
+    ParseLine(line_);
+    counts().lines = line_number_ - (line_.empty() ? 1 : 0);
+    line_.clear();
   }
 
   ParsedLogs TakeResult() { return std::move(result_); }
 
  private:
   LogFileCounts& counts() { return result_.files.back(); }
-
-  // Parses whole lines and, of a line that gets too long, a part; returns how
-  // many bytes it parsed. Less than max_line_bytes are left.
-  size_t ParseBuffer(std::string_view text) {
-    const size_t size = text.size();
-    const size_t line_break = text.rfind('\n');
-    if (line_break != std::string_view::npos) {
-      ParseLines(text.substr(0, line_break + 1));
-      text.remove_prefix(line_break + 1);
-    }
-    while (text.size() >= options_.max_line_bytes) {
-      const size_t end = PartEnd(text);
-      ParseLine(text.substr(0, end));
-      text.remove_prefix(end);
-    }
-    return size - text.size();
-  }
-
-  // `lines` is whole lines, each with its line break.
-  void ParseLines(std::string_view lines) {
-    while (!lines.empty()) {
-      const size_t end = lines.find('\n');
-      ParseLine(lines.substr(0, end));
-      ++line_number_;
-      lines.remove_prefix(end + 1);
-    }
-  }
 
   void ParseLine(std::string_view line) {
     LogRecord record;
@@ -134,10 +320,7 @@ class LogParser {
 
   void AddMalformed(std::string reason, std::string_view candidate) {
     ++counts().malformed;
-    if (static_cast<int>(result_.first_malformed.size()) >=
-        options_.max_malformed_kept) {
-      return;
-    }
+    if (result_.first_malformed.size() >= kMostMalformedKept) return;
     const bool cut = candidate.size() > kMaxExcerptBytes;
     result_.first_malformed.push_back(
         {absl::StrCat(counts().file, ":", line_number_), std::move(reason),
@@ -158,20 +341,25 @@ class LogParser {
   // The entries of result_.ranges, which keep their addresses.
   absl::flat_hash_map<std::string, RangeEntry*> entries_;
   int64_t line_number_ = 1;
+  // The beginning of a line whose end was not read yet.
+  std::string line_;
 };
 
 absl::Status ParseDescriptor(int fd, const std::string& name,
                              LogParser* parser) {
-  return parser->Parse(
-      name, [&](char* data, size_t size) -> absl::StatusOr<size_t> {
-        while (true) {
-          const ssize_t n = read(fd, data, size);
-          if (n >= 0) return static_cast<size_t>(n);
-          if (errno == EINTR) continue;
-          return absl::FailedPreconditionError(
-              absl::StrCat("cannot read ", name, ": ", std::strerror(errno)));
-        }
-      });
+  constexpr size_t kReadBytes = 256 << 10;
+  std::vector<char> buffer(kReadBytes);
+  parser->StartLog(name);
+  while (const ssize_t size = read(fd, buffer.data(), buffer.size())) {
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot read ", name, ": ", std::strerror(errno)));
+    }
+    parser->Add({buffer.data(), static_cast<size_t>(size)});
+  }
+  parser->EndLog();
+  return absl::OkStatus();
 }
 
 absl::Status ParseFile(const std::string& path, LogParser* parser) {
@@ -194,71 +382,59 @@ int64_t Sum(const std::vector<LogFileCounts>& files,
   return sum;
 }
 
-constexpr unsigned char kEscapeByte = 0x1b;
-constexpr unsigned char kBell = 0x07;
-
-bool Between(unsigned char byte, unsigned char low, unsigned char high) {
-  return low <= byte && byte <= high;
-}
-
 }  // namespace
 
-EscapeStripper::State EscapeStripper::Next(State state, unsigned char byte,
-                                           bool* keep) {
-  *keep = false;
-  if (byte == '\n' || state == State::kText) {
-    *keep = byte == '\n' || byte != kEscapeByte;
-    return *keep ? State::kText : State::kEscape;
+void FindRecords(
+    std::string_view line,
+    absl::FunctionRef<void(const LogRecord& record)> on_record,
+    absl::FunctionRef<void(std::string reason, std::string_view candidate)>
+        on_malformed) {
+  for (size_t from = 0;;) {
+    const size_t marker = line.find(kMarker, from);
+    if (marker == std::string_view::npos) return;
+    from = marker + kMarker.size();
+    const std::optional<Candidate> candidate = CandidateAt(line, marker);
+    if (!candidate.has_value()) continue;
+    LogRecord record;
+    std::optional<std::string> problem = ParseCandidate(*candidate, &record);
+    if (problem.has_value()) {
+      on_malformed(*std::move(problem), candidate->text);
+    } else {
+      on_record(record);
+    }
   }
-  if (byte == kEscapeByte) {
-    return state == State::kString || state == State::kStringEscape
-               ? State::kStringEscape
-               : State::kEscape;
-  }
-  switch (state) {
-    case State::kEscape:
-      if (byte == '[') return State::kControl;
-      if (std::strchr("]PX^_", byte) != nullptr && byte != 0) {
-        return State::kString;
-      }
-      [[fallthrough]];
-    case State::kIntermediate:
-      if (Between(byte, 0x20, 0x2f)) return State::kIntermediate;
-      *keep = !Between(byte, 0x30, 0x7e);
-      return State::kText;
-    case State::kControl:
-      if (Between(byte, 0x20, 0x3f)) return State::kControl;
-      *keep = !Between(byte, 0x40, 0x7e);
-      return State::kText;
-    case State::kString:
-      return byte == kBell ? State::kText : State::kString;
-    case State::kStringEscape:
-      return byte == '\\' ? State::kText : State::kString;
-    case State::kText:
-      break;
-  }
-  return State::kText;
 }
 
-size_t EscapeStripper::Strip(char* data, size_t size) {
-  size_t in = 0, out = 0;
-  while (in < size) {
-    if (state_ == State::kText) {
-      const void* escape = std::memchr(data + in, kEscapeByte, size - in);
-      const size_t text = escape == nullptr
-                              ? size - in
-                              : static_cast<const char*>(escape) - (data + in);
-      if (out != in) std::memmove(data + out, data + in, text);
-      in += text;
-      out += text;
-      if (in == size) break;
-    }
-    bool keep = false;
-    state_ = Next(state_, static_cast<unsigned char>(data[in]), &keep);
-    if (keep) data[out++] = data[in];
-    ++in;
+bool IsNodeName(std::string_view name) {
+  return RE2::FullMatch(name, TheGrammar().node);
+}
+
+bool ParseSingleRecord(std::string_view line, LogRecord* record) {
+  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  if (line.empty() || line.back() != ']') return false;
+  std::string_view values = RestAfterLast(';', line);
+  if (values.empty()) return false;
+  std::string_view head = line.substr(0, values.data() - 1 - line.data());
+  const auto message = std::find_if(
+      kMessages.begin(), kMessages.end(), [&](const Message& candidate) {
+        return absl::StartsWith(values, candidate.text);
+      });
+  if (message == kMessages.end() || !absl::EndsWith(head, kPrintSuffix)) {
+    return false;
   }
-  return out;
+  head.remove_suffix(kPrintSuffix.size());
+  record->kind = message->kind;
+  record->node = RestAfterLast(';', head);
+  if (record->node.empty()) return false;
+  const std::string_view before =
+      head.substr(0, record->node.data() - 1 - head.data());
+  if (absl::StrContains(before, kPrintSuffix)) return false;
+  values.remove_prefix(message->text.size());
+  const bool has_min = message->kind != RecordKind::kMax;
+  const bool has_max = message->kind != RecordKind::kMin;
+  if (has_min && !ConsumeScalar(&values, &record->min)) return false;
+  if (has_max && !ConsumeScalar(&values, &record->max)) return false;
+  return values.empty();
 }
 
 int64_t ParsedLogs::records() const {
@@ -281,15 +457,12 @@ absl::StatusOr<ParsedLogs> ParseLogFiles(const std::vector<std::string>& paths,
 ParsedLogs ParseLogText(std::string_view text, std::string_view name,
                         const LogParserOptions& options) {
   LogParser parser(options);
-  // Reading from memory does not fail.
-  parser
-      .Parse(name,
-             [&](char* data, size_t size) -> absl::StatusOr<size_t> {
-               const size_t n = text.copy(data, size);
-               text.remove_prefix(n);
-               return n;
-             })
-      .IgnoreError();
+  parser.StartLog(name);
+  for (; !text.empty();
+       text.remove_prefix(std::min(text.size(), options.read_bytes))) {
+    parser.Add(text.substr(0, options.read_bytes));
+  }
+  parser.EndLog();
   return parser.TakeResult();
 }
 

@@ -1,9 +1,19 @@
 #ifndef REQUANT_LOGS_PARSER_LOG_PARSER_H_
 #define REQUANT_LOGS_PARSER_LOG_PARSER_H_
 
-// Logs -> RangeTable, in one pass and with memory for the ranges only: a log is
-// read in pieces, and its lines may be as long as they like. log_record.h has
-// the grammar of a line.
+// Logs -> RangeTable, in one pass and with memory for the ranges and a line
+// only.
+//
+// Records are what TensorFlow's Print op, put into a graph by insert_logging,
+// writes to stderr:
+//
+//   ;<node>__print__;__requant_min_max:[<min>][<max>]
+//   ;<node>__print__;__min:[<value>]
+//   ;<node>__print__;__max:[<value>]
+//
+// A value is a number, nan or inf. Print writes a tensor of several values as
+// [1 2] or [[1 2][3 4]] (up to rank 3 here): a min is then the smallest, a max
+// the greatest of them. Anything may surround a record, other records too.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,24 +22,53 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "logs_parser/log_record.h"
 #include "ranges/range_table.h"
 
 namespace requant {
 
+enum class RecordKind { kRequantMinMax, kMin, kMax };
+
+struct LogRecord {
+  RecordKind kind = RecordKind::kRequantMinMax;
+  // Points into the line.
+  std::string_view node;
+  // A kMin or kMax sets only its own value. Not finite when one of the tensor's
+  // values was not.
+  float min = 0;
+  float max = 0;
+};
+
+// Calls `on_record` for every record in `line`, which has no line break, and
+// `on_malformed` for every candidate that is none: text with a record's marker
+// (__print__; and the message, or a message cut short) whose node or values do
+// not parse. `reason` says what is wrong; `candidate` points into the line.
+void FindRecords(
+    std::string_view line,
+    absl::FunctionRef<void(const LogRecord& record)> on_record,
+    absl::FunctionRef<void(std::string reason, std::string_view candidate)>
+        on_malformed);
+
+// Returns whether `name` has only the characters of TensorFlow's node names.
+bool IsNodeName(std::string_view name);
+
+// Is the fast way for most lines: returns true when `line` ends with one record
+// of finite scalars and has no other candidate, provided that
+// IsNodeName(record->node), which callers check: they know most names already.
+// On false nothing is known about the line, and FindRecords decides.
+bool ParseSingleRecord(std::string_view line, LogRecord* record);
+
+// How many malformed records are kept with their reasons, over all files.
+inline constexpr size_t kMostMalformedKept = 10;
+
 struct LogParserOptions {
   // When set, only records of this kind enter the table.
   std::optional<RecordKind> only_kind;
-  // How many malformed records are kept with their reasons, over all files.
-  int max_malformed_kept = 10;
   // Tests turn this off to check the fast way against the grammar.
   bool use_fast_way = true;
-  // How much is read at a time, and the longest line parsed in one part; a
-  // longer line is parsed in parts with the same result as long as no record
-  // has more bytes than this.
+  // Into pieces of how many bytes ParseLogText cuts its text.
   size_t read_bytes = 256 << 10;
-  size_t max_line_bytes = 1 << 20;
 };
 
 // Text that looks like a record and is none.
@@ -77,31 +116,6 @@ std::string ExpectedRecords(std::optional<RecordKind> only_kind = {});
 
 // Returns "log.txt:7: <reason>: <excerpt>".
 std::string DescribeMalformed(const MalformedRecord& malformed);
-
-// Removes the escape sequences of terminals (ECMA-48: colours, cursor moves,
-// titles, links) from a stream of bytes that comes in pieces. A sequence may be
-// spread over pieces. It never reaches beyond a line break, so that a broken
-// one costs at most the rest of its line.
-class EscapeStripper {
- public:
-  // Compacts `data` in place; returns its new size.
-  size_t Strip(char* data, size_t size);
-
- private:
-  enum class State {
-    kText,
-    kEscape,        // After ESC.
-    kIntermediate,  // After ESC and one of " !\"#$%&'()*+,-./".
-    kControl,       // After ESC [.
-    kString,        // After ESC ] P X ^ or _: up to BEL or ESC \.
-    kStringEscape,  // In a string, after ESC.
-  };
-
-  // Returns the state after `byte`; `*keep` says whether the byte is text.
-  static State Next(State state, unsigned char byte, bool* keep);
-
-  State state_ = State::kText;
-};
 
 }  // namespace requant
 

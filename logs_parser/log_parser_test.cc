@@ -1,35 +1,19 @@
 #include "logs_parser/log_parser.h"
 
-#include <gtest/gtest.h>
-#include <sys/resource.h>
-#include <unistd.h>
-
-#include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <map>
 #include <random>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
-#include "base/files/file.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/testing.h"
 
 namespace requant::log_parser_test {
 namespace {
 
 using Floats = std::vector<float>;
-
-std::string TestPath(const std::string& name) {
-  return ::testing::TempDir() + "/" + name;
-}
-
-std::string Write(const std::string& name, std::string_view contents) {
-  const std::string path = TestPath(name);
-  EXPECT_TRUE(WriteFileAtomically(path, contents).ok());
-  return path;
-}
 
 // Returns all that is in a result, as text to compare two results by.
 std::string Dump(const ParsedLogs& logs) {
@@ -94,23 +78,6 @@ TEST(ParseLog, CountsATruncatedLastLine) {
             ";a__print__;__min:[0.");
 }
 
-TEST(ParseLog, ReadsWindowsLineBreaks) {
-  const ParsedLogs logs = ParseLogText(
-      ";a__print__;__min:[1]\r\n;a__print__;__requant_min_max:[2][3]\r\n");
-  EXPECT_EQ(logs.ranges.Find("a")->mins, (Floats{1, 2}));
-  EXPECT_EQ(logs.malformed(), 0);
-}
-
-TEST(ParseLog, ReadsThroughColoursAnywhere) {
-  const ParsedLogs logs = ParseLogText(
-      "\x1b[32mI\x1b[0m "
-      ";a\x1b[1;31m/"
-      "b__pr\x1b[0mint__;__\x1b[01;31mmin\x1b[m:[\x1b[1m-1\x1b[0m.5]\x1b[K\n");
-  ASSERT_NE(logs.ranges.Find("a/b"), nullptr);
-  EXPECT_EQ(logs.ranges.Find("a/b")->mins, Floats{-1.5f});
-  EXPECT_EQ(logs.malformed(), 0);
-}
-
 TEST(ParseLog, NotesWhereValuesAreNotFiniteOrInverted) {
   const ParsedLogs logs = ParseLogText(
       ";a__print__;__requant_min_max:[1][2]\n"
@@ -124,13 +91,11 @@ TEST(ParseLog, NotesWhereValuesAreNotFiniteOrInverted) {
 }
 
 TEST(ParseLog, KeepsTheFirstMalformedAndCountsAll) {
-  LogParserOptions options;
-  options.max_malformed_kept = 2;
-  const ParsedLogs logs = ParseLogText(
-      ";a__print__;__min:[x]\n;b__print__;__min:[x]\n;c__print__;__min:[x]\n",
-      "log", options);
-  EXPECT_EQ(logs.malformed(), 3);
-  ASSERT_EQ(logs.first_malformed.size(), 2);
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += ";a__print__;__min:[x]\n";
+  const ParsedLogs logs = ParseLogText(text);
+  EXPECT_EQ(logs.malformed(), 12);
+  ASSERT_THAT(logs.first_malformed, SizeIs(kMostMalformedKept));
   EXPECT_EQ(logs.first_malformed[1].place, "log:2");
 }
 
@@ -160,9 +125,7 @@ TEST(ParseLog, FindsRecordsInBinaryGarbage) {
   std::string text;
   for (int i = 0; i < 100; ++i) {
     for (int j = random() % 5000; j > 0; --j) {
-      // Escapes are left out: an unfinished one may hide what follows it.
-      const char byte = static_cast<char>(random());
-      text.push_back(byte == '\x1b' ? '\0' : byte);
+      text.push_back(static_cast<char>(random()));
     }
     absl::StrAppend(&text, ";a__print__;__min:[", i, "]");
   }
@@ -172,80 +135,36 @@ TEST(ParseLog, FindsRecordsInBinaryGarbage) {
 }
 
 TEST(ParseLogFiles, ReadsFilesInTheOrderGiven) {
-  const std::string one = Write("one.log", ";a__print__;__min:[1]\n");
+  const ScratchFolder folder;
+  const std::string one = folder.Write("one", ";a__print__;__min:[1]\n");
   const std::string two =
-      Write("two.log", ";a__print__;__min:[2]\n;a__print__;__min:[x]\n");
-  const auto logs = ParseLogFiles({two, one});
-  ASSERT_TRUE(logs.ok()) << logs.status();
-  EXPECT_EQ(logs->ranges.Find("a")->mins, (Floats{2, 1}));
-  ASSERT_EQ(logs->files.size(), 2);
-  EXPECT_EQ(logs->files[0].file, two);
-  EXPECT_EQ(logs->files[0].malformed, 1);
-  EXPECT_EQ(logs->files[1].malformed, 0);
-  EXPECT_EQ(logs->first_malformed[0].place, two + ":2");
+      folder.Write("two", ";a__print__;__min:[2]\n;a__print__;__min:[x]\n");
+  ASSERT_OK_AND_ASSIGN(const ParsedLogs logs, ParseLogFiles({two, one}));
+  EXPECT_EQ(logs.ranges.Find("a")->mins, (Floats{2, 1}));
+  ASSERT_THAT(logs.files, SizeIs(2));
+  EXPECT_EQ(logs.files[0].file, two);
+  EXPECT_EQ(logs.files[0].malformed, 1);
+  EXPECT_EQ(logs.files[1].malformed, 0);
+  EXPECT_EQ(logs.first_malformed[0].place, two + ":2");
 }
 
 TEST(ParseLogFiles, DoesNotJoinTheEndOfOneFileToTheNext) {
-  const std::string one = Write("end.log", ";a__print__;__min:[1");
-  const std::string two = Write("start.log", "2]\n");
-  const auto logs = ParseLogFiles({one, two});
-  EXPECT_EQ(logs->records(), 0);
-  EXPECT_EQ(logs->malformed(), 1);
-}
-
-TEST(ParseLogFiles, ReadsStdin) {
-  int ends[2];
-  ASSERT_EQ(pipe(ends), 0);
-  const int stdin_copy = dup(STDIN_FILENO);
-  dup2(ends[0], STDIN_FILENO);
-  const std::string_view text =
-      ";a__print__;__min:[x]\n;a__print__;__min:[1]\n";
-  ASSERT_EQ(write(ends[1], text.data(), text.size()), text.size());
-  close(ends[1]);
-  const auto logs = ParseLogFiles({"-"});
-  dup2(stdin_copy, STDIN_FILENO);
-  ASSERT_TRUE(logs.ok()) << logs.status();
-  EXPECT_EQ(logs->records(), 1);
-  EXPECT_EQ(logs->first_malformed[0].place, "stdin:1");
+  const ScratchFolder folder;
+  ASSERT_OK_AND_ASSIGN(
+      const ParsedLogs logs,
+      ParseLogFiles({folder.Write("end", ";a__print__;__min:[1"),
+                     folder.Write("start", "2]\n")}));
+  EXPECT_EQ(logs.records(), 0);
+  EXPECT_EQ(logs.malformed(), 1);
 }
 
 TEST(ParseLogFiles, NamesAMissingFileAndADirectory) {
-  const absl::Status missing = ParseLogFiles({TestPath("no.log")}).status();
+  const ScratchFolder folder;
+  const absl::Status missing = ParseLogFiles({folder.Path("no.log")}).status();
   EXPECT_EQ(missing.code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(missing.message().find(TestPath("no.log")), std::string::npos);
-  const absl::Status directory = ParseLogFiles({TestPath("")}).status();
-  EXPECT_FALSE(directory.ok());
-  EXPECT_NE(directory.message().find("Is a directory"), std::string::npos);
-}
-
-// One line of 64 MB: markers that are not ours, then no marker at all, and a
-// record at the end.
-TEST(ParseLogFiles, ALineOfAnyLengthTakesBoundedMemory) {
-  const std::string path = TestPath("long.log");
-  const std::string noise(1 << 20, 'x');
-  std::string markers;
-  while (markers.size() < noise.size()) markers += ";a__print__;text:[x] ";
-  std::string_view record = ";a__print__;__min:[1]";
-  const auto write_line = [&](int fd) {
-    bool written = true;
-    for (int i = 0; i < 64; ++i) {
-      const std::string& part = i < 32 ? markers : noise;
-      written &= write(fd, part.data(), part.size()) > 0;
-    }
-    written &= write(fd, record.data(), record.size()) > 0;
-    return written ? absl::OkStatus() : absl::InternalError("write");
-  };
-  ASSERT_TRUE(WriteFileAtomically(path, write_line).ok());
-  rusage before, after;
-  getrusage(RUSAGE_SELF, &before);
-  const auto logs = ParseLogFiles({path});
-  getrusage(RUSAGE_SELF, &after);
-  unlink(path.c_str());
-  ASSERT_TRUE(logs.ok()) << logs.status();
-  EXPECT_EQ(logs->files[0].lines, 1);
-  EXPECT_EQ(logs->ranges.Find("a")->mins, Floats{1});
-  constexpr int kKilobytes = 16 << 10;
-  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, kKilobytes);
+  EXPECT_THAT(missing, FailsWith(HasSubstr(folder.Path("no.log"))));
+  EXPECT_THAT(ParseLogFiles({folder.path()}),
+              FailsWith(HasSubstr("Is a directory")));
 }
 
 struct Oracle {
@@ -309,7 +228,7 @@ TEST(ParseLog, GivesTheSameOnMutatedLogsHoweverTheyAreRead) {
     Oracle oracle;
     std::string log = RandomLog(random, &oracle);
     for (int i = random() % 10; i > 0 && !log.empty(); --i) {
-      log = MutatedText(std::move(log), {"\x1b["}, &random);
+      log = MutatedText(std::move(log), {";"}, &random);
     }
     LogParserOptions plain;
     plain.use_fast_way = false;
@@ -329,60 +248,219 @@ TEST(ParseLog, GivesTheSameOnMutatedLogsHoweverTheyAreRead) {
   }
 }
 
-TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
-  std::mt19937 random(17);
-  for (int repeat = 0; repeat < 300; ++repeat) {
-    Oracle oracle;
-    std::string log = RandomLog(random, &oracle);
-    for (char& byte : log) {
-      if (byte == '\n') byte = ' ';
-    }
-    LogParserOptions parts;
-    parts.read_bytes = 1 + random() % 100;
-    parts.max_line_bytes = 100 + random() % 200;
-    ASSERT_EQ(Dump(ParseLogText(log, "log", parts)), Dump(ParseLogText(log)))
-        << log;
+std::string Text(const LogRecord& record) {
+  switch (record.kind) {
+    case RecordKind::kRequantMinMax:
+      return absl::StrFormat("%s %.9g..%.9g", record.node, record.min,
+                             record.max);
+    case RecordKind::kMin:
+      return absl::StrFormat("%s min %.9g", record.node, record.min);
+    case RecordKind::kMax:
+      return absl::StrFormat("%s max %.9g", record.node, record.max);
+  }
+  return "";
+}
+
+using Strings = std::vector<std::string>;
+
+struct Found {
+  Strings records;
+  Strings reasons;
+};
+
+Found Find(std::string_view line) {
+  Found found;
+  FindRecords(
+      line,
+      [&](const LogRecord& record) { found.records.push_back(Text(record)); },
+      [&](std::string reason, std::string_view candidate) {
+        EXPECT_GE(candidate.data(), line.data());
+        EXPECT_LE(candidate.data() + candidate.size(),
+                  line.data() + line.size());
+        found.reasons.push_back(std::move(reason));
+      });
+  return found;
+}
+
+TEST(FindRecords, FindsWhatPrintWrites) {
+  for (const auto& [line, records] :
+       std::vector<std::pair<std::string, Strings>>{
+           // The three kinds.
+           {";a/b__print__;__requant_min_max:[-1.5][2.25]", {"a/b -1.5..2.25"}},
+           {";a/b__print__;__min:[-3]", {"a/b min -3"}},
+           {";a/b__print__;__max:[4]", {"a/b max 4"}},
+           // Every character of node names; one may end like a Print's.
+           {";_A.z-9/w>x\\y_1__print__;__min:[1]", {"_A.z-9/w>x\\y_1 min 1"}},
+           {";a__print____print__;__min:[1]", {"a__print__ min 1"}},
+           // Text before and after.
+           {"2026-01-02 03:04:05; I log.cc:9] "
+            ";Min;;a__print__;__min:[1] after [that]\r",
+            {"a min 1"}},
+           {"\xff\xfe;a__print__;__min:[1]\xff", {"a min 1"}},
+           {";a__print__;__min:[1][INFO] text", {"a min 1"}},
+           // Text without a marker.
+           {"", {}},
+           {"step 5; loss 0.1 __min:[1]", {}},
+           {";a__print__;another message:[1]", {}},
+           // Numbers.
+           {";a__print__;__requant_min_max:[-1.5e-05][1e+06]",
+            {"a -1.49999996e-05..1000000"}},
+           {";a__print__;__requant_min_max:[-inf][nan]", {"a -inf..nan"}},
+           {";a__print__;__max:[1e39]", {"a max inf"}},
+           {";a__print__;__max:[1e-60]", {"a max 0"}},
+           // The extreme of a tensor, which may not be finite.
+           {";a__print__;__min:[[0.5]]", {"a min 0.5"}},
+           {";a__print__;__requant_min_max:[3 1 2][3 5 4]", {"a 1..5"}},
+           {";a__print__;__max:[[1 7][3 4]]", {"a max 7"}},
+           {";a__print__;__max:[[[1][2]][[9][4]]]", {"a max 9"}},
+           {";a__print__;__min:[1 inf 2]", {"a min inf"}},
+           // Records glued on one line.
+           {";a__print__;__min:[1];b__print__;__max:[2];c__print__;__"
+            "requant_min_max:[3][4]",
+            {"a min 1", "b max 2", "c 3..4"}}}) {
+    const Found found = Find(line);
+    EXPECT_EQ(found.records, records) << line;
+    EXPECT_EQ(found.reasons, Strings()) << line;
   }
 }
 
-// Returns the text left when it comes in pieces of `piece` bytes.
-std::string Strip(std::string text, size_t piece = 1000) {
-  EscapeStripper stripper;
-  std::string left;
-  for (size_t i = 0; i < text.size(); i += piece) {
-    const size_t size = std::min(piece, text.size() - i);
-    left.append(text, i, stripper.Strip(&text[i], size));
-  }
-  return left;
+TEST(FindRecords, FindsTheRecordThatCutsAnother) {
+  const Found in_values = Find(";a__print__;__min:[1.;b__print__;__min:[2]5]");
+  EXPECT_EQ(in_values.records, Strings{"b min 2"});
+  EXPECT_EQ(in_values.reasons,
+            Strings{"expected __min:[<value>], found a record cut short"});
+  const Found in_message = Find(";a__print__;__requ;b__print__;__min:[2]");
+  EXPECT_EQ(in_message.records, Strings{"b min 2"});
+  EXPECT_EQ(in_message.reasons, Strings{"the record is cut short"});
+  const Found in_node = Find(";a/hid;b__print__;__min:[2]");
+  EXPECT_EQ(in_node.records, Strings{"b min 2"});
 }
 
-TEST(EscapeStripper, RemovesEscapeSequences) {
-  for (const auto& [text, left] :
+TEST(FindRecords, CountsARecordCutAnywhereBehindItsMarker) {
+  const std::string line = ";a__print__;__requant_min_max:[-1.5][2.25]";
+  const size_t marker_end = line.find("__print__;") + 10;
+  for (size_t size = marker_end; size < line.size(); ++size) {
+    const Found found = Find(line.substr(0, size));
+    EXPECT_EQ(found.records, Strings()) << size;
+    EXPECT_EQ(found.reasons.size(), 1) << size;
+  }
+}
+
+TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
+  for (const auto& [line, reason] :
        std::vector<std::pair<std::string, std::string>>{
-           {"[1;31m a\r\n\tb\x80", "[1;31m a\r\n\tb\x80"},
-           // Colours, a title, a link, character sets and single escapes.
-           {"a\x1b[01;31m\x1b[Kb\x1b[m\x1b[Kc", "abc"},
-           {"a\x1b]0;title\x07z", "az"},
-           {"a\x1b]8;;http://x\x1b\\z", "az"},
-           {"a\x1b(Bb\x1b=c\x1b"
-            "7d",
-            "abcd"},
-           // A broken sequence ends at the line break.
-           {"a\x1b[01;\nb\x1b]0;title\nc\x1b\nd", "a\nb\nc\nd"},
-           // A byte that no sequence can have, and an escape inside of one.
-           {"a\x1b[1\x80z", "a\x80z"},
-           {"a\x1b[01\x1b[0mz", "az"}}) {
-    EXPECT_EQ(Strip(text), left);
+           {"a__print__;__min:[1]", "no ';' before the node's name"},
+           {";__print__;__min:[1]",
+            "the text between ';' and __print__ is not a node's name"},
+           {";a/hi I0101 b__print__;__min:[1]",
+            "the text between ';' and __print__ is not a node's name"},
+           {";a__print__;__min:[0.1 0.2...]",
+            "expected __min:[<value>], found values left out (\"...\"): log "
+            "with a larger summarize"},
+           {";a__print__;__min:[1][2]", "more values than __min: has"},
+           {";a__print__;__requant_min_max:[1]",
+            "expected __requant_min_max:[<min>][<max>], found a record cut "
+            "short"},
+           {";a__print__;__max:[]", "expected __max:[<value>]"},
+           {";a__print__;__max:[0.10.5]", "expected __max:[<value>]"}}) {
+    const Found found = Find(line);
+    EXPECT_EQ(found.records, Strings()) << line;
+    EXPECT_EQ(found.reasons, Strings{reason}) << line;
   }
 }
 
-TEST(EscapeStripper, JoinsSequencesSpreadOverPieces) {
-  const std::string text =
-      "a\x1b[01;31mb\x1b]8;;x\x1b\\c\x1b(Bd\n\x1b[\ne\x1b]t\x07"
-      "f";
-  for (size_t piece = 1; piece < text.size(); ++piece) {
-    EXPECT_EQ(Strip(text, piece), "abcd\n\nef") << "pieces of " << piece;
+// Returns a line of parts of records, most of them in a sensible order.
+std::string RandomLine(std::mt19937& random) {
+  static const auto& kParts =
+      *new Strings{";",      "__print__", "__print__;",
+                   "__min:", "__max:",    "__requant_min_max:",
+                   "[",      "]",         "1",
+                   "-2.5",   "3e-5",      "nan",
+                   "-inf",   "a",         "dnn/b_1",
+                   " ",      "...",       ".",
+                   "e",      "-",         "+",
+                   "\r",     "\xff",      std::string(1, '\0'),
+                   "1e39",   "1e-60"};
+  const auto any = [&]() { return kParts[random() % kParts.size()]; };
+  const auto value = [&]() {
+    return absl::StrFormat("[%.*g]", 1 + static_cast<int>(random() % 9),
+                           std::ldexp(static_cast<int>(random()) / 1e9,
+                                      static_cast<int>(random() % 40) - 20));
+  };
+  std::string line;
+  if (random() % 3 == 0) absl::StrAppend(&line, any(), any());
+  absl::StrAppend(&line, ";node_", random() % 10, "__print__;");
+  const int kind = random() % 3;
+  absl::StrAppend(&line, kind == 0   ? "__min:"
+                         : kind == 1 ? "__max:"
+                                     : "__requant_min_max:");
+  absl::StrAppend(&line, value(), kind == 2 ? value() : "");
+  if (random() % 2 == 0) line = MutatedText(line, kParts, &random);
+  return line;
+}
+
+// Returns what the fast way makes of a number, or nothing.
+std::optional<float> FastNumber(const std::string& number) {
+  LogRecord record;
+  if (!ParseSingleRecord(absl::StrCat(";a__print__;__min:[", number, "]"),
+                         &record)) {
+    return std::nullopt;
   }
+  return record.min;
+}
+
+TEST(ParseSingleRecord, RoundsNumbersNearTheMiddleOfTwoFloats) {
+  std::mt19937 random(9);
+  for (int repeat = 0; repeat < 100000; ++repeat) {
+    const float low = std::ldexp(1 + random() / 4294967296.0f,
+                                 static_cast<int>(random() % 40) - 12);
+    const double middle =
+        (static_cast<double>(low) + std::nextafter(low, 1e30f)) / 2;
+    const std::string number =
+        absl::StrFormat("%.*g", 6 + static_cast<int>(random() % 12), middle);
+    float expected = 0;
+    ASSERT_TRUE(absl::SimpleAtof(number, &expected));
+    ASSERT_EQ(FastNumber(number), expected) << number;
+  }
+}
+
+TEST(ParseSingleRecord, TakesOnlyWhatTheGrammarCallsANumber) {
+  for (const char* number :
+       {"1.", "1.5.2", "-", "--1", "1e", "0x10", "1,5", ".", "", " 1", "1 ",
+        "inf", "-nan", "1e99", "12-3"}) {
+    const Found found = Find(absl::StrCat(";a__print__;__min:[", number, "]"));
+    if (FastNumber(number).has_value()) {
+      EXPECT_EQ(found.records.size(), 1) << number;
+    }
+  }
+}
+
+bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+
+// The fast way may only give what the grammar gives, and must not be idle.
+TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
+  std::mt19937 random(7);
+  int taken = 0;
+  for (int repeat = 0; repeat < FuzzRounds(200000); ++repeat) {
+    const std::string line = RandomLine(random);
+    LogRecord fast;
+    if (!ParseSingleRecord(line, &fast) || !IsNodeName(fast.node)) continue;
+    ++taken;
+    std::vector<LogRecord> records;
+    int malformed = 0;
+    FindRecords(
+        line, [&](const LogRecord& record) { records.push_back(record); },
+        [&](std::string, std::string_view) { ++malformed; });
+    ASSERT_EQ(malformed, 0) << line;
+    ASSERT_EQ(records.size(), 1) << line;
+    ASSERT_EQ(records[0].kind, fast.kind) << line;
+    ASSERT_EQ(records[0].node, fast.node) << line;
+    const bool has_min = fast.kind != RecordKind::kMax;
+    const bool has_max = fast.kind != RecordKind::kMin;
+    ASSERT_TRUE(!has_min || SameBits(records[0].min, fast.min)) << line;
+    ASSERT_TRUE(!has_max || SameBits(records[0].max, fast.max)) << line;
+  }
+  EXPECT_GT(taken, 50000);
 }
 
 }  // namespace

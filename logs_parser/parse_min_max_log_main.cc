@@ -53,6 +53,9 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
+// Of fewer nothing is said about whether they settled.
+constexpr int kFewObservations = 8;
+
 // What is said of the values of a side; the last is the one that the freeze
 // transforms take.
 constexpr std::string_view kColumns[] = {"lowest", "p5",      "p50",
@@ -160,18 +163,15 @@ std::string JsonMalformed(const MalformedRecord& malformed) {
                       ", \"excerpt\": ", JsonString(malformed.excerpt), "}");
 }
 
-std::string JsonList(std::string_view name,
-                     const std::vector<std::string>& items) {
-  return absl::StrCat("  \"", name, "\": [", items.empty() ? "" : "\n    ",
-                      absl::StrJoin(items, ",\n    "),
-                      items.empty() ? "" : "\n  ", "]");
-}
-
 template <typename Items, typename Format>
-std::vector<std::string> Map(const Items& items, const Format& format) {
-  std::vector<std::string> texts;
-  for (const auto& item : items) texts.push_back(format(item));
-  return texts;
+std::string JsonList(std::string_view name, const Items& items,
+                     const Format& format) {
+  std::string lines;
+  for (const auto& item : items) {
+    absl::StrAppend(&lines, lines.empty() ? "" : ",", "\n    ", format(item));
+  }
+  return absl::StrCat("  \"", name, "\": [", lines, lines.empty() ? "" : "\n  ",
+                      "]");
 }
 
 std::string Summary(const ParsedLogs& logs) {
@@ -186,9 +186,9 @@ std::string Summary(const ParsedLogs& logs) {
 }
 
 // Returns what in `logs` will hurt later, one sentence each: values that are
-// not finite, inverted ranges, drift, too few observations, malformed records.
-std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
-                                       const Percentiles& percentiles) {
+// not finite, inverted ranges, ranges that still move at the end, too few
+// observations, malformed records.
+std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
   std::vector<std::string> warnings;
   for (const LogFileCounts& file : logs.files) {
     if (file.malformed == 0) continue;
@@ -203,17 +203,19 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
   for (const auto& [key, entry] : logs.ranges.entries()) {
     AddFaultWarning(key, entry.not_finite, "value", " not finite", &warnings);
     AddFaultWarning(key, entry.inverted, "range", " with min > max", &warnings);
-    for (const std::string& drift : FindDrift(entry, percentiles)) {
+    if (entry.count < kFewObservations) {
+      ++too_few;
+    } else if (FindSettling(entry).still_moving) {
       warnings.push_back(absl::StrCat(
-          EntryName(key), ": ", drift,
-          "; the log ends before the range has settled: log more batches"));
+          EntryName(key),
+          ": still moved by more than 1 % of the width at the end; the log "
+          "ends before the range has settled: log more batches"));
     }
-    if (entry.count < kMinValuesForDrift) ++too_few;
   }
   if (too_few > 0) {
     warnings.push_back(absl::StrCat(
         too_few, " of ", CountText(logs.ranges.entries().size(), "node output"),
-        " with fewer than ", kMinValuesForDrift,
+        " with fewer than ", kFewObservations,
         " observations: too few to tell whether a range has settled; log more "
         "batches"));
   }
@@ -269,10 +271,10 @@ std::string RangesAsJson(const ParsedLogs& logs,
       "{\n  \"min_percentile\": %.9g,\n  \"max_percentile\": %.9g,\n"
       "%s,\n%s,\n%s,\n%s\n}\n",
       percentiles.min, percentiles.max,
-      JsonList("entries", Map(logs.ranges.entries(), entry_text)),
-      JsonList("files", Map(logs.files, JsonFile)),
-      JsonList("malformed", Map(logs.first_malformed, JsonMalformed)),
-      JsonList("warnings", Map(RangeWarnings(logs, percentiles), JsonString)));
+      JsonList("entries", logs.ranges.entries(), entry_text),
+      JsonList("files", logs.files, JsonFile),
+      JsonList("malformed", logs.first_malformed, JsonMalformed),
+      JsonList("warnings", RangeWarnings(logs), JsonString));
 }
 
 ProgramHelp Help() {
@@ -309,10 +311,9 @@ absl::StatusOr<ParsedLogs> ParseOne(const std::string& path) {
 }
 
 void Append(ParsedLogs part, ParsedLogs* all) {
-  const size_t kept = LogParserOptions().max_malformed_kept;
   all->files.insert(all->files.end(), part.files.begin(), part.files.end());
   for (MalformedRecord& malformed : part.first_malformed) {
-    if (all->first_malformed.size() >= kept) break;
+    if (all->first_malformed.size() >= kMostMalformedKept) break;
     all->first_malformed.push_back(std::move(malformed));
   }
   if (all->ranges.empty()) {
@@ -369,7 +370,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
     if (!FLAGS_allow_empty) return nothing;
     Say(kProgram, absl::StrCat("warning: ", nothing.message()));
   }
-  for (const std::string& warning : RangeWarnings(logs, percentiles)) {
+  for (const std::string& warning : RangeWarnings(logs)) {
     Say(kProgram, absl::StrCat("warning: ", warning));
   }
   if (FLAGS_strict && logs.malformed() > 0) {

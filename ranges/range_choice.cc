@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <iterator>
 
-#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/message_text.h"
@@ -42,13 +41,10 @@ class ErrorOfRanges {
     }
   }
 
-  // Returns the squared error of all values. The ends are those of buckets.
+  // Returns the squared error of all values for a range whose ends are edges of
+  // buckets.
   double Of(int64_t low, int64_t high) const {
-    return Of(low, high, histogram_.Edge(low), histogram_.Edge(high));
-  }
-
-  // Returns the same when buckets `low` up to `high` count as inside.
-  double Of(int64_t low, int64_t high, double min, double max) const {
+    const double min = histogram_.Edge(low), max = histogram_.Edge(high);
     const double step = (std::max(max, 0.0) - std::min(min, 0.0)) / kSteps;
     const double noise = step * step / 12;
     const Sums& below = sums_[low];
@@ -72,11 +68,6 @@ class ErrorOfRanges {
     const Sums above = sums_.back() - sums_[high];
     return (sums_[high].count - sums_[low].count) * step * step / 12 +
            sums_[low].SquaredDistance(-max) + above.SquaredDistance(max);
-  }
-
-  double Mean(double sum) const {
-    const double total = sums_.back().count + histogram_.zeros();
-    return total > 0 ? sum / total : 0;
   }
 
  private:
@@ -201,50 +192,9 @@ absl::Status CheckValuePercentile(double percentile) {
       percentile));
 }
 
-constexpr int kMinValuesForTrend = 5;
-// Moves of less than this fraction of the range are not reported.
-constexpr float kDriftFraction = 0.05f;
 // A range has settled once it is within this fraction of its final width of
 // what it is in the end.
 constexpr double kSettledFraction = 0.01;
-
-float Median(const std::vector<float>& values) {
-  return LowerPercentile(values, 50);
-}
-
-bool TrendAtTheEnd(const std::vector<float>& before,
-                   const std::vector<float>& last) {
-  if (last.size() < kMinValuesForTrend) return false;
-  const float median = Median(last);
-  return median < LowerPercentile(before, 5) ||
-         median > UpperPercentile(before, 5);
-}
-
-// Returns the sentence on one side, or "".
-std::string SideDrift(
-    std::string_view side, const std::vector<float>& values, float width,
-    absl::FunctionRef<float(const std::vector<float>&)> choose) {
-  if (values.size() < kMinValuesForDrift || !(width > 0)) return "";
-  const auto quarter = values.end() - values.size() / 4;
-  const std::vector<float> before(values.begin(), quarter);
-  const std::vector<float> last(quarter, values.end());
-  float from = choose(before), to = choose(values);
-  float moved = std::fabs(to - from) / width;
-  if (moved > kDriftFraction) {
-    return absl::StrFormat(
-        "%s moved by %.0f%% of the range in the last quarter of %d values (%g "
-        "-> %g)",
-        side, moved * 100, values.size(), from, to);
-  }
-  from = Median(before);
-  to = Median(last);
-  moved = std::fabs(to - from) / width;
-  if (moved <= kDriftFraction || !TrendAtTheEnd(before, last)) return "";
-  return absl::StrFormat(
-      "%s is still moving: its median in the last quarter of %d values is %g, "
-      "%.0f%% of the range away from the %g before",
-      side, values.size(), to, moved * 100, from);
-}
 
 // The number of the first observation from which on the running extreme is
 // within `tolerance` of the final one.
@@ -267,10 +217,6 @@ int64_t SettledAfter(const std::vector<float>& values, double tolerance,
 }
 
 }  // namespace
-
-float RangeChoice::Width() const {
-  return std::max(0.0f, max.value_or(0)) - std::min(0.0f, min.value_or(0));
-}
 
 absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name) {
   for (size_t i = 0; i < std::size(kMethods); ++i) {
@@ -362,34 +308,6 @@ absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
   const ValueHistogram& histogram = *entry.histogram;
   return static_cast<float>(std::min<double>(
       magnitude, LeastErrorMagnitude(histogram) * histogram.width()));
-}
-
-double MeanSquaredError(const ValueHistogram& histogram, double min,
-                        double max) {
-  const ErrorOfRanges error(histogram);
-  const int64_t size = histogram.counts().size();
-  const auto edge = [&](double value) {
-    const double number =
-        std::round(value / histogram.width()) - histogram.first_bucket();
-    return static_cast<int64_t>(
-        std::clamp(number, 0.0, static_cast<double>(size)));
-  };
-  return error.Mean(error.Of(edge(min), edge(max), min, max));
-}
-
-std::vector<std::string> FindDrift(const RangeEntry& entry,
-                                   const Percentiles& percentiles) {
-  const float width = ChooseRange(entry, percentiles).Width();
-  std::vector<std::string> drifts = {
-      SideDrift("min", entry.mins, width,
-                [&](const std::vector<float>& mins) {
-                  return LowerPercentile(mins, percentiles.min);
-                }),
-      SideDrift("max", entry.maxs, width, [&](const std::vector<float>& maxs) {
-        return UpperPercentile(maxs, percentiles.max);
-      })};
-  drifts.erase(std::remove(drifts.begin(), drifts.end(), ""), drifts.end());
-  return drifts;
 }
 
 Settling FindSettling(const RangeEntry& entry) {

@@ -2,8 +2,8 @@
 #define REQUANT_RANGES_RANGE_CHOICE_H_
 
 // From what was observed to the range that is frozen into a graph; and whether
-// enough was observed: a range that still moves at the end of a log will be
-// exceeded by the next batches.
+// enough was observed: a range that still moves at the end will be exceeded by
+// the next batches.
 
 #include <cstdint>
 #include <optional>
@@ -26,9 +26,6 @@ struct Percentiles {
 struct RangeChoice {
   std::optional<float> min;
   std::optional<float> max;
-
-  // Returns the width with zero, which a quantized range includes.
-  float Width() const;
 };
 
 enum class RangeMethod {
@@ -79,28 +76,7 @@ absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
 absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
                                         const RangeEntry& entry);
 
-// Returns the mean squared error of values quantized to 256 levels from `min`
-// to `max`, as kMse computes it from the histogram.
-double MeanSquaredError(const ValueHistogram& histogram, double min,
-                        double max);
-
-// With fewer values nothing is said about drift.
-inline constexpr int kMinValuesForDrift = 8;
-
-// Returns at most one sentence for either side:
-//
-// - "min moved by 12% of the range in the last quarter of 40 values (-1 ->
-//   -1.3)", if the value that the freeze transforms take changed by more than
-//   5% when those came in; or else
-// - "min is still moving: ...", if the median of the last quarter (of five
-//   values or more) is outside the 5th to 95th percentile of the values before,
-//   and more than 5% of the range away from their median: a trend, though the
-//   choice held.
-std::vector<std::string> FindDrift(const RangeEntry& entry,
-                                   const Percentiles& percentiles);
-
 // How much had to be observed before a range stopped moving.
-
 struct Settling {
   // The number of observations after which neither end of the range of all
   // observations so far moved by more than 1% of its final width in all; 0:

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <cstdint>
 #include <random>
 
+#include "absl/crc/crc32c.h"
 #include "base/testing/fuzz_rounds.h"
 #include "base/testing/testing.h"
 #include "ranges/range_table.h"
@@ -66,7 +67,6 @@ TEST(ChooseRange, LeavesOutASideWithoutValues) {
   const RangeChoice choice = ChooseRange(entry, {});
   EXPECT_EQ(choice.min, -2);
   EXPECT_FALSE(choice.max.has_value());
-  EXPECT_EQ(choice.Width(), 2);
 }
 
 TEST(ChooseRange, MinMaxTakesThePercentilesOfTheBatches) {
@@ -165,32 +165,6 @@ TEST(ChooseRangeMse, LosesNoMoreThanAnyOtherRange) {
   }
 }
 
-TEST(ChooseRangeMse, FindsTheLeastErrorOfAllPairsOfEdges) {
-  const std::vector<float> values = Normal(3000, 30, 2);
-  const ValueHistogram histogram = *EntryOf(values).histogram;
-  const RangeChoice choice = Choose(RangeMethod::kMse, values);
-  double least = 1e9;
-  for (size_t low = 0; histogram.Edge(low) <= 0; low += 16) {
-    for (size_t high = histogram.counts().size();
-         histogram.Edge(high) >= 0 && high >= 16; high -= 16) {
-      least = std::min(least, MeanSquaredError(histogram, histogram.Edge(low),
-                                               histogram.Edge(high)));
-    }
-  }
-  EXPECT_LE(MeanSquaredError(histogram, *choice.min, *choice.max),
-            least * 1.0001);
-}
-
-TEST(MeanSquaredError, IsWhatQuantizationLoses) {
-  const std::vector<float> values = Normal(100000, 0, 0);
-  const ValueHistogram histogram = *EntryOf(values).histogram;
-  for (double end : {2.0, 3.0, 4.0}) {
-    EXPECT_NEAR(MeanSquaredError(histogram, -end, end) /
-                    MeasuredError(values, -end, end),
-                1, 0.02);
-  }
-}
-
 TEST(ChooseRangeMse, OfZerosOnlyIsEmpty) {
   const RangeChoice choice = Choose(RangeMethod::kMse, {0, 0});
   EXPECT_EQ(choice.min, 0);
@@ -245,20 +219,24 @@ TEST(ChooseMagnitude, NeedsAHistogramForMse) {
   EXPECT_FALSE(ChooseMagnitudeBy(By(RangeMethod::kMse), entry).ok());
 }
 
-// Whatever a damaged file says that can still be read.
+// Whatever a file says that has the right checksum at its end.
 TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
   RangeTable table;
   table.FindOrAdd("x") = EntryOf({4000, 4001, 0, 4005});
   table.FindOrAdd("y") = EntryOf({-4000, 1, 2, 95});
-  const std::string whole = *SerializeRangeTable(table);
+  std::string whole = *SerializeRangeTable(table);
+  whole.resize(whole.size() - sizeof(uint32_t));
   std::mt19937 random(5);
   int read = 0;
   for (int round = 0; round < FuzzRounds(2000); ++round) {
-    std::string changed = whole;
+    std::string changed = whole.substr(0, whole.size() - 1);
     const int changes = 1 + random() % 3;
     for (int i = 0; i < changes; ++i) {
       changed[random() % changed.size()] = static_cast<char>(random());
     }
+    const auto checksum = static_cast<uint32_t>(absl::ComputeCrc32c(changed));
+    changed += whole.back();
+    changed.append(reinterpret_cast<const char*>(&checksum), sizeof(checksum));
     const auto parsed = ParseRangeTable(changed, "f");
     if (!parsed.ok()) continue;
     ++read;
@@ -268,14 +246,14 @@ TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
         if (!choice.ok() || !choice->min.has_value()) continue;
         EXPECT_LE(*choice->min, 0);
         EXPECT_GE(*choice->max, 0);
-        EXPECT_TRUE(std::isfinite(choice->Width()));
+        EXPECT_TRUE(std::isfinite(*choice->max) && std::isfinite(*choice->min));
         ASSERT_OK_AND_ASSIGN(const float magnitude,
                              ChooseMagnitudeBy(By(method), entry));
         EXPECT_TRUE(std::isfinite(magnitude) && magnitude >= 0);
       }
     }
   }
-  EXPECT_GT(read, 0);
+  EXPECT_GT(read, 100);
 }
 
 TEST(RangeMethod, HasANameThatReadsBack) {
@@ -284,70 +262,6 @@ TEST(RangeMethod, HasANameThatReadsBack) {
     EXPECT_EQ(*ParseRangeMethod(RangeMethodName(method)), method);
   }
   EXPECT_FALSE(ParseRangeMethod("kl").ok());
-}
-
-// Returns an entry of n ranges from -1 to max(i).
-RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
-  RangeEntry entry;
-  for (int i = 0; i < n; ++i) entry.AddRange(-1, max(i), {"log", i});
-  return entry;
-}
-
-TEST(FindDrift, IsSilentOnAConstantRangeAndOnOneThatIsAlwaysZero) {
-  EXPECT_TRUE(FindDrift(WithMaxs(100, [](int) { return 3; }), {}).empty());
-  RangeEntry entry;
-  for (int i = 0; i < 100; ++i) entry.AddRange(0, 0, {"log", i});
-  EXPECT_TRUE(FindDrift(entry, {}).empty());
-}
-
-// Batch extremes scatter by a few hundredths of the range.
-TEST(FindDrift, IsSilentOnStationaryNoise) {
-  std::mt19937 random(5);
-  std::normal_distribution<float> noise(3, 0.1f);
-  int warned = 0;
-  for (int repeat = 0; repeat < 200; ++repeat) {
-    const int n = 8 + random() % 400;
-    warned +=
-        FindDrift(WithMaxs(n, [&](int) { return noise(random); }), {}).size();
-  }
-  EXPECT_EQ(warned, 0);
-}
-
-TEST(FindDrift, ReportsAGrowingRange) {
-  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return 1 + i * 0.1f; }), {}),
-              ElementsAre("max moved by 16% of the range in the last quarter "
-                          "of 40 values (3.9 -> 4.8)"));
-}
-
-TEST(FindDrift, ReportsAStepInTheLastQuarter) {
-  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return i < 32 ? 1 : 2; }), {}),
-              ElementsAre(StartsWith("max moved by")));
-}
-
-TEST(FindDrift, ReportsAShrinkingRangeWhoseChoiceHolds) {
-  EXPECT_THAT(
-      FindDrift(WithMaxs(40, [](int i) { return i < 30 ? 2 : 1; }), {}),
-      ElementsAre("max is still moving: its median in the last quarter of 40 "
-                  "values is 1, 33% of the range away from the 2 before"));
-}
-
-TEST(FindDrift, IgnoresOutliersThatThePercentileLeavesOut) {
-  const RangeEntry entry =
-      WithMaxs(100, [](int i) { return i == 90 ? 50 : 2; });
-  EXPECT_TRUE(FindDrift(entry, {}).empty());
-  EXPECT_FALSE(FindDrift(entry, {0, 0}).empty());
-}
-
-TEST(FindDrift, SaysNothingAboutTooFewValues) {
-  const auto growing = [](int i) { return 1.0f + i; };
-  EXPECT_TRUE(FindDrift(WithMaxs(kMinValuesForDrift - 1, growing), {}).empty());
-  EXPECT_FALSE(FindDrift(WithMaxs(kMinValuesForDrift, growing), {}).empty());
-}
-
-TEST(FindDrift, ReportsTheMinOfAnEntryWithoutMaxs) {
-  RangeEntry entry;
-  for (int i = 0; i < 40; ++i) entry.AddMin(-1 - i * 0.1f, {"log", i});
-  EXPECT_THAT(FindDrift(entry, {}), ElementsAre(StartsWith("min moved by")));
 }
 
 RangeEntry WithMaxs(const std::vector<float>& maxs) {

@@ -38,10 +38,6 @@ void FaultToProto(const RangeFault& fault, RangeFaultProto* proto) {
   proto->set_first_place(fault.first_place);
 }
 
-RangeFault FaultFromProto(const RangeFaultProto& proto) {
-  return {proto.count(), proto.first_place()};
-}
-
 void HistogramToProto(const ValueHistogram& histogram,
                       ValueHistogramProto* proto) {
   proto->set_zeros(histogram.zeros());
@@ -105,8 +101,9 @@ RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   entry.count = proto.count();
   entry.mins.assign(proto.mins().begin(), proto.mins().end());
   entry.maxs.assign(proto.maxs().begin(), proto.maxs().end());
-  entry.not_finite = FaultFromProto(proto.not_finite());
-  entry.inverted = FaultFromProto(proto.inverted());
+  entry.not_finite = {proto.not_finite().count(),
+                      proto.not_finite().first_place()};
+  entry.inverted = {proto.inverted().count(), proto.inverted().first_place()};
   entry.records = proto.records();
   entry.channel_mins.assign(proto.channel_mins().begin(),
                             proto.channel_mins().end());
@@ -164,29 +161,14 @@ int VersionOf(const RangeTable& table) {
   return calibrated || !table.made_from().empty() ? kVersion : kLogVersion;
 }
 
-absl::Status CheckWhole(const RangeTableProto& proto, const std::string& file) {
+absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
+                                          const std::string& file) {
   if (proto.version() > kVersion) {
     return absl::InvalidArgumentError(absl::StrCat(
         file, " is a RangeTable of version ", proto.version(),
         ", and this program reads versions up to ", kVersion,
         ": parse the log or calibrate again, or use a newer requant"));
   }
-  if (proto.version() < kLogVersion ||
-      proto.entry_count() != proto.entries_size()) {
-    return absl::DataLossError(absl::StrCat(
-        file, " is cut short: it has ", proto.entries_size(), " entries of ",
-        proto.entry_count(), "; parse the log or calibrate again"));
-  }
-  if (proto.version() > kLogVersion && !proto.has_calibration()) {
-    return absl::DataLossError(absl::StrCat(
-        file, " is cut short: its end is missing; calibrate again"));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
-                                          const std::string& file) {
-  REQUANT_RETURN_IF_ERROR(CheckWhole(proto, file));
   RangeTable table;
   for (const RangeEntryProto& entry_proto : proto.entries()) {
     const RangeKey key(entry_proto.node(), entry_proto.output());
@@ -321,13 +303,11 @@ void RangeEntry::Merge(const RangeEntry& other) {
 }
 
 const RangeEntry* RangeTable::Find(std::string_view node, int output) const {
-  const auto found = entries_.find(RangeKeyView(node, output));
+  const auto found = entries_.find(RangeKey(node, output));
   return found == entries_.end() ? nullptr : &found->second;
 }
 
 RangeEntry& RangeTable::FindOrAdd(std::string_view node, int output) {
-  const auto found = entries_.find(RangeKeyView(node, output));
-  if (found != entries_.end()) return found->second;
   return entries_[RangeKey(node, output)];
 }
 

@@ -86,16 +86,9 @@ inline constexpr size_t kMostChannels = 8192;
 using RangeKey = std::pair<std::string, int>;
 using RangeKeyView = std::pair<std::string_view, int>;
 
-struct RangeKeyLess {
-  using is_transparent = void;
-  bool operator()(const RangeKeyView& a, const RangeKeyView& b) const {
-    return a < b;
-  }
-};
-
 class RangeTable {
  public:
-  using Entries = std::map<RangeKey, RangeEntry, RangeKeyLess>;
+  using Entries = std::map<RangeKey, RangeEntry>;
 
   // Returns them ascending by node, then output. An entry keeps its address
   // until the table is assigned to or destroyed.

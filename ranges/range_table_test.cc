@@ -78,16 +78,6 @@ TEST(RangeEntry, CountsInvertedRangesWithTheFirstPlace) {
   EXPECT_EQ(entry.inverted.first_place, "log:2");
 }
 
-TEST(RangeTable, ListsEntriesByNodeThenOutput) {
-  RangeTable table;
-  table.FindOrAdd("b", 1);
-  table.FindOrAdd("b", 0);
-  table.FindOrAdd("a", 2);
-  std::vector<RangeKey> keys;
-  for (const auto& [key, entry] : table.entries()) keys.push_back(key);
-  EXPECT_EQ(keys, (std::vector<RangeKey>{{"a", 2}, {"b", 0}, {"b", 1}}));
-}
-
 TEST(RangeTable, FindsNothingForAnotherOutput) {
   EXPECT_NE(SmallTable().Find("b", 1), nullptr);
   EXPECT_EQ(SmallTable().Find("b", 0), nullptr);

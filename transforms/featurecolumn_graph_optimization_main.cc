@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/program/flags.h"
@@ -56,33 +55,26 @@ std::optional<std::string> UsageProblem() {
   return std::nullopt;
 }
 
-absl::StatusOr<RecipeReport> Optimize(tensorflow::GraphDef* graph) {
+absl::Status Optimize(TransformContext& context, tensorflow::GraphDef* graph) {
   SetActivity("fusing feature columns");
-  TransformContext context;
-  context.outputs = ParseNameList(FLAGS_output_nodes);
-  context.parameters = Parameters(
-      {{"fuse", {*ParseTruth(FLAGS_wide_and_deep_large_ds) ? "true" : "false"}},
-       {"prefix", {FLAGS_prefix}}});
   REQUANT_ASSIGN_OR_RETURN(const bool changed,
                            FuseFeatureColumns(context, graph));
-  for (const std::string& warning : context.warnings) {
-    Say(ProgramName(), absl::StrCat("warning: ", warning));
-  }
-  if (!changed) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        FLAGS_input_graph, ": ", absl::StrJoin(context.notes, "; "),
-        "; nothing was written"));
-  }
-  return RecipeReport{{}, context.notes};
+  if (changed) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(FLAGS_input_graph, ": ", absl::StrJoin(context.notes, "; "),
+                   "; nothing was written"));
 }
 
 RecipeProgram Program() {
+  const bool fuse = *ParseTruth(FLAGS_wide_and_deep_large_ds);
   return {FLAGS_input_graph,
           FLAGS_output_graph,
           GraphFormat::kBinary,
           ParseNameList(FLAGS_output_nodes),
           "--output-nodes",
           FLAGS_timeout,
+          Parameters({{"fuse", {fuse ? "true" : "false"}},
+                      {"prefix", {FLAGS_prefix}}}),
           Optimize};
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
@@ -43,8 +44,8 @@ absl::StatusOr<std::vector<Step>> ResolveCalls(
 std::string Described(const std::vector<GraphProblem>& problems) {
   std::string text = problems.front().message;
   if (problems.size() > 1) {
-    absl::StrAppend(&text, " (and ", problems.size() - 1, " more problem",
-                    problems.size() == 2 ? "" : "s", ")");
+    absl::StrAppend(&text, " (and ",
+                    CountText(problems.size() - 1, "more problem"), ")");
   }
   return text;
 }

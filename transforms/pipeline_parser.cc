@@ -1,32 +1,29 @@
 #include "transforms/pipeline_parser.h"
 
-#include <cctype>
+#include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
 namespace requant {
 namespace {
 
-bool IsNameCharacter(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == ':' ||
-         c == '-' || c == '.';
-}
-
 class PipelineParser {
  public:
-  explicit PipelineParser(std::string_view text) : text_(text) {}
+  explicit PipelineParser(std::string_view text)
+      : size_(text.size()), rest_(text) {}
 
   absl::StatusOr<std::vector<TransformCall>> Parse() {
     std::vector<TransformCall> calls;
-    while (SkipBlanks(), !AtEnd()) {
+    while (SkipBlanks(), !rest_.empty()) {
       TransformCall call;
       REQUANT_ASSIGN_OR_RETURN(call.name, Name("the name of a transform"));
-      SkipBlanks();
-      if (Take('(')) REQUANT_RETURN_IF_ERROR(ParseParameters(&call));
+      if (Take("(")) REQUANT_RETURN_IF_ERROR(ParseParameters(&call));
       calls.push_back(std::move(call));
     }
     return calls;
@@ -34,95 +31,89 @@ class PipelineParser {
 
  private:
   absl::Status ParseParameters(TransformCall* call) {
-    while (true) {
-      SkipBlanks();
-      if (Take(')')) return absl::OkStatus();
-      if (AtEnd()) {
+    while (!Take(")")) {
+      if (rest_.empty()) {
         return Error(
             absl::StrCat("\")\" to end the parameters of ", call->name));
       }
       REQUANT_ASSIGN_OR_RETURN(
           const std::string name,
           Name(absl::StrCat("a parameter of ", call->name, " or \")\"")));
-      SkipBlanks();
-      if (!Take('=')) {
+      if (!Take("=")) {
         return Error(absl::StrCat("\"=\" after the parameter ", name));
       }
-      SkipBlanks();
       REQUANT_ASSIGN_OR_RETURN(std::string value, Value(name));
       call->parameters[name].push_back(std::move(value));
-      SkipBlanks();
-      Take(',');
+      Take(",");
     }
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::string> Name(std::string_view expected) {
-    const size_t start = position_;
-    while (!AtEnd() && IsNameCharacter(text_[position_])) ++position_;
-    if (position_ == start) return Error(expected);
-    return std::string(text_.substr(start, position_ - start));
+    std::string name = TakeWhile([](char c) {
+      return absl::ascii_isalnum(c) || absl::StrContains("_:-.", c);
+    });
+    if (name.empty()) return Error(expected);
+    return name;
   }
 
   absl::StatusOr<std::string> Value(std::string_view name) {
-    if (Take('"')) return QuotedValue(name);
-    const size_t start = position_;
-    while (!AtEnd() && text_[position_] != ',' && text_[position_] != ')' &&
-           text_[position_] != '(' && text_[position_] != '"' &&
-           !std::isspace(static_cast<unsigned char>(text_[position_]))) {
-      ++position_;
-    }
-    if (position_ == start) {
-      return Error(absl::StrCat("a value for ", name));
-    }
-    return std::string(text_.substr(start, position_ - start));
+    if (Take("\"")) return QuotedValue(name);
+    std::string value = TakeWhile([](char c) {
+      return !absl::ascii_isspace(c) && !absl::StrContains(",()\"", c);
+    });
+    if (value.empty()) return Error(absl::StrCat("a value for ", name));
+    return value;
   }
 
   absl::StatusOr<std::string> QuotedValue(std::string_view name) {
     std::string value;
-    while (!AtEnd() && text_[position_] != '"') {
+    while (!rest_.empty() && rest_[0] != '"') {
       // A backslash before anything else stands for itself, as in a path.
-      const std::string_view rest = text_.substr(position_);
-      if (absl::StartsWith(rest, "\\\"") || absl::StartsWith(rest, "\\\\")) {
-        ++position_;
+      if (absl::StartsWith(rest_, "\\\"") || absl::StartsWith(rest_, "\\\\")) {
+        rest_.remove_prefix(1);
       }
-      value.push_back(text_[position_++]);
+      value.push_back(rest_[0]);
+      rest_.remove_prefix(1);
     }
-    if (!Take('"')) {
+    if (!absl::ConsumePrefix(&rest_, "\"")) {
       return Error(absl::StrCat("a closing quote after the value of ", name));
     }
     return value;
   }
 
-  void SkipBlanks() {
-    while (!AtEnd() &&
-           (std::isspace(static_cast<unsigned char>(text_[position_])) ||
-            text_[position_] == '\\')) {
-      ++position_;
-    }
+  template <typename Wanted>
+  std::string TakeWhile(const Wanted& wanted) {
+    std::string taken(rest_.begin(),
+                      std::find_if_not(rest_.begin(), rest_.end(), wanted));
+    rest_.remove_prefix(taken.size());
+    return taken;
   }
 
-  bool AtEnd() const { return position_ >= text_.size(); }
+  void SkipBlanks() {
+    TakeWhile([](char c) { return absl::ascii_isspace(c) || c == '\\'; });
+  }
 
-  bool Take(char c) {
-    if (AtEnd() || text_[position_] != c) return false;
-    ++position_;
-    return true;
+  // Takes `text`, which may stand after blanks.
+  bool Take(std::string_view text) {
+    SkipBlanks();
+    return absl::ConsumePrefix(&rest_, text);
   }
 
   absl::Status Error(std::string_view expected) const {
     constexpr size_t kShown = 24;
     const std::string found =
-        AtEnd()
-            ? "the end"
-            : absl::StrCat("\"", text_.substr(position_, kShown),
-                           position_ + kShown < text_.size() ? "…\"" : "\"");
-    return absl::InvalidArgumentError(
-        absl::StrCat("in the transforms, at character ", position_ + 1,
-                     ": expected ", expected, ", found ", found));
+        rest_.empty() ? "the end"
+                      : absl::StrCat("\"", rest_.substr(0, kShown),
+                                     kShown < rest_.size() ? "…\"" : "\"");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "in the transforms, at character ", size_ - rest_.size() + 1,
+        ": expected ", expected, ", found ", found));
   }
 
-  std::string_view text_;
-  size_t position_ = 0;
+  const size_t size_;
+  // What is not parsed yet.
+  std::string_view rest_;
 };
 
 }  // namespace

@@ -7,9 +7,9 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/program/flags.h"
@@ -136,7 +136,7 @@ std::optional<std::string> UsageProblem() {
   return std::nullopt;
 }
 
-absl::StatusOr<RecipeReport> Quantize(tensorflow::GraphDef* graph) {
+absl::Status Quantize(TransformContext& context, tensorflow::GraphDef* graph) {
   if (FLAGS_print_nodes) {
     for (const tensorflow::NodeDef& node : graph->node()) {
       std::printf("%s\n",
@@ -145,25 +145,19 @@ absl::StatusOr<RecipeReport> Quantize(tensorflow::GraphDef* graph) {
     }
   }
   SetActivity("quantizing the graph");
-  TransformContext context;
-  context.outputs = ParseNameList(FLAGS_output_node_names);
-  context.parameters = Parameters(
-      {{"target", {FLAGS_target}},
-       {"excluded_ops", ParseNameList(FLAGS_excluded_ops)},
-       {"excluded_nodes", ParseNameList(FLAGS_excluded_nodes)},
-       {"per_channel", {*ParseTruth(FLAGS_per_channel) ? "true" : "false"}}});
   REQUANT_ASSIGN_OR_RETURN(const int quantized,
                            QuantizeEightbit(context, graph));
   if (quantized == 0) {
+    const std::string why =
+        absl::StrJoin(std::exchange(context.warnings, {}), "; ");
     return absl::FailedPreconditionError(
-        absl::StrCat(FLAGS_input, ": ", absl::StrJoin(context.warnings, "; "),
-                     "; nothing was written"));
+        absl::StrCat(FLAGS_input, ": ", why, "; nothing was written"));
   }
   if (!FLAGS_model_name.empty()) {
     context.notes.push_back(absl::StrCat("--model_name=", FLAGS_model_name,
                                          " makes no difference"));
   }
-  return RecipeReport{context.warnings, context.notes};
+  return absl::OkStatus();
 }
 
 RecipeProgram Program() {
@@ -173,6 +167,11 @@ RecipeProgram Program() {
           ParseNameList(FLAGS_output_node_names),
           "--output_node_names",
           FLAGS_timeout,
+          Parameters({{"target", {FLAGS_target}},
+                      {"excluded_ops", ParseNameList(FLAGS_excluded_ops)},
+                      {"excluded_nodes", ParseNameList(FLAGS_excluded_nodes)},
+                      {"per_channel",
+                       {*ParseTruth(FLAGS_per_channel) ? "true" : "false"}}}),
           Quantize};
 }
 

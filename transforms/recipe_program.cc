@@ -4,7 +4,7 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 #include "base/program/isolation.h"
@@ -66,14 +66,18 @@ absl::Status Run(const RecipeProgram& program, const std::string& name) {
   if (!program.outputs.empty()) {
     REQUANT_RETURN_IF_ERROR(KeepWhatIsNeeded(program, &graph));
   }
-  REQUANT_ASSIGN_OR_RETURN(const RecipeReport report, program.change(&graph));
+  TransformContext context;
+  context.outputs = program.outputs;
+  context.parameters = program.parameters;
+  const absl::Status status = program.change(context, &graph);
+  for (const std::string& warning : context.warnings) {
+    Say(name, absl::StrCat("warning: ", warning));
+  }
+  REQUANT_RETURN_IF_ERROR(status);
   REQUANT_RETURN_IF_ERROR(CheckGraph(graph, "resulting"));
   SetActivity("writing the graph");
   REQUANT_RETURN_IF_ERROR(WriteGraph(graph, program.out_graph, program.format));
-  for (const std::string& warning : report.warnings) {
-    Say(name, absl::StrCat("warning: ", warning));
-  }
-  for (const std::string& note : report.notes) {
+  for (const std::string& note : context.notes) {
     std::printf("%s\n", Printable(note).c_str());
   }
   std::printf("%s\n", GraphSizeSummary(before, SizeOf(graph)).c_str());

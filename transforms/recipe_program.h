@@ -3,23 +3,17 @@
 
 // What the programs of the published recipe that change a graph have in common.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "base/program/flags.h"
 #include "graph/graph_io.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/transform.h"
 
 namespace requant {
-
-// What is said once the graph is written.
-struct RecipeReport {
-  std::vector<std::string> warnings;
-  std::vector<std::string> notes;
-};
 
 struct RecipeProgram {
   std::string in_graph;
@@ -31,8 +25,9 @@ struct RecipeProgram {
   std::vector<std::string> outputs;
   std::string outputs_flag;
   double timeout_seconds = 0;
-  // Changes the graph.
-  std::function<absl::StatusOr<RecipeReport>(tensorflow::GraphDef*)> change;
+  Parameters parameters;
+  // Changes the graph, with these outputs and parameters.
+  absl::Status (*change)(TransformContext&, tensorflow::GraphDef*);
 };
 
 // Serves as the program's main: parses the flags, asks `usage_problem` whether

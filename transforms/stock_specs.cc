@@ -41,8 +41,41 @@ ParameterSpec Repeated(std::string name, std::string description,
           required,        /*repeated=*/true};
 }
 
-std::vector<TransformSpec> FoldingSpecs() {
-  return {
+// Measured: the fused convolutions take the first record's data for all.
+constexpr char kFirstRecordOnly[] =
+    "the fused op's kernel computes only the first record of a batch right; "
+    "feed the graph one record at a time";
+
+std::string WarningOfTransposedWeights(const GraphDef& graph) {
+  for (const tensorflow::NodeDef& node : graph.node()) {
+    const auto transposed = node.attr().find("transpose_b");
+    if (node.op() == "MatMul" && transposed != node.attr().end() &&
+        transposed->second.b()) {
+      return absl::StrCat(
+          "\"", node.name(),
+          "\" is a MatMul with transpose_b; if a multiplication was folded "
+          "into it, its results are wrong now");
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string StockWarning(const std::string& name, const GraphDef& before) {
+  if (name == "fold_batch_norms") return WarningOfTransposedWeights(before);
+  if (name == "flatten_atrous_conv") {
+    return "the new convolution pads as \"SAME\" does, whatever the old one "
+           "did; compare the shapes of the outputs";
+  }
+  const bool fuses = name == "fuse_pad_and_conv" ||
+                     name == "fuse_resize_and_conv" ||
+                     name == "fuse_resize_pad_and_conv";
+  return fuses ? kFirstRecordOnly : "";
+}
+
+const std::vector<TransformSpec>& StockSpecs() {
+  static const auto* specs = new std::vector<TransformSpec>{
       {"fold_batch_norms",
        "Folds the multiplication after a Conv2D, MatMul or depthwise "
        "convolution into its weights.",
@@ -106,11 +139,6 @@ std::vector<TransformSpec> FoldingSpecs() {
        "Merges nodes with the same op, attributes and inputs, and equal "
        "constants.",
        "Random and stateful ops are left alone."},
-  };
-}
-
-std::vector<TransformSpec> QuantizationSpecs() {
-  return {
       {"freeze_requantization_ranges",
        "TensorFlow's own version of freeze_requantization_ranges.",
        "Reads the whole log at once and leaves nodes that the log never "
@@ -170,11 +198,6 @@ std::vector<TransformSpec> QuantizationSpecs() {
         Optional("group_init_node",
                  "Name of the node that initializes the hash tables.",
                  ParameterType::kString, "group_deps")}},
-  };
-}
-
-std::vector<TransformSpec> ClearingSpecs() {
-  return {
       {"remove_attribute",
        "Removes an attribute from every node, or from nodes of one op.",
        "Removing an attribute that the op requires leaves a graph that does "
@@ -204,11 +227,6 @@ std::vector<TransformSpec> ClearingSpecs() {
         Repeated("shape_for_name", "Shape of that input's placeholder.")},
        "none",
        /*needs_outputs=*/true},
-  };
-}
-
-std::vector<TransformSpec> RenamingSpecs() {
-  return {
       {"add_default_attributes",
        "Adds attributes that are missing, with the op's default values.",
        "For graphs written by an older TensorFlow."},
@@ -247,52 +265,6 @@ std::vector<TransformSpec> RenamingSpecs() {
        "Orders nodes so that each stands after the nodes it reads.",
        "Some small runtimes execute nodes in the order of the file."},
   };
-}
-
-std::vector<TransformSpec> AllSpecs() {
-  std::vector<TransformSpec> all;
-  for (auto* specs :
-       {&FoldingSpecs, &QuantizationSpecs, &ClearingSpecs, &RenamingSpecs}) {
-    for (TransformSpec& spec : specs()) all.push_back(std::move(spec));
-  }
-  return all;
-}
-
-// Measured: the fused convolutions take the first record's data for all.
-constexpr char kFirstRecordOnly[] =
-    "the fused op's kernel computes only the first record of a batch right; "
-    "feed the graph one record at a time";
-
-std::string WarningOfTransposedWeights(const GraphDef& graph) {
-  for (const tensorflow::NodeDef& node : graph.node()) {
-    const auto transposed = node.attr().find("transpose_b");
-    if (node.op() == "MatMul" && transposed != node.attr().end() &&
-        transposed->second.b()) {
-      return absl::StrCat(
-          "\"", node.name(),
-          "\" is a MatMul with transpose_b; if a multiplication was folded "
-          "into it, its results are wrong now");
-    }
-  }
-  return "";
-}
-
-}  // namespace
-
-std::string StockWarning(const std::string& name, const GraphDef& before) {
-  if (name == "fold_batch_norms") return WarningOfTransposedWeights(before);
-  if (name == "flatten_atrous_conv") {
-    return "the new convolution pads as \"SAME\" does, whatever the old one "
-           "did; compare the shapes of the outputs";
-  }
-  const bool fuses = name == "fuse_pad_and_conv" ||
-                     name == "fuse_resize_and_conv" ||
-                     name == "fuse_resize_pad_and_conv";
-  return fuses ? kFirstRecordOnly : "";
-}
-
-const std::vector<TransformSpec>& StockSpecs() {
-  static const auto* specs = new std::vector<TransformSpec>(AllSpecs());
   return *specs;
 }
 

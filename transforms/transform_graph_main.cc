@@ -5,13 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -19,9 +19,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
@@ -29,6 +27,7 @@
 #include "base/text/printable.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
+#include "re2/re2.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/registry.h"
@@ -76,52 +75,14 @@ std::string Prerequisites(const TransformSpec& spec) {
              : absl::StrCat("--outputs, ", spec.prerequisites);
 }
 
-bool LooksLikeCode(std::string_view word) {
-  return absl::StartsWith(word, "--") ||
-         word.find_first_of("_=<") != std::string_view::npos;
-}
-
-bool IsBalanced(std::string_view text) {
-  return std::count(text.begin(), text.end(), '(') ==
-         std::count(text.begin(), text.end(), ')');
-}
-
-// Puts `code` between backticks, with the punctuation that ends a clause after
-// them.
-std::string InBackticks(std::string_view code) {
-  std::string_view before;
-  if (absl::StartsWith(code, "(") && !IsBalanced(code)) {
-    before = code.substr(0, 1);
-    code.remove_prefix(1);
-  }
-  size_t end = code.find_last_not_of(".,;:");
-  if (end != std::string_view::npos && code[end] == ')' &&
-      !IsBalanced(code.substr(0, end + 1))) {
-    --end;
-  }
-  return absl::StrCat(before, "`", code.substr(0, end + 1), "`",
-                      code.substr(end + 1));
-}
-
 // Returns prose as Markdown: names of transforms, flags and nodes, and whole
 // calls such as a(b=c, d=e), become code.
-std::string Markdown(const std::string& text) {
-  std::vector<std::string> words;
-  std::string code;
-  for (std::string_view word : absl::StrSplit(text, ' ')) {
-    if (code.empty() && !LooksLikeCode(word)) {
-      words.emplace_back(word);
-      continue;
-    }
-    absl::StrAppend(&code, code.empty() ? "" : " ", word);
-    const bool call_goes_on =
-        code[0] != '(' && absl::StrContains(code, '(') && !IsBalanced(code);
-    if (call_goes_on) continue;
-    words.push_back(InBackticks(code));
-    code.clear();
-  }
-  if (!code.empty()) words.push_back(InBackticks(code));
-  return absl::StrReplaceAll(absl::StrJoin(words, " "), {{"|", "\\|"}});
+std::string Markdown(std::string text) {
+  static const auto* code =
+      new RE2(R"((--\w+(?:=\w+)?|\w+\(\w+=[^()]*\))"
+              R"(|[^\s()]*[_=<](?:[^\s()]*[^\s().,;:])?))");
+  RE2::GlobalReplace(&text, *code, R"(`\1`)");
+  return absl::StrReplaceAll(text, {{"|", "\\|"}});
 }
 
 void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
@@ -296,18 +257,14 @@ int Answer(const TransformRegistry& registry) {
 }
 
 absl::Status MakeDumpFolder() {
-  const std::string folder = ExpandHome(FLAGS_dump_dir);
-  if (folder.empty() || mkdir(folder.c_str(), 0777) == 0) {
-    return absl::OkStatus();
+  std::error_code error;
+  if (!FLAGS_dump_dir.empty()) {
+    std::filesystem::create_directory(ExpandHome(FLAGS_dump_dir), error);
   }
-  struct stat info;
-  const int error = errno;
-  if (stat(folder.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
-    return absl::OkStatus();
-  }
+  if (!error) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("cannot create the folder --dump_dir=", FLAGS_dump_dir, ": ",
-                   std::strerror(error)));
+                   error.message()));
 }
 
 absl::Status Dump(std::string_view name, int index,

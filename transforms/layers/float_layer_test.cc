@@ -180,103 +180,91 @@ std::string FloatLayerText(const std::string& prefix = "") {
                           prefix);
 }
 
-LayerPairs Pairs(const std::string& other_lines,
-                 const std::string& float_lines = FloatLayerText()) {
+// Returns the pairs as "m: relu:0 = tensor [kScaled of min to max]", and the
+// names of layers without one.
+std::vector<std::string> Pairs(const std::string& other_lines,
+                               const std::string& float_lines,
+                               const std::vector<std::string>& outputs = {}) {
   GraphDef graph = GraphFromText(float_lines);
   GraphDef other = GraphFromText(other_lines);
-  const auto index = GraphIndex::Create(&graph);
-  const auto other_index = GraphIndex::Create(&other);
-  EXPECT_TRUE(index.ok() && other_index.ok());
-  return FindLayerPairs(*index, *other_index, {});
+  const LayerPairs found =
+      FindLayerPairs(GraphIndex::Create(&graph).value(),
+                     GraphIndex::Create(&other).value(), outputs);
+  std::vector<std::string> shown = found.unmatched;
+  for (const LayerPair& pair : found.pairs) {
+    const char* codings[] = {"", " MIN_FIRST ", " SCALED "};
+    shown.push_back(absl::StrCat(pair.name, ": ", pair.float_tensor, " = ",
+                                 pair.tensor,
+                                 codings[static_cast<int>(pair.coding)],
+                                 pair.min_tensor, " ", pair.max_tensor));
+  }
+  return shown;
 }
 
-LayerPair Only(const LayerPairs& found) {
-  EXPECT_THAT(found.pairs, SizeIs(1));
-  EXPECT_THAT(found.unmatched, IsEmpty());
-  return found.pairs.empty() ? LayerPair() : found.pairs[0];
-}
-
-TEST(FindLayerPairs, FindsTheCodesOfARequantize) {
-  const LayerPair pair =
-      Only(Pairs("m_eightbit_requantize = Requantize(a, b, c, d, e)"));
-  EXPECT_EQ(pair.name, "m");
-  EXPECT_EQ(pair.float_tensor, "relu:0");
-  EXPECT_EQ(pair.tensor, "m_eightbit_requantize:0");
-  EXPECT_EQ(pair.min_tensor, "m_eightbit_requantize:1");
-  EXPECT_EQ(pair.max_tensor, "m_eightbit_requantize:2");
-  EXPECT_EQ(pair.coding, LayerCoding::kMinFirst);
-}
-
-// A fused layer has no zero point (kernels.md); the newer op says.
-TEST(FindLayerPairs, KnowsTheCodingOfFusedLayers) {
-  for (const auto& [fused, coding] :
-       std::vector<std::pair<std::string, LayerCoding>>{
-           {"QuantizedMatMulWithBiasAndReluAndRequantize(a)",
-            LayerCoding::kScaled},
-           {"_QuantizedMatMul(a) output_quant_mode='MIN_FIRST'",
-            LayerCoding::kMinFirst},
-           {"_QuantizedMatMul(a) output_quant_mode='SCALED'",
-            LayerCoding::kScaled}}) {
-    EXPECT_EQ(Only(Pairs("m_eightbit_requantize = " + fused)).coding, coding);
+TEST(FindLayerPairs, FindsCodesWithTheirRangeOrAFloatTensorOfTheSameName) {
+  const auto codes = [](const std::string& coding) {
+    return absl::StrCat("m: relu:0 = m_eightbit_requantize:0 ", coding,
+                        " m_eightbit_requantize:1 m_eightbit_requantize:2");
+  };
+  const std::string same_name = "m: relu:0 = relu:0 ";
+  for (const auto& [other, pair] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"m_eightbit_requantize = Requantize(a, b, c, d, e)",
+            codes("MIN_FIRST")},
+           // A fused layer has no zero point (kernels.md); the newer op says.
+           {"m_eightbit_requantize = "
+            "QuantizedMatMulWithBiasAndReluAndRequantize(a)",
+            codes("SCALED")},
+           {"m_eightbit_requantize = _QuantizedMatMul(a) "
+            "output_quant_mode='MIN_FIRST'",
+            codes("MIN_FIRST")},
+           {"m_eightbit_requantize = _QuantizedMatMul(a) "
+            "output_quant_mode='SCALED'",
+            codes("SCALED")},
+           // Codes come before what is made of them.
+           {"m_eightbit_requantize = Requantize(a)\n"
+            "relu = Dequantize(m_eightbit_requantize)",
+            codes("MIN_FIRST")},
+           {"relu = QuantizedMatMulWithBiasAndDequantize(a) T1=quint8 "
+            "Toutput=float",
+            same_name},
+           {FloatLayerText(), same_name},
+           {"relu = Dequantize(a) T=quint8", same_name},
+           {"x = Placeholder dtype=float", "m"},
+           // Codes under the float tensor's name say nothing without their
+           // range.
+           {"relu = Identity(a) T=quint8", "m"}}) {
+    EXPECT_THAT(Pairs(other, FloatLayerText()), ElementsAre(pair)) << other;
   }
 }
 
-TEST(FindLayerPairs, FindsAFloatTensorOfTheSameName) {
-  const LayerPair dequantized =
-      Only(Pairs("relu = QuantizedMatMulWithBiasAndDequantize(a) T1=quint8 "
-                 "Toutput=float"));
-  EXPECT_EQ(dequantized.tensor, "relu:0");
-  EXPECT_EQ(dequantized.coding, LayerCoding::kFloat);
-  EXPECT_EQ(dequantized.min_tensor, "");
-  EXPECT_EQ(Only(Pairs(FloatLayerText())).tensor, "relu:0");
-  EXPECT_EQ(Only(Pairs("relu = Dequantize(a) T=quint8")).tensor, "relu:0");
-}
-
-TEST(FindLayerPairs, PrefersTheCodesToWhatIsMadeOfThem) {
-  EXPECT_EQ(Only(Pairs("m_eightbit_requantize = Requantize(a)\n"
-                       "relu = Dequantize(m_eightbit_requantize)"))
-                .tensor,
-            "m_eightbit_requantize:0");
-}
-
 TEST(FindLayerPairs, LooksBehindTheImportPrefixOfEitherGraph) {
-  EXPECT_EQ(Only(Pairs("m_eightbit_requantize = Requantize(a)",
-                       FloatLayerText("import/")))
-                .tensor,
-            "m_eightbit_requantize:0");
-  EXPECT_EQ(Only(Pairs("import/m_eightbit_requantize = Requantize(a)")).tensor,
-            "import/m_eightbit_requantize:0");
-}
-
-TEST(FindLayerPairs, ListsLayersThatAreGone) {
-  EXPECT_THAT(Pairs("x = Placeholder dtype=float").unmatched, ElementsAre("m"));
-  // Codes under the float tensor's name say nothing without their range.
-  EXPECT_THAT(Pairs("relu = Identity(a) T=quint8").unmatched, ElementsAre("m"));
+  EXPECT_THAT(
+      Pairs("m_eightbit_requantize = Requantize(a)", FloatLayerText("import/")),
+      ElementsAre(HasSubstr(" = m_eightbit_requantize:0 ")));
+  EXPECT_THAT(
+      Pairs("import/m_eightbit_requantize = Requantize(a)", FloatLayerText()),
+      ElementsAre(HasSubstr(" = import/m_eightbit_requantize:0 ")));
 }
 
 TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
   const auto find = [](const std::string& mode) {
-    return Pairs(
-        absl::Substitute("m_eightbit_requantize = Requantize(a)\n"
-                         "m_eightbit_quantize_x = QuantizeV2(x) "
-                         "T=quint8 mode='$0'",
-                         mode));
+    return Pairs(absl::StrCat("m_eightbit_requantize = Requantize(a)\n"
+                              "m_eightbit_quantize_x = QuantizeV2(x) "
+                              "T=quint8 mode=",
+                              mode),
+                 FloatLayerText());
   };
-  const LayerPairs found = find("MIN_FIRST");
-  ASSERT_THAT(found.pairs, SizeIs(2));
-  EXPECT_EQ(found.pairs[0].name, "x");
-  EXPECT_EQ(found.pairs[0].float_tensor, "x:0");
-  EXPECT_EQ(found.pairs[0].tensor, "m_eightbit_quantize_x:0");
-  EXPECT_EQ(found.pairs[0].max_tensor, "m_eightbit_quantize_x:2");
-  EXPECT_EQ(found.pairs[0].coding, LayerCoding::kMinFirst);
-  EXPECT_EQ(found.pairs[1].name, "m");
-  EXPECT_THAT(find("SCALED").pairs, SizeIs(1));
+  EXPECT_THAT(find("'MIN_FIRST'"),
+              ElementsAre("x: x:0 = m_eightbit_quantize_x:0 MIN_FIRST "
+                          "m_eightbit_quantize_x:1 m_eightbit_quantize_x:2",
+                          StartsWith("m: ")));
+  EXPECT_THAT(find("'SCALED'"), ElementsAre(StartsWith("m: ")));
 }
 
 TEST(FindLayerPairs, EndsALayerAtAnOutput) {
-  GraphDef graph = GraphFromText(FloatLayerText());
-  ASSERT_OK_AND_ASSIGN(const auto index, GraphIndex::Create(&graph));
-  EXPECT_EQ(Only(FindLayerPairs(index, index, {"add"})).float_tensor, "add:0");
+  EXPECT_THAT(Pairs(FloatLayerText(), FloatLayerText(), {"add"}),
+              ElementsAre("m: add:0 = add:0 "));
 }
 
 TEST(LayerTable, AlignsItsColumns) {

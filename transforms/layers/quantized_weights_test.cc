@@ -167,16 +167,9 @@ TEST(QuantizeWeights, ReportsItsError) {
   }
 }
 
-struct Quantization {
-  DataType type;
-  bool scaled;
-  float min;
-  float max;
-};
-
 // Placeholders "x0", "x1", … -> QuantizeV2 "q0", "q1", …, which therefore run
 // in the kernel that models meet.
-GraphDef QuantizeGraph(const Quantization& how, int count) {
+GraphDef QuantizeGraph(const CodeFormula& how, int count) {
   GraphDef graph;
   *graph.add_node() = MakeScalarConst("min", how.min);
   *graph.add_node() = MakeScalarConst("max", how.max);
@@ -235,8 +228,8 @@ constexpr std::pair<float, float> kRanges[] = {
     {-1.3f, 2.7f},         {0.0f, 1.0f}, {-0.21f, 0.1f},  {-0.5f, 0.5f},
     {-0.31415927f, 0.29f}, {0.5f, 3.0f}, {-1e-3f, 1e-3f}, {-7e4f, 3e5f}};
 
-std::vector<Quantization> Quantizations() {
-  std::vector<Quantization> all;
+std::vector<CodeFormula> Quantizations() {
+  std::vector<CodeFormula> all;
   for (const DataType type : {tensorflow::DT_QUINT8, tensorflow::DT_QINT8}) {
     for (const bool scaled : {false, true}) {
       for (const auto& [min, max] : kRanges) {
@@ -248,7 +241,7 @@ std::vector<Quantization> Quantizations() {
 }
 
 // Returns the formula for the range that the kernel itself says it used.
-CodeFormula KernelFormula(const Quantization& how) {
+CodeFormula KernelFormula(const CodeFormula& how) {
   const auto range = MustRunGraph(QuantizeGraph(how, 1),
                                   {{"x0", Tensor(tensorflow::DT_FLOAT, {1})}},
                                   {"q0:1", "q0:2"});
@@ -261,7 +254,7 @@ TEST(QuantizedCodes, AreThoseOfTheKernelAtRunTime) {
   const std::vector<TensorShape> shapes = {
       {1},        {13},       {1, 13},    {3, 17},         {512, 13},
       {100, 845}, {4096, 32}, {40, 3, 5}, {2, 3, 4, 5, 2}, {0, 13}};
-  for (const Quantization& how : Quantizations()) {
+  for (const CodeFormula& how : Quantizations()) {
     const CodeFormula formula = KernelFormula(how);
     std::vector<std::pair<std::string, Tensor>> feeds;
     std::vector<std::string> fetches;

@@ -29,6 +29,22 @@ NodeOutput DirectInput(const GraphIndex& index, const NodeDef& node,
   return {index.Find(name.node), name.port};
 }
 
+// Returns the integers of a Const of type int32 or int64, in their order; empty
+// for anything else.
+std::vector<int64_t> IntegersOf(const NodeDef& node) {
+  const auto value = ConstValue(node);
+  if (!value.ok()) return {};
+  std::vector<int64_t> integers;
+  if (value->dtype() == tensorflow::DT_INT32) {
+    const auto flat = value->flat<int32_t>();
+    integers.assign(flat.data(), flat.data() + flat.size());
+  } else if (value->dtype() == tensorflow::DT_INT64) {
+    const auto flat = value->flat<int64_t>();
+    integers.assign(flat.data(), flat.data() + flat.size());
+  }
+  return integers;
+}
+
 }  // namespace
 
 NodeOutput TensorSource(const GraphIndex& index, const NodeDef& node,
@@ -54,20 +70,6 @@ NodeDef* MakerOfValues(const GraphIndex& index, std::string_view tensor) {
     node = index.Producer(*node, 0);
   }
   return node;
-}
-
-std::vector<int64_t> IntegersOf(const NodeDef& node) {
-  const auto value = ConstValue(node);
-  if (!value.ok()) return {};
-  std::vector<int64_t> integers;
-  if (value->dtype() == tensorflow::DT_INT32) {
-    const auto flat = value->flat<int32_t>();
-    integers.assign(flat.data(), flat.data() + flat.size());
-  } else if (value->dtype() == tensorflow::DT_INT64) {
-    const auto flat = value->flat<int64_t>();
-    integers.assign(flat.data(), flat.data() + flat.size());
-  }
-  return integers;
 }
 
 int64_t IntegerAttribute(const NodeDef& node, const std::string& name) {

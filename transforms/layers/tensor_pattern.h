@@ -40,10 +40,6 @@ NodeOutput TensorSource(const GraphIndex& index,
 tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
                                    std::string_view tensor);
 
-// Returns the integers of a Const of type int32 or int64, in their order; empty
-// for anything else.
-std::vector<int64_t> IntegersOf(const tensorflow::NodeDef& node);
-
 // Returns an attribute's value, or what is given for a node without it; 0 is
 // the default of the integers that are masks.
 int64_t IntegerAttribute(const tensorflow::NodeDef& node,

@@ -106,18 +106,6 @@ TEST(FreezeMax, TakesTheUpperTailOfTheMaxima) {
   EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 96);
 }
 
-TEST(FreezeMax, ClampsThePercentileToTheObservations) {
-  for (const char* percentile : {"0", "1"}) {
-    const auto run = MustTransform(
-        FreezeMax(OneTo(3), absl::StrCat(", max_percentile=", percentile)),
-        DynamicQuantization());
-    EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 3);
-  }
-  const auto run = MustTransform(FreezeMin({-7}, ", min_percentile=100"),
-                                 DynamicQuantization());
-  EXPECT_EQ(ScalarNamed(run.graph, "x_min/frozen_min_only"), -7);
-}
-
 TEST(FreezeRequantizationRanges, ReplacesBothOutputsAndTheControlInput) {
   const auto run = MustTransform(
       Call("freeze_requantization_ranges", RangeLogFile("r", {{-1, 4}})),
@@ -333,15 +321,6 @@ TEST(Freeze, WarnsOfMalformedLines) {
   const auto run =
       MustTransform(Call("freeze_min", log), DynamicQuantization());
   EXPECT_THAT(run.warnings, Contains(HasSubstr("bad:2")));
-}
-
-// Step 9 of the recipe logs the graph before freeze_min and freezes the one
-// after.
-TEST(Freeze, ALogFitsEveryGraphThatHasItsNodes) {
-  const auto min = RunTransform(FreezeMin({-1}), DynamicQuantization());
-  EXPECT_THAT(MustTransform(FreezeMax({1}), min.graph).graph,
-              HasNodes("q = QuantizeV2(x, x_min/frozen_min_only, "
-                       "x_max/frozen_max_only)"));
 }
 
 // Returns an entry as a calibration of a float tensor gives it in two batches.

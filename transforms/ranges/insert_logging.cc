@@ -1,18 +1,17 @@
-#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "graph/op_catalog.h"
@@ -40,33 +39,27 @@ bool IsNamed(const NodeDef& node, const std::vector<std::string>& ops,
           }));
 }
 
-struct LoggedNode {
-  int position;  // in the graph
-  std::set<int> ports;
-};
+// Names of nodes, with their outputs that other nodes read.
+using LoggedNodes = absl::flat_hash_map<std::string, std::set<int>>;
 
-using LoggedNodes = absl::flat_hash_map<std::string_view, LoggedNode>;
-
-// Returns the matching nodes, with their outputs that other nodes read.
 LoggedNodes FindLoggedNodes(const GraphDef& graph,
                             const Parameters& parameters) {
   const auto& ops = parameters.All("op");
   const auto& prefixes = parameters.All("prefix");
   LoggedNodes logged;
-  for (int i = 0; i < graph.node_size(); ++i) {
-    const NodeDef& node = graph.node(i);
-    if (IsNamed(node, ops, prefixes)) logged[node.name()] = {i, {}};
+  for (const NodeDef& node : graph.node()) {
+    if (IsNamed(node, ops, prefixes)) logged[node.name()];
   }
   for (const NodeDef& node : graph.node()) {
     for (const std::string& input : node.input()) {
       const TensorName name = ParseTensorName(input);
       if (name.control()) continue;
       const auto found = logged.find(name.node);
-      if (found != logged.end()) found->second.ports.insert(name.port);
+      if (found != logged.end()) found->second.insert(name.port);
     }
   }
   absl::erase_if(logged,
-                 [](const auto& entry) { return entry.second.ports.empty(); });
+                 [](const auto& entry) { return entry.second.empty(); });
   return logged;
 }
 
@@ -109,8 +102,9 @@ absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
   print.set_name(absl::StrCat(node.name(), kPrintSuffix));
   print.set_op("Print");
   std::string message;
-  if (parameters.Bool("show_op"))
+  if (parameters.Bool("show_op")) {
     absl::StrAppend(&message, ";", node.op(), ";");
+  }
   if (parameters.Bool("show_name")) {
     absl::StrAppend(&message, ";", print.name(), ";");
   }
@@ -135,27 +129,33 @@ void RedirectReaders(const LoggedNodes& logged, GraphDef* graph) {
     for (std::string& input : *node.mutable_input()) {
       const TensorName name = ParseTensorName(input);
       const auto found = logged.find(name.node);
-      if (found != logged.end() && name.port == *found->second.ports.begin()) {
+      if (found != logged.end() && name.port == *found->second.begin()) {
         input = TensorAt(absl::StrCat(name.node, kPrintSuffix), 0);
       }
     }
   }
 }
 
-// Puts each Print after the node it prints.
-void InsertPrints(std::vector<std::pair<int, NodeDef>> prints,
-                  GraphDef* graph) {
-  std::vector<NodeDef*> nodes(graph->node_size());
-  graph->mutable_node()->ExtractSubrange(0, graph->node_size(), nodes.data());
-  graph->mutable_node()->Reserve(nodes.size() + prints.size());
-  auto next = prints.begin();
-  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
-    graph->mutable_node()->AddAllocated(nodes[i]);
-    if (next != prints.end() && next->first == i) {
-      graph->add_node()->Swap(&next->second);
-      ++next;
+// Puts a Print after each node that is logged.
+absl::Status InsertPrints(const LoggedNodes& logged,
+                          const Parameters& parameters, GraphDef* graph) {
+  GraphDef with_prints;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (absl::EndsWith(node.name(), kPrintSuffix) &&
+        logged.contains(absl::StripSuffix(node.name(), kPrintSuffix))) {
+      return absl::AlreadyExistsError(absl::StrCat(
+          "the graph already has a node \"", node.name(),
+          "\"; insert logging into a graph that is not logged yet"));
     }
+    NodeDef* kept = with_prints.add_node();
+    kept->Swap(&node);
+    const auto found = logged.find(kept->name());
+    if (found == logged.end()) continue;
+    REQUANT_ASSIGN_OR_RETURN(*with_prints.add_node(),
+                             MakePrint(*kept, found->second, parameters));
   }
+  graph->mutable_node()->Swap(with_prints.mutable_node());
+  return absl::OkStatus();
 }
 
 absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
@@ -164,29 +164,10 @@ absl::Status InsertLogging(TransformContext& context, GraphDef* graph) {
     context.warnings.push_back(NothingLogged(*graph, context.parameters));
     return absl::OkStatus();
   }
-  std::vector<std::pair<int, NodeDef>> prints;
-  absl::flat_hash_set<std::string> print_names;
-  for (const auto& [name, logged_node] : logged) {
-    REQUANT_ASSIGN_OR_RETURN(NodeDef print,
-                             MakePrint(graph->node(logged_node.position),
-                                       logged_node.ports, context.parameters));
-    print_names.insert(print.name());
-    prints.emplace_back(logged_node.position, std::move(print));
-  }
-  for (const NodeDef& node : graph->node()) {
-    if (print_names.contains(node.name())) {
-      return absl::AlreadyExistsError(absl::StrCat(
-          "the graph already has a node \"", node.name(),
-          "\"; insert logging into a graph that is not logged yet"));
-    }
-  }
-  std::sort(prints.begin(), prints.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
   RedirectReaders(logged, graph);
-  const size_t count = prints.size();
-  InsertPrints(std::move(prints), graph);
+  REQUANT_RETURN_IF_ERROR(InsertPrints(logged, context.parameters, graph));
   context.notes.push_back(
-      absl::StrCat("logs ", count, " node", count == 1 ? "" : "s"));
+      absl::StrCat("logs ", CountText(logged.size(), "node")));
   return absl::OkStatus();
 }
 

@@ -30,18 +30,6 @@ TEST(InsertLogging, PrintsEveryOutputInUseBehindTheNode) {
   )"));
 }
 
-TEST(InsertLogging, ShowsOpAndNameBeforeTheMessage) {
-  const auto run = MustTransform(
-      "insert_logging(op=RequantizationRange, show_op=true, show_name=true, "
-      "message=m, first_n=3, summarize=2)",
-      GraphFromText(kQuantizedLayer));
-  EXPECT_EQ(NodeNamed(run.graph, "range__print__").attr().at("message").s(),
-            ";RequantizationRange;;range__print__;m");
-  EXPECT_THAT(run.graph,
-              HasNodes("range__print__ = Print(range:0, range:0, range:1) "
-                       "first_n=3 summarize=2"));
-}
-
 TEST(InsertLogging, FindingNothingCopiesTheGraphAndListsTheOpsThereAre) {
   const GraphDef graph = GraphFromText(kQuantizedLayer);
   const auto run = MustTransform("insert_logging(op=Max, prefix=x)", graph);
