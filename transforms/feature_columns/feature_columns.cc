@@ -196,7 +196,8 @@ class ColumnFinder {
   }
 
   // Matches x op constant.
-  std::optional<NormalisationStep> StepOf(const NodeDef& node) const {
+  std::optional<std::pair<std::string, float>> StepOf(
+      const NodeDef& node) const {
     static const auto* signs =
         new absl::flat_hash_map<std::string, std::string>({{"Sub", "-"},
                                                            {"RealDiv", "/"},
@@ -210,7 +211,7 @@ class ColumnFinder {
     if (!value.ok() || ConstValue(*operand.node)->dims() > 2) {
       return std::nullopt;
     }
-    return NormalisationStep{sign->second, *value};
+    return std::pair{sign->second, *value};
   }
 
   // Matches a Placeholder of floats, given a second dimension if it has none.

@@ -94,12 +94,19 @@ class Fuser {
       numbers_ += column.width;
     }
     if (numbers_ > 0) {
-      rewriter_.AddPlaceholder(kNumericPlaceholder, tensorflow::DT_FLOAT,
-                               {-1, numbers_});
+      AddPlaceholder(kNumericPlaceholder, tensorflow::DT_FLOAT, numbers_);
     }
     if (columns_.categorical.empty()) return;
-    rewriter_.AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64,
-                             {-1, 2});
+    AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64, 2);
+  }
+
+  void AddPlaceholder(const char* name, DataType type, int64_t width) {
+    NodeDef node = MakeNode(name, "Placeholder", {}, {{"dtype", type}});
+    auto* shape = (*node.mutable_attr())["shape"].mutable_shape();
+    for (const int64_t size : {int64_t{-1}, width}) {
+      shape->add_dim()->set_size(size);
+    }
+    rewriter_.Add(std::move(node));
   }
 
   const TableLookup* LookupAt(const NodeDef& node, int input) const {
@@ -164,7 +171,8 @@ class Fuser {
     }
     const std::string chosen_name =
         rewriter_.AddIntegers(base + "/columns", chosen);
-    const std::string axis = rewriter_.AddInteger(base + "/columns/axis", 1);
+    const std::string axis =
+        rewriter_.AddConst(base + "/columns/axis", Tensor(int32_t{1}));
     const std::string own = rewriter_.AddNode(
         base + "/own_pairs", "GatherV2", {pairs, chosen_name, axis},
         {{"Tparams", tensorflow::DT_INT64},
@@ -286,7 +294,7 @@ class Fuser {
         base + "/rows", block->gathered,
         {-1, block->columns(), static_cast<int32_t>(block->any().width)},
         block->any().type);
-    std::string axis = rewriter_.AddInteger(base + "/axis", 1);
+    std::string axis = rewriter_.AddConst(base + "/axis", Tensor(int32_t{1}));
     return std::vector<std::string>{rows, axis};
   }
 
@@ -380,25 +388,12 @@ std::string FeatureColumnRewriter::AddIntegers(
   return AddConst(name, tensor);
 }
 
-std::string FeatureColumnRewriter::AddInteger(const std::string& name,
-                                              int32_t value) {
-  return AddConst(name, Tensor(value));
-}
-
 std::string FeatureColumnRewriter::AddReshape(const std::string& name,
                                               const std::string& tensor,
                                               const std::vector<int32_t>& shape,
                                               DataType type) {
   return AddNode(name, "Reshape", {tensor, AddIntegers(name + "/shape", shape)},
                  {{"T", type}, {"Tshape", tensorflow::DT_INT32}});
-}
-
-std::string FeatureColumnRewriter::AddPlaceholder(
-    const std::string& name, DataType type, const std::vector<int64_t>& shape) {
-  NodeDef node = MakeNode(name, "Placeholder", {}, {{"dtype", type}});
-  auto* sizes = (*node.mutable_attr())["shape"].mutable_shape();
-  for (int64_t size : shape) sizes->add_dim()->set_size(size);
-  return Add(std::move(node));
 }
 
 void FeatureColumnRewriter::Replace(const TableLookup& lookup,
