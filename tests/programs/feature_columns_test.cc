@@ -167,7 +167,7 @@ TEST_F(EmbeddedModel, GivesTheSameSimplifiedEvenForEmptyStrings) {
     EXPECT_LT(simple.node_size(), 600);
     // A column is hashed once for both parts.
     EXPECT_THAT(NodesOf(simple, "StringToHashBucketFast"),
-                testing::SizeIs(kCategoricalColumns));
+                SizeIs(kCategoricalColumns));
     EXPECT_LE(Difference(Probabilities(simple, RawFeeds()), expected), 1e-6);
   }
 }

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/float_layer.h"
@@ -70,6 +71,13 @@ void RemoveFloatLayers(
     const std::vector<FloatLayer>& layers,
     const std::function<std::string(const FloatLayer&)>& codes_of,
     GraphBuilder* builder);
+
+// Is the transform quantize_eightbit, with its parameters in `context`: turns
+// the float layers of *graph into eight-bit ones whose ranges are computed in
+// every run, and returns how many they are; with none the graph is as it was.
+// On an error the content of *graph no longer counts.
+absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
+                                     tensorflow::GraphDef* graph);
 
 }  // namespace requant
 

@@ -1,5 +1,3 @@
-#include "transforms/eightbit/quantize_eightbit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,12 +8,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -24,6 +24,7 @@
 #include "transforms/layers/graph_builder.h"
 #include "transforms/layers/quantized_layer.h"
 #include "transforms/layers/quantized_weights.h"
+#include "transforms/transform.h"
 
 namespace requant {
 namespace {

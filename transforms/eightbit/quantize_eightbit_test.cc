@@ -1,5 +1,3 @@
-#include "transforms/eightbit/quantize_eightbit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -438,13 +436,7 @@ TEST(QuantizeEightbit, EveryStageOfAnotherKindOfModelIsRight) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_LT(Difference(before[i], after[i]), 0.01f) << outputs[i];
   }
-}
-
-TEST(QuantizeEightbit, FusesToQint32BiasesAndConstantRanges) {
-  const std::vector<std::string> outputs = {"y", "product"};
-  const auto fused = MustTransform(
-      kFuse, Freeze(Quantize(AnotherKindOfModel(), outputs, "", 0.05f).graph),
-      {"x"}, outputs);
+  // Biases are qint32 and ranges constant.
   for (const NodeDef& node : fused.graph.node()) {
     EXPECT_FALSE(node.op() == "Requantize" || node.op() == "Sub" ||
                  node.op() == "Mul" || node.op() == "AddV2" ||
@@ -476,40 +468,6 @@ TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
   sums.flat<float>()(2) += 1;
   *MutableNode(&frozen, "l/w_column_sums") = MakeConst("l/w_column_sums", sums);
   EXPECT_THAT(TransformError(kFuse, frozen), HasSubstr("l/BiasAdd"));
-}
-
-// The formulas of the original (quantized_layer.h), on what quantize_eightbit
-// makes.
-TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
-  const GraphDef frozen = Freeze(Quantize(TwoLayers(), {"b/Relu"}).graph);
-  const auto run = MustTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
-                                 {"x"}, {"b/Relu"});
-  const auto scalar = [&](const std::string& name) {
-    return ScalarNamed(frozen, name);
-  };
-  // Expects biases at the scale of an input of magnitude `range`, with
-  // `zero_point` per unit of weight code.
-  const auto expect = [&](const std::string& layer, float range,
-                          float zero_point) {
-    const Tensor got = ConstNamed(
-        run.graph,
-        NodeNamed(run.graph, layer + "/MatMul_eightbit_requantize").input(2));
-    const Tensor codes = ConstNamed(frozen, layer + "/w_qint8_const");
-    const auto bias = ValuesOf(ConstNamed(frozen, layer + "/b"));
-    const float scale = 255.0f * 127.0f / (range * scalar(layer + "/w_max"));
-    for (size_t j = 0; j < bias.size(); ++j) {
-      int sum = 0;
-      for (int k = 0; k < codes.dim_size(0); ++k) {
-        sum += codes.matrix<tensorflow::qint8>()(k, j).value;
-      }
-      EXPECT_EQ(got.flat<tensorflow::qint32>()(j).value,
-                static_cast<int>(bias[j] * scale + zero_point * sum));
-    }
-  };
-  const float min = scalar("a/MatMul_eightbit_min_x/frozen_min_only");
-  const float max = scalar("a/MatMul_eightbit_max_x/frozen_max_only");
-  expect("a", std::max(-min, max), 255.0f * min / (max - min));
-  expect("b", scalar("a/MatMul_eightbit_requant_range/frozen_max"), 0);
 }
 
 }  // namespace
