@@ -363,15 +363,6 @@ TEST(QuantizeEightbit, TellsOfEveryLayer) {
               MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
 }
 
-TEST(QuantizeEightbit, ExcludedNodesStayFloat) {
-  const auto one =
-      Quantize(TwoLayers(), {"b/Relu"}, "(excluded_nodes=a/MatMul)");
-  EXPECT_EQ(NodeNamed(one.graph, "a/MatMul").op(), "MatMul");
-  EXPECT_FALSE(HasNode(one.graph, "b/MatMul"));
-  const auto relus = Quantize(TwoLayers(), {"b/Relu"}, "(excluded_ops=Relu)");
-  EXPECT_EQ(NodeNamed(relus.graph, "a/Relu").op(), "Relu");
-}
-
 TEST(QuantizeEightbit, RefusesWhatItCannotDo) {
   for (const auto& [parameters, why] :
        Cases{{"excluded_nodes=a/MatMull",
@@ -382,12 +373,6 @@ TEST(QuantizeEightbit, RefusesWhatItCannotDo) {
                                GraphFromText(TwoLayers())),
                 HasSubstr(why));
   }
-}
-
-TEST(QuantizeEightbit, WarnsOfAnExcludedOpThatIsNotThere) {
-  EXPECT_THAT(
-      Quantize(TwoLayers(), {"b/Relu"}, "(excluded_ops=Matmul)").warnings,
-      ElementsAre(HasSubstr("did you mean \"MatMul\"")));
 }
 
 TEST(QuantizeEightbit, LeavesAGraphWithoutLayersAsItIs) {
