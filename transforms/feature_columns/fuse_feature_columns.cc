@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -256,9 +257,9 @@ std::vector<std::string> DescribeFusion(
     const FeatureColumns& columns, const std::vector<StackedTable>& tables) {
   std::vector<std::string> lines;
   for (const StackedTable& table : tables) {
-    lines.push_back(absl::StrCat(
-        "stacks ", table.tables, " table", table.tables == 1 ? "" : "s",
-        " of [", table.rows, ",", table.width, "] in \"", table.node, "\""));
+    lines.push_back(absl::StrCat("stacks ", CountText(table.tables, "table"),
+                                 " of [", table.rows, ",", table.width,
+                                 "] in \"", table.node, "\""));
   }
   if (!columns.categorical.empty()) {
     std::set<std::string> missing;
