@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -62,23 +62,14 @@ class PairInserter {
  public:
   // `function` is its number in the library, or -1 for the graph's own nodes.
   PairInserter(GraphDef* graph, int function)
-      : nodes_(function < 0 ? *graph->mutable_node()
-                            : *graph->mutable_library()
-                                   ->mutable_function(function)
-                                   ->mutable_node_def()),
-        in_function_(function >= 0) {
-    names_.reserve(nodes_.size());
-    for (const NodeDef& node : nodes_) {
-      names_.insert(node.name());
-      has_loops_ =
-          has_loops_ || node.op() == "Enter" || node.op() == "RefEnter";
-    }
-    if (!in_function_) return;
-    const auto& signature = graph->library().function(function).signature();
-    for (const auto& argument : signature.input_arg()) {
-      names_.insert(argument.name());
-    }
-  }
+      : nodes_(*MutableNodes(function, graph)),
+        in_function_(function >= 0),
+        has_loops_(absl::c_any_of(nodes_,
+                                  [](const NodeDef& node) {
+                                    return node.op() == "Enter" ||
+                                           node.op() == "RefEnter";
+                                  })),
+        names_(*graph, function) {}
 
   // Makes the site's node read its input through a pair: the one that another
   // site of the same tensor has, or a new one.
@@ -146,7 +137,7 @@ class PairInserter {
   // Adds a node before the site's, under a free name like its own, and returns
   // that.
   std::string Add(const QdqSite& site, NodeDef node) {
-    node.set_name(TakeName(node.name()));
+    node.set_name(names_.Take(node.name()));
     node.set_device(nodes_[site.node_number].device());
     added_.emplace_back(site.node_number, std::move(node));
     return added_.back().second.name();
@@ -160,29 +151,10 @@ class PairInserter {
     return FormatTensorName(node, number);
   }
 
-  // Returns `base`, if need be with the first free of "_1", "_2", …
-  std::string TakeName(const std::string& base) {
-    std::string name = base;
-    if (IsTaken(name)) {
-      int& suffix = suffixes_[base];
-      do {
-        name = absl::StrCat(base, "_", ++suffix);
-      } while (IsTaken(name));
-    }
-    new_names_.insert(name);
-    return name;
-  }
-
-  bool IsTaken(const std::string& name) const {
-    return names_.contains(name) || new_names_.contains(name);
-  }
-
   google::protobuf::RepeatedPtrField<NodeDef>& nodes_;
   const bool in_function_;
-  bool has_loops_ = false;
-  absl::flat_hash_set<std::string_view> names_;
-  absl::flat_hash_set<std::string> new_names_;
-  absl::flat_hash_map<std::string, int> suffixes_;
+  const bool has_loops_;
+  FreeNames names_;
   // By tensor, what its readers have as input instead.
   absl::flat_hash_map<RangeKey, std::string> results_;
   // With the number of the node that each goes before, ascending.

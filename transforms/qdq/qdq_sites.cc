@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,7 +18,6 @@
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/tensor_pattern.h"
 
@@ -495,6 +492,35 @@ absl::StatusOr<QdqSites> FindQdqSites(const GraphDef& graph,
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   REQUANT_ASSIGN_OR_RETURN(ChosenOps ops, ChooseOps(options.ops));
   return SiteFinder(graph, std::move(ops), options.inputs).Find();
+}
+
+google::protobuf::RepeatedPtrField<NodeDef>* MutableNodes(int function,
+                                                          GraphDef* graph) {
+  return function < 0 ? graph->mutable_node()
+                      : graph->mutable_library()
+                            ->mutable_function(function)
+                            ->mutable_node_def();
+}
+
+FreeNames::FreeNames(const GraphDef& graph, int function) {
+  if (function < 0) {
+    for (const NodeDef& node : graph.node()) taken_.insert(node.name());
+    return;
+  }
+  const FunctionDef& body = graph.library().function(function);
+  for (const auto& argument : body.signature().input_arg()) {
+    taken_.insert(argument.name());
+  }
+  for (const NodeDef& node : body.node_def()) taken_.insert(node.name());
+}
+
+std::string FreeNames::Take(const std::string& base) {
+  std::string name = base;
+  for (int* suffix = nullptr; !taken_.insert(name).second;) {
+    if (suffix == nullptr) suffix = &suffixes_[base];
+    name = absl::StrCat(base, "_", ++*suffix);
+  }
+  return name;
 }
 
 }  // namespace requant

@@ -10,9 +10,13 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 
 namespace requant {
 
@@ -81,6 +85,25 @@ struct QdqSites {
 // such inputs and when TensorFlow's op definitions cannot be loaded.
 absl::StatusOr<QdqSites> FindQdqSites(const tensorflow::GraphDef& graph,
                                       const QdqSiteOptions& options);
+
+// Returns the nodes of a function, by its number in the library, or with -1 the
+// graph's own.
+google::protobuf::RepeatedPtrField<tensorflow::NodeDef>* MutableNodes(
+    int function, tensorflow::GraphDef* graph);
+
+// Names for new nodes in such a place.
+class FreeNames {
+ public:
+  FreeNames(const tensorflow::GraphDef& graph, int function);
+
+  // Returns `base`, if need be with the first free of "_1", "_2", …, which is
+  // taken then.
+  std::string Take(const std::string& base);
+
+ private:
+  absl::flat_hash_set<std::string> taken_;
+  absl::flat_hash_map<std::string, int> suffixes_;
+};
 
 // How the ranges that insert_qdq needs can be observed in a session that has
 // the graph, its variables loaded: tensors in functions cannot be fetched, but
