@@ -105,12 +105,6 @@ struct NumericRead {
   NodeOutput value;
 };
 
-// Something that looks like a column and was not taken for one.
-struct LeftColumn {
-  std::string node;
-  std::string reason;
-};
-
 struct FeatureColumns {
   // In the order in which the graph joins them: as the inputs of the deep part
   // have them, then those that only the wide part reads, then any others.
@@ -121,7 +115,8 @@ struct FeatureColumns {
   // ConcatV2 nodes along the last dimension, and AddN nodes, that read columns.
   std::vector<tensorflow::NodeDef*> concats;
   std::vector<tensorflow::NodeDef*> sums;
-  std::vector<LeftColumn> left;
+  // Says of what looks like a column and was not taken for one why.
+  std::vector<std::string> left;
 
   bool empty() const { return lookups.empty() && numeric_reads.empty(); }
 };
@@ -156,19 +151,11 @@ class FeatureColumnRewriter : public GraphBuilder {
 inline constexpr char kNumericPlaceholder[] = "new_numeric_placeholder";
 inline constexpr char kCategoricalPlaceholder[] = "new_categorical_placeholder";
 
-// One constant made of several tables.
-struct StackedTable {
-  std::string node;
-  int tables;
-  int64_t rows;
-  int64_t width;
-};
-
 // Stacks, for each node that joins columns, tables of one size into one
 // constant that a GatherNd reads, and replaces the raw placeholders by the two
 // above. The graph must have neither. Buckets take the place of strings, so
-// there is no value for a missing one.
-absl::StatusOr<std::vector<StackedTable>> FuseColumns(
+// there is no value for a missing one. Returns a note on each constant.
+absl::StatusOr<std::vector<std::string>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter);
 
 // Is the transform fuse_feature_columns, with its parameters in `context`:

@@ -11,6 +11,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -85,7 +87,7 @@ class Fuser {
     return absl::OkStatus();
   }
 
-  std::vector<StackedTable> stacked() && { return std::move(stacked_); }
+  std::vector<std::string> notes() && { return std::move(notes_); }
 
  private:
   void AddPlaceholders() {
@@ -149,7 +151,9 @@ class Fuser {
       to += from.size();
     }
     std::string name = rewriter_.AddConst(base + "/tables", stacked);
-    stacked_.push_back({name, block.columns(), any.rows, any.width});
+    notes_.push_back(
+        absl::StrCat("stacks ", CountText(block.columns(), "table"), " of [",
+                     any.rows, ",", any.width, "] in \"", name, "\""));
     return name;
   }
 
@@ -371,7 +375,7 @@ class Fuser {
   // Where each numeric column begins in the placeholder.
   std::vector<int64_t> numeric_first_;
   int64_t numbers_ = 0;
-  std::vector<StackedTable> stacked_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace
@@ -424,11 +428,11 @@ void FeatureColumnRewriter::Replace(const TableLookup& lookup,
   }
 }
 
-absl::StatusOr<std::vector<StackedTable>> FuseColumns(
+absl::StatusOr<std::vector<std::string>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter) {
   Fuser fuser(columns, rewriter);
   REQUANT_RETURN_IF_ERROR(fuser.Fuse());
-  return std::move(fuser).stacked();
+  return std::move(fuser).notes();
 }
 
 }  // namespace requant

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -252,37 +251,30 @@ std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
   return lines;
 }
 
-// Returns what preprocessed records must look like, and the constants made.
-std::vector<std::string> DescribeFusion(
-    const FeatureColumns& columns, const std::vector<StackedTable>& tables) {
-  std::vector<std::string> lines;
-  for (const StackedTable& table : tables) {
-    lines.push_back(absl::StrCat("stacks ", CountText(table.tables, "table"),
-                                 " of [", table.rows, ",", table.width,
-                                 "] in \"", table.node, "\""));
-  }
+// Adds what preprocessed records must look like.
+void DescribeRecords(const FeatureColumns& columns,
+                     std::vector<std::string>* lines) {
   if (!columns.categorical.empty()) {
     std::set<std::string> missing;
     for (const CategoricalColumn& column : columns.categorical) {
       if (column.missing_constant == nullptr) continue;
       missing.insert(DescribeMissing(column));
     }
-    lines.push_back(absl::StrCat(
+    lines->push_back(absl::StrCat(
         "\"", kCategoricalPlaceholder, "\" takes ", columns.categorical.size(),
         " pairs (column, id) per record in the order above"));
     if (!missing.empty()) {
-      absl::StrAppend(&lines.back(), "; it has no pair for ",
+      absl::StrAppend(&lines->back(), "; it has no pair for ",
                       absl::StrJoin(missing, " and "),
                       " and other values without an id, which the original "
                       "graph takes for missing and gives zeros");
     }
   }
   if (!columns.numeric.empty()) {
-    lines.push_back(absl::StrCat(
+    lines->push_back(absl::StrCat(
         "\"", kNumericPlaceholder,
         "\" takes numbers that are normalised as above, in that order"));
   }
-  return lines;
 }
 
 bool IsNewPlaceholder(std::string_view name) {
@@ -349,22 +341,17 @@ absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,
     return false;
   }
   const FeatureColumns columns = FindFeatureColumns(index);
-  std::vector<std::string> warnings;
-  for (const LeftColumn& left : columns.left) {
-    warnings.push_back(
-        absl::StrCat("leaves \"", left.node, "\": ", left.reason));
-  }
+  std::vector<std::string> warnings = columns.left;
   std::vector<std::string> notes = {"no feature column found"};
   if (!columns.empty()) {
     const bool fuse = context.parameters.Bool("fuse");
     notes = DescribeColumns(columns, fuse);
     FeatureColumnRewriter rewriter(&index, context.outputs);
     if (fuse) {
-      REQUANT_ASSIGN_OR_RETURN(const std::vector<StackedTable> tables,
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> stacked,
                                FuseColumns(columns, &rewriter));
-      for (std::string& line : DescribeFusion(columns, tables)) {
-        notes.push_back(std::move(line));
-      }
+      notes.insert(notes.end(), stacked.begin(), stacked.end());
+      DescribeRecords(columns, &notes);
       WarnOfRawInputs(columns, index, &warnings);
     } else {
       REQUANT_RETURN_IF_ERROR(SimplifyColumns(columns, &rewriter));

@@ -165,11 +165,6 @@ std::string TensorOf(const RangeKey& key) {
   return absl::StrCat(key.first, ":", key.second);
 }
 
-std::string OfFunction(const std::string& function) {
-  return function.empty() ? ""
-                          : absl::StrCat(" of function \"", function, "\"");
-}
-
 // Says "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 more
 // inputs".
 std::string Describe(const std::vector<const QdqSite*>& sites) {
@@ -362,13 +357,10 @@ void Report(const QdqSites& found, const Inserted& inserted,
         " with such float inputs"));
   }
   if (!found.skipped.empty()) {
-    const QdqSkip& skip = found.skipped.front();
-    context->warnings.push_back(absl::StrCat(
-        "left alone: node \"", skip.node, "\"", OfFunction(skip.function), ", ",
-        skip.why,
-        found.skipped.size() > 1
-            ? absl::StrCat(" (and ", found.skipped.size() - 1, " more)")
-            : ""));
+    const size_t more = found.skipped.size() - 1;
+    context->warnings.push_back(
+        absl::StrCat("left alone: ", found.skipped.front(),
+                     more > 0 ? absl::StrCat(" (and ", more, " more)") : ""));
   }
 }
 

@@ -457,9 +457,10 @@ class SiteFinder {
     found_.sites.push_back(std::move(site));
   }
 
-  void Skip(const NodeDef& node, std::string why) {
-    found_.skipped.push_back(
-        {std::string(bodies_[body_].name()), node.name(), std::move(why)});
+  void Skip(const NodeDef& node, std::string_view why) {
+    found_.skipped.push_back(absl::StrCat("node \"", node.name(), "\"",
+                                          OfFunction(bodies_[body_].name()),
+                                          ", ", why));
   }
 
   const ChosenOps ops_;
@@ -485,6 +486,11 @@ const std::vector<std::string>& DefaultQdqOps() {
   static const auto* ops = new std::vector<std::string>{
       "MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"};
   return *ops;
+}
+
+std::string OfFunction(std::string_view function) {
+  return function.empty() ? ""
+                          : absl::StrCat(" of function \"", function, "\"");
 }
 
 absl::StatusOr<QdqSites> FindQdqSites(const GraphDef& graph,

@@ -64,19 +64,17 @@ struct QdqSite {
   RangeKey range;
 };
 
-// A chosen input that is no site, and why.
-struct QdqSkip {
-  std::string function;
-  std::string node;
-  std::string why;
-};
+// Returns " of function \"f\""; "" for the graph itself.
+std::string OfFunction(std::string_view function);
 
 struct QdqSites {
   // The graph's in the order of its nodes, then each function's.
   std::vector<QdqSite> sites;
   // Inputs that already come from a Dequantize.
   int already_quantized = 0;
-  std::vector<QdqSkip> skipped;
+  // Chosen inputs that are no sites: "node \"m\" of function \"f\", its name is
+  // damaged".
+  std::vector<std::string> skipped;
 };
 
 // Finds the DT_FLOAT inputs that are multiplied in nodes of the chosen ops.
