@@ -8,6 +8,7 @@
 #include "base/process/tensorflow_child.h"
 #include "graph/const_node.h"
 #include "graph/graph_io.h"
+#include "transforms/layers/quantized_weights.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::fuse_quantized_matmul_and_requantize_test {
@@ -144,14 +145,11 @@ std::vector<int> CompatBiases(const GraphDef& graph, const std::string& layer,
                               float range, float zero_point = 0) {
   const float scale =
       255.0f * 127.0f / (range * ScalarNamed(graph, layer + "/weight_max"));
-  const Tensor weights = ConstNamed(graph, layer + "/weights");
+  const auto sums = ColumnSums(ConstNamed(graph, layer + "/weights"));
   std::vector<int> biases;
   for (const float bias : ValuesOf(ConstNamed(graph, layer + "/bias"))) {
-    int sum = 0;
-    for (int k = 0; k < weights.dim_size(0); ++k) {
-      sum += weights.matrix<tensorflow::qint8>()(k, biases.size()).value;
-    }
-    biases.push_back(static_cast<int>(bias * scale + zero_point * sum));
+    const float shift = zero_point * sums[biases.size()];
+    biases.push_back(static_cast<int>(bias * scale + shift));
   }
   return biases;
 }
@@ -274,17 +272,38 @@ TEST(Fuse, RunningItAgainChangesNothing) {
             SerializeGraph(twice.graph).value());
 }
 
-// The original did not fuse it, but gave it a truncated bias all the same.
-TEST(Fuse, CompatQuantizesTheBiasOfALayerWithoutRelu) {
-  NetBuilder net(
-      63, -1, 3,
-      {{{"l1", 8, 4}, 0, 5}, {{"logits", 4, 2, /*relu=*/false}, -4, 4}});
+TEST(Fuse, RoundsTheBiasAtTheKernelsScaleWithTheZeroPointFoldedIn) {
+  const GraphDef graph = OneLayer(-1, 3);
+  const auto run = MustTransform(kFuse, graph);
+  const auto bias = ValuesOf(ConstNamed(graph, "layer/bias"));
+  const auto sums = ColumnSums(ConstNamed(graph, "layer/weights"));
+  const auto fused = CodesNamed(run.graph, "layer/matmul/bias_qint32");
+  const double scale =
+      255.0 * 127.0 / (4.0 * ScalarNamed(graph, "layer/weight_max"));
+  for (int j = 0; j < 4; ++j) {
+    EXPECT_EQ(fused[j], std::rint(bias[j] * scale + sums[j] * 255.0 * -1 / 4));
+  }
+}
+
+// The original: max(|min|, |max|) in place of max − min, and truncation. It
+// kept the frozen minimum and did not fuse a layer without Relu, but gave it a
+// truncated bias all the same.
+TEST(Fuse, CompatReproducesTheOriginalsBiases) {
+  NetBuilder net(63, -1, 3,
+                 {{{"l1", 8, 4}, 0.25f, 5},
+                  {{"l2", 4, 4}, 0, 4},
+                  {{"logits", 4, 2, /*relu=*/false}, -4, 4}});
   const auto run = MustTransform(kFuseCompat, net.graph);
+  EXPECT_EQ(CodesNamed(run.graph, "l1/matmul/bias_qint32"),
+            CompatBiases(net.graph, "l1", 3, 255.0f * -1.0f / 4.0f));
+  EXPECT_EQ(CodesNamed(run.graph, "l2/matmul/bias_qint32"),
+            CompatBiases(net.graph, "l2", 5));
+  EXPECT_EQ(NodeNamed(run.graph, "l1").input(7), "l1/range/frozen_min");
   const NodeDef& logits = NodeNamed(run.graph, "logits/matmul");
   EXPECT_EQ(logits.op(), "QuantizedMatMulWithBias");
   EXPECT_EQ(logits.attr().at("Tbias").type(), tensorflow::DT_QINT32);
   EXPECT_EQ(CodesNamed(run.graph, logits.input(2)),
-            CompatBiases(net.graph, "logits", 5));
+            CompatBiases(net.graph, "logits", 4));
   MustRunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
 }
 

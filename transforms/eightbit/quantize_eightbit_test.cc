@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <tuple>
 
 #include "absl/strings/match.h"
 #include "absl/strings/substitute.h"
@@ -11,6 +12,7 @@
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/public/session.h"
 #include "transforms/layers/float_layer.h"
+#include "transforms/layers/quantized_weights.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::quantize_eightbit_test {
@@ -453,6 +455,37 @@ TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
   sums.flat<float>()(2) += 1;
   *MutableNode(&frozen, "l/w_column_sums") = MakeConst("l/w_column_sums", sums);
   EXPECT_THAT(TransformError(kFuse, frozen), HasSubstr("l/BiasAdd"));
+}
+
+// The formulas of the original (quantized_layer.h), on what quantize_eightbit
+// makes.
+TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
+  const GraphDef frozen = Freeze(Quantize(TwoLayers(), {"b/Relu"}).graph);
+  const auto run = MustTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
+                                 {"x"}, {"b/Relu"});
+  const auto scalar = [&](const std::string& name) {
+    return ScalarNamed(frozen, name);
+  };
+  const float min = scalar("a/MatMul_eightbit_min_x/frozen_min_only");
+  const float max = scalar("a/MatMul_eightbit_max_x/frozen_max_only");
+  const float inner = scalar("a/MatMul_eightbit_requant_range/frozen_max");
+  // The magnitude of the input's range, and the zero point per weight code.
+  for (const auto& [layer, range, zero_point] :
+       std::vector<std::tuple<std::string, float, float>>{
+           {"a", std::max(-min, max), 255.0f * min / (max - min)},
+           {"b", inner, 0}}) {
+    const NodeDef& fused =
+        NodeNamed(run.graph, layer + "/MatMul_eightbit_requantize");
+    const auto got =
+        ValuesOf<tensorflow::qint32>(ConstNamed(run.graph, fused.input(2)));
+    const auto sums = ColumnSums(ConstNamed(frozen, layer + "/w_qint8_const"));
+    const auto bias = ValuesOf(ConstNamed(frozen, layer + "/b"));
+    const float scale = 255.0f * 127.0f / (range * scalar(layer + "/w_max"));
+    for (size_t j = 0; j < bias.size(); ++j) {
+      EXPECT_EQ(got[j].value,
+                static_cast<int>(bias[j] * scale + zero_point * sums[j]));
+    }
+  }
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ namespace {
 using tensorflow::DT_FLOAT;
 using tensorflow::DT_INT64;
 using tensorflow::DT_QUINT8;
+using testing::Le;
 
 constexpr int kTables = 6;
 constexpr int kRows = 40;
@@ -272,6 +273,21 @@ TEST_F(QuantizeStatic, RefusesTheTableOfATensorOfAnotherWidth) {
   entry.moments.reset();
   EXPECT_THAT(TryToQuantize().status,
               FailsWith(HasSubstr("is it the range table of another model?")));
+}
+
+TEST_F(QuantizeStatic, LeavesNoTwoNeighboursThatOverflowWithoutVnni) {
+  const GraphDef quantized = Quantize();
+  for (const std::string name : {"w0", "w1", "w2"}) {
+    const Tensor codes = ConstNamed(quantized, name + "_qint8_const");
+    const auto matrix = codes.matrix<tensorflow::qint8>();
+    std::vector<int> sums;
+    for (int64_t k = 0; k + 1 < matrix.dimension(0); ++k) {
+      for (int64_t j = 0; j < matrix.dimension(1); ++j) {
+        sums.push_back(std::abs(matrix(k, j).value + matrix(k + 1, j).value));
+      }
+    }
+    EXPECT_THAT(sums, Each(Le(128))) << name;
+  }
 }
 
 TEST_F(QuantizeStatic, GivesFloatReadersOfALayerItsValues) {

@@ -101,6 +101,30 @@ TransformRun Fuse(const GraphDef& graph,
   return MustTransform("fuse_feature_columns" + parameters, graph, {}, outputs);
 }
 
+TEST(FuseFeatureColumns, StacksTablesAndTellsOfTheColumnsInTheirOrder) {
+  const auto run = Fuse(DeepGraph(), {"deep"});
+  EXPECT_THAT(NodesOf(run.graph, "GatherNd"), SizeIs(1));
+  EXPECT_THAT(NodesOf(run.graph, "Placeholder"),
+              UnorderedElementsAre("new_categorical_placeholder",
+                                   "new_numeric_placeholder"));
+  EXPECT_THAT(run.notes, ElementsAre(AllOf(HasSubstr("column 0: \"b\""),
+                                           HasSubstr("into 5 buckets")),
+                                     HasSubstr("column 1: \"a\""),
+                                     HasSubstr("column 0: \"x\", (x - 1) / 4"),
+                                     HasSubstr("stacks 2 tables of [5,2]"),
+                                     HasSubstr("it has no pair for \""),
+                                     HasSubstr("normalised")));
+  EXPECT_THAT(run.warnings, IsEmpty());
+}
+
+TEST(FuseFeatureColumns, HashesAColumnOnceForAllItsTables) {
+  GraphDef graph = DeepGraph();
+  AddNodes(Lookup("wide_a", "dense_a"), &graph);
+  EXPECT_THAT(NodesOf(Fuse(graph, {"deep", "wide_a"}, "(fuse=false)").graph,
+                      "StringToHashBucketFast"),
+              SizeIs(2));
+}
+
 TEST(FuseFeatureColumns, FusesALookupThatNothingJoins) {
   GraphDef graph = OneColumn("?");
   AddNodes("z = Neg(y) T=float", &graph);
