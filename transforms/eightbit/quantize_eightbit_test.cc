@@ -227,17 +227,13 @@ TEST(QuantizeEightbit, FloatReadersOfAReluLayerGetADequantize) {
   EXPECT_EQ(NodeNamed(run.graph, "y").input(0), "a/Relu");
 }
 
-TEST(QuantizeEightbit, ALayerWithoutReluGivesFloat) {
-  const auto run = Quantize(Input() + Layer("l", "x", 8, 6), {"l/BiasAdd"});
-  EXPECT_EQ(NodeNamed(run.graph, "l/BiasAdd").op(),
-            "QuantizedMatMulWithBiasAndDequantize");
-  EXPECT_THAT(NodesOf(run.graph, "RequantizationRange"), IsEmpty());
-}
-
-TEST(QuantizeEightbit, ALayerWithoutReluIsQuantizedAgainForTheNext) {
+TEST(QuantizeEightbit, ALayerWithoutReluGivesFloatThatTheNextQuantizes) {
   const auto run = Quantize(absl::StrCat(Input(), Layer("a", "x", 8, 6),
                                          Layer("b", "a/BiasAdd", 6, 4)),
                             {"b/BiasAdd"});
+  EXPECT_EQ(NodeNamed(run.graph, "a/BiasAdd").op(),
+            "QuantizedMatMulWithBiasAndDequantize");
+  EXPECT_THAT(NodesOf(run.graph, "RequantizationRange"), IsEmpty());
   EXPECT_EQ(
       NodeNamed(run.graph, "b/MatMul_eightbit_quantize_a/BiasAdd").input(0),
       "a/BiasAdd");

@@ -45,7 +45,7 @@ constexpr float kLeastWidth = 1e-30f;
 // round to half a step. Returns the least m that holds both numbers.
 float Magnitude(float min, float max) { return std::max({-min, max, 0.0f}); }
 
-// Returns whether there is no scale for the range from -`magnitude`.
+// Returns whether there is no scale for the range of that magnitude.
 bool IsTooNarrow(float magnitude) { return 2 * magnitude < kLeastWidth; }
 
 void SetMode(NodeDef* node) {

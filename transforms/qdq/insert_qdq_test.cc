@@ -224,6 +224,18 @@ TEST(InsertQdq, KeepsControlInputsDevicesAndColocations) {
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
+// In a loop of Enter and Exit a constant would else be outside of it.
+TEST(InsertQdq, KeepsItsConstantsInTheLoop) {
+  const TransformRun run = Insert(R"(
+    x = Placeholder dtype=float shape=<2,2>
+    enter = Enter(x) T=float frame_name='loop'
+    m = MatMul(enter, enter) T=float
+    exit = Exit(m) T=float
+  )");
+  EXPECT_THAT(NodeNamed(run.graph, "m_eightbit_min_enter").input(),
+              ElementsAre("^enter"));
+}
+
 // Signature, results, attributes and the nodes that are not concerned.
 TEST(InsertQdq, LeavesTheRestOfAFunction) {
   GraphDef graph = GraphFromText(ProjectionGraph());
