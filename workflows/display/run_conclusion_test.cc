@@ -6,11 +6,11 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/message_text.h"
+#include "base/testing/golden_cases.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
 #include "workflows/report/figures.h"
 #include "workflows/run/run_record.pb.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::run_conclusion_test {
 namespace {

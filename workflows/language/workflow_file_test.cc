@@ -8,12 +8,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_replace.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/golden_cases.h"
 #include "base/testing/mutated_text.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
 #include "transforms/pipeline_parser.h"
 #include "workflows/language/stage_fields.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::workflow_file_test {
 namespace {

@@ -13,9 +13,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/golden_cases.h"
 #include "graph/testing/testing.h"
 #include "workflows/language/workflow_file.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::plan_test {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/testing/golden_cases.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::gates_test {
 namespace {

@@ -3,9 +3,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/testing/golden_cases.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::task_command_test {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
-#define REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
+#ifndef REQUANT_BASE_TESTING_GOLDEN_CASES_H_
+#define REQUANT_BASE_TESTING_GOLDEN_CASES_H_
 
 // Cases of a test that are data: what goes in, and what is to come out.
 
@@ -31,4 +31,4 @@ std::map<std::string, std::string> TakeSettings(const std::string& folder,
 
 }  // namespace requant
 
-#endif  // REQUANT_WORKFLOWS_TESTING_GOLDEN_CASES_H_
+#endif  // REQUANT_BASE_TESTING_GOLDEN_CASES_H_

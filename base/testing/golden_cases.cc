@@ -1,4 +1,4 @@
-#include "workflows/testing/golden_cases.h"
+#include "base/testing/golden_cases.h"
 
 #include <gtest/gtest.h>
 
