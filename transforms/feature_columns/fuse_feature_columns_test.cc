@@ -1,6 +1,7 @@
 #include <cstdint>
 
 #include "absl/strings/substitute.h"
+#include "graph/graph_io.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::fuse_feature_columns_test {
