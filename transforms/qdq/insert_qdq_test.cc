@@ -270,18 +270,7 @@ TEST(InsertQdq, TakesEachTensorsOwnRange) {
 
 // With an empty range the kernels divide by zero.
 TEST(InsertQdq, MakesRangesSymmetricAndNeverEmpty) {
-  const auto observed = [](float end) {
-    return absl::StrCat("method=minmax, ranges_file=\"",
-                        TableFile({{{"s", 1}, {0, end}}}), "\"");
-  };
-  for (const auto& [parameters, most] :
-       std::vector<std::pair<std::string, float>>{
-           {"min=-1, max=3", 3},
-           {"min=2, max=5", 5},
-           {"min=-1e-20, max=0", 1e-20f},
-           {observed(0), 1},
-           {observed(std::numeric_limits<float>::denorm_min()), 1},
-           {observed(1e-37f), 1}}) {
+  const auto expect = [](const std::string& parameters, float most) {
     const TransformRun run = Insert(R"(
       x = Placeholder dtype=float shape=<2,4>
       axis = int32{1}
@@ -291,6 +280,14 @@ TEST(InsertQdq, MakesRangesSymmetricAndNeverEmpty) {
                                     parameters);
     EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_min_s__port__1"), -most);
     EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_max_s__port__1"), most);
+  };
+  expect("min=-1, max=3", 3);
+  expect("min=2, max=5", 5);
+  expect("min=-1e-20, max=0", 1e-20f);
+  for (float end : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-37f}) {
+    expect(absl::StrCat("method=minmax, ranges_file=\"",
+                        TableFile({{{"s", 1}, {0, end}}}), "\""),
+           1);
   }
 }
 
