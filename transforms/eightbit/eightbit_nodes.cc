@@ -76,12 +76,17 @@ void NoteLayers(const FloatLayers& found,
                 TransformContext* context) {
   std::vector<std::string>& notes = context->notes;
   if (!found.layers.empty()) {
-    notes.push_back(
-        QuantizedCount(found, context->parameters.String("target")));
+    notes.push_back(absl::StrCat("quantizes ", found.layers.size(), " of ",
+                                 found.layers.size() + found.skipped.size(),
+                                 " MatMuls for the target \"",
+                                 context->parameters.String("target"), "\""));
     const std::vector<std::string> table = LayerTable(rows);
     notes.insert(notes.end(), table.begin(), table.end());
   }
-  AppendSkipped(found, &notes);
+  for (const SkippedMatMul& skipped : found.skipped) {
+    notes.push_back(absl::StrCat("  leaves \"", skipped.name,
+                                 "\" in float: ", skipped.reason));
+  }
 }
 
 void AppendControlInputs(const std::vector<const NodeDef*>& nodes,
