@@ -18,7 +18,7 @@
 #include "base/terminal/terminal_text.h"
 #include "base/text/printable.h"
 #include "graph/graph_io.h"
-#include "transforms/eightbit/quantize_eightbit.h"
+#include "transforms/eightbit/eightbit_nodes.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/recipe_program.h"

@@ -30,7 +30,6 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "transforms/layers/calibration_tensors.h"
 #include "transforms/layers/float_layer.h"
-#include "transforms/qdq/qdq_observers.h"
 #include "transforms/qdq/qdq_sites.h"
 
 namespace requant {

@@ -36,22 +36,15 @@ ParameterSpec TargetParameter() {
           "any"};
 }
 
-ParameterSpec ExcludedOpsParameter() {
-  return {"excluded_ops",
-          ParameterType::kString,
-          "Leave nodes of this type in float; may be given several times.",
-          "",
-          /*required=*/false,
-          /*repeated=*/true};
-}
-
-ParameterSpec ExcludedNodesParameter() {
-  return {"excluded_nodes",
-          ParameterType::kString,
-          "Leave this node in float; may be given several times.",
-          "",
-          /*required=*/false,
-          /*repeated=*/true};
+ParameterSpec ExcludedParameter(const std::string& name,
+                                std::string_view what) {
+  return {
+      name,
+      ParameterType::kString,
+      absl::StrCat("Leave ", what, " in float; may be given several times."),
+      "",
+      /*required=*/false,
+      /*repeated=*/true};
 }
 
 std::string EightbitPrefix(const FloatLayer& layer) {
@@ -76,6 +69,24 @@ absl::StatusOr<FloatLayers> FindLayersToQuantize(const GraphIndex& index,
         "there is nothing to quantize: ", WhyNoLayers(index.graph(), found)));
   }
   return found;
+}
+
+void NoteLayers(const FloatLayers& found,
+                const std::vector<LayerTableRow>& rows,
+                TransformContext* context) {
+  std::vector<std::string>& notes = context->notes;
+  if (!found.layers.empty()) {
+    notes.push_back(absl::StrCat("quantizes ", found.layers.size(), " of ",
+                                 found.layers.size() + found.skipped.size(),
+                                 " MatMuls for the target \"",
+                                 context->parameters.String("target"), "\""));
+    const std::vector<std::string> table = LayerTable(rows);
+    notes.insert(notes.end(), table.begin(), table.end());
+  }
+  for (const SkippedMatMul& skipped : found.skipped) {
+    notes.push_back(absl::StrCat("  leaves \"", skipped.name,
+                                 "\" in float: ", skipped.reason));
+  }
 }
 
 void AppendControlInputs(const std::vector<const NodeDef*>& nodes,

@@ -7,10 +7,12 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/float_layer.h"
@@ -19,11 +21,10 @@
 
 namespace requant {
 
-// Returns the parameters target, excluded_ops and excluded_nodes of the
-// transforms that quantize layers.
+// Returns parameters of the transforms that quantize layers: target, and
+// excluded_ops or excluded_nodes, where `what` stays in float.
 ParameterSpec TargetParameter();
-ParameterSpec ExcludedOpsParameter();
-ParameterSpec ExcludedNodesParameter();
+ParameterSpec ExcludedParameter(const std::string& name, std::string_view what);
 
 // Returns what the names of a layer's new nodes start with.
 std::string EightbitPrefix(const FloatLayer& layer);
@@ -36,6 +37,12 @@ std::string TensorAsPartOfName(const std::string& tensor);
 // warning.
 absl::StatusOr<FloatLayers> FindLayersToQuantize(const GraphIndex& index,
                                                  TransformContext* context);
+
+// Notes what became of the layers, as `rows` of a table say after a heading,
+// and why other MatMuls stay float.
+void NoteLayers(const FloatLayers& found,
+                const std::vector<LayerTableRow>& rows,
+                TransformContext* context);
 
 // Appends the control inputs of `nodes`, some of which may be null, each once:
 // they still order what takes the nodes' place.
@@ -70,6 +77,13 @@ void RemoveFloatLayers(
     const std::vector<FloatLayer>& layers,
     const std::function<std::string(const FloatLayer&)>& codes_of,
     GraphBuilder* builder);
+
+// Is the transform quantize_eightbit, with its parameters in `context`: turns
+// the float layers of *graph into eight-bit ones whose ranges are computed in
+// every run, and returns how many they are; with none the graph is as it was.
+// On an error the content of *graph no longer counts.
+absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
+                                     tensorflow::GraphDef* graph);
 
 }  // namespace requant
 

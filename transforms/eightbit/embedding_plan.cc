@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -142,7 +141,7 @@ class Planner {
         continue;
       }
       for (const NodeDef* quantize : plan.quantizes) {
-        plans.left.push_back({quantize->name(), std::string(status.message())});
+        plans.left[std::string(status.message())].push_back(quantize->name());
       }
     }
     return plans;

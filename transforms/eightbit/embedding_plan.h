@@ -5,6 +5,7 @@
 // quantize. Rounding to a code looks at one number at a time, so it commutes
 // with every op that only chooses, arranges or joins numbers.
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,14 +46,10 @@ struct EmbeddingPlan {
   std::vector<std::string> obstacles;
 };
 
-struct QuantizeLeft {
-  std::string quantize;
-  std::string reason;
-};
-
 struct EmbeddingPlans {
   std::vector<EmbeddingPlan> moves;
-  std::vector<QuantizeLeft> left;
+  // The names of QuantizeV2 nodes that stay, by the reason.
+  std::map<std::string, std::vector<std::string>> left;
 };
 
 // Returns the attribute that holds the type of the values a node passes on, of

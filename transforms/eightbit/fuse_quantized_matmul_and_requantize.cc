@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -274,60 +275,46 @@ class Fuser {
   std::vector<std::string> fused_;
 };
 
-// Finds Requantize nodes that complete a layer. In compat mode only those with
-// Relu, as in the original.
-std::vector<std::pair<NodeDef*, NodeDef*>> FindLayers(GraphIndex& index,
-                                                      GraphDef* graph,
-                                                      bool compat) {
-  std::vector<std::pair<NodeDef*, NodeDef*>> layers;
+// Reads the layers that a Requantize completes, in compat mode only those with
+// Relu, as in the original; then the matmuls that get another bias and stay as
+// they are otherwise: those that are fused with a Dequantize already, and in
+// compat mode those without Relu.
+absl::StatusOr<std::vector<QuantizedLayer>> ReadLayers(const GraphIndex& index,
+                                                       GraphDef* graph,
+                                                       bool compat) {
+  std::vector<QuantizedLayer> layers;
   for (NodeDef& node : *graph->mutable_node()) {
     if (node.op() != "Requantize" || node.input_size() < kOutMax + 1) continue;
     NodeDef* matmul = index.Producer(node, kAccumulator);
     if (matmul == nullptr || matmul->input_size() < kInputs) continue;
     if (matmul->op() == kQuantizedMatMulRelu ||
         (matmul->op() == kQuantizedMatMul && !compat)) {
-      layers.emplace_back(matmul, &node);
+      REQUANT_ASSIGN_OR_RETURN(layers.emplace_back(),
+                               ReadLayer(index, matmul, &node, compat));
     }
   }
-  return layers;
-}
-
-// Matmuls that get another bias and stay as they are otherwise: those that are
-// fused with a Dequantize already, and in compat mode those without Relu.
-absl::StatusOr<std::vector<QuantizedLayer>> LayersForBiasOnly(
-    const GraphIndex& index, GraphDef* graph, bool compat) {
-  std::vector<QuantizedLayer> layers;
   for (NodeDef& node : *graph->mutable_node()) {
     if (node.input_size() < kInputs) continue;
     const bool of_the_original = compat && node.op() == kQuantizedMatMul &&
                                  SourceOf(index, node) != LayerSource::kOther;
-    if (!of_the_original &&
-        !(node.op() == kFusedFloat &&
-          TypeAttribute(node, "Tbias") == tensorflow::DT_FLOAT)) {
-      continue;
+    if (of_the_original ||
+        (node.op() == kFusedFloat &&
+         TypeAttribute(node, "Tbias") == tensorflow::DT_FLOAT)) {
+      REQUANT_ASSIGN_OR_RETURN(layers.emplace_back(),
+                               ReadMatMul(index, &node, compat));
     }
-    REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
-                             ReadMatMul(index, &node, compat));
-    layers.push_back(std::move(layer));
   }
   return layers;
 }
 
 absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
                                               GraphDef* graph) {
-  const bool compat = context.parameters.Bool("compat");
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   // All layers are read before the first is changed: a layer's input range
   // comes from the layer before it.
-  std::vector<QuantizedLayer> layers;
-  for (auto [matmul, requantize] : FindLayers(index, graph, compat)) {
-    REQUANT_ASSIGN_OR_RETURN(QuantizedLayer layer,
-                             ReadLayer(index, matmul, requantize, compat));
-    layers.push_back(std::move(layer));
-  }
-  REQUANT_ASSIGN_OR_RETURN(std::vector<QuantizedLayer> bias_only,
-                           LayersForBiasOnly(index, graph, compat));
-  for (QuantizedLayer& layer : bias_only) layers.push_back(std::move(layer));
+  REQUANT_ASSIGN_OR_RETURN(
+      std::vector<QuantizedLayer> layers,
+      ReadLayers(index, graph, context.parameters.Bool("compat")));
   Fuser fuser(&context, &index);
   for (QuantizedLayer& layer : layers) {
     REQUANT_RETURN_IF_ERROR(fuser.Fuse(std::move(layer)));
@@ -335,9 +322,8 @@ absl::Status FuseQuantizedMatMulAndRequantize(TransformContext& context,
   index.Commit();
   context.notes.push_back(
       layers.empty() ? "no layer to fuse"
-                     : absl::StrCat("fuses ", layers.size(), " layer",
-                                    layers.size() == 1 ? "" : "s", ": ",
-                                    absl::StrJoin(fuser.fused(), ", ")));
+                     : absl::StrCat("fuses ", CountText(layers.size(), "layer"),
+                                    ": ", absl::StrJoin(fuser.fused(), ", ")));
   return absl::OkStatus();
 }
 

@@ -1,5 +1,3 @@
-#include "transforms/eightbit/quantize_eightbit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,12 +8,14 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
@@ -24,6 +24,7 @@
 #include "transforms/layers/graph_builder.h"
 #include "transforms/layers/quantized_layer.h"
 #include "transforms/layers/quantized_weights.h"
+#include "transforms/transform.h"
 
 namespace requant {
 namespace {
@@ -390,10 +391,6 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   REQUANT_ASSIGN_OR_RETURN(const FloatLayers found,
                            FindLayersToQuantize(index, &context));
-  if (found.layers.empty()) {
-    AppendSkipped(found, &context.notes);
-    return 0;
-  }
   std::vector<LayerTableRow> rows = {
       {"layer", {"size", "activation", "levels", "weight error", "output"}}};
   for (const FloatLayer& layer : found.layers) {
@@ -419,11 +416,7 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
          OutputOf(found.layers[i], index)});
   }
   index.Commit();
-  context.notes.push_back(QuantizedCount(found, parameters.String("target")));
-  for (std::string& line : LayerTable(rows)) {
-    context.notes.push_back(std::move(line));
-  }
-  AppendSkipped(found, &context.notes);
+  NoteLayers(found, rows, &context);
   return static_cast<int>(found.layers.size());
 }
 
@@ -444,8 +437,8 @@ REQUANT_REGISTER_TRANSFORM(
      "VNNI saturate silently where two neighbouring weights are large. Prints "
      "a table of the layers, and why the others were left.",
      {TargetParameter(),
-      ExcludedOpsParameter(),
-      ExcludedNodesParameter(),
+      ExcludedParameter("excluded_ops", "nodes of this type"),
+      ExcludedParameter("excluded_nodes", "this node"),
       {"per_channel", ParameterType::kBool,
        "One range for each column of the weights. The kernels do not have it: "
        "true is an error.",

@@ -211,18 +211,6 @@ class Mover {
   std::map<Key, std::string> codes_;
 };
 
-void NoteWhatIsLeft(const std::vector<QuantizeLeft>& left,
-                    TransformContext* context) {
-  std::map<std::string, std::vector<std::string>> by_reason;
-  for (const QuantizeLeft& one : left) {
-    by_reason[one.reason].push_back(one.quantize);
-  }
-  for (const auto& [reason, names] : by_reason) {
-    context->notes.push_back(
-        absl::StrCat("leaves ", Listed(names), ": ", reason));
-  }
-}
-
 absl::Status QuantizeEmbeddings(TransformContext& context, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   const EmbeddingPlans plans = PlanEmbeddings(context, index);
@@ -232,7 +220,10 @@ absl::Status QuantizeEmbeddings(TransformContext& context, GraphDef* graph) {
   }
   index.Commit();
   if (!plans.moves.empty()) DropLostColocations(graph);
-  NoteWhatIsLeft(plans.left, &context);
+  for (const auto& [reason, names] : plans.left) {
+    context.notes.push_back(
+        absl::StrCat("leaves ", Listed(names), ": ", reason));
+  }
   if (plans.moves.empty() && plans.left.empty()) {
     context.notes.push_back("no QuantizeV2 in the graph");
   }

@@ -382,17 +382,10 @@ absl::Status QuantizeStatic(TransformContext& context, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
   REQUANT_ASSIGN_OR_RETURN(const FloatLayers found,
                            FindLayersToQuantize(index, &context));
-  if (!found.layers.empty()) {
-    StaticLayers layers(&index, &table, options);
-    REQUANT_RETURN_IF_ERROR(layers.Quantize(found.layers));
-    index.Commit();
-    context.notes.push_back(
-        QuantizedCount(found, context.parameters.String("target")));
-    for (std::string& line : LayerTable(layers.rows())) {
-      context.notes.push_back(std::move(line));
-    }
-  }
-  AppendSkipped(found, &context.notes);
+  StaticLayers layers(&index, &table, options);
+  REQUANT_RETURN_IF_ERROR(layers.Quantize(found.layers));
+  index.Commit();
+  NoteLayers(found, layers.rows(), &context);
   return absl::OkStatus();
 }
 
@@ -431,8 +424,8 @@ REQUANT_REGISTER_TRANSFORM(
        "Whether weights are rounded by what the calibration knows of the "
        "inputs; else to the nearest.",
        "true"},
-      ExcludedOpsParameter(),
-      ExcludedNodesParameter()},
+      ExcludedParameter("excluded_ops", "nodes of this type"),
+      ExcludedParameter("excluded_nodes", "this node")},
      "weights frozen into constants; \"requant calibrate\" on the same graph"});
 
 }  // namespace

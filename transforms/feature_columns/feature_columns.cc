@@ -1,10 +1,12 @@
 #include "transforms/feature_columns/feature_columns.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
 #include "graph/const_node.h"
 
 namespace requant {
@@ -68,6 +70,10 @@ std::vector<NodeDef*> AliasesOf(const GraphIndex& index, NodeDef* root,
   return aliases;
 }
 
+std::string Left(const NodeDef& node, std::string_view reason) {
+  return absl::StrCat("leaves \"", node.name(), "\": ", reason);
+}
+
 class ColumnFinder {
  public:
   explicit ColumnFinder(const GraphIndex& index) : index_(index) {}
@@ -98,7 +104,7 @@ class ColumnFinder {
       auto matched = MatchLookup(index_, index_.Find(node.name()), &problem);
       if (!matched.has_value()) {
         if (!problem.empty()) {
-          found_.left.push_back({node.name(), problem});
+          found_.left.push_back(Left(node, problem));
           left_.insert(&node);
         }
         continue;
@@ -120,7 +126,7 @@ class ColumnFinder {
     bool has_lookup = false;
     bool all_known = true;
     std::vector<std::pair<NumericColumn, NumericRead>> numeric;
-    std::vector<LeftColumn> left;
+    std::vector<std::string> left;
     for (int i = 0; i < inputs; ++i) {
       const NodeOutput source = TensorSource(index_, *join, i);
       if (source.node == nullptr) return;
@@ -140,14 +146,14 @@ class ColumnFinder {
       } else {
         all_known = false;
         if (IsLeft(source)) continue;
-        left.push_back(
-            {source.node->name(),
-             "neither one value per record that is looked up in a table, nor "
-             "numbers shifted and scaled by constants"});
+        left.push_back(Left(
+            *source.node,
+            "neither one value per record that is looked up in a table, nor "
+            "numbers shifted and scaled by constants"));
       }
     }
     if (!has_lookup && !all_known) return;
-    for (LeftColumn& column : left) found_.left.push_back(std::move(column));
+    found_.left.insert(found_.left.end(), left.begin(), left.end());
     for (int i = 0; i < inputs; ++i) {
       const auto lookup = lookup_of_.find(TensorSource(index_, *join, i).node);
       if (lookup != lookup_of_.end()) Number(lookup->second);
@@ -196,7 +202,8 @@ class ColumnFinder {
   }
 
   // Matches x op constant.
-  std::optional<NormalisationStep> StepOf(const NodeDef& node) const {
+  std::optional<std::pair<std::string, float>> StepOf(
+      const NodeDef& node) const {
     static const auto* signs =
         new absl::flat_hash_map<std::string, std::string>({{"Sub", "-"},
                                                            {"RealDiv", "/"},
@@ -210,7 +217,7 @@ class ColumnFinder {
     if (!value.ok() || ConstValue(*operand.node)->dims() > 2) {
       return std::nullopt;
     }
-    return NormalisationStep{sign->second, *value};
+    return std::pair{sign->second, *value};
   }
 
   // Matches a Placeholder of floats, given a second dimension if it has none.

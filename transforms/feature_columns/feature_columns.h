@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,22 +23,6 @@
 
 namespace requant {
 
-// How a categorical column turns a value into an id: the nodes between the two,
-// such as one that hashes, or one that looks a word up in a vocabulary.
-struct IdRule {
-  NodeOutput values;
-  NodeOutput ids;
-  // The nodes that compute `ids` from `values`, each after those it reads.
-  std::vector<tensorflow::NodeDef*> steps;
-  // Equal for rules that give equal ids.
-  std::string signature;
-  // For people: "StringToHashBucketFast into 1000 buckets".
-  std::string description;
-
-  // Returns whether ids come from a hash, and so are never negative.
-  bool hashes() const;
-};
-
 // Features with one value per record each, turned into the number of a table's
 // row.
 struct CategoricalColumn {
@@ -46,16 +31,20 @@ struct CategoricalColumn {
   bool has_second_dimension = false;
   // Equal for columns that give equal numbers for equal values.
   std::string signature;
-  // For people: how values become numbers.
+  // For people: "StringToHashBucketFast into 1000 buckets".
   std::string description;
 
-  // Numbers that the graph computes for all records, int32 or int64 (of
-  // bucketized and crossed columns); without a node when the following say how.
-  NodeOutput ready_ids;
-  tensorflow::DataType ready_type = tensorflow::DT_INT64;
-
-  // How a value becomes the number; negative ones mean no row.
-  IdRule rule;
+  // The numbers, int32 or int64.
+  NodeOutput ids;
+  tensorflow::DataType type = tensorflow::DT_INT64;
+  // The following are unset where the graph computes numbers for all records
+  // (of bucketized and crossed columns).
+  // What gives the values that are not missing, and the nodes that make `ids`
+  // of them, each after those it reads; negative ones mean no row.
+  const tensorflow::NodeDef* values = nullptr;
+  std::vector<tensorflow::NodeDef*> steps;
+  // Whether they come from a hash, and so are never negative.
+  bool hashes = false;
   // Records with this value read no row: they get zeros.
   NodeOutput missing;
   // The constant that `missing` is, or is cast from.
@@ -97,23 +86,13 @@ std::optional<std::vector<int64_t>> PlaceholderShape(
 // with a second dimension added ("expanded") if it has none.
 TensorPattern DenseValues();
 
-// x op value, where op is Sub, RealDiv, Mul or Add.
-struct NormalisationStep {
-  std::string op;
-  float value;
-
-  friend bool operator==(const NormalisationStep& a,
-                         const NormalisationStep& b) {
-    return a.op == b.op && a.value == b.value;
-  }
-};
-
 // Numbers, shifted and scaled by constants.
 struct NumericColumn {
   // A float Placeholder of shape [?] or [?,width].
   tensorflow::NodeDef* placeholder = nullptr;
   int64_t width = 1;
-  std::vector<NormalisationStep> steps;
+  // The sign, - / * or +, and the constant of each step.
+  std::vector<std::pair<std::string, float>> steps;
 };
 
 // Where a numeric column is read.
@@ -126,12 +105,6 @@ struct NumericRead {
   NodeOutput value;
 };
 
-// Something that looks like a column and was not taken for one.
-struct LeftColumn {
-  std::string node;
-  std::string reason;
-};
-
 struct FeatureColumns {
   // In the order in which the graph joins them: as the inputs of the deep part
   // have them, then those that only the wide part reads, then any others.
@@ -142,7 +115,8 @@ struct FeatureColumns {
   // ConcatV2 nodes along the last dimension, and AddN nodes, that read columns.
   std::vector<tensorflow::NodeDef*> concats;
   std::vector<tensorflow::NodeDef*> sums;
-  std::vector<LeftColumn> left;
+  // Says of what looks like a column and was not taken for one why.
+  std::vector<std::string> left;
 
   bool empty() const { return lookups.empty() && numeric_reads.empty(); }
 };
@@ -161,13 +135,10 @@ class FeatureColumnRewriter : public GraphBuilder {
   // name.
   std::string AddIntegers(const std::string& name,
                           const std::vector<int32_t>& values);
-  std::string AddInteger(const std::string& name, int32_t value);
   // Adds `tensor` with the shape `shape`.
   std::string AddReshape(const std::string& name, const std::string& tensor,
                          const std::vector<int32_t>& shape,
                          tensorflow::DataType type);
-  std::string AddPlaceholder(const std::string& name, tensorflow::DataType type,
-                             const std::vector<int64_t>& shape);
 
   // Makes everything that reads the lookup read `tensor`, and removes what is
   // not needed any more.
@@ -180,19 +151,11 @@ class FeatureColumnRewriter : public GraphBuilder {
 inline constexpr char kNumericPlaceholder[] = "new_numeric_placeholder";
 inline constexpr char kCategoricalPlaceholder[] = "new_categorical_placeholder";
 
-// One constant made of several tables.
-struct StackedTable {
-  std::string node;
-  int tables;
-  int64_t rows;
-  int64_t width;
-};
-
 // Stacks, for each node that joins columns, tables of one size into one
 // constant that a GatherNd reads, and replaces the raw placeholders by the two
 // above. The graph must have neither. Buckets take the place of strings, so
-// there is no value for a missing one.
-absl::StatusOr<std::vector<StackedTable>> FuseColumns(
+// there is no value for a missing one. Returns a note on each constant.
+absl::StatusOr<std::vector<std::string>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter);
 
 // Is the transform fuse_feature_columns, with its parameters in `context`:

@@ -11,6 +11,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/message_text.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
 #include "graph/graph_index.h"
@@ -85,7 +87,7 @@ class Fuser {
     return absl::OkStatus();
   }
 
-  std::vector<StackedTable> stacked() && { return std::move(stacked_); }
+  std::vector<std::string> notes() && { return std::move(notes_); }
 
  private:
   void AddPlaceholders() {
@@ -94,12 +96,19 @@ class Fuser {
       numbers_ += column.width;
     }
     if (numbers_ > 0) {
-      rewriter_.AddPlaceholder(kNumericPlaceholder, tensorflow::DT_FLOAT,
-                               {-1, numbers_});
+      AddPlaceholder(kNumericPlaceholder, tensorflow::DT_FLOAT, numbers_);
     }
     if (columns_.categorical.empty()) return;
-    rewriter_.AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64,
-                             {-1, 2});
+    AddPlaceholder(kCategoricalPlaceholder, tensorflow::DT_INT64, 2);
+  }
+
+  void AddPlaceholder(const char* name, DataType type, int64_t width) {
+    NodeDef node = MakeNode(name, "Placeholder", {}, {{"dtype", type}});
+    auto* shape = (*node.mutable_attr())["shape"].mutable_shape();
+    for (const int64_t size : {int64_t{-1}, width}) {
+      shape->add_dim()->set_size(size);
+    }
+    rewriter_.Add(std::move(node));
   }
 
   const TableLookup* LookupAt(const NodeDef& node, int input) const {
@@ -142,7 +151,9 @@ class Fuser {
       to += from.size();
     }
     std::string name = rewriter_.AddConst(base + "/tables", stacked);
-    stacked_.push_back({name, block.columns(), any.rows, any.width});
+    notes_.push_back(
+        absl::StrCat("stacks ", CountText(block.columns(), "table"), " of [",
+                     any.rows, ",", any.width, "] in \"", name, "\""));
     return name;
   }
 
@@ -164,7 +175,8 @@ class Fuser {
     }
     const std::string chosen_name =
         rewriter_.AddIntegers(base + "/columns", chosen);
-    const std::string axis = rewriter_.AddInteger(base + "/columns/axis", 1);
+    const std::string axis =
+        rewriter_.AddConst(base + "/columns/axis", Tensor(int32_t{1}));
     const std::string own = rewriter_.AddNode(
         base + "/own_pairs", "GatherV2", {pairs, chosen_name, axis},
         {{"Tparams", tensorflow::DT_INT64},
@@ -286,7 +298,7 @@ class Fuser {
         base + "/rows", block->gathered,
         {-1, block->columns(), static_cast<int32_t>(block->any().width)},
         block->any().type);
-    std::string axis = rewriter_.AddInteger(base + "/axis", 1);
+    std::string axis = rewriter_.AddConst(base + "/axis", Tensor(int32_t{1}));
     return std::vector<std::string>{rows, axis};
   }
 
@@ -363,7 +375,7 @@ class Fuser {
   // Where each numeric column begins in the placeholder.
   std::vector<int64_t> numeric_first_;
   int64_t numbers_ = 0;
-  std::vector<StackedTable> stacked_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace
@@ -380,25 +392,12 @@ std::string FeatureColumnRewriter::AddIntegers(
   return AddConst(name, tensor);
 }
 
-std::string FeatureColumnRewriter::AddInteger(const std::string& name,
-                                              int32_t value) {
-  return AddConst(name, Tensor(value));
-}
-
 std::string FeatureColumnRewriter::AddReshape(const std::string& name,
                                               const std::string& tensor,
                                               const std::vector<int32_t>& shape,
                                               DataType type) {
   return AddNode(name, "Reshape", {tensor, AddIntegers(name + "/shape", shape)},
                  {{"T", type}, {"Tshape", tensorflow::DT_INT32}});
-}
-
-std::string FeatureColumnRewriter::AddPlaceholder(
-    const std::string& name, DataType type, const std::vector<int64_t>& shape) {
-  NodeDef node = MakeNode(name, "Placeholder", {}, {{"dtype", type}});
-  auto* sizes = (*node.mutable_attr())["shape"].mutable_shape();
-  for (int64_t size : shape) sizes->add_dim()->set_size(size);
-  return Add(std::move(node));
 }
 
 void FeatureColumnRewriter::Replace(const TableLookup& lookup,
@@ -429,11 +428,11 @@ void FeatureColumnRewriter::Replace(const TableLookup& lookup,
   }
 }
 
-absl::StatusOr<std::vector<StackedTable>> FuseColumns(
+absl::StatusOr<std::vector<std::string>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter) {
   Fuser fuser(columns, rewriter);
   REQUANT_RETURN_IF_ERROR(fuser.Fuse());
-  return std::move(fuser).stacked();
+  return std::move(fuser).notes();
 }
 
 }  // namespace requant

@@ -51,7 +51,8 @@ class Simplifier {
     REQUANT_ASSIGN_OR_RETURN(const Tensor value, WithZeroRow(*lookup.table));
     const std::string table =
         rewriter_.AddConst(base + "/zeros_and_rows", value);
-    const std::string axis = rewriter_.AddInteger(base + "/gather/axis", 0);
+    const std::string axis =
+        rewriter_.AddConst(base + "/gather/axis", Tensor(int32_t{0}));
     const std::string gather =
         rewriter_.AddNode(base + "/gather", "GatherV2", {table, row, axis},
                           {{"Tparams", lookup.type},
@@ -83,10 +84,9 @@ class Simplifier {
   // Adds the column's rule applied to `values`.
   std::string AddIds(const CategoricalColumn& column,
                      const std::string& values) {
-    const IdRule& rule = column.rule;
     std::map<std::string, std::string> copies = {
-        {rule.values.node->name(), values}};
-    for (const NodeDef* step : rule.steps) {
+        {column.values->name(), values}};
+    for (const NodeDef* step : column.steps) {
       NodeDef copy = *step;
       copy.set_name(absl::StrCat(BaseOf(column), "/", step->op()));
       for (std::string& input : *copy.mutable_input()) {
@@ -98,7 +98,7 @@ class Simplifier {
       }
       copies[step->name()] = rewriter_.Add(std::move(copy));
     }
-    return copies[rule.ids.node->name()];
+    return copies[column.ids.node->name()];
   }
 
   // Adds a node that says whether each record has a row at all.
@@ -111,7 +111,7 @@ class Simplifier {
         {values,
          FormatTensorName(column.missing.node->name(), column.missing.port)},
         {{"T", type}});
-    if (column.rule.hashes()) return present;
+    if (column.hashes) return present;
     const std::string zero =
         rewriter_.AddConst(base + "/zero", Tensor(int64_t{0}));
     const std::string is_id =
@@ -125,13 +125,13 @@ class Simplifier {
   std::pair<std::string, std::string> AddIdsAndHasRow(
       const CategoricalColumn& column) {
     const std::string base = BaseOf(column);
-    if (column.ready_ids.node != nullptr) {
-      std::string ids = FormatTensorName(column.ready_ids.node->name(),
-                                         column.ready_ids.port);
-      if (column.ready_type != tensorflow::DT_INT64) {
+    if (column.values == nullptr) {
+      std::string ids =
+          FormatTensorName(column.ids.node->name(), column.ids.port);
+      if (column.type != tensorflow::DT_INT64) {
         ids = rewriter_.AddNode(
             base + "/id", "Cast", {ids},
-            {{"SrcT", column.ready_type}, {"DstT", tensorflow::DT_INT64}});
+            {{"SrcT", column.type}, {"DstT", tensorflow::DT_INT64}});
       }
       return {ids, ""};
     }
@@ -217,10 +217,10 @@ std::string DescribeMissing(const CategoricalColumn& column) {
 // Returns "(x - 1) / 20"; "x" without steps.
 std::string DescribeNormalisation(const NumericColumn& column) {
   std::string text = "x";
-  for (const NormalisationStep& step : column.steps) {
+  for (const auto& [sign, value] : column.steps) {
     if (text != "x") text = absl::StrCat("(", text, ")");
     // Nine digits distinguish any two floats.
-    text = absl::StrFormat("%s %s %.9g", text, step.op, step.value);
+    text = absl::StrFormat("%s %s %.9g", text, sign, value);
   }
   return text;
 }
@@ -251,37 +251,30 @@ std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
   return lines;
 }
 
-// Returns what preprocessed records must look like, and the constants made.
-std::vector<std::string> DescribeFusion(
-    const FeatureColumns& columns, const std::vector<StackedTable>& tables) {
-  std::vector<std::string> lines;
-  for (const StackedTable& table : tables) {
-    lines.push_back(absl::StrCat(
-        "stacks ", table.tables, " table", table.tables == 1 ? "" : "s",
-        " of [", table.rows, ",", table.width, "] in \"", table.node, "\""));
-  }
+// Adds what preprocessed records must look like.
+void DescribeRecords(const FeatureColumns& columns,
+                     std::vector<std::string>* lines) {
   if (!columns.categorical.empty()) {
     std::set<std::string> missing;
     for (const CategoricalColumn& column : columns.categorical) {
       if (column.missing_constant == nullptr) continue;
       missing.insert(DescribeMissing(column));
     }
-    lines.push_back(absl::StrCat(
+    lines->push_back(absl::StrCat(
         "\"", kCategoricalPlaceholder, "\" takes ", columns.categorical.size(),
         " pairs (column, id) per record in the order above"));
     if (!missing.empty()) {
-      absl::StrAppend(&lines.back(), "; it has no pair for ",
+      absl::StrAppend(&lines->back(), "; it has no pair for ",
                       absl::StrJoin(missing, " and "),
                       " and other values without an id, which the original "
                       "graph takes for missing and gives zeros");
     }
   }
   if (!columns.numeric.empty()) {
-    lines.push_back(absl::StrCat(
+    lines->push_back(absl::StrCat(
         "\"", kNumericPlaceholder,
         "\" takes numbers that are normalised as above, in that order"));
   }
-  return lines;
 }
 
 bool IsNewPlaceholder(std::string_view name) {
@@ -348,22 +341,17 @@ absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,
     return false;
   }
   const FeatureColumns columns = FindFeatureColumns(index);
-  std::vector<std::string> warnings;
-  for (const LeftColumn& left : columns.left) {
-    warnings.push_back(
-        absl::StrCat("leaves \"", left.node, "\": ", left.reason));
-  }
+  std::vector<std::string> warnings = columns.left;
   std::vector<std::string> notes = {"no feature column found"};
   if (!columns.empty()) {
     const bool fuse = context.parameters.Bool("fuse");
     notes = DescribeColumns(columns, fuse);
     FeatureColumnRewriter rewriter(&index, context.outputs);
     if (fuse) {
-      REQUANT_ASSIGN_OR_RETURN(const std::vector<StackedTable> tables,
+      REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> stacked,
                                FuseColumns(columns, &rewriter));
-      for (std::string& line : DescribeFusion(columns, tables)) {
-        notes.push_back(std::move(line));
-      }
+      notes.insert(notes.end(), stacked.begin(), stacked.end());
+      DescribeRecords(columns, &notes);
       WarnOfRawInputs(columns, index, &warnings);
     } else {
       REQUANT_RETURN_IF_ERROR(SimplifyColumns(columns, &rewriter));

@@ -59,13 +59,16 @@ bool IsFixed(const NodeDef& node) {
   return ops->contains(node.op());
 }
 
+// Reads the nodes between a column's values and its ids. Fails, naming the
+// node, where one is met that does not work on each value by itself, or that
+// needs another input of the graph.
 class RuleReader {
  public:
   RuleReader(const GraphIndex& index, NodeOutput values)
       : index_(index), values_(values) {}
 
-  // Returns the signature of what computes `tensor`; puts the nodes that depend
-  // on the values into steps().
+  // Returns the signature of what computes `tensor`, equal for rules that give
+  // equal ids; puts the nodes that depend on the values into steps().
   absl::StatusOr<std::string> Read(NodeOutput tensor) {
     if (tensor == values_) return std::string("values");
     const auto known = signatures_.find(tensor.node);
@@ -138,21 +141,6 @@ std::string Describe(const std::vector<NodeDef*>& steps) {
   }
   if (!texts.empty()) return absl::StrJoin(texts, " or ");
   return steps.empty() ? "the number itself" : "the number itself or a default";
-}
-
-// Reads the nodes between `values` and `ids`. Fails, naming the node, where one
-// is met that does not work on each value by itself, or that needs another
-// input of the graph.
-absl::StatusOr<IdRule> ReadIdRule(const GraphIndex& index, NodeOutput values,
-                                  NodeOutput ids) {
-  IdRule rule;
-  rule.values = values;
-  rule.ids = ids;
-  RuleReader reader(index, values);
-  REQUANT_ASSIGN_OR_RETURN(rule.signature, reader.Read(ids));
-  rule.steps = std::move(reader).steps();
-  rule.description = Describe(rule.steps);
-  return rule;
 }
 
 // Matches the first row of a batch's indices: fill[:, 0].
@@ -345,15 +333,19 @@ class LookupMatcher {
       return Fail(absl::StrCat("nothing gathers the values at \"",
                                indices.node->name(), "\""));
     }
-    auto rule = ReadIdRule(*index_, {gather, 0}, ids);
-    if (!rule.ok()) return Fail(std::string(rule.status().message()));
-    column_.rule = *std::move(rule);
-    column_.signature = column_.rule.signature;
-    column_.description = column_.rule.description;
+    RuleReader rule(*index_, {gather, 0});
+    auto signature = rule.Read(ids);
+    if (!signature.ok()) return Fail(std::string(signature.status().message()));
+    column_.signature = *std::move(signature);
+    column_.values = gather;
+    column_.steps = std::move(rule).steps();
+    column_.description = Describe(column_.steps);
+    column_.ids = ids;
+    column_.hashes = IsHash(*ids.node);
     column_.missing = values["missing"];
     column_.missing_constant = values["constant"].node;
     return ReadPlaceholder(values) &&
-           (!column_.rule.hashes() || CheckBuckets(*column_.rule.ids.node));
+           (!column_.hashes || CheckBuckets(*ids.node));
   }
 
   // Matches a feature cut into buckets.
@@ -367,8 +359,8 @@ class LookupMatcher {
       return Fail(values.problem());
     }
     const NodeDef& buckets = *values["buckets"].node;
-    column_.ready_ids = values["flat"];
-    column_.ready_type = tensorflow::DT_INT32;
+    column_.ids = values["flat"];
+    column_.type = tensorflow::DT_INT32;
     column_.signature =
         absl::StrCat("buckets ", AttributeBytes(buckets, "boundaries"));
     column_.description =
@@ -401,7 +393,7 @@ class LookupMatcher {
       }
       if (!ReadPlaceholder(values)) return false;
     }
-    column_.ready_ids = ids;
+    column_.ids = ids;
     column_.signature =
         absl::StrCat("cross ", AttributeBytes(*cross, "hashed_output"),
                      AttributeBytes(*cross, "num_buckets"),
@@ -478,8 +470,6 @@ class LookupMatcher {
 };
 
 }  // namespace
-
-bool IdRule::hashes() const { return IsHash(*ids.node); }
 
 std::optional<std::vector<int64_t>> PlaceholderShape(const NodeDef& node) {
   const auto shape = node.attr().find("shape");

@@ -323,20 +323,6 @@ std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows) {
                         '\n');
 }
 
-std::string QuantizedCount(const FloatLayers& found,
-                           const std::string& target) {
-  return absl::StrCat("quantizes ", found.layers.size(), " of ",
-                      found.layers.size() + found.skipped.size(),
-                      " MatMuls for the target \"", target, "\"");
-}
-
-void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes) {
-  for (const SkippedMatMul& skipped : found.skipped) {
-    notes->push_back(absl::StrCat("  leaves \"", skipped.name,
-                                  "\" in float: ", skipped.reason));
-  }
-}
-
 std::string WhyNoLayers(const tensorflow::GraphDef& graph,
                         const FloatLayers& found) {
   std::map<std::string, int> others;

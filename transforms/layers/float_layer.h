@@ -128,12 +128,6 @@ struct LayerTableRow {
 // is the heading.
 std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows);
 
-// Returns "quantizes 3 of 4 MatMuls for the target "any"".
-std::string QuantizedCount(const FloatLayers& found, const std::string& target);
-
-// Appends a line for each MatMul that stays float, with the reason.
-void AppendSkipped(const FloatLayers& found, std::vector<std::string>* notes);
-
 // Returns why `graph`, whose search gave `found`, has no layer to quantize, and
 // what to do: "no MatMul has constant float weights; …".
 std::string WhyNoLayers(const tensorflow::GraphDef& graph,

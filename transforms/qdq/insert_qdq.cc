@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -17,12 +18,16 @@
 #include "base/message_text.h"
 #include "base/status_macros.h"
 #include "google/protobuf/repeated_ptr_field.h"
+#include "graph/const_node.h"
+#include "graph/graph_index.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
+#include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
-#include "transforms/qdq/qdq_pair.h"
+#include "tensorflow/core/framework/types.pb.h"
+#include "transforms/layers/graph_builder.h"
 #include "transforms/qdq/qdq_sites.h"
 #include "transforms/transform.h"
 
@@ -33,38 +38,45 @@ using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// Puts pairs into the nodes of a graph or of a function, which must not be
-// changed by others until Commit().
+// Values this small count as zero: a scale made from them overflows.
+constexpr float kLeastWidth = 1e-30f;
+
+// The ranges of pairs go from -m to m, where 127 levels on either side of zero
+// round to half a step. Returns the least m that holds both numbers.
+float Magnitude(float min, float max) { return std::max({-min, max, 0.0f}); }
+
+// Returns whether there is no scale for the range of that magnitude.
+bool IsTooNarrow(float magnitude) { return 2 * magnitude < kLeastWidth; }
+
+void SetMode(NodeDef* node) {
+  auto& attributes = *node->mutable_attr();
+  attributes["mode"].set_s("SCALED");
+  // Codes from -127: with -128 the range would not be symmetric.
+  attributes["narrow_range"].set_b(true);
+}
+
+// Puts pairs, a QuantizeV2 and a Dequantize with two constants, into the nodes
+// of a graph or of a function, which must not be changed by others until
+// Commit().
 class PairInserter {
  public:
   // `function` is its number in the library, or -1 for the graph's own nodes.
-  PairInserter(GraphDef* graph, int function, QdqFormat format)
-      : nodes_(function < 0 ? *graph->mutable_node()
-                            : *graph->mutable_library()
-                                   ->mutable_function(function)
-                                   ->mutable_node_def()),
-        format_(format),
-        in_function_(function >= 0) {
-    names_.reserve(nodes_.size());
-    for (const NodeDef& node : nodes_) {
-      names_.insert(node.name());
-      has_loops_ =
-          has_loops_ || node.op() == "Enter" || node.op() == "RefEnter";
-    }
-    if (!in_function_) return;
-    const auto& signature = graph->library().function(function).signature();
-    for (const auto& argument : signature.input_arg()) {
-      names_.insert(argument.name());
-    }
-  }
+  PairInserter(GraphDef* graph, int function)
+      : nodes_(*MutableNodes(function, graph)),
+        in_function_(function >= 0),
+        has_loops_(absl::c_any_of(nodes_,
+                                  [](const NodeDef& node) {
+                                    return node.op() == "Enter" ||
+                                           node.op() == "RefEnter";
+                                  })),
+        names_(*graph, function) {}
 
   // Makes the site's node read its input through a pair: the one that another
   // site of the same tensor has, or a new one.
-  void Insert(const QdqSite& site, const QdqRange& range) {
-    NodeDef* node = nodes_.Mutable(site.node_number);
+  void Insert(const QdqSite& site, float magnitude) {
     const auto [known, is_new] = results_.try_emplace(site.range);
-    if (is_new) known->second = AddPair(site, range, *node);
-    node->set_input(site.input, known->second);
+    if (is_new) known->second = AddPair(site, magnitude);
+    nodes_.Mutable(site.node_number)->set_input(site.input, known->second);
   }
 
   int pairs() const { return results_.size(); }
@@ -84,55 +96,155 @@ class PairInserter {
   }
 
  private:
-  std::string AddPair(const QdqSite& site, const QdqRange& range,
-                      const NodeDef& node) {
-    QdqPair pair;
-    pair.names = NamePair(site.node, site.producer, site.range.second);
-    for (std::string* name : {&pair.names.min, &pair.names.max,
-                              &pair.names.quantize, &pair.names.dequantize}) {
-      *name = TakeName(*name);
-    }
-    pair.tensor = site.tensor;
-    pair.format = format_;
-    pair.range = range;
-    pair.device = node.device();
-    if (has_loops_ && !site.producer_op.empty()) pair.after = site.producer;
-    pair.in_function = in_function_;
-    for (NodeDef& made : MakePair(pair)) {
-      added_.emplace_back(site.node_number, std::move(made));
-    }
-    return ResultOf(pair);
+  // Returns what reads the pair's result has as input.
+  std::string AddPair(const QdqSite& site, float magnitude) {
+    const std::string prefix = absl::StrCat(site.node, "_eightbit_");
+    const int output = site.range.second;
+    const std::string input =
+        output == 0 ? site.producer
+                    : absl::StrCat(site.producer, "__port__", output);
+    const std::string min = AddEnd(site, prefix + "min_" + input, -magnitude);
+    const std::string max = AddEnd(site, prefix + "max_" + input, magnitude);
+    NodeDef quantize = MakeNode(
+        prefix + "quantize_" + input, "QuantizeV2",
+        {site.tensor, OutputOf(min, 0, "output"), OutputOf(max, 0, "output")},
+        {{"T", tensorflow::DT_QINT8}});
+    SetMode(&quantize);
+    // oneDNN's kernel rounds like this whatever is asked.
+    (*quantize.mutable_attr())["round_mode"].set_s("HALF_TO_EVEN");
+    // By default a range of less than .01 is made wider.
+    (*quantize.mutable_attr())["ensure_minimum_range"].set_f(0);
+    const std::string codes = Add(site, std::move(quantize));
+    NodeDef dequantize = MakeNode(
+        absl::StrCat(site.node, "_dequantize"), "Dequantize",
+        {OutputOf(codes, 0, "output"), OutputOf(codes, 1, "output_min"),
+         OutputOf(codes, 2, "output_max")},
+        {{"T", tensorflow::DT_QINT8}, {"dtype", tensorflow::DT_FLOAT}});
+    SetMode(&dequantize);
+    return OutputOf(Add(site, std::move(dequantize)), 0, "output");
   }
 
-  // Returns `base`, if need be with the first free of "_1", "_2", …
-  std::string TakeName(const std::string& base) {
-    std::string name = base;
-    if (IsTaken(name)) {
-      int& suffix = suffixes_[base];
-      do {
-        name = absl::StrCat(base, "_", ++suffix);
-      } while (IsTaken(name));
+  std::string AddEnd(const QdqSite& site, const std::string& name,
+                     float value) {
+    NodeDef node = MakeScalarConst(name, value);
+    // To be in the same iteration of a loop as the tensor is.
+    if (has_loops_ && !site.producer_op.empty()) {
+      node.add_input(absl::StrCat("^", site.producer));
     }
-    new_names_.insert(name);
-    return name;
+    return Add(site, std::move(node));
   }
 
-  bool IsTaken(const std::string& name) const {
-    return names_.contains(name) || new_names_.contains(name);
+  // Adds a node before the site's, under a free name like its own, and returns
+  // that.
+  std::string Add(const QdqSite& site, NodeDef node) {
+    node.set_name(names_.Take(node.name()));
+    node.set_device(nodes_[site.node_number].device());
+    added_.emplace_back(site.node_number, std::move(node));
+    return added_.back().second.name();
+  }
+
+  // Returns a new node's tensor: by number in a graph, by argument in a
+  // function.
+  std::string OutputOf(const std::string& node, int number,
+                       std::string_view argument) const {
+    if (in_function_) return absl::StrCat(node, ":", argument, ":0");
+    return FormatTensorName(node, number);
   }
 
   google::protobuf::RepeatedPtrField<NodeDef>& nodes_;
-  const QdqFormat format_;
   const bool in_function_;
-  bool has_loops_ = false;
-  absl::flat_hash_set<std::string_view> names_;
-  absl::flat_hash_set<std::string> new_names_;
-  absl::flat_hash_map<std::string, int> suffixes_;
+  const bool has_loops_;
+  FreeNames names_;
   // By tensor, what its readers have as input instead.
   absl::flat_hash_map<RangeKey, std::string> results_;
   // With the number of the node that each goes before, ascending.
   std::vector<std::pair<int32_t, NodeDef>> added_;
 };
+
+std::string TensorOf(const RangeKey& key) {
+  return absl::StrCat(key.first, ":", key.second);
+}
+
+// Says "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 more
+// inputs".
+std::string Describe(const std::vector<const QdqSite*>& sites) {
+  const QdqSite& first = *sites.front();
+  return absl::StrCat("\"", TensorOf(first.range), "\", which node \"",
+                      first.node, "\"", OfFunction(first.function), " reads",
+                      sites.size() > 1
+                          ? ", and " + CountText(sites.size() - 1, "more input")
+                          : "");
+}
+
+struct QdqRangeOptions {
+  // The magnitude for all, unless there is a table.
+  float fixed = 1;
+  // What was observed, or null; and how a range is chosen from it.
+  const RangeTable* table = nullptr;
+  RangeChoiceOptions choice;
+  // Sites that the table lacks stay as they are; else they are an error, but
+  // for those in functions that the graph does not reach: no run of the graph
+  // can observe them.
+  bool skip_missing = false;
+};
+
+// Returns the magnitude for a tensor; one that is too narrow is taken for that
+// of zeros, which any range holds.
+absl::StatusOr<float> ChosenMagnitude(const RangeKey& key,
+                                      const RangeEntry& entry,
+                                      const RangeChoiceOptions& options) {
+  REQUANT_RETURN_IF_ERROR(CheckRangeEntry(TensorOf(key), entry));
+  const auto magnitude = ChooseMagnitudeBy(options, entry);
+  if (!magnitude.ok()) {
+    return absl::Status(magnitude.status().code(),
+                        absl::StrCat("\"", TensorOf(key),
+                                     "\": ", magnitude.status().message()));
+  }
+  return IsTooNarrow(*magnitude) ? 1 : *magnitude;
+}
+
+// Returns each site's magnitude, or nothing where it has none. `warnings` gets
+// a sentence on the latter.
+absl::StatusOr<std::vector<std::optional<float>>> MagnitudesOf(
+    const std::vector<QdqSite>& sites, const QdqRangeOptions& options,
+    std::vector<std::string>* warnings) {
+  std::vector<std::optional<float>> magnitudes(sites.size(), options.fixed);
+  if (options.table == nullptr) return magnitudes;
+  absl::flat_hash_map<RangeKeyView, float> chosen;
+  std::vector<const QdqSite*> missing, unreached;
+  for (size_t i = 0; i < sites.size(); ++i) {
+    const RangeKey& key = sites[i].range;
+    magnitudes[i].reset();
+    const RangeEntry* entry = options.table->Find(key.first, key.second);
+    if (entry == nullptr) {
+      (sites[i].reached ? missing : unreached).push_back(&sites[i]);
+      continue;
+    }
+    const auto [known, is_new] = chosen.try_emplace(key);
+    if (is_new) {
+      REQUANT_ASSIGN_OR_RETURN(known->second,
+                               ChosenMagnitude(key, *entry, options.choice));
+    }
+    magnitudes[i] = known->second;
+  }
+  if (!missing.empty() && !options.skip_missing) {
+    return absl::NotFoundError(
+        absl::StrCat("the range table has no range for ", Describe(missing),
+                     "; calibrate this very graph, or leave them in float with "
+                     "missing=skip"));
+  }
+  if (!missing.empty()) {
+    warnings->push_back(absl::StrCat("left in float, for want of a range: ",
+                                     Describe(missing)));
+  }
+  if (!unreached.empty()) {
+    warnings->push_back(
+        absl::StrCat("left in float, being in functions that the graph does "
+                     "not call and without a range: ",
+                     Describe(unreached)));
+  }
+  return magnitudes;
+}
 
 struct Inserted {
   int pairs = 0;
@@ -144,16 +256,16 @@ struct Inserted {
 
 // Sites of one function follow each other.
 Inserted InsertPairs(const std::vector<QdqSite>& sites,
-                     const std::vector<std::optional<QdqRange>>& ranges,
-                     QdqFormat format, GraphDef* graph) {
+                     const std::vector<std::optional<float>>& magnitudes,
+                     GraphDef* graph) {
   Inserted inserted;
   for (size_t begin = 0; begin < sites.size();) {
     const int function = sites[begin].function_number;
-    PairInserter inserter(graph, function, format);
+    PairInserter inserter(graph, function);
     size_t i = begin;
     for (; i < sites.size() && sites[i].function_number == function; ++i) {
-      if (!ranges[i].has_value()) continue;
-      inserter.Insert(sites[i], *ranges[i]);
+      if (!magnitudes[i].has_value()) continue;
+      inserter.Insert(sites[i], *magnitudes[i]);
       ++(sites[i].is_weight ? inserted.weights : inserted.activations);
     }
     if (inserter.pairs() > 0) {
@@ -173,21 +285,17 @@ Inserted InsertPairs(const std::vector<QdqSite>& sites,
 // Reads all options but the table.
 absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   QdqRangeOptions options;
-  REQUANT_ASSIGN_OR_RETURN(
-      options.format,
-      ParseQdqFormat(parameters.String("type"), parameters.String("mode")));
-  options.fixed = {parameters.Float("min"), parameters.Float("max")};
-  if (!std::isfinite(options.fixed.min) || !std::isfinite(options.fixed.max) ||
-      options.fixed.min >= options.fixed.max) {
+  const float min = parameters.Float("min"), max = parameters.Float("max");
+  if (!std::isfinite(min) || !std::isfinite(max) || min >= max) {
     return absl::InvalidArgumentError(
-        absl::StrFormat("min=%g is not below max=%g, or not finite",
-                        options.fixed.min, options.fixed.max));
+        absl::StrFormat("min=%g is not below max=%g, or not finite", min, max));
   }
-  if (IsTooNarrow(options.format, options.fixed)) {
+  options.fixed = Magnitude(min, max);
+  if (IsTooNarrow(options.fixed)) {
     return absl::InvalidArgumentError(
         absl::StrFormat("min=%g and max=%g are too near to zero for a scale: "
                         "give a wider range",
-                        options.fixed.min, options.fixed.max));
+                        min, max));
   }
   REQUANT_ASSIGN_OR_RETURN(
       options.choice, ReadRangeChoice(parameters.String("method"),
@@ -226,14 +334,13 @@ std::string Places(const Inserted& inserted) {
 void Report(const QdqSites& found, const Inserted& inserted,
             const QdqRangeOptions& options, TransformContext* context) {
   if (inserted.pairs > 0) {
-    const QdqRange fixed = FitRange(options.format, options.fixed);
     context->notes.push_back(absl::StrCat(
         CountText(inserted.pairs, "pair"), " for ",
         CountText(inserted.activations, "activation"), " and ",
         CountText(inserted.weights, "weight"), " in ", Places(inserted), ", ",
         options.table == nullptr
-            ? absl::StrFormat("all with the range %g to %g", fixed.min,
-                              fixed.max)
+            ? absl::StrFormat("all with the range %g to %g", -options.fixed,
+                              options.fixed)
             : absl::StrCat("each with its own range by ",
                            RangeMethodName(options.choice.method))));
   }
@@ -250,16 +357,10 @@ void Report(const QdqSites& found, const Inserted& inserted,
         " with such float inputs"));
   }
   if (!found.skipped.empty()) {
-    const QdqSkip& skip = found.skipped.front();
-    context->warnings.push_back(absl::StrCat(
-        "left alone: node \"", skip.node, "\"",
-        skip.function.empty()
-            ? ""
-            : absl::StrCat(" of function \"", skip.function, "\""),
-        ", ", skip.why,
-        found.skipped.size() > 1
-            ? absl::StrCat(" (and ", found.skipped.size() - 1, " more)")
-            : ""));
+    const size_t more = found.skipped.size() - 1;
+    context->warnings.push_back(
+        absl::StrCat("left alone: ", found.skipped.front(),
+                     more > 0 ? absl::StrCat(" (and ", more, " more)") : ""));
   }
 }
 
@@ -277,10 +378,9 @@ absl::Status InsertQdq(TransformContext& context, GraphDef* graph) {
       const QdqSites found,
       FindQdqSites(*graph, {parameters.All("op"), inputs}));
   REQUANT_ASSIGN_OR_RETURN(
-      const auto ranges,
-      RangesOfSites(found.sites, range_options, &context.warnings));
-  const Inserted inserted =
-      InsertPairs(found.sites, ranges, range_options.format, graph);
+      const auto magnitudes,
+      MagnitudesOf(found.sites, range_options, &context.warnings));
+  const Inserted inserted = InsertPairs(found.sites, magnitudes, graph);
   Report(found, inserted, range_options, &context);
   return absl::OkStatus();
 }
@@ -329,15 +429,7 @@ REQUANT_REGISTER_TRANSFORM(
       {"min", ParameterType::kFloat,
        "Without ranges_file: where all ranges begin.", "-1"},
       {"max", ParameterType::kFloat,
-       "Without ranges_file: where all ranges end.", "1"},
-      {"type", ParameterType::kString,
-       "Of the codes: qint8, which is right to half a step, or quint8, which "
-       "is off by a third of a step on the mean where oneDNN quantizes.",
-       "qint8"},
-      {"mode", ParameterType::kString,
-       "TensorFlow's name of the formula: SCALED for qint8, with codes from "
-       "-127 to 127, and MIN_FIRST for quint8; other combinations are "
-       "refused."}}});
+       "Without ranges_file: where all ranges end.", "1"}}});
 
 }  // namespace
 }  // namespace requant

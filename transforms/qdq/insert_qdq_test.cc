@@ -1,16 +1,16 @@
 #include <cmath>
-#include <cstddef>
+#include <iterator>
 #include <limits>
 #include <random>
 
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
 #include "base/testing/fuzz_rounds.h"
 #include "graph/graph_io.h"
 #include "graph/verify/verify.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "transforms/qdq/qdq_pair.h"
 #include "transforms/testing/testing.h"
 
 namespace requant::insert_qdq_test {
@@ -268,17 +268,27 @@ TEST(InsertQdq, TakesEachTensorsOwnRange) {
   )"));
 }
 
-TEST(InsertQdq, OfQuint8HasBothEndsOfTheRange) {
-  const std::string table = TableFile({{{"project::dot/Reshape", 0}, {-2, 5}}});
-  const TransformRun run = Insert(
-      ProjectionGraph(),
-      absl::StrCat("ranges_file=\"", table,
-                   "\", method=minmax, type=quint8, inputs=activations"));
-  const GraphDef body = BodyOf(run.graph, "project");
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_min_dot/Reshape"), -2);
-  EXPECT_EQ(ScalarNamed(body, "dot/MatMul_eightbit_max_dot/Reshape"), 5);
-  EXPECT_EQ(NodeNamed(body, "dot/MatMul_dequantize").attr().at("mode").s(),
-            "MIN_FIRST");
+// With an empty range the kernels divide by zero.
+TEST(InsertQdq, MakesRangesSymmetricAndNeverEmpty) {
+  const auto expect = [](const std::string& parameters, float most) {
+    const TransformRun run = Insert(R"(
+      x = Placeholder dtype=float shape=<2,4>
+      axis = int32{1}
+      s = Split(axis, x) T=float num_split=2
+      m = MatMul(s:1, s:1) T=float
+    )",
+                                    parameters);
+    EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_min_s__port__1"), -most);
+    EXPECT_EQ(ScalarNamed(run.graph, "m_eightbit_max_s__port__1"), most);
+  };
+  expect("min=-1, max=3", 3);
+  expect("min=2, max=5", 5);
+  expect("min=-1e-20, max=0", 1e-20f);
+  for (float end : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-37f}) {
+    expect(absl::StrCat("method=minmax, ranges_file=\"",
+                        TableFile({{{"s", 1}, {0, end}}}), "\""),
+           1);
+  }
 }
 
 TEST(InsertQdq, NamesATensorWithoutARange) {
@@ -315,7 +325,6 @@ TEST(InsertQdq, RefusesParametersThatMeanNothing) {
              {"max=inf", "takes a float, not \"inf\""},
              {"missing=guess", "error or skip"},
              {"method=best", "minmax, percentile or mse"},
-             {"mode=MIN_FIRST", "qint8 goes with mode=SCALED"},
              {"ranges_file=/nowhere", "/nowhere"}}) {
     EXPECT_THAT(TryToInsert(ProjectionGraph(), parameters).status,
                 FailsWith(HasSubstr(why)));
@@ -365,91 +374,30 @@ TEST(InsertQdq, EditsEachFunctionOnce) {
                   "6 pairs for 3 activations and 3 weights in 3 functions")));
 }
 
-// Names, ops, inputs and whole nodes exchanged at random: whatever comes of it,
-// the transform returns, and adds no problem to a graph.
-class Damage {
- public:
-  explicit Damage(int seed) : random_(seed) {}
-
-  GraphDef Of(GraphDef graph) {
-    const int changes = 1 + Below(4);
-    for (int i = 0; i < changes; ++i) Change(&graph);
-    return graph;
+// Returns the graph with up to four of its names, ops, inputs and attributes'
+// names exchanged at random.
+GraphDef Damaged(const std::string& text, int seed) {
+  std::mt19937 random(seed);
+  // Every other one is a string.
+  std::vector<std::string> parts = absl::StrSplit(text, '"');
+  const auto any = [&] { return 2 * (random() % (parts.size() / 2)) + 1; };
+  for (int changes = 1 + random() % 4; changes > 0; --changes) {
+    const std::string odd[] = {
+        "",           ":",          "^",
+        "nothing",    "a:0",        "Dequantize",
+        "Enter",      "Const",      "m_dequantize",
+        parts[any()], parts[any()], parts[any()] + ":product:0"};
+    parts[any()] = odd[random() % std::size(odd)];
   }
+  return GraphFromText(absl::StrJoin(parts, "\""));
+}
 
- private:
-  size_t Below(size_t bound) { return random_() % bound; }
-
-  auto* Nodes(GraphDef* graph) {
-    const int functions = graph->library().function_size();
-    const int chosen = Below(functions + 1);
-    return chosen == functions ? graph->mutable_node()
-                               : graph->mutable_library()
-                                     ->mutable_function(chosen)
-                                     ->mutable_node_def();
-  }
-
-  std::string OddName(const NodeDef& node) {
-    static const auto* names = new std::vector<std::string>{
-        "",        ":",        "^",           "x",     "a:0",    "m:product:0",
-        "nothing", "body",     "Dequantize",  "Const", "MatMul", "While",
-        "Enter",   "Identity", "m_dequantize"};
-    const size_t chosen = Below(names->size() + 2);
-    if (chosen == names->size()) return node.name();
-    if (chosen > names->size()) return node.name() + ":product:0";
-    return (*names)[chosen];
-  }
-
-  void Change(GraphDef* graph) {
-    auto* nodes = Nodes(graph);
-    if (nodes->empty()) return;
-    NodeDef* node = nodes->Mutable(Below(nodes->size()));
-    const NodeDef& other = (*nodes)[Below(nodes->size())];
-    switch (Below(9)) {
-      case 0:
-        node->set_name(OddName(other));
-        break;
-      case 1:
-        node->set_op(OddName(other));
-        break;
-      case 2:
-      case 3:
-        if (node->input_size() == 0) break;
-        node->set_input(Below(node->input_size()), OddName(other));
-        break;
-      case 4:
-        node->add_input(OddName(other));
-        break;
-      case 5:
-        node->clear_attr();
-        break;
-      case 6: {
-        const NodeDef copy = other;
-        *nodes->Add() = copy;
-        break;
-      }
-      case 7:
-        nodes->DeleteSubrange(Below(nodes->size()), 1);
-        break;
-      case 8:
-        if (graph->library().function_size() == 0) break;
-        graph->mutable_library()
-            ->mutable_function(Below(graph->library().function_size()))
-            ->mutable_signature()
-            ->set_name(OddName(other));
-        break;
-    }
-  }
-
-  std::mt19937 random_;
-};
-
+// Whatever comes of it, the transform returns, and adds no problem.
 TEST(InsertQdq, SurvivesDamagedGraphs) {
-  const GraphDef graphs[] = {GraphFromText(ProjectionGraph()),
-                             GraphFromText(NestedGraph())};
+  const std::string graphs[] = {ProjectionGraph(), NestedGraph()};
   int edited = 0;
   for (int round = 0; round < FuzzRounds(500); ++round) {
-    const GraphDef damaged = Damage(round).Of(graphs[round % 2]);
+    const GraphDef damaged = Damaged(graphs[round % 2], round);
     const TransformRun run = RunTransform("insert_qdq", damaged);
     if (!run.status.ok()) {
       ASSERT_THAT(run.status,
@@ -464,83 +412,6 @@ TEST(InsertQdq, SurvivesDamagedGraphs) {
         << absl::StrJoin(before, "; ");
   }
   EXPECT_GT(edited, 50);
-}
-
-TEST(QdqFormat, IsATypeWithItsMode) {
-  for (const char* mode : {"", "SCALED"}) {
-    EXPECT_EQ(*ParseQdqFormat("qint8", mode), QdqFormat::kQint8Scaled);
-  }
-  for (const char* mode : {"", "MIN_FIRST"}) {
-    EXPECT_EQ(*ParseQdqFormat("quint8", mode), QdqFormat::kQuint8MinFirst);
-  }
-}
-
-TEST(QdqFormat, RefusesCombinationsThatGiveWrongValues) {
-  EXPECT_THAT(ParseQdqFormat("qint8", "MIN_FIRST"),
-              FailsWith(HasSubstr("kernels are wrong")));
-  EXPECT_THAT(ParseQdqFormat("quint8", "SCALED"),
-              FailsWith(HasSubstr("below zero")));
-  EXPECT_THAT(ParseQdqFormat("int8", "SCALED"),
-              FailsWith(HasSubstr("qint8 or quint8")));
-  EXPECT_THAT(ParseQdqFormat("qint8", "MIN_COMBINED"),
-              FailsWith(HasSubstr("not \"MIN_COMBINED\"")));
-}
-
-TEST(FitRange, TakesZeroInAndMakesScaledRangesSymmetric) {
-  const QdqRange scaled = FitRange(QdqFormat::kQint8Scaled, {-1, 3});
-  EXPECT_EQ(scaled.min, -3);
-  EXPECT_EQ(scaled.max, 3);
-  const QdqRange positive = FitRange(QdqFormat::kQuint8MinFirst, {2, 3});
-  EXPECT_EQ(positive.min, 0);
-  EXPECT_EQ(positive.max, 3);
-}
-
-// With an empty range the kernels divide by zero.
-TEST(FitRange, IsNeverEmpty) {
-  for (QdqFormat format :
-       {QdqFormat::kQint8Scaled, QdqFormat::kQuint8MinFirst}) {
-    for (float end : {0.0f, std::numeric_limits<float>::denorm_min(), 1e-37f}) {
-      const QdqRange range = FitRange(format, {0, end});
-      EXPECT_LE(range.min, 0);
-      EXPECT_TRUE(std::isfinite(255 / (range.max - range.min)));
-    }
-  }
-}
-
-TEST(IsTooNarrow, KnowsRangesThatHaveNoScale) {
-  for (QdqFormat format :
-       {QdqFormat::kQint8Scaled, QdqFormat::kQuint8MinFirst}) {
-    EXPECT_TRUE(IsTooNarrow(format, {-1e-40f, 1e-40f}));
-    EXPECT_TRUE(IsTooNarrow(format, {0, 0}));
-    EXPECT_FALSE(IsTooNarrow(format, {-1e-20f, 1e-20f}));
-    // With zero in it, it is wide.
-    EXPECT_FALSE(IsTooNarrow(format, {1, 1}));
-  }
-}
-
-TEST(NamePair, TellsOutputsOfANodeApart) {
-  EXPECT_EQ(NamePair("m", "a/x", 0).quantize, "m_eightbit_quantize_a/x");
-  EXPECT_EQ(NamePair("m", "x", 2).min, "m_eightbit_min_x__port__2");
-}
-
-TEST(MakePair, WritesInputsAsAGraphOrAFunctionDoes) {
-  QdqPair pair;
-  pair.names = NamePair("m", "x", 0);
-  pair.tensor = "x";
-  EXPECT_THAT(MakePair(pair)[3].input(),
-              ElementsAre("m_eightbit_quantize_x", "m_eightbit_quantize_x:1",
-                          "m_eightbit_quantize_x:2"));
-  EXPECT_EQ(ResultOf(pair), "m_dequantize");
-  pair.tensor = "x:y:0";
-  pair.in_function = true;
-  EXPECT_THAT(MakePair(pair)[2].input(),
-              ElementsAre("x:y:0", "m_eightbit_min_x:output:0",
-                          "m_eightbit_max_x:output:0"));
-  EXPECT_THAT(MakePair(pair)[3].input(),
-              ElementsAre("m_eightbit_quantize_x:output:0",
-                          "m_eightbit_quantize_x:output_min:0",
-                          "m_eightbit_quantize_x:output_max:0"));
-  EXPECT_EQ(ResultOf(pair), "m_dequantize:output:0");
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
-#include "transforms/qdq/qdq_observers.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
@@ -16,7 +14,7 @@
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/qdq/qdq_sites.h"
 
 namespace requant {
 namespace {
@@ -31,13 +29,6 @@ constexpr char kObserver[] = "requant_observe";
 // A session that holds this many has no memory left for values.
 constexpr int64_t kMostNodes = 1'000'000;
 constexpr char kCopy[] = "requant_observe/";
-
-std::string FreeName(const std::string& base,
-                     const absl::flat_hash_set<std::string>& taken) {
-  std::string name = base;
-  for (int i = 1; taken.contains(name); ++i) name = absl::StrCat(base, "_", i);
-  return name;
-}
 
 class ObserverMaker {
  public:
@@ -82,43 +73,22 @@ class ObserverMaker {
   // Makes an Identity read the tensor of each key.
   void AddMarks(const QdqSites& sites) {
     std::map<RangeKey, int64_t> keys;
-    std::map<int, absl::flat_hash_set<std::string>> taken;
+    absl::flat_hash_map<int, FreeNames> names;
     for (const QdqSite& site : sites.sites) {
       if (!site.reached) continue;
       const auto [key, is_new] = keys.emplace(site.range, found_.size());
       if (!is_new) continue;
       found_.push_back({site.range, site.is_weight, {}});
-      NodeDef mark;
-      absl::flat_hash_set<std::string>& names = taken[site.function_number];
-      if (names.empty()) names = NamesOf(site.function_number);
-      mark.set_name(FreeName(absl::StrCat(kObserver, "_", key->second), names));
-      names.insert(mark.name());
+      const int function = site.function_number;
+      FreeNames& free =
+          names.try_emplace(function, original_, function).first->second;
+      NodeDef& mark = *MutableNodes(function, &graph_)->Add();
+      mark.set_name(free.Take(absl::StrCat(kObserver, "_", key->second)));
       mark.set_op("Identity");
       mark.add_input(site.tensor);
       (*mark.mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
       (*mark.mutable_attr())[kKeyAttribute].set_i(key->second);
-      if (site.function_number < 0) {
-        *graph_.add_node() = std::move(mark);
-      } else {
-        *graph_.mutable_library()
-             ->mutable_function(site.function_number)
-             ->add_node_def() = std::move(mark);
-      }
     }
-  }
-
-  absl::flat_hash_set<std::string> NamesOf(int function) const {
-    absl::flat_hash_set<std::string> names;
-    if (function < 0) {
-      for (const NodeDef& node : graph_.node()) names.insert(node.name());
-      return names;
-    }
-    const FunctionDef& body = graph_.library().function(function);
-    for (const auto& argument : body.signature().input_arg()) {
-      names.insert(argument.name());
-    }
-    for (const NodeDef& node : body.node_def()) names.insert(node.name());
-    return names;
   }
 
   // Returns the nodes that run once or not at all: between a loop's or a
@@ -187,10 +157,8 @@ class ObserverMaker {
   // Adds what the marks need and the session does not have, under free names.
   void AddNodes(const GraphIndex& index, const std::vector<NodeDef*>& marks) {
     absl::flat_hash_map<std::string, const NodeDef*> originals;
-    absl::flat_hash_set<std::string> taken;
     for (const NodeDef& node : original_.node()) {
       originals.emplace(node.name(), &node);
-      taken.insert(node.name());
     }
     std::vector<std::string> names;
     for (const NodeDef* mark : marks) names.push_back(mark->name());
@@ -213,14 +181,13 @@ class ObserverMaker {
       }
     }
     // In the graph's order, for the same names every time.
+    FreeNames free(original_, /*function=*/-1);
     for (const NodeDef& node : graph_.node()) {
       if (!changed.contains(&node)) continue;
-      const std::string name = FreeName(originals.contains(node.name())
-                                            ? absl::StrCat(kCopy, node.name())
-                                            : std::string(node.name()),
-                                        taken);
-      taken.insert(name);
-      renamed_.emplace(node.name(), name);
+      renamed_.emplace(node.name(),
+                       free.Take(originals.contains(node.name())
+                                     ? absl::StrCat(kCopy, node.name())
+                                     : std::string(node.name())));
     }
     for (const NodeDef& node : graph_.node()) {
       if (!changed.contains(&node)) continue;

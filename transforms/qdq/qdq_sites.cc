@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -19,7 +17,6 @@
 #include "graph/tensorflow_library.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/tensor_pattern.h"
 
@@ -459,9 +456,10 @@ class SiteFinder {
     found_.sites.push_back(std::move(site));
   }
 
-  void Skip(const NodeDef& node, std::string why) {
-    found_.skipped.push_back(
-        {std::string(bodies_[body_].name()), node.name(), std::move(why)});
+  void Skip(const NodeDef& node, std::string_view why) {
+    found_.skipped.push_back(absl::StrCat("node \"", node.name(), "\"",
+                                          OfFunction(bodies_[body_].name()),
+                                          ", ", why));
   }
 
   const ChosenOps ops_;
@@ -489,11 +487,45 @@ const std::vector<std::string>& DefaultQdqOps() {
   return *ops;
 }
 
+std::string OfFunction(std::string_view function) {
+  return function.empty() ? ""
+                          : absl::StrCat(" of function \"", function, "\"");
+}
+
 absl::StatusOr<QdqSites> FindQdqSites(const GraphDef& graph,
                                       const QdqSiteOptions& options) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   REQUANT_ASSIGN_OR_RETURN(ChosenOps ops, ChooseOps(options.ops));
   return SiteFinder(graph, std::move(ops), options.inputs).Find();
+}
+
+google::protobuf::RepeatedPtrField<NodeDef>* MutableNodes(int function,
+                                                          GraphDef* graph) {
+  return function < 0 ? graph->mutable_node()
+                      : graph->mutable_library()
+                            ->mutable_function(function)
+                            ->mutable_node_def();
+}
+
+FreeNames::FreeNames(const GraphDef& graph, int function) {
+  if (function < 0) {
+    for (const NodeDef& node : graph.node()) taken_.insert(node.name());
+    return;
+  }
+  const FunctionDef& body = graph.library().function(function);
+  for (const auto& argument : body.signature().input_arg()) {
+    taken_.insert(argument.name());
+  }
+  for (const NodeDef& node : body.node_def()) taken_.insert(node.name());
+}
+
+std::string FreeNames::Take(const std::string& base) {
+  std::string name = base;
+  for (int* suffix = nullptr; !taken_.insert(name).second;) {
+    if (suffix == nullptr) suffix = &suffixes_[base];
+    name = absl::StrCat(base, "_", ++*suffix);
+  }
+  return name;
 }
 
 }  // namespace requant
