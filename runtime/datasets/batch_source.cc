@@ -98,8 +98,10 @@ class ChunkPipeline {
  private:
   void Work() {
     int64_t number = 0, position = 0;
-    while (const std::unique_ptr<RawChunk> raw = Read(&number, &position)) {
-      absl::StatusOr<Chunk> chunk = raw->Decode();
+    for (;;) {
+      const RawChunk raw = Read(&number, &position);
+      if (raw.rows == 0) return;
+      absl::StatusOr<Chunk> chunk = raw.decode();
       if (chunk.ok()) chunk->position = position;
       Publish(number,
               chunk.ok()
@@ -108,28 +110,27 @@ class ChunkPipeline {
     }
   }
 
-  // Reads a chunk, its number and its position; returns null when there is
+  // Reads a chunk, its number and its position; it has no rows when there is
   // nothing more to do.
-  std::unique_ptr<RawChunk> Read(int64_t* number, int64_t* position)
+  RawChunk Read(int64_t* number, int64_t* position)
       ABSL_LOCKS_EXCLUDED(read_mutex_, mutex_) {
     const absl::MutexLock read_lock(&read_mutex_);
     {
       const absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &ChunkPipeline::MayRead));
-      if (stopped_ || ended_) return nullptr;
+      if (stopped_ || ended_) return RawChunk();
     }
-    absl::StatusOr<std::unique_ptr<RawChunk>> chunk =
-        source_->Read(options_.chunk_rows);
+    absl::StatusOr<RawChunk> chunk = source_->Read(options_.chunk_rows);
     *number = next_read_++;
     *position = source_->position();
-    if (chunk.ok() && *chunk != nullptr) {
+    if (chunk.ok() && chunk->rows > 0) {
       const absl::MutexLock lock(&mutex_);
-      rows_ahead_ += (*chunk)->rows();
+      rows_ahead_ += chunk->rows;
       return *std::move(chunk);
     }
     ended_ = true;
     Publish(*number, chunk.ok() ? Result(nullptr) : Result(chunk.status()));
-    return nullptr;
+    return RawChunk();
   }
 
   void Publish(int64_t number, Result result) ABSL_LOCKS_EXCLUDED(mutex_) {

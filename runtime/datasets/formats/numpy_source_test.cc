@@ -265,8 +265,8 @@ TEST(Npy, RefusesHeadersThatAreNoDictionaries) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
         "{'descr': '<f4', 'fortran_order': False, 'shape': "
         "(99999999999999999999,)}"}) {
-    EXPECT_EQ(ParseNpyDictionary(dictionary).status().message(),
-              "its .npy header cannot be read")
+    EXPECT_EQ(NpyError(NpyWithHeader(dictionary, "")),
+              "x.npy: its .npy header cannot be read")
         << dictionary;
   }
 }
