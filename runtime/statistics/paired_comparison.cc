@@ -5,9 +5,6 @@
 #include <cstddef>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
-
 namespace requant {
 namespace {
 
@@ -204,36 +201,14 @@ OutputChange PairedComparison::ChangeAccumulator::Result() const {
   return change;
 }
 
-absl::StatusOr<PairedComparison> PairedComparison::Create(
-    const PredictionFormat& format) {
-  REQUANT_RETURN_IF_ERROR(CheckFormat(format));
-  return PairedComparison(format);
-}
-
-absl::Status PairedComparison::Add(int64_t first_record,
-                                   absl::Span<const float> baseline,
-                                   absl::Span<const float> candidate,
-                                   absl::Span<const double> labels) {
+void PairedComparison::Add(int64_t first_record,
+                           absl::Span<const float> baseline,
+                           absl::Span<const float> candidate,
+                           absl::Span<const double> labels) {
   const size_t width = format_.values_per_record;
   const size_t records = baseline.size() / width;
-  if (baseline.size() != candidate.size() ||
-      records * width != baseline.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "from record ", first_record, " on the baseline predicts ",
-        baseline.size(), " values and the candidate ", candidate.size(),
-        "; both must predict ", width, " per record"));
-  }
   const bool has_classes = format_.kind != PredictionSpec::VALUE;
   const bool has_labels = has_classes && !labels.empty();
-  if (has_labels) {
-    if (labels.size() != records) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("from record ", first_record, " on there are ", records,
-                       " predictions but ", labels.size(), " labels"));
-    }
-    REQUANT_RETURN_IF_ERROR(
-        CheckClassLabels(format_.classes(), first_record, labels));
-  }
   for (size_t i = 0; i < records; ++i) {
     const absl::Span<const float> old_values =
         baseline.subspan(i * width, width);
@@ -246,7 +221,6 @@ absl::Status PairedComparison::Add(int64_t first_record,
     }
     AddChange(first_record + static_cast<int64_t>(i), old_values, new_values);
   }
-  return absl::OkStatus();
 }
 
 void PairedComparison::AddClasses(absl::Span<const float> baseline,

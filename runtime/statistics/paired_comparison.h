@@ -11,8 +11,6 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/job.pb.h"
@@ -89,15 +87,13 @@ Verdict JudgeMse(const Comparison& comparison, double max_mse);
 
 class PairedComparison {
  public:
-  static absl::StatusOr<PairedComparison> Create(
-      const PredictionFormat& format);
+  explicit PairedComparison(const PredictionFormat& format) : format_(format) {}
 
-  // Takes records from `first_record` on as MetricAccumulator::Add does;
-  // `labels` are empty for data without labels. After an error nothing of them
-  // counts.
-  absl::Status Add(int64_t first_record, absl::Span<const float> baseline,
-                   absl::Span<const float> candidate,
-                   absl::Span<const double> labels);
+  // Takes records from `first_record` on, with as many values of the baseline
+  // as of the candidate, and with labels that MetricAccumulator::Add takes, or
+  // none.
+  void Add(int64_t first_record, absl::Span<const float> baseline,
+           absl::Span<const float> candidate, absl::Span<const double> labels);
 
   Comparison Result() const;
 
@@ -120,8 +116,6 @@ class PairedComparison {
     double max_ = 0;
     int64_t max_record_ = 0;
   };
-
-  explicit PairedComparison(const PredictionFormat& format) : format_(format) {}
 
   void AddClasses(absl::Span<const float> baseline,
                   absl::Span<const float> candidate,
