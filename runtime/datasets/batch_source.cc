@@ -1,7 +1,5 @@
 #include "runtime/datasets/batch_source.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "base/files/files.h"
 #include "base/process/machine.h"
 #include "base/records/input_file.h"
 #include "base/status_macros.h"
@@ -44,9 +43,9 @@ std::string NameFiles(const std::vector<std::string>& files) {
 int64_t SizeOfFiles(const std::vector<std::string>& files) {
   int64_t bytes = 0;
   for (const std::string& file : files) {
-    struct stat info;
-    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return 0;
-    bytes += info.st_size;
+    const absl::StatusOr<int64_t> size = BytesOf(file);
+    if (!size.ok()) return 0;
+    bytes += *size;
   }
   return bytes;
 }
@@ -318,8 +317,7 @@ class PipelinedBatchSource : public BatchSource {
     for (int i = 0; i < spec_.input_size(); ++i) {
       REQUANT_ASSIGN_OR_RETURN(Tensor tensor, Join(pieces, batch->size, i));
       if (spec_.input(i).feed_shape_size() > 0) {
-        REQUANT_ASSIGN_OR_RETURN(tensor,
-                                 Reshape(tensor, spec_.input(i).feed_shape()));
+        tensor = Reshape(tensor, spec_.input(i).feed_shape());
       }
       batch->inputs.push_back(std::move(tensor));
     }
@@ -331,20 +329,19 @@ class PipelinedBatchSource : public BatchSource {
   }
 
   // Reshapes a tensor; CheckFeedShape has made sure that it fits.
-  static absl::StatusOr<Tensor> Reshape(const Tensor& tensor,
-                                        absl::Span<const int64_t> feed_shape) {
+  static Tensor Reshape(const Tensor& tensor,
+                        absl::Span<const int64_t> feed_shape) {
     int64_t rest = tensor.NumElements();
     for (const int64_t size : feed_shape) {
       if (size > 0) rest /= size;
     }
-    std::vector<int64_t> sizes(feed_shape.begin(), feed_shape.end());
-    std::replace(sizes.begin(), sizes.end(), int64_t{-1}, rest);
     tensorflow::TensorShape shape;
-    REQUANT_RETURN_IF_ERROR(
-        tensorflow::TensorShape::BuildTensorShape(sizes, &shape));
+    for (const int64_t size : feed_shape) {
+      shape.AddDim(size > 0 ? size : rest);
+    }
     Tensor reshaped;
-    if (reshaped.CopyFrom(tensor, shape)) return reshaped;
-    return absl::InternalError("a feed_shape does not fit its batch");
+    CHECK(reshaped.CopyFrom(tensor, shape));
+    return reshaped;
   }
 
   const DatasetSpec spec_;
@@ -370,22 +367,6 @@ class PipelinedBatchSource : public BatchSource {
   int64_t position_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<ChunkSource>> OpenChunkSource(
-    const DatasetSpec& spec, const std::vector<Column>& columns) {
-  const SourceFormat* const format = FormatOf(spec);
-  if (format == nullptr) {
-    return absl::InvalidArgumentError("the dataset has no source");
-  }
-  if (format->open == nullptr) {
-    return absl::InvalidArgumentError(
-        "an in_graph source is read by its own graph");
-  }
-  for (const std::string& file : FilesOf(spec)) {
-    REQUANT_RETURN_IF_ERROR(CheckReadable(file));
-  }
-  return format->open(spec, columns);
-}
-
 }  // namespace
 
 std::string DescribeFiles(const DatasetSpec& spec) {
@@ -394,16 +375,17 @@ std::string DescribeFiles(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
-  if (options.batch_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the batch size is ", options.batch_size, "; it is at least 1"));
+  const SourceFormat* const format = FormatOf(spec);
+  if (format == nullptr || format->open == nullptr) {
+    return absl::InvalidArgumentError(
+        "an in_graph source is read by its own graph");
   }
   REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
-  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
-                           OpenChunkSource(spec, columns));
-  if (columns.empty()) {
-    return absl::InvalidArgumentError("the dataset has no inputs");
+  for (const std::string& file : FilesOf(spec)) {
+    REQUANT_RETURN_IF_ERROR(CheckReadable(file));
   }
+  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
+                           format->open(spec, columns));
   return std::make_unique<PipelinedBatchSource>(
       spec, options, std::move(columns), std::move(source));
 }

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/numbers.h"
@@ -20,31 +21,12 @@ using tensorflow::DataType;
 using tensorflow::Tensor;
 using tensorflow::tstring;
 
-struct NamedType {
-  const char* name;
-  DataType dtype;
-};
-
-constexpr NamedType kTypes[] = {
-    {"float", tensorflow::DT_FLOAT}, {"double", tensorflow::DT_DOUBLE},
-    {"half", tensorflow::DT_HALF},   {"bfloat16", tensorflow::DT_BFLOAT16},
-    {"int8", tensorflow::DT_INT8},   {"uint8", tensorflow::DT_UINT8},
-    {"int32", tensorflow::DT_INT32}, {"int64", tensorflow::DT_INT64},
-    {"bool", tensorflow::DT_BOOL},   {"string", tensorflow::DT_STRING},
-};
-
-// What people write for the names above.
-constexpr NamedType kSynonyms[] = {
-    {"float32", tensorflow::DT_FLOAT},
-    {"float64", tensorflow::DT_DOUBLE},
-    {"float16", tensorflow::DT_HALF},
-};
-
-std::vector<std::string> TypeNames() {
-  std::vector<std::string> names;
-  for (const NamedType& type : kTypes) names.push_back(type.name);
-  return names;
-}
+// What a declaration may name.
+constexpr DataType kTypes[] = {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
+                               tensorflow::DT_HALF,  tensorflow::DT_BFLOAT16,
+                               tensorflow::DT_INT8,  tensorflow::DT_UINT8,
+                               tensorflow::DT_INT32, tensorflow::DT_INT64,
+                               tensorflow::DT_BOOL,  tensorflow::DT_STRING};
 
 template <typename Float>
 bool ParseFloat(std::string_view text, Float* value) {
@@ -111,26 +93,22 @@ absl::StatusOr<Column> MakeColumn(const std::string& feature,
 }  // namespace
 
 absl::StatusOr<DataType> ParseDtype(std::string_view name) {
-  for (const NamedType& type : kTypes) {
-    if (name == type.name) return type.dtype;
+  DataType dtype;
+  if (tensorflow::DataTypeFromString(name, &dtype) &&
+      absl::c_linear_search(kTypes, dtype)) {
+    return dtype;
   }
-  for (const NamedType& type : kSynonyms) {
-    if (name == type.name) return type.dtype;
+  std::vector<std::string> names;
+  for (const DataType type : kTypes) {
+    names.push_back(tensorflow::DataTypeString(type));
   }
   if (name.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no dtype; write one of ", absl::StrJoin(TypeNames(), ", ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no dtype; write one of ", absl::StrJoin(names, ", ")));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown dtype \"", name, "\"", DidYouMean(name, TypeNames()),
-      "; there are ", absl::StrJoin(TypeNames(), ", ")));
-}
-
-std::string DtypeName(DataType dtype) {
-  for (const NamedType& type : kTypes) {
-    if (type.dtype == dtype) return type.name;
-  }
-  return tensorflow::DataTypeString(dtype);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown dtype \"", name, "\"", DidYouMean(name, names),
+                   "; there are ", absl::StrJoin(names, ", ")));
 }
 
 int64_t ElementBytes(DataType dtype) {
@@ -207,7 +185,7 @@ absl::StatusOr<Tensor> ParseScalar(std::string_view text, DataType dtype) {
   Tensor scalar(dtype, tensorflow::TensorShape({}));
   if (ParserOf(dtype)(text, scalar.data())) return scalar;
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is no ", DtypeName(dtype)));
+      absl::StrCat("\"", text, "\" is no ", tensorflow::DataTypeString(dtype)));
 }
 
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
@@ -220,10 +198,6 @@ absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
       REQUANT_ASSIGN_OR_RETURN(
           column.default_value,
           ParseScalar(input.default_value(), column.dtype));
-    }
-    if (input.feed_shape_size() > 0) {
-      REQUANT_RETURN_IF_ERROR(
-          CheckFeedShape(input.feed_shape(), column.elements));
     }
     columns.push_back(std::move(column));
   }

@@ -304,7 +304,7 @@ absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
   if (converter != nullptr) return converter;
   return absl::InvalidArgumentError(absl::StrCat(
       "it has ", TypeName(header), " values, not all of which ",
-      DtypeName(dtype),
+      tensorflow::DataTypeString(dtype),
       " can hold; declare another dtype, or save the array with one"));
 }
 
