@@ -340,8 +340,7 @@ class PipelinedBatchSource : public BatchSource {
       shape.AddDim(size > 0 ? size : rest);
     }
     Tensor reshaped;
-    CHECK(reshaped.CopyFrom(tensor, shape));
-    return reshaped;
+    return reshaped.CopyFrom(tensor, shape) ? reshaped : tensor;
   }
 
   const DatasetSpec spec_;
