@@ -33,6 +33,13 @@ int64_t ChunkRows(int64_t batch_size) {
   return (kMinChunkRows + batch_size - 1) / batch_size * batch_size;
 }
 
+int64_t MaxRowsAhead(const BatchOptions& options) {
+  const int64_t batches = std::max(1, options.prefetch);
+  return options.batch_size > kMaxElements / batches
+             ? kMaxElements
+             : options.batch_size * batches;
+}
+
 std::string NameFiles(const std::vector<std::string>& files) {
   constexpr size_t kMostNamed = 3;
   if (files.size() <= kMostNamed) return absl::StrJoin(files, ", ");
@@ -55,17 +62,17 @@ int64_t SizeOfFiles(const std::vector<std::string>& files) {
 // then decodes it while the next thread reads.
 class ChunkPipeline {
  public:
-  struct Options {
-    int threads = 1;
-    int64_t chunk_rows = 1;
-    // Threads rest while this many rows are read or decoded and not taken.
-    int64_t max_rows_ahead = 1;
-  };
   using Result = absl::StatusOr<std::shared_ptr<const Chunk>>;
 
-  ChunkPipeline(std::unique_ptr<ChunkSource> source, const Options& options)
-      : options_(options), source_(std::move(source)) {
-    for (int i = 0; i < options.threads; ++i) {
+  ChunkPipeline(std::unique_ptr<ChunkSource> source,
+                const BatchOptions& options)
+      : chunk_rows_(ChunkRows(options.batch_size)),
+        max_rows_ahead_(MaxRowsAhead(options)),
+        source_(std::move(source)) {
+    constexpr int kMostThreads = 64;
+    const int threads =
+        options.threads > 0 ? options.threads : ReadCoreLimits().usable();
+    for (int i = 0; i < std::min(kMostThreads, threads); ++i) {
       threads_.emplace_back([this] { Work(); });
     }
   }
@@ -119,7 +126,7 @@ class ChunkPipeline {
       mutex_.Await(absl::Condition(this, &ChunkPipeline::MayRead));
       if (stopped_ || ended_) return RawChunk();
     }
-    absl::StatusOr<RawChunk> chunk = source_->Read(options_.chunk_rows);
+    absl::StatusOr<RawChunk> chunk = source_->Read(chunk_rows_);
     *number = next_read_++;
     *position = source_->position();
     if (chunk.ok() && chunk->rows > 0) {
@@ -138,13 +145,15 @@ class ChunkPipeline {
   }
 
   bool MayRead() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || rows_ahead_ < options_.max_rows_ahead;
+    return stopped_ || rows_ahead_ < max_rows_ahead_;
   }
   bool IsNextReady() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return results_.count(next_taken_) > 0;
   }
 
-  const Options options_;
+  const int64_t chunk_rows_;
+  // Threads rest while this many rows are read or decoded and not taken.
+  const int64_t max_rows_ahead_;
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -171,8 +180,8 @@ class PipelinedBatchSource : public BatchSource {
         files_(FilesOf(spec)),
         columns_(std::move(columns)),
         total_bytes_(SizeOfFiles(files_)),
-        pipeline_(std::make_unique<ChunkPipeline>(std::move(source),
-                                                  PipelineOptions(options))) {}
+        pipeline_(std::make_unique<ChunkPipeline>(std::move(source), options)) {
+  }
 
   absl::StatusOr<bool> Next(Batch* batch) override {
     if (result_.ok() && *result_) {
@@ -204,20 +213,6 @@ class PipelinedBatchSource : public BatchSource {
     int64_t begin = 0;
     int64_t count = 0;
   };
-
-  static ChunkPipeline::Options PipelineOptions(const BatchOptions& options) {
-    constexpr int kMostThreads = 64;
-    ChunkPipeline::Options result;
-    result.threads =
-        std::min(kMostThreads, options.threads > 0 ? options.threads
-                                                   : ReadCoreLimits().usable());
-    result.chunk_rows = ChunkRows(options.batch_size);
-    const int64_t batches = std::max(1, options.prefetch);
-    result.max_rows_ahead = options.batch_size > kMaxElements / batches
-                                ? kMaxElements
-                                : options.batch_size * batches;
-    return result;
-  }
 
   absl::StatusOr<bool> Assemble(Batch* batch) {
     *batch = Batch();

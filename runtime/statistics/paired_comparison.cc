@@ -41,19 +41,11 @@ const OutputChange* JudgedChange(const Comparison& comparison) {
   return nullptr;
 }
 
-Estimate MeanOf(const OutputChange& change) {
+Estimate MeanOf(const OutputChange& change, const Comparison& comparison) {
   Estimate mean{change.mean()};
   if (change.has_interval()) mean.interval = change.interval();
+  mean.lost_values = comparison.lost_values() > 0;
   return mean;
-}
-
-Verdict JudgeMean(const Comparison& comparison,
-                  const std::optional<Estimate>& mean, double limit) {
-  if (comparison.lost_values() > 0) return Verdict::kFail;
-  if (!mean.has_value() || !mean->interval.has_value()) {
-    return Verdict::kInconclusive;
-  }
-  return JudgeAtMost(*mean->interval, limit);
 }
 
 double Cosine(double product, double squared_first, double squared_other) {
@@ -113,7 +105,7 @@ std::optional<Estimate> AgreementShare(const Comparison& comparison) {
 std::optional<Estimate> MeanOutputChange(const Comparison& comparison) {
   const OutputChange* const change = JudgedChange(comparison);
   if (change == nullptr) return std::nullopt;
-  return MeanOf(*change);
+  return MeanOf(*change, comparison);
 }
 
 std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
@@ -124,7 +116,7 @@ std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
 
 std::optional<Estimate> Mse(const Comparison& comparison) {
   if (!comparison.has_squared_change()) return std::nullopt;
-  return MeanOf(comparison.squared_change());
+  return MeanOf(comparison.squared_change(), comparison);
 }
 
 std::string_view VerdictName(Verdict verdict) {
@@ -149,28 +141,14 @@ Verdict JudgeAtMost(const Interval& interval, double limit) {
   return JudgeAtLeast(MakeInterval(-interval.high(), -interval.low()), -limit);
 }
 
-Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop) {
-  if (!comparison.has_accuracy()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.accuracy().interval(), -max_drop);
-}
-
-Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
-  if (!comparison.has_agreement()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.agreement().interval(), min_share);
-}
-
-Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
-  return JudgeMean(comparison, MeanOutputChange(comparison), max_mean);
-}
-
-Verdict JudgeMaxOutputChange(const Comparison& comparison, double max) {
-  const std::optional<Estimate> found = MaxOutputChange(comparison);
-  if (!found.has_value()) return Verdict::kInconclusive;
-  return found->value <= max ? Verdict::kPass : Verdict::kFail;
-}
-
-Verdict JudgeMse(const Comparison& comparison, double max_mse) {
-  return JudgeMean(comparison, Mse(comparison), max_mse);
+Verdict Judge(const Estimate& estimate, double limit, bool at_least) {
+  if (estimate.lost_values) return Verdict::kFail;
+  if (estimate.record.has_value()) {
+    return estimate.value <= limit ? Verdict::kPass : Verdict::kFail;
+  }
+  if (!estimate.interval.has_value()) return Verdict::kInconclusive;
+  return at_least ? JudgeAtLeast(*estimate.interval, limit)
+                  : JudgeAtMost(*estimate.interval, limit);
 }
 
 void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,

@@ -90,6 +90,15 @@ absl::StatusOr<Column> MakeColumn(const std::string& feature,
   return column;
 }
 
+void CopyElements(DataType dtype, const void* from, int64_t count, void* to) {
+  if (dtype == tensorflow::DT_STRING) {
+    const tstring* const strings = static_cast<const tstring*>(from);
+    std::copy(strings, strings + count, static_cast<tstring*>(to));
+  } else {
+    std::memcpy(to, from, count * ElementBytes(dtype));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<DataType> ParseDtype(std::string_view name) {
@@ -232,31 +241,18 @@ void* RowAddress(Tensor& rows, const Column& column, int64_t row) {
 }
 
 void FillDefault(const Column& column, int64_t row, Tensor* rows) {
-  if (column.dtype == tensorflow::DT_STRING) {
-    tstring* const to = static_cast<tstring*>(RowAddress(*rows, column, row));
-    const tstring& value = column.default_value->scalar<tstring>()();
-    for (int64_t i = 0; i < column.elements; ++i) to[i] = value;
-    return;
-  }
   char* const to = static_cast<char*>(RowAddress(*rows, column, row));
-  const int64_t size = ElementBytes(column.dtype);
   for (int64_t i = 0; i < column.elements; ++i) {
-    std::memcpy(to + i * size, column.default_value->data(), size);
+    CopyElements(column.dtype, column.default_value->data(), 1,
+                 to + i * ElementBytes(column.dtype));
   }
 }
 
 void CopyRows(const Column& column, const Tensor& from, int64_t from_row,
               int64_t count, Tensor* to, int64_t to_row) {
-  const int64_t elements = count * column.elements;
-  const void* const source =
-      RowAddress(const_cast<Tensor&>(from), column, from_row);
-  void* const target = RowAddress(*to, column, to_row);
-  if (column.dtype == tensorflow::DT_STRING) {
-    const tstring* const strings = static_cast<const tstring*>(source);
-    std::copy(strings, strings + elements, static_cast<tstring*>(target));
-  } else {
-    std::memcpy(target, source, elements * ElementBytes(column.dtype));
-  }
+  CopyElements(column.dtype,
+               RowAddress(const_cast<Tensor&>(from), column, from_row),
+               count * column.elements, RowAddress(*to, column, to_row));
 }
 
 }  // namespace requant
