@@ -141,7 +141,7 @@ Verdict JudgeAtMost(const Interval& interval, double limit) {
   return JudgeAtLeast(MakeInterval(-interval.high(), -interval.low()), -limit);
 }
 
-Verdict Judge(const Estimate& estimate, double limit, bool at_least) {
+Verdict JudgeFigure(const Estimate& estimate, double limit, bool at_least) {
   if (estimate.lost_values) return Verdict::kFail;
   if (estimate.record.has_value()) {
     return estimate.value <= limit ? Verdict::kPass : Verdict::kFail;

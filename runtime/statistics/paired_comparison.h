@@ -78,7 +78,7 @@ Verdict JudgeAtMost(const Interval& interval, double limit);
 
 // Judges a figure by its interval, without which it is inconclusive, or by its
 // value if it is no estimate.
-Verdict Judge(const Estimate& estimate, double limit, bool at_least);
+Verdict JudgeFigure(const Estimate& estimate, double limit, bool at_least);
 
 class PairedComparison {
  public:

@@ -138,8 +138,8 @@ TEST(Judge, PassesOnlyWhenTheWholeIntervalIsInside) {
 }
 
 TEST(Judge, IsInconclusiveOfAnIntervalThatIsMissing) {
-  EXPECT_EQ(Judge({0.5}, 1, false), Verdict::kInconclusive);
-  EXPECT_EQ(Judge({0.5}, 0, true), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeFigure({0.5}, 1, false), Verdict::kInconclusive);
+  EXPECT_EQ(JudgeFigure({0.5}, 0, true), Verdict::kInconclusive);
   // NaN bounds are inside no limit and beyond none.
   EXPECT_EQ(JudgeAtLeast(MakeInterval(NAN, NAN), 0), Verdict::kInconclusive);
 }
@@ -206,7 +206,8 @@ TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
 TEST(JudgeMse, PassesEqualOutputsAtZero) {
   const std::vector<float> values(60, 0.5f);
   const auto judged = [&](const std::vector<float>& other, double limit) {
-    return Judge(*Mse(Compare(kTwoScores, values, other, {})), limit, false);
+    return JudgeFigure(*Mse(Compare(kTwoScores, values, other, {})), limit,
+                       false);
   };
   EXPECT_EQ(judged(values, 0), Verdict::kPass);
   std::vector<float> other = values;
@@ -249,7 +250,7 @@ TEST(PairedComparison, KnowsNoSpreadOfFewRecords) {
   const std::vector<float> values(29, 0.5f);
   const Comparison comparison = Compare(kProbability, values, values, {});
   EXPECT_FALSE(comparison.output_change().has_interval());
-  EXPECT_EQ(Judge(*MeanOutputChange(comparison), 0.01, false),
+  EXPECT_EQ(JudgeFigure(*MeanOutputChange(comparison), 0.01, false),
             Verdict::kInconclusive);
 }
 
@@ -264,7 +265,8 @@ TEST(PairedComparison, CountsWhatIsNotFiniteApart) {
   EXPECT_EQ(comparison.candidate_non_finite().infinite(), 2);
   EXPECT_EQ(comparison.lost_values(), 2);
   EXPECT_EQ(comparison.output_change().mean(), 0.5);
-  EXPECT_EQ(Judge(*MeanOutputChange(comparison), 100, false), Verdict::kFail);
+  EXPECT_EQ(JudgeFigure(*MeanOutputChange(comparison), 100, false),
+            Verdict::kFail);
 }
 
 TEST(PairedComparison, HasNoChangeWithoutFiniteValues) {
@@ -292,15 +294,17 @@ TEST(PairedComparison, JudgesByTheIntervals) {
         Limits{AgreementShare, true, 0.98, 0.988, 0.995},
         Limits{MeanOutputChange, false, 0.01, 0.006, 0.004}}) {
     const auto judged = [&](double limit) {
-      return Judge(*test.figure(comparison), limit, test.at_least);
+      return JudgeFigure(*test.figure(comparison), limit, test.at_least);
     };
     EXPECT_EQ(judged(test.pass), Verdict::kPass);
     EXPECT_EQ(judged(test.inconclusive), Verdict::kInconclusive);
     EXPECT_EQ(judged(test.fail), Verdict::kFail);
   }
   // The largest change needs no interval.
-  EXPECT_EQ(Judge(*MaxOutputChange(comparison), 0.5, false), Verdict::kPass);
-  EXPECT_EQ(Judge(*MaxOutputChange(comparison), 0.49, false), Verdict::kFail);
+  EXPECT_EQ(JudgeFigure(*MaxOutputChange(comparison), 0.5, false),
+            Verdict::kPass);
+  EXPECT_EQ(JudgeFigure(*MaxOutputChange(comparison), 0.49, false),
+            Verdict::kFail);
 }
 
 TEST(PairedComparison, GoesOnOverBatches) {

@@ -214,7 +214,8 @@ void JudgeOutput(const GateSpec& spec, const Comparison& comparison,
   if (found->interval.has_value()) {
     *gate->mutable_interval() = *found->interval;
   }
-  gate->set_verdict(ToRecord(Judge(*found, gate->limit(), spec.unit.at_least)));
+  gate->set_verdict(
+      ToRecord(JudgeFigure(*found, gate->limit(), spec.unit.at_least)));
   gate->set_sentence(absl::StrCat(
       Sentence(*gate, spec.unit),
       found->record.has_value() && gate->verdict() == VerificationRecord::FAIL
