@@ -20,7 +20,7 @@ std::string Problem(const std::string& first,
                     const std::string& input = "dtype: 'float'") {
   const Strings messages = ReadWithNext(first, input).bad_messages;
   if (messages.empty()) return "";
-  EXPECT_THAT(messages, ElementsAre(StartsWith("0.tfrecord: record ")));
+  EXPECT_THAT(messages, Contains(StartsWith("0.tfrecord: record ")).Times(1));
   return absl::StrReplaceAll(
       messages[0], {{"0.tfrecord: record ", ""}, {" (counting from 0)", ""}});
 }
