@@ -17,6 +17,7 @@
 #include "base/records/input_file.h"
 #include "base/records/record_format.h"
 #include "base/status_macros.h"
+#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/util/json_util.h"
 #include "runtime/datasets/criteo/criteo_ranges.pb.h"
 
@@ -241,27 +242,39 @@ void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Returns a field of a message: a string, packed numbers or a message.
-std::string Field(int number, std::string_view bytes) {
+// Returns the size of a field that holds `size` bytes: tags are one byte each
+// here.
+size_t FieldSize(size_t size) {
+  return 1 + google::protobuf::io::CodedOutputStream::VarintSize64(size) + size;
+}
+
+void AppendFieldStart(int number, size_t size, std::string* out) {
   constexpr int kLengthDelimited = 2;
-  std::string field(1, static_cast<char>(number << 3 | kLengthDelimited));
-  AppendVarint(bytes.size(), &field);
-  field.append(bytes);
-  return field;
+  out->push_back(static_cast<char>(number << 3 | kLengthDelimited));
+  AppendVarint(size, out);
+}
+
+void AppendField(int number, std::string_view bytes, std::string* out) {
+  AppendFieldStart(number, bytes.size(), out);
+  out->append(bytes);
 }
 
 // Appends one entry of an Example's feature map whose list holds the field
 // `value`: a string, or packed numbers.
 void AppendFeature(std::string_view name, int list, std::string_view value,
                    std::string* features) {
-  const std::string feature = Field(list, Field(kListValue, value));
-  features->append(
-      Field(kFeaturesEntry,
-            absl::StrCat(Field(kEntryKey, name), Field(kEntryValue, feature))));
+  const size_t list_size = FieldSize(value.size());
+  const size_t feature_size = FieldSize(list_size);
+  AppendFieldStart(kFeaturesEntry,
+                   FieldSize(name.size()) + FieldSize(feature_size), features);
+  AppendField(kEntryKey, name, features);
+  AppendFieldStart(kEntryValue, feature_size, features);
+  AppendFieldStart(list, list_size, features);
+  AppendField(kListValue, value, features);
 }
 
-std::string FloatBytes(float value) {
-  return std::string(reinterpret_cast<const char*>(&value), sizeof(value));
+std::string_view BytesOfFloat(const float& value) {
+  return {reinterpret_cast<const char*>(&value), sizeof(value)};
 }
 
 void AppendNumber(float value, std::string* out) {
@@ -405,16 +418,18 @@ absl::Status CriteoWriter::Write(const CriteoRecord& record) {
   if (format_ == CriteoFormat::kCsv) {
     AppendCsv(record);
   } else {
-    std::string features;
+    features_.clear();
     const char label = static_cast<char>(record.label);
     AppendFeature("label", kFeatureInts, std::string_view(&label, 1),
-                  &features);
+                  &features_);
     if (format_ == CriteoFormat::kTfRecord) {
-      AppendRaw(record, &features);
+      AppendRaw(record);
     } else {
-      AppendPreprocessed(record, &features);
+      AppendPreprocessed(record);
     }
-    AppendRecord(Field(kExampleFeatures, features), &held_);
+    example_.clear();
+    AppendField(kExampleFeatures, features_, &example_);
+    AppendRecord(example_, &held_);
   }
   return held_.size() < kHeldBytes ? absl::OkStatus() : Flush();
 }
@@ -440,32 +455,30 @@ void CriteoWriter::AppendCsv(const CriteoRecord& record) {
   held_.push_back('\n');
 }
 
-void CriteoWriter::AppendRaw(const CriteoRecord& record,
-                             std::string* features) const {
+void CriteoWriter::AppendRaw(const CriteoRecord& record) {
   for (int i = 0; i < kNumericColumns; ++i) {
     AppendFeature(names_[kFirstNumeric + i], kFeatureFloats,
-                  FloatBytes(record.numeric[i]), features);
+                  BytesOfFloat(record.numeric[i]), &features_);
   }
   for (int i = 0; i < kCategoricalColumns; ++i) {
     AppendFeature(names_[kFirstCategorical + i], kFeatureBytes,
-                  record.categorical[i], features);
+                  record.categorical[i], &features_);
   }
 }
 
-void CriteoWriter::AppendPreprocessed(const CriteoRecord& record,
-                                      std::string* features) const {
+void CriteoWriter::AppendPreprocessed(const CriteoRecord& record) {
   std::string values;
   for (int column : kNumericOrder) {
-    values += FloatBytes(Normalize(record.numeric[column], ranges_, column));
+    values += BytesOfFloat(Normalize(record.numeric[column], ranges_, column));
   }
-  AppendFeature("numeric_1", kFeatureFloats, values, features);
+  AppendFeature("numeric_1", kFeatureFloats, values, &features_);
   values.clear();
   for (int i = 0; i < kCategoricalColumns; ++i) {
     AppendVarint(i, &values);
     AppendVarint(HashBucket(record.categorical[kCategoricalOrder[i]], buckets_),
                  &values);
   }
-  AppendFeature("string_1", kFeatureInts, values, features);
+  AppendFeature("string_1", kFeatureInts, values, &features_);
 }
 
 }  // namespace requant

@@ -136,16 +136,18 @@ class CriteoWriter {
 
  private:
   void AppendCsv(const CriteoRecord& record);
-  // Append an Example's features.
-  void AppendRaw(const CriteoRecord& record, std::string* features) const;
-  void AppendPreprocessed(const CriteoRecord& record,
-                          std::string* features) const;
+  // Append to an Example's features.
+  void AppendRaw(const CriteoRecord& record);
+  void AppendPreprocessed(const CriteoRecord& record);
 
   const int fd_;
   const CriteoFormat format_;
   const NumericRanges ranges_;
   const int64_t buckets_;
   const std::vector<std::string> names_;
+  // One record's features and Example, used again for each.
+  std::string features_;
+  std::string example_;
   std::string held_;
 };
 
