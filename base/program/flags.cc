@@ -34,7 +34,10 @@ std::vector<gflags::CommandLineFlagInfo> ListedFlags(const ProgramHelp& help) {
   std::vector<gflags::CommandLineFlagInfo> all, listed;
   gflags::GetAllFlags(&all);
   for (const auto& flag : all) {
-    if (Listed(flag, help)) listed.push_back(flag);
+    if (Listed(flag, help) &&
+        !absl::c_linear_search(help.hidden_flags, flag.name)) {
+      listed.push_back(flag);
+    }
   }
   return listed;
 }

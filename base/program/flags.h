@@ -41,6 +41,8 @@ struct ProgramHelp {
   // String flags that may be given several times: their values are joined by
   // commas, so that --graph=a --graph=b is --graph=a,b.
   std::vector<std::string> repeatable_flags = {};
+  // Flags of `flag_files` that are not listed.
+  std::vector<std::string> hidden_flags = {};
 };
 
 // Sets gflags' flags from `args` (which has no program name) and leaves what is

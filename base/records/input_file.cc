@@ -55,13 +55,8 @@ class PlainFile : public InputFile {
   // Returns the first bytes, at most `size`; Read returns them again.
   absl::StatusOr<std::string> Peek(size_t size) {
     std::string bytes(size, '\0');
-    size_t got = 0;
-    while (got < size) {
-      REQUANT_ASSIGN_OR_RETURN(const size_t n,
-                               Read(bytes.data() + got, size - got));
-      if (n == 0) break;
-      got += n;
-    }
+    REQUANT_ASSIGN_OR_RETURN(const size_t got,
+                             ReadFully(this, bytes.data(), size));
     bytes.resize(got);
     peeked_ = bytes;
     return bytes;
@@ -89,17 +84,21 @@ class MemoryFile : public InputFile {
   std::string_view content_;
 };
 
-class GzipFile : public InputFile {
+// zlib's codes for data with gzip's wrapper and without one.
+enum class Wrapper { kGzip = MAX_WBITS + 16, kNone = -MAX_WBITS };
+
+class UnpackedFile : public InputFile {
  public:
-  explicit GzipFile(std::unique_ptr<InputFile> packed)
-      : packed_(std::move(packed)), input_(kReadBytes) {
+  UnpackedFile(std::unique_ptr<InputFile> packed, Wrapper wrapper)
+      : packed_(std::move(packed)),
+        is_gzip_(wrapper == Wrapper::kGzip),
+        input_(kReadBytes) {
     std::memset(&stream_, 0, sizeof(stream_));
-    // 16 is zlib's code for a gzip wrapper.
-    if (inflateInit2(&stream_, MAX_WBITS + 16) != Z_OK) {
-      status_ = absl::ResourceExhaustedError("no memory to unpack gzip data");
+    if (inflateInit2(&stream_, static_cast<int>(wrapper)) != Z_OK) {
+      status_ = NoMemory();
     }
   }
-  ~GzipFile() override { inflateEnd(&stream_); }
+  ~UnpackedFile() override { inflateEnd(&stream_); }
 
   absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
     REQUANT_RETURN_IF_ERROR(status_);
@@ -123,6 +122,12 @@ class GzipFile : public InputFile {
   }
 
  private:
+  const char* What() const { return is_gzip_ ? "gzip data" : "packed data"; }
+  absl::Status NoMemory() const {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no memory to unpack ", What()));
+  }
+
   absl::Status Refill() {
     if (stream_.avail_in > 0) return absl::OkStatus();
     REQUANT_ASSIGN_OR_RETURN(const size_t n,
@@ -136,16 +141,17 @@ class GzipFile : public InputFile {
     REQUANT_RETURN_IF_ERROR(Refill());
     if (between_members_) return StartMember();
     if (stream_.avail_in == 0) {
-      return absl::DataLossError("its gzip data are cut off");
+      return absl::DataLossError(absl::StrCat("its ", What(), " are cut off"));
     }
     const int code = inflate(&stream_, Z_NO_FLUSH);
     if (code == Z_STREAM_END) {
-      between_members_ = true;
+      between_members_ = is_gzip_;
+      at_end_ = !is_gzip_;
     } else if (code == Z_MEM_ERROR) {
-      return absl::ResourceExhaustedError("no memory to unpack gzip data");
+      return NoMemory();
     } else if (code != Z_OK && code != Z_BUF_ERROR) {
       return absl::DataLossError(absl::StrCat(
-          "its gzip data are corrupt (",
+          "its ", What(), " are corrupt (",
           stream_.msg != nullptr ? stream_.msg : "no reason", ")"));
     }
     return absl::OkStatus();
@@ -173,6 +179,7 @@ class GzipFile : public InputFile {
   }
 
   const std::unique_ptr<InputFile> packed_;
+  const bool is_gzip_;
   std::vector<char> input_;
   z_stream stream_;
   int64_t produced_ = 0;
@@ -217,7 +224,7 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
   REQUANT_ASSIGN_OR_RETURN(const std::string start,
                            plain->Peek(kRecordHeaderBytes));
   if (IsGzipped(start) && !RecordLength(start).has_value()) {
-    return std::make_unique<GzipFile>(std::move(plain));
+    return std::make_unique<UnpackedFile>(std::move(plain), Wrapper::kGzip);
   }
   return plain;
 }
@@ -226,6 +233,21 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::OpenPlain(
     const std::string& path) {
   if (path == "-") return PlainFileOf(path, dup(STDIN_FILENO));
   return OpenPlainFile(path);
+}
+
+absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size) {
+  size_t got = 0;
+  while (got < size) {
+    REQUANT_ASSIGN_OR_RETURN(const size_t n,
+                             file->Read(buffer + got, size - got));
+    if (n == 0) break;
+    got += n;
+  }
+  return got;
+}
+
+std::unique_ptr<InputFile> Inflated(std::unique_ptr<InputFile> packed) {
+  return std::make_unique<UnpackedFile>(std::move(packed), Wrapper::kNone);
 }
 
 LineReader::LineReader(std::unique_ptr<InputFile> file, size_t max_line_bytes)
@@ -294,7 +316,7 @@ absl::StatusOr<std::string> Gunzip(std::string_view content,
   const absl::Status damaged = absl::DataLossError(
       absl::StrCat(path, " is a damaged or truncated gzip file"));
   if (!IsGzipped(content)) return damaged;
-  GzipFile file(std::make_unique<MemoryFile>(content));
+  UnpackedFile file(std::make_unique<MemoryFile>(content), Wrapper::kGzip);
   std::string plain, part(kReadBytes, '\0');
   for (;;) {
     const absl::StatusOr<size_t> got = file.Read(part.data(), part.size());

@@ -46,6 +46,13 @@ class InputFile {
   virtual int64_t position(int64_t /*unused*/) const { return 0; }
 };
 
+// Reads until `size` bytes are there or the file ends; returns how many are.
+absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size);
+
+// Returns the bytes of `packed`, one stream that zlib deflated without a
+// wrapper; what follows it is not looked at.
+std::unique_ptr<InputFile> Inflated(std::unique_ptr<InputFile> packed);
+
 // Cuts a file into its lines, which end in LF or CRLF.
 class LineReader {
  public:

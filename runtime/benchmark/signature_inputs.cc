@@ -291,9 +291,9 @@ absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
                                    tensorflow::DataTypeString(info.dtype())));
   }
   made->batch.inputs.push_back(*std::move(tensor));
-  made->notes.push_back(absl::StrCat(input, ": ", DtypeName(info.dtype()), " ",
-                                     shape.DebugString(), ", ",
-                                     FillText(info.dtype(), ids, ones)));
+  made->notes.push_back(absl::StrCat(
+      input, ": ", tensorflow::DataTypeString(info.dtype()), " ",
+      shape.DebugString(), ", ", FillText(info.dtype(), ids, ones)));
   return absl::OkStatus();
 }
 
@@ -396,7 +396,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     InputSpec& fed = *made.dataset.add_input();
     fed.set_feature(input);
     fed.set_placeholder(input);
-    fed.set_dtype(DtypeName(info.dtype()));
+    fed.set_dtype(tensorflow::DataTypeString(info.dtype()));
     if (synthetic.tokens().empty() || input != *token_input) {
       REQUANT_RETURN_IF_ERROR(
           AddMadeUpInput(info, path, input, ids_of(input), &made));
@@ -405,9 +405,10 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     REQUANT_ASSIGN_OR_RETURN(Tensor tensor,
                              FittingTokens(tokens.ids, info.dtype(), vocabulary,
                                            synthetic.tokens()));
-    made.token_note = absl::StrCat(
-        input, ": ", DtypeName(info.dtype()), " ", tensor.shape().DebugString(),
-        ", the first of ", tokens.rows, " rows of ", synthetic.tokens());
+    made.token_note =
+        absl::StrCat(input, ": ", tensorflow::DataTypeString(info.dtype()), " ",
+                     tensor.shape().DebugString(), ", the first of ",
+                     tokens.rows, " rows of ", synthetic.tokens());
     made.batch.inputs.push_back(std::move(tensor));
   }
   return made;

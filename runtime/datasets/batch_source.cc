@@ -1,7 +1,5 @@
 #include "runtime/datasets/batch_source.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <map>
 #include <thread>
@@ -11,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
+#include "base/files/files.h"
 #include "base/process/machine.h"
 #include "base/records/input_file.h"
 #include "base/status_macros.h"
@@ -34,6 +33,13 @@ int64_t ChunkRows(int64_t batch_size) {
   return (kMinChunkRows + batch_size - 1) / batch_size * batch_size;
 }
 
+int64_t MaxRowsAhead(const BatchOptions& options) {
+  const int64_t batches = std::max(1, options.prefetch);
+  return options.batch_size > kMaxElements / batches
+             ? kMaxElements
+             : options.batch_size * batches;
+}
+
 std::string NameFiles(const std::vector<std::string>& files) {
   constexpr size_t kMostNamed = 3;
   if (files.size() <= kMostNamed) return absl::StrJoin(files, ", ");
@@ -44,9 +50,9 @@ std::string NameFiles(const std::vector<std::string>& files) {
 int64_t SizeOfFiles(const std::vector<std::string>& files) {
   int64_t bytes = 0;
   for (const std::string& file : files) {
-    struct stat info;
-    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return 0;
-    bytes += info.st_size;
+    const absl::StatusOr<int64_t> size = BytesOf(file);
+    if (!size.ok()) return 0;
+    bytes += *size;
   }
   return bytes;
 }
@@ -56,17 +62,17 @@ int64_t SizeOfFiles(const std::vector<std::string>& files) {
 // then decodes it while the next thread reads.
 class ChunkPipeline {
  public:
-  struct Options {
-    int threads = 1;
-    int64_t chunk_rows = 1;
-    // Threads rest while this many rows are read or decoded and not taken.
-    int64_t max_rows_ahead = 1;
-  };
   using Result = absl::StatusOr<std::shared_ptr<const Chunk>>;
 
-  ChunkPipeline(std::unique_ptr<ChunkSource> source, const Options& options)
-      : options_(options), source_(std::move(source)) {
-    for (int i = 0; i < options.threads; ++i) {
+  ChunkPipeline(std::unique_ptr<ChunkSource> source,
+                const BatchOptions& options)
+      : chunk_rows_(ChunkRows(options.batch_size)),
+        max_rows_ahead_(MaxRowsAhead(options)),
+        source_(std::move(source)) {
+    constexpr int kMostThreads = 64;
+    const int threads =
+        options.threads > 0 ? options.threads : ReadCoreLimits().usable();
+    for (int i = 0; i < std::min(kMostThreads, threads); ++i) {
       threads_.emplace_back([this] { Work(); });
     }
   }
@@ -98,8 +104,10 @@ class ChunkPipeline {
  private:
   void Work() {
     int64_t number = 0, position = 0;
-    while (const std::unique_ptr<RawChunk> raw = Read(&number, &position)) {
-      absl::StatusOr<Chunk> chunk = raw->Decode();
+    for (;;) {
+      const RawChunk raw = Read(&number, &position);
+      if (raw.rows == 0) return;
+      absl::StatusOr<Chunk> chunk = raw.decode();
       if (chunk.ok()) chunk->position = position;
       Publish(number,
               chunk.ok()
@@ -108,28 +116,27 @@ class ChunkPipeline {
     }
   }
 
-  // Reads a chunk, its number and its position; returns null when there is
+  // Reads a chunk, its number and its position; it has no rows when there is
   // nothing more to do.
-  std::unique_ptr<RawChunk> Read(int64_t* number, int64_t* position)
+  RawChunk Read(int64_t* number, int64_t* position)
       ABSL_LOCKS_EXCLUDED(read_mutex_, mutex_) {
     const absl::MutexLock read_lock(&read_mutex_);
     {
       const absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &ChunkPipeline::MayRead));
-      if (stopped_ || ended_) return nullptr;
+      if (stopped_ || ended_) return RawChunk();
     }
-    absl::StatusOr<std::unique_ptr<RawChunk>> chunk =
-        source_->Read(options_.chunk_rows);
+    absl::StatusOr<RawChunk> chunk = source_->Read(chunk_rows_);
     *number = next_read_++;
     *position = source_->position();
-    if (chunk.ok() && *chunk != nullptr) {
+    if (chunk.ok() && chunk->rows > 0) {
       const absl::MutexLock lock(&mutex_);
-      rows_ahead_ += (*chunk)->rows();
+      rows_ahead_ += chunk->rows;
       return *std::move(chunk);
     }
     ended_ = true;
     Publish(*number, chunk.ok() ? Result(nullptr) : Result(chunk.status()));
-    return nullptr;
+    return RawChunk();
   }
 
   void Publish(int64_t number, Result result) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -138,13 +145,15 @@ class ChunkPipeline {
   }
 
   bool MayRead() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
-    return stopped_ || rows_ahead_ < options_.max_rows_ahead;
+    return stopped_ || rows_ahead_ < max_rows_ahead_;
   }
   bool IsNextReady() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return results_.count(next_taken_) > 0;
   }
 
-  const Options options_;
+  const int64_t chunk_rows_;
+  // Threads rest while this many rows are read or decoded and not taken.
+  const int64_t max_rows_ahead_;
 
   absl::Mutex mutex_;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
@@ -171,8 +180,8 @@ class PipelinedBatchSource : public BatchSource {
         files_(FilesOf(spec)),
         columns_(std::move(columns)),
         total_bytes_(SizeOfFiles(files_)),
-        pipeline_(std::make_unique<ChunkPipeline>(std::move(source),
-                                                  PipelineOptions(options))) {}
+        pipeline_(std::make_unique<ChunkPipeline>(std::move(source), options)) {
+  }
 
   absl::StatusOr<bool> Next(Batch* batch) override {
     if (result_.ok() && *result_) {
@@ -204,20 +213,6 @@ class PipelinedBatchSource : public BatchSource {
     int64_t begin = 0;
     int64_t count = 0;
   };
-
-  static ChunkPipeline::Options PipelineOptions(const BatchOptions& options) {
-    constexpr int kMostThreads = 64;
-    ChunkPipeline::Options result;
-    result.threads =
-        std::min(kMostThreads, options.threads > 0 ? options.threads
-                                                   : ReadCoreLimits().usable());
-    result.chunk_rows = ChunkRows(options.batch_size);
-    const int64_t batches = std::max(1, options.prefetch);
-    result.max_rows_ahead = options.batch_size > kMaxElements / batches
-                                ? kMaxElements
-                                : options.batch_size * batches;
-    return result;
-  }
 
   absl::StatusOr<bool> Assemble(Batch* batch) {
     *batch = Batch();
@@ -317,8 +312,7 @@ class PipelinedBatchSource : public BatchSource {
     for (int i = 0; i < spec_.input_size(); ++i) {
       REQUANT_ASSIGN_OR_RETURN(Tensor tensor, Join(pieces, batch->size, i));
       if (spec_.input(i).feed_shape_size() > 0) {
-        REQUANT_ASSIGN_OR_RETURN(tensor,
-                                 Reshape(tensor, spec_.input(i).feed_shape()));
+        tensor = Reshape(tensor, spec_.input(i).feed_shape());
       }
       batch->inputs.push_back(std::move(tensor));
     }
@@ -330,20 +324,18 @@ class PipelinedBatchSource : public BatchSource {
   }
 
   // Reshapes a tensor; CheckFeedShape has made sure that it fits.
-  static absl::StatusOr<Tensor> Reshape(const Tensor& tensor,
-                                        absl::Span<const int64_t> feed_shape) {
+  static Tensor Reshape(const Tensor& tensor,
+                        absl::Span<const int64_t> feed_shape) {
     int64_t rest = tensor.NumElements();
     for (const int64_t size : feed_shape) {
       if (size > 0) rest /= size;
     }
-    std::vector<int64_t> sizes(feed_shape.begin(), feed_shape.end());
-    std::replace(sizes.begin(), sizes.end(), int64_t{-1}, rest);
     tensorflow::TensorShape shape;
-    REQUANT_RETURN_IF_ERROR(
-        tensorflow::TensorShape::BuildTensorShape(sizes, &shape));
+    for (const int64_t size : feed_shape) {
+      shape.AddDim(size > 0 ? size : rest);
+    }
     Tensor reshaped;
-    if (reshaped.CopyFrom(tensor, shape)) return reshaped;
-    return absl::InternalError("a feed_shape does not fit its batch");
+    return reshaped.CopyFrom(tensor, shape) ? reshaped : tensor;
   }
 
   const DatasetSpec spec_;
@@ -369,22 +361,6 @@ class PipelinedBatchSource : public BatchSource {
   int64_t position_ = 0;
 };
 
-absl::StatusOr<std::unique_ptr<ChunkSource>> OpenChunkSource(
-    const DatasetSpec& spec, const std::vector<Column>& columns) {
-  const SourceFormat* const format = FormatOf(spec);
-  if (format == nullptr) {
-    return absl::InvalidArgumentError("the dataset has no source");
-  }
-  if (format->open == nullptr) {
-    return absl::InvalidArgumentError(
-        "an in_graph source is read by its own graph");
-  }
-  for (const std::string& file : FilesOf(spec)) {
-    REQUANT_RETURN_IF_ERROR(CheckReadable(file));
-  }
-  return format->open(spec, columns);
-}
-
 }  // namespace
 
 std::string DescribeFiles(const DatasetSpec& spec) {
@@ -393,16 +369,17 @@ std::string DescribeFiles(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options) {
-  if (options.batch_size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the batch size is ", options.batch_size, "; it is at least 1"));
+  const SourceFormat* const format = FormatOf(spec);
+  if (format == nullptr || format->open == nullptr) {
+    return absl::InvalidArgumentError(
+        "an in_graph source is read by its own graph");
   }
   REQUANT_ASSIGN_OR_RETURN(std::vector<Column> columns, ColumnsOf(spec));
-  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
-                           OpenChunkSource(spec, columns));
-  if (columns.empty()) {
-    return absl::InvalidArgumentError("the dataset has no inputs");
+  for (const std::string& file : FilesOf(spec)) {
+    REQUANT_RETURN_IF_ERROR(CheckReadable(file));
   }
+  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
+                           format->open(spec, columns));
   return std::make_unique<PipelinedBatchSource>(
       spec, options, std::move(columns), std::move(source));
 }

@@ -30,6 +30,7 @@ struct Batch {
 };
 
 struct BatchOptions {
+  // At least 1.
   int64_t batch_size = 512;
   // The data end after this many good records; 0 means never.
   int64_t max_records = 0;
@@ -71,9 +72,9 @@ std::string DescribeFiles(const DatasetSpec& spec);
 
 // Opens the files after checking what can be checked before they are read
 // through: that they can be read, CSV columns (of the first file), and NumPy
-// types, shapes and counts. The files are paths, as ReadDatasetSpec leaves
-// them. Sources of kind in_graph are refused: their graph reads them. Files
-// without any record give an error on the first Next(). Messages have no
+// types, shapes and counts. The declaration is one that ReadDatasetSpec gives,
+// or as good. Sources of kind in_graph are refused: their graph reads them.
+// Files without any record give an error on the first Next(). Messages have no
 // control characters, whatever the names in the data.
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);

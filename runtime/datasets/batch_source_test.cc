@@ -1,15 +1,9 @@
 #include "runtime/datasets/batch_source.h"
 
-#include <gtest/gtest.h>
-
-#include "absl/strings/str_cat.h"
-#include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::batch_source_test {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 // Writes a file of `count` records whose x is their number.
 std::string RecordsFile(const std::string& name, int count, int first = 0) {
@@ -100,10 +94,8 @@ TEST(BatchSource, SkipsAndCountsBadRecordsUpToTheLimit) {
   result = ReadAll(spec, options);
   EXPECT_TRUE(absl::IsDataLoss(result.status));
   EXPECT_EQ(result.status.message(),
-            absl::StrCat(spec.tfrecord().files(0),
-                         ": record 9 (counting from 0): the checksum of its "
-                         "data is wrong; 2 bad records before it were skipped, "
-                         "as many as allowed"));
+            "skips: record 9 (counting from 0): the checksum of its data is "
+            "wrong; 2 bad records before it were skipped, as many as allowed");
 }
 
 TEST(BatchSource, CountsTheFilesWhoseRestWasNotRead) {
@@ -151,34 +143,23 @@ TEST(BatchSource, CanBeLeftAtAnyTime) {
 TEST(BatchSource, RefusesFilesWithoutRecords) {
   const std::string empty = WriteTestFile("empty", "");
   ReadResult result = ReadAll(SmallSpec({empty, empty}));
-  EXPECT_EQ(result.status.message(),
-            absl::StrCat("no records in ", empty, ", ", empty));
+  EXPECT_EQ(result.status.message(), "no records in empty, empty");
 
   std::string bad = RecordBytes("x");
   BatchOptions options;
   options.max_bad_records = 5;
   bad.back() ^= 1;
-  const std::string file = WriteTestFile("all_bad", bad + bad);
-  result = ReadAll(SmallSpec({file}), options);
+  result = ReadAll(SmallSpec({WriteTestFile("all_bad", bad + bad)}), options);
   EXPECT_EQ(result.status.message(),
-            absl::StrCat("no readable records in ", file, ": 2 bad ones"));
+            "no readable records in all_bad: 2 bad ones");
 }
 
 TEST(BatchSource, FeedsAWholeBatchInAnotherShape) {
-  const std::string file = WriteTestFile(
-      "feed_shape",
-      RecordBytes(ExampleBytes(
-          R"(features { feature { key: "x" value { int64_list {
-             value: [1, 2, 3, 4] } } } })")) +
-          RecordBytes(ExampleBytes(
-              R"(features { feature { key: "x" value { int64_list {
-                 value: [5, 6, 7, 8] } } } })")));
-  DatasetSpec spec = SpecFromText(R"(
-    input { feature: "x" placeholder: "p" dtype: "int64" shape: 4
-            feed_shape: [-1, 2] })");
-  spec.mutable_tfrecord()->add_files(file);
-  const ReadResult result = ReadAll(spec);
-  ASSERT_EQ(result.status, absl::OkStatus());
+  const ReadResult result = ReadContents(
+      "jsonl", {"{\"x\": [1, 2, 3, 4]}\n{\"x\": [5, 6, 7, 8]}"}, R"(
+          input { feature: "x" placeholder: "p" dtype: "int64" shape: 4
+                  feed_shape: [-1, 2] })");
+  ASSERT_OK(result.status);
   ASSERT_EQ(result.batches.size(), 1);
   EXPECT_EQ(result.batches[0].inputs[0].shape(),
             tensorflow::TensorShape({4, 2}));
@@ -193,37 +174,11 @@ TEST(BatchSource, RefusesWhatItCannotOpen) {
   EXPECT_EQ(ReadAll(SmallSpec({"/"})).status.message(),
             "cannot read /: Is a directory");
   EXPECT_FALSE(ReadAll(SpecFromText("in_graph { files: 'x' }")).status.ok());
-  EXPECT_FALSE(ReadAll(SpecFromText("")).status.ok());
-  EXPECT_FALSE(ReadAll(SmallSpec({RecordsFile("size", 1)}), WithBatchSize(0))
-                   .status.ok());
 }
 
-// The estimate goes by bytes, so it is about right from early on and right at
-// the end.
+// The estimate goes by bytes, so it is about right from the first batch on, and
+// right at the end.
 TEST(BatchSource, EstimatesTheNumberOfRecords) {
-  std::string plain;
-  for (int i = 0; i < 20000; ++i) plain += RecordBytes(SmallExample(i, 0));
-  for (const std::string& file :
-       {WriteTestFile("many.tfrecords", plain),
-        WriteTestFile("many.tfrecords.gz", Gzip(plain))}) {
-    DatasetSpec spec = SpecFromText(R"pb(
-      input { feature: "x" placeholder: "x" dtype: "float" }
-    )pb");
-    spec.mutable_tfrecord()->add_files(file);
-    const auto source = OpenBatchSource(spec, {});
-    ASSERT_TRUE(source.ok()) << source.status();
-    Batch batch;
-    for (int i = 0; i < 20; ++i) ASSERT_TRUE(*(*source)->Next(&batch));
-    EXPECT_GT((*source)->EstimatedRecords(), 10000);
-    EXPECT_LT((*source)->EstimatedRecords(), 40000);
-    while (*(*source)->Next(&batch)) {
-    }
-    EXPECT_EQ((*source)->EstimatedRecords(), 20000);
-  }
-}
-
-// However few of the file's blocks it fills, a batch counts by its own bytes.
-TEST(BatchSource, EstimatesTheRecordsOfASmallFileFromItsFirstBatch) {
   std::string records, lines = "x\n";
   for (int i = 0; i < 6000; ++i) {
     records += RecordBytes(SmallExample(i, 0));
@@ -243,6 +198,9 @@ TEST(BatchSource, EstimatesTheRecordsOfASmallFileFromItsFirstBatch) {
     Batch batch;
     ASSERT_TRUE(*(*opened)->Next(&batch));
     EXPECT_NEAR((*opened)->EstimatedRecords(), 6000, 600) << file;
+    while (*(*opened)->Next(&batch)) {
+    }
+    EXPECT_EQ((*opened)->EstimatedRecords(), 6000) << file;
   }
 }
 

@@ -1,19 +1,12 @@
 #include "runtime/datasets/dataset_spec.h"
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <random>
-
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/testing/fuzz_rounds.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::dataset_spec_test {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 constexpr char kGood[] = R"(tfrecord { files: "one.rec" }
 input {

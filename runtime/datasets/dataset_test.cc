@@ -1,15 +1,9 @@
 // The program `dataset` as people run it.
 
-#include <cstdint>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "graph/testing/program.h"
-#include "graph/testing/testing.h"
 #include "runtime/datasets/criteo/criteo_format.h"
 
 namespace requant::dataset_test {
@@ -58,28 +52,27 @@ TEST_F(Dataset, SplitsAndSeedsDiffer) {
 // The carried model was trained on these rows, and its recorded accuracy is
 // that of these rows: they must not change.
 TEST_F(Dataset, RowsAreThoseTheCarriedModelKnows) {
-  struct Case {
-    std::string split;
-    int64_t digest;
-  };
-  const Case cases[] = {
+  const std::pair<std::string, int64_t> digests[] = {
       {"train", 416448320840666345},
       {"calibration", 330059037842744356},
       {"eval", 4240485033214411881},
   };
-  for (const Case& c : cases) {
-    Synthesize("rows.csv", {"--rows=2000", "--split=" + c.split});
-    EXPECT_EQ(HashBucket(Read("rows.csv"), int64_t{1} << 62), c.digest)
-        << c.split;
+  for (const auto& [split, digest] : digests) {
+    Synthesize("rows.csv", {"--rows=2000", "--split=" + split});
+    EXPECT_EQ(HashBucket(Read("rows.csv"), int64_t{1} << 62), digest) << split;
   }
 }
 
-TEST_F(Dataset, SummaryCountsWhatWasDrawn) {
-  Run({"synthesize", "--rows=100", "--split=eval", "--out=" + Path("a.csv"),
-       "--summary_out=" + Path("a.json")});
+TEST_F(Dataset, TellsWhatWasDrawn) {
+  const ProgramRun run = Run({"synthesize", "--rows=100", "--split=eval",
+                              "--out=-", "--summary_out=" + Path("a.json")});
+  Synthesize("a.csv", {"--rows=100", "--split=eval"});
+  EXPECT_EQ(run.out, Read("a.csv"));
+  EXPECT_THAT(run.error, AllOf(HasSubstr("100 rows"), HasSubstr("% positive"),
+                               HasSubstr("% expected")));
   int positives = 0;
   for (std::string_view line :
-       absl::StrSplit(Read("a.csv"), '\n', absl::SkipEmpty())) {
+       absl::StrSplit(run.out, '\n', absl::SkipEmpty())) {
     positives += line[0] == '1';
   }
   EXPECT_THAT(
@@ -88,43 +81,28 @@ TEST_F(Dataset, SummaryCountsWhatWasDrawn) {
             HasSubstr(absl::StrCat("\"positives\": ", positives))));
 }
 
-TEST_F(Dataset, SynthesizesToStandardOutput) {
-  Synthesize("rows.csv", {"--rows=20"});
-  EXPECT_EQ(Run({"synthesize", "--rows=20", "--out=-"}).out, Read("rows.csv"));
-}
-
-TEST_F(Dataset, TellsWhatWasDrawn) {
-  EXPECT_THAT(Run({"synthesize", "--rows=20", "--out=" + Path("a.csv")}).error,
-              AllOf(HasSubstr("20 rows"), HasSubstr("% positive"),
-                    HasSubstr("% expected")));
-}
-
-TEST_F(Dataset, SynthesizedRecordsAreThePreprocessedText) {
+TEST_F(Dataset, RangesAreThoseOfAllFiles) {
   Synthesize("train.csv", {"--rows=300"});
   Synthesize("eval.csv", {"--rows=200", "--split=eval"});
+  const std::string ranges = "--ranges=" + Path("r.json");
   Run({"preprocess", "--out_dir=" + folder_, "--ranges_out=" + Path("r.json"),
        Path("train.csv"), Path("eval.csv")});
-  Synthesize("direct", {"--rows=200", "--split=eval", "--format=preprocessed",
-                        "--ranges=" + Path("r.json")});
-  EXPECT_EQ(Read("dataset_preprocessed_eval.tfrecords"), Read("direct"));
+  const std::string together = Read("dataset_preprocessed_eval.tfrecords");
+  Run({"preprocess", ranges, "--out=" + Path("later"), Path("eval.csv")});
+  EXPECT_EQ(Read("later"), together);
+  Run({"preprocess", "--out=" + Path("alone"), Path("eval.csv")});
+  EXPECT_NE(Read("alone"), together);
+  Synthesize("direct",
+             {"--rows=200", "--split=eval", "--format=preprocessed", ranges});
+  EXPECT_EQ(Read("direct"), together);
+}
 
+TEST_F(Dataset, SynthesizedRecordsAreThoseOfTheText) {
+  Synthesize("eval.csv", {"--rows=200", "--split=eval"});
   Run({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
        Path("eval.csv")});
   Synthesize("raw", {"--rows=200", "--split=eval", "--format=tfrecord"});
   EXPECT_EQ(Read("dataset_raw_eval.tfrecords"), Read("raw"));
-}
-
-TEST_F(Dataset, RangesAreThoseOfAllFiles) {
-  Synthesize("train.csv", {"--rows=300"});
-  Synthesize("eval.csv", {"--rows=200", "--split=eval"});
-  Run({"preprocess", "--out_dir=" + folder_, "--ranges_out=" + Path("r.json"),
-       Path("train.csv"), Path("eval.csv")});
-  const std::string together = Read("dataset_preprocessed_eval.tfrecords");
-  Run({"preprocess", "--ranges=" + Path("r.json"), "--out=" + Path("later"),
-       Path("eval.csv")});
-  EXPECT_EQ(Read("later"), together);
-  Run({"preprocess", "--out=" + Path("alone"), Path("eval.csv")});
-  EXPECT_NE(Read("alone"), together);
 }
 
 TEST_F(Dataset, SkipsBadRowsAndShowsTheFirst) {
@@ -158,17 +136,18 @@ TEST_F(Dataset, StrictRefusesBadRowsAndLeavesNothing) {
   }
 }
 
-TEST_F(Dataset, RefusesFilesWithoutAGoodRow) {
+TEST_F(Dataset, AFileWithoutAGoodRowKeepsAllOutputsFromBeingWritten) {
   Synthesize("good.csv", {"--rows=3"});
   Write("empty.csv", "");
   Write("bad.csv", "x\n");
   EXPECT_THAT(RunDataset({"preprocess", "--out_dir=" + folder_,
                           Path("good.csv"), Path("empty.csv")}),
               Exits(1, HasSubstr("empty.csv has no rows")));
-  EXPECT_THAT(RunDataset({"preprocess", "--format=tfrecord",
-                          "--out=" + Path("out"), Path("bad.csv")}),
-              Exits(1, HasSubstr("preprocess: " + Path("bad.csv") +
-                                 " has no good row")));
+  EXPECT_THAT(
+      RunDataset({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
+                  Path("good.csv"), Path("bad.csv")}),
+      Exits(1,
+            HasSubstr("preprocess: " + Path("bad.csv") + " has no good row")));
   EXPECT_THAT(Names(),
               UnorderedElementsAre("good.csv", "empty.csv", "bad.csv"));
 }
@@ -179,12 +158,8 @@ TEST_F(Dataset, RefusesToReadAPipeTwice) {
 }
 
 TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
-  struct Case {
-    std::vector<std::string> arguments;
-    std::string message;
-  };
   const std::string out = "--out=" + Path("out");
-  const Case cases[] = {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{}, "Commands:"},
       {{"synthesise"}, "did you mean \"synthesize\""},
       {{"synthesize"}, "--out is missing"},
@@ -203,8 +178,8 @@ TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
       {{"preprocess", "-"}, "standard input needs --out"},
       {{"preprocess", "--ranges=a", "--ranges_out=b", "x.csv"}, "--ranges_out"},
   };
-  for (const Case& c : cases) {
-    EXPECT_THAT(RunDataset(c.arguments), Exits(2, HasSubstr(c.message)));
+  for (const auto& [arguments, message] : cases) {
+    EXPECT_THAT(RunDataset(arguments), Exits(2, HasSubstr(message)));
   }
   EXPECT_THAT(Names(), IsEmpty());
 }
@@ -218,6 +193,11 @@ TEST_F(Dataset, NamesWhatCannotBeReadOrWritten) {
       Exits(1, HasSubstr("cannot write " + Path("none"))));
   EXPECT_THAT(RunDataset({"synthesize", "--rows=9", "--out=/dev/full"}),
               Exits(1, HasSubstr("No space left")));
+  // Before the work.
+  EXPECT_THAT(RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
+                          "--out=" + Path("out"), Path("x.csv")}),
+              Exits(1, HasSubstr("no/such.json")));
+  EXPECT_THAT(Names(), UnorderedElementsAre("x.csv"));
 }
 
 TEST_F(Dataset, EachCommandHasItsOwnHelp) {
@@ -244,24 +224,6 @@ TEST_F(Dataset, RefusesToOverwriteInputsAndOtherOutputs) {
   }
   EXPECT_EQ(Read("e.csv"), before);
   EXPECT_THAT(Names(), UnorderedElementsAre("e.csv"));
-}
-
-TEST_F(Dataset, ABadFileKeepsTheOutputsOfAllFromBeingWritten) {
-  Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
-  Write("b.csv", "no row\n");
-  EXPECT_THAT(
-      RunDataset({"preprocess", "--format=tfrecord", "--out_dir=" + folder_,
-                  Path("a.csv"), Path("b.csv")}),
-      Exits(1, HasSubstr("b.csv has no good row")));
-  EXPECT_THAT(Names(), UnorderedElementsAre("a.csv", "b.csv"));
-}
-
-TEST_F(Dataset, ChecksRangesOutBeforeTheWork) {
-  Run({"synthesize", "--rows=5", "--out=" + Path("a.csv")});
-  EXPECT_THAT(RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
-                          "--out=" + Path("out"), Path("a.csv")}),
-              Exits(1, HasSubstr("no/such.json")));
-  EXPECT_THAT(Names(), UnorderedElementsAre("a.csv"));
 }
 
 }  // namespace

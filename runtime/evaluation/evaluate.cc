@@ -364,25 +364,20 @@ class Evaluation {
           const int64_t count,
           stored_->Take(model().format(), first_record, records, labels));
       if (count == 0) return absl::OkStatus();
-      REQUANT_RETURN_IF_ERROR(StartComparison());
       const PredictionFormat& format = model().format();
-      return comparison_->Add(
-          first_record, stored_->values(),
-          model().values().first(count * format.values_per_record),
-          labels.first(labels.size() / records * count));
+      if (!comparison_.has_value()) comparison_.emplace(format);
+      comparison_->Add(first_record, stored_->values(),
+                       model().values().first(count * format.values_per_record),
+                       labels.first(labels.size() / records * count));
+      return absl::OkStatus();
     }
     if (graphs_.size() == 1) return absl::OkStatus();
-    if (!comparison_.has_value()) REQUANT_RETURN_IF_ERROR(CheckSameFormat());
-    REQUANT_RETURN_IF_ERROR(StartComparison());
-    return comparison_->Add(first_record, baseline().values(), model().values(),
-                            labels);
-  }
-
-  absl::Status StartComparison() {
-    if (comparison_.has_value()) return absl::OkStatus();
-    REQUANT_ASSIGN_OR_RETURN(PairedComparison comparison,
-                             PairedComparison::Create(model().format()));
-    comparison_.emplace(std::move(comparison));
+    if (!comparison_.has_value()) {
+      REQUANT_RETURN_IF_ERROR(CheckSameFormat());
+      comparison_.emplace(model().format());
+    }
+    comparison_->Add(first_record, baseline().values(), model().values(),
+                     labels);
     return absl::OkStatus();
   }
 

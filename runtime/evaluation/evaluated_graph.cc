@@ -116,9 +116,7 @@ absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
     REQUANT_ASSIGN_OR_RETURN(
         format_, FormatOf(options_.dataset.prediction(), output_name_,
                           predictions_, records));
-    REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
-                             MetricAccumulator::Create(format_));
-    metrics_.emplace(std::move(metrics));
+    metrics_.emplace(format_);
   }
   if (predictions_.dims() < 1 || predictions_.dim_size(0) != records ||
       predictions_.NumElements() != records * format_.values_per_record) {

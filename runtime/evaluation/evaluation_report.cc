@@ -150,8 +150,8 @@ std::string LogTail(const EvaluateResult& result) {
 AccuracyGate JudgeGate(const Comparison& comparison, double max_drop) {
   AccuracyGate gate;
   gate.max_drop = max_drop;
-  if (comparison.has_accuracy()) {
-    gate.verdict = JudgeAccuracyDrop(comparison, max_drop);
+  if (const std::optional<Estimate> gain = AccuracyGain(comparison)) {
+    gate.verdict = JudgeFigure(*gain, -max_drop, /*at_least=*/true);
   }
   return gate;
 }

@@ -202,11 +202,7 @@ absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
         " on, whose label is ", *given, " and was ", *stored));
   }
   if (labels_.empty()) return count;
-  if (!metrics_.has_value()) {
-    REQUANT_ASSIGN_OR_RETURN(MetricAccumulator metrics,
-                             MetricAccumulator::Create(format));
-    metrics_.emplace(std::move(metrics));
-  }
+  if (!metrics_.has_value()) metrics_.emplace(format);
   REQUANT_RETURN_IF_ERROR(metrics_->Add(first_record, values_, labels_));
   return count;
 }

@@ -58,25 +58,37 @@ float RankingScore(const PredictionFormat& format,
   return values[1] - values[0];
 }
 
-absl::Status CheckSizes(const PredictionFormat& format,
-                        absl::Span<const float> predictions,
-                        absl::Span<const double> labels) {
+absl::Status CheckLabelCount(const PredictionFormat& format,
+                             absl::Span<const float> predictions,
+                             absl::Span<const double> labels) {
   const int64_t labels_per_record =
       format.kind == PredictionSpec::VALUE ? format.values_per_record : 1;
   const int64_t records =
       static_cast<int64_t>(predictions.size()) / format.values_per_record;
-  if (records * format.values_per_record !=
-      static_cast<int64_t>(predictions.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a batch of ", predictions.size(),
-                     " predicted values cannot be divided into records of ",
-                     format.values_per_record));
-  }
   if (records * labels_per_record != static_cast<int64_t>(labels.size())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a batch has predictions for ", records, " records but ", labels.size(),
         " labels; expected ", labels_per_record,
         labels_per_record == 1 ? " label" : " labels", " per record"));
+  }
+  return absl::OkStatus();
+}
+
+// Checks labels, which are doubles because these hold class numbers of every
+// integer type exactly. `first_record` is the number of the first one.
+absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
+                              absl::Span<const double> labels) {
+  for (size_t i = 0; i < labels.size(); ++i) {
+    const double label = labels[i];
+    if (label >= 0 && label < static_cast<double>(classes) &&
+        label == std::floor(label)) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the label of record ", first_record + static_cast<int64_t>(i),
+        " (counting from 0 over all files) is ", label, "; the prediction has ",
+        classes, " classes, so labels must be whole numbers from 0 to ",
+        classes - 1));
   }
   return absl::OkStatus();
 }
@@ -108,36 +120,6 @@ int64_t PredictionFormat::classes() const {
   }
 }
 
-absl::Status CheckFormat(const PredictionFormat& format) {
-  if (format.values_per_record < 1) {
-    return absl::InvalidArgumentError("a prediction has no values");
-  }
-  switch (format.kind) {
-    case PredictionSpec::PROBABILITIES:
-    case PredictionSpec::SCORES:
-      if (format.values_per_record == 1) {
-        return absl::InvalidArgumentError(
-            "the prediction has one value per record, but was declared to have "
-            "one per class; declare it as PROBABILITY or VALUE");
-      }
-      break;
-    case PredictionSpec::PROBABILITY:
-      if (format.values_per_record != 1) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "the prediction has ", format.values_per_record,
-            " values per record, but was declared as the one probability of "
-            "class 1; declare it as PROBABILITIES or SCORES"));
-      }
-      if (!std::isfinite(format.threshold)) {
-        return absl::InvalidArgumentError("the threshold is not a number");
-      }
-      break;
-    default:
-      break;
-  }
-  return absl::OkStatus();
-}
-
 int64_t PredictedClass(const PredictionFormat& format,
                        absl::Span<const float> values) {
   if (format.kind == PredictionSpec::VALUE) return kNoClass;
@@ -162,33 +144,10 @@ double ClassOneProbability(const PredictionFormat& format,
   return 1.0 / (1.0 + std::exp(-difference));
 }
 
-absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
-                              absl::Span<const double> labels) {
-  for (size_t i = 0; i < labels.size(); ++i) {
-    const double label = labels[i];
-    if (label >= 0 && label < static_cast<double>(classes) &&
-        label == std::floor(label)) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the label of record ", first_record + static_cast<int64_t>(i),
-        " (counting from 0 over all files) is ", label, "; the prediction has ",
-        classes, " classes, so labels must be whole numbers from 0 to ",
-        classes - 1));
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<MetricAccumulator> MetricAccumulator::Create(
-    const PredictionFormat& format) {
-  REQUANT_RETURN_IF_ERROR(CheckFormat(format));
-  return MetricAccumulator(format);
-}
-
 absl::Status MetricAccumulator::Add(int64_t first_record,
                                     absl::Span<const float> predictions,
                                     absl::Span<const double> labels) {
-  REQUANT_RETURN_IF_ERROR(CheckSizes(format_, predictions, labels));
+  REQUANT_RETURN_IF_ERROR(CheckLabelCount(format_, predictions, labels));
   const bool is_value = format_.kind == PredictionSpec::VALUE;
   if (is_value) {
     REQUANT_RETURN_IF_ERROR(

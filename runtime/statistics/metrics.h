@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "base/message/message_json.h"
 #include "runtime/datasets/dataset.pb.h"
@@ -19,6 +18,7 @@
 
 namespace requant {
 
+// What FormatOf (prediction_tensor.h) returns.
 struct PredictionFormat {
   // Never KIND_AUTO. Of VALUE there are as many numbers as labels.
   PredictionSpec::Kind kind = PredictionSpec::PROBABILITIES;
@@ -32,9 +32,6 @@ struct PredictionFormat {
   // Returns whether there are two classes, which AUC needs.
   bool binary() const { return classes() == 2; }
 };
-
-// Refuses formats that mean nothing, such as SCORES of one class.
-absl::Status CheckFormat(const PredictionFormat& format);
 
 // What PredictedClass says of a prediction that is no answer. It is no label
 // and agrees with nothing.
@@ -51,12 +48,6 @@ int64_t PredictedClass(const PredictionFormat& format,
 double ClassOneProbability(const PredictionFormat& format,
                            absl::Span<const float> values);
 
-// Checks labels, which are doubles because these hold class numbers of every
-// integer type exactly. A label that is not one of 0 … classes − 1 is an error
-// that names its record; `first_record` is the number of the first one.
-absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
-                              absl::Span<const double> labels);
-
 // NaN predictions are as wrong as can be in every figure: not correct, on the
 // wrong side of all others for AUC, of probability 0 for log loss.
 //
@@ -64,12 +55,13 @@ absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
 // one confident mistake does not make it infinite.
 class MetricAccumulator {
  public:
-  static absl::StatusOr<MetricAccumulator> Create(
-      const PredictionFormat& format);
+  explicit MetricAccumulator(const PredictionFormat& format)
+      : format_(format) {}
 
   // Takes records from `first_record` on: `predictions` holds
   // values_per_record values of each, `labels` one label of each (for VALUE
-  // values_per_record labels). After an error nothing of them counts.
+  // values_per_record labels). A label that is missing or not one of 0 …
+  // classes − 1 is an error, after which nothing of them counts.
   absl::Status Add(int64_t first_record, absl::Span<const float> predictions,
                    absl::Span<const double> labels);
 
@@ -79,9 +71,6 @@ class MetricAccumulator {
   std::optional<double> accuracy() const;
 
  private:
-  explicit MetricAccumulator(const PredictionFormat& format)
-      : format_(format) {}
-
   void AddClassified(absl::Span<const float> values, int64_t label);
   void AddNumber(absl::Span<const float> values,
                  absl::Span<const double> labels);

@@ -30,7 +30,7 @@ PredictionFormat Value(int64_t values = 1) {
 requant::Scores MetricsOf(const PredictionFormat& format,
                           const std::vector<float>& predictions,
                           const std::vector<double>& labels) {
-  MetricAccumulator accumulator = MetricAccumulator::Create(format).value();
+  MetricAccumulator accumulator(format);
   EXPECT_OK(accumulator.Add(0, predictions, labels));
   return accumulator.Result();
 }
@@ -39,7 +39,7 @@ requant::Scores MetricsOf(const PredictionFormat& format,
 absl::Status Added(const PredictionFormat& format, int64_t first_record,
                    const std::vector<float>& predictions,
                    const std::vector<double>& labels) {
-  MetricAccumulator accumulator = MetricAccumulator::Create(format).value();
+  MetricAccumulator accumulator(format);
   const absl::Status status =
       accumulator.Add(first_record, predictions, labels);
   // Nothing of a batch with an error counts.
@@ -222,17 +222,6 @@ TEST(MetricAccumulator, RefusesLabelsOfAnotherNumber) {
   EXPECT_THAT(Added(Probabilities(2), 0, {0, 1, 0, 1}, {1}),
               FailsWith("a batch has predictions for 2 records but 1 labels; "
                         "expected 1 label per record"));
-  EXPECT_THAT(Added(Probabilities(2), 0, {0, 1, 0}, {1}),
-              FailsWith("a batch of 3 predicted values cannot be divided into "
-                        "records of 2"));
-}
-
-TEST(MetricAccumulator, RefusesFormatsThatMeanNothing) {
-  EXPECT_FALSE(MetricAccumulator::Create(Scores(1)).ok());
-  EXPECT_FALSE(MetricAccumulator::Create(Scores(0)).ok());
-  EXPECT_FALSE(MetricAccumulator::Create(Probability(NAN)).ok());
-  EXPECT_FALSE(
-      MetricAccumulator::Create({PredictionSpec::PROBABILITY, 2, 0.5}).ok());
 }
 
 }  // namespace

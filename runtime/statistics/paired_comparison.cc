@@ -5,9 +5,6 @@
 #include <cstddef>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
-
 namespace requant {
 namespace {
 
@@ -44,19 +41,11 @@ const OutputChange* JudgedChange(const Comparison& comparison) {
   return nullptr;
 }
 
-Estimate MeanOf(const OutputChange& change) {
+Estimate MeanOf(const OutputChange& change, const Comparison& comparison) {
   Estimate mean{change.mean()};
   if (change.has_interval()) mean.interval = change.interval();
+  mean.lost_values = comparison.lost_values() > 0;
   return mean;
-}
-
-Verdict JudgeMean(const Comparison& comparison,
-                  const std::optional<Estimate>& mean, double limit) {
-  if (comparison.lost_values() > 0) return Verdict::kFail;
-  if (!mean.has_value() || !mean->interval.has_value()) {
-    return Verdict::kInconclusive;
-  }
-  return JudgeAtMost(*mean->interval, limit);
 }
 
 double Cosine(double product, double squared_first, double squared_other) {
@@ -116,7 +105,7 @@ std::optional<Estimate> AgreementShare(const Comparison& comparison) {
 std::optional<Estimate> MeanOutputChange(const Comparison& comparison) {
   const OutputChange* const change = JudgedChange(comparison);
   if (change == nullptr) return std::nullopt;
-  return MeanOf(*change);
+  return MeanOf(*change, comparison);
 }
 
 std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
@@ -127,7 +116,7 @@ std::optional<Estimate> MaxOutputChange(const Comparison& comparison) {
 
 std::optional<Estimate> Mse(const Comparison& comparison) {
   if (!comparison.has_squared_change()) return std::nullopt;
-  return MeanOf(comparison.squared_change());
+  return MeanOf(comparison.squared_change(), comparison);
 }
 
 std::string_view VerdictName(Verdict verdict) {
@@ -152,28 +141,14 @@ Verdict JudgeAtMost(const Interval& interval, double limit) {
   return JudgeAtLeast(MakeInterval(-interval.high(), -interval.low()), -limit);
 }
 
-Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop) {
-  if (!comparison.has_accuracy()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.accuracy().interval(), -max_drop);
-}
-
-Verdict JudgeAgreement(const Comparison& comparison, double min_share) {
-  if (!comparison.has_agreement()) return Verdict::kInconclusive;
-  return JudgeAtLeast(comparison.agreement().interval(), min_share);
-}
-
-Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean) {
-  return JudgeMean(comparison, MeanOutputChange(comparison), max_mean);
-}
-
-Verdict JudgeMaxOutputChange(const Comparison& comparison, double max) {
-  const std::optional<Estimate> found = MaxOutputChange(comparison);
-  if (!found.has_value()) return Verdict::kInconclusive;
-  return found->value <= max ? Verdict::kPass : Verdict::kFail;
-}
-
-Verdict JudgeMse(const Comparison& comparison, double max_mse) {
-  return JudgeMean(comparison, Mse(comparison), max_mse);
+Verdict JudgeFigure(const Estimate& estimate, double limit, bool at_least) {
+  if (estimate.lost_values) return Verdict::kFail;
+  if (estimate.record.has_value()) {
+    return estimate.value <= limit ? Verdict::kPass : Verdict::kFail;
+  }
+  if (!estimate.interval.has_value()) return Verdict::kInconclusive;
+  return at_least ? JudgeAtLeast(*estimate.interval, limit)
+                  : JudgeAtMost(*estimate.interval, limit);
 }
 
 void PairedComparison::ChangeAccumulator::Add(int64_t record, double mean,
@@ -204,36 +179,14 @@ OutputChange PairedComparison::ChangeAccumulator::Result() const {
   return change;
 }
 
-absl::StatusOr<PairedComparison> PairedComparison::Create(
-    const PredictionFormat& format) {
-  REQUANT_RETURN_IF_ERROR(CheckFormat(format));
-  return PairedComparison(format);
-}
-
-absl::Status PairedComparison::Add(int64_t first_record,
-                                   absl::Span<const float> baseline,
-                                   absl::Span<const float> candidate,
-                                   absl::Span<const double> labels) {
+void PairedComparison::Add(int64_t first_record,
+                           absl::Span<const float> baseline,
+                           absl::Span<const float> candidate,
+                           absl::Span<const double> labels) {
   const size_t width = format_.values_per_record;
   const size_t records = baseline.size() / width;
-  if (baseline.size() != candidate.size() ||
-      records * width != baseline.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "from record ", first_record, " on the baseline predicts ",
-        baseline.size(), " values and the candidate ", candidate.size(),
-        "; both must predict ", width, " per record"));
-  }
   const bool has_classes = format_.kind != PredictionSpec::VALUE;
   const bool has_labels = has_classes && !labels.empty();
-  if (has_labels) {
-    if (labels.size() != records) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("from record ", first_record, " on there are ", records,
-                       " predictions but ", labels.size(), " labels"));
-    }
-    REQUANT_RETURN_IF_ERROR(
-        CheckClassLabels(format_.classes(), first_record, labels));
-  }
   for (size_t i = 0; i < records; ++i) {
     const absl::Span<const float> old_values =
         baseline.subspan(i * width, width);
@@ -246,7 +199,6 @@ absl::Status PairedComparison::Add(int64_t first_record,
     }
     AddChange(first_record + static_cast<int64_t>(i), old_values, new_values);
   }
-  return absl::OkStatus();
 }
 
 void PairedComparison::AddClasses(absl::Span<const float> baseline,

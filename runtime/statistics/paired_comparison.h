@@ -11,8 +11,6 @@
 #include <optional>
 #include <string_view>
 
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/job.pb.h"
@@ -51,8 +49,10 @@ struct Estimate {
   double value = 0;
   // Unset if it is no estimate, or if there are too few records for one.
   std::optional<Interval> interval = std::nullopt;
-  // For a largest value, the first record that has it.
+  // For a largest value, which is no estimate, the first record that has it.
   std::optional<int64_t> record = std::nullopt;
+  // A value was finite in the baseline only: it is within no limit.
+  bool lost_values = false;
 };
 
 // Return the figures of a comparison; nothing if it does not have them. The
@@ -76,28 +76,19 @@ std::string_view VerdictName(Verdict verdict);
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
-// Judge the gates of a stage. Each is inconclusive when the comparison lacks
-// what it judges. `max_drop` is in points.
-Verdict JudgeAccuracyDrop(const Comparison& comparison, double max_drop);
-Verdict JudgeAgreement(const Comparison& comparison, double min_share);
-// Returns kFail if a value is finite in the baseline only.
-Verdict JudgeMeanOutputChange(const Comparison& comparison, double max_mean);
-// Needs no interval: the largest change on these records is no estimate.
-Verdict JudgeMaxOutputChange(const Comparison& comparison, double max);
-// Returns kFail for such a value too.
-Verdict JudgeMse(const Comparison& comparison, double max_mse);
+// Judges a figure by its interval, without which it is inconclusive, or by its
+// value if it is no estimate.
+Verdict JudgeFigure(const Estimate& estimate, double limit, bool at_least);
 
 class PairedComparison {
  public:
-  static absl::StatusOr<PairedComparison> Create(
-      const PredictionFormat& format);
+  explicit PairedComparison(const PredictionFormat& format) : format_(format) {}
 
-  // Takes records from `first_record` on as MetricAccumulator::Add does;
-  // `labels` are empty for data without labels. After an error nothing of them
-  // counts.
-  absl::Status Add(int64_t first_record, absl::Span<const float> baseline,
-                   absl::Span<const float> candidate,
-                   absl::Span<const double> labels);
+  // Takes records from `first_record` on, with as many values of the baseline
+  // as of the candidate, and with labels that MetricAccumulator::Add takes, or
+  // none.
+  void Add(int64_t first_record, absl::Span<const float> baseline,
+           absl::Span<const float> candidate, absl::Span<const double> labels);
 
   Comparison Result() const;
 
@@ -120,8 +111,6 @@ class PairedComparison {
     double max_ = 0;
     int64_t max_record_ = 0;
   };
-
-  explicit PairedComparison(const PredictionFormat& format) : format_(format) {}
 
   void AddClasses(absl::Span<const float> baseline,
                   absl::Span<const float> candidate,

@@ -64,6 +64,37 @@ PredictionSpec::Kind GuessKind(const Tensor& prediction,
              : PredictionSpec::SCORES;
 }
 
+// Refuses formats that mean nothing, such as SCORES of one class.
+absl::Status CheckFormat(const PredictionFormat& format) {
+  if (format.values_per_record < 1) {
+    return absl::InvalidArgumentError("a prediction has no values");
+  }
+  switch (format.kind) {
+    case PredictionSpec::PROBABILITIES:
+    case PredictionSpec::SCORES:
+      if (format.values_per_record == 1) {
+        return absl::InvalidArgumentError(
+            "the prediction has one value per record, but was declared to have "
+            "one per class; declare it as PROBABILITY or VALUE");
+      }
+      break;
+    case PredictionSpec::PROBABILITY:
+      if (format.values_per_record != 1) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "the prediction has ", format.values_per_record,
+            " values per record, but was declared as the one probability of "
+            "class 1; declare it as PROBABILITIES or SCORES"));
+      }
+      if (!std::isfinite(format.threshold)) {
+        return absl::InvalidArgumentError("the threshold is not a number");
+      }
+      break;
+    default:
+      break;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,

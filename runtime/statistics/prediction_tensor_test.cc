@@ -68,11 +68,19 @@ TEST(FormatOf, RefusesAnOutputThatDoesNotCountTheRecords) {
   }
 }
 
-TEST(FormatOf, RefusesADeclaredKindThatDoesNotFitTheShape) {
+TEST(FormatOf, RefusesADeclarationThatDoesNotFitTheShape) {
   PredictionSpec spec;
   spec.set_kind(PredictionSpec::PROBABILITY);
   EXPECT_THAT(FormatOf(spec, "p:0", Floats({1, 2}, {0, 1}), 1),
               FailsWith(HasSubstr("the output p:0 of shape [1,2]")));
+  spec.set_threshold(NAN);
+  EXPECT_THAT(FormatOf(spec, "p:0", Floats({1}, {0}), 1),
+              FailsWith(HasSubstr("the threshold is not a number")));
+  spec.set_kind(PredictionSpec::SCORES);
+  EXPECT_THAT(FormatOf(spec, "p:0", Floats({2, 1}, {0, 1}), 2),
+              FailsWith(HasSubstr("has one value per record")));
+  EXPECT_THAT(FormatOf(spec, "p:0", Floats({0, 2}, {}), 0),
+              FailsWith(HasSubstr("a prediction has no values")));
 }
 
 template <typename T>

@@ -55,11 +55,6 @@ std::optional<Interval> MedianInterval(std::vector<double> values) {
   return MakeInterval(values[k - 1], values[values.size() - k]);
 }
 
-int64_t WarmUpBatches(int64_t batches) {
-  if (batches < 2) return 0;
-  return std::clamp<int64_t>(batches / 2, 1, kMaxWarmUpBatches);
-}
-
 void BatchTimer::Add(int64_t records, double seconds) {
   ++batches_;
   records_ += records;
@@ -75,7 +70,7 @@ Timing BatchTimer::Result() const {
   Timing timing;
   timing.set_batches(batches_);
   timing.set_records(records_);
-  timing.set_warm_up_batches(WarmUpBatches(batches_));
+  timing.set_warm_up_batches(std::min(batches_ / 2, kMaxWarmUpBatches));
   int64_t records = later_records_;
   StableSum seconds = later_seconds_;
   for (size_t i = timing.warm_up_batches(); i < first_.size(); ++i) {

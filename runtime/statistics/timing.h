@@ -30,15 +30,11 @@ double RelativeSpread(const std::vector<double>& values);
 // Unset with fewer than 6 values, which do not determine one.
 std::optional<Interval> MedianInterval(std::vector<double> values);
 
-// Returns how many of the first batches are warm-up when there are `batches` in
-// all: 100, as in the published recipe, but at most half, so that much of a
-// short run is still measured; of two or more batches at least one. A single
-// batch is measured itself, cold as it is.
-int64_t WarmUpBatches(int64_t batches);
-
 // Times a run whose number of batches is known only when it ends, in flat
 // memory: the batches that may turn out to be warm-up, the first 100, are kept
-// apart.
+// apart. Of all batches 100 are warm-up, as in the published recipe, but at
+// most half, so that much of a short run is still measured. A single batch is
+// measured itself, cold as it is.
 class BatchTimer {
  public:
   void Add(int64_t records, double seconds);

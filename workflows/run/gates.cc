@@ -108,8 +108,8 @@ constexpr char kClippedAdvice[] =
 constexpr char kNeverFinite[] =
     "no value of the output is finite in both graphs";
 
-// A gate of workflow.proto's Gates: on the output, with `found` and `judge`, or
-// on layers, of which it judges the worst, with `of_layer`.
+// A gate of workflow.proto's Gates: on the output, with `found`, or on layers,
+// of which it judges the worst, with `of_layer`.
 struct GateSpec {
   // The field of Gates.
   const char* name;
@@ -117,7 +117,6 @@ struct GateSpec {
 
   // What is judged; unset if the comparison does not have it, and then why.
   std::optional<Estimate> (*found)(const Comparison&) = nullptr;
-  Verdict (*judge)(const Comparison&, double limit) = nullptr;
   const char* missing = nullptr;
 
   // The figure of a layer; NaN is as bad as can be.
@@ -153,17 +152,15 @@ double RangeExcess(const ComparedLayer& layer) {
 
 GateSpec OutputGate(const char* name, const Unit& unit,
                     std::optional<Estimate> (*found)(const Comparison&),
-                    Verdict (*judge)(const Comparison&, double limit),
                     const char* missing,
                     const char* advice_if_missing = nullptr) {
-  return {name,    unit,    found,   judge,
-          missing, nullptr, nullptr, advice_if_missing};
+  return {name, unit, found, missing, nullptr, nullptr, advice_if_missing};
 }
 
 GateSpec LayerGate(const char* name, const Unit& unit,
                    double (*of_layer)(const ComparedLayer&),
                    const char* advice = nullptr) {
-  return {name, unit, nullptr, nullptr, nullptr, of_layer, advice, advice};
+  return {name, unit, nullptr, nullptr, of_layer, advice, advice};
 }
 
 // Returns all gates, in the order of Gates' fields.
@@ -171,21 +168,19 @@ const std::vector<GateSpec>& GateSpecs() {
   using Layer = const ComparedLayer&;
   static const auto* specs = new std::vector<GateSpec>{
       OutputGate("max_accuracy_drop", {"accuracy drop", 3, " points"},
-                 AccuracyDrop, JudgeAccuracyDrop,
+                 AccuracyDrop,
                  "accuracy cannot be judged: the data have no labels, or the "
                  "predictions no classes",
                  "give the dataset a label, or take this gate away "
                  "(max_accuracy_drop: -1) and set max_mean_output_change"),
       OutputGate("min_agreement", {"agreement", 5, "", true}, AgreementShare,
-                 JudgeAgreement,
                  "agreement cannot be judged: the predictions are numbers, not "
                  "classes"),
       OutputGate("max_mean_output_change", {"mean output change", 5, ""},
-                 MeanOutputChange, JudgeMeanOutputChange, kNeverFinite),
+                 MeanOutputChange, kNeverFinite),
       OutputGate("max_output_change", {"largest output change", 5, ""},
-                 MaxOutputChange, JudgeMaxOutputChange, kNeverFinite),
-      OutputGate("max_mse", {"mean squared error", 6, ""}, Mse, JudgeMse,
-                 kNeverFinite),
+                 MaxOutputChange, kNeverFinite),
+      OutputGate("max_mse", {"mean squared error", 6, ""}, Mse, kNeverFinite),
       LayerGate("max_layer_error", {"error", 3, " steps"},
                 [](Layer layer) { return InSteps(layer.rms_error(), layer); }),
       LayerGate("max_layer_shift",
@@ -219,7 +214,8 @@ void JudgeOutput(const GateSpec& spec, const Comparison& comparison,
   if (found->interval.has_value()) {
     *gate->mutable_interval() = *found->interval;
   }
-  gate->set_verdict(ToRecord(spec.judge(comparison, gate->limit())));
+  gate->set_verdict(
+      ToRecord(JudgeFigure(*found, gate->limit(), spec.unit.at_least)));
   gate->set_sentence(absl::StrCat(
       Sentence(*gate, spec.unit),
       found->record.has_value() && gate->verdict() == VerificationRecord::FAIL

@@ -1,9 +1,8 @@
-#include "runtime/datasets/criteo/criteo_generator.h"
-
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <vector>
+#include <memory>
+
+#include "runtime/datasets/criteo/criteo_format.h"
 
 // This file is compiled with -ffp-contract=off: a fused multiply-add rounds
 // differently. Of the math library it uses only what is exact.
@@ -325,36 +324,19 @@ double Score(const Positions& positions, const Tokens& tokens) {
 
 }  // namespace
 
-std::optional<CriteoSplit> CriteoSplitNamed(std::string_view name) {
-  if (name == "train") return CriteoSplit::kTrain;
-  if (name == "calibration") return CriteoSplit::kCalibration;
-  if (name == "eval") return CriteoSplit::kEval;
-  return std::nullopt;
-}
-
-struct CriteoGenerator::World {
-  std::vector<Vocabulary> vocabularies;
-};
-
-CriteoGenerator::CriteoGenerator(uint64_t seed, CriteoSplit split)
-    : world_([] {
-        auto world = std::make_unique<World>();
-        for (int i = 0; i < kCategoricalColumns; ++i) {
-          world->vocabularies.emplace_back(i);
-        }
-        return world;
-      }()),
-      stream_(Hash(kStream, seed, static_cast<uint64_t>(split))) {}
-
-CriteoGenerator::~CriteoGenerator() = default;
-
-double CriteoGenerator::Next(CriteoRecord* record) {
-  Random random(Hash(kRow, stream_, row_++));
-  const Positions positions = DrawNumbers(&random, record);
-  const Tokens tokens = DrawTokens(world_->vocabularies, &random, record);
-  const double probability = Sigmoid(Score(positions, tokens));
-  record->label = Uniform(random.Next()) < probability ? 1 : 0;
-  return probability;
+CriteoGenerator MakeCriteoGenerator(uint64_t seed, CriteoSplit split) {
+  auto vocabularies = std::make_shared<std::vector<Vocabulary>>();
+  for (int i = 0; i < kCategoricalColumns; ++i) vocabularies->emplace_back(i);
+  const uint64_t stream = Hash(kStream, seed, static_cast<uint64_t>(split));
+  return
+      [vocabularies, stream, row = uint64_t{0}](CriteoRecord* record) mutable {
+        Random random(Hash(kRow, stream, row++));
+        const Positions positions = DrawNumbers(&random, record);
+        const Tokens tokens = DrawTokens(*vocabularies, &random, record);
+        const double probability = Sigmoid(Score(positions, tokens));
+        record->label = Uniform(random.Next()) < probability ? 1 : 0;
+        return probability;
+      };
 }
 
 }  // namespace requant

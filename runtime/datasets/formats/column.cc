@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/charconv.h"
 #include "absl/strings/numbers.h"
@@ -20,31 +21,12 @@ using tensorflow::DataType;
 using tensorflow::Tensor;
 using tensorflow::tstring;
 
-struct NamedType {
-  const char* name;
-  DataType dtype;
-};
-
-constexpr NamedType kTypes[] = {
-    {"float", tensorflow::DT_FLOAT}, {"double", tensorflow::DT_DOUBLE},
-    {"half", tensorflow::DT_HALF},   {"bfloat16", tensorflow::DT_BFLOAT16},
-    {"int8", tensorflow::DT_INT8},   {"uint8", tensorflow::DT_UINT8},
-    {"int32", tensorflow::DT_INT32}, {"int64", tensorflow::DT_INT64},
-    {"bool", tensorflow::DT_BOOL},   {"string", tensorflow::DT_STRING},
-};
-
-// What people write for the names above.
-constexpr NamedType kSynonyms[] = {
-    {"float32", tensorflow::DT_FLOAT},
-    {"float64", tensorflow::DT_DOUBLE},
-    {"float16", tensorflow::DT_HALF},
-};
-
-std::vector<std::string> TypeNames() {
-  std::vector<std::string> names;
-  for (const NamedType& type : kTypes) names.push_back(type.name);
-  return names;
-}
+// What a declaration may name.
+constexpr DataType kTypes[] = {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
+                               tensorflow::DT_HALF,  tensorflow::DT_BFLOAT16,
+                               tensorflow::DT_INT8,  tensorflow::DT_UINT8,
+                               tensorflow::DT_INT32, tensorflow::DT_INT64,
+                               tensorflow::DT_BOOL,  tensorflow::DT_STRING};
 
 template <typename Float>
 bool ParseFloat(std::string_view text, Float* value) {
@@ -108,29 +90,34 @@ absl::StatusOr<Column> MakeColumn(const std::string& feature,
   return column;
 }
 
+void CopyElements(DataType dtype, const void* from, int64_t count, void* to) {
+  if (dtype == tensorflow::DT_STRING) {
+    const tstring* const strings = static_cast<const tstring*>(from);
+    std::copy(strings, strings + count, static_cast<tstring*>(to));
+  } else {
+    std::memcpy(to, from, count * ElementBytes(dtype));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<DataType> ParseDtype(std::string_view name) {
-  for (const NamedType& type : kTypes) {
-    if (name == type.name) return type.dtype;
+  DataType dtype;
+  if (tensorflow::DataTypeFromString(name, &dtype) &&
+      absl::c_linear_search(kTypes, dtype)) {
+    return dtype;
   }
-  for (const NamedType& type : kSynonyms) {
-    if (name == type.name) return type.dtype;
+  std::vector<std::string> names;
+  for (const DataType type : kTypes) {
+    names.push_back(tensorflow::DataTypeString(type));
   }
   if (name.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no dtype; write one of ", absl::StrJoin(TypeNames(), ", ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("no dtype; write one of ", absl::StrJoin(names, ", ")));
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "unknown dtype \"", name, "\"", DidYouMean(name, TypeNames()),
-      "; there are ", absl::StrJoin(TypeNames(), ", ")));
-}
-
-std::string DtypeName(DataType dtype) {
-  for (const NamedType& type : kTypes) {
-    if (type.dtype == dtype) return type.name;
-  }
-  return tensorflow::DataTypeString(dtype);
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown dtype \"", name, "\"", DidYouMean(name, names),
+                   "; there are ", absl::StrJoin(names, ", ")));
 }
 
 int64_t ElementBytes(DataType dtype) {
@@ -207,7 +194,7 @@ absl::StatusOr<Tensor> ParseScalar(std::string_view text, DataType dtype) {
   Tensor scalar(dtype, tensorflow::TensorShape({}));
   if (ParserOf(dtype)(text, scalar.data())) return scalar;
   return absl::InvalidArgumentError(
-      absl::StrCat("\"", text, "\" is no ", DtypeName(dtype)));
+      absl::StrCat("\"", text, "\" is no ", tensorflow::DataTypeString(dtype)));
 }
 
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
@@ -220,10 +207,6 @@ absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
       REQUANT_ASSIGN_OR_RETURN(
           column.default_value,
           ParseScalar(input.default_value(), column.dtype));
-    }
-    if (input.feed_shape_size() > 0) {
-      REQUANT_RETURN_IF_ERROR(
-          CheckFeedShape(input.feed_shape(), column.elements));
     }
     columns.push_back(std::move(column));
   }
@@ -258,31 +241,18 @@ void* RowAddress(Tensor& rows, const Column& column, int64_t row) {
 }
 
 void FillDefault(const Column& column, int64_t row, Tensor* rows) {
-  if (column.dtype == tensorflow::DT_STRING) {
-    tstring* const to = static_cast<tstring*>(RowAddress(*rows, column, row));
-    const tstring& value = column.default_value->scalar<tstring>()();
-    for (int64_t i = 0; i < column.elements; ++i) to[i] = value;
-    return;
-  }
   char* const to = static_cast<char*>(RowAddress(*rows, column, row));
-  const int64_t size = ElementBytes(column.dtype);
   for (int64_t i = 0; i < column.elements; ++i) {
-    std::memcpy(to + i * size, column.default_value->data(), size);
+    CopyElements(column.dtype, column.default_value->data(), 1,
+                 to + i * ElementBytes(column.dtype));
   }
 }
 
 void CopyRows(const Column& column, const Tensor& from, int64_t from_row,
               int64_t count, Tensor* to, int64_t to_row) {
-  const int64_t elements = count * column.elements;
-  const void* const source =
-      RowAddress(const_cast<Tensor&>(from), column, from_row);
-  void* const target = RowAddress(*to, column, to_row);
-  if (column.dtype == tensorflow::DT_STRING) {
-    const tstring* const strings = static_cast<const tstring*>(source);
-    std::copy(strings, strings + elements, static_cast<tstring*>(target));
-  } else {
-    std::memcpy(target, source, elements * ElementBytes(column.dtype));
-  }
+  CopyElements(column.dtype,
+               RowAddress(const_cast<Tensor&>(from), column, from_row),
+               count * column.elements, RowAddress(*to, column, to_row));
 }
 
 }  // namespace requant

@@ -64,12 +64,9 @@ auto VisitType(tensorflow::DataType dtype, Visitor visit) {
   }
 }
 
-// Returns DT_FLOAT for "float", for the types that a declaration may name.
+// Returns DT_FLOAT for "float" or "float32", for the types that a declaration
+// may name.
 absl::StatusOr<tensorflow::DataType> ParseDtype(std::string_view name);
-
-// Returns "float" for DT_FLOAT; TensorFlow's name for types outside
-// declarations.
-std::string DtypeName(tensorflow::DataType dtype);
 
 // Returns the size of one element in a tensor, strings' handles included.
 int64_t ElementBytes(tensorflow::DataType dtype);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
@@ -218,25 +219,22 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
     FillDefault(column, row, rows);
     return "";
   }
-  const ParseFunction parse = ParserOf(column.dtype);
-  char* element = static_cast<char*>(RowAddress(*rows, column, row));
-  if (column.elements == 1) {
-    if (parse(field.text, element)) return "";
-    return absl::StrCat("column \"", column.feature, "\" has ",
-                        QuotedField(field.text), ", which is no ",
-                        DtypeName(column.dtype));
+  // Most columns have one value, which may have blanks in it.
+  absl::InlinedVector<std::string_view, 1> values = {field.text};
+  if (column.elements > 1) {
+    values = absl::StrSplit(field.text, ' ', absl::SkipEmpty());
   }
-  const std::vector<std::string_view> values =
-      absl::StrSplit(field.text, ' ', absl::SkipEmpty());
   if (values.size() != column.elements) {
     return absl::StrCat("column \"", column.feature, "\" has ", values.size(),
                         " values, not ", column.elements);
   }
+  const ParseFunction parse = ParserOf(column.dtype);
+  char* element = static_cast<char*>(RowAddress(*rows, column, row));
   for (const std::string_view value : values) {
     if (!parse(value, element)) {
       return absl::StrCat("column \"", column.feature, "\" has ",
                           QuotedField(value), ", which is no ",
-                          DtypeName(column.dtype));
+                          tensorflow::DataTypeString(column.dtype));
     }
     element += ElementBytes(column.dtype);
   }

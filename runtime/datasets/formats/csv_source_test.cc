@@ -1,23 +1,8 @@
-#include <gtest/gtest.h>
-
-#include <random>
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "base/testing/fuzz_rounds.h"
-#include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::csv_source_test {
 namespace {
-
-using Strings = std::vector<std::string>;
-
-constexpr char kNumberAndText[] = R"(
-    input { feature: "n" placeholder: "0" dtype: "float" }
-    input { feature: "s" placeholder: "1" dtype: "string" })";
 
 // Reads files of these contents, bad records skipped.
 ReadResult ReadCsv(const Strings& contents,

@@ -73,9 +73,9 @@ absl::StatusOr<Tensor> Convert(const Column& column, Tensor stored,
     auto* to = static_cast<decltype(type)>(rows.data());
     for (std::string& problem : *problems) {
       if (problem.empty() && !ConvertRow(from, column.elements, to)) {
-        problem =
-            absl::StrCat("its feature \"", column.feature,
-                         "\" has a value that is no ", DtypeName(column.dtype));
+        problem = absl::StrCat("its feature \"", column.feature,
+                               "\" has a value that is no ",
+                               tensorflow::DataTypeString(column.dtype));
       }
       from += column.elements * ElementBytes(stored.dtype());
       to += column.elements;

@@ -1,10 +1,5 @@
 #include "runtime/datasets/formats/example_parser.h"
 
-#include <gtest/gtest.h>
-
-#include <random>
-
-#include "base/testing/fuzz_rounds.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/example/example.pb.h"
 

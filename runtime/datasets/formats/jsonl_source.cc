@@ -306,7 +306,7 @@ std::string FillRow(const Column& column, const JsonFeature& feature,
           value.kind == JsonScalar::kString
               ? shown
               : std::string_view(shown).substr(1, shown.size() - 2),
-          ", which is no ", DtypeName(column.dtype));
+          ", which is no ", tensorflow::DataTypeString(column.dtype));
     }
     element += ElementBytes(column.dtype);
   }

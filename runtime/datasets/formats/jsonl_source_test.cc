@@ -1,29 +1,9 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <random>
-#include <string>
 #include <tuple>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "base/testing/fuzz_rounds.h"
-#include "base/testing/gzip.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::jsonl_source_test {
 namespace {
-
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
-
-constexpr char kNumberAndText[] = R"(
-    input { feature: "n" placeholder: "0" dtype: "float" }
-    input { feature: "s" placeholder: "1" dtype: "string" })";
 
 ReadResult ReadJsonl(const std::vector<std::string>& contents,
                      const std::string& inputs = kNumberAndText) {

@@ -2,6 +2,8 @@
 
 #include <cstring>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "absl/status/status.h"
@@ -10,8 +12,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
+#include "re2/re2.h"
 #include "runtime/datasets/formats/column.h"
 #include "tensorflow/core/framework/bfloat16.h"
 #include "tensorflow/core/framework/numeric_types.h"
@@ -31,59 +36,6 @@ constexpr size_t kMagicBytes = 6;
 constexpr uint32_t kMaxHeaderBytes = 1 << 20;
 constexpr int64_t kMaxItemBytes = 1 << 20;
 constexpr size_t kMaxDimensions = 64;
-
-// Takes Python literals off the front of a text.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : text_(text) {}
-
-  bool Take(std::string_view token) {
-    text_ = absl::StripLeadingAsciiWhitespace(text_);
-    if (!absl::StartsWith(text_, token)) return false;
-    text_.remove_prefix(token.size());
-    return true;
-  }
-
-  // Takes 'text' or "text", without escapes.
-  bool TakeString(std::string_view* value) {
-    text_ = absl::StripLeadingAsciiWhitespace(text_);
-    if (text_.empty() || (text_[0] != '\'' && text_[0] != '"')) return false;
-    const size_t end = text_.find(text_[0], 1);
-    if (end == std::string_view::npos) return false;
-    *value = text_.substr(1, end - 1);
-    text_.remove_prefix(end + 1);
-    return true;
-  }
-
-  bool TakeBool(bool* value) {
-    *value = Take("True");
-    return *value || Take("False");
-  }
-
-  // Takes (), (3,), (3, 4); Python 2 wrote 3L for 3.
-  bool TakeShape(std::vector<int64_t>* shape) {
-    if (!Take("(")) return false;
-    while (!Take(")")) {
-      text_ = absl::StripLeadingAsciiWhitespace(text_);
-      size_t digits = 0;
-      while (digits < text_.size() && absl::ascii_isdigit(text_[digits])) {
-        ++digits;
-      }
-      int64_t size = 0;
-      if (!absl::SimpleAtoi(text_.substr(0, digits), &size)) return false;
-      text_.remove_prefix(digits);
-      Take("L");
-      shape->push_back(size);
-      if (!Take(",") && !absl::StartsWith(text_, ")")) return false;
-    }
-    return true;
-  }
-
-  bool AtEnd() { return absl::StripLeadingAsciiWhitespace(text_).empty(); }
-
- private:
-  std::string_view text_;
-};
 
 bool IsSupported(char kind, int64_t size) {
   switch (kind) {
@@ -129,6 +81,53 @@ absl::Status ParseType(std::string_view descr, NpyHeader* header) {
   }
   if (!absl::StrContains("<|=>", descr[0])) return BadType(descr, kReadable);
   return absl::OkStatus();
+}
+
+// Reads (), (3,) or (3, 4) without the brackets; Python 2 wrote 3L for 3.
+bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
+  std::vector<std::string_view> sizes = absl::StrSplit(text, ',');
+  if (absl::StripAsciiWhitespace(sizes.back()).empty()) sizes.pop_back();
+  if (sizes.size() > kMaxDimensions) return false;
+  for (std::string_view size : sizes) {
+    size = absl::StripSuffix(absl::StripAsciiWhitespace(size), "L");
+    if (!absl::SimpleAtoi(size, &shape->emplace_back())) return false;
+  }
+  return true;
+}
+
+// Takes the entry of that key out of a dictionary's entries, if its value
+// matches a pattern; what the pattern's group matched is its value.
+bool TakeEntry(std::string_view key, std::string_view pattern,
+               std::string* entries, std::string* value) {
+  const RE2 entry(
+      absl::StrCat(R"(['"])", key, R"(['"]\s*:\s*)", pattern, R"(\s*,?)"),
+      RE2::Latin1);
+  return RE2::PartialMatch(*entries, entry, value) &&
+         RE2::Replace(entries, entry, "");
+}
+
+// Reads the dictionary, as in
+//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+absl::StatusOr<NpyHeader> ParseDictionary(const std::string& text) {
+  NpyHeader header;
+  std::string entries, type, order, shape;
+  RE2::FullMatch(text, RE2(R"((?s)\s*\{(.*)\}\s*)", RE2::Latin1), &entries);
+  if (TakeEntry("descr", R"(['"]([^'"]*)['"])", &entries, &type)) {
+    REQUANT_RETURN_IF_ERROR(ParseType(type, &header));
+  } else if (TakeEntry("descr", R"(([^'"\s]))", &entries, &type)) {
+    return absl::InvalidArgumentError(
+        "its elements are records of several fields; save each field as an "
+        "array of its own");
+  }
+  if (header.kind == 0 ||
+      !TakeEntry("fortran_order", "(True|False)", &entries, &order) ||
+      !TakeEntry("shape", R"(\(([\d\sL,]*)\))", &entries, &shape) ||
+      !absl::StripAsciiWhitespace(entries).empty() ||
+      !ParseShape(shape, &header.shape)) {
+    return absl::DataLossError("its .npy header cannot be read");
+  }
+  header.fortran_order = order == "True";
+  return header;
 }
 
 absl::StatusOr<std::string> ReadExactly(InputFile* file, size_t size) {
@@ -255,16 +254,15 @@ NpyConverter Converter(const NpyHeader& header, DataType dtype) {
   }
 }
 
-}  // namespace
-
-std::string NpyHeader::TypeName() const {
-  switch (kind) {
+// Returns NumPy's name of the type, such as "float32".
+std::string TypeName(const NpyHeader& header) {
+  switch (header.kind) {
     case 'f':
-      return absl::StrCat("float", item_bytes * 8);
+      return absl::StrCat("float", header.item_bytes * 8);
     case 'i':
-      return absl::StrCat("int", item_bytes * 8);
+      return absl::StrCat("int", header.item_bytes * 8);
     case 'u':
-      return absl::StrCat("uint", item_bytes * 8);
+      return absl::StrCat("uint", header.item_bytes * 8);
     case 'b':
       return "bool";
     case 'S':
@@ -274,49 +272,7 @@ std::string NpyHeader::TypeName() const {
   }
 }
 
-absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size) {
-  size_t got = 0;
-  while (got < size) {
-    REQUANT_ASSIGN_OR_RETURN(const size_t n,
-                             file->Read(buffer + got, size - got));
-    if (n == 0) break;
-    got += n;
-  }
-  return got;
-}
-
-absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
-  NpyHeader header;
-  bool has_descr = false, has_order = false, has_shape = false;
-  Scanner scanner(text);
-  bool good = scanner.Take("{");
-  while (good && !scanner.Take("}")) {
-    std::string_view key, descr;
-    good = scanner.TakeString(&key) && scanner.Take(":");
-    if (!good) break;
-    if (key == "descr" && !has_descr) {
-      has_descr = true;
-      if (!scanner.TakeString(&descr)) {
-        return absl::InvalidArgumentError(
-            "its elements are records of several fields; save each field as an "
-            "array of its own");
-      }
-      REQUANT_RETURN_IF_ERROR(ParseType(descr, &header));
-    } else if (key == "fortran_order" && !has_order) {
-      has_order = good = scanner.TakeBool(&header.fortran_order);
-    } else if (key == "shape" && !has_shape) {
-      has_shape = good = scanner.TakeShape(&header.shape);
-    } else {
-      good = false;
-    }
-    scanner.Take(",");
-  }
-  if (good && scanner.AtEnd() && has_descr && has_order && has_shape &&
-      header.shape.size() <= kMaxDimensions) {
-    return header;
-  }
-  return absl::DataLossError("its .npy header cannot be read");
-}
+}  // namespace
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
   REQUANT_ASSIGN_OR_RETURN(const std::string start,
@@ -339,7 +295,7 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
         absl::StrCat("its .npy header claims to have ", length, " bytes"));
   }
   REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadExactly(file, length));
-  return ParseNpyDictionary(text);
+  return ParseDictionary(text);
 }
 
 absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
@@ -347,8 +303,8 @@ absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
   const NpyConverter converter = Converter(header, dtype);
   if (converter != nullptr) return converter;
   return absl::InvalidArgumentError(absl::StrCat(
-      "it has ", header.TypeName(), " values, not all of which ",
-      DtypeName(dtype),
+      "it has ", TypeName(header), " values, not all of which ",
+      tensorflow::DataTypeString(dtype),
       " can hold; declare another dtype, or save the array with one"));
 }
 

@@ -5,10 +5,7 @@
 // dictionary that gives the elements' type, their order and the shape, and then
 // the elements.
 
-#include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,22 +22,12 @@ struct NpyHeader {
   // Elements of arrays with more than one dimension are column by column.
   bool fortran_order = false;
   std::vector<int64_t> shape;
-
-  // Returns NumPy's name of the type, such as "float32".
-  std::string TypeName() const;
 };
 
 // Reads the header and leaves `file` at the first element. Errors say what is
 // wrong without naming the file; types that cannot be read (objects, records,
 // big-endian numbers ...) are among them.
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file);
-
-// Reads the dictionary, as in
-//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
-absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
-
-// Reads until `size` bytes are there or the file ends; returns how many are.
-absl::StatusOr<size_t> ReadFully(InputFile* file, char* buffer, size_t size);
 
 // Converts `count` elements of an array to those of a tensor.
 using NpyConverter = void (*)(const char* from, int64_t item_bytes,

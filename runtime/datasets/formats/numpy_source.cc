@@ -1,5 +1,13 @@
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -8,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -18,10 +27,293 @@
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/npy.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/datasets/formats/zip_file.h"
 
 namespace requant {
 namespace {
+
+constexpr uint32_t kLocalSignature = 0x04034b50;
+constexpr uint32_t kCentralSignature = 0x02014b50;
+constexpr uint32_t kZip64EndSignature = 0x06064b50;
+constexpr uint32_t kZip64LocatorSignature = 0x07064b50;
+constexpr uint64_t kLocalBytes = 30;
+constexpr uint64_t kCentralBytes = 46;
+constexpr uint64_t kEndBytes = 22;
+constexpr uint64_t kZip64EndBytes = 56;
+constexpr uint64_t kZip64LocatorBytes = 20;
+constexpr uint64_t kMaxCommentBytes = 65535;
+constexpr uint64_t kMaxDirectoryBytes = 64 << 20;
+constexpr uint32_t kIn64Bits = 0xffffffff;
+constexpr uint16_t kZip64ExtraId = 1;
+constexpr int kStored = 0;
+constexpr int kDeflated = 8;
+
+// Returns the number at `offset`, which must be inside.
+template <typename T>
+T NumberAt(std::string_view bytes, size_t offset) {
+  T value;
+  std::memcpy(&value, bytes.data() + offset, sizeof(value));
+  return value;
+}
+
+struct ZipEntry {
+  std::string name;
+  int method = 0;
+  bool encrypted = false;
+  uint32_t checksum = 0;
+  uint64_t packed_bytes = 0;
+  uint64_t bytes = 0;
+  uint64_t header_offset = 0;
+};
+
+// Bytes of a file from an offset on, by pread.
+class FileRange : public InputFile {
+ public:
+  FileRange(int fd, uint64_t offset, uint64_t size)
+      : fd_(fd), offset_(offset), left_(size) {}
+
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    size = std::min<uint64_t>(size, left_);
+    for (;;) {
+      const ssize_t n = pread(fd_, buffer, size, offset_);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("cannot be read: ", std::strerror(errno)));
+      }
+      offset_ += n;
+      left_ -= n;
+      if (n == 0) left_ = 0;
+      return static_cast<size_t>(n);
+    }
+  }
+
+ private:
+  const int fd_;
+  uint64_t offset_;
+  uint64_t left_;
+};
+
+// An entry's bytes; checks their number and checksum at the end.
+class EntryFile : public InputFile {
+ public:
+  EntryFile(const ZipEntry& entry, std::unique_ptr<InputFile> content)
+      : content_(std::move(content)), entry_(entry) {}
+
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    REQUANT_RETURN_IF_ERROR(status_);
+    if (size == 0 || done_) return size_t{0};
+    const absl::StatusOr<size_t> n =
+        content_->Read(buffer, std::min<size_t>(size, 1 << 30));
+    if (!n.ok()) return status_ = n.status();
+    produced_ += *n;
+    checksum_ = crc32(checksum_, reinterpret_cast<const Bytef*>(buffer), *n);
+    if (*n > 0 && produced_ <= entry_.bytes) return n;
+    done_ = true;
+    if (produced_ != entry_.bytes) {
+      status_ = absl::DataLossError(absl::StrCat(
+          "it unpacks to ", produced_ > entry_.bytes ? "more" : "less",
+          " than the ", entry_.bytes, " bytes that the archive says"));
+    } else if (checksum_ != entry_.checksum) {
+      status_ = absl::DataLossError("its checksum is wrong");
+    }
+    REQUANT_RETURN_IF_ERROR(status_);
+    return size_t{0};
+  }
+
+ private:
+  const std::unique_ptr<InputFile> content_;
+  const ZipEntry entry_;
+  absl::Status status_;
+  uint64_t produced_ = 0;
+  uLong checksum_ = 0;
+  bool done_ = false;
+};
+
+// Puts the 64-bit sizes of a zip64 extra field where the 32-bit ones say so;
+// false when one is missing.
+bool ReadZip64Extra(std::string_view extra, ZipEntry* entry) {
+  uint64_t* const fields[] = {&entry->bytes, &entry->packed_bytes,
+                              &entry->header_offset};
+  std::string_view values;
+  while (extra.size() >= 4) {
+    const uint16_t id = NumberAt<uint16_t>(extra, 0);
+    const std::string_view content =
+        extra.substr(4, NumberAt<uint16_t>(extra, 2));
+    if (id == kZip64ExtraId) values = content;
+    extra.remove_prefix(4 + content.size());
+  }
+  for (uint64_t* const field : fields) {
+    if (*field != kIn64Bits) continue;
+    if (values.size() < sizeof(uint64_t)) return false;
+    *field = NumberAt<uint64_t>(values, 0);
+    values.remove_prefix(sizeof(uint64_t));
+  }
+  return true;
+}
+
+// The entries of a zip archive (with the 64-bit sizes of zip64 where needed),
+// each read as a stream, so that what it claims to unpack to costs nothing.
+class ZipFile {
+ public:
+  // Reads the archive's directory. Errors name the path.
+  static absl::StatusOr<std::unique_ptr<ZipFile>> Open(
+      const std::string& path) {
+    REQUANT_RETURN_IF_ERROR(CheckReadable(path));
+    std::unique_ptr<ZipFile> zip(
+        new ZipFile(path, open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+    struct stat info;
+    if (fstat(zip->fd_, &info) != 0 || !S_ISREG(info.st_mode)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(path, " is not a regular file"));
+    }
+    zip->file_bytes_ = info.st_size;
+    REQUANT_RETURN_IF_ERROR(zip->ReadDirectory());
+    return zip;
+  }
+
+  ~ZipFile() { close(fd_); }
+  ZipFile(const ZipFile&) = delete;
+  ZipFile& operator=(const ZipFile&) = delete;
+
+  const std::vector<ZipEntry>& entries() const { return entries_; }
+
+  // Opens one of entries(), stored or deflated. Content that does not have the
+  // size or checksum that the directory says ends in a DataLoss error. The
+  // stream must not outlive the ZipFile; several may be read in turn.
+  absl::StatusOr<std::unique_ptr<InputFile>> OpenEntry(
+      const ZipEntry& entry) const {
+    if (entry.encrypted) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path_, ": ", entry.name, " is encrypted"));
+    }
+    if (entry.method != kStored && entry.method != kDeflated) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          path_, ": ", entry.name, " is packed by method ", entry.method,
+          "; stored and deflated entries can be read"));
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::string header,
+                             ReadAt(entry.header_offset, kLocalBytes));
+    if (NumberAt<uint32_t>(header, 0) != kLocalSignature) {
+      return Corrupt(
+          absl::StrCat(entry.name, " is not where the directory says"));
+    }
+    // Inside the file, because the header is, and far from overflowing.
+    const uint64_t start = entry.header_offset + kLocalBytes +
+                           NumberAt<uint16_t>(header, 26) +
+                           NumberAt<uint16_t>(header, 28);
+    if (start > file_bytes_ || entry.packed_bytes > file_bytes_ - start) {
+      return Corrupt(
+          absl::StrCat(entry.name, " reaches beyond the file's end"));
+    }
+    std::unique_ptr<InputFile> content =
+        std::make_unique<FileRange>(fd_, start, entry.packed_bytes);
+    if (entry.method == kDeflated) content = Inflated(std::move(content));
+    return std::make_unique<EntryFile>(entry, std::move(content));
+  }
+
+ private:
+  ZipFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) {}
+
+  absl::Status Corrupt(std::string_view why) const {
+    return absl::DataLossError(
+        absl::StrCat(path_, " is not a sound zip archive: ", why));
+  }
+
+  absl::StatusOr<std::string> ReadAt(uint64_t offset, uint64_t size) const {
+    if (offset > file_bytes_ || size > file_bytes_ - offset) {
+      return Corrupt("it refers to something beyond its end");
+    }
+    std::string bytes(size, '\0');
+    FileRange range(fd_, offset, size);
+    REQUANT_ASSIGN_OR_RETURN(const size_t got,
+                             ReadFully(&range, bytes.data(), size));
+    if (got == size) return bytes;
+    return Corrupt("it became shorter while it was read");
+  }
+
+  absl::Status ReadZip64End(uint64_t end_offset, uint64_t* offset,
+                            uint64_t* size) const {
+    if (end_offset < kZip64LocatorBytes) {
+      return Corrupt("its zip64 record is missing");
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string locator,
+        ReadAt(end_offset - kZip64LocatorBytes, kZip64LocatorBytes));
+    if (NumberAt<uint32_t>(locator, 0) != kZip64LocatorSignature) {
+      return Corrupt("its zip64 record is missing");
+    }
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string end,
+        ReadAt(NumberAt<uint64_t>(locator, 8), kZip64EndBytes));
+    if (NumberAt<uint32_t>(end, 0) != kZip64EndSignature) {
+      return Corrupt("its zip64 record is missing");
+    }
+    *size = NumberAt<uint64_t>(end, 40);
+    *offset = NumberAt<uint64_t>(end, 48);
+    return absl::OkStatus();
+  }
+
+  // Finds the place of the directory by the record at the file's end.
+  absl::Status FindDirectory(uint64_t* offset, uint64_t* size) const {
+    const uint64_t tail_bytes =
+        std::min(file_bytes_, kEndBytes + kMaxCommentBytes);
+    const uint64_t tail_offset = file_bytes_ - tail_bytes;
+    REQUANT_ASSIGN_OR_RETURN(const std::string tail,
+                             ReadAt(tail_offset, tail_bytes));
+    const char signature[] = "PK\x05\x06";
+    const size_t end = tail.rfind(signature);
+    if (end == std::string::npos || tail.size() - end < kEndBytes) {
+      return Corrupt(
+          absl::StartsWith(tail, "\x93NUMPY")
+              ? "it is an .npy file; name it and its feature in arrays"
+              : "its directory is missing");
+    }
+    *size = NumberAt<uint32_t>(tail, end + 12);
+    *offset = NumberAt<uint32_t>(tail, end + 16);
+    if (*size != kIn64Bits && *offset != kIn64Bits) return absl::OkStatus();
+    return ReadZip64End(tail_offset + end, offset, size);
+  }
+
+  absl::Status ReadDirectory() {
+    uint64_t offset = 0, size = 0;
+    REQUANT_RETURN_IF_ERROR(FindDirectory(&offset, &size));
+    if (size > kMaxDirectoryBytes) return Corrupt("its directory is too large");
+    REQUANT_ASSIGN_OR_RETURN(const std::string directory, ReadAt(offset, size));
+    std::string_view rest = directory;
+    while (!rest.empty()) {
+      if (rest.size() < kCentralBytes ||
+          NumberAt<uint32_t>(rest, 0) != kCentralSignature) {
+        return Corrupt("its directory cannot be read");
+      }
+      ZipEntry entry;
+      entry.encrypted = (NumberAt<uint16_t>(rest, 8) & 1) != 0;
+      entry.method = NumberAt<uint16_t>(rest, 10);
+      entry.checksum = NumberAt<uint32_t>(rest, 16);
+      entry.packed_bytes = NumberAt<uint32_t>(rest, 20);
+      entry.bytes = NumberAt<uint32_t>(rest, 24);
+      entry.header_offset = NumberAt<uint32_t>(rest, 42);
+      const size_t name_bytes = NumberAt<uint16_t>(rest, 28);
+      const size_t extra_bytes = NumberAt<uint16_t>(rest, 30);
+      const size_t comment_bytes = NumberAt<uint16_t>(rest, 32);
+      rest.remove_prefix(kCentralBytes);
+      if (name_bytes + extra_bytes + comment_bytes > rest.size()) {
+        return Corrupt("its directory cannot be read");
+      }
+      entry.name = std::string(rest.substr(0, name_bytes));
+      if (!ReadZip64Extra(rest.substr(name_bytes, extra_bytes), &entry)) {
+        return Corrupt("a zip64 size is missing");
+      }
+      rest.remove_prefix(name_bytes + extra_bytes + comment_bytes);
+      entries_.push_back(std::move(entry));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::string path_;
+  const int fd_;
+  uint64_t file_bytes_ = 0;
+  std::vector<ZipEntry> entries_;
+};
 
 // An array being read.
 struct Array {
@@ -86,39 +378,6 @@ absl::Status Fit(const Column& column, Array* array) {
   return absl::OkStatus();
 }
 
-class RawRows : public RawChunk {
- public:
-  RawRows(const std::vector<Column>& columns, std::shared_ptr<const Part> part,
-          int64_t rows)
-      : columns_(columns),
-        part_(std::move(part)),
-        rows_(rows),
-        bytes_(columns.size()) {}
-
-  int64_t rows() const override { return rows_; }
-  std::string* bytes(int column) { return &bytes_[column]; }
-
-  absl::StatusOr<Chunk> Decode() override {
-    Chunk chunk;
-    chunk.rows = rows_;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      REQUANT_ASSIGN_OR_RETURN(tensorflow::Tensor tensor,
-                               AllocateRows(columns_[c], rows_));
-      part_->arrays[c].convert(bytes_[c].data(),
-                               part_->arrays[c].header.item_bytes,
-                               rows_ * columns_[c].elements, tensor.data());
-      chunk.columns.push_back(std::move(tensor));
-    }
-    return chunk;
-  }
-
- private:
-  const std::vector<Column>& columns_;
-  const std::shared_ptr<const Part> part_;
-  const int64_t rows_;
-  std::vector<std::string> bytes_;
-};
-
 // Reads arrays as streams, row by row, so that memory does not depend on their
 // size.
 class NumpyChunks : public ChunkSource {
@@ -161,13 +420,13 @@ class NumpyChunks : public ChunkSource {
     return part;
   }
 
-  absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) override {
+  absl::StatusOr<RawChunk> Read(int64_t max_rows) override {
     while (part_ == nullptr || row_ == part_->rows) {
       if (part_ != nullptr) {
         REQUANT_RETURN_IF_ERROR(CheckEnd());
         finished_bytes_ = position();
       }
-      if (next_part_ == parts()) return nullptr;
+      if (next_part_ == parts()) return RawChunk();
       REQUANT_ASSIGN_OR_RETURN(part_, OpenPart(next_part_++));
       row_ = 0;
     }
@@ -178,13 +437,14 @@ class NumpyChunks : public ChunkSource {
     const int64_t rows =
         std::min({max_rows, part_->rows - row_,
                   std::max<int64_t>(1, kChunkBytes / row_bytes)});
-    auto chunk = std::make_unique<RawRows>(columns_, part_, rows);
+    std::vector<std::string> bytes(columns_.size());
     for (size_t c = 0; c < columns_.size(); ++c) {
-      REQUANT_RETURN_IF_ERROR(
-          ReadRows(part_->arrays[c], rows, chunk->bytes(c)));
+      REQUANT_RETURN_IF_ERROR(ReadRows(part_->arrays[c], rows, &bytes[c]));
     }
     row_ += rows;
-    return chunk;
+    return RawChunk{rows, [this, rows, part = part_, bytes = std::move(bytes)] {
+                      return Decode(*part, rows, bytes);
+                    }};
   }
 
   int64_t position() const override {
@@ -194,6 +454,21 @@ class NumpyChunks : public ChunkSource {
   }
 
  private:
+  absl::StatusOr<Chunk> Decode(const Part& part, int64_t rows,
+                               const std::vector<std::string>& bytes) const {
+    Chunk chunk;
+    chunk.rows = rows;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      REQUANT_ASSIGN_OR_RETURN(tensorflow::Tensor tensor,
+                               AllocateRows(columns_[c], rows));
+      const Array& array = part.arrays[c];
+      array.convert(bytes[c].data(), array.header.item_bytes,
+                    rows * columns_[c].elements, tensor.data());
+      chunk.columns.push_back(std::move(tensor));
+    }
+    return chunk;
+  }
+
   absl::StatusOr<Array> OpenNpy(const Column& column) const {
     const auto path = numpy_.arrays().find(column.feature);
     if (path == numpy_.arrays().end()) {

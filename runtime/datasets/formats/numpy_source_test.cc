@@ -1,20 +1,7 @@
-#include <gtest/gtest.h>
-#include <zlib.h>
-
-#include <random>
-#include <string>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "base/testing/fuzz_rounds.h"
-#include "base/testing/gzip.h"
-#include "runtime/datasets/formats/npy.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::numpy_source_test {
 namespace {
-
-using Strings = std::vector<std::string>;
 
 template <typename T>
 std::string Bytes(const std::vector<T>& values) {
@@ -107,19 +94,13 @@ std::string Zip(const std::vector<std::pair<std::string, std::string>>& files,
   return zip;
 }
 
-ReadResult WithoutFolder(ReadResult result) {
-  result.status = absl::Status(result.status.code(),
-                               WithoutTestFolder(result.status.message()));
-  return result;
-}
-
 // Reads x from an .npy file of these bytes.
 ReadResult ReadNpy(const std::string& npy,
                    const std::string& input = "dtype: 'float'") {
   DatasetSpec spec = SpecFromText(
       absl::StrCat("input { feature: 'x' placeholder: 'p' ", input, "}"));
   (*spec.mutable_numpy()->mutable_arrays())["x"] = WriteTestFile("x.npy", npy);
-  return WithoutFolder(ReadAll(spec));
+  return ReadAll(spec);
 }
 
 std::string NpyError(const std::string& npy,
@@ -154,6 +135,14 @@ TEST(Npy, ReadsEveryVersion) {
     ASSERT_EQ(result.status, absl::OkStatus());
     EXPECT_EQ(result.Values(0), (Strings{"1", "2.5", "-3"}));
   }
+}
+
+TEST(Npy, TakesTheDictionaryInAnyOrder) {
+  EXPECT_EQ(ReadNpy(NpyWithHeader("{\"shape\": (1L,), 'descr': '<f4', "
+                                  "'fortran_order' : True}\n",
+                                  Bytes<float>({4})))
+                .Values(0),
+            Strings{"4"});
 }
 
 TEST(Npy, ConvertsOnlyWhereEveryValueIsKept) {
@@ -264,8 +253,8 @@ TEST(Npy, RefusesHeadersThatAreNoDictionaries) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
         "{'descr': '<f4', 'fortran_order': False, 'shape': "
         "(99999999999999999999,)}"}) {
-    EXPECT_EQ(ParseNpyDictionary(dictionary).status().message(),
-              "its .npy header cannot be read")
+    EXPECT_EQ(NpyError(NpyWithHeader(dictionary, "")),
+              "x.npy: its .npy header cannot be read")
         << dictionary;
   }
 }
@@ -302,29 +291,22 @@ TEST(Npz, RefusesArchivesThatLie) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"x.npy", FloatsNpy({1, 2})}, {"y.npy", LabelsNpy({0})}};
   const size_t bytes = files[0].second.size();
-  ZipOptions options;
-  options.checksum_lie = 1;
-  EXPECT_EQ(NpzError(Zip(files, options)),
-            "0.numpy: array \"x\": its checksum is wrong");
-  options = {};
-  options.size_lie = 1;
-  EXPECT_EQ(NpzError(Zip(files, options)),
-            absl::StrCat("0.numpy: array \"x\": it unpacks to less than the ",
-                         bytes + 1, " bytes that the archive says"));
-  options.deflate = true;
-  options.size_lie = -1;
-  EXPECT_EQ(NpzError(Zip(files, options)),
-            absl::StrCat("0.numpy: array \"x\": it unpacks to more than the ",
-                         bytes - 1, " bytes that the archive says"));
-  options = {};
-  options.flags = 1;
-  EXPECT_EQ(NpzError(Zip(files, options)), "0.numpy: x.npy is encrypted");
-  options = {};
-  options.method = 12;
-  EXPECT_EQ(
-      NpzError(Zip(files, options)),
-      "0.numpy: x.npy is packed by method 12; stored and deflated entries "
-      "can be read");
+  // deflate, zip64, size_lie, checksum_lie, method, flags
+  const std::pair<ZipOptions, std::string> cases[] = {
+      {{false, false, 0, 1}, "array \"x\": its checksum is wrong"},
+      {{false, false, 1},
+       absl::StrCat("array \"x\": it unpacks to less than the ", bytes + 1,
+                    " bytes that the archive says")},
+      {{true, false, -1},
+       absl::StrCat("array \"x\": it unpacks to more than the ", bytes - 1,
+                    " bytes that the archive says")},
+      {{false, false, 0, 0, 0, 1}, "x.npy is encrypted"},
+      {{false, false, 0, 0, 12},
+       "x.npy is packed by method 12; stored and deflated entries can be "
+       "read"}};
+  for (const auto& [options, error] : cases) {
+    EXPECT_EQ(NpzError(Zip(files, options)), "0.numpy: " + error);
+  }
 }
 
 TEST(Npz, RefusesWhatIsNoArchive) {

@@ -12,65 +12,51 @@ namespace {
 
 using tensorflow::Tensor;
 
-class RawRecords : public RawChunk {
- public:
-  RawRecords(std::string path, RecordNames names, RecordDecoder decode)
-      : path_(std::move(path)), names_(names), decode_(std::move(decode)) {}
-
-  int64_t rows() const override { return records_.size(); }
-  std::string* bytes() { return &bytes_; }
-
-  // What was appended to bytes() since the last call is record `number`.
-  void Add(int64_t number) {
-    records_.push_back({number, bytes_.size(), "", false});
-  }
-  // Adds the last one that can be found in its file.
-  void AddBad(int64_t number, std::string_view problem) {
-    records_.push_back({number, bytes_.size(), std::string(problem), true});
-  }
-
-  absl::StatusOr<Chunk> Decode() override {
-    std::vector<std::string_view> contents(records_.size());
-    std::vector<std::string> problems(records_.size());
-    size_t begin = 0;
-    for (size_t i = 0; i < records_.size(); ++i) {
-      const size_t end = records_[i].end;
-      contents[i] = std::string_view(bytes_).substr(begin, end - begin);
-      problems[i] = std::move(records_[i].problem);
-      begin = end;
-    }
-    Chunk chunk;
-    chunk.rows = records_.size();
-    REQUANT_ASSIGN_OR_RETURN(chunk.columns, decode_(contents, &problems));
-    for (size_t i = 0; i < problems.size(); ++i) {
-      if (problems[i].empty()) continue;
-      chunk.bad.push_back({static_cast<int64_t>(i),
-                           Named(records_[i].number, problems[i]),
-                           records_[i].ends_file});
-    }
-    return chunk;
-  }
-
- private:
+// Records of one file, not decoded yet.
+struct RawRecords {
   struct Record {
+    // Its line or number in the file.
     int64_t number = 0;
-    // The end of its bytes in bytes_.
+    // The end of its bytes.
     size_t end = 0;
-    std::string problem;
+    std::string problem = "";
+    // It is the last one that can be found in its file.
     bool ends_file = false;
   };
 
+  std::string path;
+  RecordNames names;
+  RecordDecoder decode;
+  std::string bytes = "";
+  std::vector<Record> records = {};
+
   std::string Named(int64_t number, std::string_view problem) const {
-    if (names_ == RecordNames::kLines) return NameLine(path_, number, problem);
-    return absl::StrCat(path_, ": record ", number,
+    if (names == RecordNames::kLines) return NameLine(path, number, problem);
+    return absl::StrCat(path, ": record ", number,
                         " (counting from 0): ", problem);
   }
 
-  const std::string path_;
-  const RecordNames names_;
-  const RecordDecoder decode_;
-  std::string bytes_;
-  std::vector<Record> records_;
+  absl::StatusOr<Chunk> Decode() const {
+    std::vector<std::string_view> contents;
+    std::vector<std::string> problems;
+    size_t begin = 0;
+    for (const Record& record : records) {
+      contents.push_back(
+          std::string_view(bytes).substr(begin, record.end - begin));
+      problems.push_back(record.problem);
+      begin = record.end;
+    }
+    Chunk chunk;
+    chunk.rows = records.size();
+    REQUANT_ASSIGN_OR_RETURN(chunk.columns, decode(contents, &problems));
+    for (size_t i = 0; i < problems.size(); ++i) {
+      if (problems[i].empty()) continue;
+      chunk.bad.push_back({static_cast<int64_t>(i),
+                           Named(records[i].number, problems[i]),
+                           records[i].ends_file});
+    }
+    return chunk;
+  }
 };
 
 class RecordChunks : public ChunkSource {
@@ -82,21 +68,22 @@ class RecordChunks : public ChunkSource {
                OpenFunction open)
       : files_(std::move(files)), names_(names), open_(std::move(open)) {}
 
-  absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) override {
+  absl::StatusOr<RawChunk> Read(int64_t max_rows) override {
     for (; file_ < files_.size(); CloseFile()) {
       REQUANT_RETURN_IF_ERROR(OpenFile());
-      auto chunk =
-          std::make_unique<RawRecords>(files_[file_], names_, opened_.decode);
-      chunk->bytes()->reserve(last_bytes_);
-      while (chunk->rows() < max_rows && chunk->bytes()->size() < kChunkBytes) {
-        REQUANT_ASSIGN_OR_RETURN(const bool more, ReadOne(chunk.get()));
+      RawRecords raw = {files_[file_], names_, opened_.decode};
+      raw.bytes.reserve(last_bytes_);
+      while (raw.records.size() < max_rows && raw.bytes.size() < kChunkBytes) {
+        REQUANT_ASSIGN_OR_RETURN(const bool more, ReadOne(&raw));
         if (!more) break;
       }
-      last_bytes_ = chunk->bytes()->size();
+      last_bytes_ = raw.bytes.size();
+      const int64_t rows = raw.records.size();
       // At the end of a file, the next call opens the next one.
-      if (chunk->rows() > 0) return chunk;
+      if (rows == 0) continue;
+      return RawChunk{rows, [raw = std::move(raw)] { return raw.Decode(); }};
     }
-    return nullptr;
+    return RawChunk();
   }
 
   int64_t position() const override {
@@ -115,20 +102,19 @@ class RecordChunks : public ChunkSource {
 
  private:
   // Returns false at the end of the file.
-  absl::StatusOr<bool> ReadOne(RawRecords* chunk) {
+  absl::StatusOr<bool> ReadOne(RawRecords* raw) {
     if (lost_) return false;
-    const absl::StatusOr<bool> found = opened_.reader->Read(chunk->bytes());
-    if (found.ok()) {
-      if (*found) chunk->Add(opened_.reader->number());
-      return *found;
-    }
+    const absl::StatusOr<bool> found = opened_.reader->Read(&raw->bytes);
+    if (found.ok() && !*found) return false;
+    raw->records.push_back({opened_.reader->number(), raw->bytes.size()});
+    if (found.ok()) return true;
     if (!absl::IsDataLoss(found.status())) return found.status();
-    lost_ = true;
-    chunk->AddBad(opened_.reader->number(),
-                  absl::StrCat(found.status().message(),
-                               names_ == RecordNames::kLines
-                                   ? ", so the records after it cannot be found"
-                                   : ""));
+    lost_ = raw->records.back().ends_file = true;
+    raw->records.back().problem =
+        absl::StrCat(found.status().message(),
+                     names_ == RecordNames::kLines
+                         ? ", so the records after it cannot be found"
+                         : "");
     return true;
   }
 

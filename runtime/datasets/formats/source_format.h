@@ -6,6 +6,7 @@
 // several at a time.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,25 +45,21 @@ struct Chunk {
   int64_t position = 0;
 };
 
-// Records as they are in the file. It may refer to its ChunkSource.
-class RawChunk {
- public:
-  virtual ~RawChunk() = default;
-
-  virtual int64_t rows() const = 0;
-
+// Records as they are in the file. They may refer to their ChunkSource.
+struct RawChunk {
+  int64_t rows = 0;
   // Is called once, on any thread.
-  virtual absl::StatusOr<Chunk> Decode() = 0;
+  std::function<absl::StatusOr<Chunk>()> decode;
 };
 
 class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
 
-  // Returns the next records, in order: at least one, at most `max_rows`; null
+  // Returns the next records, in order: at least one, at most `max_rows`; none
   // at the end. What is left of a file after which nothing can be found counts
   // as one bad record. Errors are for what no skipping helps.
-  virtual absl::StatusOr<std::unique_ptr<RawChunk>> Read(int64_t max_rows) = 0;
+  virtual absl::StatusOr<RawChunk> Read(int64_t max_rows) = 0;
 
   // Returns about how many bytes of all files together have been read; 0 when
   // that is not known.

@@ -12,11 +12,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "base/records/input_file.h"
 #include "base/records/record_format.h"
 #include "base/status_macros.h"
+#include "base/text/printable.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/example_parser.h"
 #include "runtime/datasets/formats/record_source.h"
@@ -34,17 +36,16 @@ constexpr uint64_t kMaxExampleBytes = std::numeric_limits<int32_t>::max();
 // Returns whether these are the first bytes of a text in UTF-8, which may be
 // cut off within a character.
 bool LooksLikeText(std::string_view bytes) {
-  int following = 0;
-  for (const unsigned char c : bytes) {
-    if (following > 0) {
-      if ((c & 0xc0) != 0x80) return false;
-      --following;
-    } else if (c >= 0x80) {
-      if (c < 0xc2 || c > 0xf4) return false;
-      following = c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
-    } else if (!absl::ascii_isprint(c) && c != '\t' && c != '\n' && c != '\r') {
+  while (!bytes.empty()) {
+    const Character next = FirstCharacter(bytes);
+    if (next.code == kStray) {
+      return bytes.size() < 4 && static_cast<unsigned char>(bytes[0]) >= 0xc2;
+    }
+    if (next.code < 0x80 && !absl::ascii_isprint(bytes[0]) &&
+        !absl::StrContains("\t\n\r", bytes[0])) {
       return false;
     }
+    bytes.remove_prefix(next.bytes);
   }
   return true;
 }

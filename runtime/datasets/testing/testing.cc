@@ -1,11 +1,8 @@
 #include "runtime/datasets/testing/testing.h"
 
-#include <gtest/gtest.h>
-
 #include <fstream>
 #include <type_traits>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/records/record_format.h"
 #include "google/protobuf/text_format.h"
@@ -16,8 +13,7 @@ namespace requant {
 namespace {
 
 template <typename T>
-void AppendValues(const tensorflow::Tensor& tensor,
-                  std::vector<std::string>* values) {
+void AppendValues(const tensorflow::Tensor& tensor, Strings* values) {
   const auto flat = tensor.flat<T>();
   for (int64_t i = 0; i < flat.size(); ++i) {
     if constexpr (std::is_same_v<T, tensorflow::tstring>) {
@@ -28,6 +24,10 @@ void AppendValues(const tensorflow::Tensor& tensor,
       values->push_back(absl::StrCat(static_cast<double>(flat(i))));
     }
   }
+}
+
+std::string WithoutTestFolder(std::string_view text) {
+  return absl::StrReplaceAll(text, {{testing::TempDir() + "/", ""}});
 }
 
 }  // namespace
@@ -64,8 +64,8 @@ DatasetSpec SpecFromText(const std::string& text) {
   return spec;
 }
 
-std::vector<std::string> ReadResult::Values(int i) const {
-  std::vector<std::string> values;
+Strings ReadResult::Values(int i) const {
+  Strings values;
   for (const Batch& batch : batches) {
     VisitType(batch.inputs[i].dtype(), [&](auto* type) {
       AppendValues<std::remove_pointer_t<decltype(type)>>(batch.inputs[i],
@@ -78,7 +78,7 @@ std::vector<std::string> ReadResult::Values(int i) const {
 ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options) {
   ReadResult result;
   options.on_bad_record = [&](const std::string& message) {
-    result.bad_messages.push_back(message);
+    result.bad_messages.push_back(WithoutTestFolder(message));
   };
   auto source = OpenBatchSource(spec, options);
   result.status = source.status();
@@ -93,15 +93,12 @@ ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options) {
     result.bad_records = (*source)->bad_records();
     result.lost_rests = (*source)->lost_rests();
   }
+  result.status = absl::Status(result.status.code(),
+                               WithoutTestFolder(result.status.message()));
   return result;
 }
 
-std::string WithoutTestFolder(std::string_view text) {
-  return absl::StrReplaceAll(text, {{testing::TempDir() + "/", ""}});
-}
-
-ReadResult ReadContents(const std::string& source,
-                        const std::vector<std::string>& contents,
+ReadResult ReadContents(const std::string& source, const Strings& contents,
                         const std::string& inputs, const std::string& fields) {
   std::string text = absl::StrCat(source, " { ", fields);
   for (size_t i = 0; i < contents.size(); ++i) {
@@ -111,14 +108,7 @@ ReadResult ReadContents(const std::string& source,
   }
   BatchOptions options;
   options.max_bad_records = 1000;
-  ReadResult result =
-      ReadAll(SpecFromText(absl::StrCat(text, " }", inputs)), options);
-  result.status = absl::Status(result.status.code(),
-                               WithoutTestFolder(result.status.message()));
-  for (std::string& message : result.bad_messages) {
-    message = WithoutTestFolder(message);
-  }
-  return result;
+  return ReadAll(SpecFromText(absl::StrCat(text, " }", inputs)), options);
 }
 
 }  // namespace requant

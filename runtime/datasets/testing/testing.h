@@ -1,17 +1,24 @@
 #ifndef REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
 #define REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
 
-// Files of records for tests.
+// For tests: what base/testing has, and files of records. Test files need not
+// include what this header does.
 
-#include <string>
-#include <string_view>
-#include <vector>
+#include <random>
 
-#include "absl/status/statusor.h"
+#include "base/testing/fuzz_rounds.h"
+#include "base/testing/gzip.h"
+#include "base/testing/testing.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/datasets/dataset.pb.h"
 
 namespace requant {
+
+// A float "n" and a string "s".
+inline constexpr char kNumberAndText[] = R"(
+    input { feature: "n" placeholder: "0" dtype: "float" }
+    input { feature: "s" placeholder: "1" dtype: "string" })";
+
+using Strings = std::vector<std::string>;
 
 // Writes a file of this name into the test's own folder; returns its path.
 std::string WriteTestFile(std::string_view name, std::string_view contents);
@@ -30,29 +37,26 @@ std::string RecordBytes(std::string_view data);
 // Returns a declaration from its text form.
 DatasetSpec SpecFromText(const std::string& text);
 
-// What a source gives until it ends or fails.
+// What a source gives until it ends or fails; messages are without the test's
+// folder.
 struct ReadResult {
   std::vector<Batch> batches;
   absl::Status status;
   int64_t bad_records = 0;
   int64_t lost_rests = 0;
-  std::vector<std::string> bad_messages;
+  Strings bad_messages;
 
   // Returns the values of the i-th input of all batches, as text.
-  std::vector<std::string> Values(int i) const;
+  Strings Values(int i) const;
 };
 ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options = {});
 
 // Reads files of these contents, called "0.SOURCE" and so on, as the source of
-// that name does, with bad records skipped; messages are without the test's
-// folder. `fields` are further fields of the source.
-ReadResult ReadContents(const std::string& source,
-                        const std::vector<std::string>& contents,
-                        const std::string& inputs,
+// that name does, with bad records skipped. `fields` are further fields of the
+// source.
+ReadResult ReadContents(const std::string& source, const Strings& contents,
+                        const std::string& inputs = kNumberAndText,
                         const std::string& fields = "");
-
-// Returns `text` without the test's folder in paths.
-std::string WithoutTestFolder(std::string_view text);
 
 }  // namespace requant
 
