@@ -2,20 +2,16 @@
 // dataset, as a RangeTable file for the freeze transforms.
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
@@ -79,7 +75,6 @@ DEFINE_string(method, "minmax",
 DEFINE_double(value_percentile, 99.99,
               "with --method=percentile: this many percent of the values lie "
               "below the maximum, and as many above the minimum");
-DEFINE_bool(force, false, "calibrate even if --output is up to date");
 DEFINE_string(
     merge, "",
     "instead of calibrating, add up these RangeTable files, separated "
@@ -114,8 +109,6 @@ ProgramHelp Help() {
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "
       "is in the end.\n"
-      "When --output was made from the same graph, records and settings by the "
-      "same version, it stays as it is.\n"
       "The graph runs in a process of its own.\n"
       "Exit code: 0 done, 1 failed, 2 usage.";
   help.repeatable_flags = {"tensors", "merge", "qdq_ops"};
@@ -231,47 +224,16 @@ absl::StatusOr<int> PrintTable() {
   return Report(table, 0);
 }
 
-// Returns the table at --output, if it is one; else an empty one.
-RangeTable ExistingTable() {
-  if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
-  absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
-  if (absl::IsDataLoss(table.status())) {
-    SayWarning(absl::StrCat(FLAGS_output,
-                            " was changed since it was made, or an older "
-                            "Requant made it; it is made again"));
-  }
-  return table.ok() ? *std::move(table) : RangeTable();
-}
-
-// Returns the table that --output holds, if it was made from what the job is
-// made from.
-absl::StatusOr<std::optional<RangeTable>> UpToDateTable(
-    const CalibrateJob& job) {
-  RangeTable table = ExistingTable();
-  if (table.made_from().empty()) return std::nullopt;
-  REQUANT_ASSIGN_OR_RETURN(const std::string key, CalibrationKey(job));
-  if (table.made_from() != key) return std::nullopt;
-  Say(kProgram,
-      absl::StrCat(FLAGS_output,
-                   " is up to date: it was made from this graph, these records "
-                   "and settings (--force calibrates again)"));
-  return table;
-}
-
 absl::StatusOr<int> Calibrate() {
   REQUANT_ASSIGN_OR_RETURN(const CalibrateJob job, JobFromFlags());
   std::vector<std::string> inputs = FilesOf(job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
   REQUANT_RETURN_IF_ERROR(CheckOutputs(inputs, {FLAGS_output}));
-  REQUANT_ASSIGN_OR_RETURN(std::optional<RangeTable> table, UpToDateTable(job));
-  if (!table.has_value()) {
-    REQUANT_ASSIGN_OR_RETURN(table,
-                             ObserveRanges(job, nullptr, /*for_file=*/true));
-    StartReport();
-    REQUANT_RETURN_IF_ERROR(WriteRangeTable(*table, FLAGS_output));
-  }
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           ObserveRanges(job, nullptr, /*for_file=*/true));
   StartReport();
-  return Report(*table, job.batch_size());
+  REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, FLAGS_output));
+  return Report(table, job.batch_size());
 }
 
 void SetIsolation(IsolationOptions* isolation) {

@@ -510,7 +510,9 @@ class CalibrationRun {
   std::future<absl::Status> observing_;
 };
 
-absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
+}  // namespace
+
+absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   CalibrateJob settings = job;
   settings.mutable_model()->clear_path();
   settings.clear_session();
@@ -530,17 +532,6 @@ absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
   return hash.Finish();
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
-  auto key = std::async(std::launch::async, [&job] { return HashOf(job); });
-  while (key.wait_for(std::chrono::milliseconds(200)) !=
-         std::future_status::ready) {
-    ReportAlive();
-  }
-  return key.get();
-}
-
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
                                          const Model::GraphInspector& inspect,
                                          bool for_file) {
@@ -550,6 +541,10 @@ absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
       });
   REQUANT_ASSIGN_OR_RETURN(RangeTable table,
                            CalibrationRun(job, inspect).Run());
+  while (key.wait_for(std::chrono::milliseconds(200)) !=
+         std::future_status::ready) {
+    ReportAlive();
+  }
   REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
   table.set_made_from(std::move(made_from));
   return table;
