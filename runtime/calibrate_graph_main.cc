@@ -192,36 +192,29 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   return job;
 }
 
-// Prints warnings and the table.
-absl::StatusOr<int> Report(const RangeTable& table, int64_t batch_size) {
-  CalibrationReportOptions options;
-  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
-                           ParseRangeMethod(FLAGS_method));
-  options.choice.value_percentile = FLAGS_value_percentile;
-  options.batch_size = batch_size;
+absl::StatusOr<int> Print(const RangeTable& table, int64_t batch_size) {
+  RangeChoiceOptions choice;
+  REQUANT_ASSIGN_OR_RETURN(choice.method, ParseRangeMethod(FLAGS_method));
+  choice.value_percentile = FLAGS_value_percentile;
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
-                           CalibrationText(table, options));
-  for (const std::string& warning : CalibrationWarnings(table)) {
-    SayWarning(warning);
-  }
+                           CalibrationText(table, choice, batch_size));
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }
 
-absl::StatusOr<int> MergeTables() {
-  RangeTable merged;
-  const std::vector<std::string> paths = SplitList(FLAGS_merge);
-  for (const std::string& path : paths) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(path));
-    merged.Merge(table);
+// Prints the table of --print, or writes and prints the sum of --merge.
+absl::StatusOr<int> PrintTables() {
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           FLAGS_merge.empty()
+                               ? ReadRangeTable(FLAGS_print)
+                               : ReadRangeTables(SplitList(FLAGS_merge)));
+  if (!FLAGS_merge.empty()) {
+    REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, FLAGS_output));
   }
-  REQUANT_RETURN_IF_ERROR(WriteRangeTable(merged, FLAGS_output));
-  return Report(merged, 0);
-}
-
-absl::StatusOr<int> PrintTable() {
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(FLAGS_print));
-  return Report(table, 0);
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    SayWarning(warning);
+  }
+  return Print(table, 0);
 }
 
 absl::StatusOr<int> Calibrate() {
@@ -233,7 +226,7 @@ absl::StatusOr<int> Calibrate() {
                            ObserveRanges(job, nullptr, /*for_file=*/true));
   StartReport();
   REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, FLAGS_output));
-  return Report(table, job.batch_size());
+  return Print(table, job.batch_size());
 }
 
 void SetIsolation(IsolationOptions* isolation) {
@@ -246,7 +239,7 @@ void SetIsolation(IsolationOptions* isolation) {
 absl::StatusOr<int> Work() {
   if (FLAGS_merge.empty() && FLAGS_print.empty()) return Calibrate();
   StartReport();
-  return FLAGS_merge.empty() ? PrintTable() : MergeTables();
+  return PrintTables();
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "base/version.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "runtime/calibration/calibration_report.h"
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/formats/source_format.h"
@@ -544,6 +545,9 @@ absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
   while (key.wait_for(std::chrono::milliseconds(200)) !=
          std::future_status::ready) {
     ReportAlive();
+  }
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    SayWarning(warning);
   }
   REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
   table.set_made_from(std::move(made_from));

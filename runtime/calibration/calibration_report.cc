@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/message_text.h"
+#include "base/status_macros.h"
 #include "base/text/printable.h"
 
 namespace requant {
@@ -58,10 +58,9 @@ std::string Summary(const RangeTable& table, int64_t batch_size) {
     all = std::max(all, Amount(entry, entry.count, batch_size));
     moving += settling.still_moving;
   }
-  const std::string_view unit = batch_size == 0 ? "batch" : "record";
-  const std::string plural = batch_size == 0 ? "batches" : "records";
   const std::string of =
-      absl::StrCat(all, " ", all == 1 ? std::string(unit) : plural);
+      batch_size == 0 ? absl::StrCat(all, all == 1 ? " batch" : " batches")
+                      : CountText(all, "record");
   std::string text = CountText(table.entries().size(), "range");
   if (moving > 0) {
     return absl::StrCat(text, ", of which ", moving,
@@ -82,29 +81,27 @@ std::string NameList(const std::vector<std::string>& names) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CalibrationText(
-    const RangeTable& table, const CalibrationReportOptions& options) {
+absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
+                                            const RangeChoiceOptions& choice,
+                                            int64_t batch_size) {
   constexpr char kLine[] = "%12s %12s %12s %12s %9s  %s\n";
   std::string text = absl::StrFormat(
       "%12s %12s %25s %9s\n", "", "",
-      absl::StrCat("by ", RangeMethodName(options.choice.method)), "settled");
+      absl::StrCat("by ", RangeMethodName(choice.method)), "settled");
   absl::StrAppendFormat(&text, kLine, "min", "max", "from", "to",
-                        options.batch_size == 0 ? "batches" : "records",
-                        "tensor");
+                        batch_size == 0 ? "batches" : "records", "tensor");
   for (const auto& [key, entry] : table.entries()) {
-    const absl::StatusOr<RangeChoice> choice = Chosen(entry, options.choice);
-    if (!choice.ok()) return choice.status();
+    REQUANT_ASSIGN_OR_RETURN(const RangeChoice range, Chosen(entry, choice));
     const Settling settling = FindSettling(entry);
     const std::string settled =
         settling.still_moving
             ? "moving"
-            : absl::StrCat(
-                  Amount(entry, settling.observations, options.batch_size));
+            : absl::StrCat(Amount(entry, settling.observations, batch_size));
     absl::StrAppendFormat(&text, kLine, Number(Least(entry.mins)),
-                          Number(Greatest(entry.maxs)), Number(choice->min),
-                          Number(choice->max), settled, EntryName(key));
+                          Number(Greatest(entry.maxs)), Number(range.min),
+                          Number(range.max), settled, EntryName(key));
   }
-  return text + Summary(table, options.batch_size);
+  return text + Summary(table, batch_size);
 }
 
 std::vector<std::string> CalibrationWarnings(const RangeTable& table) {

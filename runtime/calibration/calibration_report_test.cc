@@ -24,10 +24,7 @@ RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
 
 std::string TextOf(const RangeTable& table, int64_t batch_size,
                    RangeMethod method = RangeMethod::kMinMax) {
-  CalibrationReportOptions options;
-  options.batch_size = batch_size;
-  options.choice.method = method;
-  const auto text = CalibrationText(table, options);
+  const auto text = CalibrationText(table, {method}, batch_size);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";
 }
