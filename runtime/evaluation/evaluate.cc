@@ -167,9 +167,8 @@ class Evaluation {
                  ? AddGraph(*options_.baseline, find_layers)
                  : absl::OkStatus();
     }
-    REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
-                             Predictions::Read(options_.baseline_predictions));
-    stored_.emplace(std::move(predictions), options_.baseline_predictions);
+    REQUANT_ASSIGN_OR_RETURN(
+        stored_, StoredBaseline::Read(options_.baseline_predictions));
     if (!options_.baseline.has_value()) return absl::OkStatus();
     SetActivity(absl::StrCat("loading ", options_.baseline->path()));
     REQUANT_ASSIGN_OR_RETURN(
@@ -349,9 +348,7 @@ class Evaluation {
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(
         Compare(first_record * positions, records * positions, labels));
-    if (predictions_ != nullptr) {
-      REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
-    }
+    if (predictions_ != nullptr) KeepPredictions(records * positions, labels);
     records_ += records;
     ShowProgress();
     return absl::OkStatus();
@@ -403,16 +400,14 @@ class Evaluation {
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
-  absl::Status KeepPredictions(int64_t records,
-                               absl::Span<const double> labels) {
+  void KeepPredictions(int64_t records, absl::Span<const double> labels) {
     if (!encoder_.has_value()) {
-      PredictionsFormat format;
-      format.kind = model().format().kind;
-      format.values_per_record = model().format().values_per_record;
-      format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
-      encoder_.emplace(format);
+      const PredictionFormat& format = model().format();
+      encoder_.emplace(
+          PredictionsHeader{format.kind, format.values_per_record,
+                            static_cast<int64_t>(labels.size()) / records});
     }
-    return encoder_->Add(model().values(), labels);
+    encoder_->Add(model().values(), labels);
   }
 
   absl::Status FinishPredictions() {
