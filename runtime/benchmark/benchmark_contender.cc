@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <string_view>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "runtime/benchmark/signature_inputs.h"
 #include "runtime/session/job_reports.h"
 #include "tensorflow/core/protobuf/config.pb.h"
@@ -21,7 +24,7 @@ using tensorflow::NodeExecStats;
 constexpr int kProfileWarmUpBatches = 3;
 constexpr int kProfileBatches = 20;
 constexpr double kMaxProfileSeconds = 10;
-constexpr int kProfiledNodes = 15;
+constexpr size_t kProfiledNodes = 15;
 
 int64_t Bytes(const Batch& batch) {
   int64_t bytes = 0;
@@ -52,44 +55,22 @@ int64_t Nanoseconds(const NodeExecStats& node) {
   return std::max<int64_t>(nanoseconds, 0);
 }
 
-}  // namespace
+struct Cost {
+  int64_t calls = 0;
+  int64_t nanoseconds = 0;
+};
+// By operation and node; the node is empty in a type's key.
+using Costs = std::map<std::pair<std::string, std::string>, Cost>;
 
-void OpProfile::Add(const tensorflow::StepStats& stats) {
-  ++batches_;
-  for (const tensorflow::DeviceStepStats& device : stats.dev_stats()) {
-    for (const NodeExecStats& node : device.node_stats()) {
-      const std::string op = OpOf(node);
-      const int64_t nanoseconds = Nanoseconds(node);
-      for (Cost* cost : {&types_[{op, ""}], &nodes_[{op, node.node_name()}]}) {
-        ++cost->calls;
-        cost->nanoseconds += nanoseconds;
-      }
-      nanoseconds_ += nanoseconds;
-    }
-  }
-}
-
-ProfileMessage OpProfile::Result(int max_nodes) const {
-  ProfileMessage profile;
-  profile.set_batches(batches_);
-  if (batches_ == 0) return profile;
-  profile.set_operation_microseconds(1e-3 * static_cast<double>(nanoseconds_) /
-                                     static_cast<double>(batches_));
-  Append(types_, types_.size(), profile.mutable_type());
-  Append(nodes_, max_nodes, profile.mutable_node());
-  return profile;
-}
-
-void OpProfile::Append(
-    const Costs& costs, size_t most,
-    google::protobuf::RepeatedPtrField<OperationTime>* times) const {
+// Appends the averages of the costliest, at most `most`, the costliest first.
+void AppendCosts(const Costs& costs, size_t most, double batches,
+                 google::protobuf::RepeatedPtrField<OperationTime>* times) {
   std::vector<std::pair<Costs::key_type, Cost>> sorted(costs.begin(),
                                                        costs.end());
   // Stable: equal ones stay in the order of their names.
   absl::c_stable_sort(sorted, [](const auto& a, const auto& b) {
     return a.second.nanoseconds > b.second.nanoseconds;
   });
-  const auto batches = static_cast<double>(batches_);
   for (size_t i = 0; i < std::min(most, sorted.size()); ++i) {
     const auto& [name, cost] = sorted[i];
     OperationTime& time = *times->Add();
@@ -99,6 +80,35 @@ void OpProfile::Append(
     time.set_microseconds(1e-3 * static_cast<double>(cost.nanoseconds) /
                           batches);
   }
+}
+
+}  // namespace
+
+ProfileMessage ProfileOf(const std::vector<tensorflow::StepStats>& batches,
+                         size_t max_nodes) {
+  Costs types, nodes;
+  int64_t all_nanoseconds = 0;
+  for (const tensorflow::StepStats& batch : batches) {
+    for (const tensorflow::DeviceStepStats& device : batch.dev_stats()) {
+      for (const NodeExecStats& node : device.node_stats()) {
+        const std::string op = OpOf(node);
+        const int64_t nanoseconds = Nanoseconds(node);
+        for (Cost* cost : {&types[{op, ""}], &nodes[{op, node.node_name()}]}) {
+          ++cost->calls;
+          cost->nanoseconds += nanoseconds;
+        }
+        all_nanoseconds += nanoseconds;
+      }
+    }
+  }
+  const auto count = static_cast<double>(batches.size());
+  ProfileMessage profile;
+  profile.set_batches(static_cast<int64_t>(batches.size()));
+  profile.set_operation_microseconds(
+      1e-3 * static_cast<double>(all_nanoseconds) / count);
+  AppendCosts(types, types.size(), count, profile.mutable_type());
+  AppendCosts(nodes, max_nodes, count, profile.mutable_node());
+  return profile;
 }
 
 absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
@@ -210,9 +220,8 @@ absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
     const std::function<void()>& on_alive) {
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFunction> function,
                            MakeFunction(models_.front().get(), /*trace=*/true));
-  OpProfile profile;
+  std::vector<tensorflow::StepStats> traced;
   std::chrono::duration<double> measured{0};
-  int batches = 0;
   for (int i = 0; i < kProfileWarmUpBatches + kProfileBatches; ++i) {
     tensorflow::RunMetadata metadata;
     const Clock::time_point start = Clock::now();
@@ -223,13 +232,13 @@ absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
     on_alive();
     if (i < kProfileWarmUpBatches) continue;
     measured += seconds;
-    profile.Add(metadata.step_stats());
-    ++batches;
+    traced.push_back(std::move(*metadata.mutable_step_stats()));
     if (measured.count() > kMaxProfileSeconds) break;
   }
-  ProfileMessage result = profile.Result(kProfiledNodes);
-  result.set_batch_microseconds(1e6 * measured.count() / batches);
-  return result;
+  ProfileMessage profile = ProfileOf(traced, kProfiledNodes);
+  profile.set_batch_microseconds(1e6 * measured.count() /
+                                 static_cast<double>(traced.size()));
+  return profile;
 }
 
 }  // namespace requant

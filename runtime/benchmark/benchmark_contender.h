@@ -4,15 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "google/protobuf/repeated_ptr_field.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
@@ -34,33 +31,12 @@ absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
                                                   int64_t max_batches,
                                                   int64_t max_bytes);
 
-// Where the time of a graph goes, by type of operation and by node.
-class OpProfile {
- public:
-  // Adds what TensorFlow recorded of one batch, run with FULL_TRACE.
-  void Add(const tensorflow::StepStats& stats);
-
-  // Returns averages over the batches: all types and the `max_nodes` costliest
-  // nodes. The caller knows `batch_microseconds` and sets it.
-  ProfileMessage Result(int max_nodes) const;
-
- private:
-  struct Cost {
-    int64_t calls = 0;
-    int64_t nanoseconds = 0;
-  };
-  // By operation and node; the node is empty in a type's key.
-  using Costs = std::map<std::pair<std::string, std::string>, Cost>;
-
-  // Appends the costliest, at most `most`, the costliest first.
-  void Append(const Costs& costs, size_t most,
-              google::protobuf::RepeatedPtrField<OperationTime>* times) const;
-
-  int64_t batches_ = 0;
-  int64_t nanoseconds_ = 0;
-  Costs types_;
-  Costs nodes_;
-};
+// Returns where the time of a graph goes, by type of operation and for the
+// `max_nodes` costliest nodes: averages over what TensorFlow recorded of
+// batches, at least one, run with FULL_TRACE. The caller knows
+// `batch_microseconds` and sets it.
+ProfileMessage ProfileOf(const std::vector<tensorflow::StepStats>& batches,
+                         size_t max_nodes);
 
 // One of the graphs under measurement, loaded for a setting of streams and
 // threads. Errors name the graph.

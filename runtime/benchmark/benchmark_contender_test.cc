@@ -70,14 +70,14 @@ std::vector<std::string> Lines(
   return lines;
 }
 
-// Adds a batch in which each of these nodes ran.
-void AddBatch(const std::vector<std::string>& nodes, OpProfile* profile) {
+// Returns what is recorded of a batch in which each of these nodes ran.
+tensorflow::StepStats BatchOf(const std::vector<std::string>& nodes) {
   tensorflow::StepStats stats;
   for (const std::string& node : nodes) {
-    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
         node, stats.add_dev_stats()->add_node_stats()));
   }
-  profile->Add(stats);
+  return stats;
 }
 
 std::string Node(const std::string& name, const std::string& op,
@@ -88,39 +88,33 @@ std::string Node(const std::string& name, const std::string& op,
       "op_start_rel_nanos: 10 op_end_rel_nanos: ", 1000 * microseconds + 10);
 }
 
-TEST(OpProfile, AveragesOverBatches) {
-  OpProfile profile;
-  AddBatch({Node("a", "Add", 1), Node("m", "MatMul", 5)}, &profile);
-  AddBatch({Node("a", "Add", 3), Node("m", "MatMul", 5), Node("b", "Add", 4)},
-           &profile);
-  const ProfileMessage result = profile.Result(/*max_nodes=*/2);
-  EXPECT_EQ(result.batches(), 2);
-  EXPECT_DOUBLE_EQ(result.operation_microseconds(), 9);
-  EXPECT_THAT(Lines(result.type()),
+TEST(ProfileOf, AveragesOverBatches) {
+  const ProfileMessage profile =
+      ProfileOf({BatchOf({Node("a", "Add", 1), Node("m", "MatMul", 5)}),
+                 BatchOf({Node("a", "Add", 3), Node("m", "MatMul", 5),
+                          Node("b", "Add", 4)})},
+                /*max_nodes=*/2);
+  EXPECT_EQ(profile.batches(), 2);
+  EXPECT_DOUBLE_EQ(profile.operation_microseconds(), 9);
+  EXPECT_THAT(Lines(profile.type()),
               ElementsAre("MatMul : 1 x, 5 us", "Add : 1.5 x, 4 us"));
 }
 
-TEST(OpProfile, KeepsTheCostliestNodes) {
-  OpProfile profile;
-  AddBatch({Node("cheap", "Add", 1), Node("z", "Add", 7), Node("y", "Add", 7),
-            Node("dear", "Mul", 9)},
-           &profile);
-  EXPECT_THAT(Lines(profile.Result(/*max_nodes=*/3).node()),
+TEST(ProfileOf, KeepsTheCostliestNodes) {
+  const tensorflow::StepStats batch =
+      BatchOf({Node("cheap", "Add", 1), Node("z", "Add", 7),
+               Node("y", "Add", 7), Node("dear", "Mul", 9)});
+  EXPECT_THAT(Lines(ProfileOf({batch}, /*max_nodes=*/3).node()),
               ElementsAre("Mul dear: 1 x, 9 us", "Add y: 1 x, 7 us",
                           "Add z: 1 x, 7 us"));
 }
 
-TEST(OpProfile, TakesMicrosecondsAndNamesWhatHasNoOperation) {
-  OpProfile profile;
-  AddBatch({"node_name: 'recv' timeline_label: 'edge_5 @ CPU:1' "
-            "all_start_micros: 5 op_start_rel_micros: 1 op_end_rel_micros: 4"},
-           &profile);
-  EXPECT_THAT(Lines(profile.Result(1).node()),
+TEST(ProfileOf, TakesMicrosecondsAndNamesWhatHasNoOperation) {
+  const tensorflow::StepStats batch = BatchOf(
+      {"node_name: 'recv' timeline_label: 'edge_5 @ CPU:1' "
+       "all_start_micros: 5 op_start_rel_micros: 1 op_end_rel_micros: 4"});
+  EXPECT_THAT(Lines(ProfileOf({batch}, 1).node()),
               ElementsAre("(other) recv: 1 x, 3 us"));
-}
-
-TEST(OpProfile, OfNothingIsEmpty) {
-  EXPECT_EQ(OpProfile().Result(5).type_size(), 0);
 }
 
 }  // namespace

@@ -152,25 +152,33 @@ std::string IntervalText(const Interval& interval) {
                          interval.high());
 }
 
+// Returns "faster", "slower" or, when the interval holds 1, "no difference"; ""
+// when there are too few rounds for an interval.
+std::string VerdictOf(const PairedRatio& speed) {
+  if (!speed.interval.has_value()) return "";
+  if (speed.interval->low() > 1) return "faster";
+  return speed.interval->high() < 1 ? "slower" : "no difference";
+}
+
 std::string SpeedText(const std::string& name, const std::string& first,
                       const PairedRatio& speed) {
-  if (!speed.interval.has_value()) {
+  const std::string verdict = VerdictOf(speed);
+  if (verdict.empty()) {
     return absl::StrCat("there are too few rounds to tell whether ", name,
                         " and ", first,
                         " differ beyond the noise: it takes at least 6");
   }
   const std::string interval = IntervalText(*speed.interval);
-  switch (JudgeSpeed(speed)) {
-    case SpeedVerdict::kFaster:
-      return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
-                             speed.median, first, interval);
-    case SpeedVerdict::kSlower:
-      return absl::StrFormat("%s is slower than %s, %.2f times as fast %s",
-                             name, first, speed.median, interval);
-    default:
-      return absl::StrCat("the speeds of ", name, " and ", first,
-                          " do not differ beyond the noise ", interval);
+  if (verdict == "faster") {
+    return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
+                           speed.median, first, interval);
   }
+  if (verdict == "slower") {
+    return absl::StrFormat("%s is slower than %s, %.2f times as fast %s", name,
+                           first, speed.median, interval);
+  }
+  return absl::StrCat("the speeds of ", name, " and ", first,
+                      " do not differ beyond the noise ", interval);
 }
 
 // Returns one line on a graph against the first: its speed, and its CPU time if
@@ -179,8 +187,8 @@ std::string VerdictText(const std::string& name, const std::string& first,
                         const GraphFigures& figures) {
   std::string text = SpeedText(name, first, figures.speed);
   const PairedRatio& cpu_time = figures.cpu_time;
-  if (cpu_time.interval.has_value() &&
-      JudgeSpeed(cpu_time) != SpeedVerdict::kNoDifference) {
+  const std::string verdict = VerdictOf(cpu_time);
+  if (verdict == "faster" || verdict == "slower") {
     absl::StrAppendFormat(&text, "; %s takes %.2f times the CPU time %s", name,
                           cpu_time.median, IntervalText(*cpu_time.interval));
   }
@@ -234,18 +242,8 @@ std::string IntervalJson(const std::optional<Interval>& interval) {
   return JsonArray({JsonNumber(interval->low()), JsonNumber(interval->high())});
 }
 
-std::string VerdictJson(const PairedRatio& speed) {
-  switch (JudgeSpeed(speed)) {
-    case SpeedVerdict::kFaster:
-      return "\"faster\"";
-    case SpeedVerdict::kSlower:
-      return "\"slower\"";
-    case SpeedVerdict::kNoDifference:
-      return "\"no difference\"";
-    case SpeedVerdict::kUnknown:
-      break;
-  }
-  return "null";
+std::string TextJson(const std::string& text) {
+  return text.empty() ? "null" : JsonString(text);
 }
 
 // Returns the message's members; only a node's have its name, the first.
@@ -281,12 +279,10 @@ std::string DifferenceJson(const EntryMeasurement& entry) {
 
 std::string GraphJson(const BenchmarkEntry& entry,
                       const EntryMeasurement& measurement,
-                      const GraphFigures& figures, bool is_first) {
+                      const GraphFigures& figures) {
   return JsonObject({
       {"graph", JsonString(entry.model().path())},
-      {"dataset", entry.dataset_name().empty()
-                      ? "null"
-                      : JsonString(entry.dataset_name())},
+      {"dataset", TextJson(entry.dataset_name())},
       {"streams", absl::StrCat(measurement.setting().streams())},
       {"threads", absl::StrCat(measurement.setting().threads())},
       {"records_per_second", JsonNumber(figures.records_per_second)},
@@ -303,7 +299,7 @@ std::string GraphJson(const BenchmarkEntry& entry,
       {"speed_ratio_interval_95", IntervalJson(figures.speed.interval)},
       {"cpu_time_ratio", JsonNumber(figures.cpu_time.median)},
       {"cpu_time_ratio_interval_95", IntervalJson(figures.cpu_time.interval)},
-      {"verdict", is_first ? "null" : VerdictJson(figures.speed)},
+      {"verdict", TextJson(VerdictOf(figures.speed))},
       {"output_difference", DifferenceJson(measurement)},
       {"rounds", JsonArrayOf(measurement.round(), MessageJson)},
       {"profile", ProfileJson(measurement)},
@@ -397,13 +393,6 @@ std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
   return all;
 }
 
-SpeedVerdict JudgeSpeed(const PairedRatio& speed) {
-  if (!speed.interval.has_value()) return SpeedVerdict::kUnknown;
-  if (speed.interval->low() > 1) return SpeedVerdict::kFaster;
-  if (speed.interval->high() < 1) return SpeedVerdict::kSlower;
-  return SpeedVerdict::kNoDifference;
-}
-
 std::string BenchmarkText(const BenchmarkJob& job,
                           const BenchmarkResult& result) {
   const std::vector<std::string> names = Names(job);
@@ -435,8 +424,7 @@ std::string BenchmarkJson(const BenchmarkJob& job,
   const std::vector<GraphFigures> figures = FiguresOf(result);
   std::vector<std::string> graphs;
   for (int i = 0; i < result.entry_size(); ++i) {
-    graphs.push_back(
-        GraphJson(job.entry(i), result.entry(i), figures[i], i == 0));
+    graphs.push_back(GraphJson(job.entry(i), result.entry(i), figures[i]));
   }
   return JsonObject({{"batch_size", absl::StrCat(job.batch_size())},
                      {"preloaded_batches", absl::StrCat(result.batches())},

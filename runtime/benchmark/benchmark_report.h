@@ -21,15 +21,6 @@ struct PairedRatio {
   std::optional<Interval> interval;
 };
 
-enum class SpeedVerdict {
-  kFaster,
-  kSlower,
-  // The interval holds 1.
-  kNoDifference,
-  // Too few rounds.
-  kUnknown,
-};
-
 struct GraphFigures {
   // Medians over the rounds; the spread is RelativeSpread.
   double records_per_second = 0;
@@ -49,8 +40,6 @@ struct GraphFigures {
 // Returns the figures of each graph. Every graph must have the same number of
 // rounds, at least one.
 std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result);
-
-SpeedVerdict JudgeSpeed(const PairedRatio& speed);
 
 // Returns text for people: the setting, a table with a line per graph, a
 // sentence per graph on its speed against the first, and any profiles.
