@@ -50,15 +50,6 @@ std::vector<std::string> SortedKeys(const Map& map) {
   return keys;
 }
 
-// Returns a text such as "[?,64]".
-std::string ShapeText(const TensorInfo& info) {
-  std::vector<std::string> sizes;
-  for (const auto& dim : info.tensor_shape().dim()) {
-    sizes.push_back(dim.size() < 0 ? "?" : absl::StrCat(dim.size()));
-  }
-  return absl::StrCat("[", absl::StrJoin(sizes, ","), "]");
-}
-
 absl::Status InputError(const std::string& path, const std::string& input,
                         std::string_view what) {
   return absl::InvalidArgumentError(
@@ -134,10 +125,10 @@ absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
   for (int i = 0; i < info.tensor_shape().dim_size(); ++i) {
     int64_t size = info.tensor_shape().dim(i).size();
     if (i == 0 && size >= 0 && size != batch_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the input \"", input, "\" takes batches of ",
-                       size, " (its shape is ", ShapeText(info), "), not of ",
-                       batch_size, ": set --batch_size=", size));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": the input \"", input, "\" takes batches of ", size,
+          " (its shape is ", TensorShape::DebugString(info.tensor_shape()),
+          "), not of ", batch_size, ": set --batch_size=", size));
     }
     if (size < 0) size = i == 0 ? batch_size : length;
     if (size > 0 && elements > kMostElements / size) {
@@ -297,16 +288,6 @@ absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
   return absl::OkStatus();
 }
 
-bool Fits(const TensorInfo& info, const TensorShape& shape) {
-  if (info.tensor_shape().unknown_rank()) return true;
-  if (info.tensor_shape().dim_size() != shape.dims()) return false;
-  for (int i = 0; i < shape.dims(); ++i) {
-    const int64_t size = info.tensor_shape().dim(i).size();
-    if (size >= 0 && size != shape.dim_size(i)) return false;
-  }
-  return true;
-}
-
 }  // namespace
 
 absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
@@ -411,23 +392,6 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     made.batch.inputs.push_back(std::move(tensor));
   }
   return made;
-}
-
-absl::Status CheckFedShapes(const SignatureDef& signature,
-                            const std::string& path, const DatasetSpec& dataset,
-                            const Batch& batch) {
-  for (int i = 0; i < dataset.input_size(); ++i) {
-    const auto found =
-        signature.inputs().find(std::string(dataset.input(i).placeholder()));
-    if (found == signature.inputs().end()) continue;
-    const TensorShape& shape = batch.inputs[i].shape();
-    if (Fits(found->second, shape)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": its input \"", found->first, "\" has the shape ",
-        ShapeText(found->second), ", and is fed ", shape.DebugString(),
-        ": the batch size or the dataset's shape does not fit"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace requant

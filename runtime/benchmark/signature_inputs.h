@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
@@ -55,13 +54,6 @@ struct SyntheticBatch {
 absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const tensorflow::SignatureDef& signature, const std::string& path,
     const SyntheticInputs& synthetic, int64_t batch_size);
-
-// Fails, naming `path`, when an input's batch does not have the shape that the
-// signature gives for it. Inputs that are no keys of the signature are not
-// checked.
-absl::Status CheckFedShapes(const tensorflow::SignatureDef& signature,
-                            const std::string& path, const DatasetSpec& dataset,
-                            const Batch& batch);
 
 }  // namespace requant
 

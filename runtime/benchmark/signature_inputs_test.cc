@@ -190,24 +190,6 @@ TEST(MakeSyntheticBatch, AsksForTheOutput) {
                 "one to compute by --output"));
 }
 
-TEST(CheckFedShapes, NamesTheInputThatDoesNotFit) {
-  const SignatureDef signature = Signature(R"(
-    inputs { key: "x" value { dtype: DT_FLOAT
-      tensor_shape { dim { size: -1 } dim { size: 3 } } } })");
-  DatasetSpec dataset;
-  dataset.add_input()->set_placeholder("x");
-  Batch batch;
-  batch.inputs.emplace_back(tensorflow::DT_FLOAT,
-                            tensorflow::TensorShape({8, 3}));
-  EXPECT_OK(CheckFedShapes(signature, "model", dataset, batch));
-  batch.inputs[0] =
-      tensorflow::Tensor(tensorflow::DT_FLOAT, tensorflow::TensorShape({8, 4}));
-  EXPECT_THAT(
-      CheckFedShapes(signature, "model", dataset, batch),
-      FailsWith("model: its input \"x\" has the shape [?,3], and is fed [8,4]: "
-                "the batch size or the dataset's shape does not fit"));
-}
-
 TEST(ReadSignature, SaysThatAGraphFileHasNone) {
   ModelSpec spec;
   spec.set_path("graph.pb");

@@ -1,30 +1,21 @@
-#include "runtime/benchmark/benchmark_contender.h"
+#include "runtime/benchmark/measured_batches.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
+#include <memory>
 #include <string_view>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "google/protobuf/repeated_ptr_field.h"
-#include "runtime/benchmark/signature_inputs.h"
-#include "runtime/session/job_reports.h"
-#include "tensorflow/core/protobuf/config.pb.h"
 
 namespace requant {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using tensorflow::NodeExecStats;
-
-// The first traced runs are slower than the others.
-constexpr int kProfileWarmUpBatches = 3;
-constexpr int kProfileBatches = 20;
-constexpr double kMaxProfileSeconds = 10;
-constexpr size_t kProfiledNodes = 15;
 
 int64_t Bytes(const Batch& batch) {
   int64_t bytes = 0;
@@ -141,104 +132,6 @@ absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
         absl::StrCat(name, " has no records to run"));
   }
   return batches;
-}
-
-absl::StatusOr<std::unique_ptr<BenchmarkContender>> BenchmarkContender::Load(
-    const BenchmarkEntry& entry, const StreamSetting& setting,
-    const std::vector<Batch>& batches) {
-  std::unique_ptr<BenchmarkContender> contender(
-      new BenchmarkContender(entry, setting, batches));
-  // Streams of one thread run in their callers' threads and share a session.
-  // Those with more get a session each: a session's streams would share its
-  // threads.
-  const int models = setting.threads() == 1 ? 1 : setting.streams();
-  for (int i = 0; i < models; ++i) {
-    REQUANT_RETURN_IF_ERROR(contender->AddModel());
-  }
-  contender->pool_ = std::make_unique<StreamPool>(
-      setting.streams(), [self = contender.get()](int stream, int64_t batch) {
-        const size_t which = stream % self->functions_.size();
-        std::vector<tensorflow::Tensor> outputs;
-        return self->RunBatch(self->functions_[which].get(), batch, nullptr,
-                              &outputs);
-      });
-  return contender;
-}
-
-absl::Status BenchmarkContender::AddModel() {
-  SessionSpec session;
-  session.set_intra_op_threads(setting_.threads());
-  session.set_inter_op_threads(setting_.threads());
-  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
-                           Model::Load(entry_.model(), session));
-  models_.push_back(std::move(model));
-  REQUANT_RETURN_IF_ERROR(CheckFedShapes(models_.back()->signature(),
-                                         entry_.model().path(),
-                                         entry_.dataset(), batches_.front()));
-  REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ModelFunction> function,
-                           MakeFunction(models_.back().get(), /*trace=*/false));
-  functions_.push_back(std::move(function));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<ModelFunction>> BenchmarkContender::MakeFunction(
-    Model* model, bool trace) const {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           InputTensors(*model, entry_.dataset()));
-  REQUANT_ASSIGN_OR_RETURN(const std::string output,
-                           PredictionTensor(*model, entry_.dataset(), inputs));
-  ModelFunctionOptions options;
-  options.in_caller_thread = setting_.threads() == 1;
-  options.trace = trace;
-  return ModelFunction::Make(model, inputs, {output}, options);
-}
-
-absl::StatusOr<int64_t> BenchmarkContender::RunBatch(
-    ModelFunction* function, int64_t number, tensorflow::RunMetadata* metadata,
-    std::vector<tensorflow::Tensor>* outputs) const {
-  const Batch& batch = batches_[number % batches_.size()];
-  const absl::Status status = function->Run(batch.inputs, outputs, metadata);
-  if (status.ok()) return batch.size;
-  return RunError(
-      status, entry_.model().path(),
-      absl::StrCat(RecordsText(batch), " of ", entry_.dataset_name()));
-}
-
-absl::StatusOr<StreamTimes> BenchmarkContender::Run(
-    const RunLength& length, const std::function<void()>& on_alive) {
-  return pool_->Run(length, on_alive);
-}
-
-absl::StatusOr<tensorflow::Tensor> BenchmarkContender::Output(int64_t batch) {
-  std::vector<tensorflow::Tensor> outputs;
-  REQUANT_RETURN_IF_ERROR(
-      RunBatch(functions_.front().get(), batch, nullptr, &outputs).status());
-  return outputs.front();
-}
-
-absl::StatusOr<ProfileMessage> BenchmarkContender::Profile(
-    const std::function<void()>& on_alive) {
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ModelFunction> function,
-                           MakeFunction(models_.front().get(), /*trace=*/true));
-  std::vector<tensorflow::StepStats> traced;
-  std::chrono::duration<double> measured{0};
-  for (int i = 0; i < kProfileWarmUpBatches + kProfileBatches; ++i) {
-    tensorflow::RunMetadata metadata;
-    const Clock::time_point start = Clock::now();
-    std::vector<tensorflow::Tensor> outputs;
-    REQUANT_RETURN_IF_ERROR(
-        RunBatch(function.get(), i, &metadata, &outputs).status());
-    const auto seconds = Clock::now() - start;
-    on_alive();
-    if (i < kProfileWarmUpBatches) continue;
-    measured += seconds;
-    traced.push_back(std::move(*metadata.mutable_step_stats()));
-    if (measured.count() > kMaxProfileSeconds) break;
-  }
-  ProfileMessage profile = ProfileOf(traced, kProfiledNodes);
-  profile.set_batch_microseconds(1e6 * measured.count() /
-                                 static_cast<double>(traced.size()));
-  return profile;
 }
 
 }  // namespace requant

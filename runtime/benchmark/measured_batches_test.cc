@@ -1,4 +1,4 @@
-#include "runtime/benchmark/benchmark_contender.h"
+#include "runtime/benchmark/measured_batches.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/testing/testing.h"
 
-namespace requant::benchmark_contender_test {
+namespace requant::measured_batches_test {
 namespace {
 
 using testing::ElementsAre;
@@ -118,4 +118,4 @@ TEST(ProfileOf, TakesMicrosecondsAndNamesWhatHasNoOperation) {
 }
 
 }  // namespace
-}  // namespace requant::benchmark_contender_test
+}  // namespace requant::measured_batches_test
