@@ -261,7 +261,6 @@ absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
 
 // What is observed by one run of the graph.
 struct ObservationPass {
-  // Null when there is nothing to observe.
   std::unique_ptr<ModelFunction> function;
   std::vector<EntryObserver*> observers;
   // The values are the same in every batch.
@@ -352,7 +351,8 @@ class CalibrationRun {
   }
 
   absl::Status RunBatch(const Batch& batch) {
-    if (passes_.empty()) {
+    const bool is_first = records_ == 0;
+    if (is_first) {
       // TensorFlow rewrites the graph for each pass.
       SetActivity(absl::StrCat("loading ", model_->path()));
       REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
@@ -363,8 +363,11 @@ class CalibrationRun {
       // A big model takes a minute for each: this is a sign of life.
       progress_.Update(records_);
     }
-    if (records_ == 0 && passes_.front().once) {
-      REQUANT_RETURN_IF_ERROR(DropPassesDone());
+    if (is_first) {
+      passes_.erase(
+          std::remove_if(passes_.begin(), passes_.end(),
+                         [](const ObservationPass& pass) { return pass.once; }),
+          passes_.end());
     }
     records_ += batch.size;
     return absl::OkStatus();
@@ -453,11 +456,9 @@ class CalibrationRun {
     auto run = std::make_shared<RunValues>();
     run->first_record = batch.first_record;
     run->records = batch.size;
-    if (pass.function != nullptr) {
-      REQUANT_RETURN_IF_ERROR(
-          RunError(pass.function->Run(batch.inputs, &run->fetched),
-                   model_->path(), RecordsText(batch)));
-    }
+    REQUANT_RETURN_IF_ERROR(
+        RunError(pass.function->Run(batch.inputs, &run->fetched),
+                 model_->path(), RecordsText(batch)));
     REQUANT_RETURN_IF_ERROR(FinishObserving());
     observing_ = std::async(
         std::launch::async,
@@ -470,17 +471,6 @@ class CalibrationRun {
           }
           return absl::OkStatus();
         });
-    return absl::OkStatus();
-  }
-
-  absl::Status DropPassesDone() {
-    REQUANT_RETURN_IF_ERROR(FinishObserving());
-    passes_.erase(
-        std::remove_if(passes_.begin(), passes_.end(),
-                       [](const ObservationPass& pass) { return pass.once; }),
-        passes_.end());
-    // Only weights: a pass without anything, not a plan to be made.
-    if (passes_.empty()) passes_.emplace_back();
     return absl::OkStatus();
   }
 

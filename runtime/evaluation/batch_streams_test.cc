@@ -64,6 +64,10 @@ class Swapper {
   int64_t ended_ = -1;
 };
 
+absl::Status DoNothing(const Batch&, std::vector<GraphRun>*) {
+  return absl::OkStatus();
+}
+
 std::vector<int64_t> FirstRecords(BatchStreams* streams) {
   std::vector<int64_t> records;
   BatchRun run;
@@ -111,9 +115,7 @@ TEST(BatchStreams, HandOutWhatTheWorkGaveWithoutTheInputs) {
 
 TEST(BatchStreams, EndAtOnceWithoutData) {
   CountingSource source(0);
-  BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-    return absl::OkStatus();
-  });
+  BatchStreams streams(&source, 2, DoNothing);
   EXPECT_THAT(FirstRecords(&streams), testing::IsEmpty());
 }
 
@@ -136,9 +138,7 @@ TEST(BatchStreams, TellTheFirstErrorInTheRecordsOrder) {
 
 TEST(BatchStreams, TellAnErrorOfTheSourceAfterTheBatchesBeforeIt) {
   CountingSource source(3, absl::DataLossError("a bad record"));
-  BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-    return absl::OkStatus();
-  });
+  BatchStreams streams(&source, 2, DoNothing);
   BatchRun run;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(streams.Next(&run).ok());
   EXPECT_EQ(streams.Next(&run).status().message(), "a bad record");
@@ -147,9 +147,7 @@ TEST(BatchStreams, TellAnErrorOfTheSourceAfterTheBatchesBeforeIt) {
 TEST(BatchStreams, TakeOnlySomeBatchesAheadOfWhoTakesThem) {
   CountingSource source(1000);
   {
-    BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-      return absl::OkStatus();
-    });
+    BatchStreams streams(&source, 2, DoNothing);
     BatchRun run;
     ASSERT_TRUE(streams.Next(&run).ok());
   }

@@ -74,11 +74,12 @@ std::string OrNull(const std::optional<double>& number) {
   return number.has_value() ? JsonNumber(*number) : "null";
 }
 
-std::string GateJson(const AccuracyGate& gate) {
+std::string GateJson(const Comparison& comparison, double max_drop) {
+  if (max_drop < 0) return "null";
+  const std::optional<Verdict> verdict = JudgeGate(comparison, max_drop);
   return JsonObject(
-      {{"max_drop_points", JsonNumber(gate.max_drop)},
-       {"verdict",
-        gate.verdict ? JsonString(VerdictName(*gate.verdict)) : "null"}});
+      {{"max_drop_points", JsonNumber(max_drop)},
+       {"verdict", verdict ? JsonString(VerdictName(*verdict)) : "null"}});
 }
 
 // Returns "mean |change| 0.0049, largest 0.0234 (record 1234)".
@@ -147,13 +148,10 @@ std::string LogTail(const EvaluateResult& result) {
   return text;
 }
 
-AccuracyGate JudgeGate(const Comparison& comparison, double max_drop) {
-  AccuracyGate gate;
-  gate.max_drop = max_drop;
-  if (comparison.has_accuracy()) {
-    gate.verdict = JudgeAccuracyDrop(comparison, max_drop);
-  }
-  return gate;
+std::optional<Verdict> JudgeGate(const Comparison& comparison,
+                                 double max_drop) {
+  if (!comparison.has_accuracy()) return std::nullopt;
+  return JudgeAccuracyDrop(comparison, max_drop);
 }
 
 std::string FurtherMetrics(const EvaluateResult& result) {
@@ -250,8 +248,7 @@ std::string ComparisonText(const EvaluateResult& result,
 }
 
 std::string EvaluationJson(const EvaluateResult& result,
-                           const EvaluationNames& names,
-                           const std::optional<AccuracyGate>& gate) {
+                           const EvaluationNames& names, double max_drop) {
   // By the names of the message's fields.
   std::map<std::string, std::string> known;
   for (const Message* part :
@@ -290,7 +287,7 @@ std::string EvaluationJson(const EvaluateResult& result,
              {"baseline_records_per_second",
               OrNull(RecordsPerSecond(result.baseline_timing()))},
              {"comparison", known["comparison"]},
-             {"accuracy_gate", gate.has_value() ? GateJson(*gate) : "null"},
+             {"accuracy_gate", GateJson(result.comparison(), max_drop)},
              {"layers", known["layers"]},
              {"unmatched_layers", known["unmatched_layers"]},
          }) +

@@ -11,15 +11,9 @@
 
 namespace requant {
 
-// What --max_accuracy_drop asks for, and the answer.
-struct AccuracyGate {
-  // The limit in points.
-  double max_drop = 0;
-  // Unset when there is no accuracy to judge: without labels or classes.
-  std::optional<Verdict> verdict;
-};
-
-AccuracyGate JudgeGate(const Comparison& comparison, double max_drop);
+// Returns the verdict of a limit in points; nothing when there is no accuracy
+// to judge: without labels or classes.
+std::optional<Verdict> JudgeGate(const Comparison& comparison, double max_drop);
 
 // What was evaluated, as the user named it.
 struct EvaluationNames {
@@ -54,10 +48,9 @@ std::string ComparisonText(const EvaluateResult& result,
 std::string LayersText(const EvaluateResult& result);
 
 // Returns everything as one JSON object and a newline. What is not known, and
-// numbers that JSON cannot hold, are null.
+// numbers that JSON cannot hold, are null. A negative `max_drop` is no gate.
 std::string EvaluationJson(const EvaluateResult& result,
-                           const EvaluationNames& names,
-                           const std::optional<AccuracyGate>& gate);
+                           const EvaluationNames& names, double max_drop);
 
 }  // namespace requant
 

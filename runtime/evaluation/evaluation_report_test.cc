@@ -104,9 +104,9 @@ TEST(Latency, IsTheMeanWhenNoFullBatchWasTimed) {
 }
 
 TEST(JudgeGate, HasNoVerdictWithoutAnAccuracy) {
-  EXPECT_EQ(JudgeGate(Comparison(), 1).verdict, std::nullopt);
-  EXPECT_EQ(JudgeGate(SmallComparison(), 1).verdict, Verdict::kPass);
-  EXPECT_EQ(JudgeGate(SmallComparison(), 0.001).verdict, Verdict::kFail);
+  EXPECT_EQ(JudgeGate(Comparison(), 1), std::nullopt);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 1), Verdict::kPass);
+  EXPECT_EQ(JudgeGate(SmallComparison(), 0.001), Verdict::kFail);
 }
 
 TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
@@ -182,7 +182,7 @@ TEST(EvaluationJson, HasEverything) {
     baseline_timing { timed_records: 487200 timed_seconds: 1 })"));
   *result.mutable_comparison() = SmallComparison();
   EXPECT_EQ(
-      EvaluationJson(result, kNames, JudgeGate(result.comparison(), 0.5)),
+      EvaluationJson(result, kNames, 0.5),
       R"({"graph": "int8.pb", "dataset": "eval.textproto", )"
       R"("records": 2000000, "positions_per_record": null, )"
       R"("bad_records": 0, "lost_rests": 1, )"
@@ -216,15 +216,14 @@ TEST(EvaluationJson, HasEverything) {
 
 TEST(EvaluationJson, IsNullWhereNothingIsKnown) {
   EXPECT_THAT(
-      EvaluationJson(EvaluateResult(), {}, std::nullopt),
+      EvaluationJson(EvaluateResult(), {}, -1),
       HasSubstr(
           R"("metrics": null, "baseline": null, "baseline_metrics": null, )"
           R"("baseline_records_per_second": null, "comparison": null, )"
           R"("accuracy_gate": null, "layers": [], "unmatched_layers": []})"));
   EXPECT_THAT(
       EvaluationJson(
-          FromText<EvaluateResult>("scores { rmse: nan correct: 0 }"), {},
-          std::nullopt),
+          FromText<EvaluateResult>("scores { rmse: nan correct: 0 }"), {}, -1),
       HasSubstr(R"("correct": 0, "accuracy": null, "auc": null, )"
                 R"("auc_max_error": null, "log_loss": null, "rmse": null)"));
 }

@@ -76,12 +76,6 @@ bool IsPlaceholder(const NodeDef& node) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
-                                                   const SessionSpec& session) {
-  return Load(spec, session,
-              [](const Model&, GraphDef*) { return absl::OkStatus(); });
-}
-
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(
     const ModelSpec& spec, const SessionSpec& session,
     const GraphInspector& inspect, bool extendable) {
@@ -92,12 +86,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(
   options.config.mutable_experimental()->set_disable_optimize_for_static_graph(
       extendable);
   const std::string directory = SavedModelDirectory(spec.path());
-  if (!directory.empty()) {
-    REQUANT_RETURN_IF_ERROR(
-        model->LoadSavedModelDirectory(spec, directory, options, inspect));
-  } else {
-    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options, inspect));
-  }
+  REQUANT_RETURN_IF_ERROR(
+      directory.empty()
+          ? model->LoadGraph(options, inspect)
+          : model->LoadSavedModelDirectory(spec, directory, options, inspect));
   return model;
 }
 
@@ -114,7 +106,7 @@ absl::Status Model::LoadGraph(const SessionOptions& options,
                               ", and a graph file holds no values for them: "
                               "freeze it first (requant freeze)");
   }
-  REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
+  if (inspect) REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
   session_.reset(tensorflow::NewSession(options));
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
@@ -152,7 +144,9 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   } else if (!spec.signature().empty()) {
     return CheckSignature(meta_graph, key, path_);
   }
-  REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
+  if (inspect) {
+    REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
+  }
   const auto& tags = meta_graph.meta_info_def().tags();
   tensorflow::SavedModelBundle bundle;
   const absl::Status loaded = tensorflow::LoadSavedModel(

@@ -26,20 +26,18 @@ namespace requant {
 
 class Model {
  public:
-  // Reads the graph (or loads the SavedModel with its variables) into a session
-  // of its own. Opens TensorFlow's library.
-  static absl::StatusOr<std::unique_ptr<Model>> Load(
-      const ModelSpec& spec, const SessionSpec& session);
-
   // Looks at the graph before it goes into the session, when names are known
   // already. An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
-  // Does the same and calls `inspect`. With `extendable` nodes can be added to
-  // the session's graph, which costs a copy of it.
+
+  // Reads the graph (or loads the SavedModel with its variables) into a session
+  // of its own, after a call of `inspect`, if that is set. Opens TensorFlow's
+  // library. With `extendable` nodes can be added to the session's graph, which
+  // costs a copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
-      const GraphInspector& inspect, bool extendable = false);
+      const GraphInspector& inspect = nullptr, bool extendable = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;

@@ -92,14 +92,6 @@ TEST(Model, SuggestsTheFirstOfNamesThatAreAsNear) {
               HasSubstr("did you mean \"node_a\""));
 }
 
-TEST(Model, RefusesAFeedOfAnotherType) {
-  const auto model = LoadDouble();
-  EXPECT_OK(model->CheckInputType("import/x:0", tensorflow::DT_FLOAT));
-  EXPECT_THAT(
-      model->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
-      HasSubstr("takes float, but the dataset feeds int64"));
-}
-
 DatasetSpec FeedX(const std::string& dtype) {
   DatasetSpec dataset;
   dataset.add_input()->set_placeholder("x");
