@@ -20,8 +20,8 @@
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/benchmark/benchmark.h"
+#include "runtime/benchmark/benchmark_inputs.h"
 #include "runtime/benchmark/benchmark_report.h"
-#include "runtime/benchmark/signature_inputs.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 

@@ -13,6 +13,7 @@ namespace requant::benchmark_report_test {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -340,6 +341,64 @@ TEST_F(PublishedBenchmark, SaysThatNoValueWasFinite) {
   EXPECT_THAT(Text(), HasSubstr("similarity of the output logits = nan\n"));
   EXPECT_THAT(Text(),
               HasSubstr("warning: 8 values are finite in neither model"));
+}
+
+std::vector<std::string> Lines(
+    const google::protobuf::RepeatedPtrField<OperationTime>& times) {
+  std::vector<std::string> lines;
+  for (const OperationTime& time : times) {
+    lines.push_back(absl::StrCat(time.op(), " ", time.node(), ": ",
+                                 time.calls(), " x, ", time.microseconds(),
+                                 " us"));
+  }
+  return lines;
+}
+
+// Returns what is recorded of a batch in which each of these nodes ran.
+tensorflow::StepStats BatchOf(const std::vector<std::string>& nodes) {
+  tensorflow::StepStats stats;
+  for (const std::string& node : nodes) {
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        node, stats.add_dev_stats()->add_node_stats()));
+  }
+  return stats;
+}
+
+std::string Node(const std::string& name, const std::string& op,
+                 int microseconds) {
+  return absl::StrCat(
+      "node_name: '", name, "' timeline_label: '[1.0MB] ", name, " = ", op,
+      "(x, w)' all_start_nanos: 2000 ",
+      "op_start_rel_nanos: 10 op_end_rel_nanos: ", 1000 * microseconds + 10);
+}
+
+TEST(ProfileOf, AveragesOverBatches) {
+  const ProfileMessage profile =
+      ProfileOf({BatchOf({Node("a", "Add", 1), Node("m", "MatMul", 5)}),
+                 BatchOf({Node("a", "Add", 3), Node("m", "MatMul", 5),
+                          Node("b", "Add", 4)})},
+                /*max_nodes=*/2);
+  EXPECT_EQ(profile.batches(), 2);
+  EXPECT_DOUBLE_EQ(profile.operation_microseconds(), 9);
+  EXPECT_THAT(Lines(profile.type()),
+              ElementsAre("MatMul : 1 x, 5 us", "Add : 1.5 x, 4 us"));
+}
+
+TEST(ProfileOf, KeepsTheCostliestNodes) {
+  const tensorflow::StepStats batch =
+      BatchOf({Node("cheap", "Add", 1), Node("z", "Add", 7),
+               Node("y", "Add", 7), Node("dear", "Mul", 9)});
+  EXPECT_THAT(Lines(ProfileOf({batch}, /*max_nodes=*/3).node()),
+              ElementsAre("Mul dear: 1 x, 9 us", "Add y: 1 x, 7 us",
+                          "Add z: 1 x, 7 us"));
+}
+
+TEST(ProfileOf, TakesMicrosecondsAndNamesWhatHasNoOperation) {
+  const tensorflow::StepStats batch = BatchOf(
+      {"node_name: 'recv' timeline_label: 'edge_5 @ CPU:1' "
+       "all_start_micros: 5 op_start_rel_micros: 1 op_end_rel_micros: 4"});
+  EXPECT_THAT(Lines(ProfileOf({batch}, 1).node()),
+              ElementsAre("(other) recv: 1 x, 3 us"));
 }
 
 }  // namespace

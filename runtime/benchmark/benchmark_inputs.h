@@ -1,7 +1,8 @@
-#ifndef REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
-#define REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+#ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
+#define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
 
-// What a SavedModel's signature says of its inputs.
+// The batches that graphs are measured on: of a dataset, or made up by what a
+// SavedModel's signature says of its inputs.
 
 #include <cstdint>
 #include <string>
@@ -14,6 +15,17 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
+
+// Reads the first batches of a dataset into memory, so that reading them is no
+// part of what is measured: `max_batches` of them, or as many as fit in
+// `max_bytes`, but at least one. All have `options.batch_size` records, unless
+// the whole dataset has fewer; a dataset without records is an error. Errors
+// name the dataset as `name`.
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes);
 
 // Returns the signature that `spec` names, serving_default unless it names one.
 // Fails when the SavedModel does not have it.
@@ -57,4 +69,4 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
 
 }  // namespace requant
 
-#endif  // REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+#endif  // REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_

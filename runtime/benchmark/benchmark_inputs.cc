@@ -1,4 +1,4 @@
-#include "runtime/benchmark/signature_inputs.h"
+#include "runtime/benchmark/benchmark_inputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -41,6 +41,14 @@ constexpr int64_t kIdsOfUnknownVocabulary = 32;
 
 // More would be no batch that anyone measures.
 constexpr int64_t kMostElements = int64_t{1} << 28;
+
+int64_t Bytes(const Batch& batch) {
+  int64_t bytes = 0;
+  for (const Tensor& input : batch.inputs) {
+    bytes += static_cast<int64_t>(input.TotalBytes());
+  }
+  return bytes;
+}
 
 template <typename Map>
 std::vector<std::string> SortedKeys(const Map& map) {
@@ -289,6 +297,38 @@ absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
 }
 
 }  // namespace
+
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes) {
+  if (dataset.has_in_graph()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name,
+        ": its records are read by the graph itself (in_graph) and "
+        "cannot be preloaded; requant evaluate times such a "
+        "graph"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(dataset, options));
+  std::vector<Batch> batches;
+  int64_t bytes = 0;
+  while (static_cast<int64_t>(batches.size()) < max_batches &&
+         (batches.empty() || bytes < max_bytes)) {
+    Batch batch;
+    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+    if (!more) break;
+    if (batch.size < options.batch_size && !batches.empty()) break;
+    bytes += Bytes(batch);
+    batches.push_back(std::move(batch));
+  }
+  if (batches.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has no records to run"));
+  }
+  return batches;
+}
 
 absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
   const std::string directory = SavedModelDirectory(spec.path());
