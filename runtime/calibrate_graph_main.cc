@@ -24,7 +24,7 @@
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 
 DEFINE_string(graph, "",
               "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");

@@ -40,7 +40,7 @@
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"

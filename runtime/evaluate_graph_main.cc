@@ -26,7 +26,7 @@
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/paired_comparison.h"
 
 DEFINE_string(graph, "",

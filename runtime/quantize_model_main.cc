@@ -42,7 +42,6 @@
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/float_layer.h"

@@ -21,7 +21,6 @@
 #include "runtime/benchmark/benchmark_report.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"

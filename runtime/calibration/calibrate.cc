@@ -25,7 +25,7 @@
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"

@@ -18,7 +18,6 @@
 #include "runtime/evaluation/evaluated_graph.h"
 #include "runtime/evaluation/layer_comparison.h"
 #include "runtime/evaluation/predictions.h"
-#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
@@ -120,6 +119,30 @@ absl::Status CompareLayers(const EvaluateOptions& options,
     *result->add_layer() = comparison.Result();
   }
   return absl::OkStatus();
+}
+
+// The following are for a run of a graph that reads its own data.
+
+// Keeps only the first `records`, with their share of its time.
+void KeepFirst(int64_t records, GraphRun* run) {
+  const int64_t all = run->outputs[0].dim_size(0);
+  for (Tensor& output : run->outputs) {
+    if (output.dims() > 0 && output.dim_size(0) == all) {
+      output = output.Slice(0, records);
+    }
+  }
+  run->seconds *= static_cast<double>(records) / static_cast<double>(all);
+}
+
+// Returns how many records it is for, by its first dimension.
+int64_t OutputRecords(const GraphRun& run) {
+  return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
+}
+
+// Returns the labels; empty when the graph has none.
+absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
+  if (run.outputs.size() < 2) return std::vector<double>();
+  return LabelValues(run.outputs[1]);
 }
 
 class Evaluation {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
@@ -146,25 +146,6 @@ std::optional<double> EvaluatedGraph::accuracy() const {
 std::optional<Scores> EvaluatedGraph::Result() const {
   if (!is_scored_) return std::nullopt;
   return metrics_->Result();
-}
-
-void KeepFirst(int64_t records, GraphRun* run) {
-  const int64_t all = run->outputs[0].dim_size(0);
-  for (Tensor& output : run->outputs) {
-    if (output.dims() > 0 && output.dim_size(0) == all) {
-      output = output.Slice(0, records);
-    }
-  }
-  run->seconds *= static_cast<double>(records) / static_cast<double>(all);
-}
-
-int64_t OutputRecords(const GraphRun& run) {
-  return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
-}
-
-absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
-  if (run.outputs.size() < 2) return std::vector<double>();
-  return LabelValues(run.outputs[1]);
 }
 
 }  // namespace requant

@@ -84,15 +84,6 @@ class EvaluatedGraph {
   absl::Span<const float> values_;
 };
 
-// For a run of a graph that reads its own data:
-
-// Keeps only the first `records`, with their share of its time.
-void KeepFirst(int64_t records, GraphRun* run);
-// Returns how many records it is for, by its first dimension.
-int64_t OutputRecords(const GraphRun& run);
-// Returns the labels; empty when the graph has none.
-absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run);
-
 }  // namespace requant
 
 #endif  // REQUANT_RUNTIME_EVALUATION_EVALUATED_GRAPH_H_

@@ -34,6 +34,28 @@ void RemoveEmpty(std::vector<std::string>* paths) {
   paths->erase(std::remove(paths->begin(), paths->end(), ""), paths->end());
 }
 
+// Sets the limits of the flags; an error is one of usage.
+absl::Status SetLimitsFromFlags(IsolationOptions* isolation) {
+  GraphLimits limits;
+  if (!FLAGS_memory_limit.empty()) {
+    const absl::StatusOr<int64_t> bytes = ParseBytes(FLAGS_memory_limit);
+    if (!bytes.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--memory_limit: ", bytes.status().message()));
+    }
+    limits.memory_bytes = *bytes;
+  }
+  if (!(FLAGS_timeout >= 0) || !(FLAGS_stall_timeout >= 0)) {
+    return absl::InvalidArgumentError(
+        "--timeout and --stall_timeout are seconds, at least 0");
+  }
+  isolation->timeout_seconds = FLAGS_timeout;
+  limits.stall_seconds = FLAGS_stall_timeout;
+  limits.log_file = FLAGS_log_file;
+  isolation->graph = std::move(limits);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunGraphProgram(int argc, char** argv, GraphProgram program) {
@@ -111,27 +133,6 @@ absl::StatusOr<DatasetSpec> ReadJobDataset(const std::string& path,
                      ": add prediction { tensor: \"...\" } or give --output"));
   }
   return dataset;
-}
-
-absl::Status SetLimitsFromFlags(IsolationOptions* isolation) {
-  GraphLimits limits;
-  if (!FLAGS_memory_limit.empty()) {
-    const absl::StatusOr<int64_t> bytes = ParseBytes(FLAGS_memory_limit);
-    if (!bytes.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory_limit: ", bytes.status().message()));
-    }
-    limits.memory_bytes = *bytes;
-  }
-  if (!(FLAGS_timeout >= 0) || !(FLAGS_stall_timeout >= 0)) {
-    return absl::InvalidArgumentError(
-        "--timeout and --stall_timeout are seconds, at least 0");
-  }
-  isolation->timeout_seconds = FLAGS_timeout;
-  limits.stall_seconds = FLAGS_stall_timeout;
-  limits.log_file = FLAGS_log_file;
-  isolation->graph = std::move(limits);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> ParseBytes(std::string_view text) {

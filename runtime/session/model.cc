@@ -3,9 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/process/machine.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "graph/freeze/checkpoint.h"
@@ -35,6 +34,9 @@ using tensorflow::MetaGraphDef;
 using tensorflow::NodeDef;
 using tensorflow::SessionOptions;
 using tensorflow::Tensor;
+
+// If there are more, only their number is reported.
+constexpr int64_t kNamedBadRecords = 10;
 
 constexpr std::string_view kImportPrefix = "import/";
 
@@ -306,6 +308,34 @@ absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
     outputs->push_back(input < 0 ? std::move(*next++) : inputs[input]);
   }
   return absl::OkStatus();
+}
+
+void SayWarning(std::string_view text) {
+  Say(ProgramName(), absl::StrCat("warning: ", text));
+}
+
+void BadRecordWarnings::Watch(BatchOptions* options) {
+  options->on_bad_record = [this](const std::string& message) {
+    if (count_++ < kNamedBadRecords) SayWarning(message);
+  };
+}
+
+void BadRecordWarnings::Finish() const {
+  if (count_ <= kNamedBadRecords) return;
+  SayWarning(absl::StrCat(count_, " bad records in all, of which the first ",
+                          kNamedBadRecords, " are named above"));
+}
+
+std::string RecordsText(const Batch& batch) {
+  return absl::StrCat("records ", batch.first_record, " to ",
+                      batch.first_record + batch.size - 1);
+}
+
+absl::Status RunError(const absl::Status& status, const std::string& path,
+                      std::string_view what) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", what, ": ", status.message()));
 }
 
 }  // namespace requant

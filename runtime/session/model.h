@@ -1,18 +1,22 @@
 #ifndef REQUANT_RUNTIME_SESSION_MODEL_H_
 #define REQUANT_RUNTIME_SESSION_MODEL_H_
 
-// A graph in a session, ready to run. Only isolated children make one: a user's
-// graph can crash or stall TensorFlow.
+// A graph in a session, ready to run, and what is said to the user of its runs.
+// Only isolated children make one: a user's graph can crash or stall
+// TensorFlow.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/session/job.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -129,6 +133,30 @@ class ModelFunction {
   // Which input each output is; -1: it is fetched.
   std::vector<int> fed_;
 };
+
+// Prints a warning; the job goes on.
+void SayWarning(std::string_view text);
+
+// Warns of records that cannot be read: names the first ten, then says how many
+// there are.
+class BadRecordWarnings {
+ public:
+  // Sends those that the source skips here; this object must outlive it.
+  void Watch(BatchOptions* options);
+  // Must be called after the last record.
+  void Finish() const;
+
+ private:
+  int64_t count_ = 0;
+};
+
+// Returns "records 16 to 31".
+std::string RecordsText(const Batch& batch);
+
+// Returns an error of running the graph at `path` with the name of the graph
+// and what it did, such as RecordsText; OK stays OK.
+absl::Status RunError(const absl::Status& status, const std::string& path,
+                      std::string_view what);
 
 }  // namespace requant
 
