@@ -173,10 +173,6 @@ int64_t VocabularySize(const SignatureDef& signature,
   return shape.dim_size() == 3 ? std::max<int64_t>(0, shape.dim(2).size()) : 0;
 }
 
-bool IsWhole(DataType type) {
-  return type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
-}
-
 bool IsMask(const std::string& input) { return absl::EndsWith(input, "mask"); }
 
 // Returns the input that takes texts as numbers.
@@ -184,9 +180,10 @@ absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
                                        const std::string& path) {
   std::vector<std::string> whole;
   for (const std::string& input : SortedKeys(signature.inputs())) {
-    if (!IsWhole(signature.inputs().at(input).dtype()) || IsMask(input)) {
-      continue;
-    }
+    const DataType type = signature.inputs().at(input).dtype();
+    const bool is_whole =
+        type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
+    if (!is_whole || IsMask(input)) continue;
     if (input == kTokens) return input;
     whole.push_back(input);
   }
@@ -365,13 +362,9 @@ absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
     return absl::ErrnoToStatus(error.value(),
                                absl::StrCat("cannot read ", path));
   }
+  std::sort(names.begin(), names.end());
   // The array that is named after the input goes before all others.
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) {
-              const std::string named = absl::StrCat(kTokens, ".npy");
-              return std::make_pair(a != named, a) <
-                     std::make_pair(b != named, b);
-            });
+  names.insert(names.begin(), absl::StrCat(kTokens, ".npy"));
   for (const std::string& name : names) {
     const std::string file = absl::StrCat(path, "/", name);
     if (ReadTokenHeader(file).ok()) return file;

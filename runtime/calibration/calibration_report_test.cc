@@ -24,7 +24,9 @@ RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
 
 std::string TextOf(const RangeTable& table, int64_t batch_size,
                    RangeMethod method = RangeMethod::kMinMax) {
-  const auto text = CalibrationText(table, {method}, batch_size);
+  RangeChoiceOptions choice;
+  choice.method = method;
+  const auto text = CalibrationText(table, choice, batch_size);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : "";
 }

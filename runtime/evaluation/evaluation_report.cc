@@ -114,8 +114,9 @@ std::string LayerRow(size_t name_width, const ComparedLayer& layer) {
                       : "-");
 }
 
-}  // namespace
-
+// Returns milliseconds per full batch at the timed part's throughput, as the
+// published recipe computes it, or, when no full batch was timed, the mean of
+// those that were; 0 when nothing was timed.
 double Latency(const EvaluateResult& result) {
   const Timing& timing = result.timing();
   const double throughput = RecordsPerSecond(timing).value_or(0);
@@ -126,6 +127,8 @@ double Latency(const EvaluateResult& result) {
   }
   return 1000.0 * static_cast<double>(result.batch_size()) / throughput;
 }
+
+}  // namespace
 
 std::string LogTail(const EvaluateResult& result) {
   std::string text(kDashes);

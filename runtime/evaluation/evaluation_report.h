@@ -22,11 +22,6 @@ struct EvaluationNames {
   std::string baseline;
 };
 
-// Returns milliseconds per full batch at the timed part's throughput, as the
-// published recipe computes it, or, when no full batch was timed, the mean of
-// those that were; 0 when nothing was timed.
-double Latency(const EvaluateResult& result);
-
 // Returns the end of the published recipe's log, line for line as scripts parse
 // it: numbers are rounded to the original's number of decimals and written
 // without trailing zeros ("3.98"). The two lines on accuracy are left out when
