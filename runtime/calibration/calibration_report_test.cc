@@ -26,9 +26,7 @@ std::string TextOf(const RangeTable& table, int64_t batch_size,
                    RangeMethod method = RangeMethod::kMinMax) {
   RangeChoiceOptions choice;
   choice.method = method;
-  const auto text = CalibrationText(table, choice, batch_size);
-  EXPECT_TRUE(text.ok()) << text.status();
-  return text.ok() ? *text : "";
+  return CalibrationText(table, choice, batch_size).value();
 }
 
 TEST(CalibrationText, ShowsRangesAndWhenTheySettled) {

@@ -159,11 +159,9 @@ class Evaluation {
                                                             : RunBatches());
     progress_.Finish();
     REQUANT_RETURN_IF_ERROR(FinishPredictions());
-    EvaluateResult result = Result();
-    if (layers_.has_value()) {
-      REQUANT_RETURN_IF_ERROR(RunLayers(&result));
-    }
-    return result;
+    FillResult();
+    if (layers_.has_value()) REQUANT_RETURN_IF_ERROR(RunLayers());
+    return std::move(result_);
   }
 
  private:
@@ -196,9 +194,7 @@ class Evaluation {
     SetActivity(absl::StrCat("loading ", options_.baseline->path()));
     REQUANT_ASSIGN_OR_RETURN(
         layers_baseline_,
-        Model::Load(*options_.baseline,
-                    SessionForStreams(options_.session, options_.streams),
-                    find_layers));
+        Model::Load(*options_.baseline, SessionFor(options_), find_layers));
     return absl::OkStatus();
   }
 
@@ -228,35 +224,36 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  absl::Status RunLayers(EvaluateResult* result) {
+  absl::Status RunLayers() {
     Model& other =
         layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
     SetActivity(absl::StrCat("running ", model().path(), " and ", other.path(),
                              " for their layers"));
-    return CompareLayers(options_, *layers_, &model().model(), &other, result);
+    return CompareLayers(options_, *layers_, &model().model(), &other,
+                         &result_);
   }
 
   absl::Status RunBatches() {
     BatchOptions batching = Batching(options_);
-    const int streams = std::max(1, options_.streams);
     BadRecordWarnings bad_records;
     bad_records.Watch(&batching);
     SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
                              OpenBatchSource(options_.dataset, batching));
-    if (streams > 1) SetRunningAll();
-    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get(), streams));
-    bad_records_ = source->bad_records();
-    lost_rests_ = source->lost_rests();
+    if (options_.streams > 1) SetRunningAll();
+    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get()));
+    result_.set_batch_size(options_.batch_size);
+    result_.set_bad_records(source->bad_records());
+    result_.set_lost_rests(source->lost_rests());
     bad_records.Finish();
     return absl::OkStatus();
   }
 
-  absl::Status ScoreBatches(BatchSource* source, int streams) {
+  absl::Status ScoreBatches(BatchSource* source) {
     BatchStreams batches(
-        source, streams,
-        [this, streams](const Batch& batch, std::vector<GraphRun>* runs) {
-          return RunBatch(batch, /*tells=*/streams == 1, runs);
+        source, options_.streams,
+        [this](const Batch& batch, std::vector<GraphRun>* runs) {
+          return RunBatch(batch, runs);
         });
     BatchRun run;
     while (true) {
@@ -271,11 +268,10 @@ class Evaluation {
   }
 
   // Is called in a stream's thread.
-  absl::Status RunBatch(const Batch& batch, bool tells,
-                        std::vector<GraphRun>* runs) {
+  absl::Status RunBatch(const Batch& batch, std::vector<GraphRun>* runs) {
     runs->resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
-      if (tells) SetRunning(*graphs_[i]);
+      if (options_.streams == 1) SetRunning(*graphs_[i]);
       const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
       if (status.ok()) continue;
       return RunError(status, graphs_[i]->path(), RecordsText(batch));
@@ -332,7 +328,7 @@ class Evaluation {
     GraphRun& own = run->graphs.front();
     GraphRun& other = run->graphs.back();
     int64_t records = OutputRecords(own);
-    if (own_batch_size_ == 0) own_batch_size_ = records;
+    if (result_.batch_size() == 0) result_.set_batch_size(records);
     if (OutputRecords(other) != records) {
       return absl::InvalidArgumentError(absl::StrCat(
           model().path(), " reads ", records, " records at a time from ", file,
@@ -468,38 +464,31 @@ class Evaluation {
                          : "");
   }
 
-  EvaluateResult Result() {
-    EvaluateResult result;
-    result.set_batch_size(options_.dataset.has_in_graph()
-                              ? own_batch_size_
-                              : options_.batch_size);
-    result.set_bad_records(bad_records_);
-    result.set_lost_rests(lost_rests_);
+  void FillResult() {
     if (options_.dataset.prediction().each_position()) {
-      result.set_positions(model().positions());
+      result_.set_positions(model().positions());
     }
     if (records_ > 0) {
-      result.set_prediction_kind(model().format().kind);
-      result.set_guessed_kind(options_.dataset.prediction().kind() ==
-                              PredictionSpec::KIND_AUTO);
+      result_.set_prediction_kind(model().format().kind);
+      result_.set_guessed_kind(options_.dataset.prediction().kind() ==
+                               PredictionSpec::KIND_AUTO);
     }
     const std::optional<Scores> scores = model().Result();
-    if (scores.has_value()) *result.mutable_scores() = *scores;
-    *result.mutable_timing() = model().timing();
+    if (scores.has_value()) *result_.mutable_scores() = *scores;
+    *result_.mutable_timing() = model().timing();
     std::optional<Scores> baseline_scores;
     if (stored_.has_value()) {
       baseline_scores = stored_->Result();
     } else if (graphs_.size() > 1) {
       baseline_scores = baseline().Result();
-      *result.mutable_baseline_timing() = baseline().timing();
+      *result_.mutable_baseline_timing() = baseline().timing();
     }
     if (baseline_scores.has_value()) {
-      *result.mutable_baseline_scores() = *baseline_scores;
+      *result_.mutable_baseline_scores() = *baseline_scores;
     }
     if (comparison_.has_value()) {
-      *result.mutable_comparison() = comparison_->Result();
+      *result_.mutable_comparison() = comparison_->Result();
     }
-    return result;
   }
 
   const EvaluateOptions& options_;
@@ -516,10 +505,7 @@ class Evaluation {
   std::optional<PairedComparison> comparison_;
   std::optional<PredictionsEncoder> encoder_;
   int64_t records_ = 0;
-  int64_t bad_records_ = 0;
-  int64_t lost_rests_ = 0;
-  // The first batch that the graphs read themselves.
-  int64_t own_batch_size_ = 0;
+  EvaluateResult result_;
   // About how many records there are in all.
   int64_t total_ = 0;
   const EvaluatedGraph* running_ = nullptr;

@@ -17,8 +17,9 @@ using tensorflow::Tensor;
 
 }  // namespace
 
-SessionSpec SessionForStreams(SessionSpec session, int streams) {
-  if (streams <= 1) return session;
+SessionSpec SessionFor(const EvaluateOptions& options) {
+  SessionSpec session = options.session;
+  if (options.streams == 1) return session;
   if (session.intra_op_threads() == 0) session.set_intra_op_threads(1);
   // Operations run in the streams' own threads.
   if (session.inter_op_threads() == 0) session.set_inter_op_threads(1);
@@ -29,10 +30,8 @@ absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
     const ModelSpec& spec, const EvaluateOptions& options,
     const Model::GraphInspector& inspect) {
   std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(options));
-  REQUANT_ASSIGN_OR_RETURN(
-      graph->model_,
-      Model::Load(spec, SessionForStreams(options.session, options.streams),
-                  inspect));
+  REQUANT_ASSIGN_OR_RETURN(graph->model_,
+                           Model::Load(spec, SessionFor(options), inspect));
   REQUANT_RETURN_IF_ERROR(graph->Connect());
   return graph;
 }

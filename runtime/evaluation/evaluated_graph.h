@@ -20,9 +20,9 @@
 
 namespace requant {
 
-// Returns the threads of a session in which `streams` batches run side by side:
-// what is left open is one per usable core for one stream, else one.
-SessionSpec SessionForStreams(SessionSpec session, int streams);
+// Returns the threads of a session: what is left open is one per usable core
+// for one stream, else one.
+SessionSpec SessionFor(const EvaluateOptions& options);
 
 // One of the graphs under evaluation. Its errors name it.
 class EvaluatedGraph {
