@@ -1,14 +1,10 @@
 #include "runtime/benchmark/benchmark_inputs.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -17,9 +13,6 @@ namespace requant::benchmark_inputs_test {
 namespace {
 
 using tensorflow::SignatureDef;
-using testing::ElementsAre;
-using testing::EndsWith;
-using testing::HasSubstr;
 
 SignatureDef Signature(const std::string& text) {
   SignatureDef signature;

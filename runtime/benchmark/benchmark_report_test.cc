@@ -1,22 +1,13 @@
 #include "runtime/benchmark/benchmark_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
+#include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant::benchmark_report_test {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class BenchmarkReport : public testing::Test {
  protected:

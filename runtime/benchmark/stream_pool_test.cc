@@ -1,23 +1,17 @@
 #include "runtime/benchmark/stream_pool.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <utility>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::stream_pool_test {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
 using testing::Pair;
-using testing::UnorderedElementsAre;
 
 void Nothing() {}
 

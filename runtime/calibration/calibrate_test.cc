@@ -1,11 +1,9 @@
 #include "runtime/calibration/calibrate.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <functional>
 
 #include "base/files/file.h"
+#include "base/testing/testing.h"
 
 namespace requant::calibrate_test {
 namespace {
@@ -76,7 +74,7 @@ TEST(CalibrationKey, NamesAMissingFile) {
   CalibrateJob job = Job();
   job.mutable_model()->set_path("/no/such/graph.pb");
   EXPECT_THAT(std::string(CalibrationKey(job).status().message()),
-              testing::HasSubstr("/no/such/graph.pb"));
+              HasSubstr("/no/such/graph.pb"));
 }
 
 }  // namespace

@@ -1,15 +1,9 @@
 #include "runtime/calibration/calibration_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "base/testing/testing.h"
 
 namespace requant::calibration_report_test {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
   RangeEntry entry;

@@ -1,22 +1,14 @@
 #include "runtime/evaluation/evaluation_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <limits>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset.pb.h"
 
 namespace requant::evaluation_report_test {
 namespace {
-
-using testing::HasSubstr;
-using testing::StartsWith;
 
 const EvaluationNames kNames = {"int8.pb", "eval.textproto", "fp32.pb"};
 

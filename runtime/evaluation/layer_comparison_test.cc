@@ -3,15 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
 
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::layer_comparison_test {
 namespace {
 
 using tensorflow::Tensor;
-using testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 

@@ -1,16 +1,12 @@
 #include "runtime/evaluation/predictions.h"
 
 #include <random>
-#include <utility>
 
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/status_matchers.h"
+#include "base/testing/testing.h"
 
 namespace requant::predictions_test {
 namespace {
-
-using testing::ElementsAre;
-using testing::HasSubstr;
 
 PredictionFormat Probability() {
   PredictionFormat format;
