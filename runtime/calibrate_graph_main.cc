@@ -153,13 +153,6 @@ std::string UsageError() {
   return "";
 }
 
-// Returns a SavedModel, also one in a folder of versions, or a graph file.
-absl::StatusOr<std::string> QdqModel(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
-  return FindSavedModel(path);
-}
-
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
   REQUANT_ASSIGN_OR_RETURN(
@@ -177,8 +170,12 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
     job.add_tensors(tensor);
   }
   if (FLAGS_qdq_ops.empty()) return job;
-  REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
-                           QdqModel(FLAGS_graph));
+  // A SavedModel may be in a folder of versions.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(FLAGS_graph, ignored)) {
+    REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
+                             FindSavedModel(FLAGS_graph));
+  }
   for (const std::string& op : SplitList(FLAGS_qdq_ops)) {
     job.mutable_qdq()->add_op(op);
   }

@@ -78,7 +78,6 @@ namespace requant {
 namespace {
 
 const char* const kProgram = ProgramName();
-constexpr int kMostStreams = 1024;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -105,11 +104,6 @@ ProgramHelp Help() {
   return help;
 }
 
-std::string StreamsError() {
-  if (FLAGS_streams >= 1 && FLAGS_streams <= kMostStreams) return "";
-  return absl::StrCat("--streams is from 1 to ", kMostStreams);
-}
-
 // Says what is wrong with the flags on the baseline, or "".
 std::string BaselineError() {
   const bool stored = !FLAGS_baseline_predictions.empty();
@@ -134,8 +128,11 @@ std::string UsageError() {
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_records < 0) return "--records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  if (FLAGS_streams < 1 || FLAGS_streams > 1024) {
+    return "--streams is from 1 to 1024";
+  }
   for (const std::string& error :
-       {ThreadsError(FLAGS_threads, FLAGS_inter_op_threads), StreamsError(),
+       {ThreadsError(FLAGS_threads, FLAGS_inter_op_threads),
         FormatError(FLAGS_format)}) {
     if (!error.empty()) return error;
   }

@@ -306,7 +306,11 @@ class CalibrationRun {
                              Model::Load(job_.model(), job_.session(), choose,
                                          /*extendable=*/job_.has_qdq()));
     REQUANT_ASSIGN_OR_RETURN(inputs_, InputTensors(*model_, job_.dataset()));
-    if (job_.has_qdq()) REQUANT_RETURN_IF_ERROR(Extend(added));
+    if (job_.has_qdq()) {
+      REQUANT_RETURN_IF_ERROR(RunError(model_->session().Extend(added),
+                                       model_->path(),
+                                       "its functions cannot be observed"));
+    }
     const int threads = job_.session().intra_op_threads();
     for (const ObservedEntry& entry : entries) {
       MomentOptions moments;
@@ -315,15 +319,6 @@ class CalibrationRun {
       observers_.push_back(std::make_unique<EntryObserver>(entry, moments));
     }
     return absl::OkStatus();
-  }
-
-  absl::Status Extend(const GraphDef& added) {
-    const absl::Status extended = model_->session().Extend(added);
-    if (extended.ok()) return extended;
-    return absl::Status(
-        extended.code(),
-        absl::StrCat(model_->path(), ": its functions cannot be observed: ",
-                     extended.message()));
   }
 
   absl::Status RunBatches() {

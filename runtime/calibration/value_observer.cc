@@ -31,10 +31,6 @@ int AddRow(const float* __restrict values, int64_t size, float* __restrict mins,
   return has_nan;
 }
 
-std::string PlaceOf(const std::string& tensor, int64_t record) {
-  return absl::StrCat("tensor ", tensor, " record ", record);
-}
-
 // Returns whether all values are finite; if not, this counts as one observation
 // without a range.
 bool AllFinite(absl::Span<const float> values, const std::string& place,
@@ -139,7 +135,7 @@ void ValueObserver::AddNotFinite(const ObservedBatch& batch) {
     }
   }
   entry_.not_finite.Add(batch.values.size() - finite.size(),
-                        PlaceOf(tensor_, first));
+                        absl::StrCat("tensor ", tensor_, " record ", first));
   has_channels_ = false;
   entry_.channel_mins.clear();
   entry_.channel_maxs.clear();

@@ -272,9 +272,9 @@ class Evaluation {
     runs->resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
       if (options_.streams == 1) SetRunning(*graphs_[i]);
-      const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
-      if (status.ok()) continue;
-      return RunError(status, graphs_[i]->path(), RecordsText(batch));
+      REQUANT_RETURN_IF_ERROR(
+          RunError(graphs_[i]->Run(batch.inputs, &(*runs)[i]),
+                   graphs_[i]->path(), RecordsText(batch)));
     }
     return absl::OkStatus();
   }

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/message_text.h"
 #include "base/process/machine.h"
 #include "base/program/flags.h"
 #include "base/status_macros.h"
@@ -68,12 +69,8 @@ std::string VariablesOf(const GraphDef& graph) {
   const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
   if (first == nodes.end()) return "";
   const int64_t count = std::count_if(first, nodes.end(), IsVariable);
-  return absl::StrCat(count, count == 1 ? " variable" : " variables",
-                      ", the first is \"", first->name(), "\"");
-}
-
-bool IsPlaceholder(const NodeDef& node) {
-  return absl::StartsWith(node.op(), "Placeholder");
+  return absl::StrCat(CountText(count, "variable"), ", the first is \"",
+                      first->name(), "\"");
 }
 
 }  // namespace
@@ -113,11 +110,8 @@ absl::Status Model::LoadGraph(const SessionOptions& options,
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
   }
-  const absl::Status created = session_->Create(std::move(graph));
-  if (created.ok()) return created;
-  return absl::Status(created.code(),
-                      absl::StrCat(path_, ": TensorFlow refuses the graph: ",
-                                   created.message()));
+  return RunError(session_->Create(std::move(graph)), path_,
+                  "TensorFlow refuses the graph");
 }
 
 absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
@@ -156,11 +150,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
       std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
   if (!loaded.ok()) {
     REQUANT_RETURN_IF_ERROR(WithoutValues(loaded));
-    return absl::Status(loaded.code(),
-                        absl::StrCat(path_,
-                                     ": TensorFlow cannot load the "
-                                     "SavedModel: ",
-                                     loaded.message()));
+    return RunError(loaded, path_, "TensorFlow cannot load the SavedModel");
   }
   session_ = std::move(bundle.session);
   return absl::OkStatus();
@@ -178,7 +168,8 @@ void Model::IndexNodes(const GraphDef& graph) {
   for (const NodeDef& node : graph.node()) {
     DataType type = tensorflow::DT_INVALID;
     const auto dtype = node.attr().find("dtype");
-    if (IsPlaceholder(node) && dtype != node.attr().end()) {
+    if (absl::StartsWith(node.op(), "Placeholder") &&
+        dtype != node.attr().end()) {
       type = dtype->second.type();
     }
     nodes_[node.name()] = type;

@@ -153,8 +153,8 @@ class BadRecordWarnings {
 // Returns "records 16 to 31".
 std::string RecordsText(const Batch& batch);
 
-// Returns an error of running the graph at `path` with the name of the graph
-// and what it did, such as RecordsText; OK stays OK.
+// Returns an error of loading or running the graph at `path` with the name of
+// the graph and what it did, such as RecordsText; OK stays OK.
 absl::Status RunError(const absl::Status& status, const std::string& path,
                       std::string_view what);
 
