@@ -336,7 +336,7 @@ class BenchmarkRun {
       if (i > 0 && elapsed > kMaxTrial) break;
       REQUANT_ASSIGN_OR_RETURN(const StreamTimes times,
                                RunEntry(entry, contender, kTrialRun, what));
-      rates.push_back(times.records_per_second);
+      rates.push_back(times.round.records_per_second());
     }
     return Median(rates);
   }
@@ -416,14 +416,7 @@ class BenchmarkRun {
   }
 
   void AddRound(int entry, const StreamTimes& times) {
-    RoundMeasurement& round = *result_.mutable_entry(entry)->add_round();
-    round.set_records(times.records);
-    round.set_batches(static_cast<int64_t>(times.batch_seconds.size()));
-    round.set_records_per_second(times.records_per_second);
-    round.set_cpu_seconds(times.cpu_seconds);
-    if (times.waited_seconds.has_value()) {
-      round.set_waited_seconds(*times.waited_seconds);
-    }
+    *result_.mutable_entry(entry)->add_round() = times.round;
     std::vector<double>& all = batch_seconds_[entry];
     all.insert(all.end(), times.batch_seconds.begin(),
                times.batch_seconds.end());
