@@ -106,15 +106,10 @@ std::optional<Tensor> FilledTensor(DataType type, const TensorShape& shape,
 
 std::string FillText(DataType type, int64_t ids, bool ones) {
   if (ones) return "all 1";
-  switch (type) {
-    case tensorflow::DT_BOOL:
-      return "random";
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT64:
-      return absl::StrCat("random whole numbers from 0 to ", ids - 1);
-    default:
-      return "random numbers from -1 to 1";
-  }
+  if (type == tensorflow::DT_BOOL) return "random";
+  return tensorflow::DataTypeIsInteger(type)
+             ? absl::StrCat("random whole numbers from 0 to ", ids - 1)
+             : "random numbers from -1 to 1";
 }
 
 absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
