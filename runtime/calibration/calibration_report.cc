@@ -24,16 +24,6 @@ std::string Number(const std::optional<float>& value) {
   return value.has_value() ? absl::StrFormat("%.6g", *value) : "-";
 }
 
-std::optional<float> Least(const std::vector<float>& values) {
-  if (values.empty()) return std::nullopt;
-  return *std::min_element(values.begin(), values.end());
-}
-
-std::optional<float> Greatest(const std::vector<float>& values) {
-  if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
-}
-
 // Returns what that many observations of the entry are, in records if possible.
 int64_t Amount(const RangeEntry& entry, int64_t observations,
                int64_t batch_size) {
@@ -92,14 +82,15 @@ absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
                         batch_size == 0 ? "batches" : "records", "tensor");
   for (const auto& [key, entry] : table.entries()) {
     REQUANT_ASSIGN_OR_RETURN(const RangeChoice range, Chosen(entry, choice));
+    const RangeChoice all = ChooseRange(entry, {0, 0});
     const Settling settling = FindSettling(entry);
     const std::string settled =
         settling.still_moving
             ? "moving"
             : absl::StrCat(Amount(entry, settling.observations, batch_size));
-    absl::StrAppendFormat(&text, kLine, Number(Least(entry.mins)),
-                          Number(Greatest(entry.maxs)), Number(range.min),
-                          Number(range.max), settled, EntryName(key));
+    absl::StrAppendFormat(&text, kLine, Number(all.min), Number(all.max),
+                          Number(range.min), Number(range.max), settled,
+                          EntryName(key));
   }
   return text + Summary(table, batch_size);
 }
