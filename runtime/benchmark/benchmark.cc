@@ -154,10 +154,9 @@ class Contender {
     REQUANT_ASSIGN_OR_RETURN(
         const std::string output,
         PredictionTensor(*model, entry_.dataset(), inputs));
-    ModelFunctionOptions options;
-    options.in_caller_thread = setting_.threads() == 1;
-    options.trace = trace;
-    return ModelFunction::Make(model, inputs, {output}, options);
+    return ModelFunction::Make(model, inputs, {output},
+                               /*in_caller_thread=*/setting_.threads() == 1,
+                               trace);
   }
 
   absl::StatusOr<int64_t> RunBatch(ModelFunction* function, int64_t number,

@@ -46,9 +46,8 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
     const std::vector<std::string>& tensors) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
                            InputTensors(*model, options.dataset));
-  ModelFunctionOptions function;
-  function.in_caller_thread = options.streams > 1;
-  return ModelFunction::Make(model, inputs, tensors, function);
+  return ModelFunction::Make(model, inputs, tensors,
+                             /*in_caller_thread=*/options.streams > 1);
 }
 
 // Adds a batch to the layers' comparisons. Of codes there are three tensors.

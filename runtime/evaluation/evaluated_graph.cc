@@ -49,10 +49,10 @@ absl::Status EvaluatedGraph::Connect() {
         model_->OutputTensor(dataset.in_graph().label_tensor()));
     outputs.push_back(std::move(labels));
   }
-  ModelFunctionOptions function;
-  function.in_caller_thread = options_.streams > 1;
   REQUANT_ASSIGN_OR_RETURN(
-      function_, ModelFunction::Make(model_.get(), inputs, outputs, function));
+      function_,
+      ModelFunction::Make(model_.get(), inputs, outputs,
+                          /*in_caller_thread=*/options_.streams > 1));
   return absl::OkStatus();
 }
 

@@ -251,8 +251,8 @@ absl::StatusOr<std::string> PredictionTensor(
 
 absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     Model* model, const std::vector<std::string>& input_tensors,
-    const std::vector<std::string>& output_tensors,
-    const ModelFunctionOptions& options) {
+    const std::vector<std::string>& output_tensors, bool in_caller_thread,
+    bool trace) {
   std::unique_ptr<ModelFunction> function(new ModelFunction(model));
   tensorflow::CallableOptions callable;
   for (const std::string& input : input_tensors) callable.add_feed(input);
@@ -264,10 +264,10 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     if (!is_fed) callable.add_fetch(output);
   }
   if (callable.fetch().empty()) return function;
-  if (options.in_caller_thread) {
+  if (in_caller_thread) {
     callable.mutable_run_options()->set_inter_op_thread_pool(-1);
   }
-  if (options.trace) {
+  if (trace) {
     callable.mutable_run_options()->set_trace_level(
         tensorflow::RunOptions::FULL_TRACE);
   }

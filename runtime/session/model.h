@@ -98,24 +98,19 @@ absl::StatusOr<std::string> PredictionTensor(
     const Model& model, const DatasetSpec& dataset,
     const std::vector<std::string>& inputs);
 
-struct ModelFunctionOptions {
-  // Operations run one by one in the thread that calls; they may still share
-  // out their own work.
-  bool in_caller_thread = false;
-  // Every run records when each operation ran (RunMetadata::step_stats).
-  bool trace = false;
-};
-
 // Runs fixed outputs on fixed inputs, without looking names up in every run.
 // What is fed TensorFlow cannot be asked for as well: an output that is one of
 // the inputs is given back as it is, and without other outputs nothing runs.
 // Thread-safe once made.
 class ModelFunction {
  public:
+  // With `in_caller_thread` operations run one by one in the thread that calls;
+  // they may still share out their own work. With `trace` every run records
+  // when each operation ran (RunMetadata::step_stats).
   static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
       Model* model, const std::vector<std::string>& input_tensors,
       const std::vector<std::string>& output_tensors,
-      const ModelFunctionOptions& options = {});
+      bool in_caller_thread = false, bool trace = false);
   ~ModelFunction();
   ModelFunction(const ModelFunction&) = delete;
   ModelFunction& operator=(const ModelFunction&) = delete;

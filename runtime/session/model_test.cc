@@ -143,7 +143,7 @@ TEST(ModelFunction, RecordsWhatRanWhenItTraces) {
   const auto model = LoadDouble();
   const auto function =
       ModelFunction::Make(model.get(), {"import/x:0"}, {"twice:0"},
-                          {.in_caller_thread = true, .trace = true});
+                          /*in_caller_thread=*/true, /*trace=*/true);
   ASSERT_OK(function);
   std::vector<Tensor> outputs;
   tensorflow::RunMetadata metadata;
