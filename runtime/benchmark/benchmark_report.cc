@@ -298,9 +298,7 @@ std::string GraphJson(const BenchmarkEntry& entry,
        JsonNumber(figures.milliseconds_per_batch_p99)},
       {"cpu_microseconds_per_record",
        JsonNumber(figures.cpu_microseconds_per_record)},
-      {"waited_share", figures.waited_share.has_value()
-                           ? JsonNumber(*figures.waited_share)
-                           : "null"},
+      {"waited_share", JsonNumber(figures.waited_share.value_or(NAN))},
       {"speed_ratio", JsonNumber(figures.speed.median)},
       {"speed_ratio_interval_95", IntervalJson(figures.speed.interval)},
       {"cpu_time_ratio", JsonNumber(figures.cpu_time.median)},

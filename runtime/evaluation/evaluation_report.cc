@@ -70,10 +70,6 @@ void AppendUnusual(const Scores& scores, std::string_view graph,
   }
 }
 
-std::string OrNull(const std::optional<double>& number) {
-  return number.has_value() ? JsonNumber(*number) : "null";
-}
-
 std::string GateJson(const Comparison& comparison, double max_drop) {
   if (max_drop < 0) return "null";
   const std::optional<Verdict> verdict = JudgeGate(comparison, max_drop);
@@ -288,7 +284,8 @@ std::string EvaluationJson(const EvaluateResult& result,
              {"baseline_metrics",
               scores(result.has_baseline_scores(), result.baseline_scores())},
              {"baseline_records_per_second",
-              OrNull(RecordsPerSecond(result.baseline_timing()))},
+              JsonNumber(
+                  RecordsPerSecond(result.baseline_timing()).value_or(NAN))},
              {"comparison", known["comparison"]},
              {"accuracy_gate", GateJson(result.comparison(), max_drop)},
              {"layers", known["layers"]},

@@ -209,28 +209,23 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
                    "; requant summarize lists its inputs and outputs"));
 }
 
-absl::Status Model::CheckInputType(const std::string& tensor,
-                                   DataType type) const {
-  const auto node = nodes_.find(NodeOf(tensor));
-  if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
-      node->second == type) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the placeholder ", tensor, " of ", path_, " takes ",
-      tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
-      tensorflow::DataTypeString(type), ": change its dtype there"));
-}
-
-absl::StatusOr<std::vector<std::string>> InputTensors(
-    const Model& model, const DatasetSpec& dataset) {
+absl::StatusOr<std::vector<std::string>> Model::InputTensors(
+    const DatasetSpec& dataset) const {
   std::vector<std::string> tensors;
   for (const InputSpec& input : dataset.input()) {
-    REQUANT_ASSIGN_OR_RETURN(std::string tensor,
-                             model.InputTensor(input.placeholder()));
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             InputTensor(input.placeholder()));
     REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(input.dtype()));
-    REQUANT_RETURN_IF_ERROR(model.CheckInputType(tensor, type));
-    tensors.push_back(std::move(tensor));
+    tensors.push_back(tensor);
+    const auto node = nodes_.find(NodeOf(tensor));
+    if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
+        node->second == type) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the placeholder ", tensor, " of ", path_, " takes ",
+        tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
+        tensorflow::DataTypeString(type), ": change its dtype there"));
   }
   return tensors;
 }

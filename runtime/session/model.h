@@ -58,9 +58,10 @@ class Model {
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
 
-  // Fails unless `tensor`, where it is a placeholder, takes `type`.
-  absl::Status CheckInputType(const std::string& tensor,
-                              tensorflow::DataType type) const;
+  // Returns the tensors that the dataset's inputs feed, in their order. Fails,
+  // naming the input, where a placeholder takes another type.
+  absl::StatusOr<std::vector<std::string>> InputTensors(
+      const DatasetSpec& dataset) const;
 
   // Returns the error to report instead of `failure`, a run's, if that is due
   // to variables without values; else OK.
@@ -86,11 +87,6 @@ class Model {
   // Every node, with the type of those that are placeholders.
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
 };
-
-// Returns the tensors of `model` that the dataset's inputs feed, in their
-// order. An error names the input that does not fit.
-absl::StatusOr<std::vector<std::string>> InputTensors(
-    const Model& model, const DatasetSpec& dataset);
 
 // Returns the tensor of `model` that is the dataset's prediction. Fails if it
 // is one of `inputs`: then there would be nothing to run.

@@ -101,9 +101,9 @@ DatasetSpec FeedX(const std::string& dtype) {
 
 TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
   const auto model = LoadDouble();
-  EXPECT_THAT(InputTensors(*model, FeedX("float")).value(),
+  EXPECT_THAT(model->InputTensors(FeedX("float")).value(),
               ElementsAre("import/x:0"));
-  EXPECT_THAT(InputTensors(*model, FeedX("int64")).status().message(),
+  EXPECT_THAT(model->InputTensors(FeedX("int64")).status().message(),
               HasSubstr("takes float, but the dataset feeds int64"));
 }
 
