@@ -344,11 +344,6 @@ PipelineOptions Pipeline(const SavedModelReferences& references) {
   options.inputs = references.inputs();
   options.outputs = references.outputs();
   options.verify = FLAGS_verify;
-  options.on_start = [](std::string_view name, int index, int count) {
-    SetActivity(index == 0 ? "checking the graph"
-                           : absl::StrCat("the transform \"", name, "\" (",
-                                          index, " of ", count, ")"));
-  };
   options.on_note = [](std::string_view text) {
     std::printf("%s\n", std::string(text).c_str());
   };

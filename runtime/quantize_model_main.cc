@@ -297,11 +297,6 @@ std::vector<TransformCall> Calls(const std::vector<std::string>& ranges_files) {
 PipelineOptions Pipeline(Quantization* quantization) {
   PipelineOptions options;
   options.outputs = quantization->outputs;
-  options.on_start = [](std::string_view name, int index, int count) {
-    SetActivity(index == 0 ? std::string("checking the graph")
-                           : absl::StrCat("the transform \"", name, "\" (",
-                                          index, " of ", count, ")"));
-  };
   options.on_note = [quantization](std::string_view note) {
     // That nothing was unused is no news.
     if (absl::StartsWith(note, "strip_unused_nodes:")) return;

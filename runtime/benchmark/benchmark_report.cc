@@ -97,11 +97,6 @@ std::vector<std::string> Names(const BenchmarkJob& job) {
   return tells && different.size() == names.size() ? names : paths;
 }
 
-std::string SettingText(const StreamSetting& setting) {
-  return absl::StrCat(CountText(setting.streams(), "stream"), " x ",
-                      CountText(setting.threads(), "thread"));
-}
-
 // Returns "2 streams x 1 thread on 2 cores (1 x 2: 98.1k records/s, …)".
 std::string SettingLine(const BenchmarkResult& result, int entry) {
   std::vector<std::string> trials;
@@ -111,7 +106,9 @@ std::string SettingLine(const BenchmarkResult& result, int entry) {
                                   trial.setting().threads(), ": ",
                                   HumanRate(trial.records_per_second()), "/s"));
   }
-  return absl::StrCat(SettingText(result.entry(entry).setting()), " on ",
+  const StreamSetting& setting = result.entry(entry).setting();
+  return absl::StrCat(CountText(setting.streams(), "stream"), " x ",
+                      CountText(setting.threads(), "thread"), " on ",
                       CountText(result.cores(), "core"),
                       trials.empty() ? "" : ", chosen from ",
                       absl::StrJoin(trials, ", "));

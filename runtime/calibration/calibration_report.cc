@@ -32,14 +32,6 @@ int64_t Amount(const RangeEntry& entry, int64_t observations,
   return entry.records > 0 ? std::min(records, entry.records) : records;
 }
 
-absl::StatusOr<RangeChoice> Chosen(const RangeEntry& entry,
-                                   const RangeChoiceOptions& options) {
-  if (!entry.histogram.has_value()) {
-    return ChooseRange(entry, options.percentiles);
-  }
-  return ChooseRangeBy(options, entry);
-}
-
 std::string Summary(const RangeTable& table, int64_t batch_size) {
   int64_t most = 0, all = 0, moving = 0;
   for (const auto& [key, entry] : table.entries()) {
@@ -81,7 +73,10 @@ absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
   absl::StrAppendFormat(&text, kLine, "min", "max", "from", "to",
                         batch_size == 0 ? "batches" : "records", "tensor");
   for (const auto& [key, entry] : table.entries()) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeChoice range, Chosen(entry, choice));
+    RangeChoice range = ChooseRange(entry, choice.percentiles);
+    if (entry.histogram.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(range, ChooseRangeBy(choice, entry));
+    }
     const RangeChoice all = ChooseRange(entry, {0, 0});
     const Settling settling = FindSettling(entry);
     const std::string settled =
