@@ -50,74 +50,26 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
                              /*in_caller_thread=*/options.streams > 1);
 }
 
-// Adds a batch to the layers' comparisons. Of codes there are three tensors.
-absl::Status AddLayers(const BatchRun& run, const LayerPairs& layers,
+// Adds all batches to the layers' comparisons. Of codes there are three
+// tensors.
+absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
                        std::vector<LayerComparison>* comparisons) {
-  const std::vector<Tensor>& outputs = run.graphs[0].outputs;
-  size_t next = 0;
-  for (size_t i = 0; i < layers.pairs.size(); ++i) {
-    const Tensor& tensor = outputs[next++];
-    const Tensor* ends[2] = {nullptr, nullptr};
-    if (layers.pairs[i].coding != LayerCoding::kFloat) {
-      for (const Tensor*& end : ends) end = &outputs[next++];
-    }
-    REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
-        run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
-  }
-  return absl::OkStatus();
-}
-
-// Compares the layers of `baseline` with those of `model` on the first
-// options.layer_records records, and puts the figures into `result`: a run of
-// its own, since fetching what is inside a graph makes it slower.
-absl::Status CompareLayers(const EvaluateOptions& options,
-                           const LayerPairs& layers, Model* model,
-                           Model* baseline, EvaluateResult* result) {
-  std::vector<std::string> tensors, baseline_tensors;
-  std::vector<LayerComparison> comparisons;
-  for (const LayerPair& pair : layers.pairs) {
-    comparisons.emplace_back(pair);
-    baseline_tensors.push_back(pair.float_tensor);
-    tensors.push_back(pair.tensor);
-    if (pair.coding == LayerCoding::kFloat) continue;
-    tensors.push_back(pair.min_tensor);
-    tensors.push_back(pair.max_tensor);
-  }
-  for (const std::string& name : layers.unmatched) {
-    result->add_unmatched_layer(name);
-  }
-  if (layers.pairs.empty()) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(const auto function,
-                           LayerFunction(options, model, tensors));
-  REQUANT_ASSIGN_OR_RETURN(const auto baseline_function,
-                           LayerFunction(options, baseline, baseline_tensors));
-  BatchOptions batching = Batching(options);
-  batching.max_records = options.layer_records;
-  if (options.max_records > 0) {
-    batching.max_records = std::min(batching.max_records, options.max_records);
-  }
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
-                           OpenBatchSource(options.dataset, batching));
-  const auto run_both = [&](const Batch& batch, std::vector<GraphRun>* runs) {
-    runs->resize(2);
-    const std::string what =
-        absl::StrCat("its layers for the ", RecordsText(batch));
-    REQUANT_RETURN_IF_ERROR(RunError(
-        function->Run(batch.inputs, &(*runs)[0].outputs), model->path(), what));
-    return RunError(baseline_function->Run(batch.inputs, &(*runs)[1].outputs),
-                    baseline->path(), what);
-  };
-  BatchStreams streams(source.get(), options.streams, run_both);
   BatchRun run;
   while (true) {
-    REQUANT_ASSIGN_OR_RETURN(const bool more, streams.Next(&run));
-    if (!more) break;
-    REQUANT_RETURN_IF_ERROR(AddLayers(run, layers, &comparisons));
+    REQUANT_ASSIGN_OR_RETURN(const bool more, streams->Next(&run));
+    if (!more) return absl::OkStatus();
+    const std::vector<Tensor>& outputs = run.graphs[0].outputs;
+    size_t next = 0;
+    for (size_t i = 0; i < layers.pairs.size(); ++i) {
+      const Tensor& tensor = outputs[next++];
+      const Tensor* ends[2] = {nullptr, nullptr};
+      if (layers.pairs[i].coding != LayerCoding::kFloat) {
+        for (const Tensor*& end : ends) end = &outputs[next++];
+      }
+      REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
+          run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
+    }
   }
-  for (const LayerComparison& comparison : comparisons) {
-    *result->add_layer() = comparison.Result();
-  }
-  return absl::OkStatus();
 }
 
 // The following are for a run of a graph that reads its own data.
@@ -223,13 +175,56 @@ class Evaluation {
     return absl::OkStatus();
   }
 
+  // Compares the layers of the baseline with those of the model on the first
+  // options_.layer_records records: a run of its own, since fetching what is
+  // inside a graph makes it slower.
   absl::Status RunLayers() {
+    Model& own = model().model();
     Model& other =
         layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
-    SetActivity(absl::StrCat("running ", model().path(), " and ", other.path(),
+    SetActivity(absl::StrCat("running ", own.path(), " and ", other.path(),
                              " for their layers"));
-    return CompareLayers(options_, *layers_, &model().model(), &other,
-                         &result_);
+    std::vector<std::string> tensors, baseline_tensors;
+    std::vector<LayerComparison> comparisons;
+    for (const LayerPair& pair : layers_->pairs) {
+      comparisons.emplace_back(pair);
+      baseline_tensors.push_back(pair.float_tensor);
+      tensors.push_back(pair.tensor);
+      if (pair.coding == LayerCoding::kFloat) continue;
+      tensors.push_back(pair.min_tensor);
+      tensors.push_back(pair.max_tensor);
+    }
+    for (const std::string& name : layers_->unmatched) {
+      result_.add_unmatched_layer(name);
+    }
+    if (layers_->pairs.empty()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(const auto function,
+                             LayerFunction(options_, &own, tensors));
+    REQUANT_ASSIGN_OR_RETURN(const auto baseline_function,
+                             LayerFunction(options_, &other, baseline_tensors));
+    BatchOptions batching = Batching(options_);
+    batching.max_records = options_.layer_records;
+    if (options_.max_records > 0) {
+      batching.max_records =
+          std::min(batching.max_records, options_.max_records);
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(options_.dataset, batching));
+    const auto run_both = [&](const Batch& batch, std::vector<GraphRun>* runs) {
+      runs->resize(2);
+      const std::string what =
+          absl::StrCat("its layers for the ", RecordsText(batch));
+      REQUANT_RETURN_IF_ERROR(RunError(
+          function->Run(batch.inputs, &(*runs)[0].outputs), own.path(), what));
+      return RunError(baseline_function->Run(batch.inputs, &(*runs)[1].outputs),
+                      other.path(), what);
+    };
+    BatchStreams streams(source.get(), options_.streams, run_both);
+    REQUANT_RETURN_IF_ERROR(AddLayers(&streams, *layers_, &comparisons));
+    for (const LayerComparison& comparison : comparisons) {
+      *result_.add_layer() = comparison.Result();
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunBatches() {
