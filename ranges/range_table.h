@@ -105,8 +105,8 @@ class RangeTable {
   // nothing in particular then.
   void Merge(const RangeTable& other);
 
-  // Returns a digest of all that a calibration made this table from, by which
-  // it knows its own earlier result; empty for other tables.
+  // Returns a digest of all that a calibration made this table from; empty for
+  // other tables.
   const std::string& made_from() const { return made_from_; }
   void set_made_from(std::string digest) { made_from_ = std::move(digest); }
 

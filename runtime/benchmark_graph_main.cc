@@ -20,8 +20,8 @@
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/benchmark/benchmark.h"
+#include "runtime/benchmark/benchmark_inputs.h"
 #include "runtime/benchmark/benchmark_report.h"
-#include "runtime/benchmark/signature_inputs.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 
@@ -305,17 +305,6 @@ absl::StatusOr<BenchmarkJob> JobFromFlags() {
   return job;
 }
 
-// Writes the whole report to --output_dir and returns what is printed instead.
-absl::StatusOr<std::string> WriteReport(const BenchmarkJob& job,
-                                        const BenchmarkResult& result,
-                                        const std::string& text) {
-  REQUANT_RETURN_IF_ERROR(WriteFileAtomically(ReportFile("txt"), text));
-  REQUANT_RETURN_IF_ERROR(
-      WriteFileAtomically(ReportFile("json"), BenchmarkJson(job, result)));
-  return absl::StrCat(PublishedBenchmarkText(job, result), "note: wrote ",
-                      ReportFile("txt"), " and ", ReportFile("json"), "\n");
-}
-
 std::string TextReport(const BenchmarkJob& job, const BenchmarkResult& result) {
   std::string text;
   if (!job.published_name().empty()) {
@@ -339,9 +328,14 @@ absl::StatusOr<int> Work() {
   std::string report = FLAGS_format == "json" ? BenchmarkJson(job, result)
                                               : TextReport(job, result);
   if (!FLAGS_output_dir.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(const std::string printed,
-                             WriteReport(job, result, TextReport(job, result)));
-    if (FLAGS_format == "text") report = printed;
+    const std::string txt = ReportFile("txt"), json = ReportFile("json");
+    REQUANT_RETURN_IF_ERROR(WriteFileAtomically(txt, TextReport(job, result)));
+    REQUANT_RETURN_IF_ERROR(
+        WriteFileAtomically(json, BenchmarkJson(job, result)));
+    if (FLAGS_format == "text") {
+      report = absl::StrCat(PublishedBenchmarkText(job, result), "note: wrote ",
+                            txt, " and ", json, "\n");
+    }
   }
   std::fputs(report.c_str(), stdout);
   return kExitOk;

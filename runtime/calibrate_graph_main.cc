@@ -2,20 +2,16 @@
 // dataset, as a RangeTable file for the freeze transforms.
 
 #include <gflags/gflags.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
@@ -28,7 +24,7 @@
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 
 DEFINE_string(graph, "",
               "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");
@@ -79,7 +75,6 @@ DEFINE_string(method, "minmax",
 DEFINE_double(value_percentile, 99.99,
               "with --method=percentile: this many percent of the values lie "
               "below the maximum, and as many above the minimum");
-DEFINE_bool(force, false, "calibrate even if --output is up to date");
 DEFINE_string(
     merge, "",
     "instead of calibrating, add up these RangeTable files, separated "
@@ -114,8 +109,6 @@ ProgramHelp Help() {
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "
       "is in the end.\n"
-      "When --output was made from the same graph, records and settings by the "
-      "same version, it stays as it is.\n"
       "The graph runs in a process of its own.\n"
       "Exit code: 0 done, 1 failed, 2 usage.";
   help.repeatable_flags = {"tensors", "merge", "qdq_ops"};
@@ -160,13 +153,6 @@ std::string UsageError() {
   return "";
 }
 
-// Returns a SavedModel, also one in a folder of versions, or a graph file.
-absl::StatusOr<std::string> QdqModel(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
-  return FindSavedModel(path);
-}
-
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
   REQUANT_ASSIGN_OR_RETURN(
@@ -184,8 +170,12 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
     job.add_tensors(tensor);
   }
   if (FLAGS_qdq_ops.empty()) return job;
-  REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
-                           QdqModel(FLAGS_graph));
+  // A SavedModel may be in a folder of versions.
+  std::error_code ignored;
+  if (std::filesystem::is_directory(FLAGS_graph, ignored)) {
+    REQUANT_ASSIGN_OR_RETURN(*job.mutable_model()->mutable_path(),
+                             FindSavedModel(FLAGS_graph));
+  }
   for (const std::string& op : SplitList(FLAGS_qdq_ops)) {
     job.mutable_qdq()->add_op(op);
   }
@@ -199,63 +189,29 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   return job;
 }
 
-// Prints warnings and the table.
-absl::StatusOr<int> Report(const RangeTable& table, int64_t batch_size) {
-  CalibrationReportOptions options;
-  REQUANT_ASSIGN_OR_RETURN(options.choice.method,
-                           ParseRangeMethod(FLAGS_method));
-  options.choice.value_percentile = FLAGS_value_percentile;
-  options.batch_size = batch_size;
+absl::StatusOr<int> Print(const RangeTable& table, int64_t batch_size) {
+  RangeChoiceOptions choice;
+  REQUANT_ASSIGN_OR_RETURN(choice.method, ParseRangeMethod(FLAGS_method));
+  choice.value_percentile = FLAGS_value_percentile;
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
-                           CalibrationText(table, options));
-  for (const std::string& warning : CalibrationWarnings(table)) {
-    SayWarning(warning);
-  }
+                           CalibrationText(table, choice, batch_size));
   std::fputs(text.c_str(), stdout);
   return kExitOk;
 }
 
-absl::StatusOr<int> MergeTables() {
-  RangeTable merged;
-  const std::vector<std::string> paths = SplitList(FLAGS_merge);
-  for (const std::string& path : paths) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(path));
-    merged.Merge(table);
+// Prints the table of --print, or writes and prints the sum of --merge.
+absl::StatusOr<int> PrintTables() {
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           FLAGS_merge.empty()
+                               ? ReadRangeTable(FLAGS_print)
+                               : ReadRangeTables(SplitList(FLAGS_merge)));
+  if (!FLAGS_merge.empty()) {
+    REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, FLAGS_output));
   }
-  REQUANT_RETURN_IF_ERROR(WriteRangeTable(merged, FLAGS_output));
-  return Report(merged, 0);
-}
-
-absl::StatusOr<int> PrintTable() {
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable table, ReadRangeTable(FLAGS_print));
-  return Report(table, 0);
-}
-
-// Returns the table at --output, if it is one; else an empty one.
-RangeTable ExistingTable() {
-  if (FLAGS_force || access(FLAGS_output.c_str(), R_OK) != 0) return {};
-  absl::StatusOr<RangeTable> table = ReadRangeTable(FLAGS_output);
-  if (absl::IsDataLoss(table.status())) {
-    SayWarning(absl::StrCat(FLAGS_output,
-                            " was changed since it was made, or an older "
-                            "Requant made it; it is made again"));
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    SayWarning(warning);
   }
-  return table.ok() ? *std::move(table) : RangeTable();
-}
-
-// Returns the table that --output holds, if it was made from what the job is
-// made from.
-absl::StatusOr<std::optional<RangeTable>> UpToDateTable(
-    const CalibrateJob& job) {
-  RangeTable table = ExistingTable();
-  if (table.made_from().empty()) return std::nullopt;
-  REQUANT_ASSIGN_OR_RETURN(const std::string key, CalibrationKey(job));
-  if (table.made_from() != key) return std::nullopt;
-  Say(kProgram,
-      absl::StrCat(FLAGS_output,
-                   " is up to date: it was made from this graph, these records "
-                   "and settings (--force calibrates again)"));
-  return table;
+  return Print(table, 0);
 }
 
 absl::StatusOr<int> Calibrate() {
@@ -263,15 +219,11 @@ absl::StatusOr<int> Calibrate() {
   std::vector<std::string> inputs = FilesOf(job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
   REQUANT_RETURN_IF_ERROR(CheckOutputs(inputs, {FLAGS_output}));
-  REQUANT_ASSIGN_OR_RETURN(std::optional<RangeTable> table, UpToDateTable(job));
-  if (!table.has_value()) {
-    REQUANT_ASSIGN_OR_RETURN(table,
-                             ObserveRanges(job, nullptr, /*for_file=*/true));
-    StartReport();
-    REQUANT_RETURN_IF_ERROR(WriteRangeTable(*table, FLAGS_output));
-  }
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           ObserveRanges(job, nullptr, /*for_file=*/true));
   StartReport();
-  return Report(*table, job.batch_size());
+  REQUANT_RETURN_IF_ERROR(WriteRangeTable(table, FLAGS_output));
+  return Print(table, job.batch_size());
 }
 
 void SetIsolation(IsolationOptions* isolation) {
@@ -284,7 +236,7 @@ void SetIsolation(IsolationOptions* isolation) {
 absl::StatusOr<int> Work() {
   if (FLAGS_merge.empty() && FLAGS_print.empty()) return Calibrate();
   StartReport();
-  return FLAGS_merge.empty() ? PrintTable() : MergeTables();
+  return PrintTables();
 }
 
 }  // namespace

@@ -4,8 +4,10 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,17 +30,20 @@
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "graph/freeze/freeze.h"
+#include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
+#include "graph/saved_model/saved_model_references.h"
 #include "graph/saved_model/saved_model_writer.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
-#include "runtime/calibration/calibration_report.h"
-#include "runtime/calibration/convert.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
+#include "tensorflow/core/framework/function.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/qdq/qdq_sites.h"
@@ -121,8 +126,10 @@ DEFINE_double(timeout, 3600,
 namespace requant {
 namespace {
 
+using tensorflow::FunctionDef;
+using tensorflow::GraphDef;
+
 const char* const kProgram = ProgramName();
-constexpr char kInsertQdq[] = "insert_qdq";
 constexpr char kCalibrate[] = "calibrate";
 constexpr char kFixed[] = "fixed(-1,1)";
 
@@ -291,9 +298,6 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
   REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {output}));
   REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
                            ObserveRanges(job, nullptr, /*for_file=*/true));
-  for (const std::string& warning : CalibrationWarnings(table)) {
-    SayWarning(warning);
-  }
   return WriteRangeTable(table, output);
 }
 
@@ -301,7 +305,7 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
 std::vector<TransformCall> Calls(const std::string& ranges_file) {
   std::vector<TransformCall> calls = *ParsePipeline(FLAGS_transforms);
   if (!FLAGS_insert_qdq) return calls;
-  TransformCall qdq = {kInsertQdq, {}};
+  TransformCall qdq = {"insert_qdq", {}};
   const std::vector<std::string> ops = ParseNameList(FLAGS_ops);
   if (!ops.empty()) qdq.parameters["op"] = ops;
   if (!FLAGS_inputs.empty()) qdq.parameters["inputs"] = {FLAGS_inputs};
@@ -335,14 +339,11 @@ absl::StatusOr<TransformRegistry*> OpenRegistry() {
   return registry;
 }
 
-PipelineOptions Pipeline() {
+PipelineOptions Pipeline(const SavedModelReferences& references) {
   PipelineOptions options;
+  options.inputs = references.inputs();
+  options.outputs = references.outputs();
   options.verify = FLAGS_verify;
-  options.on_start = [](std::string_view name, int index, int count) {
-    SetActivity(index == 0 ? "checking the graph"
-                           : absl::StrCat("the transform \"", name, "\" (",
-                                          index, " of ", count, ")"));
-  };
   options.on_note = [](std::string_view text) {
     std::printf("%s\n", std::string(text).c_str());
   };
@@ -350,9 +351,13 @@ PipelineOptions Pipeline() {
   return options;
 }
 
-std::string SizeText(const ModelSize& size) {
+std::string SizeText(const GraphDef& graph, size_t bytes) {
+  int nodes = graph.node_size();
+  for (const FunctionDef& function : graph.library().function()) {
+    nodes += function.node_def_size();
+  }
   return absl::StrFormat("%d nodes, in the graph and in %d functions, %.3f MB",
-                         size.nodes, size.functions, size.bytes / 1e6);
+                         nodes, graph.library().function_size(), bytes / 1e6);
 }
 
 std::string VariablesText(const PlacedVariables& variables) {
@@ -371,20 +376,20 @@ std::string VariablesText(const PlacedVariables& variables) {
   return text;
 }
 
-void Tell(const std::string& source, const std::string& target,
-          const ConvertedModel& model) {
-  for (const std::string& note : model.notes) {
+// Prints what was written; `after` is "" for a graph that did not change.
+void Tell(const SavedModelWriterOptions& files, const SavedModelWriter& writer,
+          const std::string& before, const std::string& after) {
+  for (const std::string& note : writer.notes()) {
     Say(kProgram, absl::StrCat("note: ", note));
   }
-  std::printf("%s -> %s\n", Printable(source).c_str(),
-              Printable(target).c_str());
-  if (model.changed) {
-    std::printf("  graph: %s\n     -> %s\n", SizeText(model.before).c_str(),
-                SizeText(model.after).c_str());
+  std::printf("%s -> %s\n", Printable(files.source).c_str(),
+              Printable(files.target).c_str());
+  if (after.empty()) {
+    std::printf("  graph: unchanged, %s\n", before.c_str());
   } else {
-    std::printf("  graph: unchanged, %s\n", SizeText(model.before).c_str());
+    std::printf("  graph: %s\n     -> %s\n", before.c_str(), after.c_str());
   }
-  std::printf("  %s\n", VariablesText(model.variables).c_str());
+  std::printf("  %s\n", VariablesText(writer.variables()).c_str());
   for (const std::string& path :
        {FLAGS_extracted_graph_def, FLAGS_converted_graph_def}) {
     if (!path.empty()) std::printf("  wrote %s\n", Printable(path).c_str());
@@ -414,28 +419,16 @@ absl::Status CheckOutputs(const std::string& source,
   return absl::OkStatus();
 }
 
-// Returns whether an earlier run wrote --out, by the graph beside it.
-bool IsOwnResult(const std::string& target, const ConvertOptions& options) {
-  const auto model = SavedModelFile::Read(target, options.tags);
-  const auto graph = ReadFile(options.converted_graph);
-  return model.ok() && graph.ok() && model->graph_bytes() == *graph;
+absl::StatusOr<SavedModelFile> ReadModelFile(const std::string& directory) {
+  const std::vector<std::string> tags = ParseNameList(FLAGS_tags);
+  return SavedModelFile::Read(directory, {tags.begin(), tags.end()});
 }
 
-ConvertOptions Options(const std::string& source) {
-  ConvertOptions options;
-  options.files.source = source;
-  options.files.target = Target(source);
-  options.files.variables = *ParseVariablePlacement(FLAGS_copy);
-  const std::vector<std::string> tags = ParseNameList(FLAGS_tags);
-  options.tags = {tags.begin(), tags.end()};
-  options.signature = FLAGS_signature;
-  options.extracted_graph = FLAGS_extracted_graph_def;
-  options.converted_graph = FLAGS_converted_graph_def;
-  options.files.overwrite =
-      FLAGS_overwrite ||
-      (FLAGS_overwrite_own && IsOwnResult(options.files.target, options));
-  options.pipeline = Pipeline();
-  return options;
+// Returns whether an earlier run wrote --out, by the graph beside it.
+bool IsOwnResult(const std::string& target) {
+  const auto model = ReadModelFile(target);
+  const auto graph = ReadFile(FLAGS_converted_graph_def);
+  return model.ok() && graph.ok() && model->graph_bytes() == *graph;
 }
 
 // Calibrates the model where the transforms need it, and lets them report.
@@ -451,22 +444,101 @@ absl::Status CalibrateFirst(const std::string& source,
   return absl::OkStatus();
 }
 
+// Runs the transforms; returns whether the graph is another one afterwards.
+absl::StatusOr<bool> Transform(const std::vector<TransformCall>& calls,
+                               const TransformRegistry& registry,
+                               const tensorflow::MetaGraphDef& meta,
+                               GraphDef* graph) {
+  const SavedModelReferences references(meta, *graph);
+  const std::string before = DeterministicBytes(*graph);
+  REQUANT_RETURN_IF_ERROR(
+      RunPipeline(calls, registry, Pipeline(references), graph));
+  REQUANT_RETURN_IF_ERROR(references.Check(*graph));
+  return graph->ByteSizeLong() != before.size() ||
+         DeterministicBytes(*graph) != before;
+}
+
+absl::Status WriteGraphs(const std::string& extracted,
+                         const std::string& converted,
+                         const std::string& target) {
+  std::vector<FileToWrite> files;
+  for (const auto& [path, bytes] :
+       {std::pair(FLAGS_extracted_graph_def, &extracted),
+        std::pair(FLAGS_converted_graph_def, &converted)}) {
+    if (path.empty()) continue;
+    files.push_back(
+        {path, [bytes = bytes](int fd) { return WriteAll(fd, *bytes); }});
+  }
+  const absl::Status status = WriteFilesAtomically(files);
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; ", target,
+                                   " is written, its graphs are not"));
+}
+
+// Converts the model; `registry` may be null without `calls`. After an error
+// the target is as it was before and no graph is written, unless writing the
+// graphs failed: they are written last, and the message then says that the
+// target is there.
+absl::Status Convert(const SavedModelWriterOptions& files,
+                     const std::vector<TransformCall>& calls,
+                     const TransformRegistry* registry,
+                     const std::string& ranges) {
+  SetActivity("reading the model");
+  REQUANT_ASSIGN_OR_RETURN(SavedModelFile file, ReadModelFile(files.source));
+  if (!FLAGS_signature.empty()) {
+    REQUANT_RETURN_IF_ERROR(
+        CheckSignature(file.meta(), FLAGS_signature, files.source));
+  }
+  REQUANT_RETURN_IF_ERROR(
+      CheckVariables(files.source, file.meta().graph_def()));
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<SavedModelWriter> writer,
+                           SavedModelWriter::Open(files));
+  if (Calibrates()) {
+    REQUANT_RETURN_IF_ERROR(CalibrateFirst(files.source, ranges));
+  }
+  GraphDef graph = file.TakeGraph();
+  const std::string before = SizeText(graph, file.graph_bytes().size());
+  bool changed = false;
+  if (!calls.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(changed,
+                             Transform(calls, *registry, file.meta(), &graph));
+  }
+  std::string bytes = file.graph_bytes();
+  std::optional<std::string> content;
+  if (changed) {
+    REQUANT_ASSIGN_OR_RETURN(bytes, SerializeGraph(graph));
+    REQUANT_ASSIGN_OR_RETURN(content, file.WithGraph(graph, bytes));
+  }
+  REQUANT_RETURN_IF_ERROR(writer->Fill(file.name(), content));
+  REQUANT_RETURN_IF_ERROR(writer->Commit());
+  REQUANT_RETURN_IF_ERROR(WriteGraphs(file.graph_bytes(), bytes, files.target));
+  Tell(files, *writer, before, changed ? SizeText(graph, bytes.size()) : "");
+  return absl::OkStatus();
+}
+
 // Does what the isolated child does.
 absl::StatusOr<int> Work(const std::string& source) {
-  ConvertOptions options = Options(source);
-  REQUANT_RETURN_IF_ERROR(CheckOutputs(source, options.files.target));
+  SavedModelWriterOptions files;
+  files.source = source;
+  files.target = Target(source);
+  files.variables = *ParseVariablePlacement(FLAGS_copy);
+  files.overwrite =
+      FLAGS_overwrite || (FLAGS_overwrite_own && IsOwnResult(files.target));
+  REQUANT_RETURN_IF_ERROR(CheckOutputs(source, files.target));
   const std::string private_ranges =
-      TemporaryName(PrivateRanges(options.files.target), getpid());
+      TemporaryName(PrivateRanges(files.target), getpid());
   absl::Cleanup remove_ranges = [&] { unlink(private_ranges.c_str()); };
   const std::string& ranges =
       FLAGS_ranges_output.empty() ? private_ranges : FLAGS_ranges_output;
-  options.calls = Calls(ranges);
-  if (!options.calls.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(options.registry, OpenRegistry());
+  const std::vector<TransformCall> calls = Calls(ranges);
+  const TransformRegistry* registry = nullptr;
+  if (!calls.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(registry, OpenRegistry());
     // A wrong call is one of usage, and known before the model is read.
-    const absl::Status calls = CheckCalls(options.calls, *options.registry);
-    if (!calls.ok()) {
-      ReportFailure(kProgram, calls);
+    const absl::Status checked = CheckCalls(calls, *registry);
+    if (!checked.ok()) {
+      ReportFailure(kProgram, checked);
       return kExitUsage;
     }
   }
@@ -475,12 +547,7 @@ absl::StatusOr<int> Work(const std::string& source) {
         "all ranges are -1 to 1, as in the published example, which changes "
         "what the model answers; --ranges=calibrate measures them");
   }
-  if (Calibrates()) {
-    options.before_transforms = [&] { return CalibrateFirst(source, ranges); };
-  }
-  SetActivity("reading the model");
-  REQUANT_ASSIGN_OR_RETURN(const ConvertedModel model, Convert(options));
-  Tell(source, options.files.target, model);
+  REQUANT_RETURN_IF_ERROR(Convert(files, calls, registry, ranges));
   return kExitOk;
 }
 

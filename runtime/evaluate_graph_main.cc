@@ -26,16 +26,8 @@
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/paired_comparison.h"
-
-namespace requant {
-namespace {
-
-constexpr int64_t kDefaultBatchSize = 512;
-
-}  // namespace
-}  // namespace requant
 
 DEFINE_string(graph, "",
               "the graph to evaluate: a .pb or .pbtxt file, or a SavedModel");
@@ -51,8 +43,7 @@ DEFINE_string(data, "",
               "files or globs, separated by commas, to read instead of those "
               "that the declaration names");
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
-DEFINE_int64(batch_size, requant::kDefaultBatchSize,
-             "records per run of the graph");
+DEFINE_int64(batch_size, 512, "records per run of the graph");
 DEFINE_int64(records, 0, "stop after this many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to this many unreadable records, and name the first ten");
@@ -87,7 +78,6 @@ namespace requant {
 namespace {
 
 const char* const kProgram = ProgramName();
-constexpr int kMostStreams = 1024;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -114,11 +104,6 @@ ProgramHelp Help() {
   return help;
 }
 
-std::string StreamsError() {
-  if (FLAGS_streams >= 1 && FLAGS_streams <= kMostStreams) return "";
-  return absl::StrCat("--streams is from 1 to ", kMostStreams);
-}
-
 // Says what is wrong with the flags on the baseline, or "".
 std::string BaselineError() {
   const bool stored = !FLAGS_baseline_predictions.empty();
@@ -143,8 +128,11 @@ std::string UsageError() {
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_records < 0) return "--records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
+  if (FLAGS_streams < 1 || FLAGS_streams > 1024) {
+    return "--streams is from 1 to 1024";
+  }
   for (const std::string& error :
-       {ThreadsError(FLAGS_threads, FLAGS_inter_op_threads), StreamsError(),
+       {ThreadsError(FLAGS_threads, FLAGS_inter_op_threads),
         FormatError(FLAGS_format)}) {
     if (!error.empty()) return error;
   }
@@ -163,8 +151,10 @@ absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   REQUANT_ASSIGN_OR_RETURN(
       options.dataset,
       ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score"));
+  const auto batch_size = gflags::GetCommandLineFlagInfoOrDie("batch_size");
   if (options.dataset.has_in_graph() &&
-      (FLAGS_batch_size != kDefaultBatchSize || FLAGS_max_bad_records > 0)) {
+      (batch_size.current_value != batch_size.default_value ||
+       FLAGS_max_bad_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph reads its own data (in_graph in ", FLAGS_dataset,
         "), so --batch_size and --max_bad_records have no effect: leave them "
@@ -206,30 +196,29 @@ absl::Status WriteOutputs(const std::string& predictions,
   return WriteFilesAtomically(files);
 }
 
-void Print(const EvaluateResult& result,
-           const std::optional<AccuracyGate>& gate) {
+void Print(const EvaluateResult& result) {
   const EvaluationNames names = {
       FLAGS_graph, FLAGS_dataset,
       FLAGS_baseline.empty() ? FLAGS_baseline_predictions : FLAGS_baseline};
   const std::string text =
       FLAGS_format == "json"
-          ? EvaluationJson(result, names, gate)
+          ? EvaluationJson(result, names, FLAGS_max_accuracy_drop)
           : absl::StrCat(FurtherMetrics(result), ComparisonText(result, names),
                          LayersText(result), LogTail(result));
   std::fputs(text.c_str(), stdout);
 }
 
 // Returns the exit code that the gate on accuracy gives.
-int ExitCode(const EvaluateResult& result,
-             const std::optional<AccuracyGate>& gate) {
-  if (!gate.has_value()) return kExitOk;
-  if (!gate->verdict.has_value()) {
+int ExitCode(const EvaluateResult& result) {
+  if (FLAGS_max_accuracy_drop < 0) return kExitOk;
+  const std::optional<Verdict> verdict =
+      JudgeGate(result.comparison(), FLAGS_max_accuracy_drop);
+  if (!verdict.has_value()) {
     return ReportFailure(
         kProgram, absl::FailedPreconditionError(
                       "--max_accuracy_drop has no accuracy to judge: the data "
                       "have no labels, or the predictions no classes"));
   }
-  const Verdict verdict = *gate->verdict;
   if (verdict == Verdict::kInconclusive) {
     SayWarning(absl::StrFormat(
         "whether accuracy drops by more than %g points is not certain from %d "
@@ -261,12 +250,8 @@ absl::StatusOr<int> Work() {
                FLAGS_predictions_out.empty() ? nullptr : &predictions));
   StartReport();
   REQUANT_RETURN_IF_ERROR(WriteOutputs(predictions, result));
-  std::optional<AccuracyGate> gate;
-  if (FLAGS_max_accuracy_drop >= 0) {
-    gate = JudgeGate(result.comparison(), FLAGS_max_accuracy_drop);
-  }
-  Print(result, gate);
-  return ExitCode(result, gate);
+  Print(result);
+  return ExitCode(result);
 }
 
 }  // namespace

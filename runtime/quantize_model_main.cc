@@ -2,16 +2,26 @@
 // eight-bit one in one command.
 
 #include <gflags/gflags.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <future>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
@@ -21,15 +31,23 @@
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "graph/diff.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
 #include "ranges/range_choice.h"
-#include "runtime/calibration/quantize.h"
+#include "ranges/range_table.h"
+#include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
+#include "runtime/session/model.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "transforms/layers/float_layer.h"
 #include "transforms/layers/quantized_weights.h"
+#include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
+#include "transforms/registry.h"
 
 DEFINE_string(graph, "",
               "the frozen float graph: a .pb or .pbtxt file, such as requant "
@@ -76,6 +94,9 @@ DEFINE_string(ranges_output, "",
 
 namespace requant {
 namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::NodeDef;
 
 const char* const kProgram = ProgramName();
 
@@ -166,36 +187,172 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
   return dataset;
 }
 
-absl::StatusOr<QuantizeOptions> OptionsFromFlags() {
-  QuantizeOptions options;
-  CalibrateJob& calibration = options.calibration;
+// Returns the calibration; with --ranges only its model and dataset count, and
+// there need be no dataset.
+absl::StatusOr<CalibrateJob> JobFromFlags() {
+  CalibrateJob job;
   if (!FLAGS_dataset.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(*calibration.mutable_dataset(), ReadDeclaration());
+    REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), ReadDeclaration());
   }
-  *calibration.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
-  calibration.set_batch_size(FLAGS_batch_size);
-  calibration.set_max_records(FLAGS_max_records);
-  calibration.set_max_bad_records(FLAGS_max_bad_records);
-  calibration.set_moment_records(FLAGS_moment_records);
-  options.ranges_files = ParseNameList(FLAGS_ranges);
-  options.keep_ranges = !FLAGS_ranges_output.empty();
-  options.outputs = ParseNameList(FLAGS_outputs);
-  options.target = Target();
-  options.method = FLAGS_method;
-  options.value_percentile = FLAGS_value_percentile;
-  options.excluded_ops = ParseNameList(FLAGS_excluded_ops);
-  options.excluded_nodes = ParseNameList(FLAGS_excluded_nodes);
+  *job.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
+  job.set_batch_size(FLAGS_batch_size);
+  job.set_max_records(FLAGS_max_records);
+  job.set_max_bad_records(FLAGS_max_bad_records);
+  job.set_moment_records(FLAGS_moment_records);
+  return job;
+}
+
+// A graph on its way to eight bits.
+struct Quantization {
+  CalibrateJob job;
+  GraphDef graph;
+  // Names of nodes.
+  std::vector<std::string> outputs;
+  // 0 with --ranges.
+  int64_t calibration_records = 0;
+  // The content of the file --ranges_output, if there is to be one.
+  std::string ranges;
+  // What was done, for people to read: the table of layers.
+  std::vector<std::string> notes;
+};
+
+// Takes the graph and its outputs from the model.
+absl::Status Take(const Model& model, const GraphDef& graph,
+                  Quantization* quantization) {
+  quantization->graph = graph;
+  std::vector<std::string> names = ParseNameList(FLAGS_outputs);
+  const PredictionSpec& prediction = quantization->job.dataset().prediction();
+  if (!prediction.tensor().empty()) {
+    names.insert(names.begin(), prediction.tensor());
+  }
+  std::vector<std::string>& outputs = quantization->outputs;
+  for (const std::string& name : names) {
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             model.OutputTensor(name));
+    const std::string node(ParseTensorName(tensor).node);
+    if (std::find(outputs.begin(), outputs.end(), node) == outputs.end()) {
+      outputs.push_back(node);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Returns the path of a file without a name that has this content, for readers
+// that take a path. It is there as long as this process.
+absl::StatusOr<std::string> MemoryFile(std::string_view content) {
+  const int fd = memfd_create("ranges", MFD_CLOEXEC);
+  if (fd < 0) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "cannot keep the ranges in memory: ", std::strerror(errno)));
+  }
+  REQUANT_RETURN_IF_ERROR(WriteAll(fd, content));
+  return absl::StrCat("/proc/self/fd/", fd);
+}
+
+// Loads the model, and calibrates it unless there are ranges. Returns the files
+// of ranges.
+absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
+    Quantization* quantization) {
+  const CalibrateJob& job = quantization->job;
+  const auto take = [&](const Model& model, GraphDef* graph) {
+    return Take(model, *graph, quantization);
+  };
+  if (!FLAGS_ranges.empty()) {
+    SetActivity(absl::StrCat("loading ", job.model().path()));
+    REQUANT_RETURN_IF_ERROR(
+        Model::Load(job.model(), job.session(), take).status());
+    return ParseNameList(FLAGS_ranges);
+  }
+  const bool keep_ranges = !FLAGS_ranges_output.empty();
+  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                           ObserveRanges(job, take, /*for_file=*/keep_ranges));
+  for (const auto& [name, entry] : table.entries()) {
+    quantization->calibration_records =
+        std::max(quantization->calibration_records, entry.records);
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::string content, SerializeRangeTable(table));
+  REQUANT_ASSIGN_OR_RETURN(std::string path, MemoryFile(content));
+  if (keep_ranges) quantization->ranges = std::move(content);
+  return std::vector<std::string>{std::move(path)};
+}
+
+std::vector<TransformCall> Calls(const std::vector<std::string>& ranges_files) {
+  TransformCall quantize = {
+      "quantize_static",
+      {{"ranges_file", ranges_files},
+       {"target", {Target()}},
+       {"method", {FLAGS_method}},
+       {"value_percentile", {absl::StrCat(FLAGS_value_percentile)}}}};
+  for (const auto& [parameter, list] :
+       {std::pair("excluded_ops", FLAGS_excluded_ops),
+        std::pair("excluded_nodes", FLAGS_excluded_nodes)}) {
+    const std::vector<std::string> names = ParseNameList(list);
+    if (!names.empty()) quantize.parameters[parameter] = names;
+  }
+  const TransformCall strip = {"strip_unused_nodes", {}};
+  return {std::move(quantize), strip, {"quantize_embeddings", {}}, strip};
+}
+
+PipelineOptions Pipeline(Quantization* quantization) {
+  PipelineOptions options;
+  options.outputs = quantization->outputs;
+  options.on_note = [quantization](std::string_view note) {
+    // That nothing was unused is no news.
+    if (absl::StartsWith(note, "strip_unused_nodes:")) return;
+    absl::ConsumePrefix(&note, "quantize_static: ");
+    absl::ConsumePrefix(&note, "quantize_embeddings: ");
+    quantization->notes.emplace_back(note);
+  };
+  options.on_warning = SayWarning;
   return options;
 }
 
-absl::Status Write(const QuantizedGraph& quantized) {
+absl::Status NothingQuantized(Quantization* quantization) {
+  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                           GraphIndex::Create(&quantization->graph));
+  const FloatLayers found = FindFloatLayers(
+      index, {quantization->outputs, ParseNameList(FLAGS_excluded_ops),
+              ParseNameList(FLAGS_excluded_nodes)});
+  return absl::FailedPreconditionError(absl::StrCat(
+      quantization->job.model().path(),
+      " has nothing to quantize: ", WhyNoLayers(quantization->graph, found)));
+}
+
+int64_t QuantizedMatMuls(const GraphDef& graph) {
+  return std::count_if(graph.node().begin(), graph.node().end(),
+                       [](const NodeDef& node) {
+                         return absl::StartsWith(node.op(), "QuantizedMatMul");
+                       });
+}
+
+// Quantizes the graph in this same process: TensorFlow starts once, and neither
+// the graph nor the ranges pass through a file. Fails if there is nothing to
+// quantize. Returns the size of the graph before.
+absl::StatusOr<GraphSize> Quantize(Quantization* quantization) {
+  // While the graph is calibrated.
+  auto registry = std::async(std::launch::async, TransformRegistry::Get);
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> ranges_files,
+                           LoadAndCalibrate(quantization));
+  GraphDef& graph = quantization->graph;
+  const GraphSize before = SizeOf(graph);
+  const int64_t matmuls = QuantizedMatMuls(graph);
+  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* transforms, registry.get());
+  REQUANT_RETURN_IF_ERROR(RunPipeline(Calls(ranges_files), *transforms,
+                                      Pipeline(quantization), &graph));
+  if (QuantizedMatMuls(graph) == matmuls) return NothingQuantized(quantization);
+  return before;
+}
+
+absl::Status Write(const Quantization& quantization) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string graph,
+                           SerializeGraph(quantization.graph));
   std::vector<FileToWrite> files;
   if (!FLAGS_ranges_output.empty()) {
-    files.push_back({FLAGS_ranges_output,
-                     [&](int fd) { return WriteAll(fd, quantized.ranges); }});
+    files.push_back({FLAGS_ranges_output, [&](int fd) {
+                       return WriteAll(fd, quantization.ranges);
+                     }});
   }
-  files.push_back(
-      {FLAGS_output, [&](int fd) { return WriteAll(fd, quantized.graph); }});
+  files.push_back({FLAGS_output, [&](int fd) { return WriteAll(fd, graph); }});
   return WriteFilesAtomically(files);
 }
 
@@ -214,18 +371,18 @@ std::string EvaluateCommand(const DatasetSpec& dataset) {
   return absl::StrJoin(words, " ");
 }
 
-void Print(const QuantizedGraph& quantized, const DatasetSpec& dataset) {
+void Print(const Quantization& quantization, const GraphSize& before) {
   std::string text;
-  if (quantized.calibration_records > 0) {
-    absl::StrAppend(&text, "calibrated on ", quantized.calibration_records,
+  if (quantization.calibration_records > 0) {
+    absl::StrAppend(&text, "calibrated on ", quantization.calibration_records,
                     " records\n");
   }
-  for (const std::string& note : quantized.notes) {
+  for (const std::string& note : quantization.notes) {
     absl::StrAppend(&text, note, "\n");
   }
   absl::StrAppend(&text, Printable(FLAGS_output), ": ",
-                  GraphSizeSummary(quantized.before, quantized.after));
-  const std::string command = EvaluateCommand(dataset);
+                  GraphSizeSummary(before, SizeOf(quantization.graph)));
+  const std::string command = EvaluateCommand(quantization.job.dataset());
   absl::StrAppend(&text,
                   command.empty()
                       ? ""
@@ -246,17 +403,19 @@ void SetIsolation(IsolationOptions* isolation) {
 }
 
 absl::StatusOr<int> Work() {
-  REQUANT_ASSIGN_OR_RETURN(const QuantizeOptions options, OptionsFromFlags());
-  std::vector<std::string> inputs = FilesOf(options.calibration.dataset());
+  Quantization quantization;
+  REQUANT_ASSIGN_OR_RETURN(quantization.job, JobFromFlags());
+  std::vector<std::string> inputs = FilesOf(quantization.job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
-  inputs.insert(inputs.end(), options.ranges_files.begin(),
-                options.ranges_files.end());
+  for (const std::string& file : ParseNameList(FLAGS_ranges)) {
+    inputs.push_back(file);
+  }
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
-  REQUANT_ASSIGN_OR_RETURN(const QuantizedGraph quantized, Quantize(options));
+  REQUANT_ASSIGN_OR_RETURN(const GraphSize before, Quantize(&quantization));
   StartReport();
-  REQUANT_RETURN_IF_ERROR(Write(quantized));
-  Print(quantized, options.calibration.dataset());
+  REQUANT_RETURN_IF_ERROR(Write(quantization));
+  Print(quantization, before);
   return kExitOk;
 }
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/message_text.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
@@ -318,12 +319,13 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
   std::set<std::string> missing = Missing(options.outputs, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
-    options.on_start("", 0, count);
+    SetActivity("checking the graph");
     REQUANT_RETURN_IF_ERROR(verifier.CheckInput(*graph));
   }
   for (int i = 0; i < count; ++i) {
     const std::string& name = steps[i].transform->spec.name;
-    options.on_start(name, i + 1, count);
+    SetActivity(absl::StrCat("the transform \"", name, "\" (", i + 1, " of ",
+                             count, ")"));
     REQUANT_RETURN_IF_ERROR(RunStep(steps[i], options, graph));
     WarnOfLostOutputs(name, options, *graph, &missing);
     REQUANT_RETURN_IF_ERROR(options.on_finish(name, i + 1, *graph));

@@ -20,9 +20,6 @@ struct PipelineOptions {
   bool verify = true;
   // Run only this many transforms; negative means all.
   int stop_after = -1;
-  // Called before each transform, so that a crash can be explained.
-  std::function<void(std::string_view name, int index, int count)> on_start =
-      [](std::string_view, int, int) {};
   // Called after each transform, with the graph it left.
   std::function<absl::Status(std::string_view name, int index,
                              const tensorflow::GraphDef& graph)>
@@ -39,7 +36,8 @@ struct PipelineOptions {
 absl::Status CheckCalls(const std::vector<TransformCall>& calls,
                         const TransformRegistry& registry);
 
-// Runs the transforms one after the other on *graph. All names and parameters
+// Runs the transforms one after the other on *graph, and says which one runs
+// (SetActivity), so that a crash can be explained. All names and parameters
 // are checked before the first one runs. With `verify`, a graph that is broken
 // from the start is refused, and a transform that breaks it is named. A kind of
 // problem that the graph had before a transform is not blamed on it, nor is an

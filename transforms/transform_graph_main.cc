@@ -298,11 +298,6 @@ PipelineOptions Options() {
   options.outputs = ParseNameList(FLAGS_outputs);
   options.verify = FLAGS_verify;
   options.stop_after = FLAGS_stop_after;
-  options.on_start = [](std::string_view name, int index, int count) {
-    SetActivity(index == 0 ? "checking the graph"
-                           : absl::StrCat("the transform \"", name, "\" (",
-                                          index, " of ", count, ")"));
-  };
   options.on_finish = Dump;
   options.on_note = [](std::string_view text) { Tell(text); };
   options.on_warning = [](std::string_view text) {

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -14,19 +17,23 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/terminal/progress.h"
-#include "runtime/benchmark/benchmark_contender.h"
-#include "runtime/benchmark/signature_inputs.h"
+#include "runtime/benchmark/benchmark_inputs.h"
+#include "runtime/benchmark/benchmark_report.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "runtime/statistics/timing.h"
+#include "tensorflow/core/framework/step_stats.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/protobuf/config.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 namespace {
+
+using tensorflow::Tensor;
 
 constexpr RunLength kOneBatch = {0, 1, 0};
 constexpr int kWarmUpBatches = 20;
@@ -41,9 +48,136 @@ constexpr std::chrono::seconds kMaxTrial(2);
 // Fewer would make a round's figure one of chance.
 constexpr int kRoundBatchesPerStream = 3;
 
+// The first traced runs are slower than the others.
+constexpr int kProfileWarmUpBatches = 3;
+constexpr int kProfileBatches = 20;
+constexpr double kMaxProfileSeconds = 10;
+constexpr size_t kProfiledNodes = 15;
+
 bool IsSame(const StreamSetting& a, const StreamSetting& b) {
   return a.streams() == b.streams() && a.threads() == b.threads();
 }
+
+// One of the graphs under measurement, loaded for a setting of streams and
+// threads. Errors name the graph.
+class Contender {
+ public:
+  // `batches` must outlive it and not be empty.
+  static absl::StatusOr<std::unique_ptr<Contender>> Load(
+      const BenchmarkEntry& entry, const StreamSetting& setting,
+      const std::vector<Batch>& batches) {
+    std::unique_ptr<Contender> contender(
+        new Contender(entry, setting, batches));
+    // Streams of one thread run in their callers' threads and share a session.
+    // Those with more get a session each: a session's streams would share its
+    // threads.
+    const int models = setting.threads() == 1 ? 1 : setting.streams();
+    for (int i = 0; i < models; ++i) {
+      REQUANT_RETURN_IF_ERROR(contender->AddModel());
+    }
+    contender->pool_.emplace(
+        setting.streams(), [self = contender.get()](int stream, int64_t batch) {
+          const size_t which = stream % self->functions_.size();
+          std::vector<Tensor> outputs;
+          return self->RunBatch(self->functions_[which].get(), batch, nullptr,
+                                &outputs);
+        });
+    return contender;
+  }
+
+  const StreamSetting& setting() const { return setting_; }
+
+  // Runs the batches over and over in all streams.
+  absl::StatusOr<StreamTimes> Run(const RunLength& length,
+                                  const std::function<void()>& on_alive) {
+    return pool_->Run(length, on_alive);
+  }
+
+  // Returns what the first stream's session computes of one batch.
+  absl::StatusOr<Tensor> Output(int64_t batch) {
+    std::vector<Tensor> outputs;
+    REQUANT_RETURN_IF_ERROR(
+        RunBatch(functions_.front().get(), batch, nullptr, &outputs).status());
+    return outputs.front();
+  }
+
+  // Runs some batches in one stream and says where their time went.
+  absl::StatusOr<ProfileMessage> Profile(
+      const std::function<void()>& on_alive) {
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::unique_ptr<ModelFunction> function,
+        MakeFunction(models_.front().get(), /*trace=*/true));
+    std::vector<tensorflow::StepStats> traced;
+    std::chrono::duration<double> measured{0};
+    for (int i = 0; i < kProfileWarmUpBatches + kProfileBatches; ++i) {
+      tensorflow::RunMetadata metadata;
+      const auto start = std::chrono::steady_clock::now();
+      std::vector<Tensor> outputs;
+      REQUANT_RETURN_IF_ERROR(
+          RunBatch(function.get(), i, &metadata, &outputs).status());
+      const auto seconds = std::chrono::steady_clock::now() - start;
+      on_alive();
+      if (i < kProfileWarmUpBatches) continue;
+      measured += seconds;
+      traced.push_back(std::move(*metadata.mutable_step_stats()));
+      if (measured.count() > kMaxProfileSeconds) break;
+    }
+    ProfileMessage profile = ProfileOf(traced, kProfiledNodes);
+    profile.set_batch_microseconds(1e6 * measured.count() /
+                                   static_cast<double>(traced.size()));
+    return profile;
+  }
+
+ private:
+  Contender(const BenchmarkEntry& entry, const StreamSetting& setting,
+            const std::vector<Batch>& batches)
+      : entry_(entry), setting_(setting), batches_(batches) {}
+
+  absl::Status AddModel() {
+    SessionSpec session;
+    session.set_intra_op_threads(setting_.threads());
+    session.set_inter_op_threads(setting_.threads());
+    REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                             Model::Load(entry_.model(), session));
+    models_.push_back(std::move(model));
+    REQUANT_ASSIGN_OR_RETURN(
+        std::unique_ptr<ModelFunction> function,
+        MakeFunction(models_.back().get(), /*trace=*/false));
+    functions_.push_back(std::move(function));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::unique_ptr<ModelFunction>> MakeFunction(
+      Model* model, bool trace) const {
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
+                             model->InputTensors(entry_.dataset()));
+    REQUANT_ASSIGN_OR_RETURN(
+        const std::string output,
+        PredictionTensor(*model, entry_.dataset(), inputs));
+    return ModelFunction::Make(model, inputs, {output},
+                               /*in_caller_thread=*/setting_.threads() == 1,
+                               trace);
+  }
+
+  absl::StatusOr<int64_t> RunBatch(ModelFunction* function, int64_t number,
+                                   tensorflow::RunMetadata* metadata,
+                                   std::vector<Tensor>* outputs) const {
+    const Batch& batch = batches_[number % batches_.size()];
+    const absl::Status status = function->Run(batch.inputs, outputs, metadata);
+    if (status.ok()) return batch.size;
+    return RunError(
+        status, entry_.model().path(),
+        absl::StrCat(RecordsText(batch), " of ", entry_.dataset_name()));
+  }
+
+  const BenchmarkEntry entry_;
+  const StreamSetting setting_;
+  const std::vector<Batch>& batches_;
+  // One for all streams, or one for each.
+  std::vector<std::unique_ptr<Model>> models_;
+  std::vector<std::unique_ptr<ModelFunction>> functions_;
+  std::optional<StreamPool> pool_;
+};
 
 class BenchmarkRun {
  public:
@@ -127,7 +261,7 @@ class BenchmarkRun {
   // once before anything takes long, so that a bad one is known at once.
   absl::Status LoadContenders(const std::vector<StreamSetting>& candidates) {
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
-      REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BenchmarkContender> contender,
+      REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Contender> contender,
                                Load(entry, candidates.front()));
       REQUANT_RETURN_IF_ERROR(
           RunEntry(entry, contender.get(), kOneBatch, "starting").status());
@@ -157,8 +291,7 @@ class BenchmarkRun {
 
   // Puts the contender into the fastest of the settings; it is in the first.
   absl::Status Search(int entry, const std::vector<StreamSetting>& candidates) {
-    std::unique_ptr<BenchmarkContender> contender =
-        std::move(contenders_[entry]);
+    std::unique_ptr<Contender> contender = std::move(contenders_[entry]);
     double best_rate = -1;
     for (const StreamSetting& setting : candidates) {
       if (contender == nullptr) {
@@ -180,7 +313,7 @@ class BenchmarkRun {
   }
 
   absl::Status WarmUp(int entry) {
-    BenchmarkContender& contender = *contenders_[entry];
+    Contender& contender = *contenders_[entry];
     const int streams = contender.setting().streams();
     const int64_t each = (kWarmUpBatches + streams - 1) / streams;
     return RunEntry(entry, &contender,
@@ -189,7 +322,7 @@ class BenchmarkRun {
   }
 
   // Records per second, quickly.
-  absl::StatusOr<double> Try(int entry, BenchmarkContender* contender) {
+  absl::StatusOr<double> Try(int entry, Contender* contender) {
     const std::string what =
         absl::StrCat("trying ", contender->setting().streams(), " x ",
                      contender->setting().threads());
@@ -202,7 +335,7 @@ class BenchmarkRun {
       if (i > 0 && elapsed > kMaxTrial) break;
       REQUANT_ASSIGN_OR_RETURN(const StreamTimes times,
                                RunEntry(entry, contender, kTrialRun, what));
-      rates.push_back(times.records_per_second);
+      rates.push_back(times.round.records_per_second());
     }
     return Median(rates);
   }
@@ -213,11 +346,9 @@ class BenchmarkRun {
     std::vector<OutputDifference> differences(job_.entry_size());
     const size_t batches = BatchesOf(0).size();
     for (size_t batch = 0; batch < batches; ++batch) {
-      REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor first,
-                               OutputOf(0, batch));
+      REQUANT_ASSIGN_OR_RETURN(const Tensor first, OutputOf(0, batch));
       for (int entry = 1; entry < job_.entry_size(); ++entry) {
-        REQUANT_ASSIGN_OR_RETURN(const tensorflow::Tensor other,
-                                 OutputOf(entry, batch));
+        REQUANT_ASSIGN_OR_RETURN(const Tensor other, OutputOf(entry, batch));
         REQUANT_RETURN_IF_ERROR(
             AddDifference(entry, first, other, &differences[entry]));
       }
@@ -229,14 +360,14 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  absl::StatusOr<tensorflow::Tensor> OutputOf(int entry, int64_t batch) {
+  absl::StatusOr<Tensor> OutputOf(int entry, int64_t batch) {
     SetActivity(absl::StrCat("running ", entries_[entry].model().path()));
     SendProgress("comparing outputs");
     return contenders_[entry]->Output(batch);
   }
 
-  absl::Status AddDifference(int entry, const tensorflow::Tensor& first,
-                             const tensorflow::Tensor& other,
+  absl::Status AddDifference(int entry, const Tensor& first,
+                             const Tensor& other,
                              OutputDifference* difference) {
     const std::string& first_path = entries_[0].model().path();
     const std::string& path = entries_[entry].model().path();
@@ -284,14 +415,7 @@ class BenchmarkRun {
   }
 
   void AddRound(int entry, const StreamTimes& times) {
-    RoundMeasurement& round = *result_.mutable_entry(entry)->add_round();
-    round.set_records(times.records);
-    round.set_batches(static_cast<int64_t>(times.batch_seconds.size()));
-    round.set_records_per_second(times.records_per_second);
-    round.set_cpu_seconds(times.cpu_seconds);
-    if (times.waited_seconds.has_value()) {
-      round.set_waited_seconds(*times.waited_seconds);
-    }
+    *result_.mutable_entry(entry)->add_round() = times.round;
     std::vector<double>& all = batch_seconds_[entry];
     all.insert(all.end(), times.batch_seconds.begin(),
                times.batch_seconds.end());
@@ -322,13 +446,13 @@ class BenchmarkRun {
     return std::move(result_);
   }
 
-  absl::StatusOr<std::unique_ptr<BenchmarkContender>> Load(
+  absl::StatusOr<std::unique_ptr<Contender>> Load(
       int entry, const StreamSetting& setting) {
     SetActivity(absl::StrCat("loading ", entries_[entry].model().path()));
-    return BenchmarkContender::Load(entries_[entry], setting, BatchesOf(entry));
+    return Contender::Load(entries_[entry], setting, BatchesOf(entry));
   }
 
-  absl::StatusOr<StreamTimes> RunEntry(int entry, BenchmarkContender* contender,
+  absl::StatusOr<StreamTimes> RunEntry(int entry, Contender* contender,
                                        const RunLength& length,
                                        const std::string& what) {
     SetActivity(absl::StrCat("running ", entries_[entry].model().path()));
@@ -347,7 +471,7 @@ class BenchmarkRun {
   std::vector<BenchmarkEntry> entries_;
   // By the serialized dataset.
   std::map<std::string, std::vector<Batch>> batches_;
-  std::vector<std::unique_ptr<BenchmarkContender>> contenders_;
+  std::vector<std::unique_ptr<Contender>> contenders_;
   // By graph, over all rounds.
   std::vector<std::vector<double>> batch_seconds_;
   std::vector<float> first_buffer_;
@@ -361,11 +485,6 @@ class BenchmarkRun {
 }  // namespace
 
 absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job) {
-  if (job.entry_size() == 0 || job.rounds() < 1 || job.batch_size() < 1 ||
-      job.max_batches() < 1) {
-    return absl::InvalidArgumentError(
-        "a benchmark needs a graph, a round, a batch and a record in it");
-  }
   return BenchmarkRun(job).Run();
 }
 

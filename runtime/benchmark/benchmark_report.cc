@@ -4,9 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string_view>
+#include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,10 +20,13 @@
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
 #include "base/text/printable.h"
+#include "google/protobuf/repeated_ptr_field.h"
 #include "runtime/statistics/timing.h"
 
 namespace requant {
 namespace {
+
+using tensorflow::NodeExecStats;
 
 using Figure = std::function<double(const RoundMeasurement&)>;
 
@@ -91,11 +97,6 @@ std::vector<std::string> Names(const BenchmarkJob& job) {
   return tells && different.size() == names.size() ? names : paths;
 }
 
-std::string SettingText(const StreamSetting& setting) {
-  return absl::StrCat(CountText(setting.streams(), "stream"), " x ",
-                      CountText(setting.threads(), "thread"));
-}
-
 // Returns "2 streams x 1 thread on 2 cores (1 x 2: 98.1k records/s, …)".
 std::string SettingLine(const BenchmarkResult& result, int entry) {
   std::vector<std::string> trials;
@@ -105,7 +106,9 @@ std::string SettingLine(const BenchmarkResult& result, int entry) {
                                   trial.setting().threads(), ": ",
                                   HumanRate(trial.records_per_second()), "/s"));
   }
-  return absl::StrCat(SettingText(result.entry(entry).setting()), " on ",
+  const StreamSetting& setting = result.entry(entry).setting();
+  return absl::StrCat(CountText(setting.streams(), "stream"), " x ",
+                      CountText(setting.threads(), "thread"), " on ",
                       CountText(result.cores(), "core"),
                       trials.empty() ? "" : ", chosen from ",
                       absl::StrJoin(trials, ", "));
@@ -152,25 +155,33 @@ std::string IntervalText(const Interval& interval) {
                          interval.high());
 }
 
+// Returns "faster", "slower" or, when the interval holds 1, "no difference"; ""
+// when there are too few rounds for an interval.
+std::string VerdictOf(const PairedRatio& speed) {
+  if (!speed.interval.has_value()) return "";
+  if (speed.interval->low() > 1) return "faster";
+  return speed.interval->high() < 1 ? "slower" : "no difference";
+}
+
 std::string SpeedText(const std::string& name, const std::string& first,
                       const PairedRatio& speed) {
-  if (!speed.interval.has_value()) {
+  const std::string verdict = VerdictOf(speed);
+  if (verdict.empty()) {
     return absl::StrCat("there are too few rounds to tell whether ", name,
                         " and ", first,
                         " differ beyond the noise: it takes at least 6");
   }
   const std::string interval = IntervalText(*speed.interval);
-  switch (JudgeSpeed(speed)) {
-    case SpeedVerdict::kFaster:
-      return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
-                             speed.median, first, interval);
-    case SpeedVerdict::kSlower:
-      return absl::StrFormat("%s is slower than %s, %.2f times as fast %s",
-                             name, first, speed.median, interval);
-    default:
-      return absl::StrCat("the speeds of ", name, " and ", first,
-                          " do not differ beyond the noise ", interval);
+  if (verdict == "faster") {
+    return absl::StrFormat("%s is %.2f times as fast as %s %s", name,
+                           speed.median, first, interval);
   }
+  if (verdict == "slower") {
+    return absl::StrFormat("%s is slower than %s, %.2f times as fast %s", name,
+                           first, speed.median, interval);
+  }
+  return absl::StrCat("the speeds of ", name, " and ", first,
+                      " do not differ beyond the noise ", interval);
 }
 
 // Returns one line on a graph against the first: its speed, and its CPU time if
@@ -179,8 +190,8 @@ std::string VerdictText(const std::string& name, const std::string& first,
                         const GraphFigures& figures) {
   std::string text = SpeedText(name, first, figures.speed);
   const PairedRatio& cpu_time = figures.cpu_time;
-  if (cpu_time.interval.has_value() &&
-      JudgeSpeed(cpu_time) != SpeedVerdict::kNoDifference) {
+  const std::string verdict = VerdictOf(cpu_time);
+  if (verdict == "faster" || verdict == "slower") {
     absl::StrAppendFormat(&text, "; %s takes %.2f times the CPU time %s", name,
                           cpu_time.median, IntervalText(*cpu_time.interval));
   }
@@ -234,18 +245,8 @@ std::string IntervalJson(const std::optional<Interval>& interval) {
   return JsonArray({JsonNumber(interval->low()), JsonNumber(interval->high())});
 }
 
-std::string VerdictJson(const PairedRatio& speed) {
-  switch (JudgeSpeed(speed)) {
-    case SpeedVerdict::kFaster:
-      return "\"faster\"";
-    case SpeedVerdict::kSlower:
-      return "\"slower\"";
-    case SpeedVerdict::kNoDifference:
-      return "\"no difference\"";
-    case SpeedVerdict::kUnknown:
-      break;
-  }
-  return "null";
+std::string TextJson(const std::string& text) {
+  return text.empty() ? "null" : JsonString(text);
 }
 
 // Returns the message's members; only a node's have its name, the first.
@@ -281,12 +282,10 @@ std::string DifferenceJson(const EntryMeasurement& entry) {
 
 std::string GraphJson(const BenchmarkEntry& entry,
                       const EntryMeasurement& measurement,
-                      const GraphFigures& figures, bool is_first) {
+                      const GraphFigures& figures) {
   return JsonObject({
       {"graph", JsonString(entry.model().path())},
-      {"dataset", entry.dataset_name().empty()
-                      ? "null"
-                      : JsonString(entry.dataset_name())},
+      {"dataset", TextJson(entry.dataset_name())},
       {"streams", absl::StrCat(measurement.setting().streams())},
       {"threads", absl::StrCat(measurement.setting().threads())},
       {"records_per_second", JsonNumber(figures.records_per_second)},
@@ -296,14 +295,12 @@ std::string GraphJson(const BenchmarkEntry& entry,
        JsonNumber(figures.milliseconds_per_batch_p99)},
       {"cpu_microseconds_per_record",
        JsonNumber(figures.cpu_microseconds_per_record)},
-      {"waited_share", figures.waited_share.has_value()
-                           ? JsonNumber(*figures.waited_share)
-                           : "null"},
+      {"waited_share", JsonNumber(figures.waited_share.value_or(NAN))},
       {"speed_ratio", JsonNumber(figures.speed.median)},
       {"speed_ratio_interval_95", IntervalJson(figures.speed.interval)},
       {"cpu_time_ratio", JsonNumber(figures.cpu_time.median)},
       {"cpu_time_ratio_interval_95", IntervalJson(figures.cpu_time.interval)},
-      {"verdict", is_first ? "null" : VerdictJson(figures.speed)},
+      {"verdict", TextJson(VerdictOf(figures.speed))},
       {"output_difference", DifferenceJson(measurement)},
       {"rounds", JsonArrayOf(measurement.round(), MessageJson)},
       {"profile", ProfileJson(measurement)},
@@ -373,7 +370,82 @@ std::string DifferenceLines(const OutputDifferenceMessage& difference) {
   return text;
 }
 
+// Returns the operation in a label such as
+// "[mem 1KB] layer/MatMul = MatMul(a, b)", or "(other)" if it names none.
+std::string OpOf(const NodeExecStats& node) {
+  const std::string_view label = node.timeline_label();
+  const std::string name = absl::StrCat(node.node_name(), " = ");
+  const size_t found = label.find(name);
+  std::string_view op;
+  if (found != std::string_view::npos) op = label.substr(found + name.size());
+  op = op.substr(0, op.find('('));
+  return op.empty() ? "(other)" : std::string(op);
+}
+
+int64_t Nanoseconds(const NodeExecStats& node) {
+  // Either all times come in nanoseconds, too, or none do.
+  const int64_t nanoseconds =
+      node.all_start_nanos() > 0
+          ? node.op_end_rel_nanos() - node.op_start_rel_nanos()
+          : 1000 * (node.op_end_rel_micros() - node.op_start_rel_micros());
+  return std::max<int64_t>(nanoseconds, 0);
+}
+
+struct Cost {
+  int64_t calls = 0;
+  int64_t nanoseconds = 0;
+};
+// By operation and node; the node is empty in a type's key.
+using Costs = std::map<std::pair<std::string, std::string>, Cost>;
+
+// Appends the averages of the costliest, at most `most`, the costliest first.
+void AppendCosts(const Costs& costs, size_t most, double batches,
+                 google::protobuf::RepeatedPtrField<OperationTime>* times) {
+  std::vector<std::pair<Costs::key_type, Cost>> sorted(costs.begin(),
+                                                       costs.end());
+  // Stable: equal ones stay in the order of their names.
+  absl::c_stable_sort(sorted, [](const auto& a, const auto& b) {
+    return a.second.nanoseconds > b.second.nanoseconds;
+  });
+  for (size_t i = 0; i < std::min(most, sorted.size()); ++i) {
+    const auto& [name, cost] = sorted[i];
+    OperationTime& time = *times->Add();
+    time.set_op(name.first);
+    time.set_node(name.second);
+    time.set_calls(static_cast<double>(cost.calls) / batches);
+    time.set_microseconds(1e-3 * static_cast<double>(cost.nanoseconds) /
+                          batches);
+  }
+}
+
 }  // namespace
+
+ProfileMessage ProfileOf(const std::vector<tensorflow::StepStats>& batches,
+                         size_t max_nodes) {
+  Costs types, nodes;
+  int64_t all_nanoseconds = 0;
+  for (const tensorflow::StepStats& batch : batches) {
+    for (const tensorflow::DeviceStepStats& device : batch.dev_stats()) {
+      for (const NodeExecStats& node : device.node_stats()) {
+        const std::string op = OpOf(node);
+        const int64_t nanoseconds = Nanoseconds(node);
+        for (Cost* cost : {&types[{op, ""}], &nodes[{op, node.node_name()}]}) {
+          ++cost->calls;
+          cost->nanoseconds += nanoseconds;
+        }
+        all_nanoseconds += nanoseconds;
+      }
+    }
+  }
+  const auto count = static_cast<double>(batches.size());
+  ProfileMessage profile;
+  profile.set_batches(static_cast<int64_t>(batches.size()));
+  profile.set_operation_microseconds(
+      1e-3 * static_cast<double>(all_nanoseconds) / count);
+  AppendCosts(types, types.size(), count, profile.mutable_type());
+  AppendCosts(nodes, max_nodes, count, profile.mutable_node());
+  return profile;
+}
 
 std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
   std::vector<GraphFigures> all;
@@ -395,13 +467,6 @@ std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result) {
     all.push_back(figures);
   }
   return all;
-}
-
-SpeedVerdict JudgeSpeed(const PairedRatio& speed) {
-  if (!speed.interval.has_value()) return SpeedVerdict::kUnknown;
-  if (speed.interval->low() > 1) return SpeedVerdict::kFaster;
-  if (speed.interval->high() < 1) return SpeedVerdict::kSlower;
-  return SpeedVerdict::kNoDifference;
 }
 
 std::string BenchmarkText(const BenchmarkJob& job,
@@ -435,8 +500,7 @@ std::string BenchmarkJson(const BenchmarkJob& job,
   const std::vector<GraphFigures> figures = FiguresOf(result);
   std::vector<std::string> graphs;
   for (int i = 0; i < result.entry_size(); ++i) {
-    graphs.push_back(
-        GraphJson(job.entry(i), result.entry(i), figures[i], i == 0));
+    graphs.push_back(GraphJson(job.entry(i), result.entry(i), figures[i]));
   }
   return JsonObject({{"batch_size", absl::StrCat(job.batch_size())},
                      {"preloaded_batches", absl::StrCat(result.batches())},

@@ -4,12 +4,14 @@
 // What a benchmark's rounds say about each graph, and about each graph against
 // the first: as figures, and as `requant benchmark` prints them.
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/evaluation.pb.h"
 #include "runtime/session/job.pb.h"
+#include "tensorflow/core/framework/step_stats.pb.h"
 
 namespace requant {
 
@@ -19,15 +21,6 @@ namespace requant {
 struct PairedRatio {
   double median = 1;
   std::optional<Interval> interval;
-};
-
-enum class SpeedVerdict {
-  kFaster,
-  kSlower,
-  // The interval holds 1.
-  kNoDifference,
-  // Too few rounds.
-  kUnknown,
 };
 
 struct GraphFigures {
@@ -50,7 +43,12 @@ struct GraphFigures {
 // rounds, at least one.
 std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result);
 
-SpeedVerdict JudgeSpeed(const PairedRatio& speed);
+// Returns where the time of a graph goes, by type of operation and for the
+// `max_nodes` costliest nodes: averages over what TensorFlow recorded of
+// batches, at least one, run with FULL_TRACE. The caller knows
+// `batch_microseconds` and sets it.
+ProfileMessage ProfileOf(const std::vector<tensorflow::StepStats>& batches,
+                         size_t max_nodes);
 
 // Returns text for people: the setting, a table with a line per graph, a
 // sentence per graph on its speed against the first, and any profiles.

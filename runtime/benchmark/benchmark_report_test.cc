@@ -1,21 +1,13 @@
 #include "runtime/benchmark/benchmark_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
+#include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/statistics/paired_comparison.h"
 
 namespace requant::benchmark_report_test {
 namespace {
-
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
-using testing::StartsWith;
 
 class BenchmarkReport : public testing::Test {
  protected:
@@ -110,14 +102,6 @@ TEST_F(BenchmarkReport, KnowsTheShareOfTimeSpentWaiting) {
   EXPECT_DOUBLE_EQ(FiguresOf(result_)[0].waited_share.value_or(-1), 0.25);
 }
 
-TEST(JudgeSpeed, AsksWhetherTheIntervalHoldsOne) {
-  EXPECT_EQ(JudgeSpeed({2, MakeInterval(1.01, 3)}), SpeedVerdict::kFaster);
-  EXPECT_EQ(JudgeSpeed({0.5, MakeInterval(0.1, 0.99)}), SpeedVerdict::kSlower);
-  EXPECT_EQ(JudgeSpeed({1.5, MakeInterval(0.9, 2)}),
-            SpeedVerdict::kNoDifference);
-  EXPECT_EQ(JudgeSpeed({1.5, std::nullopt}), SpeedVerdict::kUnknown);
-}
-
 TEST_F(BenchmarkReport, ShowsATableAndAVerdict) {
   AddGraph("models/fp32.pb", 100000, 0.02);
   AddGraph("models/int8.pb", 250000, 0.008);
@@ -136,26 +120,21 @@ int8.pb is 2.50 times as fast as fp32.pb (95 % interval 2.500 to 2.500); int8.pb
 )");
 }
 
-TEST_F(BenchmarkReport, SaysWhenAGraphIsSlower) {
-  AddGraph("a.pb", 100, 1);
-  AddGraph("b.pb", 50, 1);
-  EXPECT_THAT(Text(), HasSubstr("b.pb is slower than a.pb, 0.50 times as fast "
-                                "(95 % interval"));
-}
-
-TEST_F(BenchmarkReport, SaysWhenTheDifferenceIsInsideTheNoise) {
-  AddGraph("a.pb", 100, 1);
-  AddGraph("b.pb", {90, 100, 100, 100, 100, 110}, 1);
-  EXPECT_THAT(Text(),
-              HasSubstr("\nthe speeds of b.pb and a.pb do not differ beyond "
-                        "the noise (95 % interval 0.900 to 1.100)\n"));
-}
-
-TEST_F(BenchmarkReport, SaysWhenThereAreTooFewRounds) {
-  job_.set_rounds(5);
-  AddGraph("a.pb", 100, 1);
-  AddGraph("b.pb", 200, 1);
-  EXPECT_THAT(Text(), AllOf(HasSubstr("2.00  "), HasSubstr("too few rounds")));
+TEST_F(BenchmarkReport, SaysWhatIsNotFaster) {
+  const std::pair<std::vector<double>, const char*> cases[] = {
+      {{50, 50, 50, 50, 50, 50},
+       "b.pb is slower than a.pb, 0.50 times as fast (95 % interval"},
+      {{90, 100, 100, 100, 100, 110},
+       "\nthe speeds of b.pb and a.pb do not differ beyond the noise (95 % "
+       "interval 0.900 to 1.100)\n"},
+      {{200, 200, 200, 200, 200}, "too few rounds"}};
+  for (const auto& [rates, sentence] : cases) {
+    job_.clear_entry();
+    result_.clear_entry();
+    AddGraph("a.pb", std::vector<double>(rates.size(), 100), 1);
+    AddGraph("b.pb", rates, 1);
+    EXPECT_THAT(Text(), HasSubstr(sentence));
+  }
 }
 
 // Where names are the same, or say nothing.
@@ -353,6 +332,64 @@ TEST_F(PublishedBenchmark, SaysThatNoValueWasFinite) {
   EXPECT_THAT(Text(), HasSubstr("similarity of the output logits = nan\n"));
   EXPECT_THAT(Text(),
               HasSubstr("warning: 8 values are finite in neither model"));
+}
+
+std::vector<std::string> Lines(
+    const google::protobuf::RepeatedPtrField<OperationTime>& times) {
+  std::vector<std::string> lines;
+  for (const OperationTime& time : times) {
+    lines.push_back(absl::StrCat(time.op(), " ", time.node(), ": ",
+                                 time.calls(), " x, ", time.microseconds(),
+                                 " us"));
+  }
+  return lines;
+}
+
+// Returns what is recorded of a batch in which each of these nodes ran.
+tensorflow::StepStats BatchOf(const std::vector<std::string>& nodes) {
+  tensorflow::StepStats stats;
+  for (const std::string& node : nodes) {
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        node, stats.add_dev_stats()->add_node_stats()));
+  }
+  return stats;
+}
+
+std::string Node(const std::string& name, const std::string& op,
+                 int microseconds) {
+  return absl::StrCat(
+      "node_name: '", name, "' timeline_label: '[1.0MB] ", name, " = ", op,
+      "(x, w)' all_start_nanos: 2000 ",
+      "op_start_rel_nanos: 10 op_end_rel_nanos: ", 1000 * microseconds + 10);
+}
+
+TEST(ProfileOf, AveragesOverBatches) {
+  const ProfileMessage profile =
+      ProfileOf({BatchOf({Node("a", "Add", 1), Node("m", "MatMul", 5)}),
+                 BatchOf({Node("a", "Add", 3), Node("m", "MatMul", 5),
+                          Node("b", "Add", 4)})},
+                /*max_nodes=*/2);
+  EXPECT_EQ(profile.batches(), 2);
+  EXPECT_DOUBLE_EQ(profile.operation_microseconds(), 9);
+  EXPECT_THAT(Lines(profile.type()),
+              ElementsAre("MatMul : 1 x, 5 us", "Add : 1.5 x, 4 us"));
+}
+
+TEST(ProfileOf, KeepsTheCostliestNodes) {
+  const tensorflow::StepStats batch =
+      BatchOf({Node("cheap", "Add", 1), Node("z", "Add", 7),
+               Node("y", "Add", 7), Node("dear", "Mul", 9)});
+  EXPECT_THAT(Lines(ProfileOf({batch}, /*max_nodes=*/3).node()),
+              ElementsAre("Mul dear: 1 x, 9 us", "Add y: 1 x, 7 us",
+                          "Add z: 1 x, 7 us"));
+}
+
+TEST(ProfileOf, TakesMicrosecondsAndNamesWhatHasNoOperation) {
+  const tensorflow::StepStats batch = BatchOf(
+      {"node_name: 'recv' timeline_label: 'edge_5 @ CPU:1' "
+       "all_start_micros: 5 op_start_rel_micros: 1 op_end_rel_micros: 4"});
+  EXPECT_THAT(Lines(ProfileOf({batch}, 1).node()),
+              ElementsAre("(other) recv: 1 x, 3 us"));
 }
 
 }  // namespace

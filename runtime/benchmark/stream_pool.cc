@@ -112,10 +112,11 @@ absl::StatusOr<StreamTimes> StreamPool::Run(
   const std::optional<double> waited_after = CoreWaitSeconds();
   if (!error.ok()) return error;
   StreamTimes times = Total();
-  times.cpu_seconds = cpu_after - cpu_before;
+  times.round.set_cpu_seconds(cpu_after - cpu_before);
   if (waited_before.has_value() && waited_after.has_value()) {
     // A thread that has ended takes its time away.
-    times.waited_seconds = std::max(0.0, *waited_after - *waited_before);
+    times.round.set_waited_seconds(
+        std::max(0.0, *waited_after - *waited_before));
   }
   return times;
 }
@@ -168,17 +169,21 @@ void StreamPool::RunStream(int index, const RunLength& length) {
 
 StreamTimes StreamPool::Total() const {
   StreamTimes total;
+  int64_t records = 0;
+  double rate = 0;
   for (const Stream& stream : streams_) {
-    total.records += stream.records;
+    records += stream.records;
     // A clock may not move during a batch of nothing.
     if (stream.seconds > 0) {
-      total.records_per_second +=
-          static_cast<double>(stream.records) / stream.seconds;
+      rate += static_cast<double>(stream.records) / stream.seconds;
     }
     total.batch_seconds.insert(total.batch_seconds.end(),
                                stream.batch_seconds.begin(),
                                stream.batch_seconds.end());
   }
+  total.round.set_records(records);
+  total.round.set_batches(static_cast<int64_t>(total.batch_seconds.size()));
+  total.round.set_records_per_second(rate);
   return total;
 }
 

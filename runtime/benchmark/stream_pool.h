@@ -40,14 +40,10 @@ struct RunLength {
 };
 
 struct StreamTimes {
-  int64_t records = 0;
-  // The sum of the streams' own rates, so that one that ends a batch sooner
-  // than another does not count as idle.
-  double records_per_second = 0;
-  // The CPU time of the whole process, and the time that its threads waited for
-  // a core (CoreWaitSeconds).
-  double cpu_seconds = 0;
-  std::optional<double> waited_seconds;
+  // The rate is the sum of the streams' own, so that one that ends a batch
+  // sooner than another does not count as idle; CPU time is that of the whole
+  // process, and the time waited that of CoreWaitSeconds.
+  RoundMeasurement round;
   // One for every batch.
   std::vector<double> batch_seconds;
 };

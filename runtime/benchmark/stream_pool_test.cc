@@ -35,10 +35,10 @@ TEST(StreamPool, RunsEveryStreamForItsBatches) {
   LoggedPool log(3);
   ASSERT_OK_AND_ASSIGN(const StreamTimes times,
                        log.pool.Run({.batches_per_stream = 5}, Nothing));
-  EXPECT_EQ(times.records, 150);
+  EXPECT_EQ(times.round.records(), 150);
   EXPECT_EQ(times.batch_seconds.size(), 15u);
-  EXPECT_GT(times.records_per_second, 0);
-  EXPECT_GT(times.cpu_seconds, 0);
+  EXPECT_GT(times.round.records_per_second(), 0);
+  EXPECT_GT(times.round.cpu_seconds(), 0);
 }
 
 TEST(StreamPool, KeepsThreadsFromRunToRunAndGivesEachBatchNumberOnce) {

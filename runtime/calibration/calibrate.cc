@@ -21,10 +21,11 @@
 #include "base/version.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "runtime/calibration/calibration_report.h"
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/formats/source_format.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -259,7 +260,6 @@ absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
 
 // What is observed by one run of the graph.
 struct ObservationPass {
-  // Null when there is nothing to observe.
   std::unique_ptr<ModelFunction> function;
   std::vector<EntryObserver*> observers;
   // The values are the same in every batch.
@@ -304,8 +304,12 @@ class CalibrationRun {
     REQUANT_ASSIGN_OR_RETURN(model_,
                              Model::Load(job_.model(), job_.session(), choose,
                                          /*extendable=*/job_.has_qdq()));
-    REQUANT_ASSIGN_OR_RETURN(inputs_, InputTensors(*model_, job_.dataset()));
-    if (job_.has_qdq()) REQUANT_RETURN_IF_ERROR(Extend(added));
+    REQUANT_ASSIGN_OR_RETURN(inputs_, model_->InputTensors(job_.dataset()));
+    if (job_.has_qdq()) {
+      REQUANT_RETURN_IF_ERROR(RunError(model_->session().Extend(added),
+                                       model_->path(),
+                                       "its functions cannot be observed"));
+    }
     const int threads = job_.session().intra_op_threads();
     for (const ObservedEntry& entry : entries) {
       MomentOptions moments;
@@ -314,15 +318,6 @@ class CalibrationRun {
       observers_.push_back(std::make_unique<EntryObserver>(entry, moments));
     }
     return absl::OkStatus();
-  }
-
-  absl::Status Extend(const GraphDef& added) {
-    const absl::Status extended = model_->session().Extend(added);
-    if (extended.ok()) return extended;
-    return absl::Status(
-        extended.code(),
-        absl::StrCat(model_->path(), ": its functions cannot be observed: ",
-                     extended.message()));
   }
 
   absl::Status RunBatches() {
@@ -350,7 +345,8 @@ class CalibrationRun {
   }
 
   absl::Status RunBatch(const Batch& batch) {
-    if (passes_.empty()) {
+    const bool is_first = records_ == 0;
+    if (is_first) {
       // TensorFlow rewrites the graph for each pass.
       SetActivity(absl::StrCat("loading ", model_->path()));
       REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
@@ -361,8 +357,11 @@ class CalibrationRun {
       // A big model takes a minute for each: this is a sign of life.
       progress_.Update(records_);
     }
-    if (records_ == 0 && passes_.front().once) {
-      REQUANT_RETURN_IF_ERROR(DropPassesDone());
+    if (is_first) {
+      passes_.erase(
+          std::remove_if(passes_.begin(), passes_.end(),
+                         [](const ObservationPass& pass) { return pass.once; }),
+          passes_.end());
     }
     records_ += batch.size;
     return absl::OkStatus();
@@ -451,11 +450,9 @@ class CalibrationRun {
     auto run = std::make_shared<RunValues>();
     run->first_record = batch.first_record;
     run->records = batch.size;
-    if (pass.function != nullptr) {
-      REQUANT_RETURN_IF_ERROR(
-          RunError(pass.function->Run(batch.inputs, &run->fetched),
-                   model_->path(), RecordsText(batch)));
-    }
+    REQUANT_RETURN_IF_ERROR(
+        RunError(pass.function->Run(batch.inputs, &run->fetched),
+                 model_->path(), RecordsText(batch)));
     REQUANT_RETURN_IF_ERROR(FinishObserving());
     observing_ = std::async(
         std::launch::async,
@@ -468,17 +465,6 @@ class CalibrationRun {
           }
           return absl::OkStatus();
         });
-    return absl::OkStatus();
-  }
-
-  absl::Status DropPassesDone() {
-    REQUANT_RETURN_IF_ERROR(FinishObserving());
-    passes_.erase(
-        std::remove_if(passes_.begin(), passes_.end(),
-                       [](const ObservationPass& pass) { return pass.once; }),
-        passes_.end());
-    // Only weights: a pass without anything, not a plan to be made.
-    if (passes_.empty()) passes_.emplace_back();
     return absl::OkStatus();
   }
 
@@ -509,7 +495,9 @@ class CalibrationRun {
   std::future<absl::Status> observing_;
 };
 
-absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
+}  // namespace
+
+absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   CalibrateJob settings = job;
   settings.mutable_model()->clear_path();
   settings.clear_session();
@@ -529,17 +517,6 @@ absl::StatusOr<std::string> HashOf(const CalibrateJob& job) {
   return hash.Finish();
 }
 
-}  // namespace
-
-absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
-  auto key = std::async(std::launch::async, [&job] { return HashOf(job); });
-  while (key.wait_for(std::chrono::milliseconds(200)) !=
-         std::future_status::ready) {
-    ReportAlive();
-  }
-  return key.get();
-}
-
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
                                          const Model::GraphInspector& inspect,
                                          bool for_file) {
@@ -549,6 +526,13 @@ absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
       });
   REQUANT_ASSIGN_OR_RETURN(RangeTable table,
                            CalibrationRun(job, inspect).Run());
+  while (key.wait_for(std::chrono::milliseconds(200)) !=
+         std::future_status::ready) {
+    ReportAlive();
+  }
+  for (const std::string& warning : CalibrationWarnings(table)) {
+    SayWarning(warning);
+  }
   REQUANT_ASSIGN_OR_RETURN(std::string made_from, key.get());
   table.set_made_from(std::move(made_from));
   return table;

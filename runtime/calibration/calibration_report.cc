@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/message_text.h"
+#include "base/status_macros.h"
 #include "base/text/printable.h"
 
 namespace requant {
@@ -24,30 +24,12 @@ std::string Number(const std::optional<float>& value) {
   return value.has_value() ? absl::StrFormat("%.6g", *value) : "-";
 }
 
-std::optional<float> Least(const std::vector<float>& values) {
-  if (values.empty()) return std::nullopt;
-  return *std::min_element(values.begin(), values.end());
-}
-
-std::optional<float> Greatest(const std::vector<float>& values) {
-  if (values.empty()) return std::nullopt;
-  return *std::max_element(values.begin(), values.end());
-}
-
 // Returns what that many observations of the entry are, in records if possible.
 int64_t Amount(const RangeEntry& entry, int64_t observations,
                int64_t batch_size) {
   if (batch_size == 0) return observations;
   const int64_t records = observations * batch_size;
   return entry.records > 0 ? std::min(records, entry.records) : records;
-}
-
-absl::StatusOr<RangeChoice> Chosen(const RangeEntry& entry,
-                                   const RangeChoiceOptions& options) {
-  if (!entry.histogram.has_value()) {
-    return ChooseRange(entry, options.percentiles);
-  }
-  return ChooseRangeBy(options, entry);
 }
 
 std::string Summary(const RangeTable& table, int64_t batch_size) {
@@ -58,10 +40,9 @@ std::string Summary(const RangeTable& table, int64_t batch_size) {
     all = std::max(all, Amount(entry, entry.count, batch_size));
     moving += settling.still_moving;
   }
-  const std::string_view unit = batch_size == 0 ? "batch" : "record";
-  const std::string plural = batch_size == 0 ? "batches" : "records";
   const std::string of =
-      absl::StrCat(all, " ", all == 1 ? std::string(unit) : plural);
+      batch_size == 0 ? absl::StrCat(all, all == 1 ? " batch" : " batches")
+                      : CountText(all, "record");
   std::string text = CountText(table.entries().size(), "range");
   if (moving > 0) {
     return absl::StrCat(text, ", of which ", moving,
@@ -82,29 +63,31 @@ std::string NameList(const std::vector<std::string>& names) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CalibrationText(
-    const RangeTable& table, const CalibrationReportOptions& options) {
+absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
+                                            const RangeChoiceOptions& choice,
+                                            int64_t batch_size) {
   constexpr char kLine[] = "%12s %12s %12s %12s %9s  %s\n";
   std::string text = absl::StrFormat(
       "%12s %12s %25s %9s\n", "", "",
-      absl::StrCat("by ", RangeMethodName(options.choice.method)), "settled");
+      absl::StrCat("by ", RangeMethodName(choice.method)), "settled");
   absl::StrAppendFormat(&text, kLine, "min", "max", "from", "to",
-                        options.batch_size == 0 ? "batches" : "records",
-                        "tensor");
+                        batch_size == 0 ? "batches" : "records", "tensor");
   for (const auto& [key, entry] : table.entries()) {
-    const absl::StatusOr<RangeChoice> choice = Chosen(entry, options.choice);
-    if (!choice.ok()) return choice.status();
+    RangeChoice range = ChooseRange(entry, choice.percentiles);
+    if (entry.histogram.has_value()) {
+      REQUANT_ASSIGN_OR_RETURN(range, ChooseRangeBy(choice, entry));
+    }
+    const RangeChoice all = ChooseRange(entry, {0, 0});
     const Settling settling = FindSettling(entry);
     const std::string settled =
         settling.still_moving
             ? "moving"
-            : absl::StrCat(
-                  Amount(entry, settling.observations, options.batch_size));
-    absl::StrAppendFormat(&text, kLine, Number(Least(entry.mins)),
-                          Number(Greatest(entry.maxs)), Number(choice->min),
-                          Number(choice->max), settled, EntryName(key));
+            : absl::StrCat(Amount(entry, settling.observations, batch_size));
+    absl::StrAppendFormat(&text, kLine, Number(all.min), Number(all.max),
+                          Number(range.min), Number(range.max), settled,
+                          EntryName(key));
   }
-  return text + Summary(table, options.batch_size);
+  return text + Summary(table, batch_size);
 }
 
 std::vector<std::string> CalibrationWarnings(const RangeTable& table) {

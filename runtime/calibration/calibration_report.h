@@ -13,18 +13,13 @@
 
 namespace requant {
 
-struct CalibrationReportOptions {
-  // What the columns "from" and "to" show.
-  RangeChoiceOptions choice;
-  // Records per observation; 0: not known, as of merged tables.
-  int64_t batch_size = 0;
-};
-
 // Returns a line for each entry: least and greatest value, the range that the
 // freeze transforms would take, and how much it took to settle; then one line
-// about all. Entries without a histogram are chosen by minmax.
-absl::StatusOr<std::string> CalibrationText(
-    const RangeTable& table, const CalibrationReportOptions& options);
+// about all. Entries without a histogram are chosen by minmax. `batch_size` is
+// the records per observation; 0: not known, as of merged tables.
+absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
+                                            const RangeChoiceOptions& choice,
+                                            int64_t batch_size);
 
 // Returns what will hurt later, one sentence each: values that are not finite,
 // ranges that still move at the end.

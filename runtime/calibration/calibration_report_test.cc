@@ -1,15 +1,9 @@
 #include "runtime/calibration/calibration_report.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "base/testing/testing.h"
 
 namespace requant::calibration_report_test {
 namespace {
-
-using testing::AllOf;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
 
 RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
   RangeEntry entry;
@@ -24,12 +18,9 @@ RangeEntry EntryOf(const std::vector<float>& maxs, int64_t records) {
 
 std::string TextOf(const RangeTable& table, int64_t batch_size,
                    RangeMethod method = RangeMethod::kMinMax) {
-  CalibrationReportOptions options;
-  options.batch_size = batch_size;
-  options.choice.method = method;
-  const auto text = CalibrationText(table, options);
-  EXPECT_TRUE(text.ok()) << text.status();
-  return text.ok() ? *text : "";
+  RangeChoiceOptions choice;
+  choice.method = method;
+  return CalibrationText(table, choice, batch_size).value();
 }
 
 TEST(CalibrationText, ShowsRangesAndWhenTheySettled) {

@@ -31,13 +31,17 @@ int AddRow(const float* __restrict values, int64_t size, float* __restrict mins,
   return has_nan;
 }
 
-std::string PlaceOf(const std::string& tensor, int64_t record) {
-  return absl::StrCat("tensor ", tensor, " record ", record);
-}
-
-bool AllFinite(absl::Span<const float> values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
+// Returns whether all values are finite; if not, this counts as one observation
+// without a range.
+bool AllFinite(absl::Span<const float> values, const std::string& place,
+               RangeEntry* entry) {
+  if (std::all_of(values.begin(), values.end(),
+                  [](float value) { return std::isfinite(value); })) {
+    return true;
+  }
+  ++entry->count;
+  entry->not_finite.Add(1, place);
+  return false;
 }
 
 }  // namespace
@@ -131,7 +135,7 @@ void ValueObserver::AddNotFinite(const ObservedBatch& batch) {
     }
   }
   entry_.not_finite.Add(batch.values.size() - finite.size(),
-                        PlaceOf(tensor_, first));
+                        absl::StrCat("tensor ", tensor_, " record ", first));
   has_channels_ = false;
   entry_.channel_mins.clear();
   entry_.channel_maxs.clear();
@@ -146,22 +150,14 @@ void ValueObserver::AddNotFinite(const ObservedBatch& batch) {
 
 void ObserveMin(absl::Span<const float> values, const std::string& place,
                 RangeEntry* entry) {
-  if (values.empty()) return;
-  if (AllFinite(values)) {
-    return entry->AddMin(*std::min_element(values.begin(), values.end()), {});
-  }
-  ++entry->count;
-  entry->not_finite.Add(1, place);
+  if (values.empty() || !AllFinite(values, place, entry)) return;
+  entry->AddMin(*std::min_element(values.begin(), values.end()), {});
 }
 
 void ObserveMax(absl::Span<const float> values, const std::string& place,
                 RangeEntry* entry) {
-  if (values.empty()) return;
-  if (AllFinite(values)) {
-    return entry->AddMax(*std::max_element(values.begin(), values.end()), {});
-  }
-  ++entry->count;
-  entry->not_finite.Add(1, place);
+  if (values.empty() || !AllFinite(values, place, entry)) return;
+  entry->AddMax(*std::max_element(values.begin(), values.end()), {});
 }
 
 void ObserveRange(absl::Span<const float> mins, absl::Span<const float> maxs,

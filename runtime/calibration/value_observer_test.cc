@@ -1,10 +1,10 @@
 #include "runtime/calibration/value_observer.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <limits>
 #include <random>
+
+#include "base/testing/testing.h"
 
 namespace requant::value_observer_test {
 namespace {

@@ -14,8 +14,8 @@ constexpr int64_t kAheadPerStream = 4;
 BatchStreams::BatchStreams(BatchSource* source, int streams, Work work)
     : source_(source),
       work_(std::move(work)),
-      max_ahead_(kAheadPerStream * std::max(1, streams)) {
-  for (int i = 0; i < std::max(1, streams); ++i) {
+      max_ahead_(kAheadPerStream * streams) {
+  for (int i = 0; i < streams; ++i) {
     threads_.emplace_back([this] { Serve(); });
   }
 }

@@ -1,15 +1,11 @@
 #include "runtime/evaluation/batch_streams.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "base/testing/testing.h"
 
 namespace requant::batch_streams_test {
 namespace {
@@ -64,13 +60,15 @@ class Swapper {
   int64_t ended_ = -1;
 };
 
+absl::Status DoNothing(const Batch&, std::vector<GraphRun>*) {
+  return absl::OkStatus();
+}
+
 std::vector<int64_t> FirstRecords(BatchStreams* streams) {
   std::vector<int64_t> records;
   BatchRun run;
   while (true) {
-    const absl::StatusOr<bool> more = streams->Next(&run);
-    EXPECT_TRUE(more.ok()) << more.status();
-    if (!more.ok() || !*more) return records;
+    if (!streams->Next(&run).value()) return records;
     records.push_back(run.batch.first_record);
   }
 }
@@ -85,7 +83,7 @@ TEST(BatchStreams, HandOutResultsInTheRecordsOrder) {
                          return absl::OkStatus();
                        });
   EXPECT_THAT(FirstRecords(&streams),
-              testing::ElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16));
+              ElementsAre(0, 2, 4, 6, 8, 10, 12, 14, 16));
 }
 
 TEST(BatchStreams, HandOutWhatTheWorkGaveWithoutTheInputs) {
@@ -98,9 +96,8 @@ TEST(BatchStreams, HandOutWhatTheWorkGaveWithoutTheInputs) {
                          return absl::OkStatus();
                        });
   BatchRun run;
-  const absl::StatusOr<bool> more = streams.Next(&run);
-  ASSERT_TRUE(more.ok()) << more.status();
-  ASSERT_TRUE(*more);
+  ASSERT_OK_AND_ASSIGN(const bool more, streams.Next(&run));
+  ASSERT_TRUE(more);
   EXPECT_EQ(run.batch.size, 2);
   EXPECT_EQ(run.estimated_records, 2);
   EXPECT_TRUE(run.batch.inputs.empty());
@@ -111,10 +108,8 @@ TEST(BatchStreams, HandOutWhatTheWorkGaveWithoutTheInputs) {
 
 TEST(BatchStreams, EndAtOnceWithoutData) {
   CountingSource source(0);
-  BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-    return absl::OkStatus();
-  });
-  EXPECT_THAT(FirstRecords(&streams), testing::IsEmpty());
+  BatchStreams streams(&source, 2, DoNothing);
+  EXPECT_THAT(FirstRecords(&streams), IsEmpty());
 }
 
 // Whichever of several batches fails first by the clock.
@@ -136,9 +131,7 @@ TEST(BatchStreams, TellTheFirstErrorInTheRecordsOrder) {
 
 TEST(BatchStreams, TellAnErrorOfTheSourceAfterTheBatchesBeforeIt) {
   CountingSource source(3, absl::DataLossError("a bad record"));
-  BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-    return absl::OkStatus();
-  });
+  BatchStreams streams(&source, 2, DoNothing);
   BatchRun run;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(streams.Next(&run).ok());
   EXPECT_EQ(streams.Next(&run).status().message(), "a bad record");
@@ -147,9 +140,7 @@ TEST(BatchStreams, TellAnErrorOfTheSourceAfterTheBatchesBeforeIt) {
 TEST(BatchStreams, TakeOnlySomeBatchesAheadOfWhoTakesThem) {
   CountingSource source(1000);
   {
-    BatchStreams streams(&source, 2, [](const Batch&, std::vector<GraphRun>*) {
-      return absl::OkStatus();
-    });
+    BatchStreams streams(&source, 2, DoNothing);
     BatchRun run;
     ASSERT_TRUE(streams.Next(&run).ok());
   }

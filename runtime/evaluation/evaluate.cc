@@ -18,7 +18,6 @@
 #include "runtime/evaluation/evaluated_graph.h"
 #include "runtime/evaluation/layer_comparison.h"
 #include "runtime/evaluation/predictions.h"
-#include "runtime/session/job_reports.h"
 #include "runtime/session/model.h"
 #include "runtime/statistics/metrics.h"
 #include "runtime/statistics/paired_comparison.h"
@@ -46,80 +45,55 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
     const EvaluateOptions& options, Model* model,
     const std::vector<std::string>& tensors) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           InputTensors(*model, options.dataset));
-  ModelFunctionOptions function;
-  function.in_caller_thread = options.streams > 1;
-  return ModelFunction::Make(model, inputs, tensors, function);
+                           model->InputTensors(options.dataset));
+  return ModelFunction::Make(model, inputs, tensors,
+                             /*in_caller_thread=*/options.streams > 1);
 }
 
-// Adds a batch to the layers' comparisons. Of codes there are three tensors.
-absl::Status AddLayers(const BatchRun& run, const LayerPairs& layers,
+// Adds all batches to the layers' comparisons. Of codes there are three
+// tensors.
+absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
                        std::vector<LayerComparison>* comparisons) {
-  const std::vector<Tensor>& outputs = run.graphs[0].outputs;
-  size_t next = 0;
-  for (size_t i = 0; i < layers.pairs.size(); ++i) {
-    const Tensor& tensor = outputs[next++];
-    const Tensor* ends[2] = {nullptr, nullptr};
-    if (layers.pairs[i].coding != LayerCoding::kFloat) {
-      for (const Tensor*& end : ends) end = &outputs[next++];
-    }
-    REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
-        run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
-  }
-  return absl::OkStatus();
-}
-
-// Compares the layers of `baseline` with those of `model` on the first
-// options.layer_records records, and puts the figures into `result`: a run of
-// its own, since fetching what is inside a graph makes it slower.
-absl::Status CompareLayers(const EvaluateOptions& options,
-                           const LayerPairs& layers, Model* model,
-                           Model* baseline, EvaluateResult* result) {
-  std::vector<std::string> tensors, baseline_tensors;
-  std::vector<LayerComparison> comparisons;
-  for (const LayerPair& pair : layers.pairs) {
-    comparisons.emplace_back(pair);
-    baseline_tensors.push_back(pair.float_tensor);
-    tensors.push_back(pair.tensor);
-    if (pair.coding == LayerCoding::kFloat) continue;
-    tensors.push_back(pair.min_tensor);
-    tensors.push_back(pair.max_tensor);
-  }
-  for (const std::string& name : layers.unmatched) {
-    result->add_unmatched_layer(name);
-  }
-  if (layers.pairs.empty()) return absl::OkStatus();
-  REQUANT_ASSIGN_OR_RETURN(const auto function,
-                           LayerFunction(options, model, tensors));
-  REQUANT_ASSIGN_OR_RETURN(const auto baseline_function,
-                           LayerFunction(options, baseline, baseline_tensors));
-  BatchOptions batching = Batching(options);
-  batching.max_records = options.layer_records;
-  if (options.max_records > 0) {
-    batching.max_records = std::min(batching.max_records, options.max_records);
-  }
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
-                           OpenBatchSource(options.dataset, batching));
-  const auto run_both = [&](const Batch& batch, std::vector<GraphRun>* runs) {
-    runs->resize(2);
-    const std::string what =
-        absl::StrCat("its layers for the ", RecordsText(batch));
-    REQUANT_RETURN_IF_ERROR(RunError(
-        function->Run(batch.inputs, &(*runs)[0].outputs), model->path(), what));
-    return RunError(baseline_function->Run(batch.inputs, &(*runs)[1].outputs),
-                    baseline->path(), what);
-  };
-  BatchStreams streams(source.get(), options.streams, run_both);
   BatchRun run;
   while (true) {
-    REQUANT_ASSIGN_OR_RETURN(const bool more, streams.Next(&run));
-    if (!more) break;
-    REQUANT_RETURN_IF_ERROR(AddLayers(run, layers, &comparisons));
+    REQUANT_ASSIGN_OR_RETURN(const bool more, streams->Next(&run));
+    if (!more) return absl::OkStatus();
+    const std::vector<Tensor>& outputs = run.graphs[0].outputs;
+    size_t next = 0;
+    for (size_t i = 0; i < layers.pairs.size(); ++i) {
+      const Tensor& tensor = outputs[next++];
+      const Tensor* ends[2] = {nullptr, nullptr};
+      if (layers.pairs[i].coding != LayerCoding::kFloat) {
+        for (const Tensor*& end : ends) end = &outputs[next++];
+      }
+      REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
+          run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
+    }
   }
-  for (const LayerComparison& comparison : comparisons) {
-    *result->add_layer() = comparison.Result();
+}
+
+// The following are for a run of a graph that reads its own data.
+
+// Keeps only the first `records`, with their share of its time.
+void KeepFirst(int64_t records, GraphRun* run) {
+  const int64_t all = run->outputs[0].dim_size(0);
+  for (Tensor& output : run->outputs) {
+    if (output.dims() > 0 && output.dim_size(0) == all) {
+      output = output.Slice(0, records);
+    }
   }
-  return absl::OkStatus();
+  run->seconds *= static_cast<double>(records) / static_cast<double>(all);
+}
+
+// Returns how many records it is for, by its first dimension.
+int64_t OutputRecords(const GraphRun& run) {
+  return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
+}
+
+// Returns the labels; empty when the graph has none.
+absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
+  if (run.outputs.size() < 2) return std::vector<double>();
+  return LabelValues(run.outputs[1]);
 }
 
 class Evaluation {
@@ -136,11 +110,9 @@ class Evaluation {
                                                             : RunBatches());
     progress_.Finish();
     REQUANT_RETURN_IF_ERROR(FinishPredictions());
-    EvaluateResult result = Result();
-    if (layers_.has_value()) {
-      REQUANT_RETURN_IF_ERROR(RunLayers(&result));
-    }
-    return result;
+    FillResult();
+    if (layers_.has_value()) REQUANT_RETURN_IF_ERROR(RunLayers());
+    return std::move(result_);
   }
 
  private:
@@ -167,16 +139,13 @@ class Evaluation {
                  ? AddGraph(*options_.baseline, find_layers)
                  : absl::OkStatus();
     }
-    REQUANT_ASSIGN_OR_RETURN(Predictions predictions,
-                             Predictions::Read(options_.baseline_predictions));
-    stored_.emplace(std::move(predictions), options_.baseline_predictions);
+    REQUANT_ASSIGN_OR_RETURN(
+        stored_, StoredBaseline::Read(options_.baseline_predictions));
     if (!options_.baseline.has_value()) return absl::OkStatus();
     SetActivity(absl::StrCat("loading ", options_.baseline->path()));
     REQUANT_ASSIGN_OR_RETURN(
         layers_baseline_,
-        Model::Load(*options_.baseline,
-                    SessionForStreams(options_.session, options_.streams),
-                    find_layers));
+        Model::Load(*options_.baseline, SessionFor(options_), find_layers));
     return absl::OkStatus();
   }
 
@@ -206,35 +175,79 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  absl::Status RunLayers(EvaluateResult* result) {
+  // Compares the layers of the baseline with those of the model on the first
+  // options_.layer_records records: a run of its own, since fetching what is
+  // inside a graph makes it slower.
+  absl::Status RunLayers() {
+    Model& own = model().model();
     Model& other =
         layers_baseline_ != nullptr ? *layers_baseline_ : baseline().model();
-    SetActivity(absl::StrCat("running ", model().path(), " and ", other.path(),
+    SetActivity(absl::StrCat("running ", own.path(), " and ", other.path(),
                              " for their layers"));
-    return CompareLayers(options_, *layers_, &model().model(), &other, result);
+    std::vector<std::string> tensors, baseline_tensors;
+    std::vector<LayerComparison> comparisons;
+    for (const LayerPair& pair : layers_->pairs) {
+      comparisons.emplace_back(pair);
+      baseline_tensors.push_back(pair.float_tensor);
+      tensors.push_back(pair.tensor);
+      if (pair.coding == LayerCoding::kFloat) continue;
+      tensors.push_back(pair.min_tensor);
+      tensors.push_back(pair.max_tensor);
+    }
+    for (const std::string& name : layers_->unmatched) {
+      result_.add_unmatched_layer(name);
+    }
+    if (layers_->pairs.empty()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(const auto function,
+                             LayerFunction(options_, &own, tensors));
+    REQUANT_ASSIGN_OR_RETURN(const auto baseline_function,
+                             LayerFunction(options_, &other, baseline_tensors));
+    BatchOptions batching = Batching(options_);
+    batching.max_records = options_.layer_records;
+    if (options_.max_records > 0) {
+      batching.max_records =
+          std::min(batching.max_records, options_.max_records);
+    }
+    REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(options_.dataset, batching));
+    const auto run_both = [&](const Batch& batch, std::vector<GraphRun>* runs) {
+      runs->resize(2);
+      const std::string what =
+          absl::StrCat("its layers for the ", RecordsText(batch));
+      REQUANT_RETURN_IF_ERROR(RunError(
+          function->Run(batch.inputs, &(*runs)[0].outputs), own.path(), what));
+      return RunError(baseline_function->Run(batch.inputs, &(*runs)[1].outputs),
+                      other.path(), what);
+    };
+    BatchStreams streams(source.get(), options_.streams, run_both);
+    REQUANT_RETURN_IF_ERROR(AddLayers(&streams, *layers_, &comparisons));
+    for (const LayerComparison& comparison : comparisons) {
+      *result_.add_layer() = comparison.Result();
+    }
+    return absl::OkStatus();
   }
 
   absl::Status RunBatches() {
     BatchOptions batching = Batching(options_);
-    const int streams = std::max(1, options_.streams);
     BadRecordWarnings bad_records;
     bad_records.Watch(&batching);
     SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
                              OpenBatchSource(options_.dataset, batching));
-    if (streams > 1) SetRunningAll();
-    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get(), streams));
-    bad_records_ = source->bad_records();
-    lost_rests_ = source->lost_rests();
+    if (options_.streams > 1) SetRunningAll();
+    REQUANT_RETURN_IF_ERROR(ScoreBatches(source.get()));
+    result_.set_batch_size(options_.batch_size);
+    result_.set_bad_records(source->bad_records());
+    result_.set_lost_rests(source->lost_rests());
     bad_records.Finish();
     return absl::OkStatus();
   }
 
-  absl::Status ScoreBatches(BatchSource* source, int streams) {
+  absl::Status ScoreBatches(BatchSource* source) {
     BatchStreams batches(
-        source, streams,
-        [this, streams](const Batch& batch, std::vector<GraphRun>* runs) {
-          return RunBatch(batch, /*tells=*/streams == 1, runs);
+        source, options_.streams,
+        [this](const Batch& batch, std::vector<GraphRun>* runs) {
+          return RunBatch(batch, runs);
         });
     BatchRun run;
     while (true) {
@@ -249,14 +262,13 @@ class Evaluation {
   }
 
   // Is called in a stream's thread.
-  absl::Status RunBatch(const Batch& batch, bool tells,
-                        std::vector<GraphRun>* runs) {
+  absl::Status RunBatch(const Batch& batch, std::vector<GraphRun>* runs) {
     runs->resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
-      if (tells) SetRunning(*graphs_[i]);
-      const absl::Status status = graphs_[i]->Run(batch.inputs, &(*runs)[i]);
-      if (status.ok()) continue;
-      return RunError(status, graphs_[i]->path(), RecordsText(batch));
+      if (options_.streams == 1) SetRunning(*graphs_[i]);
+      REQUANT_RETURN_IF_ERROR(
+          RunError(graphs_[i]->Run(batch.inputs, &(*runs)[i]),
+                   graphs_[i]->path(), RecordsText(batch)));
     }
     return absl::OkStatus();
   }
@@ -310,7 +322,7 @@ class Evaluation {
     GraphRun& own = run->graphs.front();
     GraphRun& other = run->graphs.back();
     int64_t records = OutputRecords(own);
-    if (own_batch_size_ == 0) own_batch_size_ = records;
+    if (result_.batch_size() == 0) result_.set_batch_size(records);
     if (OutputRecords(other) != records) {
       return absl::InvalidArgumentError(absl::StrCat(
           model().path(), " reads ", records, " records at a time from ", file,
@@ -349,9 +361,7 @@ class Evaluation {
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(
         Compare(first_record * positions, records * positions, labels));
-    if (predictions_ != nullptr) {
-      REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
-    }
+    if (predictions_ != nullptr) KeepPredictions(records * positions, labels);
     records_ += records;
     ShowProgress();
     return absl::OkStatus();
@@ -398,16 +408,14 @@ class Evaluation {
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
-  absl::Status KeepPredictions(int64_t records,
-                               absl::Span<const double> labels) {
+  void KeepPredictions(int64_t records, absl::Span<const double> labels) {
     if (!encoder_.has_value()) {
-      PredictionsFormat format;
-      format.kind = model().format().kind;
-      format.values_per_record = model().format().values_per_record;
-      format.labels_per_record = static_cast<int64_t>(labels.size()) / records;
-      encoder_.emplace(format);
+      const PredictionFormat& format = model().format();
+      encoder_.emplace(
+          PredictionsHeader{format.kind, format.values_per_record,
+                            static_cast<int64_t>(labels.size()) / records});
     }
-    return encoder_->Add(model().values(), labels);
+    encoder_->Add(model().values(), labels);
   }
 
   absl::Status FinishPredictions() {
@@ -445,38 +453,31 @@ class Evaluation {
                          : "");
   }
 
-  EvaluateResult Result() {
-    EvaluateResult result;
-    result.set_batch_size(options_.dataset.has_in_graph()
-                              ? own_batch_size_
-                              : options_.batch_size);
-    result.set_bad_records(bad_records_);
-    result.set_lost_rests(lost_rests_);
+  void FillResult() {
     if (options_.dataset.prediction().each_position()) {
-      result.set_positions(model().positions());
+      result_.set_positions(model().positions());
     }
     if (records_ > 0) {
-      result.set_prediction_kind(model().format().kind);
-      result.set_guessed_kind(options_.dataset.prediction().kind() ==
-                              PredictionSpec::KIND_AUTO);
+      result_.set_prediction_kind(model().format().kind);
+      result_.set_guessed_kind(options_.dataset.prediction().kind() ==
+                               PredictionSpec::KIND_AUTO);
     }
     const std::optional<Scores> scores = model().Result();
-    if (scores.has_value()) *result.mutable_scores() = *scores;
-    *result.mutable_timing() = model().timing();
+    if (scores.has_value()) *result_.mutable_scores() = *scores;
+    *result_.mutable_timing() = model().timing();
     std::optional<Scores> baseline_scores;
     if (stored_.has_value()) {
       baseline_scores = stored_->Result();
     } else if (graphs_.size() > 1) {
       baseline_scores = baseline().Result();
-      *result.mutable_baseline_timing() = baseline().timing();
+      *result_.mutable_baseline_timing() = baseline().timing();
     }
     if (baseline_scores.has_value()) {
-      *result.mutable_baseline_scores() = *baseline_scores;
+      *result_.mutable_baseline_scores() = *baseline_scores;
     }
     if (comparison_.has_value()) {
-      *result.mutable_comparison() = comparison_->Result();
+      *result_.mutable_comparison() = comparison_->Result();
     }
-    return result;
   }
 
   const EvaluateOptions& options_;
@@ -493,10 +494,7 @@ class Evaluation {
   std::optional<PairedComparison> comparison_;
   std::optional<PredictionsEncoder> encoder_;
   int64_t records_ = 0;
-  int64_t bad_records_ = 0;
-  int64_t lost_rests_ = 0;
-  // The first batch that the graphs read themselves.
-  int64_t own_batch_size_ = 0;
+  EvaluateResult result_;
   // About how many records there are in all.
   int64_t total_ = 0;
   const EvaluatedGraph* running_ = nullptr;

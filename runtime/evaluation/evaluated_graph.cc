@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
-#include "runtime/session/job_reports.h"
+#include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 
 namespace requant {
@@ -17,8 +17,9 @@ using tensorflow::Tensor;
 
 }  // namespace
 
-SessionSpec SessionForStreams(SessionSpec session, int streams) {
-  if (streams <= 1) return session;
+SessionSpec SessionFor(const EvaluateOptions& options) {
+  SessionSpec session = options.session;
+  if (options.streams == 1) return session;
   if (session.intra_op_threads() == 0) session.set_intra_op_threads(1);
   // Operations run in the streams' own threads.
   if (session.inter_op_threads() == 0) session.set_inter_op_threads(1);
@@ -29,10 +30,8 @@ absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
     const ModelSpec& spec, const EvaluateOptions& options,
     const Model::GraphInspector& inspect) {
   std::unique_ptr<EvaluatedGraph> graph(new EvaluatedGraph(options));
-  REQUANT_ASSIGN_OR_RETURN(
-      graph->model_,
-      Model::Load(spec, SessionForStreams(options.session, options.streams),
-                  inspect));
+  REQUANT_ASSIGN_OR_RETURN(graph->model_,
+                           Model::Load(spec, SessionFor(options), inspect));
   REQUANT_RETURN_IF_ERROR(graph->Connect());
   return graph;
 }
@@ -40,7 +39,7 @@ absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
 absl::Status EvaluatedGraph::Connect() {
   const DatasetSpec& dataset = options_.dataset;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           InputTensors(*model_, dataset));
+                           model_->InputTensors(dataset));
   REQUANT_ASSIGN_OR_RETURN(output_name_,
                            PredictionTensor(*model_, dataset, inputs));
   std::vector<std::string> outputs = {output_name_};
@@ -50,10 +49,10 @@ absl::Status EvaluatedGraph::Connect() {
         model_->OutputTensor(dataset.in_graph().label_tensor()));
     outputs.push_back(std::move(labels));
   }
-  ModelFunctionOptions function;
-  function.in_caller_thread = options_.streams > 1;
   REQUANT_ASSIGN_OR_RETURN(
-      function_, ModelFunction::Make(model_.get(), inputs, outputs, function));
+      function_,
+      ModelFunction::Make(model_.get(), inputs, outputs,
+                          /*in_caller_thread=*/options_.streams > 1));
   return absl::OkStatus();
 }
 
@@ -144,25 +143,6 @@ std::optional<double> EvaluatedGraph::accuracy() const {
 std::optional<Scores> EvaluatedGraph::Result() const {
   if (!is_scored_) return std::nullopt;
   return metrics_->Result();
-}
-
-void KeepFirst(int64_t records, GraphRun* run) {
-  const int64_t all = run->outputs[0].dim_size(0);
-  for (Tensor& output : run->outputs) {
-    if (output.dims() > 0 && output.dim_size(0) == all) {
-      output = output.Slice(0, records);
-    }
-  }
-  run->seconds *= static_cast<double>(records) / static_cast<double>(all);
-}
-
-int64_t OutputRecords(const GraphRun& run) {
-  return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
-}
-
-absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
-  if (run.outputs.size() < 2) return std::vector<double>();
-  return LabelValues(run.outputs[1]);
 }
 
 }  // namespace requant

@@ -20,9 +20,9 @@
 
 namespace requant {
 
-// Returns the threads of a session in which `streams` batches run side by side:
-// what is left open is one per usable core for one stream, else one.
-SessionSpec SessionForStreams(SessionSpec session, int streams);
+// Returns the threads of a session: what is left open is one per usable core
+// for one stream, else one.
+SessionSpec SessionFor(const EvaluateOptions& options);
 
 // One of the graphs under evaluation. Its errors name it.
 class EvaluatedGraph {
@@ -83,15 +83,6 @@ class EvaluatedGraph {
   std::vector<float> buffer_;
   absl::Span<const float> values_;
 };
-
-// For a run of a graph that reads its own data:
-
-// Keeps only the first `records`, with their share of its time.
-void KeepFirst(int64_t records, GraphRun* run);
-// Returns how many records it is for, by its first dimension.
-int64_t OutputRecords(const GraphRun& run);
-// Returns the labels; empty when the graph has none.
-absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run);
 
 }  // namespace requant
 

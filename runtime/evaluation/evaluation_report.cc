@@ -70,15 +70,12 @@ void AppendUnusual(const Scores& scores, std::string_view graph,
   }
 }
 
-std::string OrNull(const std::optional<double>& number) {
-  return number.has_value() ? JsonNumber(*number) : "null";
-}
-
-std::string GateJson(const AccuracyGate& gate) {
+std::string GateJson(const Comparison& comparison, double max_drop) {
+  if (max_drop < 0) return "null";
+  const std::optional<Verdict> verdict = JudgeGate(comparison, max_drop);
   return JsonObject(
-      {{"max_drop_points", JsonNumber(gate.max_drop)},
-       {"verdict",
-        gate.verdict ? JsonString(VerdictName(*gate.verdict)) : "null"}});
+      {{"max_drop_points", JsonNumber(max_drop)},
+       {"verdict", verdict ? JsonString(VerdictName(*verdict)) : "null"}});
 }
 
 // Returns "mean |change| 0.0049, largest 0.0234 (record 1234)".
@@ -113,8 +110,9 @@ std::string LayerRow(size_t name_width, const ComparedLayer& layer) {
                       : "-");
 }
 
-}  // namespace
-
+// Returns milliseconds per full batch at the timed part's throughput, as the
+// published recipe computes it, or, when no full batch was timed, the mean of
+// those that were; 0 when nothing was timed.
 double Latency(const EvaluateResult& result) {
   const Timing& timing = result.timing();
   const double throughput = RecordsPerSecond(timing).value_or(0);
@@ -125,6 +123,8 @@ double Latency(const EvaluateResult& result) {
   }
   return 1000.0 * static_cast<double>(result.batch_size()) / throughput;
 }
+
+}  // namespace
 
 std::string LogTail(const EvaluateResult& result) {
   std::string text(kDashes);
@@ -147,13 +147,11 @@ std::string LogTail(const EvaluateResult& result) {
   return text;
 }
 
-AccuracyGate JudgeGate(const Comparison& comparison, double max_drop) {
-  AccuracyGate gate;
-  gate.max_drop = max_drop;
-  if (const std::optional<Estimate> gain = AccuracyGain(comparison)) {
-    gate.verdict = JudgeFigure(*gain, -max_drop, /*at_least=*/true);
-  }
-  return gate;
+std::optional<Verdict> JudgeGate(const Comparison& comparison,
+                                 double max_drop) {
+  const std::optional<Estimate> gain = AccuracyGain(comparison);
+  if (!gain.has_value()) return std::nullopt;
+  return JudgeFigure(*gain, -max_drop, /*at_least=*/true);
 }
 
 std::string FurtherMetrics(const EvaluateResult& result) {
@@ -250,8 +248,7 @@ std::string ComparisonText(const EvaluateResult& result,
 }
 
 std::string EvaluationJson(const EvaluateResult& result,
-                           const EvaluationNames& names,
-                           const std::optional<AccuracyGate>& gate) {
+                           const EvaluationNames& names, double max_drop) {
   // By the names of the message's fields.
   std::map<std::string, std::string> known;
   for (const Message* part :
@@ -288,9 +285,10 @@ std::string EvaluationJson(const EvaluateResult& result,
              {"baseline_metrics",
               scores(result.has_baseline_scores(), result.baseline_scores())},
              {"baseline_records_per_second",
-              OrNull(RecordsPerSecond(result.baseline_timing()))},
+              JsonNumber(
+                  RecordsPerSecond(result.baseline_timing()).value_or(NAN))},
              {"comparison", known["comparison"]},
-             {"accuracy_gate", gate.has_value() ? GateJson(*gate) : "null"},
+             {"accuracy_gate", GateJson(result.comparison(), max_drop)},
              {"layers", known["layers"]},
              {"unmatched_layers", known["unmatched_layers"]},
          }) +

@@ -11,15 +11,9 @@
 
 namespace requant {
 
-// What --max_accuracy_drop asks for, and the answer.
-struct AccuracyGate {
-  // The limit in points.
-  double max_drop = 0;
-  // Unset when there is no accuracy to judge: without labels or classes.
-  std::optional<Verdict> verdict;
-};
-
-AccuracyGate JudgeGate(const Comparison& comparison, double max_drop);
+// Returns the verdict of a limit in points; nothing when there is no accuracy
+// to judge: without labels or classes.
+std::optional<Verdict> JudgeGate(const Comparison& comparison, double max_drop);
 
 // What was evaluated, as the user named it.
 struct EvaluationNames {
@@ -27,11 +21,6 @@ struct EvaluationNames {
   std::string dataset;
   std::string baseline;
 };
-
-// Returns milliseconds per full batch at the timed part's throughput, as the
-// published recipe computes it, or, when no full batch was timed, the mean of
-// those that were; 0 when nothing was timed.
-double Latency(const EvaluateResult& result);
 
 // Returns the end of the published recipe's log, line for line as scripts parse
 // it: numbers are rounded to the original's number of decimals and written
@@ -54,10 +43,9 @@ std::string ComparisonText(const EvaluateResult& result,
 std::string LayersText(const EvaluateResult& result);
 
 // Returns everything as one JSON object and a newline. What is not known, and
-// numbers that JSON cannot hold, are null.
+// numbers that JSON cannot hold, are null. A negative `max_drop` is no gate.
 std::string EvaluationJson(const EvaluateResult& result,
-                           const EvaluationNames& names,
-                           const std::optional<AccuracyGate>& gate);
+                           const EvaluationNames& names, double max_drop);
 
 }  // namespace requant
 

@@ -1,6 +1,7 @@
 #include "runtime/evaluation/layer_comparison.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -50,8 +51,18 @@ double Width(const Interval& interval) {
   return interval.high() - interval.low();
 }
 
-}  // namespace
+// What the 256 codes of a range stand for.
+struct CodeBook {
+  // By the code's byte: for qint8 that of −1 is 255.
+  std::array<float, 256> values = {};
+  // The lowest and the highest of them.
+  double low = 0;
+  double high = 0;
+  // Between neighbouring codes; 0 for a range of no width.
+  double step = 0;
+};
 
+// Returns the code book; `type` is DT_QUINT8 or DT_QINT8, `coding` not kFloat.
 CodeBook MakeCodeBook(LayerCoding coding, tensorflow::DataType type, float min,
                       float max) {
   const bool is_signed = type == tensorflow::DT_QINT8;
@@ -76,6 +87,8 @@ CodeBook MakeCodeBook(LayerCoding coding, tensorflow::DataType type, float min,
   }
   return book;
 }
+
+}  // namespace
 
 absl::Status LayerComparison::Add(int64_t records, const Tensor& baseline,
                                   const Tensor& tensor, const Tensor* min,
@@ -132,15 +145,17 @@ absl::Status LayerComparison::Decode(int64_t records, const Tensor& codes,
   }
   REQUANT_RETURN_IF_ERROR(CheckEnd(pair_.min_tensor, min));
   REQUANT_RETURN_IF_ERROR(CheckEnd(pair_.max_tensor, max));
-  code_book_ = MakeCodeBook(pair_.coding, codes.dtype(), min.flat<float>()(0),
-                            max.flat<float>()(0));
+  const CodeBook book = MakeCodeBook(
+      pair_.coding, codes.dtype(), min.flat<float>()(0), max.flat<float>()(0));
   const auto* bytes = reinterpret_cast<const uint8_t*>(codes.data());
   decoded_.resize(codes.NumElements());
   for (size_t i = 0; i < decoded_.size(); ++i) {
-    decoded_[i] = code_book_.values[bytes[i]];
+    decoded_[i] = book.values[bytes[i]];
   }
-  step_sum_ += code_book_.step * static_cast<double>(records);
-  const Interval range = MakeInterval(code_book_.low, code_book_.high);
+  least_ = book.low - book.step / 2;
+  greatest_ = book.high + book.step / 2;
+  step_sum_ += book.step * static_cast<double>(records);
+  const Interval range = MakeInterval(book.low, book.high);
   if (!range_.has_value() || Width(range) > Width(*range_)) range_ = range;
   return absl::OkStatus();
 }
@@ -186,8 +201,7 @@ void LayerComparison::AddObserved(const float* baseline, int64_t count) {
 
 void LayerComparison::AddClipped(int64_t records, const float* baseline,
                                  int64_t count) {
-  const double low = code_book_.low - code_book_.step / 2;
-  const double high = code_book_.high + code_book_.step / 2;
+  const double low = least_, high = greatest_;
   const int64_t of_record = records == 0 ? 0 : count / records;
   for (int64_t record = 0; record < records; ++record) {
     int64_t clipped = 0;

@@ -5,7 +5,6 @@
 // records' values, one after the other. Which layer loses accuracy is the first
 // thing people ask about an eight-bit graph.
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -16,21 +15,6 @@
 #include "transforms/layers/float_layer.h"
 
 namespace requant {
-
-// What the 256 codes of a range stand for.
-struct CodeBook {
-  // By the code's byte: for qint8 that of −1 is 255.
-  std::array<float, 256> values = {};
-  // The lowest and the highest of them.
-  double low = 0;
-  double high = 0;
-  // Between neighbouring codes; 0 for a range of no width.
-  double step = 0;
-};
-
-// Returns the code book; `type` is DT_QUINT8 or DT_QINT8, `coding` not kFloat.
-CodeBook MakeCodeBook(LayerCoding coding, tensorflow::DataType type, float min,
-                      float max);
 
 class LayerComparison {
  public:
@@ -65,8 +49,10 @@ class LayerComparison {
   int64_t values_ = 0;
   // The last batch's values.
   int64_t rows_ = 0;
-  CodeBook code_book_;
   std::vector<float> decoded_;
+  // What is not clipped: the codes' range and half a step.
+  double least_ = 0;
+  double greatest_ = 0;
 
   // Sums by the last dimension.
   std::vector<double> error_;

@@ -1,18 +1,15 @@
 #include "runtime/evaluation/layer_comparison.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <utility>
+
+#include "base/testing/testing.h"
 
 namespace requant::layer_comparison_test {
 namespace {
 
 using tensorflow::Tensor;
-using testing::HasSubstr;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
@@ -48,46 +45,46 @@ ComparedLayer CompareCodes(const Tensor& baseline, const Tensor& codes,
                            float max) {
   LayerComparison comparison(Pair(LayerCoding::kScaled));
   const Tensor low(0.f), high(max);
-  const absl::Status added =
-      comparison.Add(baseline.dim_size(0), baseline, codes, &low, &high);
-  EXPECT_TRUE(added.ok()) << added;
+  EXPECT_OK(comparison.Add(baseline.dim_size(0), baseline, codes, &low, &high));
   return comparison.Result();
 }
 
 ComparedLayer CompareFloats(const Tensor& baseline, const Tensor& other) {
   LayerComparison comparison(Pair(LayerCoding::kFloat));
-  const absl::Status added =
-      comparison.Add(baseline.dim_size(0), baseline, other, nullptr, nullptr);
-  EXPECT_TRUE(added.ok()) << added;
+  EXPECT_OK(
+      comparison.Add(baseline.dim_size(0), baseline, other, nullptr, nullptr));
   return comparison.Result();
 }
 
-TEST(MakeCodeBook, MapsMinFirstCodesOntoTheWholeRange) {
-  const CodeBook book =
-      MakeCodeBook(LayerCoding::kMinFirst, tensorflow::DT_QUINT8, -51, 204);
-  EXPECT_EQ(book.step, 1);
-  EXPECT_EQ(book.values[0], -51);
-  EXPECT_EQ(book.values[255], 204);
-  EXPECT_EQ(book.low, -51);
-  EXPECT_EQ(book.high, 204);
-  const CodeBook with_sign =
-      MakeCodeBook(LayerCoding::kMinFirst, tensorflow::DT_QINT8, -51, 204);
-  EXPECT_EQ(with_sign.values[128], -51);
-  EXPECT_EQ(with_sign.values[127], 204);
-}
-
-TEST(MakeCodeBook, MapsScaledCodesOntoMultiplesOfAStep) {
-  const CodeBook book =
-      MakeCodeBook(LayerCoding::kScaled, tensorflow::DT_QUINT8, 0, 510);
-  EXPECT_EQ(book.step, 2);
-  EXPECT_EQ(book.values[3], 6);
-  EXPECT_EQ(book.low, 0);
-  EXPECT_EQ(book.high, 510);
-  const CodeBook with_sign =
-      MakeCodeBook(LayerCoding::kScaled, tensorflow::DT_QINT8, -254, 100);
-  EXPECT_EQ(with_sign.step, 2);
-  EXPECT_EQ(with_sign.values[255], -2);
-  EXPECT_EQ(with_sign.low, -254);
+TEST(LayerComparison, DecodesMinFirstCodesAndMultiplesOfAStep) {
+  using tensorflow::DT_QINT8, tensorflow::DT_QUINT8;
+  const struct {
+    LayerCoding coding;
+    tensorflow::DataType type;
+    float min, max;
+    // The code's byte and what it stands for.
+    int code;
+    float value;
+    double step, low, high;
+  } cases[] = {
+      {LayerCoding::kMinFirst, DT_QUINT8, -51, 204, 0, -51, 1, -51, 204},
+      {LayerCoding::kMinFirst, DT_QUINT8, -51, 204, 255, 204, 1, -51, 204},
+      {LayerCoding::kMinFirst, DT_QINT8, -51, 204, 128, -51, 1, -51, 204},
+      {LayerCoding::kMinFirst, DT_QINT8, -51, 204, 127, 204, 1, -51, 204},
+      {LayerCoding::kScaled, DT_QUINT8, 0, 510, 3, 6, 2, 0, 510},
+      {LayerCoding::kScaled, DT_QINT8, -254, 100, 255, -2, 2, -254, 254}};
+  for (const auto& test : cases) {
+    LayerComparison comparison(Pair(test.coding));
+    Tensor codes(test.type, {1, 1});
+    *static_cast<uint8_t*>(codes.data()) = test.code;
+    const Tensor min(test.min), max(test.max);
+    ASSERT_OK(comparison.Add(1, Floats({test.value}, 1), codes, &min, &max));
+    const ComparedLayer layer = comparison.Result();
+    EXPECT_EQ(layer.max_error(), 0) << test.code;
+    EXPECT_EQ(layer.step(), test.step);
+    EXPECT_EQ(layer.range().low(), test.low);
+    EXPECT_EQ(layer.range().high(), test.high);
+  }
 }
 
 TEST(LayerComparison, MeasuresNoiseInTheUnitsOfTheValues) {
@@ -143,12 +140,9 @@ TEST(LayerComparison, FitsTheGainByLeastSquares) {
 TEST(LayerComparison, TakesTheMeanStepAndTheWidestRangeOfBatches) {
   LayerComparison comparison(Pair(LayerCoding::kMinFirst));
   const Tensor low(0.f), wide(510.f), narrow(255.f);
-  ASSERT_TRUE(
-      comparison.Add(1, Floats({2}, 1), Codes({1}, 1), &low, &wide).ok());
-  ASSERT_TRUE(
-      comparison
-          .Add(3, Floats({1, 1, 300}, 1), Codes({1, 1, 255}, 1), &low, &narrow)
-          .ok());
+  ASSERT_OK(comparison.Add(1, Floats({2}, 1), Codes({1}, 1), &low, &wide));
+  ASSERT_OK(comparison.Add(3, Floats({1, 1, 300}, 1), Codes({1, 1, 255}, 1),
+                           &low, &narrow));
   const ComparedLayer layer = comparison.Result();
   EXPECT_EQ(layer.records(), 4);
   EXPECT_EQ(layer.step(), (2.0 + 3 * 1) / 4);
@@ -201,27 +195,20 @@ TEST(LayerComparison, SurvivesRangesWithoutWidthOrSense) {
 
 TEST(LayerComparison, RefusesTensorsThatDoNotFit) {
   LayerComparison comparison(Pair(LayerCoding::kScaled));
-  const Tensor end(1.f);
+  const Tensor end(1.f), floats = Floats({1, 2}, 2);
+  EXPECT_THAT(comparison.Add(1, floats, Codes({1, 2, 3}, 3), &end, &end),
+              FailsWith(HasSubstr("the layer m cannot be compared: "
+                                  "m_eightbit_requantize:0 has shape [1,3]")));
+  EXPECT_THAT(comparison.Add(1, floats, floats, &end, &end),
+              FailsWith(HasSubstr("holds no eight-bit codes but float")));
   EXPECT_THAT(
-      comparison.Add(1, Floats({1, 2}, 2), Codes({1, 2, 3}, 3), &end, &end)
-          .message(),
-      HasSubstr("the layer m cannot be compared: "
-                "m_eightbit_requantize:0 has shape [1,3]"));
-  EXPECT_THAT(
-      comparison.Add(1, Floats({1, 2}, 2), Floats({1, 2}, 2), &end, &end)
-          .message(),
-      HasSubstr("holds no eight-bit codes but float"));
-  const Tensor ends = Floats({1, 2}, 2);
-  EXPECT_THAT(
-      comparison.Add(1, Floats({1, 2}, 2), Codes({1, 2}, 2), &end, &ends)
-          .message(),
-      HasSubstr("m_eightbit_requantize:2 is no end of a range"));
+      comparison.Add(1, floats, Codes({1, 2}, 2), &end, &floats),
+      FailsWith(HasSubstr("m_eightbit_requantize:2 is no end of a range")));
 }
 
 TEST(LayerComparison, OfNoRecordsHasNoFigures) {
   LayerComparison comparison(Pair(LayerCoding::kFloat));
-  ASSERT_TRUE(
-      comparison.Add(0, Floats({}, 2), Floats({}, 2), nullptr, nullptr).ok());
+  ASSERT_OK(comparison.Add(0, Floats({}, 2), Floats({}, 2), nullptr, nullptr));
   EXPECT_EQ(comparison.Result().records(), 0);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "absl/crc/crc32c.h"
 #include "absl/strings/match.h"
@@ -17,27 +18,21 @@ namespace {
 // Numbers are little-endian, as the machines have them that this runs on.
 constexpr std::string_view kMagic = "RQPRED1\n";
 
-struct Header {
-  int64_t kind = 0;
-  int64_t values_per_record = 0;
-  int64_t labels_per_record = 0;
-};
-
 struct Trailer {
   int64_t records = 0;
   // CRC-32C of everything before.
   uint64_t checksum = 0;
 };
 
-constexpr size_t kStartBytes = kMagic.size() + sizeof(Header);
+constexpr size_t kStartBytes = kMagic.size() + sizeof(PredictionsHeader);
 constexpr size_t kLeastBytes = kStartBytes + sizeof(Trailer);
 
 // More would be no prediction; sizes of records cannot overflow.
 constexpr int64_t kMostPerRecord = 1 << 28;
 
-size_t RecordBytes(const PredictionsFormat& format) {
-  return sizeof(float) * format.values_per_record +
-         sizeof(double) * format.labels_per_record;
+size_t RecordBytes(const PredictionsHeader& header) {
+  return sizeof(float) * header.values_per_record +
+         sizeof(double) * header.labels_per_record;
 }
 
 template <typename Value>
@@ -62,9 +57,8 @@ absl::Status Damaged(const std::string& name, std::string_view what) {
                    "; make it again with --predictions_out"));
 }
 
-absl::StatusOr<PredictionsFormat> ParseHeader(std::string_view content,
-                                              const std::string& name) {
-  const Header header = RawAt<Header>(content, kMagic.size());
+absl::Status CheckHeader(const PredictionsHeader& header,
+                         const std::string& name) {
   if (header.kind <= PredictionSpec::KIND_AUTO ||
       header.kind > PredictionSpec::Kind_MAX ||
       !PredictionSpec::Kind_IsValid(static_cast<int>(header.kind))) {
@@ -79,11 +73,7 @@ absl::StatusOr<PredictionsFormat> ParseHeader(std::string_view content,
                                       " values and ", header.labels_per_record,
                                       " labels per record"));
   }
-  PredictionsFormat format;
-  format.kind = static_cast<PredictionSpec::Kind>(header.kind);
-  format.values_per_record = header.values_per_record;
-  format.labels_per_record = header.labels_per_record;
-  return format;
+  return absl::OkStatus();
 }
 
 bool IsSameLabel(double label, double other) {
@@ -92,33 +82,23 @@ bool IsSameLabel(double label, double other) {
 
 }  // namespace
 
-PredictionsEncoder::PredictionsEncoder(const PredictionsFormat& format)
-    : format_(format), bytes_(kMagic) {
-  const Header header = {format.kind, format.values_per_record,
-                         format.labels_per_record};
+PredictionsEncoder::PredictionsEncoder(const PredictionsHeader& header)
+    : header_(header), bytes_(kMagic) {
   AppendRaw(&header, 1, &bytes_);
 }
 
-absl::Status PredictionsEncoder::Add(absl::Span<const float> values,
-                                     absl::Span<const double> labels) {
-  const int64_t per_record = format_.values_per_record;
-  const int64_t labels_per_record = format_.labels_per_record;
+void PredictionsEncoder::Add(absl::Span<const float> values,
+                             absl::Span<const double> labels) {
+  const int64_t per_record = header_.values_per_record;
+  const int64_t labels_per_record = header_.labels_per_record;
   const int64_t records = static_cast<int64_t>(values.size()) / per_record;
-  if (static_cast<int64_t>(values.size()) != records * per_record ||
-      static_cast<int64_t>(labels.size()) != records * labels_per_record) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        values.size(), " values and ", labels.size(),
-        " labels are not those of records with ", per_record, " values and ",
-        labels_per_record, labels_per_record == 1 ? " label" : " labels"));
-  }
-  bytes_.reserve(bytes_.size() + records * RecordBytes(format_));
+  bytes_.reserve(bytes_.size() + records * RecordBytes(header_));
   for (int64_t record = 0; record < records; ++record) {
     AppendRaw(labels.data() + record * labels_per_record, labels_per_record,
               &bytes_);
     AppendRaw(values.data() + record * per_record, per_record, &bytes_);
   }
   records_ += records;
-  return absl::OkStatus();
 }
 
 std::string PredictionsEncoder::Finish() {
@@ -127,8 +107,8 @@ std::string PredictionsEncoder::Finish() {
   return std::move(bytes_);
 }
 
-absl::StatusOr<Predictions> Predictions::Parse(std::string content,
-                                               const std::string& name) {
+absl::StatusOr<StoredBaseline> StoredBaseline::Parse(std::string content,
+                                                     const std::string& name) {
   if (!absl::StartsWith(content, kMagic)) {
     return absl::InvalidArgumentError(absl::StrCat(
         name,
@@ -136,11 +116,13 @@ absl::StatusOr<Predictions> Predictions::Parse(std::string content,
         "--predictions_out"));
   }
   if (content.size() < kLeastBytes) return Damaged(name, "it was cut");
-  Predictions predictions;
-  REQUANT_ASSIGN_OR_RETURN(predictions.format_, ParseHeader(content, name));
+  StoredBaseline baseline;
+  baseline.name_ = name;
+  baseline.header_ = RawAt<PredictionsHeader>(content, kMagic.size());
+  REQUANT_RETURN_IF_ERROR(CheckHeader(baseline.header_, name));
   const size_t end = content.size() - sizeof(Trailer);
   const Trailer trailer = RawAt<Trailer>(content, end);
-  const size_t record_bytes = RecordBytes(predictions.format_);
+  const size_t record_bytes = RecordBytes(baseline.header_);
   if (trailer.records < 0 || (end - kStartBytes) % record_bytes != 0 ||
       static_cast<uint64_t>(trailer.records) !=
           (end - kStartBytes) / record_bytes) {
@@ -149,48 +131,44 @@ absl::StatusOr<Predictions> Predictions::Parse(std::string content,
   if (Checksum(std::string_view(content).substr(0, end)) != trailer.checksum) {
     return Damaged(name, "its checksum is not that of its content");
   }
-  predictions.records_ = trailer.records;
-  predictions.content_ = std::move(content);
-  return predictions;
+  baseline.records_ = trailer.records;
+  baseline.content_ = std::move(content);
+  return baseline;
 }
 
-absl::StatusOr<Predictions> Predictions::Read(const std::string& path) {
+absl::StatusOr<StoredBaseline> StoredBaseline::Read(const std::string& path) {
   REQUANT_RETURN_IF_ERROR(CheckRegular(path));
   REQUANT_ASSIGN_OR_RETURN(std::string content, ReadFile(path));
   return Parse(std::move(content), path);
 }
 
-void Predictions::Get(int64_t first, int64_t count, std::vector<float>* values,
-                      std::vector<double>* labels) const {
-  const size_t value_bytes = sizeof(float) * format_.values_per_record;
-  const size_t label_bytes = sizeof(double) * format_.labels_per_record;
-  values->resize(count * format_.values_per_record);
-  labels->resize(count * format_.labels_per_record);
+void StoredBaseline::Get(int64_t count) {
+  const size_t value_bytes = sizeof(float) * header_.values_per_record;
+  const size_t label_bytes = sizeof(double) * header_.labels_per_record;
+  values_.resize(count * header_.values_per_record);
+  labels_.resize(count * header_.labels_per_record);
   const char* from =
-      content_.data() + kStartBytes + first * RecordBytes(format_);
-  char* to_labels = reinterpret_cast<char*>(labels->data());
-  char* to_values = reinterpret_cast<char*>(values->data());
+      content_.data() + kStartBytes + taken_ * RecordBytes(header_);
+  char* to_labels = reinterpret_cast<char*>(labels_.data());
+  char* to_values = reinterpret_cast<char*>(values_.data());
   for (int64_t record = 0; record < count; ++record) {
-    if (label_bytes > 0) {
-      std::memcpy(to_labels + record * label_bytes, from, label_bytes);
-    }
-    std::memcpy(to_values + record * value_bytes, from + label_bytes,
-                value_bytes);
+    to_labels = std::copy_n(from, label_bytes, to_labels);
+    to_values = std::copy_n(from + label_bytes, value_bytes, to_values);
     from += label_bytes + value_bytes;
   }
+  taken_ += count;
 }
 
 absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
                                              int64_t first_record,
                                              int64_t records,
                                              absl::Span<const double> labels) {
-  const int64_t count = std::min(records, predictions_.records() - taken_);
+  const int64_t count = std::min(records, records_ - taken_);
   if (count <= 0) return 0;
   const int64_t labels_per_record =
       static_cast<int64_t>(labels.size()) / records;
   REQUANT_RETURN_IF_ERROR(CheckFormat(format, labels_per_record));
-  predictions_.Get(taken_, count, &values_, &labels_);
-  taken_ += count;
+  Get(count);
   const auto [stored, given] = std::mismatch(labels_.begin(), labels_.end(),
                                              labels.begin(), IsSameLabel);
   if (stored != labels_.end()) {
@@ -209,24 +187,24 @@ absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
 
 absl::Status StoredBaseline::CheckFormat(const PredictionFormat& format,
                                          int64_t labels_per_record) const {
-  const PredictionsFormat& stored = predictions_.format();
-  if (stored.kind != format.kind) {
+  if (header_.kind != format.kind) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_, " are ",
-        PredictionSpec::Kind_Name(stored.kind), ", those of the graph ",
-        PredictionSpec::Kind_Name(format.kind),
+        PredictionSpec::Kind_Name(
+            static_cast<PredictionSpec::Kind>(header_.kind)),
+        ", those of the graph ", PredictionSpec::Kind_Name(format.kind),
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
-  if (stored.values_per_record != format.values_per_record) {
+  if (header_.values_per_record != format.values_per_record) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the predictions in ", name_, " have ", stored.values_per_record,
+        "the predictions in ", name_, " have ", header_.values_per_record,
         " values per record, those of the graph ", format.values_per_record,
         ": they cannot be compared"));
   }
-  if (stored.labels_per_record != labels_per_record) {
+  if (header_.labels_per_record != labels_per_record) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_, " are of data with ",
-        stored.labels_per_record, " labels per record, where these have ",
+        header_.labels_per_record, " labels per record, where these have ",
         labels_per_record, ": they are other records"));
   }
   return absl::OkStatus();

@@ -10,21 +10,20 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "runtime/datasets/dataset.pb.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/metrics.h"
 
 namespace requant {
 
-struct PredictionsFormat {
-  // Never KIND_AUTO.
-  PredictionSpec::Kind kind = PredictionSpec::PROBABILITIES;
+// As it stands in the file.
+struct PredictionsHeader {
+  // A PredictionSpec::Kind, never KIND_AUTO.
+  int64_t kind = 0;
   // At least 1.
   int64_t values_per_record = 0;
   // 0 for data without labels.
@@ -34,53 +33,28 @@ struct PredictionsFormat {
 // Makes such a file record by record.
 class PredictionsEncoder {
  public:
-  explicit PredictionsEncoder(const PredictionsFormat& format);
+  explicit PredictionsEncoder(const PredictionsHeader& header);
 
   // Adds records: `values` and `labels` hold those of one record after those of
-  // another, as many as the format says. After an error nothing of them is
-  // there.
-  absl::Status Add(absl::Span<const float> values,
-                   absl::Span<const double> labels);
+  // another, as many as the header says.
+  void Add(absl::Span<const float> values, absl::Span<const double> labels);
 
   // Returns the file. Nothing may be called after that.
   std::string Finish();
 
  private:
-  const PredictionsFormat format_;
+  const PredictionsHeader header_;
   int64_t records_ = 0;
   std::string bytes_;
-};
-
-// The predictions of such a file, in memory.
-class Predictions {
- public:
-  // Parses `content`, which may be anything; errors name `name`, the file.
-  static absl::StatusOr<Predictions> Parse(std::string content,
-                                           const std::string& name);
-  static absl::StatusOr<Predictions> Read(const std::string& path);
-
-  const PredictionsFormat& format() const { return format_; }
-  int64_t records() const { return records_; }
-
-  // Gets those of `count` records from `first` on, counted from 0; all of them
-  // must be there. What was in the vectors is lost.
-  void Get(int64_t first, int64_t count, std::vector<float>* values,
-           std::vector<double>* labels) const;
-
- private:
-  Predictions() = default;
-
-  PredictionsFormat format_;
-  int64_t records_ = 0;
-  std::string content_;
 };
 
 // A baseline that was run before, of which there are the predictions.
 class StoredBaseline {
  public:
-  // `name` is for errors.
-  StoredBaseline(Predictions predictions, std::string name)
-      : predictions_(std::move(predictions)), name_(std::move(name)) {}
+  // Parses `content`, which may be anything; errors name `name`, the file.
+  static absl::StatusOr<StoredBaseline> Parse(std::string content,
+                                              const std::string& name);
+  static absl::StatusOr<StoredBaseline> Read(const std::string& path);
 
   // Takes the next `records` records as far as there are stored ones, scores
   // those, and returns how many that are. `first_record` is the number of the
@@ -99,9 +73,13 @@ class StoredBaseline {
  private:
   absl::Status CheckFormat(const PredictionFormat& format,
                            int64_t labels_per_record) const;
+  // Gets the values and labels of the next `count` records.
+  void Get(int64_t count);
 
-  const Predictions predictions_;
-  const std::string name_;
+  std::string name_;
+  std::string content_;
+  PredictionsHeader header_;
+  int64_t records_ = 0;
   int64_t taken_ = 0;
   std::optional<MetricAccumulator> metrics_;
   std::vector<float> values_;

@@ -1,119 +1,95 @@
 #include "runtime/evaluation/predictions.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <random>
 
 #include "base/testing/fuzz_rounds.h"
+#include "base/testing/testing.h"
 
 namespace requant::predictions_test {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-
-PredictionsFormat TwoValuesAndALabel() {
-  return {PredictionSpec::PROBABILITIES, 2, 1};
+PredictionFormat Probability() {
+  PredictionFormat format;
+  format.kind = PredictionSpec::PROBABILITY;
+  format.values_per_record = 1;
+  return format;
 }
 
-// Returns a file of three records.
+// Returns a file of the probability of class 1 for three records with labels 1,
+// 0, 1.
 std::string ThreeRecords() {
-  PredictionsEncoder encoder(TwoValuesAndALabel());
-  EXPECT_TRUE(encoder.Add({0.25f, 0.75f, 1.f, 0.f}, {1, 0}).ok());
-  EXPECT_TRUE(encoder.Add({0.5f, 0.5f}, {1}).ok());
+  PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
+  encoder.Add({0.75f, 0.5f}, {1, 0});
+  encoder.Add({0.25f}, {1});
   return encoder.Finish();
 }
 
-std::string ErrorOf(const std::string& content) {
-  const auto predictions = Predictions::Parse(content, "some.predictions");
-  EXPECT_FALSE(predictions.ok());
-  return std::string(predictions.status().message());
+absl::StatusOr<StoredBaseline> Parsed(const std::string& content) {
+  return StoredBaseline::Parse(content, "stored.predictions");
 }
 
-TEST(Predictions, ComeBackAsTheyWere) {
-  const auto predictions = Predictions::Parse(ThreeRecords(), "p");
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  EXPECT_EQ(predictions->records(), 3);
-  EXPECT_EQ(predictions->format().kind, PredictionSpec::PROBABILITIES);
-  EXPECT_EQ(predictions->format().values_per_record, 2);
-  EXPECT_EQ(predictions->format().labels_per_record, 1);
-  std::vector<float> values;
-  std::vector<double> labels;
-  predictions->Get(1, 2, &values, &labels);
-  EXPECT_THAT(values, ElementsAre(1, 0, 0.5f, 0.5f));
-  EXPECT_THAT(labels, ElementsAre(0, 1));
+StoredBaseline StoredRecords() { return *Parsed(ThreeRecords()); }
+
+TEST(StoredBaseline, HoldsSeveralValuesAndNoLabels) {
+  PredictionsEncoder encoder({PredictionSpec::PROBABILITIES, 2, 0});
+  encoder.Add({0.25f, 0.75f, 1.f, 0.f}, {});
+  ASSERT_OK_AND_ASSIGN(StoredBaseline baseline, Parsed(encoder.Finish()));
+  EXPECT_EQ(*baseline.Take({}, 0, 1, {}), 1);
+  EXPECT_EQ(*baseline.Take({}, 1, 2, {}), 1);
+  EXPECT_THAT(baseline.values(), ElementsAre(1.f, 0.f));
+  EXPECT_EQ(baseline.Result(), std::nullopt);
 }
 
-TEST(Predictions, HoldRecordsWithoutLabels) {
-  PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 0});
-  ASSERT_TRUE(encoder.Add({0.25f, 0.5f}, {}).ok());
-  const auto predictions = Predictions::Parse(encoder.Finish(), "p");
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  std::vector<float> values;
-  std::vector<double> labels = {7};
-  predictions->Get(0, 2, &values, &labels);
-  EXPECT_THAT(values, ElementsAre(0.25f, 0.5f));
-  EXPECT_THAT(labels, IsEmpty());
-}
-
-TEST(Predictions, MayBeOfNoRecordAtAll) {
-  PredictionsEncoder encoder(TwoValuesAndALabel());
-  const auto predictions = Predictions::Parse(encoder.Finish(), "p");
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  EXPECT_EQ(predictions->records(), 0);
-}
-
-TEST(PredictionsEncoder, RefusesValuesThatAreNotThoseOfTheLabels) {
-  PredictionsEncoder encoder(TwoValuesAndALabel());
-  EXPECT_FALSE(encoder.Add({0.5f, 0.5f, 0.5f}, {1}).ok());
-  EXPECT_FALSE(encoder.Add({0.5f, 0.5f}, {1, 0}).ok());
-  const auto predictions = Predictions::Parse(encoder.Finish(), "p");
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  EXPECT_EQ(predictions->records(), 0);
+TEST(StoredBaseline, MayBeOfNoRecordAtAll) {
+  ASSERT_OK_AND_ASSIGN(
+      StoredBaseline baseline,
+      Parsed(PredictionsEncoder({PredictionSpec::PROBABILITY, 1, 1}).Finish()));
+  EXPECT_EQ(*baseline.Take(Probability(), 0, 1, {1}), 0);
 }
 
 TEST(PredictionsEncoder, GivesTheSameFileInParts) {
-  PredictionsEncoder encoder(TwoValuesAndALabel());
-  ASSERT_TRUE(
-      encoder.Add({0.25f, 0.75f, 1.f, 0.f, 0.5f, 0.5f}, {1, 0, 1}).ok());
+  PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
+  encoder.Add({0.75f, 0.5f, 0.25f}, {1, 0, 1});
   EXPECT_EQ(encoder.Finish(), ThreeRecords());
 }
 
-TEST(Predictions, CutAnywhereAreRefused) {
+TEST(StoredBaseline, RefusesAFileThatWasCutAnywhere) {
   const std::string whole = ThreeRecords();
   for (size_t size = 0; size < whole.size(); ++size) {
-    EXPECT_FALSE(Predictions::Parse(whole.substr(0, size), "p").ok()) << size;
+    EXPECT_FALSE(Parsed(whole.substr(0, size)).ok()) << size;
   }
 }
 
-TEST(Predictions, WithAnyBitChangedAreRefused) {
+TEST(StoredBaseline, RefusesAFileWithAnyBitChanged) {
   const std::string whole = ThreeRecords();
   for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
     std::string damaged = whole;
     damaged[bit / 8] ^= static_cast<char>(1 << (bit % 8));
-    EXPECT_FALSE(Predictions::Parse(damaged, "p").ok()) << bit;
+    EXPECT_FALSE(Parsed(damaged).ok()) << bit;
   }
 }
 
-TEST(Predictions, SayWhatIsWrongWithAFile) {
-  EXPECT_THAT(ErrorOf("something else"),
-              HasSubstr("some.predictions is no file of predictions"));
+TEST(StoredBaseline, SaysWhatIsWrongWithAFile) {
   const std::string whole = ThreeRecords();
-  EXPECT_THAT(ErrorOf(whole.substr(0, 20)), HasSubstr("it was cut"));
-  EXPECT_THAT(ErrorOf(whole.substr(0, whole.size() - 3)),
-              HasSubstr("its length is not that of its records"));
-  std::string damaged = whole;
+  std::string damaged = whole, unknown = whole;
   damaged[40] ^= 1;
-  EXPECT_THAT(ErrorOf(damaged), HasSubstr("its checksum"));
-  damaged = whole;
-  damaged[8] = 99;
-  EXPECT_THAT(ErrorOf(damaged), HasSubstr("of an unknown kind 99"));
+  unknown[8] = 99;
+  for (const auto& [content, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"something else", "stored.predictions is no file of predictions"},
+           {whole.substr(0, 20), "it was cut"},
+           {whole.substr(0, whole.size() - 3),
+            "its length is not that of its records"},
+           {damaged, "its checksum"},
+           {unknown, "of an unknown kind 99"}}) {
+    EXPECT_THAT(Parsed(content), FailsWith(HasSubstr(message)));
+  }
+  EXPECT_THAT(StoredBaseline::Read("/no/such.predictions"),
+              FailsWith(HasSubstr("/no/such.predictions")));
 }
 
 // Sizes that a hostile file claims are held against its length.
-TEST(Predictions, SurviveAnyBytes) {
+TEST(StoredBaseline, SurvivesAnyBytes) {
   std::mt19937_64 random(1);
   const std::string whole = ThreeRecords();
   for (int round = 0; round < FuzzRounds(2000); ++round) {
@@ -123,34 +99,9 @@ TEST(Predictions, SurviveAnyBytes) {
           random() % 2 == 0 ? '\xff' : static_cast<char>(random());
     }
     content.resize(8 + random() % (content.size() - 7));
-    const auto predictions = Predictions::Parse(content, "p");
-    if (!predictions.ok()) continue;
-    std::vector<float> values;
-    std::vector<double> labels;
-    predictions->Get(0, predictions->records(), &values, &labels);
+    auto baseline = Parsed(content);
+    if (baseline.ok()) (void)baseline->Take(Probability(), 0, 9, {});
   }
-}
-
-TEST(Predictions, ThatAreMissingAreNamed) {
-  EXPECT_THAT(Predictions::Read("/no/such.predictions").status().message(),
-              HasSubstr("/no/such.predictions"));
-}
-
-// Returns the probability of class 1 for three records with labels 1, 0, 1.
-StoredBaseline StoredRecords() {
-  PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
-  EXPECT_TRUE(encoder.Add({0.75f, 0.5f, 0.25f}, {1, 0, 1}).ok());
-  absl::StatusOr<Predictions> predictions =
-      Predictions::Parse(encoder.Finish(), "p");
-  EXPECT_TRUE(predictions.ok()) << predictions.status();
-  return StoredBaseline(*std::move(predictions), "stored.predictions");
-}
-
-PredictionFormat Probability() {
-  PredictionFormat format;
-  format.kind = PredictionSpec::PROBABILITY;
-  format.values_per_record = 1;
-  return format;
 }
 
 TEST(StoredBaseline, GivesTheRecordsOneBatchAfterAnother) {
@@ -177,25 +128,25 @@ TEST(StoredBaseline, RefusesOtherRecords) {
   StoredBaseline baseline = StoredRecords();
   EXPECT_EQ(*baseline.Take(Probability(), 100, 1, {1}), 1);
   EXPECT_THAT(
-      baseline.Take(Probability(), 101, 2, {0, 0}).status().message(),
-      HasSubstr("stored.predictions are of other data: the records differ from "
-                "record 102 on, whose label is 0 and was 1"));
+      baseline.Take(Probability(), 101, 2, {0, 0}),
+      FailsWith(HasSubstr(
+          "stored.predictions are of other data: the records differ from "
+          "record 102 on, whose label is 0 and was 1")));
 }
 
 TEST(StoredBaseline, RefusesPredictionsOfAnotherFormat) {
   StoredBaseline baseline = StoredRecords();
-  PredictionFormat format;
-  EXPECT_THAT(baseline.Take(format, 0, 1, {1}).status().message(),
-              HasSubstr("are PROBABILITY, those of the graph PROBABILITIES"));
-  format = Probability();
-  format.values_per_record = 2;
-  EXPECT_THAT(baseline.Take(format, 0, 1, {1}).status().message(),
-              HasSubstr("have 1 values per record, those of the graph 2"));
-}
-
-TEST(StoredBaseline, RefusesDataWithoutTheLabelsItHas) {
-  EXPECT_THAT(StoredRecords().Take(Probability(), 0, 1, {}).status().message(),
-              HasSubstr("data with 1 labels per record, where these have 0"));
+  PredictionFormat two_values = Probability();
+  two_values.values_per_record = 2;
+  EXPECT_THAT(baseline.Take({}, 0, 1, {1}),
+              FailsWith(HasSubstr(
+                  "are PROBABILITY, those of the graph PROBABILITIES")));
+  EXPECT_THAT(
+      baseline.Take(two_values, 0, 1, {1}),
+      FailsWith(HasSubstr("have 1 values per record, those of the graph 2")));
+  EXPECT_THAT(baseline.Take(Probability(), 0, 1, {}),
+              FailsWith(HasSubstr(
+                  "data with 1 labels per record, where these have 0")));
 }
 
 }  // namespace

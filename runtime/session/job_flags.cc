@@ -34,6 +34,25 @@ void RemoveEmpty(std::vector<std::string>* paths) {
   paths->erase(std::remove(paths->begin(), paths->end(), ""), paths->end());
 }
 
+// Sets the limits of the flags; says what is wrong with them, or "".
+std::string SetLimits(IsolationOptions* isolation) {
+  GraphLimits& limits = isolation->graph.emplace();
+  if (!FLAGS_memory_limit.empty()) {
+    const absl::StatusOr<int64_t> bytes = ParseBytes(FLAGS_memory_limit);
+    if (!bytes.ok()) {
+      return absl::StrCat("--memory_limit: ", bytes.status().message());
+    }
+    limits.memory_bytes = *bytes;
+  }
+  if (!(FLAGS_timeout >= 0) || !(FLAGS_stall_timeout >= 0)) {
+    return "--timeout and --stall_timeout are seconds, at least 0";
+  }
+  isolation->timeout_seconds = FLAGS_timeout;
+  limits.stall_seconds = FLAGS_stall_timeout;
+  limits.log_file = FLAGS_log_file;
+  return "";
+}
+
 }  // namespace
 
 int RunGraphProgram(int argc, char** argv, GraphProgram program) {
@@ -43,14 +62,13 @@ int RunGraphProgram(int argc, char** argv, GraphProgram program) {
   if (const auto code = ParseFlags(argc, argv, program.help, &positional)) {
     return FinishOutput(name, *code);
   }
-  const std::string error =
+  std::string error =
       positional.empty()
           ? program.usage_error()
           : absl::StrCat("unexpected argument \"", positional[0], "\"");
-  if (!error.empty()) return ReportUsage(name, error);
   IsolationOptions isolation;
-  const absl::Status limits = SetLimitsFromFlags(&isolation);
-  if (!limits.ok()) return ReportUsage(name, limits.message());
+  if (error.empty()) error = SetLimits(&isolation);
+  if (!error.empty()) return ReportUsage(name, error);
   isolation.program = name;
   isolation.arguments.assign(argv + 1, argv + argc);
   program.set_options(&isolation);
@@ -111,27 +129,6 @@ absl::StatusOr<DatasetSpec> ReadJobDataset(const std::string& path,
                      ": add prediction { tensor: \"...\" } or give --output"));
   }
   return dataset;
-}
-
-absl::Status SetLimitsFromFlags(IsolationOptions* isolation) {
-  GraphLimits limits;
-  if (!FLAGS_memory_limit.empty()) {
-    const absl::StatusOr<int64_t> bytes = ParseBytes(FLAGS_memory_limit);
-    if (!bytes.ok()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--memory_limit: ", bytes.status().message()));
-    }
-    limits.memory_bytes = *bytes;
-  }
-  if (!(FLAGS_timeout >= 0) || !(FLAGS_stall_timeout >= 0)) {
-    return absl::InvalidArgumentError(
-        "--timeout and --stall_timeout are seconds, at least 0");
-  }
-  isolation->timeout_seconds = FLAGS_timeout;
-  limits.stall_seconds = FLAGS_stall_timeout;
-  limits.log_file = FLAGS_log_file;
-  isolation->graph = std::move(limits);
-  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> ParseBytes(std::string_view text) {

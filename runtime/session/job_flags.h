@@ -61,9 +61,6 @@ absl::StatusOr<DatasetSpec> ReadJobDataset(const std::string& path,
                                            const std::string& output,
                                            const std::string& use);
 
-// Sets the limits of the flags; an error is one of usage.
-absl::Status SetLimitsFromFlags(IsolationOptions* isolation);
-
 // Returns the bytes in "8G", "512MB", "1.5GiB" or "1000000"; K, M, G and T are
 // powers of 1000, Ki, Mi, Gi and Ti of 1024.
 absl::StatusOr<int64_t> ParseBytes(std::string_view text);

@@ -1,10 +1,6 @@
 #include "runtime/session/job_flags.h"
 
-#include <gflags/gflags.h>
 #include <gtest/gtest.h>
-
-DECLARE_string(memory_limit);
-DECLARE_double(stall_timeout);
 
 namespace requant::job_flags_test {
 namespace {
@@ -22,18 +18,6 @@ TEST(ParseBytes, RefusesWhatIsNoAmount) {
                            "1e30", "8 G B"}) {
     EXPECT_FALSE(ParseBytes(text).ok()) << text;
   }
-}
-
-TEST(SetLimitsFromFlags, NamesTheFlagThatIsWrong) {
-  gflags::FlagSaver saver;
-  FLAGS_memory_limit = "lots";
-  IsolationOptions isolation;
-  EXPECT_EQ(SetLimitsFromFlags(&isolation).message(),
-            "--memory_limit: \"lots\" is no amount of memory; write 8G or "
-            "512M");
-  FLAGS_memory_limit = "";
-  FLAGS_stall_timeout = -1;
-  EXPECT_FALSE(SetLimitsFromFlags(&isolation).ok());
 }
 
 }  // namespace

@@ -3,16 +3,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <set>
-#include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/message_text.h"
 #include "base/process/machine.h"
+#include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "graph/freeze/checkpoint.h"
@@ -35,6 +35,9 @@ using tensorflow::MetaGraphDef;
 using tensorflow::NodeDef;
 using tensorflow::SessionOptions;
 using tensorflow::Tensor;
+
+// If there are more, only their number is reported.
+constexpr int64_t kNamedBadRecords = 10;
 
 constexpr std::string_view kImportPrefix = "import/";
 
@@ -66,21 +69,11 @@ std::string VariablesOf(const GraphDef& graph) {
   const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
   if (first == nodes.end()) return "";
   const int64_t count = std::count_if(first, nodes.end(), IsVariable);
-  return absl::StrCat(count, count == 1 ? " variable" : " variables",
-                      ", the first is \"", first->name(), "\"");
-}
-
-bool IsPlaceholder(const NodeDef& node) {
-  return absl::StartsWith(node.op(), "Placeholder");
+  return absl::StrCat(CountText(count, "variable"), ", the first is \"",
+                      first->name(), "\"");
 }
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<Model>> Model::Load(const ModelSpec& spec,
-                                                   const SessionSpec& session) {
-  return Load(spec, session,
-              [](const Model&, GraphDef*) { return absl::OkStatus(); });
-}
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(
     const ModelSpec& spec, const SessionSpec& session,
@@ -92,12 +85,10 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(
   options.config.mutable_experimental()->set_disable_optimize_for_static_graph(
       extendable);
   const std::string directory = SavedModelDirectory(spec.path());
-  if (!directory.empty()) {
-    REQUANT_RETURN_IF_ERROR(
-        model->LoadSavedModelDirectory(spec, directory, options, inspect));
-  } else {
-    REQUANT_RETURN_IF_ERROR(model->LoadGraph(options, inspect));
-  }
+  REQUANT_RETURN_IF_ERROR(
+      directory.empty()
+          ? model->LoadGraph(options, inspect)
+          : model->LoadSavedModelDirectory(spec, directory, options, inspect));
   return model;
 }
 
@@ -114,16 +105,13 @@ absl::Status Model::LoadGraph(const SessionOptions& options,
                               ", and a graph file holds no values for them: "
                               "freeze it first (requant freeze)");
   }
-  REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
+  if (inspect) REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
   session_.reset(tensorflow::NewSession(options));
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
   }
-  const absl::Status created = session_->Create(std::move(graph));
-  if (created.ok()) return created;
-  return absl::Status(created.code(),
-                      absl::StrCat(path_, ": TensorFlow refuses the graph: ",
-                                   created.message()));
+  return RunError(session_->Create(std::move(graph)), path_,
+                  "TensorFlow refuses the graph");
 }
 
 absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
@@ -152,7 +140,9 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   } else if (!spec.signature().empty()) {
     return CheckSignature(meta_graph, key, path_);
   }
-  REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
+  if (inspect) {
+    REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
+  }
   const auto& tags = meta_graph.meta_info_def().tags();
   tensorflow::SavedModelBundle bundle;
   const absl::Status loaded = tensorflow::LoadSavedModel(
@@ -160,11 +150,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
       std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
   if (!loaded.ok()) {
     REQUANT_RETURN_IF_ERROR(WithoutValues(loaded));
-    return absl::Status(loaded.code(),
-                        absl::StrCat(path_,
-                                     ": TensorFlow cannot load the "
-                                     "SavedModel: ",
-                                     loaded.message()));
+    return RunError(loaded, path_, "TensorFlow cannot load the SavedModel");
   }
   session_ = std::move(bundle.session);
   return absl::OkStatus();
@@ -182,7 +168,8 @@ void Model::IndexNodes(const GraphDef& graph) {
   for (const NodeDef& node : graph.node()) {
     DataType type = tensorflow::DT_INVALID;
     const auto dtype = node.attr().find("dtype");
-    if (IsPlaceholder(node) && dtype != node.attr().end()) {
+    if (absl::StartsWith(node.op(), "Placeholder") &&
+        dtype != node.attr().end()) {
       type = dtype->second.type();
     }
     nodes_[node.name()] = type;
@@ -222,28 +209,23 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
                    "; requant summarize lists its inputs and outputs"));
 }
 
-absl::Status Model::CheckInputType(const std::string& tensor,
-                                   DataType type) const {
-  const auto node = nodes_.find(NodeOf(tensor));
-  if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
-      node->second == type) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "the placeholder ", tensor, " of ", path_, " takes ",
-      tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
-      tensorflow::DataTypeString(type), ": change its dtype there"));
-}
-
-absl::StatusOr<std::vector<std::string>> InputTensors(
-    const Model& model, const DatasetSpec& dataset) {
+absl::StatusOr<std::vector<std::string>> Model::InputTensors(
+    const DatasetSpec& dataset) const {
   std::vector<std::string> tensors;
   for (const InputSpec& input : dataset.input()) {
-    REQUANT_ASSIGN_OR_RETURN(std::string tensor,
-                             model.InputTensor(input.placeholder()));
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             InputTensor(input.placeholder()));
     REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(input.dtype()));
-    REQUANT_RETURN_IF_ERROR(model.CheckInputType(tensor, type));
-    tensors.push_back(std::move(tensor));
+    tensors.push_back(tensor);
+    const auto node = nodes_.find(NodeOf(tensor));
+    if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
+        node->second == type) {
+      continue;
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the placeholder ", tensor, " of ", path_, " takes ",
+        tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
+        tensorflow::DataTypeString(type), ": change its dtype there"));
   }
   return tensors;
 }
@@ -264,8 +246,8 @@ absl::StatusOr<std::string> PredictionTensor(
 
 absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     Model* model, const std::vector<std::string>& input_tensors,
-    const std::vector<std::string>& output_tensors,
-    const ModelFunctionOptions& options) {
+    const std::vector<std::string>& output_tensors, bool in_caller_thread,
+    bool trace) {
   std::unique_ptr<ModelFunction> function(new ModelFunction(model));
   tensorflow::CallableOptions callable;
   for (const std::string& input : input_tensors) callable.add_feed(input);
@@ -277,10 +259,10 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
     if (!is_fed) callable.add_fetch(output);
   }
   if (callable.fetch().empty()) return function;
-  if (options.in_caller_thread) {
+  if (in_caller_thread) {
     callable.mutable_run_options()->set_inter_op_thread_pool(-1);
   }
-  if (options.trace) {
+  if (trace) {
     callable.mutable_run_options()->set_trace_level(
         tensorflow::RunOptions::FULL_TRACE);
   }
@@ -312,6 +294,34 @@ absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
     outputs->push_back(input < 0 ? std::move(*next++) : inputs[input]);
   }
   return absl::OkStatus();
+}
+
+void SayWarning(std::string_view text) {
+  Say(ProgramName(), absl::StrCat("warning: ", text));
+}
+
+void BadRecordWarnings::Watch(BatchOptions* options) {
+  options->on_bad_record = [this](const std::string& message) {
+    if (count_++ < kNamedBadRecords) SayWarning(message);
+  };
+}
+
+void BadRecordWarnings::Finish() const {
+  if (count_ <= kNamedBadRecords) return;
+  SayWarning(absl::StrCat(count_, " bad records in all, of which the first ",
+                          kNamedBadRecords, " are named above"));
+}
+
+std::string RecordsText(const Batch& batch) {
+  return absl::StrCat("records ", batch.first_record, " to ",
+                      batch.first_record + batch.size - 1);
+}
+
+absl::Status RunError(const absl::Status& status, const std::string& path,
+                      std::string_view what) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(path, ": ", what, ": ", status.message()));
 }
 
 }  // namespace requant

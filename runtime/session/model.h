@@ -1,18 +1,22 @@
 #ifndef REQUANT_RUNTIME_SESSION_MODEL_H_
 #define REQUANT_RUNTIME_SESSION_MODEL_H_
 
-// A graph in a session, ready to run. Only isolated children make one: a user's
-// graph can crash or stall TensorFlow.
+// A graph in a session, ready to run, and what is said to the user of its runs.
+// Only isolated children make one: a user's graph can crash or stall
+// TensorFlow.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/session/job.pb.h"
 #include "tensorflow/core/framework/graph.pb.h"
@@ -26,20 +30,18 @@ namespace requant {
 
 class Model {
  public:
-  // Reads the graph (or loads the SavedModel with its variables) into a session
-  // of its own. Opens TensorFlow's library.
-  static absl::StatusOr<std::unique_ptr<Model>> Load(
-      const ModelSpec& spec, const SessionSpec& session);
-
   // Looks at the graph before it goes into the session, when names are known
   // already. An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
-  // Does the same and calls `inspect`. With `extendable` nodes can be added to
-  // the session's graph, which costs a copy of it.
+
+  // Reads the graph (or loads the SavedModel with its variables) into a session
+  // of its own, after a call of `inspect`, if that is set. Opens TensorFlow's
+  // library. With `extendable` nodes can be added to the session's graph, which
+  // costs a copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
-      const GraphInspector& inspect, bool extendable = false);
+      const GraphInspector& inspect = nullptr, bool extendable = false);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -56,9 +58,10 @@ class Model {
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
 
-  // Fails unless `tensor`, where it is a placeholder, takes `type`.
-  absl::Status CheckInputType(const std::string& tensor,
-                              tensorflow::DataType type) const;
+  // Returns the tensors that the dataset's inputs feed, in their order. Fails,
+  // naming the input, where a placeholder takes another type.
+  absl::StatusOr<std::vector<std::string>> InputTensors(
+      const DatasetSpec& dataset) const;
 
   // Returns the error to report instead of `failure`, a run's, if that is due
   // to variables without values; else OK.
@@ -85,24 +88,11 @@ class Model {
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
 };
 
-// Returns the tensors of `model` that the dataset's inputs feed, in their
-// order. An error names the input that does not fit.
-absl::StatusOr<std::vector<std::string>> InputTensors(
-    const Model& model, const DatasetSpec& dataset);
-
 // Returns the tensor of `model` that is the dataset's prediction. Fails if it
 // is one of `inputs`: then there would be nothing to run.
 absl::StatusOr<std::string> PredictionTensor(
     const Model& model, const DatasetSpec& dataset,
     const std::vector<std::string>& inputs);
-
-struct ModelFunctionOptions {
-  // Operations run one by one in the thread that calls; they may still share
-  // out their own work.
-  bool in_caller_thread = false;
-  // Every run records when each operation ran (RunMetadata::step_stats).
-  bool trace = false;
-};
 
 // Runs fixed outputs on fixed inputs, without looking names up in every run.
 // What is fed TensorFlow cannot be asked for as well: an output that is one of
@@ -110,10 +100,13 @@ struct ModelFunctionOptions {
 // Thread-safe once made.
 class ModelFunction {
  public:
+  // With `in_caller_thread` operations run one by one in the thread that calls;
+  // they may still share out their own work. With `trace` every run records
+  // when each operation ran (RunMetadata::step_stats).
   static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
       Model* model, const std::vector<std::string>& input_tensors,
       const std::vector<std::string>& output_tensors,
-      const ModelFunctionOptions& options = {});
+      bool in_caller_thread = false, bool trace = false);
   ~ModelFunction();
   ModelFunction(const ModelFunction&) = delete;
   ModelFunction& operator=(const ModelFunction&) = delete;
@@ -131,6 +124,30 @@ class ModelFunction {
   // Which input each output is; -1: it is fetched.
   std::vector<int> fed_;
 };
+
+// Prints a warning; the job goes on.
+void SayWarning(std::string_view text);
+
+// Warns of records that cannot be read: names the first ten, then says how many
+// there are.
+class BadRecordWarnings {
+ public:
+  // Sends those that the source skips here; this object must outlive it.
+  void Watch(BatchOptions* options);
+  // Must be called after the last record.
+  void Finish() const;
+
+ private:
+  int64_t count_ = 0;
+};
+
+// Returns "records 16 to 31".
+std::string RecordsText(const Batch& batch);
+
+// Returns an error of loading or running the graph at `path` with the name of
+// the graph and what it did, such as RecordsText; OK stays OK.
+absl::Status RunError(const absl::Status& status, const std::string& path,
+                      std::string_view what);
 
 }  // namespace requant
 

@@ -92,14 +92,6 @@ TEST(Model, SuggestsTheFirstOfNamesThatAreAsNear) {
               HasSubstr("did you mean \"node_a\""));
 }
 
-TEST(Model, RefusesAFeedOfAnotherType) {
-  const auto model = LoadDouble();
-  EXPECT_OK(model->CheckInputType("import/x:0", tensorflow::DT_FLOAT));
-  EXPECT_THAT(
-      model->CheckInputType("import/x:0", tensorflow::DT_INT64).message(),
-      HasSubstr("takes float, but the dataset feeds int64"));
-}
-
 DatasetSpec FeedX(const std::string& dtype) {
   DatasetSpec dataset;
   dataset.add_input()->set_placeholder("x");
@@ -109,9 +101,9 @@ DatasetSpec FeedX(const std::string& dtype) {
 
 TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
   const auto model = LoadDouble();
-  EXPECT_THAT(InputTensors(*model, FeedX("float")).value(),
+  EXPECT_THAT(model->InputTensors(FeedX("float")).value(),
               ElementsAre("import/x:0"));
-  EXPECT_THAT(InputTensors(*model, FeedX("int64")).status().message(),
+  EXPECT_THAT(model->InputTensors(FeedX("int64")).status().message(),
               HasSubstr("takes float, but the dataset feeds int64"));
 }
 
@@ -151,7 +143,7 @@ TEST(ModelFunction, RecordsWhatRanWhenItTraces) {
   const auto model = LoadDouble();
   const auto function =
       ModelFunction::Make(model.get(), {"import/x:0"}, {"twice:0"},
-                          {.in_caller_thread = true, .trace = true});
+                          /*in_caller_thread=*/true, /*trace=*/true);
   ASSERT_OK(function);
   std::vector<Tensor> outputs;
   tensorflow::RunMetadata metadata;

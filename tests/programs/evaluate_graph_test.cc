@@ -347,7 +347,7 @@ TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {
        std::vector<Words>{{"--batch_size=0"},
                           {"--max_accuracy_drop=1"},
                           {"--baseline=two.pbtxt", "--max_accuracy_drop=nan"},
-                          {"--memory_limit=lots"},
+                          {"--stall_timeout=-1"},
                           {"--streams=0"},
                           {"--layer_records=1"},
                           {"--baseline=two.pbtxt", "--baseline_predictions=p"},
@@ -355,6 +355,9 @@ TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {
     EXPECT_THAT(Evaluate("two.pbtxt", flags), Exits(2)) << flags.back();
   }
   EXPECT_THAT(RunProgram(kEvaluateGraph, {"--graph=a.pb"}), Exits(2));
+  EXPECT_THAT(Evaluate("two.pbtxt", {"--memory_limit=lots"}),
+              Misused("--memory_limit: \"lots\" is no amount of memory; write "
+                      "8G or 512M"));
 }
 
 class OwnDataTest : public EvaluateGraphTest {

@@ -1,14 +1,15 @@
-#include "runtime/benchmark/signature_inputs.h"
+#include "runtime/benchmark/benchmark_inputs.h"
 
 #include <filesystem>
 #include <tuple>
 
+#include "base/status_macros.h"
 #include "base/testing/testing.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/testing/testing.h"
 #include "tensorflow/core/framework/tensor.h"
 
-namespace requant::signature_inputs_test {
+namespace requant::benchmark_inputs_test {
 namespace {
 
 using tensorflow::SignatureDef;
@@ -183,24 +184,6 @@ TEST(MakeSyntheticBatch, AsksForTheOutput) {
                 "one to compute by --output"));
 }
 
-TEST(CheckFedShapes, NamesTheInputThatDoesNotFit) {
-  const SignatureDef signature = Signature(R"(
-    inputs { key: "x" value { dtype: DT_FLOAT
-      tensor_shape { dim { size: -1 } dim { size: 3 } } } })");
-  DatasetSpec dataset;
-  dataset.add_input()->set_placeholder("x");
-  Batch batch;
-  batch.inputs.emplace_back(tensorflow::DT_FLOAT,
-                            tensorflow::TensorShape({8, 3}));
-  EXPECT_OK(CheckFedShapes(signature, "model", dataset, batch));
-  batch.inputs[0] =
-      tensorflow::Tensor(tensorflow::DT_FLOAT, tensorflow::TensorShape({8, 4}));
-  EXPECT_THAT(
-      CheckFedShapes(signature, "model", dataset, batch),
-      FailsWith("model: its input \"x\" has the shape [?,3], and is fed [8,4]: "
-                "the batch size or the dataset's shape does not fit"));
-}
-
 TEST(ReadSignature, SaysThatAGraphFileHasNone) {
   ModelSpec spec;
   spec.set_path("graph.pb");
@@ -208,5 +191,49 @@ TEST(ReadSignature, SaysThatAGraphFileHasNone) {
               FailsWith(HasSubstr("graph.pb is no SavedModel")));
 }
 
+constexpr int64_t kMuch = 1 << 30;
+
+// Returns the sizes of the batches of two that a file of `records` gives.
+absl::StatusOr<std::vector<int64_t>> Sizes(int records, int64_t max_batches,
+                                           int64_t max_bytes) {
+  std::string file;
+  for (int i = 0; i < records; ++i) file += RecordBytes(SmallExample(i, 0));
+  const DatasetSpec spec = SpecFromText(absl::StrCat(
+      "tfrecord { files: \"", WriteTestFile("small.tfrecords", file), "\" }",
+      "input { feature: \"x\" placeholder: \"x\" dtype: \"float\" }"));
+  BatchOptions options;
+  options.batch_size = 2;
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<Batch> batches,
+      PreloadBatches(spec, "data.textproto", options, max_batches, max_bytes));
+  std::vector<int64_t> sizes;
+  for (const Batch& batch : batches) sizes.push_back(batch.size);
+  return sizes;
+}
+
+TEST(PreloadBatches, LeavesOutAPartialLastBatchUnlessItIsAllThereIs) {
+  EXPECT_THAT(Sizes(5, kMuch, kMuch).value(), ElementsAre(2, 2));
+  EXPECT_THAT(Sizes(1, kMuch, kMuch).value(), ElementsAre(1));
+}
+
+TEST(PreloadBatches, StopsAtTheNumberOfBatchesOrBytes) {
+  EXPECT_THAT(Sizes(20, 3, kMuch).value(), ElementsAre(2, 2, 2));
+  // But not before one batch; two floats each.
+  EXPECT_THAT(Sizes(20, kMuch, 0).value(), ElementsAre(2));
+  EXPECT_THAT(Sizes(20, kMuch, 9).value(), ElementsAre(2, 2));
+}
+
+TEST(PreloadBatches, RefusesADatasetWithoutRecords) {
+  EXPECT_THAT(Sizes(0, kMuch, kMuch), FailsWith(HasSubstr("no records")));
+}
+
+TEST(PreloadBatches, RefusesRecordsThatTheGraphReadsItself) {
+  const DatasetSpec spec =
+      SpecFromText("in_graph { files: \"a\" initializer: \"init\" }");
+  EXPECT_THAT(PreloadBatches(spec, "bert.textproto", {}, 1, kMuch),
+              FailsWith(HasSubstr(
+                  "bert.textproto: its records are read by the graph")));
+}
+
 }  // namespace
-}  // namespace requant::signature_inputs_test
+}  // namespace requant::benchmark_inputs_test

@@ -1,13 +1,13 @@
-#ifndef REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
-#define REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+#ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
+#define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
 
-// What a SavedModel's signature says of its inputs.
+// The batches that graphs are measured on: of a dataset, or made up by what a
+// SavedModel's signature says of its inputs.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/dataset.pb.h"
@@ -15,6 +15,17 @@
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
+
+// Reads the first batches of a dataset into memory, so that reading them is no
+// part of what is measured: `max_batches` of them, or as many as fit in
+// `max_bytes`, but at least one. All have `options.batch_size` records, unless
+// the whole dataset has fewer; a dataset without records is an error. Errors
+// name the dataset as `name`.
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes);
 
 // Returns the signature that `spec` names, serving_default unless it names one.
 // Fails when the SavedModel does not have it.
@@ -56,13 +67,6 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const tensorflow::SignatureDef& signature, const std::string& path,
     const SyntheticInputs& synthetic, int64_t batch_size);
 
-// Fails, naming `path`, when an input's batch does not have the shape that the
-// signature gives for it. Inputs that are no keys of the signature are not
-// checked.
-absl::Status CheckFedShapes(const tensorflow::SignatureDef& signature,
-                            const std::string& path, const DatasetSpec& dataset,
-                            const Batch& batch);
-
 }  // namespace requant
 
-#endif  // REQUANT_RUNTIME_BENCHMARK_SIGNATURE_INPUTS_H_
+#endif  // REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_

@@ -1,4 +1,4 @@
-#include "runtime/benchmark/signature_inputs.h"
+#include "runtime/benchmark/benchmark_inputs.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -42,21 +42,20 @@ constexpr int64_t kIdsOfUnknownVocabulary = 32;
 // More would be no batch that anyone measures.
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
+int64_t Bytes(const Batch& batch) {
+  int64_t bytes = 0;
+  for (const Tensor& input : batch.inputs) {
+    bytes += static_cast<int64_t>(input.TotalBytes());
+  }
+  return bytes;
+}
+
 template <typename Map>
 std::vector<std::string> SortedKeys(const Map& map) {
   std::vector<std::string> keys;
   for (const auto& [key, unused] : map) keys.emplace_back(key);
   std::sort(keys.begin(), keys.end());
   return keys;
-}
-
-// Returns a text such as "[?,64]".
-std::string ShapeText(const TensorInfo& info) {
-  std::vector<std::string> sizes;
-  for (const auto& dim : info.tensor_shape().dim()) {
-    sizes.push_back(dim.size() < 0 ? "?" : absl::StrCat(dim.size()));
-  }
-  return absl::StrCat("[", absl::StrJoin(sizes, ","), "]");
 }
 
 absl::Status InputError(const std::string& path, const std::string& input,
@@ -107,15 +106,10 @@ std::optional<Tensor> FilledTensor(DataType type, const TensorShape& shape,
 
 std::string FillText(DataType type, int64_t ids, bool ones) {
   if (ones) return "all 1";
-  switch (type) {
-    case tensorflow::DT_BOOL:
-      return "random";
-    case tensorflow::DT_INT32:
-    case tensorflow::DT_INT64:
-      return absl::StrCat("random whole numbers from 0 to ", ids - 1);
-    default:
-      return "random numbers from -1 to 1";
-  }
+  if (type == tensorflow::DT_BOOL) return "random";
+  return tensorflow::DataTypeIsInteger(type)
+             ? absl::StrCat("random whole numbers from 0 to ", ids - 1)
+             : "random numbers from -1 to 1";
 }
 
 absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
@@ -134,10 +128,10 @@ absl::StatusOr<TensorShape> SyntheticShape(const TensorInfo& info,
   for (int i = 0; i < info.tensor_shape().dim_size(); ++i) {
     int64_t size = info.tensor_shape().dim(i).size();
     if (i == 0 && size >= 0 && size != batch_size) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(path, ": the input \"", input, "\" takes batches of ",
-                       size, " (its shape is ", ShapeText(info), "), not of ",
-                       batch_size, ": set --batch_size=", size));
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": the input \"", input, "\" takes batches of ", size,
+          " (its shape is ", TensorShape::DebugString(info.tensor_shape()),
+          "), not of ", batch_size, ": set --batch_size=", size));
     }
     if (size < 0) size = i == 0 ? batch_size : length;
     if (size > 0 && elements > kMostElements / size) {
@@ -174,10 +168,6 @@ int64_t VocabularySize(const SignatureDef& signature,
   return shape.dim_size() == 3 ? std::max<int64_t>(0, shape.dim(2).size()) : 0;
 }
 
-bool IsWhole(DataType type) {
-  return type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
-}
-
 bool IsMask(const std::string& input) { return absl::EndsWith(input, "mask"); }
 
 // Returns the input that takes texts as numbers.
@@ -185,9 +175,10 @@ absl::StatusOr<std::string> TokenInput(const SignatureDef& signature,
                                        const std::string& path) {
   std::vector<std::string> whole;
   for (const std::string& input : SortedKeys(signature.inputs())) {
-    if (!IsWhole(signature.inputs().at(input).dtype()) || IsMask(input)) {
-      continue;
-    }
+    const DataType type = signature.inputs().at(input).dtype();
+    const bool is_whole =
+        type == tensorflow::DT_INT32 || type == tensorflow::DT_INT64;
+    if (!is_whole || IsMask(input)) continue;
     if (input == kTokens) return input;
     whole.push_back(input);
   }
@@ -297,17 +288,39 @@ absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
   return absl::OkStatus();
 }
 
-bool Fits(const TensorInfo& info, const TensorShape& shape) {
-  if (info.tensor_shape().unknown_rank()) return true;
-  if (info.tensor_shape().dim_size() != shape.dims()) return false;
-  for (int i = 0; i < shape.dims(); ++i) {
-    const int64_t size = info.tensor_shape().dim(i).size();
-    if (size >= 0 && size != shape.dim_size(i)) return false;
-  }
-  return true;
-}
-
 }  // namespace
+
+absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
+                                                  const std::string& name,
+                                                  BatchOptions options,
+                                                  int64_t max_batches,
+                                                  int64_t max_bytes) {
+  if (dataset.has_in_graph()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name,
+        ": its records are read by the graph itself (in_graph) and "
+        "cannot be preloaded; requant evaluate times such a "
+        "graph"));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(dataset, options));
+  std::vector<Batch> batches;
+  int64_t bytes = 0;
+  while (static_cast<int64_t>(batches.size()) < max_batches &&
+         (batches.empty() || bytes < max_bytes)) {
+    Batch batch;
+    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+    if (!more) break;
+    if (batch.size < options.batch_size && !batches.empty()) break;
+    bytes += Bytes(batch);
+    batches.push_back(std::move(batch));
+  }
+  if (batches.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " has no records to run"));
+  }
+  return batches;
+}
 
 absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
   const std::string directory = SavedModelDirectory(spec.path());
@@ -344,13 +357,9 @@ absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
     return absl::ErrnoToStatus(error.value(),
                                absl::StrCat("cannot read ", path));
   }
+  std::sort(names.begin(), names.end());
   // The array that is named after the input goes before all others.
-  std::sort(names.begin(), names.end(),
-            [](const std::string& a, const std::string& b) {
-              const std::string named = absl::StrCat(kTokens, ".npy");
-              return std::make_pair(a != named, a) <
-                     std::make_pair(b != named, b);
-            });
+  names.insert(names.begin(), absl::StrCat(kTokens, ".npy"));
   for (const std::string& name : names) {
     const std::string file = absl::StrCat(path, "/", name);
     if (ReadTokenHeader(file).ok()) return file;
@@ -412,23 +421,6 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     made.batch.inputs.push_back(std::move(tensor));
   }
   return made;
-}
-
-absl::Status CheckFedShapes(const SignatureDef& signature,
-                            const std::string& path, const DatasetSpec& dataset,
-                            const Batch& batch) {
-  for (int i = 0; i < dataset.input_size(); ++i) {
-    const auto found =
-        signature.inputs().find(std::string(dataset.input(i).placeholder()));
-    if (found == signature.inputs().end()) continue;
-    const TensorShape& shape = batch.inputs[i].shape();
-    if (Fits(found->second, shape)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        path, ": its input \"", found->first, "\" has the shape ",
-        ShapeText(found->second), ", and is fed ", shape.DebugString(),
-        ": the batch size or the dataset's shape does not fit"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace requant
