@@ -468,8 +468,11 @@ void Runner::DoTheRest() {
       ++running;
     }
     if (running == 0) return;
-    mutex_.Await(absl::Condition(
-        +[](std::vector<int>* ended) { return !ended->empty(); }, &ended_));
+    const absl::Condition any_ended(
+        +[](std::vector<int>* ended) { return !ended->empty(); }, &ended_);
+    while (!mutex_.AwaitWithTimeout(any_ended, absl::Milliseconds(100))) {
+      observer_->Tick();
+    }
     for (const int i : ended_) {
       tasks_[i].thread.join();
       --running;
