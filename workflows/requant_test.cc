@@ -137,13 +137,6 @@ TEST_F(MovedRequant, PassesArgumentsOnAndReturnsTheExitCode) {
               ExitsPrinting(7, "<--transforms=a b><><--help>\n"));
 }
 
-TEST_F(MovedRequant, EveryPassedOnCommandHasItsProgram) {
-  WriteScript(root_ / "transforms/summarize_graph", "echo summarize $1");
-  WriteScript(root_ / "logs_parser/parse_min_max_log", "echo parse $1");
-  EXPECT_EQ(RunMoved({"summarize", "x"}).out, "summarize x\n");
-  EXPECT_EQ(RunMoved({"help", "parse_log"}).out, "parse --help\n");
-}
-
 TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
   EXPECT_THAT(
       RunMoved({"transform"}),

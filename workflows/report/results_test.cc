@@ -27,13 +27,6 @@ namespace {
 using tensorflow::Event;
 using tensorflow::Summary;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-// Returns what the verification of the stage "fuse" of PassedRun found.
-EvaluateResult& FuseResult(RunRecord& record) {
-  return *record.mutable_stage(11)->mutable_verification()->mutable_result();
-}
-
 RunRecord ExampleRun(const std::string& name) {
   return name == "passed"        ? PassedRun()
          : name == "refused"     ? RefusedRun()
@@ -214,7 +207,11 @@ TEST(EventFile, HasTheSignalToNoiseOfEachLayerThatAChartCanShow) {
   constexpr char kTag[] = "layer_signal_to_noise_db/import/dnn/logits/MatMul";
   RunRecord record = PassedRun();
   EXPECT_EQ(ValuesOf(record, kTag).size(), 5);
-  FuseResult(record).mutable_layer(3)->set_signal_to_noise(kInfinity);
+  record.mutable_stage(11)
+      ->mutable_verification()
+      ->mutable_result()
+      ->mutable_layer(3)
+      ->set_signal_to_noise(std::numeric_limits<double>::infinity());
   EXPECT_EQ(ValuesOf(record, kTag).size(), 4);
 }
 
