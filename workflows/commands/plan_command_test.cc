@@ -46,9 +46,12 @@ std::vector<std::string> LargeDs(const std::string& setting) {
           "--set=eval_data=" + records, "--set", "train_data=" + records};
 }
 
-// Its files are those of workflow_run_test.
-TEST(WideDeep, IsTheDefault) {
-  EXPECT_THAT(Planned({}), StartsWith("wide_deep: "));
+// The other published names are looked for by workflow_run_test.
+TEST(WideDeep, IsTheDefaultAndCarriesThePublishedNames) {
+  ExpectAll(Planned({}),
+            {"wide_deep: ", "logged_freezed_range_int8_wide_deep.pb",
+             "dataset_preprocessed_train.tfrecords",
+             "dataset_preprocessed_eval.tfrecords"});
 }
 
 TEST(WideDeepFast, Plans) {
