@@ -131,13 +131,12 @@ std::string MessageOf(const StageRecord& stage, StageState state) {
 }
 
 RunRow RowOf(const BaselineRecord& baseline, int index) {
-  RunRow row = {{-1, index}, baseline.name()};
-  row.state = static_cast<StageState>(baseline.work().state());
+  const auto state = static_cast<StageState>(baseline.work().state());
+  RunRow row = {{-1, index}, baseline.name(), state, {}, ""};
   row.figures.seconds = baseline.work().seconds();
   row.figures.result = &baseline.result();
-  row.message = row.state == StageState::kInterrupted
-                    ? "interrupted"
-                    : baseline.work().message();
+  row.message = state == StageState::kInterrupted ? "interrupted"
+                                                  : baseline.work().message();
   return row;
 }
 
