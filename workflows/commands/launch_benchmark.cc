@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,14 +64,13 @@ absl::Status CheckChoice(const std::string& flag, const std::string& value,
 }
 
 absl::Status CheckFlags() {
-  if (FLAGS_in_graph.empty()) {
-    return absl::InvalidArgumentError("--in-graph is missing");
-  }
-  if (FLAGS_data_location.empty()) {
-    return absl::InvalidArgumentError("--data-location is missing");
-  }
-  if (FLAGS_model_name.empty()) {
-    return absl::InvalidArgumentError("--model-name is missing");
+  for (const auto& [flag, value] :
+       {std::make_pair("--in-graph", FLAGS_in_graph),
+        std::make_pair("--data-location", FLAGS_data_location),
+        std::make_pair("--model-name", FLAGS_model_name)}) {
+    if (value.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, " is missing"));
+    }
   }
   REQUANT_RETURN_IF_ERROR(CheckChoice(
       "--model-name", FLAGS_model_name, {kBenchmarkModel},
@@ -211,16 +211,12 @@ absl::StatusOr<std::vector<int>> SocketCpus(int socket,
 absl::Status StayOnCpus(const std::vector<int>& cpus) {
   if (cpus.empty()) return absl::OkStatus();
   cpu_set_t allowed, wanted;
-  CPU_ZERO(&allowed);
   CPU_ZERO(&wanted);
+  for (int cpu : cpus) CPU_SET(cpu, &wanted);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
     return absl::InternalError(std::strerror(errno));
   }
-  for (int cpu : cpus) {
-    if (cpu >= 0 && cpu < kMostCpus && CPU_ISSET(cpu, &allowed)) {
-      CPU_SET(cpu, &wanted);
-    }
-  }
+  CPU_AND(&wanted, &wanted, &allowed);
   if (CPU_COUNT(&wanted) == 0) {
     return absl::FailedPreconditionError(
         "this process may use none of its CPUs");
