@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/program/flags.h"
 #include "graph/testing/program.h"
-#include "workflows/report/manifest.h"
+#include "workflows/report/run_folder.h"
 
 namespace requant::requant_test {
 namespace {
@@ -144,7 +144,8 @@ TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
             HasSubstr("requant: the program transform_graph is missing: ")));
 }
 
-// What a manifest says is compared with files by CheckManifest (manifest_test).
+// What a manifest says is compared with files by CheckManifest
+// (run_folder_test).
 TEST(Verify, TakesAManifestOrARunsFolder) {
   const TestFolder folder;
   // The digest of nothing.
