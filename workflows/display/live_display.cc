@@ -147,22 +147,187 @@ struct RunningTask {
 // widest name alone, so that nothing moves while figures change.
 class DisplayLayout {
  public:
-  DisplayLayout(int columns, const std::vector<RunRow>& rows, bool utf8);
+  DisplayLayout(int columns, const std::vector<RunRow>& rows, bool utf8)
+      : utf8_(utf8), width_(std::max(0, columns - 1)) {
+    int widest = DisplayWidth(kNameTitle);
+    for (const RunRow& row : rows) {
+      widest = std::max(widest, DisplayWidth(PrintableLine(row.name, utf8)));
+    }
+    // Long names leave more than half of the line to the figures.
+    constexpr int kEnough = 40;
+    const int beside_time = width_ - kMarkWidth - kGap - kTimeWidth;
+    const int most = width_ >= kEnough  ? width_ * 2 / 5
+                     : beside_time >= 3 ? beside_time
+                                        : width_ - kMarkWidth;
+    name_width_ = std::max(0, std::min(widest, most));
+    int room = Room();
+    for (int importance = 0; importance < static_cast<int>(Columns().size());
+         ++importance) {
+      for (int i = 0; i < static_cast<int>(Columns().size()); ++i) {
+        if (Columns()[i].importance != importance) continue;
+        room -= kGap + Columns()[i].width;
+        if (room >= 0) columns_.push_back(i);
+      }
+    }
+    std::sort(columns_.begin(), columns_.end());
+  }
 
   // Returns nothing when there is no space for a column that needs a title.
-  StyledLine Header() const;
+  StyledLine Header() const {
+    if (columns_.size() < 2) return {};
+    std::string text = absl::StrCat(
+        std::string(kMarkWidth, ' '), PaddedRight(kNameTitle, name_width_),
+        std::string(kGap, ' '), PaddedLeft("time", kTimeWidth));
+    for (int i : columns_) {
+      const ResultColumn& column = Columns()[i];
+      absl::StrAppend(&text, std::string(kGap, ' '),
+                      column.figure == nullptr
+                          ? std::string(column.title)
+                          : PaddedLeft(column.title, column.width));
+    }
+    return {{text, Style::kDim}};
+  }
+
   // Returns the line of a row; `running` is null unless a task of it runs.
-  StyledLine Line(const RunRow& row, const RunningTask* running) const;
+  StyledLine Line(const RunRow& row, const RunningTask* running) const {
+    const StageState state = running ? StageState::kRunning : row.state;
+    const std::string name =
+        PaddedRight(Shorten(row.name, name_width_), name_width_);
+    const bool faint =
+        state == StageState::kWaiting || state == StageState::kLeftOut;
+    const StateMark mark = MarkOf(state);
+    StyledLine line = {
+        {absl::StrCat(utf8_ ? mark.utf8 : mark.ascii, " "), mark.style},
+        {name, faint ? Style::kDim : Style::kPlain}};
+    if (!ShowsTime()) return line;
+    std::string time = running ? PassingTime(running->seconds) : TimeText(row);
+    // If two figures do not both fit, the one that says more is shown.
+    if (running && running->progress.total > 0 &&
+        Room() < kGap + kPercentWidth) {
+      time = PercentText(running->progress);
+    }
+    const bool measured = running || row.figures.seconds > 0;
+    line.push_back({std::string(kGap, ' ')});
+    line.push_back(
+        {PaddedLeft(time, kTimeWidth), measured ? Style::kPlain : Style::kDim});
+    if (running) {
+      running->progress.total > 0 ? AppendProgress(*running, &line)
+                                  : AppendCount(*running, &line);
+    } else if (state == StageState::kFailed ||
+               state == StageState::kInterrupted ||
+               state == StageState::kLeftOut || state == StageState::kWaiting) {
+      line.push_back({std::string(kGap, ' ')});
+      line.push_back({Shorten(row.message, Room() - kGap),
+                      faint ? Style::kDim : Style::kPlain});
+    } else {
+      AppendResults(row, &line);
+    }
+    return line;
+  }
 
  private:
-  std::string Shorten(const std::string& text, int width) const;
-  bool ShowsTime() const;
+  std::string Shorten(const std::string& text, int width) const {
+    return Shortened(PrintableLine(text, utf8_), width, utf8_ ? "\u2026" : "~");
+  }
+
+  bool ShowsTime() const {
+    return width_ >= kMarkWidth + name_width_ + kGap + kTimeWidth;
+  }
+
   // Returns how many columns are left after the time.
-  int Room() const;
-  void AppendResults(const RunRow& row, StyledLine* line) const;
-  void AppendProgress(const RunningTask& running, StyledLine* line) const;
-  void AppendCount(const RunningTask& running, StyledLine* line) const;
-  std::string Bar(int width, double share) const;
+  int Room() const {
+    return width_ - kMarkWidth - name_width_ - kGap - kTimeWidth;
+  }
+
+  void AppendResults(const RunRow& row, StyledLine* line) const {
+    int room = Room();
+    for (int i : columns_) {
+      const ResultColumn& column = Columns()[i];
+      line->push_back({std::string(kGap, ' ')});
+      room -= kGap + column.width;
+      if (column.figure != nullptr) {
+        line->push_back({PaddedLeft(FigureText(row.figures, *column.figure),
+                                    column.width)});
+        continue;
+      }
+      const std::string verdict = VerdictName(row.figures.verdict);
+      const bool fits = DisplayWidth(verdict) <= column.width + room;
+      line->push_back(
+          {fits ? verdict : "unclear", StyleOf(row.figures.verdict)});
+      if (row.message.empty() || !fits) continue;
+      room -= DisplayWidth(verdict) - column.width + kGap;
+      line->push_back(
+          {absl::StrCat("  ", Shorten(row.message, std::max(0, room)))});
+    }
+  }
+
+  void AppendProgress(const RunningTask& running, StyledLine* line) const {
+    const TaskProgress& progress = running.progress;
+    int room = Room() - kGap - kPercentWidth;
+    if (room < 0) return;
+    const auto take = [&room](int width) {
+      if (room < width) return false;
+      room -= width;
+      return true;
+    };
+    const std::string& note = progress.note;
+    const int note_width =
+        std::max(DisplayWidth(note), running.verifies ? kNoteWidth : 0);
+    const bool has_bar = take(kMinBarWidth + 1);
+    const bool has_rate = take(kGap + kRateWidth);
+    const bool has_note = note_width > 0 && take(kGap + note_width);
+    const bool has_left = take(kGap + kLeftWidth);
+    line->push_back({std::string(kGap, ' ')});
+    if (has_bar) {
+      const int width = std::min(kMinBarWidth + room, kMaxBarWidth);
+      line->push_back({Bar(width, Share(progress)), Style::kBar});
+      line->push_back({" "});
+    }
+    std::string text = PercentText(progress);
+    if (has_rate) {
+      const std::string rate =
+          running.rate > 0 ? absl::StrCat(HumanRate(running.rate), "/s") : "";
+      absl::StrAppend(&text, "  ", PaddedLeft(rate, kRateWidth));
+    }
+    if (has_note) absl::StrAppend(&text, "  ", PaddedRight(note, note_width));
+    if (has_left) absl::StrAppend(&text, "  ", LeftText(running));
+    line->push_back({text});
+  }
+
+  void AppendCount(const RunningTask& running, StyledLine* line) const {
+    const TaskProgress& progress = running.progress;
+    std::string text = absl::StrCat("  ", progress.what);
+    if (progress.what.empty()) {
+      absl::StrAppend(&text, running.verifies ? "verifying" : "working");
+    }
+    if (progress.done > 0) {
+      absl::StrAppend(&text, "  ", HumanCount(progress.done), " ",
+                      progress.unit);
+      if (running.rate > 0) {
+        absl::StrAppend(&text, "  ", HumanRate(running.rate), "/s");
+      }
+    }
+    line->push_back({text, progress.done > 0 ? Style::kPlain : Style::kDim});
+  }
+
+  std::string Bar(int width, double share) const {
+    std::string bar;
+    if (!utf8_) {
+      const int full = static_cast<int>(share * (width - 2));
+      bar.assign(full, '=');
+      if (full < width - 2) bar.push_back('>');
+      bar.resize(width - 2, ' ');
+      return absl::StrCat("[", bar, "]");
+    }
+    // In halves of a column.
+    const int halves = static_cast<int>(share * 2 * width);
+    for (int i = 0; i < width; ++i) {
+      absl::StrAppend(&bar, 2 * i + 2 <= halves   ? "\u2501"
+                            : 2 * i + 1 <= halves ? "\u2578"
+                                                  : "\u2500");
+    }
+    return bar;
+  }
 
   const bool utf8_;
   // How much of a line may be used: a character in the last column would move
@@ -172,185 +337,6 @@ class DisplayLayout {
   // Indexes of the columns of results that fit, ascending.
   std::vector<int> columns_;
 };
-
-DisplayLayout::DisplayLayout(int columns, const std::vector<RunRow>& rows,
-                             bool utf8)
-    : utf8_(utf8), width_(std::max(0, columns - 1)) {
-  int widest = DisplayWidth(kNameTitle);
-  for (const RunRow& row : rows) {
-    widest = std::max(widest, DisplayWidth(PrintableLine(row.name, utf8)));
-  }
-  // Long names leave more than half of the line to the figures.
-  constexpr int kEnough = 40;
-  const int beside_time = width_ - kMarkWidth - kGap - kTimeWidth;
-  const int most = width_ >= kEnough  ? width_ * 2 / 5
-                   : beside_time >= 3 ? beside_time
-                                      : width_ - kMarkWidth;
-  name_width_ = std::max(0, std::min(widest, most));
-  int room = Room();
-  for (int importance = 0; importance < static_cast<int>(Columns().size());
-       ++importance) {
-    for (int i = 0; i < static_cast<int>(Columns().size()); ++i) {
-      if (Columns()[i].importance != importance) continue;
-      room -= kGap + Columns()[i].width;
-      if (room >= 0) columns_.push_back(i);
-    }
-  }
-  std::sort(columns_.begin(), columns_.end());
-}
-
-std::string DisplayLayout::Shorten(const std::string& text, int width) const {
-  return Shortened(PrintableLine(text, utf8_), width, utf8_ ? "\u2026" : "~");
-}
-
-bool DisplayLayout::ShowsTime() const {
-  return width_ >= kMarkWidth + name_width_ + kGap + kTimeWidth;
-}
-
-int DisplayLayout::Room() const {
-  return width_ - kMarkWidth - name_width_ - kGap - kTimeWidth;
-}
-
-StyledLine DisplayLayout::Header() const {
-  if (columns_.size() < 2) return {};
-  std::string text = absl::StrCat(
-      std::string(kMarkWidth, ' '), PaddedRight(kNameTitle, name_width_),
-      std::string(kGap, ' '), PaddedLeft("time", kTimeWidth));
-  for (int i : columns_) {
-    const ResultColumn& column = Columns()[i];
-    absl::StrAppend(&text, std::string(kGap, ' '),
-                    column.figure == nullptr
-                        ? std::string(column.title)
-                        : PaddedLeft(column.title, column.width));
-  }
-  return {{text, Style::kDim}};
-}
-
-StyledLine DisplayLayout::Line(const RunRow& row,
-                               const RunningTask* running) const {
-  const StageState state = running ? StageState::kRunning : row.state;
-  const std::string name =
-      PaddedRight(Shorten(row.name, name_width_), name_width_);
-  const bool faint =
-      state == StageState::kWaiting || state == StageState::kLeftOut;
-  const StateMark mark = MarkOf(state);
-  StyledLine line = {
-      {absl::StrCat(utf8_ ? mark.utf8 : mark.ascii, " "), mark.style},
-      {name, faint ? Style::kDim : Style::kPlain}};
-  if (!ShowsTime()) return line;
-  std::string time = running ? PassingTime(running->seconds) : TimeText(row);
-  // If two figures do not both fit, the one that says more is shown.
-  if (running && running->progress.total > 0 && Room() < kGap + kPercentWidth) {
-    time = PercentText(running->progress);
-  }
-  const bool measured = running || row.figures.seconds > 0;
-  line.push_back({std::string(kGap, ' ')});
-  line.push_back(
-      {PaddedLeft(time, kTimeWidth), measured ? Style::kPlain : Style::kDim});
-  if (running) {
-    running->progress.total > 0 ? AppendProgress(*running, &line)
-                                : AppendCount(*running, &line);
-  } else if (state == StageState::kFailed ||
-             state == StageState::kInterrupted ||
-             state == StageState::kLeftOut || state == StageState::kWaiting) {
-    line.push_back({std::string(kGap, ' ')});
-    line.push_back({Shorten(row.message, Room() - kGap),
-                    faint ? Style::kDim : Style::kPlain});
-  } else {
-    AppendResults(row, &line);
-  }
-  return line;
-}
-
-void DisplayLayout::AppendResults(const RunRow& row, StyledLine* line) const {
-  int room = Room();
-  for (int i : columns_) {
-    const ResultColumn& column = Columns()[i];
-    line->push_back({std::string(kGap, ' ')});
-    room -= kGap + column.width;
-    if (column.figure != nullptr) {
-      line->push_back(
-          {PaddedLeft(FigureText(row.figures, *column.figure), column.width)});
-      continue;
-    }
-    const std::string verdict = VerdictName(row.figures.verdict);
-    const bool fits = DisplayWidth(verdict) <= column.width + room;
-    line->push_back({fits ? verdict : "unclear", StyleOf(row.figures.verdict)});
-    if (row.message.empty() || !fits) continue;
-    room -= DisplayWidth(verdict) - column.width + kGap;
-    line->push_back(
-        {absl::StrCat("  ", Shorten(row.message, std::max(0, room)))});
-  }
-}
-
-void DisplayLayout::AppendProgress(const RunningTask& running,
-                                   StyledLine* line) const {
-  const TaskProgress& progress = running.progress;
-  int room = Room() - kGap - kPercentWidth;
-  if (room < 0) return;
-  const auto take = [&room](int width) {
-    if (room < width) return false;
-    room -= width;
-    return true;
-  };
-  const std::string& note = progress.note;
-  const int note_width =
-      std::max(DisplayWidth(note), running.verifies ? kNoteWidth : 0);
-  const bool has_bar = take(kMinBarWidth + 1);
-  const bool has_rate = take(kGap + kRateWidth);
-  const bool has_note = note_width > 0 && take(kGap + note_width);
-  const bool has_left = take(kGap + kLeftWidth);
-  line->push_back({std::string(kGap, ' ')});
-  if (has_bar) {
-    const int width = std::min(kMinBarWidth + room, kMaxBarWidth);
-    line->push_back({Bar(width, Share(progress)), Style::kBar});
-    line->push_back({" "});
-  }
-  std::string text = PercentText(progress);
-  if (has_rate) {
-    const std::string rate =
-        running.rate > 0 ? absl::StrCat(HumanRate(running.rate), "/s") : "";
-    absl::StrAppend(&text, "  ", PaddedLeft(rate, kRateWidth));
-  }
-  if (has_note) absl::StrAppend(&text, "  ", PaddedRight(note, note_width));
-  if (has_left) absl::StrAppend(&text, "  ", LeftText(running));
-  line->push_back({text});
-}
-
-void DisplayLayout::AppendCount(const RunningTask& running,
-                                StyledLine* line) const {
-  const TaskProgress& progress = running.progress;
-  std::string text = absl::StrCat("  ", progress.what);
-  if (progress.what.empty()) {
-    absl::StrAppend(&text, running.verifies ? "verifying" : "working");
-  }
-  if (progress.done > 0) {
-    absl::StrAppend(&text, "  ", HumanCount(progress.done), " ", progress.unit);
-    if (running.rate > 0) {
-      absl::StrAppend(&text, "  ", HumanRate(running.rate), "/s");
-    }
-  }
-  line->push_back({text, progress.done > 0 ? Style::kPlain : Style::kDim});
-}
-
-std::string DisplayLayout::Bar(int width, double share) const {
-  std::string bar;
-  if (!utf8_) {
-    const int full = static_cast<int>(share * (width - 2));
-    bar.assign(full, '=');
-    if (full < width - 2) bar.push_back('>');
-    bar.resize(width - 2, ' ');
-    return absl::StrCat("[", bar, "]");
-  }
-  // In halves of a column.
-  const int halves = static_cast<int>(share * 2 * width);
-  for (int i = 0; i < width; ++i) {
-    absl::StrAppend(&bar, 2 * i + 2 <= halves   ? "\u2501"
-                          : 2 * i + 1 <= halves ? "\u2578"
-                                                : "\u2500");
-  }
-  return bar;
-}
 
 // A little less, so that a clock of ten ticks a second misses none.
 constexpr double kSecondsBetweenDraws = 0.095;
