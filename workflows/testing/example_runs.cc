@@ -75,14 +75,9 @@ RunRecord InterruptedRun() {
   record.set_outcome(RunRecord::INTERRUPTED);
   VerificationRecord* verification =
       FindStage("freeze_min", &record)->mutable_verification();
+  verification->Clear();
   verification->mutable_work()->set_state(TaskRecord::INTERRUPTED);
-  verification->mutable_work()->set_message("interrupted by SIGINT");
-  verification->mutable_work()->set_seconds(0.7);
-  verification->clear_result();
-  verification->clear_gate();
-  verification->set_verdict(VerificationRecord::NONE);
   StopAfter("freeze_min", &record);
-  record.set_seconds(verification->work().start() + 0.7);
   return record;
 }
 
