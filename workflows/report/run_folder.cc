@@ -143,22 +143,6 @@ const std::string& PathOf(const ManifestFile& file) {
   return file.path_bytes().empty() ? file.path() : file.path_bytes();
 }
 
-// Fails unless each file has a path and a digest.
-absl::Status CheckEntries(const std::string& path, std::string_view member,
-                          const Files& files) {
-  for (int i = 0; i < files.size(); ++i) {
-    const std::string& digest = files[i].sha256();
-    if (!PathOf(files[i]).empty() && digest.size() == 64 &&
-        digest.find_first_not_of("0123456789abcdef") == digest.npos) {
-      continue;
-    }
-    return NoManifest(path,
-                      absl::StrCat("\"", member, "\"[", i,
-                                   "] lacks a path or a SHA-256 of 64 digits"));
-  }
-  return absl::OkStatus();
-}
-
 // Fails if an output is not in the manifest's folder.
 absl::Status CheckOutputPaths(const std::string& path, const Files& outputs) {
   if (outputs.empty()) return NoManifest(path, "it has no \"outputs\"");
@@ -210,8 +194,6 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
                            "\"; give the manifest.json of a run's folder"));
   }
   REQUANT_RETURN_IF_ERROR(CheckOwnDigest(path, text));
-  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "inputs", manifest.inputs()));
-  REQUANT_RETURN_IF_ERROR(CheckEntries(path, "outputs", manifest.outputs()));
   REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest.outputs()));
   return manifest;
 }
