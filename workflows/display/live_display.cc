@@ -126,13 +126,6 @@ std::string PercentText(const TaskProgress& progress) {
   return absl::StrFormat("%3d %%", static_cast<int>(100 * Share(progress)));
 }
 
-std::string LeftText(const RunningTask& running) {
-  const int64_t left = running.progress.total - running.progress.done;
-  if (left < 0 || running.rate <= 0) return "";
-  return absl::StrCat(HumanDuration(static_cast<double>(left) / running.rate),
-                      " left");
-}
-
 // What a row's task is doing.
 struct RunningTask {
   // The time, with what the row's other task took.
@@ -142,6 +135,13 @@ struct RunningTask {
   // How fast it progresses, per second; 0: not known.
   double rate = 0;
 };
+
+std::string LeftText(const RunningTask& running) {
+  const int64_t left = running.progress.total - running.progress.done;
+  if (left < 0 || running.rate <= 0) return "";
+  return absl::StrCat(HumanDuration(static_cast<double>(left) / running.rate),
+                      " left");
+}
 
 // Which columns there are and where: a function of the terminal's width and the
 // widest name alone, so that nothing moves while figures change.
