@@ -90,12 +90,14 @@ TEST(CheckMemory, TellsMachineAndGroup) {
 }
 
 TEST(CheckMemory, WarnsWhenLittleOrUnknown) {
-  MemoryLimits limits;
-  EXPECT_EQ(CheckMemory(limits).status, CheckStatus::kWarning);
-  limits.available = 2 * kGiB - 1;
-  EXPECT_EQ(CheckMemory(limits).status, CheckStatus::kWarning);
-  limits.available = 2 * kGiB;
-  EXPECT_EQ(CheckMemory(limits).status, CheckStatus::kOk);
+  const auto status = [](std::optional<int64_t> available) {
+    MemoryLimits limits;
+    limits.available = available;
+    return CheckMemory(limits).status;
+  };
+  EXPECT_EQ(status(std::nullopt), CheckStatus::kWarning);
+  EXPECT_EQ(status(2 * kGiB - 1), CheckStatus::kWarning);
+  EXPECT_EQ(status(2 * kGiB), CheckStatus::kOk);
 }
 
 TEST(CheckDisk, WarnsWhenFullOrReadOnly) {

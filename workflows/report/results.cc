@@ -188,8 +188,6 @@ std::string Csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
-std::string Csv(double number) { return JsonNumber(number); }
-std::string Csv(int64_t number) { return absl::StrCat(number); }
 
 // Returns the names and fields of a stage's line.
 JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
@@ -199,28 +197,28 @@ JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
       {"stage", Csv(stage.name())},
       {"kind", Csv(stage.kind())},
       {"state", Csv(figures.state)},
-      {"seconds", Csv(figures.seconds)},
-      {"work_seconds", Csv(figures.work_seconds)},
-      {"nodes", figures.nodes ? Csv(*figures.nodes) : ""},
-      {"bytes", figures.bytes ? Csv(*figures.bytes) : ""},
+      {"seconds", Json(figures.seconds)},
+      {"work_seconds", Json(figures.work_seconds)},
+      {"nodes", figures.nodes ? Json(*figures.nodes) : ""},
+      {"bytes", figures.bytes ? Json(*figures.bytes) : ""},
       {"evaluation", Csv(verification.evaluation())},
       {"baseline", Csv(verification.baseline())},
       {"verdict", Csv(absl::AsciiStrToLower(VerdictName(figures.verdict)))},
       {"records",
-       verification.result().has_scores() ? Csv(scores.records()) : ""},
-      {"correct", scores.has_correct() ? Csv(scores.correct()) : ""},
-      {"auc", scores.has_auc() ? Csv(scores.auc()) : ""},
-      {"log_loss", scores.has_log_loss() ? Csv(scores.log_loss()) : ""},
-      {"rmse", scores.has_rmse() ? Csv(scores.rmse()) : ""}};
+       verification.result().has_scores() ? Json(scores.records()) : ""},
+      {"correct", scores.has_correct() ? Json(scores.correct()) : ""},
+      {"auc", scores.has_auc() ? Json(scores.auc()) : ""},
+      {"log_loss", scores.has_log_loss() ? Json(scores.log_loss()) : ""},
+      {"rmse", scores.has_rmse() ? Json(scores.rmse()) : ""}};
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
-    columns.emplace_back(figure.key, found ? Csv(found->value) : "");
+    columns.emplace_back(figure.key, found ? Json(found->value) : "");
     if (figure.interval_key == nullptr && !figure.is_ratio) continue;
     const std::optional<Interval> ends = found ? found->interval : std::nullopt;
     columns.emplace_back(absl::StrCat(figure.key, "_low"),
-                         ends ? Csv(ends->low()) : "");
+                         ends ? Json(ends->low()) : "");
     columns.emplace_back(absl::StrCat(figure.key, "_high"),
-                         ends ? Csv(ends->high()) : "");
+                         ends ? Json(ends->high()) : "");
   }
   return columns;
 }
@@ -438,19 +436,14 @@ std::string ResultsJson(const RunRecord& record) {
 
 std::string ResultsCsv(const RunRecord& record) {
   const std::vector<StageFigures> figures = FiguresOfStages(record);
-  const auto name = [](std::string* out, const auto& column) {
-    absl::StrAppend(out, column.first);
-  };
-  const auto field = [](std::string* out, const auto& column) {
-    absl::StrAppend(out, column.second);
-  };
-  std::string csv =
-      absl::StrCat(absl::StrJoin(CsvColumns({}, {}), ",", name), "\r\n");
-  for (int i = 0; i < record.stage_size(); ++i) {
-    absl::StrAppend(
-        &csv,
-        absl::StrJoin(CsvColumns(record.stage(i), figures[i]), ",", field),
-        "\r\n");
+  std::string csv;
+  for (int i = -1; i < record.stage_size(); ++i) {
+    std::vector<std::string> fields;
+    for (const auto& [name, field] :
+         i < 0 ? CsvColumns({}, {}) : CsvColumns(record.stage(i), figures[i])) {
+      fields.push_back(i < 0 ? name : field);
+    }
+    absl::StrAppend(&csv, absl::StrJoin(fields, ","), "\r\n");
   }
   return csv;
 }
