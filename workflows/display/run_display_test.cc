@@ -33,9 +33,9 @@ int Whole(const Words& words, size_t i) {
 }
 
 // A run of a workflow that a test moves by lines. Of those that are about a
-// task, the first word after the command is a stage's index, and "start" and
-// "end" are about its own work, "start-verify" and "end-verify" about its
-// verification.
+// task, the first word after the command is a stage's index (for "progress" it
+// follows the time that passed), and "start" and "end" are about its own work,
+// all others about its verification.
 class MovedRun {
  public:
   // Obeys a line such as "progress 0 2 50000 200000 accuracy 78.40 %".
@@ -53,7 +53,8 @@ class MovedRun {
     } else if (command == "show") {
       Show(Whole(words, 1), Whole(words, 2), rest(3));
     } else if (command == "elsewhere") {
-      ShowElsewhere();
+      is_terminal_ = false;
+      Show(200, 24);
     } else if (absl::StartsWith(command, "start")) {
       Start({Whole(words, 1), -1, command == "start-verify"});
     } else if (command == "progress") {
@@ -61,12 +62,11 @@ class MovedRun {
           Number(words, 1), Whole(words, 2),
           {Whole(words, 3), Whole(words, 4), "evaluating", "records", rest(5)});
     } else if (absl::StartsWith(command, "end")) {
-      TaskRecord::State state = TaskRecord::DONE;
-      EXPECT_TRUE(TaskRecord::State_Parse(words.at(2), &state));
-      End({Whole(words, 1), -1, command == "end-verify"}, state,
-          Number(words, 3));
-    } else if (command == "judge") {
-      Judge(Whole(words, 1), Number(words, 2), Number(words, 3), rest(4));
+      End({Whole(words, 1), -1, command == "end-verify"}, rest(2));
+    } else if (command == "found") {
+      EXPECT_TRUE(TextFormat::MergeFromString(
+          rest(2),
+          record_.mutable_stage(Whole(words, 1))->mutable_verification()));
     } else if (command == "tick") {
       terminal_->now += Number(words, 1);
       display_->Tick();
@@ -90,25 +90,15 @@ class MovedRun {
   }
 
  private:
-  // Starts the display on a terminal of that size.
-  void Show(int columns, int rows, std::string_view already_there) {
-    is_terminal_ = true;
+  // Starts the display on a terminal of that size, or on what is none.
+  void Show(int columns, int rows, const std::string& already_there = "") {
     terminal_ = std::make_unique<FakeTerminal>(columns, rows);
-    if (!already_there.empty()) {
-      terminal_->Write(absl::StrCat(already_there, "\n"));
-    }
-    display_ = MakeRunDisplay(options_, terminal_->Environment());
-    display_->RunStarted(record_);
-  }
-  void ShowElsewhere() {
-    is_terminal_ = false;
-    terminal_ = std::make_unique<FakeTerminal>(200, 24);
+    if (!already_there.empty()) terminal_->Write(already_there + "\n");
     ProgressEnvironment environment = terminal_->Environment();
-    environment.is_terminal = false;
+    environment.is_terminal = is_terminal_;
     display_ = MakeRunDisplay(options_, environment);
     display_->RunStarted(record_);
   }
-
   void Start(const TaskPlace& place) {
     WorkOf(place, &record_)->set_state(TaskRecord::RUNNING);
     display_->TaskStarted(record_, place);
@@ -118,33 +108,10 @@ class MovedRun {
     terminal_->now += seconds;
     display_->TaskProgressed(record_, {stage, -1, true}, progress);
   }
-  void End(const TaskPlace& place, TaskRecord::State state, double seconds) {
-    WorkOf(place, &record_)->set_state(state);
-    WorkOf(place, &record_)->set_seconds(seconds);
+  // `work` is what the task's record has then.
+  void End(const TaskPlace& place, const std::string& work) {
+    EXPECT_TRUE(TextFormat::MergeFromString(work, WorkOf(place, &record_)));
     display_->TaskEnded(record_, place);
-  }
-
-  // Gives the stage's verification figures, and this verdict on all gates.
-  void Judge(int stage, double accuracy, double change,
-             const std::string& verdict_and_gates) {
-    const Words words = absl::StrSplit(verdict_and_gates, ' ');
-    VerificationRecord& verification =
-        *record_.mutable_stage(stage)->mutable_verification();
-    EvaluateResult& result = *verification.mutable_result();
-    result.mutable_scores()->set_accuracy(accuracy);
-    Comparison& comparison = *result.mutable_comparison();
-    comparison.mutable_accuracy()->set_points(100 * (accuracy - 0.78455));
-    comparison.mutable_agreement()->set_share(0.9951);
-    comparison.mutable_class_1_change()->set_mean(change);
-    VerificationRecord::Verdict verdict = VerificationRecord::NONE;
-    EXPECT_TRUE(VerificationRecord::Verdict_Parse(words[0], &verdict));
-    verification.set_verdict(verdict);
-    for (size_t i = 1; i < words.size(); ++i) {
-      GateRecord& gate = *verification.add_gate();
-      gate.set_name(words[i]);
-      gate.set_sentence("mean output change .0213, limit .0060");
-      gate.set_verdict(verdict);
-    }
   }
 
   RunDisplayOptions options_ = {true, false, false};
@@ -189,7 +156,8 @@ TEST(RunDisplay, NeedsNoRowsAtAll) {
     run.ObeyAll(absl::StrCat(
         "record stage { name: 'a' verification {} } stage { name: 'b' }\nshow "
         "80 ",
-        rows, "\nstart 0\ntick 1\nend 0 DONE 1\nend-verify 0 DONE 1\n",
+        rows,
+        "\nstart 0\ntick 1\nend 0 state: DONE\nend-verify 0 state: DONE\n",
         "tick 1\nfinish"));
     EXPECT_THAT(run.Seen(), HasSubstr("✓ a"));
   }
