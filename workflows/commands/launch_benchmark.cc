@@ -139,16 +139,12 @@ void ChooseSocket() {
 }
 
 void SayWhatIsIgnored(const std::vector<std::string>& positional) {
-  std::vector<std::string> remarks = IgnoredFlags();
-  for (const std::string& argument : positional) {
-    remarks.push_back(
-        absl::StrCat("\"", argument, "\" is ignored: only flags are known"));
+  for (const std::string& remark : IgnoredFlags(ReadGraph(FLAGS_in_graph))) {
+    Say(ProgramName(), remark);
   }
-  // A graph that cannot be read is evaluate_graph's to refuse.
-  const absl::StatusOr<tensorflow::GraphDef> graph = ReadGraph(FLAGS_in_graph);
-  if (graph.ok()) remarks.push_back(PrecisionRemark(*graph));
-  for (const std::string& remark : remarks) {
-    if (!remark.empty()) Say(ProgramName(), remark);
+  for (const std::string& argument : positional) {
+    Say(ProgramName(),
+        absl::StrCat("\"", argument, "\" is ignored: only flags are known"));
   }
 }
 
@@ -168,7 +164,8 @@ absl::StatusOr<std::vector<std::string>> EvaluateArguments(
       "--log_file=-"};
 }
 
-std::vector<std::string> IgnoredFlags() {
+std::vector<std::string> IgnoredFlags(
+    const absl::StatusOr<tensorflow::GraphDef>& graph) {
   std::vector<std::string> ignored;
   if (!FLAGS_docker_image.empty()) {
     ignored.push_back(absl::StrCat("--docker-image ", FLAGS_docker_image,
@@ -178,15 +175,13 @@ std::vector<std::string> IgnoredFlags() {
     ignored.push_back(
         "--benchmark-only is ignored: accuracy is measured as well");
   }
+  const std::string found = graph.ok() && IsInt8(*graph) ? "int8" : "fp32";
+  if (graph.ok() && !FLAGS_precision.empty() && FLAGS_precision != found) {
+    ignored.push_back(absl::StrCat("--precision ", FLAGS_precision,
+                                   " is ignored: ", FLAGS_in_graph,
+                                   " is a graph of ", found));
+  }
   return ignored;
-}
-
-std::string PrecisionRemark(const tensorflow::GraphDef& graph) {
-  const std::string found = IsInt8(graph) ? "int8" : "fp32";
-  if (FLAGS_precision.empty() || FLAGS_precision == found) return "";
-  return absl::StrCat("--precision ", FLAGS_precision,
-                      " is ignored: ", FLAGS_in_graph, " is a graph of ",
-                      found);
 }
 
 absl::StatusOr<std::vector<int>> SocketCpus(int socket,
