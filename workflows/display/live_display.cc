@@ -75,26 +75,19 @@ struct StateMark {
 };
 
 StateMark MarkOf(StageState state) {
-  switch (state) {
-    case StageState::kDone:
-    case StageState::kCached:
-      return {"\u2713", "+", Style::kGood};
-    case StageState::kGiven:
-      return {"\u2713", "+", Style::kDim};
-    case StageState::kRunning:
-      return {"\u25b8", ">", Style::kBar};
-    case StageState::kInconclusive:
-      return {"!", "!", Style::kDoubtful};
-    case StageState::kGateFailed:
-    case StageState::kFailed:
-    case StageState::kInterrupted:
-      return {"\u2717", "x", Style::kBad};
-    case StageState::kLeftOut:
-      return {"-", "-", Style::kDim};
-    case StageState::kWaiting:
-      break;
-  }
-  return {"\u00b7", ".", Style::kDim};
+  constexpr StateMark kMarks[] = {
+      {"\u00b7", ".", Style::kDim},   // Waiting.
+      {"\u25b8", ">", Style::kBar},   // Running.
+      {"\u2713", "+", Style::kGood},  // Done.
+      {"\u2713", "+", Style::kGood},  // Cached.
+      {"\u2717", "x", Style::kBad},   // Failed.
+      {"\u2713", "+", Style::kDim},   // Given.
+      {"\u2717", "x", Style::kBad},   // Interrupted.
+      {"-", "-", Style::kDim},        // Left out.
+      {"!", "!", Style::kDoubtful},   // Inconclusive.
+      {"\u2717", "x", Style::kBad},   // A gate failed.
+  };
+  return kMarks[static_cast<int>(state)];
 }
 
 Style StyleOf(VerificationRecord::Verdict verdict) {

@@ -100,18 +100,10 @@ std::string ProgressText(const TaskProgress& progress, double rate) {
 }
 
 std::string_view OutcomeText(RunRecord::Outcome outcome) {
-  switch (outcome) {
-    case RunRecord::PASSED:
-      return "PASSED";
-    case RunRecord::INCONCLUSIVE:
-      return "INCONCLUSIVE";
-    case RunRecord::GATE_FAILED:
-      return "FAILED a gate";
-    case RunRecord::INTERRUPTED:
-      return "interrupted";
-    default:
-      return "FAILED";
-  }
+  constexpr std::string_view kTexts[] = {"FAILED",       "PASSED",
+                                         "INCONCLUSIVE", "FAILED a gate",
+                                         "FAILED",       "interrupted"};
+  return kTexts[outcome];
 }
 
 // The display where no line can be rewritten.
