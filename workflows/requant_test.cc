@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/program/flags.h"
 #include "graph/testing/program.h"
-#include "workflows/report/manifest.h"
+#include "workflows/report/run_folder.h"
 
 namespace requant::requant_test {
 namespace {
@@ -137,13 +137,6 @@ TEST_F(MovedRequant, PassesArgumentsOnAndReturnsTheExitCode) {
               ExitsPrinting(7, "<--transforms=a b><><--help>\n"));
 }
 
-TEST_F(MovedRequant, EveryPassedOnCommandHasItsProgram) {
-  WriteScript(root_ / "transforms/summarize_graph", "echo summarize $1");
-  WriteScript(root_ / "logs_parser/parse_min_max_log", "echo parse $1");
-  EXPECT_EQ(RunMoved({"summarize", "x"}).out, "summarize x\n");
-  EXPECT_EQ(RunMoved({"help", "parse_log"}).out, "parse --help\n");
-}
-
 TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
   EXPECT_THAT(
       RunMoved({"transform"}),
@@ -151,7 +144,8 @@ TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
             HasSubstr("requant: the program transform_graph is missing: ")));
 }
 
-// What a manifest says is compared with files by CheckManifest (manifest_test).
+// What a manifest says is compared with files by CheckManifest
+// (run_folder_test).
 TEST(Verify, TakesAManifestOrARunsFolder) {
   const TestFolder folder;
   // The digest of nothing.

@@ -144,16 +144,6 @@ TEST_F(RunnerTest, RunsStagesInOrderAndTellsObservers) {
             "new_op_name=Abs)'");
 }
 
-TEST_F(RunnerTest, DoesNothingTheSecondTime) {
-  RunStages();
-  const RunResult result = RunStages();
-  EXPECT_EQ(result.record.outcome(), RunRecord::PASSED);
-  EXPECT_EQ(StateOf(result, 0), TaskRecord::CACHED);
-  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
-  EXPECT_EQ(result.cached, 2);
-  EXPECT_THAT(listener_.calls, ElementsAre("run", "done"));
-}
-
 TEST_F(RunnerTest, DoesOnlyWhatChanged) {
   RunStages();
   const RunResult result = RunStages("sort_by_execution_order");
@@ -200,15 +190,6 @@ TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
   EXPECT_EQ(StateOf(result, 1), TaskRecord::DONE);
   EXPECT_THAT(listener_.said,
               ElementsAre(HasSubstr("\"second\" is done again")));
-}
-
-TEST_F(RunnerTest, DoesAForcedStageAgain) {
-  RunStages();
-  RunOptions options;
-  options.choice.force = {"first"};
-  const RunResult result = RunWith(options);
-  EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
-  EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
 }
 
 TEST_F(RunnerTest, LeavesOutWhatIsNotAskedFor) {

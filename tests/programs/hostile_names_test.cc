@@ -16,7 +16,7 @@
 #include "ranges/range_table.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tests/support/program_runs.h"
-#include "workflows/report/manifest.h"
+#include "workflows/report/run_folder.h"
 
 namespace requant::hostile_names_test {
 namespace {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "base/program/flags.h"
 #include "workflows/plan/plan.h"
+#include "workflows/run/runner.h"
 
 namespace requant {
 
@@ -46,10 +47,11 @@ int RunShellCommand(const std::vector<std::string>& args);
 // read and made. The exit code is 0 if they are.
 int RunVerifyCommand(const std::vector<std::string>& args);
 
-// Returns what would become of each task, for `requant plan`. An empty
+// Returns what would become of each task, also for `requant plan`. An empty
 // `work_dir` is the workflow's own.
 absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
-    const Plan& plan, const std::string& work_dir);
+    const Plan& plan, const std::string& work_dir,
+    const RunOptions& options = {});
 
 // Return --format, a flag of the commands that print their result in one of
 // several ways, and the file that defines it, for ProgramHelp::flag_files.

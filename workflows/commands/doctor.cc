@@ -204,43 +204,54 @@ absl::StatusOr<TensorFlowProbe> ProbeTensorFlow(bool stock) {
   return probe;
 }
 
-absl::StatusOr<DockerClient> ProbeDocker() {
-  DockerClient docker;
-  std::string program;
+std::string FindDocker() {
   const std::string path = Environment("PATH");
   for (std::string_view folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
-    program = absl::StrCat(folder, "/docker");
-    docker.installed = access(program.c_str(), X_OK) == 0;
-    if (docker.installed) break;
+    std::string program = absl::StrCat(folder, "/docker");
+    if (access(program.c_str(), X_OK) == 0) return program;
   }
-  if (!docker.installed) return docker;
+  return "";
+}
+
+// Asks Docker's client. Without an engine only container sessions are missing,
+// so it is never an error.
+absl::StatusOr<Check> CheckDocker() {
+  const std::string program = FindDocker();
+  if (program.empty()) {
+    return Warning(
+        "docker", "not installed",
+        "install Docker for container sessions; nothing else needs it");
+  }
+  std::string version, failure;
   ChildOptions options;
   options.argv = {program, "version", "--format", "{{.Server.Version}}"};
   options.timeout_seconds = kContainerSeconds;
   options.on_stdout = [&](std::string_view line) {
-    if (docker.version.empty()) docker.version = std::string(line);
+    if (version.empty()) version = std::string(line);
   };
   options.on_stderr = [&](std::string_view line) {
-    if (docker.failure.empty()) docker.failure = std::string(line);
+    if (failure.empty()) failure = std::string(line);
   };
   REQUANT_ASSIGN_OR_RETURN(const ChildResult result, RunChild(options));
   if (result.interrupted_by != 0) return InterruptedError();
-  if (result.exit_code != 0) docker.version.clear();
-  if (docker.failure.empty()) {
-    docker.failure =
-        absl::StrCat("docker version ", DescribeEnd(result, options));
+  if (result.exit_code == 0 && !version.empty()) {
+    return Ok("docker", absl::StrCat("engine ", version, " answers"));
   }
-  return docker;
+  if (failure.empty()) {
+    failure = absl::StrCat("docker version ", DescribeEnd(result, options));
+  }
+  return Warning(
+      "docker", absl::StrCat("the engine does not answer: ", failure),
+      "start it, or ask for access to it; only container sessions need it");
 }
 
-DiskSpace ProbeDisk() {
-  DiskSpace disk;
+Check CheckWorkingDirectory() {
+  std::optional<int64_t> available_bytes;
   struct statvfs info;
   if (statvfs(".", &info) == 0) {
-    disk.available_bytes = static_cast<int64_t>(info.f_bavail) * info.f_frsize;
+    available_bytes = static_cast<int64_t>(info.f_bavail) * info.f_frsize;
   }
-  disk.writable = access(".", W_OK) == 0;
-  return disk;
+  return CheckDisk(available_bytes, access(".", W_OK) == 0);
 }
 
 absl::StatusOr<std::vector<Check>> Examine() {
@@ -255,7 +266,7 @@ absl::StatusOr<std::vector<Check>> Examine() {
       users_cap));
   checks.push_back(CheckCores(ReadCoreLimits()));
   checks.push_back(CheckMemory(ReadMemoryLimits()));
-  checks.push_back(CheckDisk(ProbeDisk()));
+  checks.push_back(CheckWorkingDirectory());
   for (Check& check :
        CheckTensorFlow(tensorflow, REQUANT_TENSORFLOW_VERSION, features)) {
     checks.push_back(std::move(check));
@@ -265,8 +276,7 @@ absl::StatusOr<std::vector<Check>> Examine() {
                              ProbeTensorFlow(/*stock=*/true));
     checks.push_back(CheckStock(stock, features, ServingVariables()));
   }
-  REQUANT_ASSIGN_OR_RETURN(const DockerClient docker, ProbeDocker());
-  checks.push_back(CheckDocker(docker));
+  REQUANT_ASSIGN_OR_RETURN(checks.emplace_back(), CheckDocker());
   return checks;
 }
 
@@ -347,17 +357,17 @@ Check CheckMemory(const MemoryLimits& limits) {
   return Ok("memory", found);
 }
 
-Check CheckDisk(const DiskSpace& disk) {
+Check CheckDisk(std::optional<int64_t> available_bytes, bool writable) {
   const std::string found =
-      disk.available_bytes.has_value()
-          ? absl::StrCat(Gibibytes(*disk.available_bytes),
+      available_bytes.has_value()
+          ? absl::StrCat(Gibibytes(*available_bytes),
                          " free in the working directory")
           : "the file system of the working directory does not tell";
-  if (!disk.writable) {
+  if (!writable) {
     return Warning("disk", "the working directory cannot be written to",
                    "change to one that can, or name output files elsewhere");
   }
-  if (disk.available_bytes.value_or(kLittleDisk) < kLittleDisk) {
+  if (available_bytes.value_or(kLittleDisk) < kLittleDisk) {
     return Warning("disk", found,
                    absl::StrCat("free some, to ", Gibibytes(kLittleDisk),
                                 ": a run keeps the graph of every stage"));
@@ -395,20 +405,6 @@ Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
                      ? "see int8_matmul: nothing is known that helps"
                      : absl::StrCat("wherever int8 graphs are served, set ",
                                     needed, " before TensorFlow loads"));
-}
-
-Check CheckDocker(const DockerClient& docker) {
-  if (!docker.installed) {
-    return Warning(
-        "docker", "not installed",
-        "install Docker for container sessions; nothing else needs it");
-  }
-  if (docker.version.empty()) {
-    return Warning(
-        "docker", absl::StrCat("the engine does not answer: ", docker.failure),
-        "start it, or ask for access to it; only container sessions need it");
-  }
-  return Ok("docker", absl::StrCat("engine ", docker.version, " answers"));
 }
 
 std::string RenderText(const std::vector<Check>& checks, bool color) {

@@ -37,12 +37,8 @@ Check CheckIsaCap(const std::string& needed,
 Check CheckCores(const CoreLimits& limits);
 Check CheckMemory(const MemoryLimits& limits);
 
-struct DiskSpace {
-  // Unset when the file system does not say.
-  std::optional<int64_t> available_bytes;
-  bool writable = true;
-};
-Check CheckDisk(const DiskSpace& disk);
+// `available_bytes` is unset when the file system does not say.
+Check CheckDisk(std::optional<int64_t> available_bytes, bool writable);
 
 // What a child process that loaded TensorFlow and ran int8 layers reported.
 struct TensorFlowProbe {
@@ -65,18 +61,6 @@ std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
 // "NAME=value".
 Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
                  const std::string& needed);
-
-// What Docker's client said.
-struct DockerClient {
-  bool installed = false;
-  // The engine's version; empty when it did not answer.
-  std::string version;
-  // Why there is no version.
-  std::string failure;
-};
-// Without an engine only container sessions are missing, so it is never an
-// error.
-Check CheckDocker(const DockerClient& docker);
 
 // Returns a line per check and one that counts them.
 std::string RenderText(const std::vector<Check>& checks, bool color);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -63,14 +64,13 @@ absl::Status CheckChoice(const std::string& flag, const std::string& value,
 }
 
 absl::Status CheckFlags() {
-  if (FLAGS_in_graph.empty()) {
-    return absl::InvalidArgumentError("--in-graph is missing");
-  }
-  if (FLAGS_data_location.empty()) {
-    return absl::InvalidArgumentError("--data-location is missing");
-  }
-  if (FLAGS_model_name.empty()) {
-    return absl::InvalidArgumentError("--model-name is missing");
+  for (const auto& [flag, value] :
+       {std::make_pair("--in-graph", FLAGS_in_graph),
+        std::make_pair("--data-location", FLAGS_data_location),
+        std::make_pair("--model-name", FLAGS_model_name)}) {
+    if (value.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(flag, " is missing"));
+    }
   }
   REQUANT_RETURN_IF_ERROR(CheckChoice(
       "--model-name", FLAGS_model_name, {kBenchmarkModel},
@@ -139,16 +139,12 @@ void ChooseSocket() {
 }
 
 void SayWhatIsIgnored(const std::vector<std::string>& positional) {
-  std::vector<std::string> remarks = IgnoredFlags();
-  for (const std::string& argument : positional) {
-    remarks.push_back(
-        absl::StrCat("\"", argument, "\" is ignored: only flags are known"));
+  for (const std::string& remark : IgnoredFlags(ReadGraph(FLAGS_in_graph))) {
+    Say(ProgramName(), remark);
   }
-  // A graph that cannot be read is evaluate_graph's to refuse.
-  const absl::StatusOr<tensorflow::GraphDef> graph = ReadGraph(FLAGS_in_graph);
-  if (graph.ok()) remarks.push_back(PrecisionRemark(*graph));
-  for (const std::string& remark : remarks) {
-    if (!remark.empty()) Say(ProgramName(), remark);
+  for (const std::string& argument : positional) {
+    Say(ProgramName(),
+        absl::StrCat("\"", argument, "\" is ignored: only flags are known"));
   }
 }
 
@@ -168,7 +164,8 @@ absl::StatusOr<std::vector<std::string>> EvaluateArguments(
       "--log_file=-"};
 }
 
-std::vector<std::string> IgnoredFlags() {
+std::vector<std::string> IgnoredFlags(
+    const absl::StatusOr<tensorflow::GraphDef>& graph) {
   std::vector<std::string> ignored;
   if (!FLAGS_docker_image.empty()) {
     ignored.push_back(absl::StrCat("--docker-image ", FLAGS_docker_image,
@@ -178,15 +175,13 @@ std::vector<std::string> IgnoredFlags() {
     ignored.push_back(
         "--benchmark-only is ignored: accuracy is measured as well");
   }
+  const std::string found = graph.ok() && IsInt8(*graph) ? "int8" : "fp32";
+  if (graph.ok() && !FLAGS_precision.empty() && FLAGS_precision != found) {
+    ignored.push_back(absl::StrCat("--precision ", FLAGS_precision,
+                                   " is ignored: ", FLAGS_in_graph,
+                                   " is a graph of ", found));
+  }
   return ignored;
-}
-
-std::string PrecisionRemark(const tensorflow::GraphDef& graph) {
-  const std::string found = IsInt8(graph) ? "int8" : "fp32";
-  if (FLAGS_precision.empty() || FLAGS_precision == found) return "";
-  return absl::StrCat("--precision ", FLAGS_precision,
-                      " is ignored: ", FLAGS_in_graph, " is a graph of ",
-                      found);
 }
 
 absl::StatusOr<std::vector<int>> SocketCpus(int socket,
@@ -211,16 +206,12 @@ absl::StatusOr<std::vector<int>> SocketCpus(int socket,
 absl::Status StayOnCpus(const std::vector<int>& cpus) {
   if (cpus.empty()) return absl::OkStatus();
   cpu_set_t allowed, wanted;
-  CPU_ZERO(&allowed);
   CPU_ZERO(&wanted);
+  for (int cpu : cpus) CPU_SET(cpu, &wanted);
   if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) {
     return absl::InternalError(std::strerror(errno));
   }
-  for (int cpu : cpus) {
-    if (cpu >= 0 && cpu < kMostCpus && CPU_ISSET(cpu, &allowed)) {
-      CPU_SET(cpu, &wanted);
-    }
-  }
+  CPU_AND(&wanted, &wanted, &allowed);
   if (CPU_COUNT(&wanted) == 0) {
     return absl::FailedPreconditionError(
         "this process may use none of its CPUs");

@@ -26,12 +26,11 @@ absl::StatusOr<std::vector<std::string>> EvaluateArguments(
     const std::string& workflows_folder);
 
 // Returns what to say about flags that are given and do not change what is
-// done: one sentence each.
-std::vector<std::string> IgnoredFlags();
-
-// Returns what to say when the graph is not of the precision that was asked
-// for; "" when it is, or none was. A graph with quantized kernels is int8.
-std::string PrecisionRemark(const tensorflow::GraphDef& graph);
+// done: one sentence each. One of them is the precision, when it is not that of
+// `graph`, which is int8 if it has quantized kernels; an error: nothing is said
+// of a graph that evaluate_graph will refuse.
+std::vector<std::string> IgnoredFlags(
+    const absl::StatusOr<tensorflow::GraphDef>& graph);
 
 // Returns the CPUs of a socket, as a list such as "0-3,8" in the folder `nodes`
 // (one folder nodeN per socket). -1 is all sockets: no CPUs.

@@ -1,6 +1,7 @@
 // requant plan as people run it, on the workflows that come with Requant.
 
 #include <fstream>
+#include <map>
 
 #include "base/program/flags.h"
 #include "graph/testing/program.h"
@@ -45,19 +46,12 @@ std::vector<std::string> LargeDs(const std::string& setting) {
           "--set=eval_data=" + records, "--set", "train_data=" + records};
 }
 
+// The other published names are looked for by workflow_run_test.
 TEST(WideDeep, IsTheDefaultAndCarriesThePublishedNames) {
-  ExpectAll(
-      Planned({}),
-      {"model_nodes.txt", "wide_deep_frozen_fp32_graph.pb",
-       "wide_deep_fp32_graph.pb", "optimized_wide_deep_fp32_graph.pb",
-       "int8_dynamic_range_wide_deep_graph.pb",
-       "logged_int8_dynamic_range_wide_deep.pb", "wide_deep_min_max_log.txt",
-       "freezed_range_int8_wide_deep.pb",
-       "logged_freezed_range_int8_wide_deep.pb", "wide_deep_min_log.txt",
-       "freezed_range_int8_wide_deep_freezemin.pb", "wide_deep_max_log.txt",
-       "freezed_range_int8_wide_deep_minmaxfreeze.pb",
-       "final_int8_wide_deep.pb", "dataset_preprocessed_train.tfrecords",
-       "dataset_preprocessed_eval.tfrecords"});
+  ExpectAll(Planned({}),
+            {"wide_deep: ", "logged_freezed_range_int8_wide_deep.pb",
+             "dataset_preprocessed_train.tfrecords",
+             "dataset_preprocessed_eval.tfrecords"});
 }
 
 TEST(WideDeepFast, Plans) {
@@ -134,19 +128,17 @@ TEST(Plan, SaysEachMistakeOnALineOfItsOwn) {
                         "mean \"a\"?\n"));
 }
 
+// What they look like: plan_test.
 TEST(Plan, ListsTasksDrawsItselfAndSpeaksJson) {
   const std::string path = Write("small.textproto", kSmall);
-  EXPECT_THAT(Planned({path}), AllOf(StartsWith("small: small\n\n"
-                                                "a  make records  [would run"),
-                                     HasSubstr("\n   reads  a.csv\n"
-                                               "   writes b.tfrecords\n")));
-  EXPECT_THAT(Planned({path, "--format=dot"}),
-              HasSubstr("  t0 -> t1 [label=\"a.csv\"];\n"));
-  EXPECT_THAT(Planned({path, "--format=mermaid"}),
-              HasSubstr("  t0 -->|\"a.csv\"| t1\n"));
-  EXPECT_THAT(Planned({path, "--format=json"}),
-              HasSubstr("\"inputs\": [{\"role\": \"data\", \"task\": \"a\", "
-                        "\"output\": \"data\"}]"));
+  const std::map<std::string, std::string> starts = {
+      {"text", "small: small\n\na  make records  [would run"},
+      {"dot", "digraph "},
+      {"mermaid", "flowchart "},
+      {"json", "{\"workflow\": "}};
+  for (const auto& [format, start] : starts) {
+    EXPECT_THAT(Planned({path, "--format=" + format}), StartsWith(start));
+  }
 }
 
 TEST(Plan, RefusesWrongUsage) {

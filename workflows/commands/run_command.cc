@@ -162,14 +162,6 @@ std::vector<std::string> ArgumentsToResume(
   return rest;
 }
 
-absl::StatusOr<std::vector<TaskOutlook>> StatesOf(const Plan& plan,
-                                                  const RunOptions& options,
-                                                  const std::string& work_dir) {
-  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
-  const std::unique_ptr<StageStore> store = StageStore::OpenToLook(work_dir);
-  return LookAhead(plan, machine, options, store.get());
-}
-
 // Returns what people call: the front door if it started this program.
 std::string FrontDoor(const RunMachine& machine) {
   const char* home = std::getenv("REQUANT_HOME");
@@ -286,22 +278,24 @@ int RunRunCommand(const std::vector<std::string>& args) {
   const absl::StatusOr<RunOptions> options = OptionsFromFlags(*plan, *tampers);
   if (!options.ok())
     return ReportUsage(kRunProgram, options.status().message());
-  const std::string work_dir = WorkDirOf(*plan, flags.work_dir);
   if (FLAGS_dry_run) {
-    const auto states = StatesOf(*plan, *options, work_dir);
+    const auto states = FindTaskStates(*plan, flags.work_dir, *options);
     if (!states.ok()) return ReportFailure(kRunProgram, states.status());
     std::fputs(PlanAsText(*plan, *states).c_str(), stdout);
     return kExitOk;
   }
   const absl::StatusOr<int> exit_code =
-      RunAndTell(*plan, *options, work_dir, args);
+      RunAndTell(*plan, *options, WorkDirOf(*plan, flags.work_dir), args);
   if (!exit_code.ok()) return ReportFailure(kRunProgram, exit_code.status());
   return *exit_code;
 }
 
 absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
-    const Plan& plan, const std::string& work_dir) {
-  return StatesOf(plan, {}, WorkDirOf(plan, work_dir));
+    const Plan& plan, const std::string& work_dir, const RunOptions& options) {
+  REQUANT_ASSIGN_OR_RETURN(const RunMachine machine, ThisMachine());
+  const std::unique_ptr<StageStore> store =
+      StageStore::OpenToLook(WorkDirOf(plan, work_dir));
+  return LookAhead(plan, machine, options, store.get());
 }
 
 }  // namespace requant

@@ -13,7 +13,7 @@
 #include "base/program/flags.h"
 #include "base/text/printable.h"
 #include "workflows/commands/commands.h"
-#include "workflows/report/manifest.h"
+#include "workflows/report/run_folder.h"
 
 namespace requant {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,25 +18,11 @@
 #include "base/text/printable.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
-#include "workflows/report/figures.h"
-#include "workflows/run/run_record.pb.h"
 
 namespace requant {
 namespace {
 
 // --- The table.
-
-// Returns the first stage that is compared with the baseline; none: 0.
-int FirstUser(const RunRecord& record, const BaselineRecord& baseline) {
-  for (int i = 0; i < record.stage_size(); ++i) {
-    const VerificationRecord& verification = record.stage(i).verification();
-    if (absl::StrCat(verification.evaluation(), "/baseline") ==
-        baseline.name()) {
-      return i;
-    }
-  }
-  return 0;
-}
 
 // The less important go first on a narrow terminal; figures have theirs.
 constexpr int kSizeImportance = 4;
@@ -88,10 +75,10 @@ std::string IntervalCell(const StageFigures& stage, const Figure& figure) {
                       figure.text(found->interval->high()), "]");
 }
 
-void AddRow(const std::string& name, StageState state, double seconds,
-            const StageFigures& stage, Table* table) {
-  std::vector<StyledText> cells = {{PrintableLine(name, true)},
-                                   {TimeCell(state, seconds)}};
+void AddRow(const RunRow& row, Table* table) {
+  const StageFigures& stage = row.figures;
+  std::vector<StyledText> cells = {{PrintableLine(row.name, true)},
+                                   {TimeCell(row.state, stage.seconds)}};
   for (const Figure& figure : Figures()) {
     if (figure.column.title == nullptr) continue;
     cells.push_back({FigureText(stage, figure)});
@@ -99,16 +86,66 @@ void AddRow(const std::string& name, StageState state, double seconds,
     cells.push_back({IntervalCell(stage, figure)});
   }
   cells.push_back({stage.bytes.value_or(0) > 0 ? SizeText(*stage.bytes) : ""});
-  cells.push_back(VerdictCell(state, stage.verdict));
+  cells.push_back(VerdictCell(row.state, stage.verdict));
   table->AddRow(cells);
 }
 
-// Returns what the stage itself did, its verification apart.
-const TaskRecord& OwnWork(const StageRecord& stage) {
-  const bool is_benchmark =
-      stage.has_benchmark() &&
-      stage.benchmark().work().state() != TaskRecord::NOT_RUN;
-  return is_benchmark ? stage.benchmark().work() : stage.work();
+// Returns the first of the stage's tasks that did not succeed, or else its
+// last.
+const TaskRecord& DecisiveTask(const StageRecord& stage) {
+  const TaskRecord* decisive = &TaskRecord::default_instance();
+  for (const TaskRecord* task : TasksOf(stage)) {
+    decisive = task;
+    if (task->state() != TaskRecord::DONE &&
+        task->state() != TaskRecord::CACHED &&
+        task->state() != TaskRecord::GIVEN) {
+      break;
+    }
+  }
+  return *decisive;
+}
+
+// Returns the gate that decided on the verdict.
+std::string DecisiveGate(const VerificationRecord& verification) {
+  for (const GateRecord& gate : verification.gate()) {
+    if (gate.verdict() == verification.verdict()) return gate.name();
+  }
+  return "";
+}
+
+std::string MessageOf(const StageRecord& stage, StageState state) {
+  switch (state) {
+    case StageState::kLeftOut:
+      return stage.left_out_because();
+    case StageState::kGateFailed:
+    case StageState::kInconclusive:
+      return DecisiveGate(stage.verification());
+    case StageState::kInterrupted:
+      return "interrupted";
+    case StageState::kFailed:
+    case StageState::kWaiting:
+      return DecisiveTask(stage).message();
+    default:
+      return "";
+  }
+}
+
+RunRow RowOf(const BaselineRecord& baseline, int index) {
+  const auto state = static_cast<StageState>(baseline.work().state());
+  RunRow row = {{-1, index}, baseline.name(), state, {}, ""};
+  row.figures.seconds = baseline.work().seconds();
+  row.figures.result = &baseline.result();
+  row.message = state == StageState::kInterrupted ? "interrupted"
+                                                  : baseline.work().message();
+  return row;
+}
+
+RunRow RowOf(const StageRecord& stage, int index, const StageFigures& figures) {
+  const StageState state = StateOf(stage);
+  RunRow row = {{index}, stage.name(), state, figures, MessageOf(stage, state)};
+  const bool is_made = state == StageState::kWaiting && figures.seconds > 0;
+  if (is_made && row.message.empty()) row.message = "made";
+  return row;
 }
 
 // --- What follows it.
@@ -358,7 +395,7 @@ void SayFailed(const RunRecord& record, const std::string& resume, Text* text) {
                   text);
   }
   for (const BaselineRecord& baseline : record.baseline()) {
-    if (StateOf(baseline) != StageState::kFailed) continue;
+    if (baseline.work().state() != TaskRecord::FAILED) continue;
     SayFailedTask(baseline.name(), baseline.work(), text);
   }
   if (resume.empty()) return;
@@ -381,12 +418,27 @@ std::string SecondsText(double seconds) {
 }
 
 std::vector<RunRow> RowsOf(const RunRecord& record) {
+  std::map<std::string, int> first_users;
+  for (int i = 0; i < record.stage_size(); ++i) {
+    first_users.emplace(
+        absl::StrCat(record.stage(i).verification().evaluation(), "/baseline"),
+        i);
+  }
+  // By the stage that they are before: the first, unless one is known.
+  std::multimap<int, int> baselines;
+  for (int i = 0; i < record.baseline_size(); ++i) {
+    const auto user = first_users.find(record.baseline(i).name());
+    baselines.emplace(user == first_users.end() ? 0 : user->second, i);
+  }
+  const std::vector<StageFigures> figures = FiguresOfStages(record);
   std::vector<RunRow> rows;
   for (int i = 0; i < record.stage_size(); ++i) {
-    for (int j = 0; j < record.baseline_size(); ++j) {
-      if (FirstUser(record, record.baseline(j)) == i) rows.push_back({true, j});
+    const auto [begin, end] = baselines.equal_range(i);
+    for (auto baseline = begin; baseline != end; ++baseline) {
+      rows.push_back(
+          RowOf(record.baseline(baseline->second), baseline->second));
     }
-    rows.push_back({false, i});
+    rows.push_back(RowOf(record.stage(i), i, figures[i]));
   }
   return rows;
 }
@@ -405,44 +457,14 @@ StageState StateOf(const StageRecord& stage) {
              : state;
 }
 
-StageState StateOf(const BaselineRecord& baseline) {
-  return static_cast<StageState>(baseline.work().state());
-}
-
 bool IsOver(StageState state) {
   return state != StageState::kWaiting && state != StageState::kRunning;
 }
 
-double SecondsOf(const StageRecord& stage) {
-  return OwnWork(stage).seconds() + stage.verification().work().seconds();
-}
-
-const TaskRecord& DecisiveTask(const StageRecord& stage) {
-  const TaskRecord::State own = OwnWork(stage).state();
-  const bool makes_nothing = !stage.has_work() && !stage.has_benchmark();
-  const bool succeeded = makes_nothing || own == TaskRecord::DONE ||
-                         own == TaskRecord::CACHED || own == TaskRecord::GIVEN;
-  return succeeded && stage.has_verification() ? stage.verification().work()
-                                               : OwnWork(stage);
-}
-
 std::string RunTable(const RunRecord& record, int columns, bool color) {
-  const std::vector<StageFigures> figures = FiguresOfStages(record);
   Table table;
   AddColumns(&table);
-  for (const RunRow& row : RowsOf(record)) {
-    if (row.is_baseline) {
-      const BaselineRecord& baseline = record.baseline(row.index);
-      StageFigures found;
-      found.result = &baseline.result();
-      AddRow(baseline.name(), StateOf(baseline), baseline.work().seconds(),
-             found, &table);
-    } else {
-      const StageRecord& stage = record.stage(row.index);
-      AddRow(stage.name(), StateOf(stage), SecondsOf(stage), figures[row.index],
-             &table);
-    }
-  }
+  for (const RunRow& row : RowsOf(record)) AddRow(row, &table);
   return table.Text(columns, color);
 }
 

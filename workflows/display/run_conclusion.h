@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "workflows/report/figures.h"
+#include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -35,9 +37,14 @@ enum class StageState {
 
 // A line of whatever lists a run: a stage, or the run of a baseline.
 struct RunRow {
-  bool is_baseline = false;
-  // Into RunRecord.stage or RunRecord.baseline.
-  int index = 0;
+  // That of the stage's own work.
+  TaskPlace place;
+  std::string name;
+  StageState state = StageState::kWaiting;
+  // Those of a baseline are its evaluation's. They read the record.
+  StageFigures figures;
+  // Why it failed, does not run or was left out, or which gate was not passed.
+  std::string message;
 };
 
 // Returns the stages in the order of the file, each baseline before the first
@@ -46,14 +53,8 @@ std::vector<RunRow> RowsOf(const RunRecord& record);
 
 // Returns the state. A stage that is yet to be verified waits.
 StageState StateOf(const StageRecord& stage);
-StageState StateOf(const BaselineRecord& baseline);
 // Returns whether it neither waits nor runs.
 bool IsOver(StageState state);
-
-// Returns how long its work and its verification took in this run.
-double SecondsOf(const StageRecord& stage);
-// Returns the first of its tasks that did not succeed, or else its last.
-const TaskRecord& DecisiveTask(const StageRecord& stage);
 
 // Returns a line per stage: time, accuracy, its difference from the baseline's
 // in points with the 95 % interval, agreement, mean output change, mean squared

@@ -79,24 +79,5 @@ TEST(RunFigures, HaveTheSameDigitsEverywhere) {
   EXPECT_EQ(SizeText(999500), "1.00 MB");
 }
 
-TEST(StateOf, WaitsWhileTheVerificationIsToCome) {
-  StageRecord stage;
-  stage.mutable_work()->set_state(TaskRecord::DONE);
-  EXPECT_EQ(StateOf(stage), StageState::kDone);
-  stage.mutable_verification();
-  EXPECT_EQ(StateOf(stage), StageState::kWaiting);
-}
-
-TEST(StateOf, TellsAFailedGateFromAFailedTask) {
-  StageRecord stage;
-  stage.mutable_work()->set_state(TaskRecord::CACHED);
-  VerificationRecord& verification = *stage.mutable_verification();
-  verification.mutable_work()->set_state(TaskRecord::CACHED);
-  verification.set_verdict(VerificationRecord::FAIL);
-  EXPECT_EQ(StateOf(stage), StageState::kGateFailed);
-  stage.mutable_work()->set_state(TaskRecord::FAILED);
-  EXPECT_EQ(StateOf(stage), StageState::kFailed);
-}
-
 }  // namespace
 }  // namespace requant::run_conclusion_test

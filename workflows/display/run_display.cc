@@ -1,22 +1,16 @@
 #include "workflows/display/run_display.h"
 
-#include <signal.h>
-
 #include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/terminal/terminal_text.h"
@@ -106,22 +100,14 @@ std::string ProgressText(const TaskProgress& progress, double rate) {
 }
 
 std::string_view OutcomeText(RunRecord::Outcome outcome) {
-  switch (outcome) {
-    case RunRecord::PASSED:
-      return "PASSED";
-    case RunRecord::INCONCLUSIVE:
-      return "INCONCLUSIVE";
-    case RunRecord::GATE_FAILED:
-      return "FAILED a gate";
-    case RunRecord::INTERRUPTED:
-      return "interrupted";
-    default:
-      return "FAILED";
-  }
+  constexpr std::string_view kTexts[] = {"FAILED",       "PASSED",
+                                         "INCONCLUSIVE", "FAILED a gate",
+                                         "FAILED",       "interrupted"};
+  return kTexts[outcome];
 }
 
 // The display where no line can be rewritten.
-class PlainDisplay : public RunDisplay {
+class PlainDisplay : public RunObserver {
  public:
   explicit PlainDisplay(ProgressEnvironment environment)
       : environment_(std::move(environment)) {}
@@ -214,77 +200,10 @@ class PlainDisplay : public RunDisplay {
   std::vector<std::pair<std::string, Running>> running_;
 };
 
-// A display with a clock of its own.
-class TickingDisplay : public RunObserver {
- public:
-  explicit TickingDisplay(std::unique_ptr<RunDisplay> display)
-      : display_(std::move(display)) {}
-  ~TickingDisplay() override { StopClock(); }
-
-  void RunStarted(const RunRecord& record) override {
-    {
-      const absl::MutexLock lock(&mutex_);
-      display_->RunStarted(record);
-    }
-    StartClock();
-  }
-  void TaskStarted(const RunRecord& record, const TaskPlace& place) override {
-    const absl::MutexLock lock(&mutex_);
-    display_->TaskStarted(record, place);
-  }
-  void TaskProgressed(const RunRecord& record, const TaskPlace& place,
-                      const TaskProgress& progress) override {
-    const absl::MutexLock lock(&mutex_);
-    display_->TaskProgressed(record, place, progress);
-  }
-  void TaskEnded(const RunRecord& record, const TaskPlace& place) override {
-    const absl::MutexLock lock(&mutex_);
-    display_->TaskEnded(record, place);
-  }
-  void Said(std::string_view line) override {
-    const absl::MutexLock lock(&mutex_);
-    display_->Said(line);
-  }
-  void RunEnded(const RunRecord& record) override {
-    StopClock();
-    const absl::MutexLock lock(&mutex_);
-    display_->RunEnded(record);
-  }
-
- private:
-  void StartClock() {
-    // Signals must find the thread that handles them.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    clock_ = std::thread([this] {
-      const absl::MutexLock lock(&mutex_);
-      while (!mutex_.AwaitWithTimeout(absl::Condition(&stop_),
-                                      absl::Milliseconds(100))) {
-        display_->Tick();
-      }
-    });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  }
-
-  void StopClock() {
-    {
-      const absl::MutexLock lock(&mutex_);
-      stop_ = true;
-    }
-    if (clock_.joinable()) clock_.join();
-  }
-
-  absl::Mutex mutex_;
-  const std::unique_ptr<RunDisplay> display_ ABSL_PT_GUARDED_BY(mutex_);
-  bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread clock_;
-};
-
 }  // namespace
 
-std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
-                                           ProgressEnvironment environment) {
+std::unique_ptr<RunObserver> MakeRunDisplay(const RunDisplayOptions& options,
+                                            ProgressEnvironment environment) {
   if (environment.is_terminal) {
     return MakeLiveDisplay(options, std::move(environment));
   }
@@ -292,12 +211,8 @@ std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
 }
 
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end) {
-  RunDisplayOptions options;
-  options.utf8 = LocaleIsUtf8();
-  options.color = ColorIsWelcome();
-  options.erase_at_end = erase_at_end;
-  return std::make_unique<TickingDisplay>(
-      MakeRunDisplay(options, ProgressEnvironment::Stderr()));
+  return MakeRunDisplay({LocaleIsUtf8(), ColorIsWelcome(), erase_at_end},
+                        ProgressEnvironment::Stderr());
 }
 
 }  // namespace requant

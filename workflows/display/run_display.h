@@ -4,10 +4,9 @@
 // What people see on stderr while a workflow runs.
 //
 // On a terminal: a line per stage, rewritten in place at most ten times a
-// second. Where there are fewer rows than stages, lines of finished stages
-// scroll up, and what waits is counted. Elsewhere, in a log file say: plain
-// lines with the time of day, one when a task ends, and one every ten seconds
-// while a long one runs.
+// second. Where there are fewer rows than stages, those around what runs are
+// shown. Elsewhere, in a log file say: plain lines with the time of day, one
+// when a task ends, and one every ten seconds while a long one runs.
 
 #include <memory>
 #include <string>
@@ -23,28 +22,20 @@ struct RunDisplayOptions {
   bool utf8 = false;
   bool color = false;
   // On a terminal the stages' lines go when the run ends, because a table of
-  // the same is about to be printed there. Those that scrolled up stay.
+  // the same is about to be printed there.
   bool erase_at_end = false;
-};
-
-class RunDisplay : public RunObserver {
- public:
-  // Must be called about ten times a second: time goes on although nothing
-  // happens.
-  virtual void Tick() = 0;
 };
 
 // Makes the display on a terminal, or the one for elsewhere, by
 // environment.is_terminal. It is not thread-safe.
-std::unique_ptr<RunDisplay> MakeRunDisplay(const RunDisplayOptions& options,
-                                           ProgressEnvironment environment);
-
-// Makes the one on a terminal.
-std::unique_ptr<RunDisplay> MakeLiveDisplay(const RunDisplayOptions& options,
+std::unique_ptr<RunObserver> MakeRunDisplay(const RunDisplayOptions& options,
                                             ProgressEnvironment environment);
 
-// Makes the display for stderr as it is, with a thread that ticks from
-// RunStarted to RunEnded. That thread takes no signals.
+// Makes the one on a terminal.
+std::unique_ptr<RunObserver> MakeLiveDisplay(const RunDisplayOptions& options,
+                                             ProgressEnvironment environment);
+
+// Makes the display for stderr as it is.
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end);
 
 // Keeps how long a task has been running, how far it is and how fast. Times are

@@ -32,20 +32,13 @@ class FindWorkflowTest : public testing::Test {
   WorkflowPlaces places_;
 };
 
-TEST_F(FindWorkflowTest, TakesABareNameFromHome) {
-  places_.home = MakeHome("home");
-  EXPECT_EQ(Found("fast"), places_.home + "/workflows/fast.textproto");
-}
-
-TEST_F(FindWorkflowTest, MeansTheDefaultWhenNoneIsNamed) {
+TEST_F(FindWorkflowTest, LooksAtHomeHereAndAboveTheProgram) {
+  places_.program = MakeHome("above") + "/bin/workflows/requant";
+  EXPECT_EQ(Found("fast"), folder_.Path("above/workflows/fast.textproto"));
   places_.current = MakeHome("current");
-  EXPECT_EQ(Found(""), places_.current + "/workflows/wide_deep.textproto");
-}
-
-TEST_F(FindWorkflowTest, LooksAboveTheProgram) {
-  const std::string home = MakeHome("above");
-  places_.program = home + "/bin/workflows/requant";
-  EXPECT_EQ(Found("fast"), home + "/workflows/fast.textproto");
+  EXPECT_EQ(Found(""), folder_.Path("current/workflows/wide_deep.textproto"));
+  places_.home = MakeHome("home");
+  EXPECT_EQ(Found("fast"), folder_.Path("home/workflows/fast.textproto"));
 }
 
 TEST_F(FindWorkflowTest, LeavesAPathAsItIs) {

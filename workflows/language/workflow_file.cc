@@ -109,18 +109,6 @@ std::string NameOf(std::string_view path) {
   return std::string(absl::StripSuffix(path, ".textproto"));
 }
 
-// A text with values in it. A byte that came from the command line or the
-// environment is marked, because paths typed there start at another folder.
-struct ExpandedText {
-  std::string text;
-  std::vector<bool> typed;
-
-  void Append(std::string_view part, bool is_typed) {
-    text.append(part);
-    typed.resize(text.size(), is_typed);
-  }
-};
-
 bool IsNameStart(char c) { return c == '_' || (c >= 'a' && c <= 'z'); }
 
 bool IsVariableName(std::string_view name) {
@@ -149,17 +137,12 @@ std::string From(const std::string& folder, std::string_view path) {
   return absl::StrCat(folder, path);
 }
 
-// Paths from the current folder, where `expanded` has several, separated by
-// commas.
-std::string AsPaths(const ExpandedText& expanded, const std::string& folder) {
-  std::vector<std::string> paths;
-  size_t start = 0;
-  for (const std::string_view path : absl::StrSplit(expanded.text, ',')) {
-    const bool typed = !path.empty() && expanded.typed[start];
-    paths.push_back(typed ? std::string(path) : From(folder, path));
-    start += path.size() + 1;
-  }
-  return absl::StrJoin(paths, ",");
+// Returns the paths, separated by commas, from `folder` on.
+std::string AllFrom(const std::string& folder, std::string_view paths) {
+  return absl::StrJoin(absl::StrSplit(paths, ','), ",",
+                       [&](std::string* out, std::string_view path) {
+                         out->append(From(folder, path));
+                       });
 }
 
 // Returns what is wrong with a value that names files or a folder, or "".
@@ -305,7 +288,7 @@ class Variables {
 
   void AppendValue(const std::string& name,
                    const std::set<std::string>* own_files, int line,
-                   bool active, ExpandedText* out) {
+                   bool active, std::string* out) {
     const Variable* const variable = Find(name);
     if (variable == nullptr && problems_->full()) {
       return problems_->Add(line, "no such variable");
@@ -332,29 +315,28 @@ class Variables {
     }
     const auto value = values_.find(name);
     if (value == values_.end()) return;
-    out->Append(own_files == nullptr
-                    ? value->second.value
-                    // FillInFiles must find nothing in it.
-                    : absl::StrReplaceAll(value->second.value, {{"${", "$${"}}),
-                value->second.from != "default");
+    out->append(own_files == nullptr ? value->second.value
+                                     // FillInFiles must find nothing in it.
+                                     : absl::StrReplaceAll(value->second.value,
+                                                           {{"${", "$${"}}));
   }
 
   // Expands `text`. With `own_files` it is a TransformStage's, which
   // FillInFiles is still to see: these names and "$${" stay.
-  ExpandedText Expand(const std::string& text,
-                      const std::set<std::string>* own_files, int line,
-                      bool active) {
-    ExpandedText out;
+  std::string Expand(std::string_view text,
+                     const std::set<std::string>* own_files, int line,
+                     bool active) {
+    std::string out;
     std::string_view rest = text;
     while (!rest.empty()) {
       if (absl::StartsWith(rest, "$${")) {
-        out.Append(own_files == nullptr ? "${" : "$${", false);
+        out.append(own_files == nullptr ? "${" : "$${");
         rest.remove_prefix(3);
         continue;
       }
       if (!absl::StartsWith(rest, "${")) {
         const size_t next = std::min(rest.find('$', 1), rest.size());
-        out.Append(rest.substr(0, next), false);
+        out.append(rest.substr(0, next));
         rest.remove_prefix(next);
         continue;
       }
@@ -367,13 +349,32 @@ class Variables {
         return out;
       }
       if (own_files != nullptr && own_files->count(name) > 0) {
-        out.Append(rest.substr(0, end + 1), false);
+        out.append(rest.substr(0, end + 1));
       } else {
         AppendValue(name, own_files, line, active, &out);
       }
       rest.remove_prefix(end + 1);
     }
     return out;
+  }
+
+  // Returns whether the text starts with a value from the command line or the
+  // environment: paths typed there start at the current folder.
+  bool StartsTyped(std::string_view text) const {
+    if (!absl::ConsumePrefix(&text, "${")) return false;
+    const auto value =
+        values_.find(std::string(text.substr(0, text.find('}'))));
+    return value != values_.end() && !value->second.value.empty() &&
+           value->second.from != "default";
+  }
+
+  std::string ExpandPaths(std::string_view text, int line, bool active) {
+    std::vector<std::string> paths;
+    for (const std::string_view part : absl::StrSplit(text, ',')) {
+      const std::string path = Expand(part, nullptr, line, active);
+      paths.push_back(StartsTyped(part) ? path : AllFrom(folder_, path));
+    }
+    return absl::StrJoin(paths, ",");
   }
 
   void ExpandValue(Message* message, const FieldDescriptor* field, int index,
@@ -391,10 +392,10 @@ class Variables {
         own_files.insert(file.name());
       }
     }
-    const ExpandedText expanded =
-        Expand(text, is_transforms ? &own_files : nullptr, line, active);
     const std::string result =
-        IsPathField(field) ? AsPaths(expanded, folder_) : expanded.text;
+        IsPathField(field)
+            ? ExpandPaths(text, line, active)
+            : Expand(text, is_transforms ? &own_files : nullptr, line, active);
     if (index < 0) {
       reflection->SetString(message, field, result);
     } else {
@@ -494,9 +495,9 @@ class Variables {
             absl::StrCat("\"", value.value, "\" is not a number from 1 on");
       }
     } else if (variable.kind() != Variable::TEXT && !value.value.empty()) {
-      ExpandedText text;
-      text.Append(value.value, value.from != "default");
-      problem = PathProblem(variable.kind(), AsPaths(text, folder_));
+      problem = PathProblem(variable.kind(), value.from == "default"
+                                                 ? AllFrom(folder_, value.value)
+                                                 : value.value);
     }
     if (problem.empty()) return;
     problems_->Add(

@@ -93,12 +93,6 @@ TEST(ReadWorkflowFile, RefusesLargeAndMissingFilesAndFolders) {
   EXPECT_FALSE(ReadWorkflowFile(Folder(), {}).ok());
 }
 
-TEST(ReadWorkflowFile, TellsAHundredMistakesAndHowManyMore) {
-  std::string text;
-  for (int i = 0; i < 130; ++i) absl::StrAppend(&text, "x", i, ": 1\n");
-  EXPECT_THAT(Problem(text), HasSubstr("\nF: and 30 more mistakes"));
-}
-
 TEST(ReadWorkflowFile, RefusesMoreThanAnyoneWrites) {
   std::string text;
   for (int i = 0; i < 1001; ++i) text += "stage {}\n";

@@ -89,10 +89,6 @@ struct Plan {
 // starts with FILE:LINE.
 absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 
-// Returns whether a task's input "checkpoint" is one of TensorFlow's first
-// format: files that the path names, or matches, and no index.
-bool IsFirstFormatCheckpoint(const std::string& path);
-
 // --- Limits.
 
 // Returns the limits that hold for a verification: the stage's, then the

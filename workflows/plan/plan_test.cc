@@ -199,17 +199,6 @@ std::string Chosen(const StageChoice &choice) {
   return text;
 }
 
-TEST(IsFirstFormatCheckpoint, NeedsAFileAndNoIndex) {
-  Write("first", "");
-  Write("second", "");
-  Write("second.index", "");
-  EXPECT_TRUE(IsFirstFormatCheckpoint(Folder() + "first"));
-  EXPECT_TRUE(IsFirstFormatCheckpoint(Folder() + "fi?st"));
-  EXPECT_FALSE(IsFirstFormatCheckpoint(Folder() + "second"));
-  EXPECT_FALSE(IsFirstFormatCheckpoint(Folder() + "empty"));
-  EXPECT_FALSE(IsFirstFormatCheckpoint(Folder() + "none"));
-}
-
 TEST(ChooseTasks, TakesWhatIsNeededAndForcesWhatIsAskedFor) {
   EXPECT_EQ(Chosen({}), "ccccc");
   EXPECT_EQ(Chosen({{"b"}, {}, {}}), "ccc..") << "only, and what it needs";

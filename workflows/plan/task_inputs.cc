@@ -30,16 +30,16 @@ bool Exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
-}  // namespace
-
-bool IsFirstFormatCheckpoint(const std::string& path) {
+// Returns whether the path names, or matches, files.
+bool MatchesFiles(const std::string& path) {
   const std::vector<std::string> files = MatchingFiles(path);
-  return !Exists(path + ".index") &&
-         std::any_of(files.begin(), files.end(), [](const std::string& file) {
-           std::error_code error;
-           return fs::is_regular_file(file, error);
-         });
+  return std::any_of(files.begin(), files.end(), [](const std::string& file) {
+    std::error_code error;
+    return fs::is_regular_file(file, error);
+  });
 }
+
+}  // namespace
 
 std::string GraphPathProblem(const std::string& path) {
   std::error_code error;
@@ -168,7 +168,8 @@ void Planner::AddStagePaths(int task) {
   for (const auto& [role, path] : PathsOf(StageOf(task))) {
     plan_.tasks[task].inputs.push_back({role, -1, "", path});
     const bool is_checkpoint = role == "checkpoint";
-    if (is_checkpoint && IsFirstFormatCheckpoint(path)) continue;
+    // One of TensorFlow's first format has no index.
+    if (is_checkpoint && MatchesFiles(path)) continue;
     const std::string file =
         is_checkpoint ? absl::StrCat(path, ".index") : path;
     if (!path.empty() && !Exists(file)) {

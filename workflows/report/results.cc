@@ -188,8 +188,6 @@ std::string Csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
-std::string Csv(double number) { return JsonNumber(number); }
-std::string Csv(int64_t number) { return absl::StrCat(number); }
 
 // Returns the names and fields of a stage's line.
 JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
@@ -199,28 +197,28 @@ JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
       {"stage", Csv(stage.name())},
       {"kind", Csv(stage.kind())},
       {"state", Csv(figures.state)},
-      {"seconds", Csv(figures.seconds)},
-      {"work_seconds", Csv(figures.work_seconds)},
-      {"nodes", figures.nodes ? Csv(*figures.nodes) : ""},
-      {"bytes", figures.bytes ? Csv(*figures.bytes) : ""},
+      {"seconds", Json(figures.seconds)},
+      {"work_seconds", Json(figures.work_seconds)},
+      {"nodes", figures.nodes ? Json(*figures.nodes) : ""},
+      {"bytes", figures.bytes ? Json(*figures.bytes) : ""},
       {"evaluation", Csv(verification.evaluation())},
       {"baseline", Csv(verification.baseline())},
       {"verdict", Csv(absl::AsciiStrToLower(VerdictName(figures.verdict)))},
       {"records",
-       verification.result().has_scores() ? Csv(scores.records()) : ""},
-      {"correct", scores.has_correct() ? Csv(scores.correct()) : ""},
-      {"auc", scores.has_auc() ? Csv(scores.auc()) : ""},
-      {"log_loss", scores.has_log_loss() ? Csv(scores.log_loss()) : ""},
-      {"rmse", scores.has_rmse() ? Csv(scores.rmse()) : ""}};
+       verification.result().has_scores() ? Json(scores.records()) : ""},
+      {"correct", scores.has_correct() ? Json(scores.correct()) : ""},
+      {"auc", scores.has_auc() ? Json(scores.auc()) : ""},
+      {"log_loss", scores.has_log_loss() ? Json(scores.log_loss()) : ""},
+      {"rmse", scores.has_rmse() ? Json(scores.rmse()) : ""}};
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
-    columns.emplace_back(figure.key, found ? Csv(found->value) : "");
+    columns.emplace_back(figure.key, found ? Json(found->value) : "");
     if (figure.interval_key == nullptr && !figure.is_ratio) continue;
     const std::optional<Interval> ends = found ? found->interval : std::nullopt;
     columns.emplace_back(absl::StrCat(figure.key, "_low"),
-                         ends ? Csv(ends->low()) : "");
+                         ends ? Json(ends->low()) : "");
     columns.emplace_back(absl::StrCat(figure.key, "_high"),
-                         ends ? Csv(ends->high()) : "");
+                         ends ? Json(ends->high()) : "");
   }
   return columns;
 }
@@ -259,56 +257,35 @@ std::string ContentPolicy() {
 using tensorflow::Event;
 using tensorflow::Summary;
 
-// The events of one file.
-class EventWriter {
- public:
-  explicit EventWriter(double wall_time) {
-    Event version;
-    version.set_wall_time(wall_time);
-    version.set_file_version("brain.Event:2");
-    AppendRecord(version.SerializeAsString(), &file_);
-  }
+Event NewEvent(int64_t step, double wall_time) {
+  Event event;
+  event.set_step(step);
+  event.set_wall_time(wall_time);
+  return event;
+}
 
-  // Starts the step that what is added next belongs to.
-  void StartStep(int64_t step, double wall_time) {
-    Finish();
-    event_.set_step(step);
-    event_.set_wall_time(wall_time);
-  }
+Summary::Value* AddValue(std::string_view tag, std::string_view plugin,
+                         std::string_view description, Event* event) {
+  Summary::Value* value = event->mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
+  value->mutable_metadata()->set_summary_description(description);
+  return value;
+}
 
-  void AddScalar(std::string_view tag, std::string_view description,
-                 const std::optional<double>& value) {
-    if (!value.has_value() || !std::isfinite(*value)) return;
-    Summary::Value* entry = Add(tag, "scalars", description);
-    entry->set_simple_value(static_cast<float>(*value));
-  }
+void AddScalar(std::string_view tag, std::string_view description,
+               const std::optional<double>& value, Event* event) {
+  if (!value.has_value() || !std::isfinite(*value)) return;
+  AddValue(tag, "scalars", description, event)
+      ->set_simple_value(static_cast<float>(*value));
+}
 
-  void AddText(std::string_view tag, std::string_view markdown) {
-    tensorflow::TensorProto* tensor = Add(tag, "text", "")->mutable_tensor();
-    tensor->set_dtype(tensorflow::DT_STRING);
-    tensor->mutable_tensor_shape();
-    tensor->add_string_val(markdown);
-  }
-
-  std::string Finish() {
-    if (event_.has_summary()) AppendRecord(event_.SerializeAsString(), &file_);
-    event_.Clear();
-    return file_;
-  }
-
- private:
-  Summary::Value* Add(std::string_view tag, std::string_view plugin,
-                      std::string_view description) {
-    Summary::Value* value = event_.mutable_summary()->add_value();
-    value->set_tag(tag);
-    value->mutable_metadata()->mutable_plugin_data()->set_plugin_name(plugin);
-    value->mutable_metadata()->set_summary_description(description);
-    return value;
-  }
-
-  Event event_;
-  std::string file_;
-};
+void AddText(std::string_view tag, std::string_view markdown, Event* event) {
+  auto* tensor = AddValue(tag, "text", "", event)->mutable_tensor();
+  tensor->set_dtype(tensorflow::DT_STRING);
+  tensor->mutable_tensor_shape();
+  tensor->add_string_val(markdown);
+}
 
 // Returns the text as it is inside a cell of a table in Markdown.
 std::string Cell(std::string_view text) {
@@ -383,29 +360,28 @@ double EndOf(const StageRecord& stage) {
   return end;
 }
 
-void AddFigures(const StageFigures& figures, EventWriter* writer) {
+void AddFigures(const StageFigures& figures, Event* event) {
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
     if (figure.curve.tag == nullptr || !found.has_value()) continue;
-    writer->AddScalar(figure.curve.tag, figure.curve.help, found->value);
+    AddScalar(figure.curve.tag, figure.curve.help, found->value, event);
   }
-  writer->AddScalar("graph/bytes", "Size of the graph's file.", figures.bytes);
-  writer->AddScalar("graph/nodes", "", figures.nodes);
-  writer->AddScalar("time/seconds", "Of the stage in this run.",
-                    figures.seconds);
+  AddScalar("graph/bytes", "Size of the graph's file.", figures.bytes, event);
+  AddScalar("graph/nodes", "", figures.nodes, event);
+  AddScalar("time/seconds", "Of the stage in this run.", figures.seconds,
+            event);
 }
 
-void AddLayers(const EvaluateResult& result, EventWriter* writer) {
+void AddLayers(const EvaluateResult& result, Event* event) {
   for (const ComparedLayer& layer : result.layer()) {
     const std::string name = ValidUtf8(layer.name());
-    writer->AddScalar(absl::StrCat("layer_signal_to_noise_db/", name),
-                      "The layer's output against its float reference.",
-                      layer.signal_to_noise());
-    if (layer.has_range()) {
-      writer->AddScalar(absl::StrCat("layer_clipped_share/", name),
-                        "Share of the values outside the calibrated range.",
-                        layer.clipped_share());
-    }
+    AddScalar(absl::StrCat("layer_signal_to_noise_db/", name),
+              "The layer's output against its float reference.",
+              layer.signal_to_noise(), event);
+    if (!layer.has_range()) continue;
+    AddScalar(absl::StrCat("layer_clipped_share/", name),
+              "Share of the values outside the calibrated range.",
+              layer.clipped_share(), event);
   }
 }
 
@@ -460,19 +436,14 @@ std::string ResultsJson(const RunRecord& record) {
 
 std::string ResultsCsv(const RunRecord& record) {
   const std::vector<StageFigures> figures = FiguresOfStages(record);
-  const auto name = [](std::string* out, const auto& column) {
-    absl::StrAppend(out, column.first);
-  };
-  const auto field = [](std::string* out, const auto& column) {
-    absl::StrAppend(out, column.second);
-  };
-  std::string csv =
-      absl::StrCat(absl::StrJoin(CsvColumns({}, {}), ",", name), "\r\n");
-  for (int i = 0; i < record.stage_size(); ++i) {
-    absl::StrAppend(
-        &csv,
-        absl::StrJoin(CsvColumns(record.stage(i), figures[i]), ",", field),
-        "\r\n");
+  std::string csv;
+  for (int i = -1; i < record.stage_size(); ++i) {
+    std::vector<std::string> fields;
+    for (const auto& [name, field] :
+         i < 0 ? CsvColumns({}, {}) : CsvColumns(record.stage(i), figures[i])) {
+      fields.push_back(i < 0 ? name : field);
+    }
+    absl::StrAppend(&csv, absl::StrJoin(fields, ","), "\r\n");
   }
   return csv;
 }
@@ -510,16 +481,21 @@ std::string EventFileName(const RunRecord& record) {
 std::string EventFile(const RunRecord& record) {
   const double start = static_cast<double>(record.started_ms()) / 1000;
   const std::vector<StageFigures> figures = FiguresOfStages(record);
-  EventWriter writer(start);
-  writer.StartStep(0, start);
-  writer.AddText("run", RunTable(record));
-  writer.AddText("stages", StageTable(record, figures));
+  std::vector<Event> events(2, NewEvent(0, start));
+  events[0].set_file_version("brain.Event:2");
+  AddText("run", RunTable(record), &events[1]);
+  AddText("stages", StageTable(record, figures), &events[1]);
   for (int i = 0; i < record.stage_size(); ++i) {
-    writer.StartStep(i, start + EndOf(record.stage(i)));
-    AddFigures(figures[i], &writer);
-    AddLayers(record.stage(i).verification().result(), &writer);
+    Event& event =
+        events.emplace_back(NewEvent(i, start + EndOf(record.stage(i))));
+    AddFigures(figures[i], &event);
+    AddLayers(record.stage(i).verification().result(), &event);
   }
-  return writer.Finish();
+  std::string file;
+  for (const Event& event : events) {
+    AppendRecord(event.SerializeAsString(), &file);
+  }
+  return file;
 }
 
 }  // namespace requant

@@ -71,6 +71,9 @@ class RunObserver {
                               const TaskProgress&) {}
   // The task is done, failed, or was interrupted; gates are judged.
   virtual void TaskEnded(const RunRecord&, const TaskPlace&) {}
+  // Is called about ten times a second while tasks run: time goes on although
+  // nothing happens.
+  virtual void Tick() {}
   // Gets a warning or a note that should not wait.
   virtual void Said(std::string_view) {}
   // Is called after the last task, whatever the outcome.

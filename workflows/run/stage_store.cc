@@ -27,7 +27,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -70,10 +69,10 @@ int64_t Nanoseconds(const struct timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-bool IsSameFile(const FileDigest& a, const FileDigest& b) {
-  return a.bytes() == b.bytes() && a.modified_ns() == b.modified_ns() &&
-         a.changed_ns() == b.changed_ns() && a.inode() == b.inode() &&
-         a.device() == b.device();
+// Returns what is known of a file, but for its digest.
+std::string Known(FileDigest digest) {
+  digest.clear_sha256();
+  return digest.SerializeAsString();
 }
 
 absl::Status FileError(int error, std::string_view what,
@@ -133,20 +132,6 @@ std::string HostName() {
   char name[256] = "";
   gethostname(name, sizeof(name) - 1);
   return name;
-}
-
-// Returns who holds the lock, from what the lock file says.
-std::string LockHolder(const std::string& content) {
-  const std::vector<std::string> lines = absl::StrSplit(content, '\n');
-  int64_t started_ms = 0;
-  if (lines.size() < 4 || !absl::SimpleAtoi(lines[2], &started_ms)) {
-    return "another run";
-  }
-  return absl::StrCat(
-      "process ", lines[0], " on ", lines[1], ", running \"", lines[3],
-      "\" since ",
-      absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixMillis(started_ms),
-                       absl::LocalTimeZone()));
 }
 
 absl::Status Changed(const std::string& path) {
@@ -325,16 +310,18 @@ absl::Status StageStore::TakeLock() {
     lock_fd_ = -1;
     if (error != EWOULDBLOCK) return FileError(error, "lock", path);
     const absl::StatusOr<std::string> content = ReadFile(path, 1 << 16);
-    return absl::FailedPreconditionError(
-        absl::StrCat("the work folder ", folder_, " is in use by ",
-                     LockHolder(content.ok() ? *content : ""),
-                     "; wait for it to end, or use another work folder "
-                     "(--work_dir of requant run)"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the work folder ", folder_, " is in use by ",
+        content.ok() && !content->empty() ? *content : "another run",
+        "; wait for it to end, or use another work folder (--work_dir of "
+        "requant run)"));
   }
   (void)!ftruncate(lock_fd_, 0);
-  return WriteAll(lock_fd_, absl::StrCat(getpid(), "\n", HostName(), "\n",
-                                         absl::ToUnixMillis(absl::Now()), "\n",
-                                         command_, "\n"));
+  return WriteAll(
+      lock_fd_, absl::StrCat("process ", getpid(), " on ", HostName(),
+                             ", running \"", command_, "\" since ",
+                             absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::Now(),
+                                              absl::LocalTimeZone())));
 }
 
 std::string StageStore::PathOf(const std::string& key,
@@ -499,7 +486,7 @@ absl::StatusOr<PathDigest> StageStore::HashFile(const std::string& path) {
   {
     const absl::MutexLock lock(&mutex_);
     const auto known = digests_.find(digest.path());
-    if (known != digests_.end() && IsSameFile(known->second, digest)) {
+    if (known != digests_.end() && Known(known->second) == Known(digest)) {
       return PathDigest{known->second.sha256(), known->second.bytes()};
     }
   }

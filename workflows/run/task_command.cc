@@ -44,30 +44,20 @@ class CommandMaker {
                const CommandSettings& settings)
       : plan_(plan), task_(task), paths_(paths), settings_(settings) {}
 
-  absl::StatusOr<std::vector<TaskCommand>> Make() const {
-    std::vector<TaskCommand> commands;
+  std::vector<TaskCommand> Make() const {
     if (task_.kind != Task::Kind::kMake) {
-      REQUANT_ASSIGN_OR_RETURN(
-          commands.emplace_back(),
-          Command("evaluate", Stages().judging(), Judging()));
-      return commands;
+      return {Command("evaluate", Stages().judging(), Judging())};
     }
     const Stage& stage = StageOf(plan_, task_);
-    if (StageKind(stage).empty()) return Lacks("work of its own");
+    std::vector<TaskCommand> commands;
     for (const StageStep& step : FormOf(stage).step()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          commands.emplace_back(),
+      commands.push_back(
           Command(step.command(), step.row(), KindMessage(stage)));
     }
     return commands;
   }
 
  private:
-  absl::Status Lacks(std::string_view what) const {
-    return absl::InternalError(absl::StrCat(
-        "the task \"", task_.name, "\" has no ", what, " in its plan"));
-  }
-
   // Returns what a verification or a baseline runs on, and what it compares.
   CompareStage Judging() const {
     CompareStage judging;
@@ -105,9 +95,8 @@ class CommandMaker {
     return "";
   }
 
-  absl::StatusOr<TaskCommand> Command(const std::string& name,
-                                      const StageFields& fields,
-                                      const Message& message) const {
+  TaskCommand Command(const std::string& name, const StageFields& fields,
+                      const Message& message) const {
     TaskCommand command;
     command.command = name;
     // Words come after all flags.
@@ -115,29 +104,27 @@ class CommandMaker {
       for (const StageField& row : fields) {
         if (row.flag().empty() != words) continue;
         const auto found = FindField(message, row.field());
-        if (!found.has_value()) continue;
-        REQUANT_RETURN_IF_ERROR(Add(row, *found, &command));
+        if (found.has_value()) Add(row, *found, &command);
       }
     }
     return command;
   }
 
-  absl::Status Add(const StageField& row, const FoundField& found,
-                   TaskCommand* command) const {
+  void Add(const StageField& row, const FoundField& found,
+           TaskCommand* command) const {
     switch (row.kind()) {
       case StageField::CONSTANT:
         if (row.field().empty() || found.IsSet()) {
           command->args.push_back({"", row.flag()});
         }
-        break;
+        return;
       case StageField::VALUE:
-        AddFlag(row.flag(), found.Text(), command);
-        break;
+        return AddFlag(row.flag(), found.Text(), command);
       case StageField::TARGET:
-        AddFlag(row.flag(),
-                found.Text() == "host" ? settings_.host_target : found.Text(),
-                command);
-        break;
+        return AddFlag(
+            row.flag(),
+            found.Text() == "host" ? settings_.host_target : found.Text(),
+            command);
       case StageField::TRANSFORMS:
         return AddTransforms(
             row, static_cast<const TransformStage&>(*found.message), command);
@@ -147,15 +134,12 @@ class CommandMaker {
       case StageField::OUTPUT:
         return AddOutput(row, command);
       case StageField::STREAMS:
-        if (settings_.streams > 1) {
-          AddFlag(row.flag(), absl::StrCat(settings_.streams), command);
-          AddFlag("threads", "1", command);
-        }
-        break;
+        if (settings_.streams <= 1) return;
+        AddFlag(row.flag(), absl::StrCat(settings_.streams), command);
+        return AddFlag("threads", "1", command);
       default:
-        break;
+        return;
     }
-    return absl::OkStatus();
   }
 
   // Leaves the flag out when the value is empty.
@@ -164,22 +148,17 @@ class CommandMaker {
     if (!value.empty()) command->args.push_back({flag, value});
   }
 
-  absl::Status AddTransforms(const StageField& row,
-                             const TransformStage& transform,
-                             TaskCommand* command) const {
+  void AddTransforms(const StageField& row, const TransformStage& transform,
+                     TaskCommand* command) const {
     std::map<std::string, std::string> files;
     for (const NamedInput& file : transform.file()) {
-      const std::vector<std::string> paths = Inputs(file.name());
-      if (paths.empty()) return LacksFile("input", file.name());
-      files.emplace(file.name(), paths[0]);
+      files.emplace(file.name(), Inputs(file.name()).at(0));
     }
     AddFlag(row.flag(), FillInFiles(transform.transforms(), files), command);
-    return absl::OkStatus();
   }
 
-  absl::Status AddInputs(const StageField& row, TaskCommand* command) const {
+  void AddInputs(const StageField& row, TaskCommand* command) const {
     std::vector<std::string> paths = Inputs(row.role());
-    if (paths.empty() && !row.may_lack()) return LacksFile("input", row.role());
     if (row.kind() == StageField::PATH) {
       paths = {absl::StrJoin(paths, ",")};
     }
@@ -195,22 +174,15 @@ class CommandMaker {
         }
       }
     }
-    return absl::OkStatus();
   }
 
-  absl::Status AddOutput(const StageField& row, TaskCommand* command) const {
+  void AddOutput(const StageField& row, TaskCommand* command) const {
     const std::string path = Output(row.role());
-    if (path.empty() && !row.may_lack()) return LacksFile("output", row.role());
     if (row.flag() == ">") {
       command->stdout_file = path;
     } else if (row.flag().empty() || !path.empty() || row.even_empty()) {
       command->args.push_back({row.flag(), path});
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status LacksFile(std::string_view what, std::string_view role) const {
-    return Lacks(absl::StrCat(what, " \"", role, "\""));
   }
 
   const Plan& plan_;
@@ -282,27 +254,23 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   return resolved;
 }
 
-absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
-                                            const TaskInput& input,
-                                            const FinishedTask& maker,
-                                            const StageStore& store) {
+// Finds an input that `maker` made.
+ResolvedInput ResolveOutput(const Plan& plan, const TaskInput& input,
+                            const FinishedTask& maker,
+                            const StageStore& store) {
+  const auto& outputs = maker.result.work().output();
+  FileRecord file = *std::find_if(
+      outputs.begin(), outputs.end(),
+      [&](const FileRecord& each) { return each.role() == input.output; });
+  ResolvedInput resolved = {
+      store.PathOf(maker.key, file.path()), file.path(), {}};
   const Task& task = plan.tasks[input.task];
-  for (const FileRecord& output : maker.result.work().output()) {
-    if (output.role() != input.output) continue;
-    ResolvedInput resolved;
-    resolved.path = store.PathOf(maker.key, output.path());
-    resolved.shown_path = output.path();
-    FileRecord file = output;
-    file.set_role(input.role);
-    file.set_stage(
-        task.stage >= 0
-            ? std::string(plan.file.workflow.stage(task.stage).name())
-            : task.name);
-    resolved.files.push_back(std::move(file));
-    return resolved;
-  }
-  return absl::InternalError(
-      absl::StrCat("the task \"", task.name, "\" made no ", input.output));
+  file.set_role(input.role);
+  file.set_stage(task.stage >= 0
+                     ? std::string(plan.file.workflow.stage(task.stage).name())
+                     : task.name);
+  resolved.files.push_back(std::move(file));
+  return resolved;
 }
 
 // Returns the first file of an input that is no longer what it was; "": none.
@@ -327,8 +295,8 @@ void AddPart(KeyPart::Kind kind, const std::string& name,
 }
 
 // Returns the commands with roles of inputs and outputs instead of paths.
-absl::StatusOr<std::vector<TaskCommand>> NamelessCommands(
-    const Plan& plan, const Task& task, const CommandSettings& settings) {
+std::vector<TaskCommand> NamelessCommands(const Plan& plan, const Task& task,
+                                          const CommandSettings& settings) {
   TaskPaths paths;
   for (const TaskInput& input : task.inputs) {
     paths.inputs.push_back(absl::StrCat("<", input.role, ">"));
@@ -377,9 +345,9 @@ std::string TaskArgument::Text() const {
   return flag.empty() ? value : absl::StrCat("--", flag, "=", value);
 }
 
-absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
-    const Plan& plan, const Task& task, const TaskPaths& paths,
-    const CommandSettings& settings) {
+std::vector<TaskCommand> TaskCommands(const Plan& plan, const Task& task,
+                                      const TaskPaths& paths,
+                                      const CommandSettings& settings) {
   return CommandMaker(plan, task, paths, settings).Make();
 }
 
@@ -416,19 +384,12 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
   std::vector<ResolvedInput> resolved;
   for (const TaskInput& input : task.inputs) {
     if (input.task < 0) {
-      REQUANT_ASSIGN_OR_RETURN(ResolvedInput file,
+      REQUANT_ASSIGN_OR_RETURN(resolved.emplace_back(),
                                ResolveFile(input, run_folder, store));
-      resolved.push_back(std::move(file));
-      continue;
+    } else {
+      resolved.push_back(
+          ResolveOutput(plan, input, *finished(input.task), *store));
     }
-    const FinishedTask* const maker = finished(input.task);
-    if (maker == nullptr) {
-      return absl::InternalError(
-          absl::StrCat("\"", plan.tasks[input.task].name, "\" is not done"));
-    }
-    REQUANT_ASSIGN_OR_RETURN(ResolvedInput output,
-                             ResolveOutput(plan, input, *maker, *store));
-    resolved.push_back(std::move(output));
   }
   return resolved;
 }
@@ -454,8 +415,8 @@ absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     const std::vector<ResolvedInput>& inputs, const RunMachine& machine,
     const CommandSettings& settings, const std::string& tamper,
     StageStore* store) {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskCommand> commands,
-                           NamelessCommands(plan, task, settings));
+  const std::vector<TaskCommand> commands =
+      NamelessCommands(plan, task, settings);
   std::vector<KeyPart> parts;
   AddPart(KeyPart::VERSION, "requant", VersionLine(), &parts);
   REQUANT_RETURN_IF_ERROR(AddPrograms(commands, machine, store, &parts));

@@ -51,11 +51,11 @@ struct TaskCommand {
   std::string stdout_file;
 };
 
-// Returns the commands, to be run one after the other. Fails if the task lacks
-// an input which its kind needs.
-absl::StatusOr<std::vector<TaskCommand>> TaskCommands(
-    const Plan& plan, const Task& task, const TaskPaths& paths,
-    const CommandSettings& settings);
+// Returns the commands, to be run one after the other. The task has all inputs
+// and outputs that its kind needs.
+std::vector<TaskCommand> TaskCommands(const Plan& plan, const Task& task,
+                                      const TaskPaths& paths,
+                                      const CommandSettings& settings);
 
 // Returns whether the task's programs use every core, and much of the memory,
 // by themselves.

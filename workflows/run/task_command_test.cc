@@ -49,16 +49,13 @@ class OneTask {
     for (size_t i = 2; i < lines.size(); ++i) Set(lines[i]);
   }
 
-  // Returns the commands as a shell would take them, or why there are none, and
-  // whether they use all cores.
+  // Returns the commands as a shell would take them, and whether they use all
+  // cores.
   std::string Text() const {
-    const auto commands = TaskCommands(plan_, task_, paths_, settings_);
     std::vector<std::string> lines;
-    if (!commands.ok()) lines.emplace_back(commands.status().message());
-    if (commands.ok()) {
-      for (const TaskCommand &command : *commands) {
-        lines.push_back(ShellCommand(command));
-      }
+    for (const TaskCommand &command :
+         TaskCommands(plan_, task_, paths_, settings_)) {
+      lines.push_back(ShellCommand(command));
     }
     if (UsesAllCores(plan_, task_)) lines.emplace_back("uses all cores");
     return absl::StrJoin(lines, "\n");

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <fstream>
@@ -21,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -43,18 +45,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int kMostNotes = 200;
 
 // The bytes of a row in the largest format of synthesized data.
-constexpr int64_t kBytesPerRow = 800;
-constexpr int64_t kReservedBytes = 64 << 20;
-
-// Is for numbers that are not negative.
-int64_t SaturatedProduct(int64_t a, int64_t b) {
-  int64_t result;
-  return __builtin_mul_overflow(a, b, &result) ? INT64_MAX : result;
-}
-int64_t SaturatedSum(int64_t a, int64_t b) {
-  int64_t result;
-  return __builtin_add_overflow(a, b, &result) ? INT64_MAX : result;
-}
+constexpr double kBytesPerRow = 800;
+constexpr double kReservedBytes = 64 << 20;
 
 struct TaskWork {
   const Task* task = nullptr;
@@ -310,13 +302,12 @@ absl::StatusOr<FinishedTask> TaskMaker::Make(const Task& task,
   for (const TaskOutput& output : task.outputs) {
     paths.outputs.push_back(absl::StrCat(folder, "/", output.file));
   }
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<TaskCommand> commands,
-                           TaskCommands(plan_, task, paths, prepared.settings));
   const TaskWork work = {&task, paths.outputs, folder};
   CachedTask done;
   TaskRecord& record = *done.mutable_work();
   const Clock::time_point start = Clock::now();
-  for (const TaskCommand& command : commands) {
+  for (const TaskCommand& command :
+       TaskCommands(plan_, task, paths, prepared.settings)) {
     REQUANT_RETURN_IF_ERROR(
         ProgramRun(work, watch, &record).Run(command, machine_));
   }
@@ -348,51 +339,44 @@ TaskRecord TaskMaker::RecordOf(const Task& task, const PreparedTask& prepared,
   for (const TaskOutput& output : task.outputs) {
     shown.outputs.push_back(output.file);
   }
-  const auto commands = TaskCommands(plan_, task, shown, prepared.settings);
-  if (!commands.ok()) return record;
-  for (const TaskCommand& command : *commands) {
+  for (const TaskCommand& command :
+       TaskCommands(plan_, task, shown, prepared.settings)) {
     record.add_command(ShellCommand(command));
   }
   return record;
 }
 
-// Returns what a task will write, by what it wrote last, or by how much of a
-// kind of data there will be; 0 when nothing is known.
-int64_t TaskMaker::ExpectedBytes(const Task& task) const {
-  int64_t bytes = 0;
+// Returns how many bytes a task will write, by what it wrote last, or by how
+// much of a kind of data there will be; 0 when nothing is known.
+double TaskMaker::ExpectedBytes(const Task& task) const {
+  double bytes = 0;
   const std::optional<CachedTask> last = store_->LastOf(task.name);
   if (last.has_value()) {
     for (const FileRecord& output : last->work().output()) {
       bytes += output.bytes();
     }
-    return bytes;
+  } else if (task.kind == Task::Kind::kMake) {
+    const Stage& stage = plan_.file.workflow.stage(task.stage);
+    double rows = 0;
+    if (absl::SimpleAtod(stage.dataset().synthesize().rows(), &rows)) {
+      bytes = rows * kBytesPerRow;
+    }
   }
-  if (task.kind != Task::Kind::kMake) return 0;
-  int64_t rows = 0;
-  return absl::SimpleAtoi(plan_.file.workflow.stage(task.stage)
-                              .dataset()
-                              .synthesize()
-                              .rows(),
-                          &rows)
-             ? SaturatedProduct(rows, kBytesPerRow)
-             : 0;
+  return bytes;
 }
 
 absl::Status TaskMaker::CheckSpace(const std::vector<int>& tasks) const {
   // Besides space for whatever else is written.
-  int64_t needed = kReservedBytes;
-  for (const int task : tasks) {
-    needed = SaturatedSum(needed, ExpectedBytes(plan_.tasks[task]));
-  }
+  double needed = kReservedBytes;
+  for (const int task : tasks) needed += ExpectedBytes(plan_.tasks[task]);
   const std::optional<int64_t> free = store_->FreeBytes();
   if (tasks.empty() || !free.has_value() || *free >= needed) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(absl::StrCat(
-      "the disk of ", store_->folder(), " has ", *free / 1'000'000,
-      " MB free and about ", needed / 1'000'000,
-      " MB are needed: free some, or name a folder on another disk with "
-      "--work_dir"));
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the disk of %s has %d MB free and about %.0f MB are needed: free some, "
+      "or name a folder on another disk with --work_dir",
+      store_->folder(), *free / 1'000'000, std::floor(needed / 1e6)));
 }
 
 }  // namespace requant

@@ -91,7 +91,7 @@ class TaskMaker {
 
  private:
   std::string TamperOf(const Task& task) const;
-  int64_t ExpectedBytes(const Task& task) const;
+  double ExpectedBytes(const Task& task) const;
 
   const Plan& plan_;
   const RunMachine& machine_;

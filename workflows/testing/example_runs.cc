@@ -4,12 +4,12 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/descriptor.h"
-#include "google/protobuf/message.h"
+#include "absl/strings/str_replace.h"
 #include "google/protobuf/text_format.h"
+#include "re2/re2.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_run_files.h"
 
@@ -50,35 +50,14 @@ void StopAfter(const std::string& name, RunRecord* record) {
 
 }  // namespace
 
-void AppendToEveryText(std::string_view text,
-                       google::protobuf::Message* message) {
-  using Field = google::protobuf::FieldDescriptor;
-  const google::protobuf::Reflection& reflection = *message->GetReflection();
-  std::vector<const Field*> fields;
-  reflection.ListFields(*message, &fields);
-  for (const Field* field : fields) {
-    const int size =
-        field->is_repeated() ? reflection.FieldSize(*message, field) : 1;
-    for (int i = 0; i < size; ++i) {
-      if (field->cpp_type() == Field::CPPTYPE_MESSAGE) {
-        AppendToEveryText(
-            text, field->is_repeated()
-                      ? reflection.MutableRepeatedMessage(message, field, i)
-                      : reflection.MutableMessage(message, field));
-      } else if (field->cpp_type() != Field::CPPTYPE_STRING) {
-        continue;
-      } else if (field->is_repeated()) {
-        reflection.SetRepeatedString(
-            message, field, i,
-            absl::StrCat(reflection.GetRepeatedString(*message, field, i),
-                         text));
-      } else {
-        reflection.SetString(
-            message, field,
-            absl::StrCat(reflection.GetString(*message, field), text));
-      }
-    }
-  }
+void AppendToEveryText(std::string_view text, RunRecord* record) {
+  std::string printed;
+  google::protobuf::TextFormat::PrintToString(*record, &printed);
+  const std::string appended =
+      absl::StrReplaceAll(absl::CEscape(text), {{"\\", "\\\\"}});
+  RE2::GlobalReplace(&printed, R"re("((?:[^"\\]|\\.)*)")re",
+                     absl::StrCat("\"\\1", appended, "\""));
+  *record = ParseRecord<RunRecord>(printed);
 }
 
 RunRecord PassedRun() { return ParseRecord<RunRecord>(kPassedRun); }
@@ -96,14 +75,9 @@ RunRecord InterruptedRun() {
   record.set_outcome(RunRecord::INTERRUPTED);
   VerificationRecord* verification =
       FindStage("freeze_min", &record)->mutable_verification();
+  verification->Clear();
   verification->mutable_work()->set_state(TaskRecord::INTERRUPTED);
-  verification->mutable_work()->set_message("interrupted by SIGINT");
-  verification->mutable_work()->set_seconds(0.7);
-  verification->clear_result();
-  verification->clear_gate();
-  verification->set_verdict(VerificationRecord::NONE);
   StopAfter("freeze_min", &record);
-  record.set_seconds(verification->work().start() + 0.7);
   return record;
 }
 

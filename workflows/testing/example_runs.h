@@ -6,7 +6,6 @@
 
 #include <string_view>
 
-#include "google/protobuf/message.h"
 #include "workflows/run/run_record.pb.h"
 
 namespace requant {
@@ -24,9 +23,8 @@ RunRecord InterruptedRun();
 // Returns a run of one stage, which failed, and nothing else.
 RunRecord OneStageRun();
 
-// Appends `text` to every text of a message that has one, at any depth.
-void AppendToEveryText(std::string_view text,
-                       google::protobuf::Message* message);
+// Appends `text` to every text of the record.
+void AppendToEveryText(std::string_view text, RunRecord* record);
 
 }  // namespace requant
 
