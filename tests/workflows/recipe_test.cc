@@ -211,6 +211,24 @@ TEST(WideDeepTest, TheFinalGraphHasFourFusedLayersAndHalfTheSize) {
             0.27 * folder.Read(kFloatGraph).size());
 }
 
+TEST(WideDeepTest, QuantizedEmbeddingsPredictTheSameToTheLastBit) {
+  Recipe& recipe = RunOf<WideDeep>();
+  recipe.Transform(
+      kFinalGraph, "moved.pb", "quantize_embeddings",
+      {"--inputs=new_numeric_placeholder,new_categorical_placeholder",
+       "--outputs=" + recipe.output});
+  EXPECT_THAT(
+      RunProgram("runtime/evaluate_graph",
+                 {"--graph=" + recipe.folder.Path("moved.pb"),
+                  "--baseline=" + recipe.folder.Path(kFinalGraph),
+                  "--dataset=workflows/wide_deep/preprocessed.textproto",
+                  "--data=" + recipe.folder.Path(
+                                  "dataset_preprocessed_eval.tfrecords")}),
+      Prints("mean |change| 0, largest 0 "));
+  EXPECT_LT(recipe.folder.Read("moved.pb").size(),
+            0.27 * recipe.folder.Read(kFloatGraph).size());
+}
+
 TEST(MixedLayersTest, OnlyTheProductOfTwoActivationsStaysFloat) {
   for (const char* stage : {kDynamicGraph, kFinalGraph, kFastGraph}) {
     EXPECT_THAT(NodesOf(GraphOf<MixedLayers>(stage), "MatMul"),
@@ -241,11 +259,6 @@ TEST(MixedLayersTest, Relu6EndsAtSix) {
   const NodeDef& layer =
       NodeNamed(graph, "tower/signal/projection/MatMul_eightbit_requantize");
   EXPECT_EQ(ScalarNamed(graph, layer.input(8)), 6);
-}
-
-TEST(MixedLayersTest, HasNoIdentitiesFromStep3On) {
-  EXPECT_THAT(NodesOf(GraphOf<MixedLayersFromStep3>(kFloatGraph), "Identity"),
-              IsEmpty());
 }
 
 }  // namespace
