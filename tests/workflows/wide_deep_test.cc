@@ -64,8 +64,7 @@ TEST_F(EmbeddedWideDeepTest, IsTheSameFrozenAndAsASavedModel) {
       "raw", "eval.tfrecord",
       {absl::StrCat("--baseline=", kFolder, "model"), "--format=json"});
   EXPECT_LE(
-      NumberIn(run.out,
-               "\"output_change\":\\s*{[^}]*\"max\":\\s*([-+.e0-9]+)"),
+      NumberIn(run.out, "\"output_change\":\\s*{[^}]*\"max\":\\s*([-+.e0-9]+)"),
       1e-6);
 }
 
