@@ -6,7 +6,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -15,14 +14,6 @@
 
 namespace requant {
 namespace {
-
-std::vector<pid_t> ChildrenOf(pid_t parent) {
-  std::vector<pid_t> children;
-  std::ifstream file(
-      absl::StrCat("/proc/", parent, "/task/", parent, "/children"));
-  for (pid_t child; file >> child;) children.push_back(child);
-  return children;
-}
 
 // Returns where ./requant keeps Python's TensorFlow: beside the C++ files.
 std::string PythonFolder() {
@@ -55,26 +46,6 @@ pid_t StartProgram(const std::string& program,
   }
   setpgid(pid, pid);
   return pid;
-}
-
-Running StartUntilItHasAWorker(const std::string& program,
-                               const std::vector<std::string>& arguments,
-                               std::vector<std::string> variables) {
-  // With a cap in the environment no instruction set is tried in a child.
-  variables.push_back("ONEDNN_MAX_CPU_ISA=AVX2");
-  Running running;
-  running.program = StartProgram(program, arguments, variables);
-  running.worker = WaitForChildOf(running.program);
-  return running;
-}
-
-pid_t WaitForChildOf(pid_t parent) {
-  pid_t found = 0;
-  while (found == 0 && IsAlive(parent)) {
-    for (pid_t child : ChildrenOf(parent)) found = child;
-    std::this_thread::yield();
-  }
-  return found;
 }
 
 bool IsAlive(pid_t pid) {

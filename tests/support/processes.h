@@ -24,21 +24,6 @@ pid_t StartProgram(const std::string& program,
                    const std::vector<std::string>& variables = {},
                    bool quiet = false);
 
-struct Running {
-  pid_t program = 0;
-  // 0 when the program ended without one.
-  pid_t worker = 0;
-};
-
-// Starts a program and returns once it has a child.
-Running StartUntilItHasAWorker(const std::string& program,
-                               const std::vector<std::string>& arguments,
-                               std::vector<std::string> variables = {});
-
-// Waits until a process has a child and returns that; 0 when it ends without
-// one.
-pid_t WaitForChildOf(pid_t parent);
-
 // Returns whether the process runs; one that ended and was not waited for does
 // not.
 bool IsAlive(pid_t pid);
