@@ -18,17 +18,6 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ContainsRegex;
 
-// Returns the accuracy in the log's tail after the line that names the graph.
-double AccuracyOf(const std::string& graph, const std::string& log) {
-  const size_t start = log.find(absl::StrCat("Evaluating ", graph, "\n"));
-  double accuracy = -1;
-  if (start == std::string::npos) return accuracy;
-  RE2::PartialMatch(log.substr(start),
-                    "Classification accuracy \\(%\\)  :  ([0-9.]+)\n",
-                    &accuracy);
-  return accuracy;
-}
-
 // Returns what stands after `key` at the beginning of a line.
 std::string ValueOf(std::string_view key, std::string_view block) {
   for (std::string_view line : absl::StrSplit(block, '\n')) {
@@ -70,12 +59,19 @@ void MakeRecipeFiles(const std::string& folder) {
 
 void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {
   ASSERT_EQ(run.exit_code, 0) << run.out << run.error;
-  const double float_accuracy = AccuracyOf(kFloatGraph, run.out);
+  // Returns the accuracy in the log's tail after the line that names the graph.
+  const auto accuracy_of = [&](const char* graph) {
+    return NumberIn(run.out,
+                    absl::StrCat("(?s)Evaluating ", graph,
+                                 "\n.*?Classification accuracy \\(%\\)  :  "
+                                 "([0-9.]+)\n"));
+  };
+  const double float_accuracy = accuracy_of(kFloatGraph);
   std::cout << kFloatGraph << ": " << float_accuracy << " %\n";
   // The model reaches 78.455 % on 200,000 records.
   EXPECT_NEAR(float_accuracy, 78.4, 1.5);
   for (const char* graph : kInt8Stages) {
-    const double accuracy = AccuracyOf(graph, run.out);
+    const double accuracy = accuracy_of(graph);
     std::cout << graph << ": " << accuracy << " %\n";
     // The recipe's limit.
     EXPECT_GE(accuracy, float_accuracy - 0.5) << graph;
