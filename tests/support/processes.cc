@@ -4,23 +4,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdio>
-#include <filesystem>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "base/files/file.h"
-#include "graph/tensorflow_library.h"
+#include "graph/testing/program.h"
 
 namespace requant {
-namespace {
-
-// Returns where ./requant keeps Python's TensorFlow: beside the C++ files.
-std::string PythonFolder() {
-  return absl::StrCat(TensorFlowLibraryFolder().value(), "/../../python");
-}
-
-}  // namespace
 
 void Exec(std::vector<std::string> line) {
   std::vector<char*> argv;
@@ -31,17 +21,13 @@ void Exec(std::vector<std::string> line) {
 }
 
 pid_t StartProgram(const std::string& program,
-                   const std::vector<std::string>& arguments,
-                   const std::vector<std::string>& variables, bool quiet) {
-  const std::vector<std::string> line =
-      CommandLine(program, arguments, variables);
+                   const std::vector<std::string>& arguments) {
+  const std::vector<std::string> line = CommandLine(program, arguments);
   const pid_t pid = fork();
   if (pid == 0) {
     setpgid(0, 0);
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) {
-      if (quiet) dup2(null, fd);
-    }
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
     Exec(line);
   }
   setpgid(pid, pid);
@@ -62,25 +48,6 @@ int WaitForExitCode(pid_t pid) {
   int status = 0;
   waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-bool HasStockPython() {
-  if (std::filesystem::exists(PythonFolder() + "/installed")) return true;
-  std::printf(
-      "*** Python's TensorFlow is not installed: what needs it is skipped.\n"
-      "./requant test fetches it.\n");
-  return false;
-}
-
-ProgramRun RunStockPython(const std::string& script,
-                          const std::vector<std::string>& arguments,
-                          const std::vector<std::string>& variables) {
-  std::vector<std::string> line = {"-i", "PATH=/usr/bin:/bin",
-                                   absl::StrCat("PYTHONPATH=", PythonFolder())};
-  line.insert(line.end(), variables.begin(), variables.end());
-  line.insert(line.end(), {"/usr/bin/python3", "-c", script});
-  line.insert(line.end(), arguments.begin(), arguments.end());
-  return RunProgram("/usr/bin/env", line);
 }
 
 }  // namespace requant

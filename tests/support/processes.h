@@ -1,15 +1,12 @@
 #ifndef REQUANT_TESTS_SUPPORT_PROCESSES_H_
 #define REQUANT_TESTS_SUPPORT_PROCESSES_H_
 
-// For tests that look at, interrupt or kill a program while it runs, and for
-// those that run a stock Python TensorFlow.
+// For tests that look at, interrupt or kill a program while it runs.
 
 #include <sys/types.h>
 
 #include <string>
 #include <vector>
-
-#include "graph/testing/program.h"
 
 namespace requant {
 
@@ -17,12 +14,9 @@ namespace requant {
 [[noreturn]] void Exec(std::vector<std::string> line);
 
 // Starts a program as RunProgram does, in a process group of its own, and
-// returns at once. What it prints goes where the test's output goes, or
-// nowhere.
+// returns at once. What it prints goes nowhere.
 pid_t StartProgram(const std::string& program,
-                   const std::vector<std::string>& arguments,
-                   const std::vector<std::string>& variables = {},
-                   bool quiet = false);
+                   const std::vector<std::string>& arguments);
 
 // Returns whether the process runs; one that ended and was not waited for does
 // not.
@@ -34,17 +28,6 @@ void WaitUntilGone(pid_t pid);
 // Waits for a child of the test to end by itself and returns its exit code; -1
 // when a signal ended it.
 int WaitForExitCode(pid_t pid);
-
-// Returns whether a stock Python TensorFlow, as users' servers and scripts run
-// one, is installed, which `./requant test` does. If not, prints that: the test
-// is to be skipped.
-bool HasStockPython();
-
-// Runs `script` with `arguments` in an environment that has `variables`
-// ("NAME=value") and no others that TensorFlow reads.
-ProgramRun RunStockPython(const std::string& script,
-                          const std::vector<std::string>& arguments,
-                          const std::vector<std::string>& variables = {});
 
 }  // namespace requant
 

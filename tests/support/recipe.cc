@@ -15,9 +15,8 @@ constexpr char kTrimming[] =
     "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
     "remove_attribute(attribute_name=_class)";
 
-}  // namespace
-
-const char kRecipeInputs[] =
+// Step 3's flag, as pasted between quotes.
+constexpr char kRecipeInputs[] =
     R"(--inputs=Placeholder,Placeholder_1,Placeholder_2,Placeholder_3,Placeholder_4, \
         Placeholder_5,Placeholder_6,Placeholder_7,Placeholder_8,Placeholder_9,Placeholder_10, \
         Placeholder_11,Placeholder_12,Placeholder_13,Placeholder_14,Placeholder_15,Placeholder_16, \
@@ -25,6 +24,8 @@ const char kRecipeInputs[] =
         Placeholder_23,Placeholder_24,Placeholder_25,Placeholder_26,Placeholder_27,Placeholder_28,  \
         Placeholder_29,Placeholder_30,Placeholder_31,Placeholder_32,Placeholder_33,Placeholder_34,   \
         Placeholder_35,Placeholder_36,Placeholder_37,Placeholder_38)";
+
+}  // namespace
 
 void Recipe::Transform(const std::string& in, const std::string& out,
                        const std::string& transforms, const Words& more) {

@@ -29,9 +29,6 @@ inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
 inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
 inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
 
-// Step 3's flag, as pasted between quotes.
-extern const char kRecipeInputs[];
-
 // Files of the fast way: the calibrated ranges, and the graph before and after
 // its embeddings are quantized.
 inline constexpr char kRangeTable[] = "calibrated.ranges";

@@ -83,8 +83,7 @@ TEST(Cache, AboveTheLimitARunRemovesWhatOnlyFormerRunsUsed) {
 TEST(Cache, KeepsWhatARunningAndAStoppedRunNeed) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  const pid_t pid =
-      StartProgram(kRequant, workflow.Arguments(), {}, /*quiet=*/true);
+  const pid_t pid = StartProgram(kRequant, workflow.Arguments());
   while (Keys(folder).empty()) {
     ASSERT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "the run ended early";
   }
