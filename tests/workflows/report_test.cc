@@ -113,9 +113,9 @@ absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
   };
   RenderedPage page;
   ChildOptions options;
-  options.argv = absl::StrSplit(
-      absl::StrCat(*browser, " ", kBrowserFlags, " --user-data-dir=", profile),
-      ' ');
+  options.argv = absl::StrSplit(kBrowserFlags, ' ');
+  options.argv.insert(options.argv.begin(), *browser);
+  options.argv.push_back("--user-data-dir=" + profile);
   options.argv.insert(options.argv.end(), flags.begin(), flags.end());
   options.argv.push_back(
       absl::StrCat("file://", std::filesystem::absolute(path).string()));
