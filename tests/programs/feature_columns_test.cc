@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdint>
 #include <map>
-#include <random>
 
 #include "graph/graph_io.h"
 #include "runtime/datasets/criteo/criteo_format.h"
@@ -40,10 +39,6 @@ double Difference(const std::vector<float>& a, const std::vector<float>& b) {
     greatest = std::max<double>(greatest, std::abs(a[i] - b[i]));
   }
   return greatest;
-}
-
-GraphDef Transformed(const std::string& transform, const GraphDef& graph) {
-  return MustTransform(transform, graph, {}, {kOutput}).graph;
 }
 
 // A small estimator with columns of many kinds.
@@ -101,7 +96,9 @@ class ManyColumns : public testing::Test {
 };
 
 TEST_F(ManyColumns, AreSimplifiedExactly) {
-  const GraphDef simple = Transformed("fuse_feature_columns(fuse=false)", raw_);
+  const GraphDef simple =
+      MustTransform("fuse_feature_columns(fuse=false)", raw_, {}, {kOutput})
+          .graph;
   for (bool with_missing : {false, true}) {
     const Feeds feeds = RawFeeds(with_missing);
     EXPECT_LE(

@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/sanitized.h"
-#include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
 
 namespace requant::launch_quantization_test {

@@ -25,7 +25,6 @@
 #include "base/text/requant_version.h"
 #include "re2/re2.h"
 #include "tests/support/pasted.h"
-#include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
 #include "tests/support/workflow_runs.h"
 

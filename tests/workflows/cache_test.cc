@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <set>
 
-#include "tests/support/processes.h"
 #include "tests/support/workflow_runs.h"
 #include "workflows/testing/json_value.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/program/flags.h"
 #include "base/testing/fuzz_rounds.h"
-#include "tests/support/processes.h"
 #include "tests/support/workflow_runs.h"
 
 namespace requant::workflow_kill_test {
