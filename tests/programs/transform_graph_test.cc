@@ -340,13 +340,6 @@ TEST_F(TransformGraph, AnUnwritableOutputIsOneSentence) {
                 "cannot create the folder --dump_dir=/proc/dump");
 }
 
-TEST_F(TransformGraph, AFailureLeavesTheOldOutputAlone) {
-  folder.Write("out.pb", "old");
-  EXPECT_THAT(Run("remove_attribute(attribute_name=T)"), Exits(1));
-  EXPECT_EQ(folder.Read("out.pb"), "old");
-  EXPECT_THAT(folder.Names(), ElementsAre("g.pbtxt", "out.pb"));
-}
-
 TEST_F(TransformGraph, AReadOnlyOutputIsReplacedAsOneFile) {
   folder.Write("out.pb", "old");
   ASSERT_EQ(chmod(folder.Path("out.pb").c_str(), 0444), 0);
