@@ -1,8 +1,6 @@
 // requant benchmark as people run it.
 
-#include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
-#include "runtime/datasets/testing/testing.h"
 #include "runtime/session/job.pb.h"
 #include "tests/support/program_runs.h"
 #include "workflows/testing/json_value.h"
@@ -46,26 +44,16 @@ constexpr char kFailing[] = R"(
   predict = Reshape(x, shape) T=float Tshape=int32
 )";
 
-// Returns a declaration whose feature "x" feeds `placeholder`.
-std::string Declaration(const std::string& placeholder) {
-  return absl::StrCat(
-      "tfrecord { files: \"data.tfrecords\" }\n"
-      "input { feature: \"x\" placeholder: \"",
-      placeholder,
-      "\" dtype: \"float\" shape: 1 }\n"
-      "prediction { tensor: \"predict\" }\n");
-}
-
 class BenchmarkGraphTest : public testing::Test {
  protected:
   BenchmarkGraphTest() {
     WriteGraphFile("light.pbtxt", kLight);
-    std::string records;
+    std::string rows = "x,label\n";
     for (int i = 0; i < 300; ++i) {
-      records += RecordBytes(SmallExample(0.01f * i, i % 2));
+      absl::StrAppend(&rows, 0.01f * i, ",", i % 2, "\n");
     }
-    folder_.Write("data.tfrecords", records);
-    folder_.Write("x.textproto", Declaration("x"));
+    folder_.Write("data.csv", rows);
+    folder_.Write("x.textproto", CsvDeclaration(1));
   }
 
   void WriteGraphFile(const std::string& name, const std::string& text) {
@@ -135,7 +123,7 @@ TEST_F(BenchmarkGraphTest, RunsSeveralStreamsOfSeveralThreads) {
 TEST_F(BenchmarkGraphTest, TakesADatasetForEachGraph) {
   WriteGraphFile("other.pbtxt",
                  "y = Placeholder dtype=float; predict = Neg(y) T=float");
-  folder_.Write("y.textproto", Declaration("y"));
+  folder_.Write("y.textproto", CsvDeclaration(1, /*label=*/true, "y"));
   const Words graphs = {"light.pbtxt", "other.pbtxt"};
   EXPECT_THAT(Benchmark(graphs, {"--streams=1", "--threads=1"},
                         {"x.textproto", "y.textproto"}),
@@ -163,29 +151,11 @@ TEST_F(BenchmarkGraphTest, NamesAGraphThatIsMissingOrFails) {
               Refuses("failing.pbtxt: records "));
 }
 
-TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
-  LetSegfaultsPass();
-  folder_.Write("segv_kernel.pbtxt",
-                ReadFile("tests/data/hostile/segv_kernel.pbtxt").value());
-  folder_.Write("four.tfrecords", RecordBytes(ExampleBytes(R"(features {
-    feature { key: "x" value { float_list { value: [ 1, 2, 3, 4 ] } } }
-  })")));
-  folder_.Write("four.textproto", R"pb(
-    tfrecord { files: "four.tfrecords" }
-    input { feature: "x" placeholder: "x" dtype: "float" shape: 4 }
-    prediction { tensor: "predict" }
-  )pb");
-  EXPECT_THAT(Benchmark({"light.pbtxt", "segv_kernel.pbtxt"}, {},
-                        {"x.textproto", "four.textproto"}),
-              Refuses("segv_kernel.pbtxt failed: the worker process was ended "
-                      "by SIGSEGV"));
-}
-
 TEST_F(BenchmarkGraphTest, ChecksRecordsAndTheResultFileBeforeItRuns) {
   EXPECT_THAT(Benchmark({"light.pbtxt"},
                         {"--result_out=" + folder_.Path("missing/result")}),
               Refuses("missing"));
-  folder_.Write("data.tfrecords", "");
+  folder_.Write("data.csv", "x,label\n");
   EXPECT_THAT(Benchmark({"light.pbtxt"}), Refuses("no records in "));
 }
 

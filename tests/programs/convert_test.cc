@@ -1,82 +1,130 @@
-// What requant convert, dump_graph and pb_to_pbtxt make of models.
+// What requant convert, dump_graph and pb_to_pbtxt make of models, and what
+// they refuse. The tests of graph/saved_model and base/files have all that can
+// be wrong with a model and with a target, and that it is written whole.
 
 #include <sys/resource.h>
 
+#include <filesystem>
+#include <set>
+
+#include "base/files/file.h"
 #include "base/files/files.h"
 #include "base/sanitized.h"
 #include "graph/graph_index.h"
+#include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/gptj_model.h"
 #include "tensorflow/cc/saved_model/loader.h"
-#include "tests/support/convert_fixture.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
+#include "tests/support/program_runs.h"
 
 namespace requant::convert_test {
 namespace {
 
 namespace fs = std::filesystem;
 
-using tensorflow::MetaGraphDef;
-using tensorflow::SavedModel;
+constexpr char kConvert[] = "runtime/convert_model";
+constexpr char kTinyModel[] = "workflows/gptj_tiny/saved_model/1";
+constexpr char kData[] = "variables/variables.data-00000-of-00001";
 
-// What TensorFlow's own loader makes of a model.
-class LoadedModel {
- public:
-  explicit LoadedModel(const std::string& directory) {
-    EXPECT_OK(LoadTensorFlow());
-    EXPECT_OK(tensorflow::LoadSavedModel(tensorflow::SessionOptions(),
-                                         tensorflow::RunOptions(), directory,
-                                         {"serve"}, &bundle_));
+// Returns the files below a folder, by their paths from it on.
+std::vector<std::string> FilesIn(const std::string& folder) {
+  const auto files = FilesBelow(folder);
+  EXPECT_OK(files);
+  return {files->begin(), files->end()};
+}
+
+void ExpectSameFiles(const std::string& a, const std::string& b) {
+  ASSERT_EQ(FilesIn(a), FilesIn(b));
+  for (const std::string& file : FilesIn(a)) {
+    EXPECT_EQ(ReadFile(absl::StrCat(a, "/", file)).value(),
+              ReadFile(absl::StrCat(b, "/", file)).value())
+        << file;
+  }
+}
+
+int CountOp(const GraphDef& graph, const std::string& op) {
+  int count = NodesOf(graph, op).size();
+  for (const auto& function : graph.library().function()) {
+    for (const NodeDef& node : function.node_def()) count += node.op() == op;
+  }
+  return count;
+}
+
+// Loads a model by TensorFlow's own loader, feeds the only input of its
+// signature and returns its only output.
+Tensor RunModel(const std::string& directory, const Tensor& input) {
+  EXPECT_OK(LoadTensorFlow());
+  tensorflow::SavedModelBundle bundle;
+  EXPECT_OK(tensorflow::LoadSavedModel(tensorflow::SessionOptions(),
+                                       tensorflow::RunOptions(), directory,
+                                       {"serve"}, &bundle));
+  const auto& signature = bundle.GetSignatures().at("serving_default");
+  std::vector<Tensor> outputs;
+  EXPECT_OK(bundle.session->Run(
+      {{signature.inputs().begin()->second.name(), input}},
+      {signature.outputs().begin()->second.name()}, {}, &outputs));
+  return outputs.at(0);
+}
+
+// Returns the mean squared difference between two models' outputs.
+double MeanSquaredError(const std::string& a, const std::string& b,
+                        const Tensor& input) {
+  const std::vector<float> x = ValuesOf(RunModel(a, input));
+  const std::vector<float> y = ValuesOf(RunModel(b, input));
+  EXPECT_EQ(x.size(), y.size());
+  double sum = 0;
+  for (size_t i = 0; i < x.size(); ++i) sum += (x[i] - y[i]) * (x[i] - y[i]);
+  return sum / x.size();
+}
+
+// Does that for a model and the tiny one.
+double ChangeBy(const std::string& model) {
+  std::vector<int> characters;
+  for (int i = 0; i < 2 * 64; ++i) characters.push_back(i * 7 % 43);
+  return MeanSquaredError(kTinyModel, model,
+                          TensorOf<int>({2, 64}, characters));
+}
+
+std::string Absolute(const std::string& path) {
+  return fs::absolute(path).string();
+}
+
+class Convert : public testing::Test {
+ protected:
+  // Runs in the test's folder, so that what has a default is there.
+  ProgramRun Run(const Words& arguments,
+                 const std::string& program = kConvert) {
+    return RunIn(folder, program, arguments);
+  }
+  // Converts without writing the two graphs.
+  ProgramRun ConvertOnly(const Words& arguments) {
+    return Run(Joined(arguments,
+                      {"--extracted_graph_def=", "--converted_graph_def="}));
+  }
+  ProgramRun ConvertTiny(const Words& flags) {
+    return ConvertOnly(Joined({tiny}, flags));
+  }
+  ProgramRun ConvertModel(const Words& flags) {
+    return ConvertOnly(Joined({"--saved_model=model"}, flags));
+  }
+  // Returns how many QuantizeV2 a model has.
+  int Pairs(const std::string& model, const std::set<std::string>& tags = {}) {
+    return CountOp(*ReadGraph(folder.Path(model), tags), "QuantizeV2");
+  }
+  // Expects one sentence with all of this, and nothing but `left` there.
+  void ExpectRefused(const ProgramRun& run, const std::string& message,
+                     const Words& left) {
+    EXPECT_THAT(run, Refuses(message));
+    EXPECT_THAT(folder.Names(), testing::UnorderedElementsAreArray(left));
   }
 
-  // Feeds the only input of the signature and fetches its only output.
-  Tensor Run(const Tensor& input,
-             const std::string& signature = "serving_default") {
-    const auto& signatures = bundle_.GetSignatures();
-    const auto found = signatures.find(signature);
-    std::vector<Tensor> outputs;
-    if (found == signatures.end()) {
-      ADD_FAILURE() << "no signature " << signature;
-      return Tensor();
-    }
-    EXPECT_OK(bundle_.session->Run(
-        {{found->second.inputs().begin()->second.name(), input}},
-        {found->second.outputs().begin()->second.name()}, {}, &outputs));
-    return outputs.empty() ? Tensor() : outputs[0];
-  }
-
- private:
-  tensorflow::SavedModelBundle bundle_;
+  const std::string tiny = "--saved_model=" + Absolute("workflows/gptj_tiny");
+  TestFolder folder;
 };
 
-Tensor Characters() {
-  Tensor input(tensorflow::DT_INT32, {2, 64});
-  for (int i = 0; i < input.NumElements(); ++i) {
-    input.flat<int>()(i) = (i * 7) % 43;
-  }
-  return input;
-}
-
-double MeanSquaredError(const Tensor& a, const Tensor& b) {
-  EXPECT_EQ(a.NumElements(), b.NumElements());
-  EXPECT_GT(a.NumElements(), 0);
-  double sum = 0;
-  for (int i = 0; i < a.NumElements(); ++i) {
-    const double difference = a.flat<float>()(i) - b.flat<float>()(i);
-    sum += difference * difference;
-  }
-  return sum / a.NumElements();
-}
-
-// Returns the mean squared difference between a model's output and the tiny's.
-double ChangeBy(const std::string& model) {
-  return MeanSquaredError(LoadedModel(kTinyModel).Run(Characters()),
-                          LoadedModel(model).Run(Characters()));
-}
-
-class Convert : public ConvertTest {};
-
 TEST_F(Convert, WritesAModelBackToTheByte) {
-  ASSERT_THAT(Run({TinyFlag()}), Exits(0, ""));
+  ASSERT_THAT(Run({tiny}), Exits(0, ""));
   EXPECT_THAT(folder.Names(), UnorderedElementsAre("converted_gptj_tiny",
                                                    "converted_graph_def.pb",
                                                    "extracted_graph_def.pb"));
@@ -102,8 +150,7 @@ TEST_F(Convert, WritesEveryFixtureBackToTheByte) {
 }
 
 TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
-  ASSERT_THAT(Run({TinyFlag(), "--insert_qdq"}),
-              Warns("all ranges are -1 to 1"));
+  ASSERT_THAT(Run({tiny, "--insert_qdq"}), Warns("all ranges are -1 to 1"));
   const GraphDef before = folder.ReadGraphFile("extracted_graph_def.pb");
   const GraphDef after = folder.ReadGraphFile("converted_graph_def.pb");
   EXPECT_EQ(CountOp(before, "QuantizeV2"), 0);
@@ -170,7 +217,6 @@ std::string BranchingModel() {
 // The calibration of one signature measures neither the branch nor what the
 // other signature reads. A model in text stays in text.
 TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
-  fs::create_directory(folder.Path("model"));
   folder.Write("model/saved_model.pbtxt", BranchingModel());
   folder.Write("data.csv", "x\n1 2\n-3 4\n");
   folder.Write("data.textproto", R"pb(
@@ -190,10 +236,8 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
   EXPECT_THAT(FilesIn(folder.Path("out")), ElementsAre("saved_model.pbtxt"));
   // The pairs are for x and w, which both signatures read.
   EXPECT_EQ(Pairs("out"), 2);
-  Tensor input(tensorflow::DT_FLOAT, {1, 2});
-  input.flat<float>().setConstant(1);
-  EXPECT_LT(MeanSquaredError(LoadedModel(folder.Path("model")).Run(input),
-                             LoadedModel(folder.Path("out")).Run(input)),
+  EXPECT_LT(MeanSquaredError(folder.Path("model"), folder.Path("out"),
+                             TensorOf<float>({1, 2}, {1, 1})),
             0.1);
   EXPECT_THAT(ConvertModel(Joined(flags, {"--out=strict", "--missing=error"})),
               Fails("missing=skip"));
@@ -207,9 +251,9 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
 }
 
 TEST_F(Convert, TakesFixedRangesToTheLastDigit) {
-  ASSERT_THAT(Run({TinyFlag(), "--insert_qdq",
-                   "--ranges=fixed(-0.123456789, 0.123456789)"}),
-              Exits(0));
+  ASSERT_THAT(
+      Run({tiny, "--insert_qdq", "--ranges=fixed(-0.123456789, 0.123456789)"}),
+      Exits(0));
   std::set<float> maxima;
   const GraphDef graph = folder.ReadGraphFile("converted_graph_def.pb");
   for (const auto& function : graph.library().function()) {
@@ -223,61 +267,24 @@ TEST_F(Convert, TakesFixedRangesToTheLastDigit) {
   EXPECT_THAT(maxima, ElementsAre(0.123456789f));
 }
 
-TEST_F(Convert, ConvertedAgainChangesNothingMore) {
-  const Words flags = {"--insert_qdq", "--ranges=fixed(-4,4)"};
-  ASSERT_THAT(ConvertTiny(Joined(flags, {"--out=a"})), Exits(0));
-  ASSERT_THAT(ConvertOnly(Joined(flags, {"--saved_model=a", "--out=b"})),
-              Prints("graph: unchanged"));
-  ExpectSameFiles(folder.Path("a"), folder.Path("b"));
-}
-
-// Two signatures of one model call the same function.
-TEST_F(Convert, EditsAFunctionThatSignaturesShareOnce) {
-  CopyTinyModel([](SavedModel* saved) {
-    auto& signatures = *saved->mutable_meta_graphs(0)->mutable_signature_def();
-    signatures["second"] = signatures["serving_default"];
-  });
-  ASSERT_THAT(ConvertModel({"--insert_qdq", "--out=out", "--signature=second"}),
-              Exits(0));
-  ASSERT_THAT(ConvertTiny({"--insert_qdq", "--out=plain"}), Exits(0));
-  EXPECT_EQ(Pairs("out"), Pairs("plain"));
-  LoadedModel loaded(folder.Path("out"));
-  EXPECT_EQ(MeanSquaredError(loaded.Run(Characters()),
-                             loaded.Run(Characters(), "second")),
-            0.0);
-}
-
 TEST_F(Convert, KeepsTheGraphsOfOtherTags) {
-  CopyTinyModel([](SavedModel* saved) {
-    MetaGraphDef* other = saved->add_meta_graphs();
-    *other = saved->meta_graphs(0);
-    other->mutable_meta_info_def()->add_tags("gpu");
-  });
+  tensorflow::SavedModel saved;
+  folder.Copy(kTinyModel, "model");
+  ASSERT_TRUE(saved.ParseFromString(folder.Read("model/saved_model.pb")));
+  *saved.add_meta_graphs() = saved.meta_graphs(0);
+  saved.mutable_meta_graphs(1)->mutable_meta_info_def()->add_tags("gpu");
+  folder.Write("model/saved_model.pb", saved.SerializeAsString());
   ASSERT_THAT(ConvertModel({"--insert_qdq", "--out=out", "--tags=serve,gpu"}),
               Exits(0));
   EXPECT_EQ(Pairs("out", {"serve"}), 0);
   EXPECT_GT(Pairs("out", {"serve", "gpu"}), 0);
 }
 
-// An op that only a library of the user's has.
-TEST_F(Convert, PassesCustomOpsThroughAndSaysSo) {
-  CopyTinyModel([](SavedModel* saved) {
-    AddNodes("mine = MyOwnOp",
-             saved->mutable_meta_graphs(0)->mutable_graph_def());
-  });
-  ASSERT_THAT(ConvertModel({"--insert_qdq", "--out=out"}),
-              Warns("warning: ", "MyOwnOp"));
-  ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("out")));
-  EXPECT_EQ(CountOp(graph, "MyOwnOp"), 1);
-  EXPECT_GT(CountOp(graph, "QuantizeV2"), 0);
-}
-
 TEST_F(Convert, RunsAnyTransforms) {
   ASSERT_THAT(
-      ConvertOnly({"--saved_model=" + Absolute("graph/testdata/ref_variables"),
-                   "--out=out", "--transforms=sort_by_execution_order"}),
+      ConvertTiny({"--out=out", "--transforms=sort_by_execution_order"}),
       Exits(0));
-  LoadedModel loaded(folder.Path("out"));
+  EXPECT_EQ(ChangeBy(folder.Path("out")), 0);
 }
 
 // The file of variables is one hole of 20 GB: whoever reads it needs that time,
@@ -314,7 +321,7 @@ TEST_F(Convert, EditsAModelOfGptJsSizeAndNeverReadsVariables) {
 }
 
 TEST_F(Convert, DumpsTheGraphAndPrintsItAsText) {
-  ASSERT_THAT(Run({TinyFlag(), "--insert_qdq"}), Exits(0));
+  ASSERT_THAT(Run({tiny, "--insert_qdq"}), Exits(0));
   ASSERT_THAT(Run({"--input_model=converted_gptj_tiny"}, "graph/dump_graph"),
               Exits(0));
   EXPECT_EQ(folder.Read("dumped_graph.pb"),
@@ -329,6 +336,109 @@ TEST_F(Convert, DumpsTheGraphAndPrintsItAsText) {
       Run({"extracted_graph_def.pb", "before.txt"}, "graph/pb_to_pbtxt"),
       Exits(0));
   EXPECT_THAT(folder.Read("before.txt"), Not(HasSubstr("eightbit")));
+}
+
+// What is wrong is reported at once, not after hours of measuring.
+TEST_F(Convert, ChecksAllBeforeItCalibrates) {
+  fs::create_directories(folder.Path("taken/photos"));
+  for (const auto& [flag, message] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"--out=out", "missing.textproto"},
+           {"--out=taken", "cannot write taken: it exists; --overwrite"},
+           {"--out=no/such", "No such file or directory"},
+           {"--signature=serving", "has no signature \"serving\""},
+           {"--tags=train", "has no graph tagged {train}; it has {serve}"}}) {
+    ExpectRefused(
+        ConvertTiny({"--insert_qdq", "--dataset=missing.textproto", flag}),
+        message, {"taken"});
+  }
+}
+
+TEST_F(Convert, RefusesTransformsThatTakeAwayWhatTheModelNames) {
+  EXPECT_THAT(
+      ConvertTiny({"--out=out",
+                   "--transforms=rename_node(old_node_name=\"saver_filename\", "
+                   "new_node_name=\"other\")"}),
+      Fails("removed the node \"saver_filename\", which "
+            "the saver of the model names"));
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(Convert, RefusesWrongTransformsAsUsage) {
+  EXPECT_THAT(ConvertTiny({"--out=out", "--transforms=insert_qqdq"}),
+              Misused("did you mean \"insert_qdq\"?"));
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--ranges=fixed(-1,1)"},
+      {"--insert_qdq", "--ranges=fixed(1,-1)"},
+      {"--insert_qdq", "--ranges=calibrate"},
+      {"--insert_qdq", "--ranges=a.ranges", "--dataset=d.textproto"},
+      {"--insert_qdq", "--max_records=3"},
+      {"--insert_qdq", "--ranges=a.ranges", "--batch_size=3"},
+      {"--max_records=3"},
+      {"--insert_qdq", "--missing=skip"},
+      {"--insert_qdq", "--ranges=a.ranges", "--missing=no"},
+      {"--copy=move"},
+      {"--transforms=a("},
+      {"stray"}};
+  for (Words flags : wrong) {
+    flags.push_back(tiny);
+    EXPECT_EQ(ConvertOnly(flags).exit_code, 2) << flags[0];
+  }
+  EXPECT_THAT(folder.Names(), ElementsAre());
+}
+
+TEST_F(Convert, DoesNotWriteGraphsOverTheModel) {
+  folder.Copy(kTinyModel, "model");
+  ExpectRefused(Run({"--saved_model=model", "--out=out",
+                     "--extracted_graph_def=model/saved_model.pb"}),
+                "it is also read", {"model"});
+  ExpectRefused(
+      Run({"--saved_model=model", "--out=out", "--extracted_graph_def=a.pb",
+           "--converted_graph_def=a.pb"}),
+      "two outputs", {"model"});
+  folder.Copy(kTinyModel, "out");
+  for (const char* flag : {"--extracted_graph_def=out/graph.pb",
+                           "--converted_graph_def=./out/variables/graph.pb"}) {
+    ExpectRefused(
+        Run({"--saved_model=model", "--out=out", "--overwrite", flag}),
+        "it is inside out, which is written as a whole", {"model", "out"});
+  }
+  ExpectSameFiles(kTinyModel, folder.Path("out"));
+}
+
+TEST_F(Convert, CopiesWhereItCannotLink) {
+  const SmallDisk disk(folder.Path("disk"), "size=4m");
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
+  EXPECT_THAT(ConvertTiny({"--out=disk/out", "--copy=link"}),
+              Fails("--copy=auto"));
+  EXPECT_TRUE(fs::is_empty(disk.path()));
+  ASSERT_THAT(ConvertTiny({"--out=disk/out"}), Exits(0));
+  ExpectSameFiles(kTinyModel, disk.path() + "/out");
+}
+
+TEST_F(Convert, AsksForRoomBeforeItCopies) {
+  const SmallDisk disk(folder.Path("disk"), "size=256k");
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
+  EXPECT_THAT(ConvertTiny({"--out=disk/out"}),
+              Fails("cannot write disk/out: it takes", "are free there"));
+  EXPECT_TRUE(fs::is_empty(disk.path()));
+}
+
+TEST_F(Convert, ToolsForDumpsTellBadInputInASentence) {
+  EXPECT_THAT(Run({}, "graph/pb_to_pbtxt"),
+              Fails("cannot read converted_graph_def.pb"));
+  folder.Write("a.pb", "no graph");
+  EXPECT_THAT(Run({"a.pb"}, "graph/pb_to_pbtxt"), Exits(1));
+  EXPECT_THAT(Run({"a", "b", "c"}, "graph/pb_to_pbtxt"), Exits(2));
+  EXPECT_THAT(Run({"a.pb", "a.pb"}, "graph/pb_to_pbtxt").error,
+              HasSubstr("it is also read"));
+  EXPECT_THAT(Run({}, "graph/dump_graph"), Exits(2));
+  EXPECT_THAT(Run({"--input_model=nowhere"}, "graph/dump_graph"), Exits(1));
+  EXPECT_THAT(Run({"--input_model=" + Absolute(kTinyModel), "--tags=gpu"},
+                  "graph/dump_graph")
+                  .error,
+              HasSubstr("it has {serve}"));
+  EXPECT_THAT(folder.Names(), ElementsAre("a.pb"));
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 
 #include <filesystem>
 
-#include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
 
 namespace requant::isolation_test {

@@ -1,12 +1,10 @@
 // launch_quantization with a stand-in for Docker that records what it is told
 // (data/fake_engine.sh). A real engine runs in the image's own test.
 
-#include <elf.h>
 #include <pty.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <filesystem>
 #include <thread>
 
@@ -15,13 +13,13 @@
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
 #include "base/sanitized.h"
-#include "tests/support/processes.h"
 #include "tests/support/program_runs.h"
 
 namespace requant::launch_quantization_test {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::ContainsRegex;
 using testing::IsSupersetOf;
 
 constexpr char kLauncher[] = "launch/launch_quantization";
@@ -147,13 +145,6 @@ TEST_F(LaunchQuantizationTest, PassesOutputAndExitCodeThrough) {
   EXPECT_EQ(CountContainers(), 0);
 }
 
-TEST_F(LaunchQuantizationTest, RunsTheSelfTestWithoutAModel) {
-  folder_.Write("run", "exit 3");
-  EXPECT_THAT(Launch({"--test"}), Exits(3));
-  EXPECT_EQ(RunArguments().back(), "requant-self-test");
-  EXPECT_THAT(RunArguments(), Not(Contains("--mount")));
-}
-
 TEST_F(LaunchQuantizationTest, ShowsEachRelaxation) {
   EXPECT_THAT(
       LaunchModel({"--network=host", "--privileged", "--", "x"}, "exit 0"),
@@ -170,10 +161,6 @@ TEST_F(LaunchQuantizationTest, RefusesWrongCommandLines) {
 TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
   const std::string model = folder_.Path("model");
   EXPECT_THAT(Launch({"-p", folder_.Path("none")}), Refuses("does not exist"));
-  EXPECT_THAT(Launch({"-p", folder_.Write("file", "x")}),
-              Refuses("is not a directory"));
-  EXPECT_THAT(Launch({"-p", model, "--volume=" + folder_.Path("x") + ":/x"}),
-              Refuses("does not exist"));
   EXPECT_THAT(
       Launch({"-p", model, "--volume=" + model + ":/workspace/quantization/"}),
       Refuses("/workspace/quantization, which is taken"));
@@ -337,19 +324,6 @@ TEST_F(LaunchQuantizationTest, GivesTheContainerATerminalWhenItHasOne) {
   EXPECT_THAT(RunArguments(), IsSupersetOf({"--interactive", "--tty"}));
 }
 
-TEST_F(LaunchQuantizationTest, PassesTheNameOfAVariableAndNotItsValue) {
-  Words variables = Variables();
-  variables.push_back("TOKEN=secret");
-  folder_.Write("run", "exit 0");
-  EXPECT_THAT(
-      RunProgram(kLauncher,
-                 {"-p", folder_.Path("model"), "--env=TOKEN", "--", "x"},
-                 variables),
-      Exits(0));
-  EXPECT_THAT(RunArguments(), Contains("TOKEN"));
-  EXPECT_THAT(folder_.Read("calls"), Not(HasSubstr("secret")));
-}
-
 TEST_F(LaunchQuantizationTest, ThePythonScriptDoesTheSame) {
   folder_.Write("run", "exit 9");
   EXPECT_THAT(RunProgram("/usr/bin/python3",
@@ -374,19 +348,10 @@ TEST(LaunchQuantization, IsStaticAndLinksNoTensorFlow) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers do not work in a static program";
   }
-  ASSERT_OK_AND_ASSIGN(const auto content, ReadFile(kLauncher));
-  const std::string& program = content;
-  Elf64_Ehdr header;
-  ASSERT_GE(program.size(), sizeof(header));
-  std::memcpy(&header, program.data(), sizeof(header));
-  ASSERT_EQ(std::memcmp(header.e_ident, ELFMAG, SELFMAG), 0);
-  for (int i = 0; i < header.e_phnum; ++i) {
-    Elf64_Phdr segment;
-    std::memcpy(&segment,
-                program.data() + header.e_phoff + i * header.e_phentsize,
-                sizeof(segment));
-    EXPECT_NE(segment.p_type, PT_INTERP) << "it needs a dynamic loader";
-  }
+  const ProgramRun run = RunProgram("/usr/bin/ldd", {kLauncher});
+  EXPECT_THAT(run.out + run.error,
+              ContainsRegex("statically linked|not a dynamic executable"));
+  ASSERT_OK_AND_ASSIGN(const std::string program, ReadFile(kLauncher));
   EXPECT_FALSE(absl::StrContains(program, "libtensorflow"));
   EXPECT_FALSE(absl::StrContains(program, "N10tensorflow"));
 }

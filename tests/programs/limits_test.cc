@@ -1,8 +1,6 @@
 // Limits that the system sets (ulimit): each is one sentence that names it, and
 // nothing is left half-written.
 
-#include <filesystem>
-
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -19,20 +17,17 @@ class LimitsTest : public testing::Test {
         FloatConst("w", {2, 8192}, std::vector<float>(16384, 0.7)) + R"(
       x = Placeholder dtype=float shape=<?,2>
       m = MatMul(x, w) T=float
-      y = Relu(m) T=float
+      predict = Relu(m) T=float
     )");
     graph_ = folder_.Write("g.pb", graph.SerializeAsString());
     tensorflow::SavedModel model;
     tensorflow::MetaGraphDef& meta = *model.add_meta_graphs();
     meta.mutable_meta_info_def()->add_tags("serve");
     *meta.mutable_graph_def() = graph;
-    std::filesystem::create_directories(folder_.Path("saved"));
     folder_.Write("saved/saved_model.pb", model.SerializeAsString());
     folder_.Write("data.csv", "x\n1\n2\n");
-    dataset_ = folder_.Write("data.textproto",
-                             "csv { files: 'data.csv' } input { feature: 'x' "
-                             "placeholder: 'x' dtype: 'float' shape: 1 } "
-                             "prediction { tensor: 'y' kind: SCORES }");
+    dataset_ =
+        folder_.Write("data.textproto", CsvDeclaration(1, /*label=*/false));
   }
 
   // Runs each of `lines` under `limit`, as ulimit takes it. Its words are
@@ -66,13 +61,13 @@ TEST_F(LimitsTest, OnTheSizeOfFilesIsNamedAndLeavesNothing) {
   ExpectUnderLimit(
       "-f 8",
       {"transforms/transform_graph --in_graph=$GRAPH --out_graph=$OUT "
-       "--transforms=strip_unused_nodes --inputs=x --outputs=y",
+       "--transforms=strip_unused_nodes --inputs=x --outputs=predict",
        "transforms/quantize_graph --input=$GRAPH --output=$OUT "
-       "--output_node_names=y",
+       "--output_node_names=predict",
        "graph/pb_to_pbtxt $GRAPH $OUT",
        "graph/dump_graph --input_model=$SAVED --output=$OUT",
        "graph/freeze_graph --input_saved_model_dir=$SAVED "
-       "--output_node_names=y --output_graph=$OUT",
+       "--output_node_names=predict --output_graph=$OUT",
        "runtime/convert_model --saved_model=$SAVED --out=$OUT",
        "runtime/datasets/dataset synthesize --rows=1000 --format=tfrecord "
        "--out=$OUT"},
@@ -93,8 +88,8 @@ TEST_F(LimitsTest, OnOpenFilesIsNamed) {
   ExpectUnderLimit(
       "-n 7",
       {"transforms/transform_graph --in_graph=$GRAPH --out_graph=$OUT "
-       "--transforms=strip_unused_nodes --inputs=x --outputs=y",
-       "graph/freeze_graph --input_graph=$GRAPH --output_node_names=y "
+       "--transforms=strip_unused_nodes --inputs=x --outputs=predict",
+       "graph/freeze_graph --input_graph=$GRAPH --output_node_names=predict "
        "--output_graph=$OUT",
        "runtime/evaluate_graph --graph=$GRAPH --dataset=$DATASET",
        "runtime/benchmark_graph --graph=$GRAPH --dataset=$DATASET",

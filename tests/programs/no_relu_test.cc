@@ -7,12 +7,6 @@
 namespace requant::no_relu_test {
 namespace {
 
-constexpr char kDataset[] = R"(
-  csv { files: "data.csv" }
-  input { feature: "x" placeholder: "x" dtype: "float" shape: 1 }
-  prediction { tensor: "y" }
-)";
-
 // Returns a stage that logs and one that freezes.
 std::string LogAndFreeze(const std::string& transform, const std::string& from,
                          const std::string& op, const std::string& message) {
@@ -33,8 +27,8 @@ TEST(PublishedWay, GoesOnWithoutRequantizationRanges) {
       "fp32.pbtxt",
       absl::StrCat(Placeholder("x", {-1, 1}), FloatConst("w", {1, 2}, {1, -2}),
                    Node("logits", "MatMul", {"x", "w"}, {kFloat}),
-                   Node("y", "Softmax", {"logits"}, {kFloat})));
-  folder.Write("data.textproto", kDataset);
+                   Node("predict", "Softmax", {"logits"}, {kFloat})));
+  folder.Write("data.textproto", CsvDeclaration(1, /*label=*/false));
   std::string rows = "x\n";
   for (int i = 0; i < 80; ++i) absl::StrAppend(&rows, i * 37 % 80 - 40, "\n");
   folder.Write("data.csv", rows);
@@ -42,7 +36,7 @@ TEST(PublishedWay, GoesOnWithoutRequantizationRanges) {
       "w.textproto",
       absl::StrCat(
           "stage { name: 'quantize' quantize { graph { file: 'fp32.pbtxt' } "
-          "dynamic {} output_node: 'y' output: 'dynamic.pb' } }\n",
+          "dynamic {} output_node: 'predict' output: 'dynamic.pb' } }\n",
           LogAndFreeze("freeze_requantization_ranges", "quantize",
                        "RequantizationRange", "__requant_min_max:"),
           LogAndFreeze("freeze_min", "freeze_requantization_ranges", "Min",

@@ -67,13 +67,9 @@ TEST_F(Plugins, ANameWithoutASlashIsAFileHere) {
   std::filesystem::copy_file(kExample, folder.Path("example.so"));
   folder.WriteText("g.pbtxt", Small());
   EXPECT_THAT(
-      RunProgram("/bin/sh",
-                 {"-c", absl::StrCat(
-                            "cd ", folder.Path("."), " && ",
-                            std::filesystem::absolute(kTransformGraph).string(),
-                            " --in_graph=g.pbtxt --out_graph=out.pb "
-                            "--plugins=example.so "
-                            "'--transforms=prefix_names(prefix=a)'")}),
+      RunIn(folder, kTransformGraph,
+            {"--in_graph=g.pbtxt", "--out_graph=out.pb", "--plugins=example.so",
+             "--transforms=prefix_names(prefix=a)"}),
       Exits(0));
   EXPECT_TRUE(HasNode(folder.ReadGraphFile("out.pb"), "ay"));
 }
@@ -102,8 +98,6 @@ TEST_F(Plugins, WhatIsNoneOrABadOneIsRefused) {
             "the plugin PLUGIN registers the name \"do nothing\", which "
             "cannot be called"},
            {"tests/plugins/throwing_at_load_plugin.so",
-            "loading the plugin PLUGIN was ended by SIGABRT"},
-           {"tests/plugins/aborting_at_load_plugin.so",
             "loading the plugin PLUGIN was ended by SIGABRT"}}) {
     ExpectRefused(plugin, message);
   }

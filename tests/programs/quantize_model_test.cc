@@ -155,11 +155,5 @@ TEST_F(QuantizeModel, WritesNothingWhenItFails) {
   }
 }
 
-TEST_F(QuantizeModel, LeavesTheOldGraphWhenItFails) {
-  folder_.Write("q.pb", "old");
-  EXPECT_THAT(Quantize({"--timeout=0.001"}), Exits(1));
-  EXPECT_EQ(folder_.Read("q.pb"), "old");
-}
-
 }  // namespace
 }  // namespace requant::quantize_model_test

@@ -1,9 +1,15 @@
 #include "tests/support/program_runs.h"
 
+#include <fcntl.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
+#include "absl/strings/match.h"
+#include "base/files/file.h"
 #include "re2/re2.h"
 
 namespace requant {
@@ -21,6 +27,43 @@ ProgramRun RunIn(const TestFolder& folder, const std::string& program,
                             std::filesystem::absolute(program).string()},
                            arguments),
                     variables);
+}
+
+void Exec(Words line) {
+  std::vector<char*> argv;
+  for (std::string& word : line) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(argv[0], argv.data());
+  _exit(127);
+}
+
+pid_t StartProgram(const std::string& program, const Words& arguments) {
+  const Words line = CommandLine(program, arguments);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setpgid(0, 0);
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int fd : {STDOUT_FILENO, STDERR_FILENO}) dup2(null, fd);
+    Exec(line);
+  }
+  setpgid(pid, pid);
+  return pid;
+}
+
+bool IsAlive(pid_t pid) {
+  // Unreadable once the process is gone, even in the middle of reading.
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  return stat.ok() && !stat->empty() && !absl::StrContains(*stat, ") Z ");
+}
+
+void WaitUntilGone(pid_t pid) {
+  while (IsAlive(pid)) std::this_thread::yield();
+}
+
+int WaitForExitCode(pid_t pid) {
+  int status = 0;
+  waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 double NumberIn(const std::string& text, const std::string& pattern) {

@@ -4,6 +4,8 @@
 // For end-to-end tests: running programs, and what tests expect of that. A text
 // in place of a matcher stands for HasSubstr of it.
 
+#include <sys/types.h>
+
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -27,6 +29,24 @@ ProgramRun MustRun(const std::string& program, const Words& arguments);
 // Runs a program inside `folder`, so that paths in `arguments` are from there.
 ProgramRun RunIn(const TestFolder& folder, const std::string& program,
                  const Words& arguments, const Words& variables = {});
+
+// Becomes the program whose command line this is; for a child after a fork.
+[[noreturn]] void Exec(Words line);
+
+// Starts a program as RunProgram does, in a process group of its own, and
+// returns at once. What it prints goes nowhere.
+pid_t StartProgram(const std::string& program, const Words& arguments);
+
+// Returns whether the process runs; one that ended and was not waited for does
+// not.
+bool IsAlive(pid_t pid);
+// Waits until it does not run any more. The test's own time limit ends what
+// never comes.
+void WaitUntilGone(pid_t pid);
+
+// Waits for a child of the test to end by itself and returns its exit code; -1
+// when a signal ended it.
+int WaitForExitCode(pid_t pid);
 
 // Returns the number that is the group of `pattern` in `text`; fails the test
 // if there is none.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/evaluation.pb.h"
 #include "tests/support/program_runs.h"
 
 namespace requant {
@@ -28,30 +29,11 @@ inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
 inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
 inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
 
-// Step 3's flag, as pasted between quotes.
-extern const char kRecipeInputs[];
-
 // Files of the fast way: the calibrated ranges, and the graph before and after
 // its embeddings are quantized.
 inline constexpr char kRangeTable[] = "calibrated.ranges";
 inline constexpr char kStaticGraph[] = "static_int8.pb";
 inline constexpr char kFastGraph[] = "fast_int8.pb";
-
-// What evaluate_graph says of a graph against the float one.
-struct RecipeVerdict {
-  // The accuracy gate's verdict at the recipe's half a point.
-  std::string gate;
-  double accuracy = 0;
-  // The lower end of the accuracy change's 95 % interval, in points.
-  double least_accuracy_change = -100;
-  double agreement = 0;
-  double mean_output_change = 1;
-  // The largest error (root mean square) of a layer and the largest mean
-  // difference of a channel, in steps of the layer's codes; huge when a
-  // layer of the float graph is not found.
-  double layer_error = 1e9;
-  double layer_shift = 1e9;
-};
 
 // Draws records of a split ("train", "eval") for the embedded model into a file
 // of `folder`, and returns its name.
@@ -66,26 +48,18 @@ class Recipe {
 
   // Does the steps before step 6.
   virtual void MakeFloatGraph() = 0;
-  // Does steps 6 to 10 on kFloatGraph, as published.
-  void MakeDynamicGraph();
-  void FreezeAsPublished();
-  void Fuse();
-  // Calibrates kFloatGraph once, then runs quantize_static and
-  // quantize_embeddings.
-  void QuantizeFast();
-  // Does all of these.
+  // Does these, steps 6 to 10 on kFloatGraph, as published, and the fast way:
+  // one calibration, then quantize_static and quantize_embeddings.
   void GoBothWays();
 
-  // Runs transform_graph; returns what it prints.
-  std::string Transform(const std::string& in, const std::string& out,
-                        const std::string& transforms, const Words& more = {});
+  // Runs transform_graph.
+  void Transform(const std::string& in, const std::string& out,
+                 const std::string& transforms, const Words& more = {});
   // Runs evaluate_graph on the first `records` of the evaluation records
-  // against kFloatGraph, with the gate, as JSON; it may fail.
-  ProgramRun RunEvaluation(const std::string& graph, int records,
-                           const Words& variables = {});
-  // Returns what it says, after success.
-  RecipeVerdict Evaluate(const std::string& graph, int records,
-                         const Words& variables = {});
+  // against kFloatGraph, with a gate at the recipe's half a point, as JSON;
+  // `result` gets its figures.
+  ProgramRun Evaluate(const std::string& graph, int records,
+                      EvaluateResult* result, const Words& variables = {});
 
   // The name of the node that predicts.
   const std::string output;
@@ -101,6 +75,9 @@ class Recipe {
   std::string evaluation_;
 
  private:
+  void MakeDynamicGraph();
+  void FreezeAsPublished();
+  void QuantizeFast();
   // Lets `in`'s nodes of `op` log to `log` as the calibration records run.
   void Log(const std::string& in, const std::string& logged,
            const std::string& op, const std::string& message,

@@ -101,7 +101,7 @@ TEST(BitFlip, IsNoticedOrHarmless) {
   const std::string figures = Figures(folder);
   ASSERT_TRUE(absl::StrContains(figures, "gate_failed"));
   std::mt19937 random(17);
-  const int rounds = FuzzRounds(40);
+  const int rounds = FuzzRounds(16);
   for (int i = 0; i < rounds; ++i) {
     // Half of them are in the run's folder, half in the work folder.
     const bool in_run = i % 2 == 0;

@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <set>
 
-#include "tests/support/processes.h"
 #include "tests/support/workflow_runs.h"
 #include "workflows/testing/json_value.h"
 
@@ -83,8 +82,7 @@ TEST(Cache, AboveTheLimitARunRemovesWhatOnlyFormerRunsUsed) {
 TEST(Cache, KeepsWhatARunningAndAStoppedRunNeed) {
   const TinyWorkflow workflow;
   const TestFolder& folder = workflow.folder;
-  const pid_t pid =
-      StartProgram(kRequant, workflow.Arguments(), {}, /*quiet=*/true);
+  const pid_t pid = StartProgram(kRequant, workflow.Arguments());
   while (Keys(folder).empty()) {
     ASSERT_EQ(waitpid(pid, nullptr, WNOHANG), 0) << "the run ended early";
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "base/process/subprocess.h"
 #include "base/status_macros.h"
 #include "google/protobuf/struct.pb.h"
@@ -79,8 +80,6 @@ struct RenderedPage {
   std::vector<std::string> console;
 };
 
-constexpr double kBrowserSeconds = 120;
-
 std::optional<std::string> FindBrowser() {
   for (const char* path : {"/usr/bin/chromium", "/usr/bin/chromium-browser",
                            "/usr/bin/google-chrome"}) {
@@ -89,25 +88,14 @@ std::optional<std::string> FindBrowser() {
   return std::nullopt;
 }
 
-// Forgoes the sandbox, which containers do not allow, and the network.
-std::vector<std::string> BrowserCommand(const std::string& browser,
-                                        const std::string& profile) {
-  return {browser,
-          "--headless=new",
-          "--no-sandbox",
-          "--disable-gpu",
-          "--disable-dev-shm-usage",
-          "--no-first-run",
-          "--disable-background-networking",
-          "--disable-component-update",
-          "--disable-sync",
-          "--disable-quic",
-          "--hide-scrollbars",
-          "--allow-file-access-from-files",
-          "--enable-logging=stderr",
-          absl::StrCat("--user-data-dir=", profile)};
-}
+// Forgo the sandbox, which containers do not allow, and the network.
+constexpr char kBrowserFlags[] =
+    "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage "
+    "--no-first-run --disable-background-networking "
+    "--disable-component-update --disable-sync --disable-quic "
+    "--hide-scrollbars --allow-file-access-from-files --enable-logging=stderr";
 
+// Opens a file in a headless Chromium of its own, offline.
 absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
                                         std::vector<std::string> flags) {
   const std::optional<std::string> browser = FindBrowser();
@@ -125,12 +113,14 @@ absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
   };
   RenderedPage page;
   ChildOptions options;
-  options.argv = BrowserCommand(*browser, profile);
+  options.argv = absl::StrSplit(kBrowserFlags, ' ');
+  options.argv.insert(options.argv.begin(), *browser);
+  options.argv.push_back("--user-data-dir=" + profile);
   options.argv.insert(options.argv.end(), flags.begin(), flags.end());
   options.argv.push_back(
       absl::StrCat("file://", std::filesystem::absolute(path).string()));
   options.environment = {{"HOME", profile}, {"XDG_CONFIG_HOME", profile}};
-  options.timeout_seconds = kBrowserSeconds;
+  options.timeout_seconds = 120;
   options.on_stdout = [&](std::string_view line) {
     absl::StrAppend(&page.dom, line, "\n");
   };
@@ -143,15 +133,6 @@ absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
         absl::StrCat(*browser, " ", DescribeEnd(result, options)));
   }
   return page;
-}
-
-// Opens a file in a headless Chromium of its own, offline, in a bright or dark
-// window.
-absl::StatusOr<RenderedPage> Render(const std::string& path, bool dark) {
-  return RunBrowser(
-      path,
-      {"--window-size=1280,900", "--dump-dom",
-       absl::StrCat("--blink-settings=preferredColorScheme=", dark ? 0 : 1)});
 }
 
 // Fails unless there is a browser that starts, and says what is the matter.
@@ -268,11 +249,13 @@ class Report : public testing::Test {
                       "/report.html style='border:0;height:800px;width:",
                       frame.width, "px'></iframe>");
     }
-    const auto page =
-        Render(folder_->Write(
-                   "probe.html",
-                   absl::StrReplaceAll(kProbe, {{"<!--FRAMES-->", elements}})),
-               dark);
+    const std::string probe = folder_->Write(
+        "probe.html",
+        absl::StrReplaceAll(kProbe, {{"<!--FRAMES-->", elements}}));
+    const auto page = RunBrowser(
+        probe,
+        {"--window-size=1280,900", "--dump-dom",
+         absl::StrCat("--blink-settings=preferredColorScheme=", dark ? 0 : 1)});
     EXPECT_TRUE(page.ok()) << page.status();
     if (!page.ok()) return Value();
     console_->insert(console_->end(), page->console.begin(),

@@ -1,12 +1,8 @@
 // requant run as people use it, on the published recipe with few records.
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string_view>
 
@@ -124,8 +120,18 @@ TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
               Exits(0));
 }
 
-TEST_F(WorkflowRun, DoesNothingTheSecondTimeAndSaysSo) {
+// The tests of workflows/run have what each of its flags does.
+TEST_F(WorkflowRun, DoesWhatIsAskedForAndNothingTwice) {
+  EXPECT_THAT(RunSmall(own_.Path("work"), own_.Path("out"), {"--dry_run"}),
+              Prints("it never ran here"));
+  EXPECT_THAT(Again({"--dry_run"}), Prints("0 would run"));
+  EXPECT_THAT(Again({"--only=fuze"}), Misused("did you mean \"fuse\"?"));
+  EXPECT_THAT(own_.Names(), IsEmpty());
   EXPECT_THAT(Again({}), AllOf(Prints("Nothing had to run"), Does({})));
+  EXPECT_THAT(Again({"--force=summarize"}), Does({"summarize"}));
+  EXPECT_THAT(Again({"--from=fuse", "--only=fuse"}),
+              Does({"fuse", "fuse/verify"}));
+  EXPECT_THAT(own_.Names(), ElementsAre("out"));
 }
 
 TEST_F(WorkflowRun, GivesTheSameBytesInAnotherFolder) {
@@ -133,58 +139,6 @@ TEST_F(WorkflowRun, GivesTheSameBytesInAnotherFolder) {
               Exits(0));
   EXPECT_EQ(GraphsAndRanges(Out()).size(), 14);
   ExpectSameGraphsAndRanges(Out(), own_.Path("out"));
-}
-
-TEST_F(WorkflowRun, DoesAForcedStageAgainAndNothingElse) {
-  EXPECT_THAT(Again({"--force=summarize"}), Does({"summarize"}));
-}
-
-TEST_F(WorkflowRun, DoesAStageAndAllBehindItAgain) {
-  EXPECT_THAT(Again({"--from=fuse", "--only=fuse"}),
-              Does({"fuse", "fuse/verify"}));
-}
-
-TEST_F(WorkflowRun, LeavesOutWhatIsNotAskedFor) {
-  EXPECT_THAT(Again({"--only=trim"}), Exits(0));
-  EXPECT_TRUE(fs::exists(own_.Path("out/wide_deep_fp32_graph.pb")));
-  EXPECT_FALSE(fs::exists(own_.Path("out/optimized_wide_deep_fp32_graph.pb")));
-}
-
-TEST_F(WorkflowRun, SaysWhatWouldRunAndRunsNothing) {
-  EXPECT_THAT(Again({"--dry_run"}), Prints("0 would run"));
-  EXPECT_THAT(RunSmall(own_.Path("work"), own_.Path("out"), {"--dry_run"}),
-              Prints("it never ran here"));
-  EXPECT_EQ(own_.Names(), std::vector<std::string>());
-}
-
-TEST_F(WorkflowRun, IsRefusedAWorkFolderInUse) {
-  const int lock =
-      open(absl::StrCat(Work(), "/lock").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
-  const ProgramRun run = Again({});
-  close(lock);
-  EXPECT_THAT(run, Fails("is in use by", "--work_dir"));
-}
-
-TEST_F(WorkflowRun, IsRefusedAWorkFolderThatCannotBeWritten) {
-  EXPECT_THAT(RunSmall("/proc/work", own_.Path("out")), Fails("/proc/work"));
-}
-
-TEST_F(WorkflowRun, DoesNotWriteOverAFolderOfTheUsers) {
-  own_.Write("mine", "");
-  EXPECT_THAT(RunSmall(Work(), own_.Path("")), Exits(1));
-  EXPECT_EQ(own_.Names(), std::vector<std::string>{"mine"});
-}
-
-TEST_F(WorkflowRun, ReplacesAFormerRunOfTheSameFolder) {
-  EXPECT_THAT(Again({"--only=trim"}), Exits(0));
-  EXPECT_THAT(Again({"--only=optimize"}), Exits(0));
-  EXPECT_TRUE(fs::exists(own_.Path("out/optimized_wide_deep_fp32_graph.pb")));
-  EXPECT_EQ(own_.Names(), std::vector<std::string>{"out"});
-}
-
-TEST_F(WorkflowRun, RefusesAnUnknownStage) {
-  EXPECT_THAT(Again({"--only=fuze"}), Misused("did you mean \"fuse\"?"));
 }
 
 // Interrupts a run when `line` is seen on its stderr.

@@ -102,8 +102,11 @@ TEST(FreezeMin, TakesTheLowerTailOfTheMinima) {
 }
 
 TEST(FreezeMax, TakesTheUpperTailOfTheMaxima) {
-  const auto run = MustTransform(FreezeMax(OneTo(100)), DynamicQuantization());
-  EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 96);
+  for (const char* compat : {"", ", compat=true"}) {
+    const auto run =
+        MustTransform(FreezeMax(OneTo(100), compat), DynamicQuantization());
+    EXPECT_EQ(ScalarNamed(run.graph, "x_max/frozen_max_only"), 96);
+  }
 }
 
 TEST(FreezeRequantizationRanges, ReplacesBothOutputsAndTheControlInput) {
@@ -136,9 +139,16 @@ TEST(FreezeRequantizationRanges, ChoosesWhatTheStockTransformChooses) {
       const auto ours = MustTransform(call, DynamicRequantization());
       const auto theirs =
           MustTransform("stock:" + call, DynamicRequantization());
+      const auto compat =
+          MustTransform(Call("freeze_requantization_ranges", file,
+                             absl::StrCat(more, ", compat=true")),
+                        DynamicRequantization());
       for (const char* name : {"r/range/frozen_min", "r/range/frozen_max"}) {
         EXPECT_EQ(ScalarNamed(ours.graph, name),
                   ScalarNamed(theirs.graph, name))
+            << count << more;
+        EXPECT_EQ(ScalarNamed(ours.graph, name),
+                  ScalarNamed(compat.graph, name))
             << count << more;
       }
     }

@@ -4,9 +4,9 @@
 These commands made the files of this folder (in the top folder of the tree):
 
   python3 -m venv venv && venv/bin/pip install tensorflow-cpu==2.21.0
-  bazel build //tests:write_mixed_records
-  bazel-bin/tests/write_mixed_records --split=train --rows=60000 --out=train.npz
-  bazel-bin/tests/write_mixed_records --split=eval --rows=20000 --out=eval.npz
+  bazel build //tests/support:write_mixed_records
+  bazel-bin/tests/support/write_mixed_records train 60000 train.npz
+  bazel-bin/tests/support/write_mixed_records eval 20000 eval.npz
   venv/bin/python tests/data/mixed_layers/train.py --train=train.npz --eval=eval.npz \\
       --out=tests/data/mixed_layers
 
