@@ -32,7 +32,6 @@
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
-#include "graph/saved_model/saved_model_references.h"
 #include "graph/saved_model/saved_model_writer.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"

@@ -10,11 +10,11 @@
 #include "absl/strings/strip.h"
 #include "base/terminal/progress.h"
 #include "base/testing/fake_terminal.h"
+#include "base/testing/golden_cases.h"
 #include "google/protobuf/text_format.h"
 #include "graph/testing/testing.h"
 #include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
-#include "workflows/testing/golden_cases.h"
 
 namespace requant::run_display_test {
 namespace {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/records/record_format.h"
+#include "base/testing/golden_cases.h"
 #include "google/protobuf/json/json.h"
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -18,7 +19,6 @@
 #include "workflows/report/report_files.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/testing/example_runs.h"
-#include "workflows/testing/golden_cases.h"
 #include "workflows/testing/json_value.h"
 
 namespace requant::results_test {

@@ -31,7 +31,6 @@
 #include "base/message/message_json.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "base/text/shell_quote.h"
 #include "google/protobuf/json/json.h"
 #include "workflows/report/figures.h"
 #include "workflows/report/manifest.pb.h"

@@ -12,7 +12,6 @@
 #include "base/files/sha256.h"
 #include "base/json.h"
 #include "base/testing/fuzz_rounds.h"
-#include "base/testing/mutated_text.h"
 #include "graph/testing/program.h"
 #include "workflows/plan/plan.h"
 #include "workflows/report/results.h"
