@@ -107,7 +107,7 @@ std::string FreezeCase(const std::string& input) {
                                   " bytes, ", frozen->inlined_calls, " calls");
   if (runs) {
     const Tensor y = MustRunGraph(frozen->graph, {}, {"y"})[0];
-    absl::StrAppend(&text, "\ny is ", y.DebugString());
+    absl::StrAppend(&text, "\ny is ", y.DebugString(y.NumElements()));
   }
   for (const std::string& note : frozen->notes) {
     absl::StrAppend(&text, "\nnote: ", note);

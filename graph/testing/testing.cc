@@ -67,8 +67,8 @@ std::string LinesOf(const GraphDef& graph) {
     absl::StrAppend(&lines, node.name(), " = ", node.op(), "(",
                     absl::StrJoin(node.input(), ", "), ")");
     if (node.op() == "Const") {
-      absl::StrAppend(&lines, " ",
-                      ConstNamed(graph, node.name()).DebugString());
+      const Tensor value = ConstNamed(graph, node.name());
+      absl::StrAppend(&lines, " ", value.DebugString(value.NumElements()));
     }
     if (!node.device().empty()) absl::StrAppend(&lines, " ", node.device());
     lines += "\n";

@@ -145,7 +145,7 @@ class FunctionCheck {
                  ? tensorflow::MakeRefType(argument.type())
                  : argument.type();
     }
-    source->types = std::vector<DataType>{type};
+    source->types.emplace(1, type);
   }
 
   void ResolveOutput(const BodyName& name, Source* source) const {
@@ -155,8 +155,7 @@ class FunctionCheck {
         TypesOfArgument(definition.output_arg(name.output),
                         function_.node_def(name.index), definition);
     if (!types.has_value()) {
-      if (numbered)
-        source->types = std::vector<DataType>{tensorflow::DT_INVALID};
+      if (numbered) source->types.emplace(1, tensorflow::DT_INVALID);
       return;
     }
     source->exists = name.number < types->count;
