@@ -18,6 +18,10 @@ input {
 label { feature: "label" dtype: "int64" }
 )";
 
+std::string Input() {
+  return "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
+}
+
 // Returns what reading `text` says, without the path in front; "" for nothing.
 std::string Problem(const std::string& text) {
   WriteTestFile("one.rec", "");
@@ -69,7 +73,7 @@ TEST(ReadDatasetSpec, RefusesAThresholdThatIsNotUsed) {
 }
 
 TEST(ReadDatasetSpec, RefusesADeclarationWithoutSourceOrInputs) {
-  EXPECT_EQ(Problem("input { feature: 'x' placeholder: 'p' dtype: 'float' }"),
+  EXPECT_EQ(Problem(Input()),
             "F:1: no source: add tfrecord, csv, jsonl, numpy or in_graph");
   EXPECT_EQ(Problem("\ntfrecord { files: 'one.rec' }"),
             "F: no inputs: add one input per placeholder");
@@ -154,14 +158,12 @@ TEST(ReadDatasetSpec, RefusesADefaultThatIsNoValueOfTheType) {
 }
 
 TEST(ReadDatasetSpec, RefusesCsvColumnsNamedTwiceAndLongDelimiters) {
-  const std::string rest =
-      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
   EXPECT_EQ(
-      Problem("csv { files: 'one.rec'\ncolumns: 'a'\ncolumns: 'a' }" + rest),
+      Problem("csv { files: 'one.rec'\ncolumns: 'a'\ncolumns: 'a' }" + Input()),
       "F:3: column \"a\" is named twice");
-  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '::' }" + rest),
+  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '::' }" + Input()),
             "F:1: delimiter \"::\" is not one character");
-  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '\"' }" + rest),
+  EXPECT_EQ(Problem("csv { files: 'one.rec' delimiter: '\"' }" + Input()),
             "F:1: a quote or line break cannot be the delimiter");
 }
 
@@ -214,28 +216,24 @@ TEST(ReadDatasetSpec, TakesOtherFilesThanTheDeclarations) {
 
 TEST(ReadDatasetSpec, ResolvesTheFilesOfArrays) {
   WriteTestFile("x.npy", "");
-  const std::string rest =
-      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
   const auto spec = ReadDatasetSpec(
       WriteTestFile("arrays.textproto",
-                    "numpy { arrays { key: 'x' value: 'x.npy' } }" + rest));
+                    "numpy { arrays { key: 'x' value: 'x.npy' } }" + Input()));
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->numpy().arrays().at("x"), testing::TempDir() + "/x.npy");
-  EXPECT_EQ(Problem("numpy { arrays { key: 'x' value: 'y.npy' } }" + rest),
+  EXPECT_EQ(Problem("numpy { arrays { key: 'x' value: 'y.npy' } }" + Input()),
             "F:1: no file matches T/y.npy");
 }
 
 TEST(ReadDatasetDeclaration, DoesNotLookForTheFiles) {
-  const std::string rest =
-      "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
   const std::string good = WriteTestFile(
-      "declared.textproto", "tfrecord { files: 'absent-*' }" + rest);
+      "declared.textproto", "tfrecord { files: 'absent-*' }" + Input());
   EXPECT_FALSE(ReadDatasetSpec(good).ok());
   const auto spec = ReadDatasetDeclaration(good);
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->tfrecord().files(0), "absent-*");
   EXPECT_FALSE(
-      ReadDatasetDeclaration(WriteTestFile("bad.textproto", rest)).ok());
+      ReadDatasetDeclaration(WriteTestFile("bad.textproto", Input())).ok());
 }
 
 // Whatever the text, an answer and no crash.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <map>
 #include <system_error>
 #include <utility>
 
@@ -32,11 +33,18 @@ namespace {
 // Far more than 13 columns take.
 constexpr int64_t kMaxRangesBytes = 1 << 20;
 
-absl::Status SetColumn(const CriteoRanges::Column& column, bool* seen,
-                       NumericRanges* ranges) {
-  for (int i = 0; i < kNumericColumns; ++i) {
-    if (column.name() != NumericName(i)) continue;
-    if (seen[i]) {
+absl::StatusOr<NumericRanges> RangesOf(const CriteoRanges& message) {
+  std::map<std::string, int> missing;
+  for (int i = 0; i < kNumericColumns; ++i) missing.emplace(NumericName(i), i);
+  const std::map<std::string, int> all = missing;
+  NumericRanges ranges;
+  for (const CriteoRanges::Column& column : message.column()) {
+    const auto found = all.find(column.name());
+    if (found == all.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no column \"", column.name(), "\""));
+    }
+    if (missing.erase(column.name()) == 0) {
       return absl::InvalidArgumentError(
           absl::StrCat("column ", column.name(), " is there twice"));
     }
@@ -45,26 +53,13 @@ absl::Status SetColumn(const CriteoRanges::Column& column, bool* seen,
       return absl::InvalidArgumentError(absl::StrCat(
           "column ", column.name(), " needs a finite min and a range above 0"));
     }
-    seen[i] = true;
-    ranges->min[i] = column.min();
-    ranges->range[i] = column.range();
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat("there is no column \"", column.name(), "\""));
-}
-
-absl::StatusOr<NumericRanges> RangesOf(const CriteoRanges& message) {
-  NumericRanges ranges;
-  bool seen[kNumericColumns] = {};
-  for (const CriteoRanges::Column& column : message.column()) {
-    REQUANT_RETURN_IF_ERROR(SetColumn(column, seen, &ranges));
+    ranges.min[found->second] = column.min();
+    ranges.range[found->second] = column.range();
   }
   for (int i = 0; i < kNumericColumns; ++i) {
-    if (!seen[i]) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("column ", NumericName(i), " is missing"));
-    }
+    if (missing.count(NumericName(i)) == 0) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("column ", NumericName(i), " is missing"));
   }
   return ranges;
 }
