@@ -424,6 +424,14 @@ TEST_F(Convert, AsksForRoomBeforeItCopies) {
   EXPECT_TRUE(fs::is_empty(disk.path()));
 }
 
+TEST_F(Convert, LeavesNothingWhenATransformCrashes) {
+  ExpectRefused(
+      ConvertTiny({"--out=out",
+                   "--plugins=" + Absolute("tests/plugins/odd_plugin.so"),
+                   "--transforms=abort"}),
+      "the transform \"abort\" (1 of 1) was ended by SIGABRT", {});
+}
+
 TEST_F(Convert, ToolsForDumpsTellBadInputInASentence) {
   EXPECT_THAT(Run({}, "graph/pb_to_pbtxt"),
               Fails("cannot read converted_graph_def.pb"));

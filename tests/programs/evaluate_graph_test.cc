@@ -1,6 +1,9 @@
 // requant evaluate as people run it: figures, comparisons, and graphs that
 // crash, never end or eat memory.
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <filesystem>
 
 #include "absl/strings/match.h"
@@ -433,6 +436,28 @@ TEST_F(HostileGraphTest, TellsWhatAFailedCheckSaid) {
 TEST_F(HostileGraphTest, StopsAGraphThatNeverEnds) {
   EXPECT_THAT(EvaluateHostile("endless.pbtxt", {"--stall_timeout=4"}),
               Refuses("stopped after 4 s without progress", "--stall_timeout"));
+  EXPECT_THAT(EvaluateHostile("endless.pbtxt", {"--timeout=1"}),
+              Refuses("stopped after 1 s", "--timeout"));
+}
+
+// isolation_test.cc has what becomes of the child.
+TEST_F(HostileGraphTest, LeavesNoLogWhenASignalEndsIt) {
+  const std::string graph =
+      std::filesystem::absolute("tests/data/hostile/endless.pbtxt");
+  for (const auto& [signal, code] : {std::pair("KILL", 137), {"INT", 130}}) {
+    EXPECT_THAT(RunIn(folder_, "/usr/bin/timeout",
+                      {"--foreground", "--preserve-status",
+                       absl::StrCat("--signal=", signal), "2",
+                       std::filesystem::absolute(kEvaluateGraph).string(),
+                       "--graph=" + graph, "--dataset=data.textproto"},
+                      {"TMPDIR=" + folder_.Path("")}),
+                Exits(code));
+    const int nameless =
+        open(folder_.Path("").c_str(), O_TMPFILE | O_RDWR, 0600);
+    if (nameless < 0) return;  // Logs have names on this file system.
+    close(nameless);
+    EXPECT_THAT(Logs(), IsEmpty());
+  }
 }
 
 TEST_F(HostileGraphTest, StopsAGraphThatEatsMemory) {
