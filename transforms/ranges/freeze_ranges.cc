@@ -1,14 +1,11 @@
-// freeze_requantization_ranges, freeze_min and freeze_max.
+#include "transforms/ranges/freeze_ranges.h"
 
 #include <algorithm>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -21,35 +18,15 @@
 #include "logs_parser/log_parser.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/calibration_tensors.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/tensor_pattern.h"
-#include "transforms/transform.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
-
-// A value that replaces one output of a frozen node.
-struct FrozenOutput {
-  int port;
-  // Which tail of which observations to take.
-  bool is_min;
-  // The Const is named <node><suffix>.
-  std::string suffix;
-};
-
-// What the three transforms differ in.
-struct FreezeRule {
-  // Nodes of this op are frozen.
-  std::string op;
-  // Log lines of this kind hold their ranges.
-  RecordKind record_kind;
-  std::vector<FrozenOutput> outputs;
-};
 
 // A range from fewer observations is doubted.
 constexpr int64_t kFewObservations = 8;
@@ -396,8 +373,7 @@ absl::StatusOr<FreezeOptions> GetOptions(const FreezeRule& rule,
   options.choice.percentiles = {parameters.Float("min_percentile"),
                                 parameters.Float("max_percentile")};
   const bool compat = parameters.Bool("compat");
-  // The original of freeze_min took the wrong tail.
-  options.min_from_upper_tail = rule.record_kind == RecordKind::kMin && compat;
+  options.min_from_upper_tail = rule.compat_takes_upper_tail_of_mins && compat;
   for (float percentile :
        {options.choice.percentiles.min, options.choice.percentiles.max}) {
     if (!(percentile >= 0 && percentile <= 100)) {
@@ -453,8 +429,8 @@ void WarnOfACutLog(const std::vector<Choice>& chosen,
                    "stopped, log again"));
 }
 
-// Replaces the nodes that `rule` describes by constants, chosen from the logs
-// or range tables that context.parameters name.
+}  // namespace
+
 absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
                           GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const FreezeOptions options,
@@ -497,7 +473,6 @@ absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
   return absl::OkStatus();
 }
 
-// Returns the parameters of all three transforms.
 std::vector<ParameterSpec> FreezeParameters() {
   return {
       {"min_max_log_file", ParameterType::kString,
@@ -527,67 +502,4 @@ std::vector<ParameterSpec> FreezeParameters() {
   };
 }
 
-absl::Status FreezeRequantizationRanges(TransformContext& context,
-                                        GraphDef* graph) {
-  return FreezeRanges({"RequantizationRange",
-                       RecordKind::kRequantMinMax,
-                       {{0, true, "/frozen_min"}, {1, false, "/frozen_max"}}},
-                      context, graph);
-}
-
-absl::Status FreezeMin(TransformContext& context, GraphDef* graph) {
-  return FreezeRanges(
-      {"Min", RecordKind::kMin, {{0, true, "/frozen_min_only"}}}, context,
-      graph);
-}
-
-absl::Status FreezeMax(TransformContext& context, GraphDef* graph) {
-  return FreezeRanges(
-      {"Max", RecordKind::kMax, {{0, false, "/frozen_max_only"}}}, context,
-      graph);
-}
-
-REQUANT_REGISTER_TRANSFORM(
-    FreezeRequantizationRanges,
-    {"freeze_requantization_ranges",
-     "Replaces RequantizationRange nodes by constants from a calibration run.",
-     "Of a node's observed minima the one at min_percentile is taken, of its "
-     "maxima the one at 100 - max_percentile. The constants are named "
-     "<node>/frozen_min and <node>/frozen_max. A log of another graph, nodes "
-     "that the log never mentions and values that are no numbers are errors; a "
-     "graph without such nodes stays as it is.",
-     FreezeParameters(),
-     "insert_logging(op=RequantizationRange, show_name=true, "
-     "message=\"__requant_min_max:\") and a calibration run"});
-
-REQUANT_REGISTER_TRANSFORM(
-    FreezeMin,
-    {"freeze_min",
-     "Replaces the Min nodes that a quantization uses by constants from a "
-     "calibration run.",
-     "Of the observed minima the one at min_percentile is taken (the original "
-     "took the one at 100 - min_percentile, the least negative; compat=true "
-     "does so again). The constant is named <node>/frozen_min_only. Min nodes "
-     "that are part of the model stay. A log of another graph, nodes that the "
-     "log never mentions and values that are no numbers are errors; a graph "
-     "without such nodes stays as it is.",
-     FreezeParameters(),
-     "insert_logging(op=Min, show_name=true, message=\"__min:\") and a "
-     "calibration run"});
-
-REQUANT_REGISTER_TRANSFORM(
-    FreezeMax,
-    {"freeze_max",
-     "Replaces the Max nodes that a quantization uses by constants from a "
-     "calibration run.",
-     "Of the observed maxima the one at 100 - max_percentile is taken. The "
-     "constant is named <node>/frozen_max_only. Max nodes that are part of the "
-     "model stay. A log of another graph, nodes that the log never mentions "
-     "and values that are no numbers are errors; a graph without such nodes "
-     "stays as it is.",
-     FreezeParameters(),
-     "insert_logging(op=Max, show_name=true, message=\"__max:\") and a "
-     "calibration run"});
-
-}  // namespace
 }  // namespace requant
