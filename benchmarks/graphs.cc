@@ -98,8 +98,6 @@ std::string DecoderPart(const std::string& name, const std::string& input,
                           name, input, last, body);
 }
 
-// How many numbers and how many columns of words a record has.
-constexpr int kNumeric = 13;
 constexpr int kColumns = 26;
 constexpr int kBuckets = 1000;
 constexpr int kEmbedding = 32;
@@ -238,8 +236,8 @@ absl::Status WriteWideDeepRecords(const std::string& path, int records) {
       for (int i = 0; i < kNumeric; ++i) {
         features["numeric_1"].mutable_float_list()->add_value(numeric(random));
       }
-      for (int i = 0; i < kColumns; ++i) {
-        features["string_1"].mutable_int64_list()->add_value(i);
+      for (int i = 0; i < kCategorical; i += 2) {
+        features["string_1"].mutable_int64_list()->add_value(i / 2);
         features["string_1"].mutable_int64_list()->add_value(random() % 1000);
       }
       features["label"].mutable_int64_list()->add_value(random() % 2);

@@ -27,6 +27,10 @@ tensorflow::GraphDef DecoderGraph(int nodes);
 // weights: it is as fast as a trained one, but its answers are random.
 tensorflow::GraphDef Int8WideDeepGraph();
 
+// How many numbers and how many (column, bucket) values a record of it has.
+inline constexpr int kNumeric = 13;
+inline constexpr int kCategorical = 52;
+
 // Writes a TFRecord file of random records as the Wide & Deep recipe
 // preprocesses them.
 absl::Status WriteWideDeepRecords(const std::string& path, int records);

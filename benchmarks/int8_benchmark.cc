@@ -25,7 +25,10 @@
 #include "base/program/isolation.h"
 #include "base/seconds_since.h"
 #include "base/status_macros.h"
+#include "benchmarks/frame.h"
 #include "benchmarks/int8_figures.h"
+#include "benchmarks/matmul_chain.h"
+#include "graph/graph_io.h"
 #include "runtime/benchmark/benchmark.h"
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/evaluation.pb.h"
@@ -39,6 +42,7 @@ DEFINE_string(int8, "", "our int8 graph");
 DEFINE_string(peer, "", "the peer's int8 graph; empty: there is none");
 DEFINE_string(dataset, "", "a declaration (.textproto) of records and inputs");
 DEFINE_string(data, "", "record files, instead of the declaration's");
+DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
 DEFINE_int64(records, 0, "records that accuracy is measured on; 0: all");
 DEFINE_int64(batch_size, 512, "records per run of a graph");
 DEFINE_int32(rounds, 11, "how often each graph's speed is measured");
@@ -57,7 +61,8 @@ namespace requant {
 namespace {
 
 constexpr char kProgram[] = "int8_benchmark";
-// All graphs run over this many batches.
+// The chains' records; all graphs run over this many batches. They are few, so
+// that a chain's input is about as near to the CPU as in the whole graph.
 constexpr int64_t kBatches = 16;
 constexpr int64_t kMaxPreloadedBytes = 200'000'000;
 
@@ -107,7 +112,7 @@ std::optional<double> MeasuredSeconds(const char* variable) {
 }
 
 absl::StatusOr<DatasetSpec> Dataset() {
-  return ReadJobDataset(FLAGS_dataset, FLAGS_data, "", "score");
+  return ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score");
 }
 
 absl::StatusOr<Comparison> Compare(const std::string& graph) {
@@ -134,15 +139,40 @@ absl::StatusOr<Int8Graph> Examine(const std::string& graph,
   return figures;
 }
 
+// Adds a graph and, cut out of it into `folder`, its matmul chain.
+absl::Status AddEntries(const std::string& graph, const std::string& folder,
+                        BenchmarkJob* job) {
+  BenchmarkEntry& whole = *job->add_entry();
+  *whole.mutable_model() = MakeModelSpec(graph, "", "");
+  whole.set_dataset_name(FLAGS_dataset);
+  REQUANT_ASSIGN_OR_RETURN(*whole.mutable_dataset(), Dataset());
+
+  REQUANT_ASSIGN_OR_RETURN(const auto graph_def, ReadGraph(graph));
+  const absl::StatusOr<MatMulChain> chain = CutMatMulChain(graph_def);
+  if (!chain.ok()) {
+    return absl::Status(chain.status().code(),
+                        absl::StrCat(graph, ": ", chain.status().message()));
+  }
+  const std::string path =
+      absl::StrCat(folder, "/chain_", job->entry_size(), ".pb");
+  REQUANT_RETURN_IF_ERROR(WriteGraph(chain->graph, path, GraphFormat::kBinary));
+  Say(absl::StrCat(graph, ": a chain of ", chain->layers, " layers on ",
+                   chain->width, " inputs"));
+  BenchmarkEntry& alone = *job->add_entry();
+  *alone.mutable_model() = MakeModelSpec(path, "", "");
+  alone.set_dataset_name(path + ".npy");
+  REQUANT_ASSIGN_OR_RETURN(
+      *alone.mutable_dataset(),
+      WriteChainRecords(*chain, kBatches * FLAGS_batch_size, path + ".npy"));
+  return absl::OkStatus();
+}
+
 // Returns the job with its graphs in the order of SpeedEntry.
-absl::StatusOr<BenchmarkJob> SpeedJob() {
+absl::StatusOr<BenchmarkJob> SpeedJob(const std::string& folder) {
   BenchmarkJob job;
   for (const std::string& graph : {FLAGS_fp32, FLAGS_int8, FLAGS_peer}) {
     if (graph.empty()) continue;
-    BenchmarkEntry& entry = *job.add_entry();
-    *entry.mutable_model() = MakeModelSpec(graph, "", "");
-    entry.set_dataset_name(FLAGS_dataset);
-    REQUANT_ASSIGN_OR_RETURN(*entry.mutable_dataset(), Dataset());
+    REQUANT_RETURN_IF_ERROR(AddEntries(graph, folder, &job));
   }
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_batches(kBatches);
@@ -158,8 +188,8 @@ absl::StatusOr<BenchmarkResult> Measure(const BenchmarkJob& job,
   return Benchmark(job);
 }
 
-absl::Status MeasureSpeeds(Int8Figures* figures) {
-  REQUANT_ASSIGN_OR_RETURN(BenchmarkJob job, SpeedJob());
+absl::Status MeasureSpeeds(const std::string& folder, Int8Figures* figures) {
+  REQUANT_ASSIGN_OR_RETURN(BenchmarkJob job, SpeedJob(folder));
   const std::vector<StreamSetting> settings =
       SettingsToTry(ReadCoreLimits().usable(), FLAGS_streams, FLAGS_threads);
   for (const StreamSetting& setting : settings) {
@@ -193,7 +223,9 @@ absl::StatusOr<Int8Figures> Measurements() {
   if (!FLAGS_peer.empty()) {
     REQUANT_ASSIGN_OR_RETURN(figures.peer, Examine(FLAGS_peer, kPeerSeconds));
   }
-  REQUANT_RETURN_IF_ERROR(MeasureSpeeds(&figures));
+  REQUANT_RETURN_IF_ERROR(WithFolder("", [&](const std::string& folder) {
+    return MeasureSpeeds(folder, &figures);
+  }));
   return figures;
 }
 

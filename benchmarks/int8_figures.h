@@ -31,8 +31,9 @@ struct Int8Graph {
   std::optional<double> quantize_seconds;
 };
 
-// The graphs of a speed run, in this order; there need not be a peer.
-enum SpeedEntry { kFp32, kOurs, kPeer };
+// The graphs of a speed run, in this order. Without a peer the last two are
+// missing.
+enum SpeedEntry { kFp32, kFp32Chain, kOurs, kOursChain, kPeer, kPeerChain };
 
 struct SpeedRun {
   // "1 stream x 2 threads", "each at its own best".
