@@ -223,7 +223,7 @@ absl::StatusOr<Int8Figures> Measurements() {
   if (!FLAGS_peer.empty()) {
     REQUANT_ASSIGN_OR_RETURN(figures.peer, Examine(FLAGS_peer, kPeerSeconds));
   }
-  REQUANT_RETURN_IF_ERROR(WithFolder("", [&](const std::string& folder) {
+  REQUANT_RETURN_IF_ERROR(WithFolder([&](const std::string& folder) {
     return MeasureSpeeds(folder, &figures);
   }));
   return figures;

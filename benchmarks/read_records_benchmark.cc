@@ -24,9 +24,6 @@
 DEFINE_int32(records, 400000, "How many records the file has.");
 DEFINE_int32(batch_size, 512, "Records in a batch.");
 DEFINE_int32(repeats, 5, "Runs of each reader; the best one counts.");
-DEFINE_string(directory, "",
-              "Where the file is written and removed again; empty: the folder "
-              "for temporary files.");
 
 namespace requant {
 namespace {
@@ -164,7 +161,7 @@ absl::Status Run() {
     return absl::InvalidArgumentError(
         "--records, --batch_size and --repeats are at least 1");
   }
-  return WithFolder(FLAGS_directory, [](const std::string& folder) {
+  return WithFolder([](const std::string& folder) {
     return Compare(folder + "/records.tfrecords");
   });
 }

@@ -248,6 +248,17 @@ std::string_view RestAfterLast(char separator, std::string_view text) {
 
 constexpr size_t kMaxExcerptBytes = 100;
 
+// Returns how much of the start of a line can be parsed by itself: all before
+// the ';' of its last record, or everything if it has none. The ';' inside a
+// record comes after __print__.
+size_t PartEnd(std::string_view line) {
+  for (size_t end = line.rfind(';'); end != std::string_view::npos && end > 0;
+       end = line.rfind(';', end - 1)) {
+    if (!absl::EndsWith(line.substr(0, end), kPrintSuffix)) return end;
+  }
+  return line.size();
+}
+
 // Parses one log after the other into the same ParsedLogs.
 class LogParser {
  public:
@@ -256,11 +267,14 @@ class LogParser {
   void StartLog(std::string_view name) {
     result_.files.push_back({std::string(name)});
     line_number_ = 1;
+    in_line_ = false;
   }
 
-  // Parses what comes next in the log, which may start and end within a line.
+  // Parses what comes next in the log, some bytes, which may start and end
+  // within a line.
   void Add(std::string_view text) {
     counts().bytes += text.size();
+    in_line_ = text.back() != '\n';
     for (size_t end; (end = text.find('\n')) != std::string_view::npos;
          text.remove_prefix(end + 1)) {
       if (line_.empty()) {
@@ -272,11 +286,15 @@ class LogParser {
       ++line_number_;
     }
     line_.append(text);
+    if (line_.size() < options_.max_line_bytes) return;
+    const size_t end = PartEnd(line_);
+    ParseLine(std::string_view(line_).substr(0, end));
+    line_.erase(0, end);
   }
 
   void EndLog() {
     ParseLine(line_);
-    counts().lines = line_number_ - (line_.empty() ? 1 : 0);
+    counts().lines = line_number_ - (in_line_ ? 0 : 1);
     line_.clear();
   }
 
@@ -341,6 +359,8 @@ class LogParser {
   // The entries of result_.ranges, which keep their addresses.
   absl::flat_hash_map<std::string, RangeEntry*> entries_;
   int64_t line_number_ = 1;
+  // Whether the last byte was part of a line.
+  bool in_line_ = false;
   // The beginning of a line whose end was not read yet.
   std::string line_;
 };

@@ -69,6 +69,8 @@ struct LogParserOptions {
   bool use_fast_way = true;
   // Into pieces of how many bytes ParseLogText cuts its text.
   size_t read_bytes = 256 << 10;
+  // A line that gets longer is parsed in parts, between records.
+  size_t max_line_bytes = 16 << 20;
 };
 
 // Text that looks like a record and is none.

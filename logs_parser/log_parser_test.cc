@@ -282,6 +282,22 @@ Found Find(std::string_view line) {
   return found;
 }
 
+TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
+  std::mt19937 random(17);
+  for (int repeat = 0; repeat < 300; ++repeat) {
+    Oracle oracle;
+    std::string log = RandomLog(random, &oracle);
+    for (char& byte : log) {
+      if (byte == '\n') byte = ' ';
+    }
+    LogParserOptions parts;
+    parts.read_bytes = 1 + random() % 100;
+    parts.max_line_bytes = 100 + random() % 200;
+    ASSERT_EQ(Dump(ParseLogText(log, "log", parts)), Dump(ParseLogText(log)))
+        << log;
+  }
+}
+
 TEST(FindRecords, FindsWhatPrintWrites) {
   for (const auto& [line, records] :
        std::vector<std::pair<std::string, Strings>>{

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "logs_parser/log_record.h"
+#include "logs_parser/log_parser.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/transform.h"
 

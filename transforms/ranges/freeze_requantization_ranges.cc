@@ -1,5 +1,5 @@
 #include "absl/status/status.h"
-#include "logs_parser/log_record.h"
+#include "logs_parser/log_parser.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/ranges/freeze_ranges.h"
 #include "transforms/transform.h"
