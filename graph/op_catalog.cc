@@ -245,9 +245,12 @@ BodyTensor GraphBody::Find(std::string_view input) const {
 BodyName GraphBody::Parse(std::string_view input) const {
   BodyName name;
   name.control = absl::ConsumePrefix(&input, "^");
-  const size_t colon = name.control ? std::string_view::npos : input.find(':');
+  size_t colon = name.control ? std::string_view::npos : input.find(':');
   const std::string_view head = input.substr(0, colon);
-  input.remove_prefix(std::min(head.size() + 1, input.size()));
+  const std::string_view rest =
+      colon == std::string_view::npos ? "" : input.substr(colon + 1);
+  std::string_view number = rest;
+  bool numbered = !rest.empty();
   if (const auto found = arguments_.find(head); found != arguments_.end()) {
     name.kind = BodyTensor::kArgument;
     name.index = found->second;
@@ -256,18 +259,19 @@ BodyName GraphBody::Parse(std::string_view input) const {
     name.index = node->second;
     if (name.control) return name;
     name.op = catalog_->Find((*nodes_)[name.index].op());
-    const std::string_view output = input.substr(0, input.find(':'));
-    input.remove_prefix(std::min(output.size() + 1, input.size()));
-    if (name.op != nullptr) {
-      const auto found = name.op->output_index.find(output);
-      if (found == name.op->output_index.end()) return {};
-      name.output = found->second;
-    }
+    if (name.op == nullptr) return name;
+    colon = rest.find(':');
+    const auto found = name.op->output_index.find(rest.substr(0, colon));
+    if (found == name.op->output_index.end()) return {};
+    name.output = found->second;
+    numbered = colon != std::string_view::npos;
+    if (numbered) number = rest.substr(colon + 1);
   }
-  const bool numbered = !input.empty();
-  return numbered && (!absl::SimpleAtoi(input, &name.number) || name.number < 0)
-             ? BodyName()
-             : name;
+  if (numbered &&
+      (!absl::SimpleAtoi(number, &name.number) || name.number < 0)) {
+    return {};
+  }
+  return name;
 }
 
 BodyTensor GraphBody::FindOutput(const BodyName& name) const {

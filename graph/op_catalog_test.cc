@@ -63,8 +63,8 @@ TEST_F(GraphBodyTest, FindsNothingForOtherInputsOfAFunction) {
   for (const char* input :
        {"", ":", "^switch", "x", "a:1", "a:b", "list", "list:0", "switch",
         "switch:1", "switch:output_true:1", "switch:output_true:x",
-        "switch:output_true:-1", "split:output", "split:output:3",
-        "split:output:99999999999999999999", "odd:y:0"}) {
+        "switch:output_true:", "switch:output_true:-1", "split:output",
+        "split:output:3", "split:output:99999999999999999999", "odd:y:0"}) {
     EXPECT_EQ(Found(body, input), "") << input;
   }
 }

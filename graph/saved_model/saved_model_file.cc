@@ -51,10 +51,12 @@ namespace {
 // together again without being parsed, so that what is not touched keeps its
 // bytes.
 struct MessageField {
+  // 0 unless it is of type message, string or bytes: under the number of such a
+  // field, anything else is one that no message knows.
   int number = 0;
   // The field with its tag.
   std::string_view bytes;
-  // What a field of type message, string or bytes holds; "" for others.
+  // What it holds, if it has a number.
   std::string_view payload;
 };
 
@@ -69,6 +71,7 @@ bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
   if (!input->ReadVarint32(&size)) return false;
   const size_t begin = input->CurrentPosition();
   if (size > message.size() - begin) return false;
+  field->number = WireFormatLite::GetTagFieldNumber(tag);
   field->payload = message.substr(begin, size);
   return input->Skip(static_cast<int>(size));
 }
@@ -84,7 +87,6 @@ std::vector<MessageField> Fields(std::string_view message) {
     const size_t begin = input.CurrentPosition();
     const uint32_t tag = input.ReadTag();
     MessageField field;
-    field.number = WireFormatLite::GetTagFieldNumber(tag);
     if (tag == 0 || !SkipField(message, tag, &input, &field)) return fields;
     field.bytes = message.substr(begin, input.CurrentPosition() - begin);
     fields.push_back(field);

@@ -359,7 +359,10 @@ absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
   }
   std::sort(names.begin(), names.end());
   // The array that is named after the input goes before all others.
-  names.insert(names.begin(), absl::StrCat(kTokens, ".npy"));
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) {
+                          return name == absl::StrCat(kTokens, ".npy");
+                        });
   for (const std::string& name : names) {
     const std::string file = absl::StrCat(path, "/", name);
     if (ReadTokenHeader(file).ok()) return file;

@@ -524,12 +524,14 @@ absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
       std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
         return for_file ? CalibrationKey(job) : "";
       });
-  REQUANT_ASSIGN_OR_RETURN(RangeTable table,
-                           CalibrationRun(job, inspect).Run());
+  absl::StatusOr<RangeTable> run = CalibrationRun(job, inspect).Run();
+  // Also after an error, which leaves this function no sooner than the key is
+  // there.
   while (key.wait_for(std::chrono::milliseconds(200)) !=
          std::future_status::ready) {
     ReportAlive();
   }
+  REQUANT_ASSIGN_OR_RETURN(RangeTable table, std::move(run));
   for (const std::string& warning : CalibrationWarnings(table)) {
     SayWarning(warning);
   }

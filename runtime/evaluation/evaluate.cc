@@ -361,7 +361,9 @@ class Evaluation {
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(
         Compare(first_record * positions, records * positions, labels));
-    if (predictions_ != nullptr) KeepPredictions(records * positions, labels);
+    if (predictions_ != nullptr) {
+      REQUANT_RETURN_IF_ERROR(KeepPredictions(records * positions, labels));
+    }
     records_ += records;
     ShowProgress();
     return absl::OkStatus();
@@ -386,6 +388,14 @@ class Evaluation {
       REQUANT_RETURN_IF_ERROR(CheckSameFormat());
       comparison_.emplace(model().format());
     }
+    // Of a record both may score positions, but not as many.
+    if (baseline().values().size() != model().values().size()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "from record ", first_record, " on the baseline predicts ",
+          baseline().values().size(), " values and the candidate ",
+          model().values().size(), "; both must predict ",
+          model().format().values_per_record, " per record"));
+    }
     comparison_->Add(first_record, baseline().values(), model().values(),
                      labels);
     return absl::OkStatus();
@@ -408,14 +418,25 @@ class Evaluation {
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
 
-  void KeepPredictions(int64_t records, absl::Span<const double> labels) {
+  absl::Status KeepPredictions(int64_t records,
+                               absl::Span<const double> labels) {
     if (!encoder_.has_value()) {
       const PredictionFormat& format = model().format();
       encoder_.emplace(
           PredictionsHeader{format.kind, format.values_per_record,
                             static_cast<int64_t>(labels.size()) / records});
     }
+    // A graph that reads its own data may leave labels out of some batches.
+    const int64_t each = encoder_->header().labels_per_record;
+    if (static_cast<int64_t>(labels.size()) != records * each) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(model().values().size(), " values and ", labels.size(),
+                       " labels are not those of records with ",
+                       model().format().values_per_record, " values and ", each,
+                       each == 1 ? " label" : " labels"));
+    }
     encoder_->Add(model().values(), labels);
+    return absl::OkStatus();
   }
 
   absl::Status FinishPredictions() {

@@ -35,6 +35,8 @@ class PredictionsEncoder {
  public:
   explicit PredictionsEncoder(const PredictionsHeader& header);
 
+  const PredictionsHeader& header() const { return header_; }
+
   // Adds records: `values` and `labels` hold those of one record after those of
   // another, as many as the header says.
   void Add(absl::Span<const float> values, absl::Span<const double> labels);
