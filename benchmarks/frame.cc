@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -43,8 +44,13 @@ int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
 
 absl::Status WithFolder(
     const std::function<absl::Status(const std::string& folder)>& work) {
-  std::string folder =
-      std::filesystem::temp_directory_path() / "requant_benchmark.XXXXXX";
+  std::error_code error;
+  const auto parent = std::filesystem::temp_directory_path(error);
+  if (error) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "no folder for temporary files ($TMPDIR): ", error.message()));
+  }
+  std::string folder = parent / "requant_benchmark.XXXXXX";
   if (mkdtemp(folder.data()) == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("cannot create ", folder, ": ", std::strerror(errno)));

@@ -361,11 +361,15 @@ class Variables {
   // Returns whether the text starts with a value from the command line or the
   // environment: paths typed there start at the current folder.
   bool StartsTyped(std::string_view text) const {
-    if (!absl::ConsumePrefix(&text, "${")) return false;
-    const auto value =
-        values_.find(std::string(text.substr(0, text.find('}'))));
-    return value != values_.end() && !value->second.value.empty() &&
-           value->second.from != "default";
+    while (absl::ConsumePrefix(&text, "${")) {
+      const size_t end = std::min(text.find('}'), text.size());
+      const auto value = values_.find(std::string(text.substr(0, end)));
+      if (value != values_.end() && !value->second.value.empty()) {
+        return value->second.from != "default";
+      }
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    return false;
   }
 
   std::string ExpandPaths(std::string_view text, int line, bool active) {

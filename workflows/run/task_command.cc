@@ -254,17 +254,24 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   return resolved;
 }
 
-// Finds an input that `maker` made.
-ResolvedInput ResolveOutput(const Plan& plan, const TaskInput& input,
-                            const FinishedTask& maker,
-                            const StageStore& store) {
+// Finds an input that `maker` made. The cache's folder of that may hold the
+// result of another task.
+absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
+                                            const TaskInput& input,
+                                            const FinishedTask& maker,
+                                            const StageStore& store) {
+  const Task& task = plan.tasks[input.task];
   const auto& outputs = maker.result.work().output();
-  FileRecord file = *std::find_if(
+  const auto found = std::find_if(
       outputs.begin(), outputs.end(),
       [&](const FileRecord& each) { return each.role() == input.output; });
+  if (found == outputs.end()) {
+    return absl::InternalError(
+        absl::StrCat("the task \"", task.name, "\" made no ", input.output));
+  }
+  FileRecord file = *found;
   ResolvedInput resolved = {
       store.PathOf(maker.key, file.path()), file.path(), {}};
-  const Task& task = plan.tasks[input.task];
   file.set_role(input.role);
   file.set_stage(task.stage >= 0
                      ? std::string(plan.file.workflow.stage(task.stage).name())
@@ -387,7 +394,8 @@ absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
       REQUANT_ASSIGN_OR_RETURN(resolved.emplace_back(),
                                ResolveFile(input, run_folder, store));
     } else {
-      resolved.push_back(
+      REQUANT_ASSIGN_OR_RETURN(
+          resolved.emplace_back(),
           ResolveOutput(plan, input, *finished(input.task), *store));
     }
   }
