@@ -1,7 +1,10 @@
 #include "logs_parser/log_parser.h"
 
+#include <sys/resource.h>
+
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <random>
 
@@ -167,6 +170,31 @@ TEST(ParseLogFiles, NamesAMissingFileAndADirectory) {
               FailsWith(HasSubstr("Is a directory")));
 }
 
+// One line of 64 MB: markers that are not ours, then no marker at all, and a
+// record at the end.
+TEST(ParseLogFiles, ALineOfAnyLengthTakesBoundedMemory) {
+  const ScratchFolder folder;
+  const std::string noise(1 << 20, 'x');
+  std::string markers;
+  while (markers.size() < noise.size()) markers += ";a__print__;text:[x] ";
+  {
+    std::ofstream log(folder.Path("long"));
+    for (int i = 0; i < 64; ++i) log << (i < 32 ? markers : noise);
+    log << ";a__print__;__min:[1]";
+  }
+  LogParserOptions options;
+  options.max_line_bytes = 1 << 20;
+  rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  ASSERT_OK_AND_ASSIGN(const ParsedLogs logs,
+                       ParseLogFiles({folder.Path("long")}, options));
+  getrusage(RUSAGE_SELF, &after);
+  EXPECT_EQ(logs.files[0].lines, 1);
+  EXPECT_EQ(logs.ranges.Find("a")->mins, Floats{1});
+  constexpr int kKilobytes = 16 << 10;
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, kKilobytes);
+}
+
 struct Oracle {
   std::map<std::string, std::pair<Floats, Floats>> values;
   int64_t records = 0;
@@ -314,6 +342,7 @@ TEST(FindRecords, FindsWhatPrintWrites) {
             {"a min 1"}},
            {"\xff\xfe;a__print__;__min:[1]\xff", {"a min 1"}},
            {";a__print__;__min:[1][INFO] text", {"a min 1"}},
+           {"\x1b[32mI\x1b[0m ;a__print__;__min:[1]\x1b[0m\x1b[K", {"a min 1"}},
            // Text without a marker.
            {"", {}},
            {"step 5; loss 0.1 __min:[1]", {}},

@@ -137,6 +137,12 @@ TEST_F(MovedRequant, PassesArgumentsOnAndReturnsTheExitCode) {
               ExitsPrinting(7, "<--transforms=a b><><--help>\n"));
 }
 
+TEST_F(MovedRequant, ParsesLogsByTheProgramForThat) {
+  WriteScript(root_ / "logs_parser/parse_min_max_log", "echo parse $1");
+  EXPECT_EQ(RunMoved({"parse_log", "x"}).out, "parse x\n");
+  EXPECT_EQ(RunMoved({"help", "parse_log"}).out, "parse --help\n");
+}
+
 TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
   EXPECT_THAT(
       RunMoved({"transform"}),

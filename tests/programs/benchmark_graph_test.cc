@@ -1,5 +1,7 @@
 // requant benchmark as people run it.
 
+#include "absl/strings/str_replace.h"
+#include "base/files/file.h"
 #include "google/protobuf/struct.pb.h"
 #include "runtime/session/job.pb.h"
 #include "tests/support/program_runs.h"
@@ -149,6 +151,20 @@ TEST_F(BenchmarkGraphTest, NamesAGraphThatIsMissingOrFails) {
   WriteGraphFile("failing.pbtxt", kFailing);
   EXPECT_THAT(Benchmark({"light.pbtxt", "failing.pbtxt"}),
               Refuses("failing.pbtxt: records "));
+}
+
+TEST_F(BenchmarkGraphTest, NamesTheGraphThatCrashes) {
+  LetSegfaultsPass();
+  folder_.Write("segv_kernel.pbtxt",
+                ReadFile("tests/data/hostile/segv_kernel.pbtxt").value());
+  folder_.Write("four.csv", "x,label\n1 2 3 4,1\n");
+  folder_.Write(
+      "four.textproto",
+      absl::StrReplaceAll(CsvDeclaration(4), {{"data.csv", "four.csv"}}));
+  EXPECT_THAT(Benchmark({"light.pbtxt", "segv_kernel.pbtxt"}, {},
+                        {"x.textproto", "four.textproto"}),
+              Refuses("segv_kernel.pbtxt failed: the worker process was ended "
+                      "by SIGSEGV"));
 }
 
 TEST_F(BenchmarkGraphTest, ChecksRecordsAndTheResultFileBeforeItRuns) {

@@ -280,6 +280,20 @@ TEST_F(Convert, KeepsTheGraphsOfOtherTags) {
   EXPECT_GT(Pairs("out", {"serve", "gpu"}), 0);
 }
 
+// An op that only a library of the user's has.
+TEST_F(Convert, PassesCustomOpsThroughAndSaysSo) {
+  tensorflow::SavedModel saved;
+  folder.Copy(kTinyModel, "model");
+  ASSERT_TRUE(saved.ParseFromString(folder.Read("model/saved_model.pb")));
+  AddNodes("mine = MyOwnOp", saved.mutable_meta_graphs(0)->mutable_graph_def());
+  folder.Write("model/saved_model.pb", saved.SerializeAsString());
+  ASSERT_THAT(ConvertModel({"--insert_qdq", "--out=out"}),
+              Warns("warning: ", "MyOwnOp"));
+  ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("out")));
+  EXPECT_EQ(CountOp(graph, "MyOwnOp"), 1);
+  EXPECT_GT(CountOp(graph, "QuantizeV2"), 0);
+}
+
 TEST_F(Convert, RunsAnyTransforms) {
   ASSERT_THAT(
       ConvertTiny({"--out=out", "--transforms=sort_by_execution_order"}),

@@ -314,6 +314,20 @@ TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
             "prediction { kind: ... }"));
 }
 
+// Nothing behind this looks at the sizes again.
+TEST_F(EvaluateGraphTest, ComparesNoPredictionsOfDifferentSizes) {
+  WriteGraphFile("small.pbtxt",
+                 absl::StrCat(kTwoClasses, "some = Identity(predict) T=float"));
+  WriteGraphFile(
+      "large.pbtxt",
+      absl::StrCat(kTwoClasses,
+                   "some = ConcatV2(predict, x, axis) T=float N=2 Tidx=int32"));
+  EXPECT_THAT(
+      Evaluate("large.pbtxt", {"--baseline=small.pbtxt", "--output=some"}),
+      Fails("large.pbtxt and ", "small.pbtxt give predictions of different ",
+            "sizes: they cannot be compared"));
+}
+
 TEST_F(EvaluateGraphTest, NamesTheFirstBadRecordsAndCountsTheRest) {
   std::string rows = "x,label\n0.9,1\n";
   for (int i = 0; i < 12; ++i) absl::StrAppend(&rows, "oops,0\n");

@@ -161,6 +161,8 @@ TEST_F(LaunchQuantizationTest, RefusesWrongCommandLines) {
 TEST_F(LaunchQuantizationTest, RefusesBadDirectoriesBeforeItAsksAnEngine) {
   const std::string model = folder_.Path("model");
   EXPECT_THAT(Launch({"-p", folder_.Path("none")}), Refuses("does not exist"));
+  EXPECT_THAT(Launch({"-p", folder_.Write("file", "x")}),
+              Refuses("is not a directory"));
   EXPECT_THAT(
       Launch({"-p", model, "--volume=" + model + ":/workspace/quantization/"}),
       Refuses("/workspace/quantization, which is taken"));

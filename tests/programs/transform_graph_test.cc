@@ -306,6 +306,7 @@ TEST_F(TransformGraph, MistakesAreUsageErrors) {
       {"remove_device", "--out_graf=x",
        "unknown flag --out_graf (did you mean \"out_graph\"?)"},
       {"", "--verify", "--transforms is missing"},
+      {" \\\n ", "--verify", "--transforms names no transform"},
       {"remove_nodes(op=", "--verify",
        "at character 17: expected a value for op, found the end"},
       {"remove_device", "stray", "unexpected argument \"stray\""},

@@ -361,6 +361,15 @@ TEST(QuantizeEightbit, TellsOfEveryLayer) {
               MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
 }
 
+// A word that is none, as "Matmul", would leave nothing out and say nothing.
+TEST(QuantizeEightbit, ExcludedOpsStayAndOneThatIsNotThereIsWarnedOf) {
+  const auto run = Quantize(TwoLayers(), {"b/Relu"}, "(excluded_ops=Relu)");
+  EXPECT_EQ(NodeNamed(run.graph, "a/Relu").op(), "Relu");
+  EXPECT_THAT(
+      Quantize(TwoLayers(), {"b/Relu"}, "(excluded_ops=Matmul)").warnings,
+      ElementsAre(HasSubstr("did you mean \"MatMul\"")));
+}
+
 TEST(QuantizeEightbit, RefusesWhatItCannotDo) {
   for (const auto& [parameters, why] :
        Cases{{"excluded_nodes=a/MatMull",
