@@ -24,7 +24,7 @@ def precompiled_copts(header):
       header: its name, or None.
     """
     return select({
-        "//build_defs:without_precompiled_header": [],
+        "//build_defs:asan": [],
         "//conditions:default": _NO_GARBAGE_COLLECTION + (TEST_COPTS if header == "precompiled_tests" else []) +
                                 (["-Winvalid-pch", "-include", "$(GENDIR)/build_defs/%s.h" % header] if header else []),
     })

@@ -85,7 +85,7 @@ def precompiled_header(name, **kwargs):
     native.cc_library(
         name = name,
         hdrs = select({
-            "//build_defs:without_precompiled_header": [],
+            "//build_defs:asan": [],
             "//conditions:default": [":%s_header" % name],
         }),
     )
