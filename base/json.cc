@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMaxColumns = 100;
 
-// Returns how long the value is that `text` begins with.
+// Returns the length of the value at the start of `text`.
 size_t ValueLength(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -28,7 +28,7 @@ size_t ValueLength(std::string_view text) {
     } else if (!quoted && (c == '{' || c == '[')) {
       ++depth;
     } else if (!quoted && (c == '}' || c == ']' || c == ',' || c == ':')) {
-      // The value is over where its container goes on or ends.
+      // The value ends at its container's next delimiter.
       if (depth == 0) return i;
       if (c == '}' || c == ']') --depth;
     }
@@ -36,11 +36,11 @@ size_t ValueLength(std::string_view text) {
   return text.size();
 }
 
-// Appends a value that starts in `column` of a line that starts in `indent`.
+// Appends a value that starts at `column` of a line indented by `indent`.
 void AppendIndented(std::string_view value, size_t indent, size_t column,
                     std::string* out) {
   const bool object = value.front() == '{';
-  // A comma may follow.
+  // The line needs space for a comma after it.
   if ((!object && value.front() != '[') || value.size() == 2 ||
       column + value.size() < kMaxColumns) {
     absl::StrAppend(out, value);
@@ -49,7 +49,7 @@ void AppendIndented(std::string_view value, size_t indent, size_t column,
   std::string_view separator = value.substr(0, 1);
   std::string_view rest = value.substr(1, value.size() - 2);
   while (!rest.empty()) {
-    // A name is followed by a colon and a blank, a value by a comma and one.
+    // ": " follows a name and ", " follows a value.
     const size_t name = object ? ValueLength(rest) + 2 : 0;
     const size_t end = name + ValueLength(rest.substr(name));
     absl::StrAppend(out, separator, "\n", std::string(indent + 2, ' '),

@@ -15,19 +15,19 @@ std::string ValidUtf8(std::string_view text);
 // and bytes that are not UTF-8, which JSON cannot hold, become U+FFFD.
 std::string JsonString(std::string_view text);
 
-// Returns the shortest text that reads back as `number`; null for NaN and
+// Returns the shortest text that reads back as `number`, or null for NaN and
 // infinities, which JSON cannot hold.
 std::string JsonNumber(double number);
 
-// Returns an object on one line; `members` are pairs of a name and a value that
-// is JSON already.
+// Returns an object on one line; `members` are pairs of a name and a JSON
+// value.
 std::string JsonObject(
     const std::vector<std::pair<std::string, std::string>>& members);
 
-// Returns an array on one line; the values are JSON already.
+// Returns an array on one line; the values are JSON.
 std::string JsonArray(const std::vector<std::string>& values);
 
-// Returns an array of what `json` makes of each of `values`.
+// Returns an array of the results of `json` for each of `values`.
 template <typename Values, typename Function>
 std::string JsonArrayOf(const Values& values, const Function& json) {
   std::vector<std::string> all;
@@ -35,9 +35,9 @@ std::string JsonArrayOf(const Values& values, const Function& json) {
   return JsonArray(all);
 }
 
-// Returns JSON of the functions above for people to read, with a line break at
-// the end: objects and arrays that would make a line longer than 100 columns
-// have a line for each member, further in by two blanks.
+// Returns JSON made by the functions above in readable form, with a line break
+// at the end: objects and arrays that would make a line longer than 100 columns
+// have a line for each member, indented by two spaces.
 std::string IndentedJson(std::string_view json);
 
 }  // namespace requant

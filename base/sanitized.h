@@ -3,8 +3,8 @@
 
 namespace requant {
 
-// Whether this is a build with the address sanitizer, whose tables are larger
-// than any memory.
+// Whether this build uses the address sanitizer, whose tables exceed any memory
+// limit.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)

@@ -14,10 +14,10 @@
 namespace requant {
 namespace {
 
-// Where stdout or stderr goes. The stream's lock protects it.
+// The destination of stdout or stderr. The stream's lock protects it.
 struct Guard {
   int fd;
-  // The beginning of a character whose other bytes come with the next write.
+  // The first bytes of a character that the next write completes.
   std::string pending;
   bool styled = false;
 };
@@ -28,7 +28,7 @@ Guard& GuardOf(std::FILE* stream) {
   return stream == stdout ? *out : *error;
 }
 
-// Returns how many bytes at the end begin a UTF-8 character without its end.
+// Returns how many bytes at the end are an incomplete UTF-8 character.
 size_t UnfinishedBytes(std::string_view text) {
   for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
     const unsigned char byte = text[text.size() - n];
@@ -55,7 +55,7 @@ ssize_t WriteGuarded(void* cookie, const char* data, size_t size) {
   while (!rest.empty()) {
     const ssize_t n = write(guard.fd, rest.data(), rest.size());
     if (n < 0 && errno == EINTR) continue;
-    // stdio calls this an error, and errno says which.
+    // stdio treats this as an error; errno has the cause.
     if (n <= 0) return 0;
     rest.remove_prefix(n);
   }

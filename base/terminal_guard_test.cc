@@ -43,12 +43,12 @@ TEST(TerminalGuard, KeepsCharactersThatAreWrittenInPieces) {
                       for (const char byte : std::string("\u00e4\u5c42\n")) {
                         std::fputc(byte, stderr);
                       }
-                      // Unfinished, then another.
+                      // An incomplete character precedes a complete one.
                       std::fputs("\xe5\xb1", stderr);
                       std::fputs("\u00e4\n", stderr);
                     }),
             "\u00e4\u5c42\n\\xe5\\xb1\u00e4\n");
-  // Longer than any buffer, so that characters lie across its end.
+  // The text is longer than any buffer, so that characters straddle its end.
   std::string text;
   for (int i = 0; i < 100000; ++i) text += i % 7 == 0 ? "a" : "\u5c42";
   EXPECT_EQ(Printed(stdout, [&] { std::printf("%s\n", text.c_str()); }),

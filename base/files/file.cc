@@ -41,7 +41,7 @@ std::string DirectoryOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Returns what `path` leads to, also where that does not exist yet.
+// Returns what `path` leads to, even if that does not exist yet.
 std::string ResolveLink(std::string path) {
   constexpr int kMostLinks = 40;
   char target[PATH_MAX];
@@ -55,8 +55,8 @@ std::string ResolveLink(std::string path) {
   return path;
 }
 
-// Makes a rename in `directory` durable; not every file system can, and then
-// the rename is still atomic.
+// Makes a rename in `directory` durable. Not every file system can do that; the
+// rename is atomic even so.
 void SyncDirectory(const std::string& directory) {
   const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return;
@@ -64,7 +64,7 @@ void SyncDirectory(const std::string& directory) {
   close(fd);
 }
 
-// Returns the `status` of writing to `path`, with the path.
+// Returns the `status` of writing to `path`, with the path added.
 absl::Status Named(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
   return absl::Status(status.code(), absl::StrCat("cannot write ", path, ": ",
@@ -76,7 +76,7 @@ std::atomic<bool> something_written = false;
 
 absl::Status WriteInPlace(const std::string& path,
                           const std::function<absl::Status(int)>& write) {
-  // Opened by its name, a file would be written from its start.
+  // Opening it by name would write the file from its start.
   const int fd = path == "/dev/stdout"
                      ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
                      : open(path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -86,8 +86,8 @@ absl::Status WriteInPlace(const std::string& path,
   return Named(path, write(fd));
 }
 
-// Returns whether `path` exists and must be written in place: it is no regular
-// file, or stands for one that is open already, as /dev/stdout does.
+// Returns whether `path` exists and must be written in place because it is not
+// a regular file or, like /dev/stdout, stands for an already open one.
 bool IsSpecial(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return false;
@@ -105,7 +105,7 @@ bool IsDirectory(const std::string& path) {
   return stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
-// Returns what all names of one file, even of one yet to be made, share.
+// Returns a text that all names of one file share, even if it is missing.
 std::string Identity(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) == 0) {
@@ -116,8 +116,8 @@ std::string Identity(const std::string& path) {
                       target.substr(target.rfind('/') + 1));
 }
 
-// A temporary file, to remove when interrupted. These are never freed: a signal
-// handler walks through them.
+// A temporary file to remove on an interrupt. It is never freed, because a
+// signal handler walks through the list.
 struct Temporary {
   explicit Temporary(const std::string& path) : name(path) {}
   const std::string name;
@@ -136,7 +136,7 @@ Temporary* AddTemporary(const std::string& path) {
   return temporary;
 }
 
-// Calls only what a signal handler may call.
+// Makes only calls that are safe in a signal handler.
 void SayToStderr(const char* text) {
   [[maybe_unused]] const ssize_t n =
       write(STDERR_FILENO, text, std::strlen(text));
@@ -152,7 +152,7 @@ void OnInterrupt(int signal) {
   _exit(128 + signal);
 }
 
-// A file that is filled beside its place and then put there.
+// A file that is filled under a temporary name and then renamed.
 class StagedFile {
  public:
   explicit StagedFile(const std::string& path)
@@ -174,7 +174,7 @@ class StagedFile {
       temporary_->exists = false;
       return ErrnoStatus("cannot write", path_, errno);
     }
-    // The file's owner decides who may read it; not all file systems care.
+    // The new file keeps the old one's mode; not all file systems support that.
     if (exists) fchmod(fd, info.st_mode & 07777);
     absl::Status written = write(fd);
     if (written.ok() && fsync(fd) != 0 && errno != EINVAL) {
@@ -241,7 +241,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
       "cannot read ", path, ": it is larger than ", max_bytes, " bytes"));
   if (S_ISREG(info.st_mode) && info.st_size > max_bytes) return too_large;
   std::string contents;
-  // One byte more than the file: its end is then seen without growing again.
+  // The extra byte lets the end of the file be seen without growing the buffer.
   size_t chunk =
       S_ISREG(info.st_mode) ? static_cast<size_t>(info.st_size) + 1 : 1 << 16;
   size_t size = 0;
@@ -265,7 +265,7 @@ std::string ResolvedPath(const std::string& path) {
   std::error_code error;
   const fs::path absolute = fs::absolute(path, error);
   fs::path resolved = fs::weakly_canonical(absolute, error);
-  // A link that leads around in a circle.
+  // The path has a cycle of links.
   if (error) resolved = absolute.lexically_normal();
   if (!resolved.has_filename()) resolved = resolved.parent_path();
   return resolved.string();

@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Links that lead to one folder from many others multiply.
+// Links from many folders to one multiply the number of folders.
 constexpr int kMostFolders = 20'000;
 
 class Walk {
@@ -33,7 +33,7 @@ class Walk {
   Walk(const std::string& folder, OtherEntries others)
       : folder_(folder), others_(others) {}
 
-  // Adds what is in the folder of that name below the first; "": the first.
+  // Adds the contents of the subfolder `name`; "" is the starting folder.
   absl::Status Enter(const std::string& name) {
     const std::string path =
         name.empty() ? folder_ : absl::StrCat(folder_, "/", name);
@@ -109,7 +109,7 @@ class Walk {
   const std::string folder_;
   const OtherEntries others_;
   int folders_ = 0;
-  // The folders on the way to where it is, by device and inode.
+  // The folders above the current one, by device and inode.
   std::vector<std::pair<dev_t, ino_t>> above_;
   std::vector<std::string> files_;
   std::vector<std::string> names_;
@@ -121,7 +121,7 @@ absl::Status Failure(std::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat("cannot ", what, " ", path));
 }
 
-// Copies through a buffer from where both descriptors stand.
+// Copies through a buffer, starting at both descriptors' current offsets.
 absl::Status CopyThroughBuffer(int from, int to, int64_t bytes) {
   std::vector<char> buffer(std::min(bytes, kCopyBufferBytes));
   while (bytes > 0) {
@@ -138,7 +138,7 @@ absl::Status CopyThroughBuffer(int from, int to, int64_t bytes) {
 }
 
 // Copies [begin, end) of one file to the same place in the other, inside the
-// kernel where that is possible.
+// kernel if possible.
 absl::Status CopyRange(int from, int to, int64_t begin, int64_t end) {
   if (lseek(from, begin, SEEK_SET) < 0 || lseek(to, begin, SEEK_SET) < 0) {
     return absl::ErrnoToStatus(errno, "seeking");
@@ -150,14 +150,14 @@ absl::Status CopyRange(int from, int to, int64_t begin, int64_t end) {
     if (count < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO)) {
       return absl::ErrnoToStatus(errno, "copying");
     }
-    // Not every pair of file systems can do it.
+    // Not every pair of file systems supports copying in the kernel.
     if (count <= 0) return CopyThroughBuffer(from, to, end - begin);
     begin += count;
   }
   return absl::OkStatus();
 }
 
-// Copies what `from` has between its holes; `to` is empty.
+// Copies the data between the holes of `from`; `to` is empty.
 absl::Status CopyBetweenHoles(int from, int to, int64_t size) {
   if (ftruncate(to, size) != 0) return absl::ErrnoToStatus(errno, "writing");
   int64_t at = 0;
@@ -165,7 +165,7 @@ absl::Status CopyBetweenHoles(int from, int to, int64_t size) {
     off_t begin = lseek(from, at, SEEK_DATA);
     if (begin < 0 && errno == ENXIO) break;
     off_t end = begin < 0 ? -1 : lseek(from, begin, SEEK_HOLE);
-    // A file system that knows of no holes.
+    // The file system does not support holes.
     if (begin < 0) begin = at;
     if (end < 0) end = size;
     REQUANT_RETURN_IF_ERROR(CopyRange(from, to, begin, end));
@@ -174,7 +174,7 @@ absl::Status CopyBetweenHoles(int from, int to, int64_t size) {
   return absl::OkStatus();
 }
 
-// Makes `to` and lets `fill` write it, given both descriptors and the size.
+// Creates `to` and lets `fill` write it, given both descriptors and the size.
 absl::Status MakeFrom(
     const std::string& from, const std::string& to,
     const std::function<absl::Status(int in, int out, int64_t size)>& fill) {
@@ -210,7 +210,7 @@ std::vector<std::string> MatchingFiles(const std::string& pattern) {
     files.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
   }
   globfree(&found);
-  // glob() sorts by the locale.
+  // glob() sorts by locale.
   std::sort(files.begin(), files.end());
   return files;
 }

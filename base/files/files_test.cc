@@ -143,7 +143,7 @@ TEST_F(CopiedFile, FollowsLinks) {
   EXPECT_FALSE(fs::is_symlink(Path("link")));
 }
 
-// Few file systems can; what must hold is that nothing is left where it fails.
+// Few file systems support this; those that fail must leave nothing behind.
 TEST_F(CopiedFile, IsClonedWholeOrNotAtAll) {
   if (CloneFile(folder_.Write("from", "content"), Path("to")).ok()) {
     EXPECT_EQ(folder_.Read("to"), "content");

@@ -15,7 +15,7 @@
 #include "base/files/files.h"
 #include "base/status_macros.h"
 
-// BoringSSL's, part of TensorFlow's library; its headers are not in the wheel.
+// From BoringSSL in TensorFlow's library; the wheel lacks its headers.
 extern "C" {
 int SHA256_Init(void* state);
 int SHA256_Update(void* state, const void* data, size_t size);
@@ -26,7 +26,7 @@ namespace requant {
 namespace {
 
 constexpr size_t kReadBytes = 1 << 20;
-// The digits of a seal and the end of their line.
+// The digits of a seal and a line break.
 constexpr size_t kSealBytes = 65;
 
 std::string FinishState(void* state) {
@@ -60,7 +60,7 @@ absl::StatusOr<int64_t> AddContent(const std::string& path, void* state) {
   }
 }
 
-// Returns the names of the files below a folder; unset for anything else.
+// Returns the names of the files below a folder, or nullopt for anything else.
 absl::StatusOr<std::optional<std::vector<std::string>>> NamesBelow(
     const std::string& path) {
   std::error_code error;

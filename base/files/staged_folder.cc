@@ -28,7 +28,7 @@ absl::Status CannotWrite(const std::string& name, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot write ", name));
 }
 
-// Opens and locks a folder; -1 when it is locked by somebody else or not there.
+// Opens and locks a folder. Returns -1 if it is missing or locked elsewhere.
 int LockFolder(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
@@ -36,8 +36,8 @@ int LockFolder(const std::string& path) {
   return -1;
 }
 
-// Removes what killed processes left of `target`: folders that they filled, and
-// former ones, unless one of those is all that there is.
+// Removes the folders that killed processes left for `target`: partly filled
+// ones, and former ones unless one is the only copy.
 void RemoveLeftovers(const std::string& target) {
   const fs::path parent = fs::path(target).parent_path();
   const std::string start =
@@ -130,7 +130,7 @@ absl::StatusOr<std::unique_ptr<StagedFolder>> StagedFolder::Create(
   RemoveLeftovers(target);
   const std::string path = TemporaryName(target, getpid());
   if (mkdir(path.c_str(), 0777) != 0) return CannotWrite(name, errno);
-  // The owner of an empty folder decides who may look into it.
+  // An existing empty folder's permissions are kept.
   if (mode != 0) chmod(path.c_str(), mode);
   const int fd = LockFolder(path);
   if (fd < 0) {
@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<StagedFolder>> StagedFolder::Create(
   return absl::WrapUnique(new StagedFolder(name, target, path, replace, fd));
 }
 
-// Puts the new folder in the place of the old one.
+// Swaps the new folder with the old one.
 absl::Status StagedFolder::Exchange() {
   if (renameat2(AT_FDCWD, path_.c_str(), AT_FDCWD, target_.c_str(),
                 RENAME_EXCHANGE) == 0) {
@@ -150,8 +150,8 @@ absl::Status StagedFolder::Exchange() {
     return absl::OkStatus();
   }
   if (errno != EINVAL && errno != ENOSYS) return CannotWrite(name_, errno);
-  // A file system that cannot exchange: there is no folder for a moment. If the
-  // process is killed then, the old one stays as ".NAME.old.PID".
+  // This file system cannot exchange folders, so there is none for a moment. If
+  // the process is killed then, the old one stays as ".NAME.old.PID".
   const fs::path place(target_);
   const std::string aside =
       absl::StrCat(place.parent_path().string(), "/.",
@@ -173,7 +173,7 @@ absl::Status StagedFolder::Commit(
     const std::function<absl::Status()>& last_check) {
   REQUANT_RETURN_IF_ERROR(SyncFolders(path_));
   REQUANT_RETURN_IF_ERROR(last_check());
-  // An empty folder gives way; anything else that came meanwhile does not.
+  // This replaces an empty folder, but nothing else that appeared meanwhile.
   if (rename(path_.c_str(), target_.c_str()) == 0) {
     committed_ = true;
   } else if (errno == EEXIST || errno == ENOTEMPTY) {
@@ -182,8 +182,7 @@ absl::Status StagedFolder::Commit(
   } else {
     return CannotWrite(name_, errno);
   }
-  // The folder is there; that it would be after a power cut, too, is as much as
-  // can be wished for.
+  // The folder is in place; syncing it against a power failure is best effort.
   SyncFolder(fs::path(target_).parent_path().string()).IgnoreError();
   return absl::OkStatus();
 }

@@ -10,36 +10,36 @@
 
 namespace requant {
 
-// A folder that is filled beside its place and then put there at once:
+// A folder that is filled under a temporary name and then moved into place:
 //
 //   auto folder = StagedFolder::Create("model", /*replace=*/false);
 //   ... write into (*folder)->path() ...
 //   (*folder)->Commit();
 //
-// Whenever the process is killed, there is either no "model" (or the former
-// one) or the whole new one. While it is filled it is ".model.tmp.PID" in the
-// same folder (TemporaryName) and locked; those that killed processes left are
-// removed by the next Create for the same place, as is the former folder that
-// stays as ".model.old.PID" where a file system cannot exchange two folders.
+// A killed process leaves either the former state or the complete new "model".
+// Until then the folder is ".model.tmp.PID" (TemporaryName), which is locked.
+// The next Create for the same place removes what killed processes left,
+// including the former folder, which stays as ".model.old.PID" where a file
+// system cannot exchange two folders.
 class StagedFolder {
  public:
-  // Links in `target` are followed. Fails when `target` is a file or, unless
+  // Follows links in `target`. Fails when `target` is a file or, unless
   // `replace`, a folder that is not empty, and when its parent folder does not
-  // exist or cannot be written to.
+  // exist or is not writable.
   static absl::StatusOr<std::unique_ptr<StagedFolder>> Create(
       const std::string& target, bool replace);
 
-  // Without Commit the folder is removed.
+  // Removes the folder unless it was committed.
   ~StagedFolder();
   StagedFolder(const StagedFolder&) = delete;
   StagedFolder& operator=(const StagedFolder&) = delete;
 
   const std::string& path() const { return path_; }
 
-  // Writes the directories, of which the files are synced already, to the disk
-  // and puts the folder in its place, unless `last_check` fails, which is
-  // called just before. With `replace` the former one is removed after that;
-  // else it is an AlreadyExistsError when one came meanwhile.
+  // Syncs the directories (their files are synced already) and moves the folder
+  // into place, unless `last_check`, which is called just before that, fails.
+  // With `replace` the former one is then removed; without it, returns
+  // AlreadyExistsError if one has appeared meanwhile.
   absl::Status Commit(
       const std::function<absl::Status()>& last_check = absl::OkStatus);
 

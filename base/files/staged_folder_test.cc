@@ -24,7 +24,7 @@ class Staged : public testing::Test {
     fs::create_directories(folder + "/inner");
     ASSERT_OK(WriteFileAtomically(folder + "/inner/file", content));
   }
-  // Fills a new folder, puts it in its place and forgets it.
+  // Fills a new folder, commits it and destroys the object.
   void FillAndCommit(bool replace = false) {
     const auto folder = Create(replace);
     Fill(folder->path(), "new");
@@ -156,7 +156,7 @@ TEST_F(Staged, IsNotPutInPlaceWhenTheLastCheckFails) {
 }
 
 TEST_F(Staged, LeavesTheFolderOfALivingProcessAlone) {
-  // The lock is what counts; the number in the name is another's.
+  // Only the lock matters: the number in the name is another process's.
   auto folder = Create();
   const std::string other = home_.Path(".model.tmp.1");
   fs::rename(folder->path(), other);

@@ -34,14 +34,14 @@ std::string ObjectOrArray(const Message& message) {
   return JsonArray(ends);
 }
 
-// Returns whether the .proto file has the word "optional" in front of it, for
-// which protoc makes a oneof that the file does not have.
+// Returns whether the field is declared "optional" in the .proto file, for
+// which protoc adds a synthetic oneof.
 bool IsOptional(const FieldDescriptor& field) {
   return field.containing_oneof() != nullptr &&
          field.real_containing_oneof() == nullptr;
 }
 
-// Returns the value of a field, or, of a repeated field, its value number `i`.
+// Returns the value of a field, or element `i` of a repeated field.
 std::string ValueJson(const Message& message, const FieldDescriptor* field,
                       int i) {
   const Reflection& get = *message.GetReflection();
@@ -65,7 +65,7 @@ std::string ValueJson(const Message& message, const FieldDescriptor* field,
     default:
       break;
   }
-  // Integers and truth values are the same in both languages.
+  // Integers and Booleans are written alike in text format and JSON.
   std::string text;
   TextFormat::PrintFieldValueToString(message, field, many ? i : -1, &text);
   return text;

@@ -1,8 +1,8 @@
 #ifndef REQUANT_BASE_MESSAGE_MESSAGE_JSON_H_
 #define REQUANT_BASE_MESSAGE_MESSAGE_JSON_H_
 
-// Messages as JSON for other programs. Unlike protobuf's own JSON, it has all
-// fields, those that are not set too, and bytes as text.
+// Prints messages as JSON for other programs. Unlike protobuf's own JSON, this
+// includes unset fields and prints bytes as text.
 
 #include <string>
 #include <utility>
@@ -12,19 +12,19 @@
 
 namespace requant {
 
-// Pairs of a name and a value that is JSON already, as JsonObject takes them.
+// Pairs of a name and a JSON value, as JsonObject takes them.
 using JsonMembers = std::vector<std::pair<std::string, std::string>>;
 
 // Returns the fields in the order in which the .proto file declares them, each
-// by the json_name that it gives or else by the field's own name.
+// under its explicit json_name or else its own name.
 //
-// A field that is declared optional and is not set, or is empty text, is null,
-// as are numbers that JSON cannot hold and an enum's value NONE. Other values
-// of enums are their names in small letters. A message with the two fields low
-// and high, an interval, is an array of these.
+// Optional fields that are unset or empty text, numbers that JSON cannot hold,
+// and the enum value NONE are null. Other enum values are their names in lower
+// case. A message whose two fields are low and high is printed as an array of
+// these two values.
 JsonMembers MessageMembers(const google::protobuf::Message& message);
 
-// Returns the object of these members, on one line.
+// Returns an object with these members, on one line.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace requant

@@ -15,7 +15,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Mistakes that are reported at once.
+// At most this many mistakes are reported.
 constexpr size_t kMostProblems = 100;
 
 class TextProtoErrors : public google::protobuf::io::ErrorCollector {
@@ -30,8 +30,8 @@ class TextProtoErrors : public google::protobuf::io::ErrorCollector {
                    absl::string_view message) override {
     report_(line + 1, column + 1, message);
   }
-  // Unknown fields that are allowed; otherwise deprecated spellings and the
-  // like, which nobody needs to know of.
+  // Warnings are allowed unknown fields, or else deprecated spellings and the
+  // like, which can be ignored.
   void RecordWarning(int line, google::protobuf::io::ColumnNumber column,
                      absl::string_view message) override {
     if (warnings_too_) RecordError(line, column, message);

@@ -1,8 +1,7 @@
 #ifndef REQUANT_BASE_MESSAGE_TEXT_PROTO_H_
 #define REQUANT_BASE_MESSAGE_TEXT_PROTO_H_
 
-// Text files of protocol buffers, read so that mistakes in them are reported
-// with their lines.
+// Reads protobuf text files and reports mistakes with their line numbers.
 
 #include <functional>
 #include <optional>
@@ -18,22 +17,21 @@
 
 namespace requant {
 
-// A message of the file, and where its fields are. Lines count from 1.
+// The positions of a message's fields in the file. Lines count from 1.
 class FieldPlaces {
  public:
   using Tree = google::protobuf::TextFormat::ParseInfoTree;
 
-  // Holds the places in the whole file. `tree` is unset when the text has no
-  // such message; `line` is the line of fields that the text does not have.
+  // Holds the positions in the whole file. `tree` is null when the text lacks
+  // the message; `line` is the line given for fields that the text lacks.
   FieldPlaces(const google::protobuf::Descriptor* type, const Tree* tree,
               int line = 1)
       : type_(type), tree_(tree), line_(line) {}
 
-  // Returns the places in a field that is a message; `index` is that of a
-  // repeated one.
+  // Returns the positions in a submessage; `index` is for repeated fields.
   FieldPlaces Nested(const std::string& field, int index = -1) const;
 
-  // Returns the field's line, or the message's own when the text has no such
+  // Returns the field's line, or the message's line when the text lacks the
   // field.
   int Line(const std::string& field, int index = -1) const;
   int line() const { return line_; }
@@ -44,20 +42,20 @@ class FieldPlaces {
   int line_;
 };
 
-// Collects mistakes, so that all of them are reported at once.
+// Collects mistakes so that all of them can be reported together.
 class FileProblems {
  public:
   explicit FileProblems(std::string file) : file_(std::move(file)) {}
 
-  // Adds a mistake, once if repeated; `line` 0 is the file as a whole.
+  // Adds a mistake unless it is a duplicate; `line` 0 means the whole file.
   void Add(int line, std::string_view sentence);
 
   bool empty() const { return problems_.empty(); }
-  // Returns whether there are more than anyone reads: further ones are only
-  // counted, and it is not worth searching long for a suggestion.
+  // Returns whether there are more than can be shown: further ones are only
+  // counted, so that a long search for a suggestion is not worthwhile.
   bool full() const;
-  // Returns "FILE:LINE: sentence" for each, by line, with line breaks between,
-  // and how many more there are; OK when there are none.
+  // Returns an error with a line "FILE:LINE: sentence" for each mistake, sorted
+  // by line, and the number of omitted ones, or OK when there are none.
   absl::Status status() const;
 
  private:
@@ -67,34 +65,34 @@ class FileProblems {
 };
 
 struct TextProtoOptions {
-  // Messages nested deeper than this are refused; the parser recurses.
+  // Messages nested deeper than this are refused because the parser recurses.
   int max_nesting = 20;
-  // Goes on after unknown fields, which are problems all the same.
+  // Continues after unknown fields, which are reported all the same.
   bool passes_unknown_fields = false;
-  // Gets the places of the fields, unless null.
+  // Receives the positions of the fields unless it is null.
   FieldPlaces::Tree* places = nullptr;
 };
 
-// Reads `text` into `message` and calls `on_problem` for each mistake, with
-// protobuf's words; line and column count from 1 and are 0 if not known.
-// Returns whether there is a message; with a mistake it is not to be used.
+// Parses `text` into `message` and calls `on_problem` with protobuf's words for
+// each mistake; line and column count from 1 and are 0 if unknown. Returns
+// whether there is a message, which must not be used if there were mistakes.
 bool ParseTextProto(
     const std::string& text, const TextProtoOptions& options,
     const std::function<void(int line, int column, std::string_view message)>&
         on_problem,
     google::protobuf::Message* message);
 
-// A field that a text has and its message has not.
+// A field in the text that its message type lacks.
 struct UnknownField {
   // "Stage has no field \"sumary\"".
   std::string sentence;
   std::string name;
-  // The fields that there are.
+  // The names of the type's fields.
   std::vector<std::string> known;
 };
 
-// Returns what `problem`, as protobuf words it, says of an unknown field; unset
-// if it is about something else. The types are those of the file of `type`.
+// Returns the unknown field that protobuf's message `problem` describes, if it
+// does. Types are looked up in the file of `type`.
 std::optional<UnknownField> FindUnknownField(
     std::string_view problem, const google::protobuf::Descriptor& type);
 

@@ -44,7 +44,7 @@ int64_t AddressSpaceBytes() {
 }
 
 void LimitSelf(int64_t address_space) {
-  // The limit alone does not keep a crash from a core handler.
+  // The limit alone does not keep a core handler from dumping a crash.
   prctl(PR_SET_DUMPABLE, 0);
   rlimit core = {0, 0};
   setrlimit(RLIMIT_CORE, &core);
@@ -56,8 +56,8 @@ void LimitSelf(int64_t address_space) {
   }
 }
 
-// What the copy reports besides its output. The exit status would be
-// lost where SIGCHLD is ignored or another thread waits for any child.
+// What the copy reports besides its output. An exit status would be lost where
+// SIGCHLD is ignored or another thread waits for any child.
 struct SharedState {
   std::atomic<int64_t> step{-1};
   std::atomic<bool> done{false};
@@ -67,7 +67,7 @@ struct SharedState {
                             pid_t parent, int64_t address_space) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
-  // Handlers of this program (a library's, a sanitizer's) would print a stack
+  // Handlers of this program (from a library or sanitizer) would print a stack
   // trace.
   for (int signal = 1; signal < NSIG; ++signal) {
     struct sigaction action;
@@ -85,8 +85,8 @@ struct SharedState {
   _exit(0);
 }
 
-// Reads what the copy writes until it closes the pipe. Returns false when its
-// step stands still for too long.
+// Reads what the copy writes until it closes the pipe. Returns false when the
+// step has not changed for too long.
 bool ReadUntilClosed(int fd, const std::atomic<int64_t>& step,
                      double stalled_seconds, std::string* output) {
   int64_t seen = step;

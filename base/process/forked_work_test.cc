@@ -69,14 +69,14 @@ TEST(RunForked, MemoryIsLimited) {
 }
 
 TEST(RunForked, NeedsNoExitStatus) {
-  // A daemon that ignores SIGCHLD gets none from waitpid.
+  // waitpid fails in a daemon that ignores SIGCHLD.
   const auto previous = signal(SIGCHLD, SIG_IGN);
   EXPECT_EQ(RunForked([](const SetStep&) { return "done"; })->output, "done");
   signal(SIGCHLD, previous);
 }
 
 TEST(RunForked, TakesSignalHandlersAway) {
-  // With the handler in place the trap would be survived.
+  // With this handler the process would survive the trap.
   const auto previous = signal(SIGTRAP, [](int) {});
   EXPECT_EQ(RunForked([](const SetStep&) {
               raise(SIGTRAP);

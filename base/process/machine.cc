@@ -29,10 +29,10 @@ namespace {
 
 #ifdef __x86_64__
 
-// Each of these multiplies four uint8 of 255 with four int8 of -127 (the sets
-// without such an instruction: two int16 of the same values) and checks the
-// sum. Written in assembler, which knows every set whatever CPU the compiler
-// targets.
+// Each of these multiplies four uint8 of 255 by four int8 of -127 (or two int16
+// of these values, where the set has no such instruction) and checks the sum.
+// They are in assembly, so that they compile for every set whatever the target
+// CPU is.
 constexpr uint32_t kUnsignedQuad = 0xffffffff;
 constexpr uint32_t kSignedQuad = 0x81818181;
 constexpr int32_t kQuadSum = 4 * 255 * -127;
@@ -42,7 +42,7 @@ constexpr int32_t kPairSum = 2 * 255 * -127;
 
 // Defines the function `name`, which broadcasts kUnsigned`values` and
 // kSigned`values` to the registers `r`0 and `r`1, executes `code`, which leaves
-// their sum in xmm2, and checks that.
+// their sum in xmm2, and checks that sum.
 #define REQUANT_DEFINE_TRIAL(name, values, r, code)            \
   bool name() {                                                \
     const uint32_t a = kUnsigned##values, b = kSigned##values; \
@@ -64,7 +64,7 @@ REQUANT_DEFINE_TRIAL(RunAvx2, Pair, "ymm",
 REQUANT_DEFINE_TRIAL(RunAvxVnni, Quad, "ymm",
                      "vpxor %%ymm2, %%ymm2, %%ymm2\n\t"
                      "%{vex%} vpdpbusd %%ymm1, %%ymm0, %%ymm2\n\t")
-// F: the 512-bit broadcast; BW: vpmaddwd; DQ: vextracti32x8; VL: vprold.
+// Uses F (512-bit broadcast), BW (vpmaddwd), DQ (vextracti32x8), VL (vprold).
 REQUANT_DEFINE_TRIAL(RunAvx512, Pair, "zmm",
                      "vpmaddwd %%zmm0, %%zmm1, %%zmm2\n\t"
                      "vextracti32x8 $1, %%zmm2, %%ymm2\n\t"
@@ -86,11 +86,11 @@ struct TileConfiguration {
 static_assert(sizeof(TileConfiguration) == 64);
 
 bool RunAmxInt8() {
-  // Linux gives tile registers only to processes that ask (arch_prctl(2)).
+  // Linux gives tile registers only to processes that ask for them.
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) != 0) return false;
-  // Three tiles of one row with four bytes: sum, unsigned and signed factors.
+  // Each of the three tiles (sum, unsigned, signed) is one row of four bytes.
   TileConfiguration configuration;
   for (int tile = 0; tile < 3; ++tile) {
     configuration.row_bytes[tile] = 4;
@@ -158,7 +158,7 @@ std::string VendorName(const CpuidWords& leaf0) {
   return name;
 }
 
-// Returns the brand string, with runs of blanks as one.
+// Returns the brand string with runs of spaces collapsed.
 std::string ModelName(const CpuAnswers& answers) {
   char padded[3 * sizeof(CpuidWords) + 1] = {};
   for (uint32_t i = 0; i < 3; ++i) {
@@ -173,8 +173,8 @@ bool IsBroken(const InstructionSet& set) {
   return set.advertised && !set.works;
 }
 
-// Values of ONEDNN_MAX_CPU_ISA, in the order of what they allow. Every other
-// one (AVX512_CORE_AMX, DEFAULT, …) allows more.
+// Values of ONEDNN_MAX_CPU_ISA, ordered by what they allow. All others
+// (AVX512_CORE_AMX, DEFAULT, …) allow more.
 constexpr std::string_view kIsaCaps[] = {
     "SSE41",           "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE",
     "AVX512_CORE_VNNI"};
@@ -190,7 +190,7 @@ std::optional<int64_t> ReadNumber(const std::string& path) {
   return number;
 }
 
-// Returns what follows `prefix` in the line that begins with it, or "".
+// Returns the rest of the line that begins with `prefix`, or "".
 std::string AfterPrefix(const std::string& text, const std::string& prefix) {
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     if (absl::ConsumePrefix(&line, prefix)) return std::string(line);
@@ -214,10 +214,10 @@ void AddGroups(bool version_2, const std::string& mount, std::string path,
 }
 
 // Returns the groups that limit this process by `controller`, up to the root.
-// Where the process sees a path from outside of its container, which does not
-// exist inside, the root's files are the container's. Lines of
-// /proc/self/cgroup are "0::/path" (version 2) and "4:cpu,cpuacct:/path"
-// (version 1, one line per hierarchy).
+// If the process sees a path from outside its container, which does not exist
+// inside, the root's files are the container's own. Lines of /proc/self/cgroup
+// are "0::/path" (version 2) and "4:cpu,cpuacct:/path" (version 1, one per
+// hierarchy).
 std::vector<Group> GroupsOf(const MachineSources& sources,
                             std::string_view controller) {
   std::vector<Group> groups;
@@ -235,8 +235,8 @@ std::vector<Group> GroupsOf(const MachineSources& sources,
         controllers.end()) {
       continue;
     }
-    // Systems mount by the controller's name, by all names, or link one to the
-    // other.
+    // The mount point is named after the controller or all of them, or one is a
+    // link to the other.
     const std::string by_all = absl::StrCat(sources.cgroup, "/", fields[1]);
     const std::string by_one = absl::StrCat(sources.cgroup, "/", controller);
     const bool joint = access(by_all.c_str(), F_OK) == 0;
@@ -245,9 +245,9 @@ std::vector<Group> GroupsOf(const MachineSources& sources,
   return groups;
 }
 
-// Returns the cores that a group grants: "200000 100000" in version 2's cpu.max
-// is 2, and both numbers have files of their own in version 1. No limit is
-// "max" in the one and -1 in the other.
+// Returns the cores that a group grants. Version 2's cpu.max has "200000
+// 100000" for 2 cores and "max" for no limit; version 1 has each number in its
+// own file and -1 for no limit.
 std::optional<double> ReadQuota(const Group& group) {
   const std::string text =
       group.version_2
@@ -264,7 +264,7 @@ std::optional<double> ReadQuota(const Group& group) {
   return static_cast<double>(quota) / period;
 }
 
-// Returns the bytes in a line of meminfo like "MemAvailable:   23213924 kB".
+// Returns the bytes given by a meminfo line like "MemAvailable:  23213924 kB".
 std::optional<int64_t> MeminfoBytes(const std::string& meminfo,
                                     const std::string& field) {
   const std::string line = AfterPrefix(meminfo, field + ":");
@@ -280,8 +280,8 @@ std::optional<int64_t> MeminfoBytes(const std::string& meminfo,
 
 void TightenMemory(const Group& group, MemoryLimits* limits) {
   const auto& [version_2, folder] = group;
-  // Version 1 writes "no limit" as the largest number of pages, and version 2
-  // as "max", which is no number.
+  // "No limit" is the largest number of pages in version 1 and "max", which is
+  // not a number, in version 2.
   constexpr int64_t kUnlimited = int64_t{1} << 60;
   const auto limit = ReadNumber(
       folder + (version_2 ? "/memory.max" : "/memory.limit_in_bytes"));
@@ -303,7 +303,7 @@ void TightenMemory(const Group& group, MemoryLimits* limits) {
 }
 
 int AllowedCores() {
-  // The mask's size is the kernel's choice; the call fails while it is too
+  // The kernel determines the mask's size, and the call fails while ours is too
   // small.
   for (int cores = 1024; cores <= 1 << 20; cores *= 2) {
     cpu_set_t* mask = CPU_ALLOC(cores);
@@ -333,7 +333,7 @@ CpuFeatures AdvertisedBy(const CpuAnswers& answers) {
     return number <= leaf0.eax ? answers.cpuid(number, part) : CpuidWords();
   };
   const CpuidWords leaf7 = leaf(7);
-  // Leaf 7 says in eax how many further parts it has.
+  // Leaf 7 returns the number of its further subleaves in eax.
   const CpuidWords leaf7_1 = leaf7.eax >= 1 ? leaf(7, 1) : CpuidWords();
   CpuFeatures features;
   features.vendor = VendorName(leaf0);
@@ -352,7 +352,7 @@ CpuFeatures AdvertisedBy(const CpuAnswers& answers) {
       features.amx_int8.advertised ||
       (features.avx512_vnni.advertised &&
        (Bit(leaf7_1.eax, 5) || Bit(leaf7.edx, 23)));  // bfloat16, half
-  // Leaf 1's ebx is left out: it differs from core to core.
+  // Leaf 1's ebx is left out because it differs between cores.
   const CpuidWords leaf1 = leaf(1);
   for (const uint64_t word :
        {uint64_t{leaf0.eax}, uint64_t{leaf1.eax}, uint64_t{leaf1.ecx},
@@ -391,7 +391,7 @@ bool TensorFlowLeavesOneDnnOff(const CpuFeatures& features) {
 }
 
 std::string OneDnnIsaCap(const CpuFeatures& features) {
-  // The caps are alternatives, not a ladder: AVX512_CORE_VNNI excludes
+  // The caps are alternatives, not a sequence: AVX512_CORE_VNNI excludes
   // AVX2_VNNI.
   if (IsBroken(features.avx2)) return "SSE41";
   const bool broken_512 = IsBroken(features.avx512);
@@ -420,7 +420,7 @@ std::string LowerIsaCap(const CpuFeatures& features, const std::string& cap) {
       {"AVX2_VNNI", features.avx_vnni.works},
       {"AVX2", features.avx2.works},
       {"SSE41", !features.vendor.empty()}};
-  // What oneDNN uses without a cap.
+  // Unless beyond_vnni, the first working step is oneDNN's default.
   bool is_above = !cap.empty() || features.beyond_vnni;
   for (const auto& [step, works] : steps) {
     if (!works) continue;
@@ -437,7 +437,7 @@ std::string QuantizationTarget(const CpuFeatures& features,
   for (const char* inexact : {"SSE41", "AVX", "AVX2", "AVX512_CORE"}) {
     if (absl::EqualsIgnoreCase(isa_cap, inexact)) return "avx2";
   }
-  // AVX2_VNNI and AVX2_VNNI_2.
+  // Includes AVX2_VNNI_2.
   const bool short_vectors_only =
       absl::StartsWithIgnoreCase(isa_cap, "AVX2_VNNI");
   const bool exact = features.avx_vnni.works ||
@@ -448,7 +448,7 @@ std::string QuantizationTarget(const CpuFeatures& features,
 
 int CoreLimits::usable() const {
   if (!quota.has_value()) return std::max(1, allowed);
-  // Half a core more is worth a thread; a tenth is not.
+  // Half a core more justifies a thread; a tenth does not.
   const double threads = std::min<double>(std::floor(*quota + 0.5), allowed);
   return std::max(1, static_cast<int>(threads));
 }

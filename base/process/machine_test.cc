@@ -5,8 +5,8 @@
 namespace requant::machine_test {
 namespace {
 
-// Returns a CPU with AVX2, AVX-VNNI, AVX-512, its VNNI and AMX: "w" works, "t"
-// is advertised and traps, "-" is absent.
+// Returns a CPU with AVX2, AVX-VNNI, AVX-512, AVX512-VNNI and AMX: "w" works,
+// "t" is advertised but traps, "-" is absent.
 CpuFeatures Features(const std::string& sets) {
   CpuFeatures features;
   InstructionSet* const all[] = {&features.avx2, &features.avx_vnni,
@@ -24,7 +24,7 @@ TEST(ProbeCpu, TriesOnlyWhatIsAdvertised) {
     EXPECT_LE(set.works, set.advertised);
   }
 #ifdef __x86_64__
-  // It agrees with the compiler.
+  // The compiler must agree.
   EXPECT_EQ(features.avx2.advertised, !!__builtin_cpu_supports("avx2"));
   EXPECT_EQ(features.avx2.works, features.avx2.advertised);
   EXPECT_EQ(features.avx512_vnni.advertised,
@@ -34,7 +34,7 @@ TEST(ProbeCpu, TriesOnlyWhatIsAdvertised) {
 #endif
 }
 
-// The cap keeps oneDNN below what traps; products are exact with VNNI or AMX.
+// The cap excludes what traps; products are exact with VNNI or AMX.
 TEST(OneDnnIsaCap, StaysBelowWhatTraps) {
   struct SetsCase {
     const char *sets, *cap, *target;
@@ -73,14 +73,14 @@ TEST(QuantizationTarget, IsAvx2WhereACapKeepsFromTheDotProduct) {
   }
 }
 
-// What a kind of machine answers: the highest leaf, leaf 7's ebx, ecx and edx,
-// its second part's eax, leaf 0x1D's eax, leaf 0x1E's ebx, XCR0.
+// What a kind of machine reports: the highest leaf, leaf 7's ebx, ecx and edx,
+// its subleaf 1's eax, leaf 0x1D's eax, leaf 0x1E's ebx, and XCR0.
 struct Machine {
   std::string name;
   uint32_t highest, ebx, ecx, edx, eax_1, palettes, tiles;
   uint64_t xcr0;
-  // What follows: AMX advertised and usable, the cap, the one below it, the
-  // target, and whether a stock TensorFlow leaves oneDNN off.
+  // What is expected: AMX advertised and working, the cap, the next lower one,
+  // the target, and whether stock TensorFlow leaves oneDNN off.
   bool amx_advertised, amx_works;
   std::string cap, lower, target;
   bool one_dnn_is_off;
@@ -101,7 +101,7 @@ CpuAnswers AnswersOf(const Machine& machine) {
         return {2, machine.ebx, machine.ecx, machine.edx};
       case 0x1d:
       case 0x1e:
-        // CPUs answer for the highest leaf when asked beyond it.
+        // CPUs return the highest leaf when asked for a leaf beyond it.
         if (leaf > machine.highest) return {0x4000000b, 7, 7, 0};
         return {machine.palettes, machine.tiles, 0, 0};
       default:
@@ -141,8 +141,8 @@ const Machine kMachines[] = {
      "avx2", true},
 };
 
-// Every instruction that is advertised works by itself on these, tile
-// instructions too: what oneDNN asks decides.
+// On these machines every advertised instruction works by itself, tile
+// instructions too; what decides is whether oneDNN would use it.
 TEST(ProbeWith, AsksWhatOneDnnAsks) {
   for (const Machine& machine : kMachines) {
     SCOPED_TRACE(machine.name);
@@ -201,7 +201,7 @@ TEST(MemoryLimits, TheSmallerOfMachineAndGroupIsUsable) {
   EXPECT_EQ(limits.usable(), 30);
 }
 
-// Folders that stand for /proc and /sys/fs/cgroup.
+// Provides folders that stand for /proc and /sys/fs/cgroup.
 class ReadLimits : public testing::Test {
  protected:
   void Write(const std::string& name, const std::string& content) {

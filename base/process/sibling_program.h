@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_PROCESS_SIBLING_PROGRAM_H_
 #define REQUANT_BASE_PROCESS_SIBLING_PROGRAM_H_
 
-// Other programs of this project, found beside the running one.
+// Finds this project's other programs relative to the running one.
 
 #include <string>
 #include <vector>
@@ -12,17 +12,17 @@
 namespace requant {
 
 // Returns the path of program `name` of the package `package` ("transforms"),
-// given the real path of the running program: ../PACKAGE/NAME as Bazel lays
-// programs out, or NAME in the same folder, as where they are installed. The
-// error names both.
+// given the real path of the running program: ../PACKAGE/NAME as Bazel places
+// programs, or NAME in the same folder as in an installation. The error names
+// both.
 absl::StatusOr<std::string> SiblingProgram(const std::string& own_path,
                                            const std::string& package,
                                            const std::string& name);
 
-// Turns this process into the program `path`, which is looked for on PATH
-// unless it has a slash, with `args`; returns only on an error. A program of
-// ours then names itself `typed` in messages (ProgramName in
-// base/program/flags.h), unless that is empty.
+// Turns this process into the program `path`, which is searched on PATH unless
+// it has a slash, with `args`. Returns only on an error. If `typed` is not
+// empty, a program of ours uses it as its name in messages (ProgramName in
+// base/program/flags.h).
 absl::Status BecomeProgram(const std::string& path,
                            const std::vector<std::string>& args,
                            const std::string& typed = "");

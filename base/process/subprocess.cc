@@ -38,22 +38,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using LineCallback = std::function<void(std::string_view)>;
 
-// Lines longer than this are handed on in pieces, so that a child cannot make
-// its parent hold any amount of text. A message may hold names of any length.
+// Longer lines are passed on in pieces, so that a child cannot make its parent
+// hold unlimited text. A message may hold names of any length.
 constexpr size_t kLongestLine = 64 << 20;
 
 // A child's allocations fail when they would take its address space this far
-// beyond its memory limit: threads' stacks and libraries' tables count there
-// but are hardly ever touched.
+// beyond its memory limit: stacks and libraries' tables count there but are
+// hardly ever touched.
 constexpr int64_t kAddressSlack = int64_t{1} << 30;
 
 constexpr rlim_t kLargestStack = 64 << 20;
 
-// How often the parent wakes even when nothing happens: limits are looked
-// after, and a grandchild may hold the pipes open after the child has ended.
+// How often the parent wakes even when nothing happens, to check limits, and
+// because a grandchild may hold the pipes open after the child has ended.
 constexpr int kWakeMs = 100;
 
-// A process that did not wake for this long was stopped.
+// A process that did not wake for this long had been stopped.
 constexpr std::chrono::seconds kPause(2);
 
 constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
@@ -61,7 +61,7 @@ constexpr int kForwardedSignals[] = {SIGINT, SIGTERM, SIGHUP};
 // How long a child may take to end after SIGTERM.
 constexpr double kStopSeconds = 5;
 
-// Read by the signal handler: the children that run, 0 where there is none.
+// The running children, for the signal handler; 0 marks a free entry.
 constexpr size_t kMostChildren = 1024;
 std::atomic<pid_t> running_children[kMostChildren];
 std::atomic<int> forwarded_signal{0};
@@ -76,7 +76,7 @@ void ForwardSignal(int signal_number) {
   errno = error;
 }
 
-// A place among the running children.
+// Holds an entry in running_children.
 class RunningChild {
  public:
   RunningChild() = default;
@@ -101,14 +101,14 @@ class RunningChild {
   std::atomic<pid_t>* place_ = nullptr;
 };
 
-// The handlers that were there before the first SignalForwarding.
+// The handlers from before the first SignalForwarding.
 ABSL_CONST_INIT absl::Mutex handlers_mutex(absl::kConstInit);
 int handler_users ABSL_GUARDED_BY(handlers_mutex) = 0;
 struct sigaction previous_handlers[std::size(
     kForwardedSignals)] ABSL_GUARDED_BY(handlers_mutex);
 
-// Holds signals back in this thread, and so between a fork and what both sides
-// of it have to set up.
+// Blocks signals in this thread, for example between a fork and the setup that
+// both sides of it need.
 class SignalsHeld {
  public:
   SignalsHeld() {
@@ -124,7 +124,7 @@ class SignalsHeld {
   sigset_t before_;
 };
 
-// The read end of a pipe whose lines go to a callback.
+// The read end of a pipe whose lines are passed to a callback.
 class LinePipe {
  public:
   explicit LinePipe(const LineCallback& on_line) : on_line_(on_line) {}
@@ -150,7 +150,7 @@ class LinePipe {
     write_fd_ = -1;
   }
 
-  // Reads what is there; closes the read end at the end of the stream.
+  // Reads what is available; closes the read end at the end of the stream.
   void Drain() {
     char buffer[1 << 16];
     const ssize_t n = read(read_fd_, buffer, sizeof(buffer));
@@ -200,7 +200,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& strings) {
 std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
   std::vector<std::string> merged;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    // It is about the descriptor that this child's own reports now take.
+    // It names the descriptor that this child's own reports now use.
     bool replaced =
         options.on_report != nullptr &&
         absl::StartsWith(*variable, absl::StrCat(kProgressVariable, "="));
@@ -215,7 +215,7 @@ std::vector<std::string> MergedEnvironment(const ChildOptions& options) {
   return merged;
 }
 
-// What the child gets instead of its parent's; -1: shared.
+// Descriptors that replace the parent's in the child; -1 means shared.
 struct ChildDescriptors {
   int in = -1;
   int out = -1;
@@ -223,8 +223,8 @@ struct ChildDescriptors {
   int report = -1;
 };
 
-// Lowers a limit to `most`, where it is higher; `hard` for good. Async-signal-
-// safe.
+// Lowers a limit to `most` if it is higher; `hard` makes that permanent. This
+// is async-signal-safe.
 void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   rlimit limit;
   if (getrlimit(resource, &limit) != 0) return;
@@ -233,8 +233,8 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   setrlimit(resource, &limit);
 }
 
-// Runs in the child between fork and exec: async-signal-safe calls only. The
-// descriptors are above kReportFd, so no dup2 overwrites another's source.
+// Runs in the child between fork and exec: makes async-signal-safe calls only.
+// The descriptors are above kReportFd, so no dup2 overwrites another's source.
 [[noreturn]] void ExecChild(char** argv, char** env, pid_t parent,
                             const ChildDescriptors& fds,
                             const ChildOptions& options) {
@@ -245,15 +245,15 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   if (fds.err >= 0) dup2(fds.err, STDERR_FILENO);
   if (fds.report >= 0) dup2(fds.report, kReportFd);
   if (options.memory_bytes > 0) {
-    // A sanitizer's tables would count too.
+    // A sanitizer's tables would count toward the limit.
     if (!kSanitized) {
       LowerLimit(RLIMIT_DATA, options.memory_bytes + kAddressSlack, true);
     }
-    // A stack without a limit would let a runaway recursion take all of it.
+    // With an unlimited stack a runaway recursion would take all of the memory.
     LowerLimit(RLIMIT_STACK, kLargestStack, false);
   }
   if (!options.core_file) LowerLimit(RLIMIT_CORE, 0, true);
-  // The parent's handler would swallow a signal that comes before exec.
+  // The parent's handler would swallow a signal that arrives before exec.
   for (int forwarded : kForwardedSignals) {
     struct sigaction action;
     if (sigaction(forwarded, nullptr, &action) == 0 &&
@@ -268,15 +268,15 @@ void LowerLimit(__rlimit_resource_t resource, rlim_t most, bool hard) {
   _exit(127);
 }
 
-// Makes `raised` a copy of `fd`, if there is one, above kReportFd. Returns
-// false when no descriptor is left for it.
+// Duplicates `fd`, if there is one, to a descriptor `raised` above kReportFd.
+// Returns false when no descriptor is left.
 bool Raise(int fd, int* raised) {
   if (fd < 0) return true;
   *raised = fcntl(fd, F_DUPFD_CLOEXEC, kReportFd + 1);
   return *raised >= 0;
 }
 
-// Says what to do, because a run shows no more than this of a failed task.
+// Includes the remedy, because a run shows only this message of a failed task.
 absl::Status CannotStart(int error) {
   return absl::ResourceExhaustedError(absl::StrCat(
       "cannot start a process: ", std::strerror(error),
@@ -285,7 +285,7 @@ absl::Status CannotStart(int error) {
           : ""));
 }
 
-// Returns the memory that process `pid` holds, in bytes; 0 if it is unknown.
+// Returns the memory that process `pid` holds, in bytes, or 0 if unknown.
 int64_t ResidentMemory(pid_t pid) {
   std::FILE* file =
       std::fopen(absl::StrCat("/proc/", pid, "/statm").c_str(), "re");
@@ -297,7 +297,7 @@ int64_t ResidentMemory(pid_t pid) {
   return fields == 3 ? (resident - shared) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// Looks after a child's limits.
+// Enforces a child's limits.
 class Limits {
  public:
   explicit Limits(const ChildOptions& options) : options_(options) {}
@@ -317,7 +317,7 @@ class Limits {
     return left <= 0 ? 0 : static_cast<int>(left * 1000) + 1;
   }
 
-  // Kills the child when it is beyond one of its limits or to be stopped.
+  // Kills the child when it exceeds a limit or must stop.
   void Enforce(ChildResult* result) {
     if (killed_) return;
     const Clock::time_point now = Clock::now();
@@ -349,9 +349,9 @@ class Limits {
     result->stopped = true;
   }
 
-  // This is called every kWakeMs. If it was not, then this process was stopped
-  // (Ctrl-Z stops parent and child, whose time stood still too), or a callback
-  // waited for the terminal.
+  // This is called every kWakeMs. A longer gap means that this process was
+  // stopped (Ctrl-Z stops parent and child alike, so that the child's time
+  // stood still too) or that a callback waited for the terminal.
   void LeaveOutPause(Clock::time_point now) {
     const Clock::duration since = now - looked_;
     looked_ = now;
@@ -369,15 +369,15 @@ class Limits {
   bool killed_ = false;
 };
 
-// Returns whether the child has ended; it is not waited for.
+// Returns whether the child has ended, without reaping it.
 bool HasEnded(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == pid;
 }
 
-// Serves the pipes until they close or the child has ended; kills it at its
-// limits.
+// Serves the pipes until they close or the child has ended; kills it when it
+// exceeds a limit.
 void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
            Limits* limits, RunningChild* running, ChildResult* result,
            int* wait_status) {
@@ -403,7 +403,7 @@ void Serve(const std::vector<LinePipe*>& pipes, const LinePipe* report,
     if (ended && ready <= 0) return;
     if (!ended && HasEnded(result->pid)) {
       ended = true;
-      // Before the wait, after which the number may be another process's.
+      // This precedes the wait, after which another process may get the pid.
       running->Remove();
       rusage usage = {};
       wait4(result->pid, wait_status, 0, &usage);
@@ -454,7 +454,7 @@ SignalForwarding::SignalForwarding() {
   forwarded_signal = 0;
   struct sigaction action = {};
   action.sa_handler = ForwardSignal;
-  // Files are read and written meanwhile.
+  // File I/O goes on meanwhile and must not be interrupted.
   action.sa_flags = SA_RESTART;
   for (size_t i = 0; i < std::size(kForwardedSignals); ++i) {
     sigaction(kForwardedSignals[i], nullptr, &previous_handlers[i]);
@@ -517,7 +517,7 @@ absl::StatusOr<ChildResult> RunChild(const ChildOptions& options) {
   }
   if (result.pid < 0) return CannotStart(errno);
   std::move(close_raised).Invoke();
-  // One that came before there was a child to pass it to.
+  // The signal arrived before there was a child to pass it to.
   if (forwarded_signal != 0) kill(result.pid, forwarded_signal);
   for (LinePipe* pipe : {&out, &err, &report}) pipe->CloseWriteEnd();
   int wait_status = 0;
@@ -555,7 +555,7 @@ void ReportToParent(std::string_view line) {
   ABSL_CONST_INIT static absl::Mutex mutex(absl::kConstInit);
   if (fcntl(kReportFd, F_GETFD) < 0) return;
   const absl::MutexLock lock(&mutex);
-  // A parent that is gone takes this process along (PR_SET_PDEATHSIG).
+  // If the parent is gone, this process is killed anyway (PR_SET_PDEATHSIG).
   (void)WriteAll(kReportFd, absl::StrCat(line, "\n"));
 }
 

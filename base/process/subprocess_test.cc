@@ -60,7 +60,7 @@ TEST(RunChild, KillsAChildThatReportsNothingForTooLong) {
             "was stopped after 0.2 s without progress");
 }
 
-// In a process of its own, which its child stops and continues.
+// Runs in a process of its own, which its child stops and continues.
 TEST(RunChild, TimeInWhichTheParentWasStoppedDoesNotCount) {
   const pid_t parent = fork();
   ASSERT_GE(parent, 0);
@@ -78,7 +78,7 @@ TEST(RunChild, TimeInWhichTheParentWasStoppedDoesNotCount) {
 }
 
 TEST(RunChild, KillsAChildThatHoldsTooMuchMemory) {
-  // A shell that doubles a string.
+  // The shell doubles a string.
   ChildOptions options = Shell("a=0123456789abcdef; while :; do a=$a$a; done");
   options.on_stderr = [](std::string_view) {};
   options.memory_bytes = 100'000'000;
@@ -90,7 +90,7 @@ TEST(RunChild, KillsAChildThatHoldsTooMuchMemory) {
 }
 
 TEST(RunChild, GivesTheChildItsInput) {
-  // More than a pipe holds.
+  // The text does not fit into a pipe.
   const std::string text(1 << 20, 'x');
   ChildOptions options = Shell("wc -c");
   options.input = text;
@@ -176,7 +176,7 @@ TEST(RunChild, StopsTheChildWhenAsked) {
   EXPECT_EQ(DescribeEnd(*result, options), "was stopped");
 }
 
-// The child's child would otherwise write its progress among the reports.
+// A grandchild would otherwise write its progress among the reports.
 TEST(RunChild, TakesTheProgressVariableFromAChildThatReports) {
   setenv(kProgressVariable, "3", 1);
   ChildOptions options = Shell("test -z \"$REQUANT_PROGRESS_FD\"");
@@ -191,7 +191,7 @@ TEST(SignalForwarding, NotesASignalBetweenChildren) {
   EXPECT_EQ(SignalForwarding::Received(), 0);
   raise(SIGINT);
   EXPECT_EQ(SignalForwarding::Received(), SIGINT);
-  // A child that starts now gets the signal too.
+  // A child that starts now receives the signal too.
   EXPECT_EQ(RunChild(Shell("while :; do :; done"))->signal, SIGINT);
 }
 

@@ -23,8 +23,8 @@ namespace {
 constexpr char kCapVariable[] = "ONEDNN_MAX_CPU_ISA";
 constexpr char kOneDnnVariable[] = "TF_ENABLE_ONEDNN_OPTS";
 
-// Holds the value of kCapVariable where a program of ours set it, so that its
-// children do not take it for the user's.
+// Holds the value of kCapVariable if one of our programs set it, so that its
+// children do not mistake it for the user's.
 constexpr char kOwnCapVariable[] = "REQUANT_ONEDNN_CAP";
 
 constexpr std::time_t kRememberedSeconds = 30 * 24 * 3600;
@@ -34,8 +34,8 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// Returns the folder of what may be lost, in which ./requant keeps its own
-// things too; "" when the user has none.
+// Returns the folder for disposable files, where ./requant also keeps its own,
+// or "" if the user has none.
 std::string CacheFolder() {
   if (const std::string cache = Variable("XDG_CACHE_HOME"); !cache.empty()) {
     return absl::StrCat(cache, "/requant");
@@ -44,7 +44,7 @@ std::string CacheFolder() {
   return home.empty() ? "" : absl::StrCat(home, "/.cache/requant");
 }
 
-// The cap of this machine, and where it is remembered.
+// This machine's cap and the file that stores it.
 class MachineCap {
  public:
   static MachineCap& Get() {
@@ -52,7 +52,7 @@ class MachineCap {
     return *cap;
   }
 
-  // Other processes may have learned more meanwhile.
+  // Other processes may have found a lower one meanwhile.
   std::string Value() {
     const absl::MutexLock lock(&mutex_);
     const std::string remembered = memory_.Recall(std::time(nullptr));
@@ -60,8 +60,8 @@ class MachineCap {
     return value_;
   }
 
-  // Returns the cap to try after a child died under `cap`: what another process
-  // found to help meanwhile, else the next lower one; "" when there is none.
+  // Returns the cap to try after a child died under `cap`: one that another
+  // process has found to work, else the next lower one, or "" if there is none.
   std::string LowerThan(const std::string& cap) {
     std::string known = Value();
     if (IsaCapRank(known) < IsaCapRank(cap)) return known;
@@ -129,7 +129,7 @@ Environment TensorFlowEnvironment() {
 }
 
 std::string ServingVariables() {
-  // A child of ours may be the second try, with a cap that is not kept yet.
+  // This child may be the second try, with a cap that is not stored yet.
   const std::string own = Variable(kOwnCapVariable);
   const std::string cap = !own.empty() && own == Variable(kCapVariable)
                               ? own
@@ -204,7 +204,7 @@ void IsaCapMemory::Remember(const std::string& cap, std::time_t now) const {
   if (path_.empty()) return;
   std::error_code ignored;
   std::filesystem::create_directories(folder_, ignored);
-  // A machine that cannot remember it finds it out again.
+  // A machine that cannot store the cap finds it again each time.
   (void)WriteFileAtomically(path_, absl::StrCat(cap, " ", now, "\n"));
 }
 

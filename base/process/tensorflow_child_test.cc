@@ -24,14 +24,14 @@ class TensorFlowChild : public testing::Test {
                              "REQUANT_ONEDNN_CAP", "TF_ENABLE_ONEDNN_OPTS"}) {
       unsetenv(name);
     }
-    // Each test has a folder of its own, of the same name in all processes.
+    // Each test has its own folder, with the same name in all processes.
     const std::string folder = absl::StrCat(
         testing::TempDir(), "/",
         testing::UnitTest::GetInstance()->current_test_info()->name());
     setenv("XDG_CACHE_HOME", folder.c_str(), 1);
   }
 
-  // Runs a shell command as TensorFlow's child.
+  // Runs a shell command as a TensorFlow child.
   ChildResult Run(const std::string& command) {
     ChildOptions options;
     options.argv = {"/bin/sh", "-c", command};
@@ -79,8 +79,8 @@ TEST_F(TensorFlowChild, IsNotRunAgainAfterAnotherDeath) {
   EXPECT_EQ(Run("exit 1").exit_code, 1);
 }
 
-// About a machine that dies of SIGILL unless it has this cap. A cap is looked
-// up once in each process, so each part runs in one of its own.
+// Simulates a machine where programs die of SIGILL unless they have this cap. A
+// process looks the cap up only once, so each part runs in its own process.
 class TensorFlowChildDeathTest : public TensorFlowChild {
  protected:
   TensorFlowChildDeathTest() {
@@ -96,7 +96,7 @@ class TensorFlowChildDeathTest : public TensorFlowChild {
   }
   [[noreturn]] static void End() { _exit(HasFailure() ? 1 : 0); }
 
-  // Dies once, learns the cap that helps, and lives.
+  // The child dies once, the helpful cap is learned, and the retry succeeds.
   [[noreturn]] void Learn() {
     EXPECT_EQ(Run(DiesAboveCap()).exit_code, 7);
     EXPECT_THAT(sentences_,
@@ -106,7 +106,7 @@ class TensorFlowChildDeathTest : public TensorFlowChild {
     EXPECT_THAT(sentences_, SizeIs(1));
     End();
   }
-  // Has not forgotten.
+  // Checks that the cap is remembered.
   [[noreturn]] void Know() {
     EXPECT_EQ(Run(DiesAboveCap()).exit_code, 7);
     EXPECT_THAT(sentences_, IsEmpty());
@@ -137,7 +137,7 @@ TEST_F(TensorFlowChildDeathTest, ACapThatAnotherProcessFoundHoldsAtOnce) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// The same when that process finds it while this one's child still runs.
+// Also covers a process that finds the cap while this one's child still runs.
 TEST_F(TensorFlowChildDeathTest, GoesNoLowerThanAnotherProcessFoundToHelp) {
   const auto run = [&] {
     const std::string found = testing::TempDir() + "/found";
@@ -183,7 +183,7 @@ TEST(IsaCapMemory, ForgetsAfterThirtyDaysAndElsewhere) {
   EXPECT_EQ(memory.Recall(kNow), "AVX2");
   EXPECT_EQ(memory.Recall(kNow + 29 * kDay), "AVX2");
   EXPECT_EQ(memory.Recall(kNow + 30 * kDay), "");
-  // As if a clock had been wrong.
+  // The clock may have been wrong.
   EXPECT_EQ(memory.Recall(kNow - 1), "");
   const IsaCapMemory others[] = {{folder, Cpu("b", "1c 2"), "2.21.0"},
                                  {folder, Cpu("a", "1d 2"), "2.21.0"},

@@ -1,5 +1,5 @@
-// Linked into a program, this file gives it the variables that requant's own
-// children run TensorFlow with, before main.
+// Linked into a program, this file sets the variables for requant's own
+// TensorFlow children before main.
 
 #include "base/process/tensorflow_child.h"
 

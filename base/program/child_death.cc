@@ -13,7 +13,7 @@
 namespace requant {
 namespace {
 
-// Says why an instruction may have been illegal on a machine.
+// Explains why an instruction may be illegal on this machine.
 std::string IllegalInstructionHint(const CpuFeatures& cpu) {
   std::vector<std::string> broken;
   const auto add = [&](const InstructionSet& set, const char* name) {
@@ -39,21 +39,21 @@ std::string IllegalInstructionHint(const CpuFeatures& cpu) {
   return hint;
 }
 
-// Returns whether the system itself may have killed it, by a SIGKILL that did
-// not come from here.
+// Returns whether the system may have killed the child, by a SIGKILL that this
+// process did not send.
 bool WasKilledFromOutside(const ChildResult& result) {
   return result.signal == SIGKILL && !result.timed_out && !result.stalled &&
          !result.over_memory;
 }
 
-// At its memory limit a process may also be refused more memory, and give up.
+// Near its memory limit a process may also be refused memory and abort.
 bool WasRefusedMemory(const ChildDeath& death, std::string_view last_words) {
   return death.result.signal == SIGABRT && death.options.memory_bytes > 0 &&
          absl::StrContains(last_words, "std::bad_alloc");
 }
 
-// Returns the line of a log that says most: what a failed check said, or else
-// the last line that is not noise.
+// Returns the most informative line of a log: the report of a failed check, or
+// else the last line that is not noise.
 std::string LastWords(std::string_view log_tail) {
   constexpr size_t kLongest = 300;
   std::string last, reason;
@@ -98,8 +98,8 @@ bool IsLastWord(std::string_view line, std::string* reason) {
   } else if (!absl::StartsWith(line, "terminate called")) {
     return false;
   }
-  // Protobuf's mark before a message that it prints, and that message's first
-  // line, mean nothing to a user.
+  // Protobuf's debug marker and the first line of the message that follows it
+  // mean nothing to a user.
   line = line.substr(0, line.find(" in goo.gle/debug"));
   *reason = std::string(absl::StripAsciiWhitespace(line));
   return true;

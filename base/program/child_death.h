@@ -1,8 +1,8 @@
 #ifndef REQUANT_BASE_PROGRAM_CHILD_DEATH_H_
 #define REQUANT_BASE_PROGRAM_CHILD_DEATH_H_
 
-// One sentence on why a process that runs TensorFlow died, from how it ended
-// and from what it wrote to stderr.
+// Explains in one sentence why a process that runs TensorFlow died, from its
+// result and its stderr.
 
 #include <functional>
 #include <string>
@@ -18,8 +18,8 @@ namespace requant {
 // kind.
 bool IsTensorFlowNoise(std::string_view line);
 
-// Returns whether a process that writes this line is about to abort; then
-// `reason` is what it says, without the time and place before it.
+// Returns whether a process that writes this line is about to abort; if so,
+// sets `reason` to the message without its time and source location.
 bool IsLastWord(std::string_view line, std::string* reason);
 
 // The death of a process that ran a graph.
@@ -27,18 +27,18 @@ struct ChildDeath {
   ChildResult result;
   // The limits it had.
   ChildOptions options;
-  // What it was doing, such as "running model.pb".
+  // What it was doing, for example "running model.pb".
   std::string activity;
-  // The end of what it wrote to stderr, and where all of it is, if there is
-  // anything.
+  // The end of what it wrote to stderr, and the path of the full log, if there
+  // is any.
   std::string log_tail;
   std::string log_path;
   // Whether the sentence names the flags that set the limits.
   bool names_flags = true;
 };
 
-// Returns the sentence. `probe` finds out what the CPU can do; it is called for
-// illegal instructions only.
+// Returns the sentence. `probe`, which examines the CPU, is called for illegal
+// instructions only.
 std::string ExplainDeath(const ChildDeath& death,
                          const std::function<CpuFeatures()>& probe = ProbeCpu);
 

@@ -20,7 +20,7 @@
 namespace requant {
 namespace {
 
-// Takes the lines of Say in place of stderr, unless null.
+// Receives the lines of Say instead of stderr, unless null.
 void (*say_line)(std::string_view line) = nullptr;
 
 bool Listed(const gflags::CommandLineFlagInfo& flag, const ProgramHelp& help) {
@@ -58,14 +58,14 @@ FlagArgument SplitFlag(std::string_view arg) {
   return flag;
 }
 
-// Sets flags from a command line, one after the other.
+// Sets flags from a command line in order.
 class FlagSetter {
  public:
   FlagSetter(const std::vector<std::string>& args, const ProgramHelp& help)
       : args_(args), help_(help) {}
 
-  // The value of a flag that has none after a "=" is taken from args[*next].
-  // Returns an exit code when there is an error, which has been printed.
+  // Takes the value of a flag without "=" from args[*next]. Returns an exit
+  // code after an error, which has been printed.
   std::optional<int> Set(FlagArgument flag, size_t* next) {
     gflags::CommandLineFlagInfo info;
     if (!Find(&flag, &info)) return ReportUnknown(flag.name);
@@ -120,8 +120,8 @@ class FlagSetter {
   std::vector<std::string> already_set_;
 };
 
-// Returns what to do about a limit of the system. It is recognized by the
-// message: most come from libraries, and some from other processes.
+// Returns what to do about a system limit. It is recognized by the message,
+// because most come from libraries, and some from other processes.
 std::string LimitHint(std::string_view message) {
   if (absl::StrContains(message, "ulimit -")) return "";
   if (absl::StrContains(message, std::strerror(EFBIG))) {
@@ -210,7 +210,7 @@ std::optional<int> ParseFlags(int argc, char** argv, const ProgramHelp& help,
 
 void Say(std::string_view program, std::string_view text) {
   GuardTerminal();
-  // Other libraries' messages have line breaks of their own.
+  // Messages of libraries can have line breaks.
   const std::string line = absl::StrCat(
       program, ": ", Printable(absl::StrReplaceAll(text, {{"\n", " "}})));
   if (say_line != nullptr) return say_line(line);
@@ -233,7 +233,7 @@ int FinishOutput(std::string_view program, int exit_code) {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
   if (errno == 0) {
-    // It failed earlier, and why is forgotten: writing again shows it.
+    // An earlier write failed with a lost errno; writing again shows it.
     std::fputc('\n', stdout);
     std::fflush(stdout);
   }

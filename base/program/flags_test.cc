@@ -93,7 +93,7 @@ TEST_F(Flags, HelpListsOnlyTheProgramsOwnFlags) {
                           Not(HasSubstr("flagfile"))));
 }
 
-// Prints to `path` as a program's main does; ends with its exit code.
+// Prints to `path` as a main function does and exits with its code.
 [[noreturn]] void PrintTo(const char* path, size_t bytes, int exit_code) {
   if (std::freopen(path, "w", stdout) == nullptr) std::_Exit(99);
   std::fputs(std::string(bytes, 'x').c_str(), stdout);

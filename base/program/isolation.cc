@@ -39,28 +39,28 @@
 namespace requant {
 namespace {
 
-// Holds the parent's process id, so that programs which a child starts are not
-// taken for such children.
+// Holds the parent's process id, so that programs started by a child are not
+// mistaken for such children.
 constexpr char kChildVariable[] = "REQUANT_ISOLATED_CHILD_OF";
-// Is set in children whose parent does a task of a workflow.
+// Is set in children that work for a task of a workflow.
 constexpr char kPartOfRunVariable[] = "REQUANT_PART_OF_RUN";
-// Holds the descriptor on which the parent answers a child that waits.
+// Holds the descriptor on which the parent answers a waiting child.
 constexpr char kAnswerVariable[] = "REQUANT_ANSWER_FD";
 
-// The kinds of lines that a child reports beside its progress: a kind, a tab
-// and a text.
+// The kinds of report lines besides progress: each line has a kind, a tab and a
+// text.
 constexpr char kActivity[] = "activity";
 constexpr char kSaid[] = "said";
 // The text is an absl::StatusCode, a tab and the message.
 constexpr char kFailure[] = "failure";
-// The child ends by its own decision.
+// The child is about to end normally.
 constexpr char kEnding[] = "ending";
 // The child is alive.
 constexpr char kAlive[] = "alive";
-// The child is about to print its report, and waits until progress is gone.
+// The child is about to print its report and waits until progress is cleared.
 constexpr char kReport[] = "report";
 
-// The state of a child. Its real stdout while a graph runs; -1: none does.
+// A child's state. stdout_of_report saves stdout while a graph runs, or is -1.
 bool is_child = false;
 bool runs_graph = false;
 int stdout_of_report = -1;
@@ -72,8 +72,8 @@ void ReportLine(std::string_view kind, std::string_view text) {
       absl::StrCat(kind, "\t", absl::StrReplaceAll(text, {{"\n", " "}})));
 }
 
-// Passes a child's stderr on, but keeps the report of a failed CHECK and the
-// stack trace after it for the sentence about its death.
+// Passes on a child's stderr, except for the report and stack trace of a failed
+// CHECK, which are kept for the sentence about its death.
 class StderrFilter {
  public:
   void Line(std::string_view line) {
@@ -92,7 +92,7 @@ class StderrFilter {
   }
   const std::string& reason() const { return reason_; }
 
-  // The child is run again; what it printed before it died comes once.
+  // Prepares for a retry: lines from before the death are not repeated.
   void StartOver() {
     dying_ = false;
     reason_.clear();
@@ -101,14 +101,14 @@ class StderrFilter {
 
  private:
   bool dying_ = false;
-  // What was passed on, and how many of these lines the child wrote since it
-  // was last started.
+  // The lines passed on, and how many of them the child has written again since
+  // its last start.
   std::vector<std::string> printed_;
   size_t repeated_ = 0;
   std::string reason_;
 };
 
-// Where a graph's prints go.
+// The destination of a graph's prints.
 class GraphLog {
  public:
   GraphLog() = default;
@@ -148,18 +148,18 @@ class GraphLog {
     return tail;
   }
 
-  // Drops what was written, unless it went to this process's stderr.
+  // Discards the log unless it went to this process's stderr.
   void Truncate() {
     if (!is_stderr_ && ftruncate(fd_, 0) == 0) lseek(fd_, 0, SEEK_SET);
   }
 
-  // Keeps the log of child `pid` for the user; returns its path, or "" if it
-  // cannot be kept.
+  // Saves the log of child `pid` for the user; returns its path, or "" on
+  // failure.
   std::string Keep(pid_t pid) const {
     if (!is_temporary_) return path_;
     const std::string name = absl::StrCat(path_, "/requant-worker-", pid);
     std::string path = name;
-    // A file of that name is the log of an earlier child with the same number.
+    // An existing file is the log of an earlier child with the same pid.
     for (int tried = 1; tried < 100; ++tried) {
       const absl::Status kept =
           CopyFile(absl::StrCat("/proc/self/fd/", fd_), path);
@@ -170,7 +170,7 @@ class GraphLog {
   }
 
  private:
-  // Makes a file without a name: if this process dies too, nothing is left.
+  // Makes a nameless file, of which nothing remains if this process dies too.
   void OpenTemporary() {
     const char* folder = std::getenv("TMPDIR");
     path_ = folder != nullptr && *folder != '\0' ? folder : "/tmp";
@@ -181,7 +181,7 @@ class GraphLog {
   }
 
   int fd_ = -1;
-  // Where it is, or the folder of one that goes unless the child dies.
+  // The log's path, or the folder in which Keep saves a temporary log.
   std::string path_;
   bool is_temporary_ = false;
   bool is_stderr_ = false;
@@ -200,7 +200,7 @@ void RemoveTemporaryFiles(const std::string& folder, pid_t pid) {
   }
 }
 
-// Removes what the child `pid` left half-written.
+// Removes files that the child `pid` left half-written.
 void RemoveLeftovers(const IsolationOptions& options, pid_t pid) {
   for (const std::string& output : options.outputs) {
     RemoveTree(TemporaryName(output, pid));
@@ -210,7 +210,7 @@ void RemoveLeftovers(const IsolationOptions& options, pid_t pid) {
   }
 }
 
-// Says how a child died that ran no graph.
+// Explains the death of a child that ran no graph.
 std::string DeathSentence(const IsolationOptions& options,
                           const ChildOptions& child, const ChildResult& result,
                           const std::string& activity,
@@ -239,8 +239,8 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   child.argv.insert(child.argv.end(), options.arguments.begin(),
                     options.arguments.end());
   child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
-  // TensorFlow's log repeats at length what its status then says. Level 3 keeps
-  // only what it says before it aborts.
+  // TensorFlow logs at length what its status says as well. Level 3 keeps only
+  // messages before an abort.
   if (IsPartOfRun()) child.environment.emplace_back(kPartOfRunVariable, "1");
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
     child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL",
@@ -257,7 +257,7 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   return child;
 }
 
-// Runs the child and passes on what it reports.
+// Runs the child and passes on its reports.
 class Isolation {
  public:
   explicit Isolation(const IsolationOptions& options) : options_(options) {}
@@ -292,7 +292,7 @@ class Isolation {
     if (pipe2(ends, O_CLOEXEC) != 0) {
       return absl::ErrnoToStatus(errno, "cannot start a process");
     }
-    // The child inherits this one, where it has no other use for the number.
+    // The child inherits this descriptor under a number that it does not use.
     answers_[0] = fcntl(ends[0], F_DUPFD, kReportFd + 1);
     close(ends[0]);
     answers_[1] = ends[1];
@@ -328,7 +328,7 @@ class Isolation {
     }
   }
 
-  // Says each sentence once, however often the child is started.
+  // Prints each sentence once, however often the child is started.
   void PassOn(const std::string& line) {
     if (!said_.insert(line).second) return;
     if (progress_.has_value()) {
@@ -344,7 +344,7 @@ class Isolation {
     int code = 0;
     (void)absl::SimpleAtoi(parts.first, &code);
     failure_ = absl::Status(static_cast<absl::StatusCode>(code), parts.second);
-    // A full disk has the same code.
+    // A full disk also gives this code.
     const bool lacks_memory =
         absl::IsResourceExhausted(failure_) &&
         (absl::StrContains(text, "OOM") || absl::StrContains(text, "memory"));
@@ -382,7 +382,7 @@ class Isolation {
                                 : "interrupted");
       return 128 + result.interrupted_by;
     }
-    // Whoever read the output has seen enough, as in "… | head".
+    // The reader of the output has seen enough, as in "… | head".
     if (result.signal == SIGPIPE) return 128 + SIGPIPE;
     if (!options_.graph.has_value()) {
       return absl::InternalError(
@@ -405,7 +405,7 @@ class Isolation {
   std::set<std::string> said_;
   absl::Status failure_;
   bool ending_ = false;
-  // The ends of the pipe on which the child is answered.
+  // The ends of the pipe that carries answers to the child.
   int answers_[2] = {-1, -1};
 };
 
@@ -414,7 +414,7 @@ bool IsIsolatedChild() {
   return parent != nullptr && parent == absl::StrCat(getppid());
 }
 
-// Sends what the graph prints to the log, and what is said to the parent.
+// Sends the graph's output to the log and program messages to the parent.
 void SeparateFromGraph() {
   runs_graph = true;
   stdout_of_report = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, kReportFd + 1);
@@ -428,7 +428,7 @@ void SeparateFromGraph() {
 int ExitCodeOf(const IsolationOptions& options,
                const absl::StatusOr<int>& result) {
   if (result.ok()) return *result;
-  // A failure of the graph, to which the parent may have to add something.
+  // The parent may add to the message of a graph's failure.
   if (stdout_of_report >= 0) {
     ReportLine(kFailure, absl::StrCat(static_cast<int>(result.status().code()),
                                       "\t", result.status().message()));
@@ -437,7 +437,7 @@ int ExitCodeOf(const IsolationOptions& options,
   return ReportFailure(options.program, result.status());
 }
 
-// Does the work and ends. Destructors do not run: TensorFlow's library has
+// Does the work and exits without running destructors: TensorFlow's library has
 // nothing left to do.
 [[noreturn]] void WorkAsChild(
     const IsolationOptions& options,

@@ -1,14 +1,12 @@
 // TensorFlow's libraries print notices while they are loaded, before main, and
-// no setting silences them that does not also turn oneDNN off. Linked into a
-// program, this file points stderr elsewhere during that time. The dynamic
-// loader's own complaints, such as a missing library, come earlier and are
-// seen.
+// every setting that silences them also turns oneDNN off. Linked into a
+// program, this file redirects stderr during that time. The dynamic loader's
+// own complaints, such as a missing library, come earlier and stay visible.
 //
-// It also fills descriptors 0 to 2 where the caller closed them, so that no
-// file of the program's own gets such a number and with it what is printed, and
-// turns the signal about a file that is as large as the system lets it be
-// (ulimit -f) into an error of the write, which can be reported. Children
-// inherit that.
+// It also fills descriptors 0 to 2 if the caller closed them, so that output
+// never goes to one of the program's own files, and ignores SIGXFSZ, so that
+// exceeding the file size limit (ulimit -f) is a write error that can be
+// reported. Children inherit that.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -18,8 +16,8 @@ namespace {
 
 int saved_stderr = -1;
 
-// A closed descriptor becomes one that can be neither read nor written as its
-// users would, so that they get an error and not another file's bytes.
+// Replaces a closed descriptor by one that is useless for its purpose, so that
+// users get an error and not another file's bytes.
 void FillClosedDescriptors() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) >= 0) continue;
@@ -27,12 +25,12 @@ void FillClosedDescriptors() {
   }
 }
 
-// Runs before the constructors of every shared library, hence without anything
-// that those set up.
+// Runs before the constructors of every shared library and must not use
+// anything that they set up.
 void HideStderr(int, char**, char**) {
   FillClosedDescriptors();
   signal(SIGXFSZ, SIG_IGN);
-  // Above what a parent may have opened for this process.
+  // Avoids descriptors that a parent may have opened for this process.
   constexpr int kAboveReservedDescriptors = 4;
   const int saved =
       fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kAboveReservedDescriptors);
@@ -50,8 +48,8 @@ void HideStderr(int, char**, char**) {
   gnu::section(".preinit_array")]] void (*hide_stderr)(int, char**,
                                                        char**) = HideStderr;
 
-// The program's own constructors run after those of its libraries, the ones
-// with a low priority first.
+// The program's own constructors run after those of its libraries, in order of
+// increasing priority number.
 [[gnu::constructor(101)]] void ShowStderr() {
   if (saved_stderr < 0) return;
   dup2(saved_stderr, STDERR_FILENO);

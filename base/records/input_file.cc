@@ -52,7 +52,7 @@ class PlainFile : public InputFile {
 
   int64_t position(int64_t unused) const override { return read_ - unused; }
 
-  // Returns the first bytes, at most `size`; Read returns them again.
+  // Returns up to `size` of the first bytes, which Read returns again.
   absl::StatusOr<std::string> Peek(size_t size) {
     std::string bytes(size, '\0');
     REQUANT_ASSIGN_OR_RETURN(const size_t got,
@@ -84,7 +84,7 @@ class MemoryFile : public InputFile {
   std::string_view content_;
 };
 
-// zlib's codes for data with gzip's wrapper and without one.
+// zlib's codes for data with and without gzip's wrapper.
 enum class Wrapper { kGzip = MAX_WBITS + 16, kNone = -MAX_WBITS };
 
 class UnpackedFile : public InputFile {
@@ -157,7 +157,7 @@ class UnpackedFile : public InputFile {
     return absl::OkStatus();
   }
 
-  // Zeros after the last member are padding, as gzip itself takes them.
+  // Like gzip itself, accepts zeros after the last member as padding.
   absl::Status StartMember() {
     while (stream_.avail_in > 0 && *stream_.next_in == 0) {
       ++stream_.next_in;
@@ -219,8 +219,8 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(
     const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<PlainFile> plain,
                            OpenPlainFile(path));
-  // A TFRecord of 559,903 bytes starts like gzip too, but with the checksum of
-  // its length.
+  // A TFRecord of 559,903 bytes starts like gzip too, but the checksum of its
+  // length follows.
   REQUANT_ASSIGN_OR_RETURN(const std::string start,
                            plain->Peek(kRecordHeaderBytes));
   if (IsGzipped(start) && !RecordLength(start).has_value()) {

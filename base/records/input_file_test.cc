@@ -31,7 +31,7 @@ TEST(Gunzip, StopsAtTheLimit) {
               FailsWith(HasSubstr("bomb.gz holds more than 1048576 bytes")));
 }
 
-// Returns the lines of a file of this content; "too long" for those that are.
+// Returns the lines of a file with this content, or "too long" for long ones.
 std::vector<std::string> Lines(const std::string& content, size_t most) {
   const ScratchFolder folder;
   LineReader reader(*InputFile::Open(folder.Write("lines", content)), most);

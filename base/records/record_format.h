@@ -18,8 +18,8 @@ namespace requant {
 inline constexpr size_t kRecordHeaderBytes = 12;
 inline constexpr size_t kRecordFooterBytes = 4;
 
-// Returns the checksum of `bytes`, changed so that the checksum of data which
-// have checksums in them is a good one.
+// Returns the masked checksum of `bytes`, because a plain CRC of data that
+// itself contains CRCs is weak.
 inline uint32_t MaskedChecksum(std::string_view bytes) {
   const uint32_t crc = static_cast<uint32_t>(absl::ComputeCrc32c(bytes));
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
@@ -32,7 +32,7 @@ inline bool ChecksumIs(std::string_view data, const char* stored) {
   return checksum == MaskedChecksum(data);
 }
 
-// Returns the length in a record's header; nothing when its checksum is wrong
+// Returns the length in a record's header, or nullopt if its checksum is wrong
 // or `header` is too short.
 inline std::optional<uint64_t> RecordLength(std::string_view header) {
   if (header.size() < kRecordHeaderBytes) return std::nullopt;

@@ -34,14 +34,14 @@ namespace {
 constexpr double kSecondsBetweenDraws = 0.1;
 constexpr double kSecondsBetweenLines = 10;
 
-// Samples are taken in steps of a twentieth of it.
+// Samples are taken every twentieth of this window, in seconds.
 constexpr double kWindow = 10;
 constexpr double kSecondsBetweenSamples = kWindow / 20;
 
 constexpr int kMaxBarWidth = 40;
 constexpr int kBarStep = 5;
 
-// Returns the environment's number, if it has one, or else the terminal's own.
+// Returns the size from the environment, or else from the terminal.
 int TerminalSize(const char* name, unsigned short winsize::*side,
                  int otherwise) {
   int number = 0;
@@ -65,7 +65,7 @@ std::string Bar(int width, double share) {
   return absl::StrCat("[", bar, "]");
 }
 
-// Returns `line` with as many of the figures as fit whole.
+// Returns `line` with as many complete figures as fit.
 std::string FitFigures(std::string line,
                        const std::vector<std::string>& figures, int room) {
   for (const std::string& figure : figures) {
@@ -79,7 +79,7 @@ std::string FitFigures(std::string line,
 std::string WithUnit(double number) {
   std::string_view units = "kMGTPE";
   number /= 1000;
-  // What three digits would round up to 1000 belongs to the next unit.
+  // A number that rounds up to 1000 belongs to the next unit.
   while (number >= 999.5 && units.size() > 1) {
     number /= 1000;
     units.remove_prefix(1);
@@ -89,7 +89,7 @@ std::string WithUnit(double number) {
   return absl::StrFormat("%.*f%c", decimals, number, units.front());
 }
 
-// Returns the descriptor that a parent reads progress from; -1: there is none.
+// Returns the descriptor from which a parent reads progress, or -1.
 int ReportDescriptor() {
   const char* variable = std::getenv(kProgressVariable);
   int fd = -1;
@@ -108,8 +108,8 @@ void SetHandler(int signal, void (*handler)(int)) {
   sigaction(signal, &action, nullptr);
 }
 
-// Counts a pause before it begins, so that no thread draws after it without
-// knowing of it, and does what the signal does by itself.
+// Counts a pause before it begins, so that no thread draws after it unaware,
+// and then does the signal's default action.
 void CountAndStop(int) {
   const int error = errno;
   ++pause_count;
@@ -120,7 +120,7 @@ void CountAndStop(int) {
 }
 
 void StartCountingPauses() {
-  // For a pause that does not come from the terminal.
+  // Catches a pause that does not come from the terminal.
   SetHandler(SIGCONT, [](int) { ++pause_count; });
   struct sigaction before = {};
   if (sigaction(SIGTSTP, nullptr, &before) == 0 &&
@@ -129,7 +129,7 @@ void StartCountingPauses() {
   }
 }
 
-// Returns what moves the cursor to the beginning of the line `rows` above.
+// Returns the sequence to go to the start of the line `rows` above.
 std::string Up(int rows) {
   return rows == 0 ? "\r" : absl::StrCat("\r\x1b[", rows, "A");
 }
@@ -201,7 +201,7 @@ std::string HumanRate(double rate) {
 }
 
 std::string HumanDuration(double seconds) {
-  // A hundred years, for rates near 0.
+  // The limit is a hundred years, for rates near 0.
   constexpr double kLongest = 3.2e9;
   const int64_t whole = std::llround(std::clamp(seconds, 0.0, kLongest));
   const int64_t minutes = whole / 60;
@@ -213,7 +213,7 @@ std::string HumanDuration(double seconds) {
 void RateWindow::Add(double now, int64_t done) {
   if (now - samples_.back().time < kSecondsBetweenSamples) return;
   samples_.push_back({now, done});
-  // Two must stay: a rate needs them, however far apart they are.
+  // At least two must stay, because a rate needs two.
   while (samples_.size() > 2 && now - samples_[1].time >= kWindow) {
     samples_.pop_front();
   }
@@ -279,7 +279,7 @@ void Progress::Finish() {
   const absl::MutexLock lock(&mutex_);
   if (finished_) return;
   finished_ = true;
-  // However short the work was, the parent knows what was done.
+  // The parent gets the final count even of very short work.
   if (environment_.report) Report();
   Erase();
   if (!said_anything_) return;
@@ -325,7 +325,7 @@ std::string Progress::TerminalLine(double now) const {
       absl::StrFormat(" %3d %%", static_cast<int>(100 * share));
   const int used = DisplayWidth(absl::StrCat(
       options_.what, " []", percent, "  ", absl::StrJoin(figures, "  ")));
-  // In steps, so that the bar keeps its width while the figures change theirs.
+  // Changing the width in steps keeps the bar stable while the figures change.
   const int bar = std::min((room - used) / kBarStep * kBarStep, kMaxBarWidth);
   const std::string begin =
       bar < kBarStep ? options_.what
@@ -379,9 +379,9 @@ void TerminalBlock::Show(const std::vector<StyledLine>& above,
   }
   if (text == shown_ && above.empty() && !resized) return;
   std::string frame = Up(rows_up);
-  // Rows that a resized terminal has wrapped stay one line to it, and would be
-  // joined when it grows again, unless they are erased. That is done row by row
-  // because some terminals keep a copy of what is erased at once.
+  // A terminal treats rows that it wrapped on a resize as one line and joins
+  // them when it grows again, unless they are erased. Rows are erased one by
+  // one because some terminals keep a copy of what is erased at once.
   const bool shrinks = static_cast<int>(block.size()) < rows_up;
   if (resized || shrinks || !above.empty()) {
     for (int i = 0; i < rows_up; ++i) absl::StrAppend(&frame, "\x1b[K\n");
@@ -401,7 +401,7 @@ int TerminalBlock::RowsShown(int columns) const {
   for (int width : widths_) {
     rows += std::max(1, (width + columns - 1) / columns);
   }
-  // What is above the screen cannot be reached.
+  // Lines above the screen cannot be reached.
   return std::min(rows, std::max(0, environment_.rows() - 1));
 }
 

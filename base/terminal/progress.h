@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_TERMINAL_PROGRESS_H_
 #define REQUANT_BASE_TERMINAL_PROGRESS_H_
 
-// Shows how far long work is:
+// Shows the progress of long work:
 //
 //   Progress progress({"evaluating", "records", total});
 //   while (...) progress.Update(done, "accuracy 77.5 %");
@@ -12,8 +12,8 @@
 //
 //   evaluating [======>       ]  45 %  900k/2M records  312k/s  0:03 left
 //
-// Elsewhere, in a log file say, there is a plain line with the time of day
-// every ten seconds, so that work done sooner says nothing at all.
+// Elsewhere, such as in a log file, a plain line with the time of day is
+// printed every ten seconds, so that shorter work prints nothing.
 //
 // A parent that sets REQUANT_PROGRESS_FD shows progress in its own way: nothing
 // is drawn then, and that descriptor gets lines of ProgressReport.
@@ -33,48 +33,48 @@
 namespace requant {
 
 struct ProgressOptions {
-  // Such as "evaluating".
+  // The activity, such as "evaluating".
   std::string what;
   // What is counted, in the plural.
   std::string unit = "records";
-  // How many there are; 0 when that is not known.
+  // The total count, or 0 if unknown.
   int64_t total = 0;
 };
 
-// What the outside world looks like; tests have their own.
+// The environment of progress display; tests supply their own.
 struct ProgressEnvironment {
   bool is_terminal = false;
-  // Seconds from any fixed point, never going back.
+  // Returns seconds from any fixed point, never decreasing.
   std::function<double()> now;
-  // Such as "14:05:09".
+  // Returns the time of day, such as "14:05:09".
   std::function<std::string()> time_of_day;
-  // The terminal's width at this moment.
+  // Returns the terminal's current width.
   std::function<int()> columns;
-  // Its height, likewise.
+  // Returns the terminal's current height.
   std::function<int()> rows;
-  // How often the process was stopped (Ctrl-Z) and continued, which leaves the
-  // shell's lines below the cursor's; may be unset.
+  // Returns how often the process was stopped (Ctrl-Z) and continued, which
+  // leaves the shell's lines below the cursor. It may be unset.
   std::function<int()> pauses;
   std::function<void(std::string_view text)> write;
-  // Takes lines of ProgressReport, in place of all that is shown; may be unset.
+  // Receives ProgressReport lines, which replace the display; it may be unset.
   std::function<void(std::string_view text)> report;
 
-  // Returns stderr and the clocks of the machine. A terminal that cannot
-  // rewrite a line (TERM is "dumb") is none. Width and height are those of the
-  // variables COLUMNS and LINES, if they have one, or else the terminal's own.
+  // Returns stderr and the machine's clocks. A terminal that cannot rewrite a
+  // line (TERM is "dumb") does not count as one. Width and height are the
+  // variables COLUMNS and LINES if set, or else the terminal's own.
   static ProgressEnvironment Stderr();
 };
 
-// How fast something that is counted grows: over the last ten seconds or so, or
-// since its start if that is sooner.
+// Computes how fast a count grows, over about the last ten seconds or since the
+// start if that is more recent.
 class RateWindow {
  public:
-  // Starts at `start`, in seconds, when `done` were there already.
+  // Starts at the time `start`, in seconds, with a count of `done`.
   explicit RateWindow(double start, int64_t done = 0)
       : samples_({{start, done}}) {}
 
   void Add(double now, int64_t done);
-  // Returns the rate per second, given the count at this time.
+  // Returns the rate per second, given the current time and count.
   double Rate(double now, int64_t done) const;
 
  private:
@@ -91,24 +91,24 @@ class Progress {
  public:
   explicit Progress(ProgressOptions options, ProgressEnvironment environment =
                                                  ProgressEnvironment::Stderr());
-  // Erases the line, so that an error message has one of its own.
+  // Erases the line, so that an error message starts on a fresh one.
   ~Progress();
 
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   // Shows `done`, counted from the start of the work. The note, if any, is
-  // shown after the figures as far as there is space.
+  // shown after the figures if there is space.
   void Update(int64_t done, std::string_view note = "");
 
-  // Sets a total that is known better as the work goes on; 0: not known.
+  // Sets a total that becomes better known during the work; 0 means unknown.
   void SetTotal(int64_t total);
 
   // Writes a line, such as a warning, without disturbing the progress line.
   void Say(std::string_view line);
 
-  // Marks the work as done. On a terminal the line goes; elsewhere, if there
-  // were lines, a last one says how long it took. Further calls do nothing.
+  // Marks the work as done. On a terminal the line is erased; elsewhere, if any
+  // were printed, a last line gives the elapsed time. Further calls do nothing.
   void Finish();
 
  private:
@@ -142,41 +142,41 @@ class Progress {
 // Lines at the bottom of a terminal that are rewritten in place, while others
 // scroll up above them.
 //
-// The cursor rests on an empty line below the block: whatever ends the process
-// leaves a terminal on which the shell can go on, and what the terminal itself
-// writes there ("^C") is gone with the next frame. A frame is one write, and
-// lines are overwritten rather than cleared, so that nothing flickers.
-// After a pause the block starts anew below what the shell has written.
+// The cursor rests on an empty line below the block, so that the shell can
+// continue there whatever ends the process, and anything the terminal echoes
+// there ("^C") disappears with the next frame. A frame is one write, and lines
+// are overwritten rather than cleared to avoid flicker. After a pause the block
+// restarts below the shell's output.
 class TerminalBlock {
  public:
   TerminalBlock(const ProgressEnvironment& environment, bool color)
       : environment_(environment), color_(color) {}
 
-  // Writes `above`, for good and in full, and under it `block` instead of the
-  // block that was there. Lines of the block are cut to the terminal's width.
-  // There must be more rows than lines in the block.
+  // Writes `above` permanently and in full, followed by `block` in place of the
+  // previous block. Lines of the block are cut to the terminal's width. The
+  // terminal must have more rows than the block.
   void Show(const std::vector<StyledLine>& above,
             const std::vector<StyledLine>& block);
 
  private:
   // Returns how many rows of the screen the block takes on a terminal of this
-  // width: one that was narrowed has wrapped what was too long.
+  // width; a narrowed terminal has wrapped lines that became too long.
   int RowsShown(int columns) const;
 
   const ProgressEnvironment environment_;
   const bool color_;
-  // The block's lines, and their widths.
+  // The block's text; widths_ has its lines' widths.
   std::string shown_;
-  // The terminal's width at the last frame.
+  // The terminal's width in the last frame.
   int columns_ = 0;
   std::vector<int> widths_;
   int pauses_ = 0;
 };
 
-// What a parent learns: how far a child's work is.
+// What a parent learns about a child's progress.
 struct ProgressReport {
   int64_t done = 0;
-  // 0 when that is not known.
+  // The total count, or 0 if unknown.
   int64_t total = 0;
   std::string what;
   std::string unit;
@@ -185,17 +185,17 @@ struct ProgressReport {
 
 // Returns "progress\t<done>\t<total>\t<what>\t<unit>\t<note>" with no line end.
 std::string FormatProgressReport(const ProgressReport& report);
-// Returns nothing for any other line.
+// Returns nullopt for any other line.
 std::optional<ProgressReport> ParseProgressReport(std::string_view line);
 
-// Returns three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G"; round
-// numbers have no decimals.
+// Returns up to three digits and a unit: "999", "1.23k", "312k", "1.50M", "2G";
+// round numbers have no decimals.
 std::string HumanCount(int64_t count);
 
 // Does the same as HumanCount, but with decimals below 100: "3.25".
 std::string HumanRate(double rate);
 
-// Returns "0:07", "1:05", "2:03:00".
+// Returns a duration such as "0:07", "1:05" or "2:03:00".
 std::string HumanDuration(double seconds);
 
 }  // namespace requant

@@ -6,7 +6,7 @@
 namespace requant::progress_test {
 namespace {
 
-// A clock, a width and a stream that the test moves by hand.
+// Provides a clock, a width and a stream that the test controls.
 class ProgressTest : public testing::Test {
  protected:
   ProgressEnvironment Environment(bool is_terminal) {
@@ -104,7 +104,7 @@ TEST_F(ProgressTest, LeavesOutWhatDoesNotFitWhole) {
             "\revaluating  25 %  500k/2M records  500k/s  0:03 left\x1b[K");
 }
 
-// Four characters of six bytes.
+// The text has four characters in six bytes.
 TEST_F(ProgressTest, CutsNoCharacterInTwo) {
   Progress progress({"ab\xc3\xa4\xc3\xb6", "y"}, Environment(true));
   now_ += 1;

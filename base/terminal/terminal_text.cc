@@ -20,14 +20,14 @@ struct CodeRange {
   uint32_t last;
 };
 
-// The blocks of Unicode that terminals show two columns wide.
+// The Unicode blocks that terminals show two columns wide.
 constexpr CodeRange kWide[] = {
     {0x1100, 0x115f},   {0x2e80, 0x303e},   {0x3041, 0xa4cf},
     {0xa960, 0xa97f},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},
     {0xfe30, 0xfe6f},   {0xff00, 0xff60},   {0xffe0, 0xffe6},
     {0x1f300, 0x1f64f}, {0x1f680, 0x1f6ff}, {0x1f900, 0x1faff},
     {0x20000, 0x3fffd}};
-// Marks that join the character before them, and what is never seen.
+// Marks that combine with the previous character, and invisible characters.
 constexpr CodeRange kWithoutWidth[] = {
     {0x0300, 0x036f}, {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x2064},
     {0x20d0, 0x20ff}, {0xfe00, 0xfe0f}, {0xfe20, 0xfe2f}, {0xfeff, 0xfeff}};
@@ -132,7 +132,7 @@ bool ColorIsWelcome() {
 
 RenderedLine Render(const StyledLine& line, int width, bool color) {
   RenderedLine rendered;
-  // Blanks wait for something that they stand before.
+  // Spaces are held back until some text follows them.
   int blanks = 0;
   for (const StyledText& part : line) {
     const std::string_view room = CutToWidth(part.text, width);
@@ -146,7 +146,7 @@ RenderedLine Render(const StyledLine& line, int width, bool color) {
                       Styled(std::string(visible), part.style, color));
     }
     blanks += static_cast<int>(room.size() - visible.size());
-    // What follows something that was cut does not move up to its place.
+    // Text after a truncated part must not move up to its place.
     if (room.size() < part.text.size()) break;
   }
   return rendered;
@@ -173,7 +173,7 @@ void Table::AddRow(std::vector<StyledText> cells) {
 std::string Table::Text(int width, bool color) const {
   std::vector<Column> columns = columns_;
   int total = -kTableGap;
-  // The columns among those shown that may be left out.
+  // The visible columns that may be left out.
   std::vector<Column*> expendable;
   for (Column& column : columns) {
     if (column.width == 0) continue;
