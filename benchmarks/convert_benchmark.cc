@@ -1,5 +1,5 @@
-// How long requant convert takes on models of 28 layers and more, and how much
-// memory. See benchmarks/README.md.
+// Measures how much time and memory requant convert takes on models of 28
+// layers and more. See benchmarks/README.md.
 
 #include <gflags/gflags.h>
 #include <sys/resource.h>
@@ -38,7 +38,7 @@ struct Row {
   int64_t nodes = 0;
   double megabytes = 0;
   Cost cost;
-  // The most memory that any process held up to here; rows grow.
+  // The peak memory of any process so far; it never decreases from row to row.
   double peak_gigabytes = 0;
 };
 
@@ -62,7 +62,7 @@ class Benchmark {
       : converter_(std::move(converter)), folder_(std::move(folder)) {}
 
   absl::Status Run(const std::vector<int>& layers) {
-    // What a program costs that has next to nothing to do.
+    // Measures the fixed cost of a program with next to nothing to do.
     REQUANT_ASSIGN_OR_RETURN(const Row least, Measure(1));
     std::printf("%8s%10s%10s%10s%10s%18s%10s\n", "layers", "nodes", "MB",
                 "wall s", "CPU s", "CPU us per node", "peak GB");

@@ -1,5 +1,5 @@
-// What an evaluation costs beside the graph itself: reading alone, an int8 Wide
-// & Deep graph alone, and both together, in turns on the same cores.
+// Measures what an evaluation costs beyond running the graph: reading alone, an
+// int8 Wide & Deep graph alone, and both together, in turns on the same cores.
 
 #include <gflags/gflags.h>
 
@@ -33,7 +33,7 @@ namespace {
 
 using tensorflow::Tensor;
 
-// How much faster reading must be than the graph, on the same cores.
+// Reading must be this many times as fast as the graph on the same cores.
 constexpr double kTarget = 3;
 
 // Measures one run over all records.
@@ -88,7 +88,7 @@ class Benchmark {
     return records;
   }
 
-  // Does what evaluate does, without loading the graph.
+  // Does what evaluate does, except for loading the graph.
   absl::StatusOr<int64_t> ReadAndRun() {
     std::vector<Tensor> outputs;
     return Read([&](const Batch& batch) {
@@ -138,7 +138,7 @@ absl::Status Compare(Benchmark* benchmark) {
                              Measure([&] { return benchmark->RunAlone(); }));
     REQUANT_ASSIGN_OR_RETURN(const Cost c,
                              Measure([&] { return benchmark->ReadAndRun(); }));
-    // The first round is warm-up.
+    // The first round is a warm-up.
     if (round == 0) continue;
     read.push_back(a);
     run.push_back(b);

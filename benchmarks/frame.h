@@ -1,7 +1,7 @@
 #ifndef REQUANT_BENCHMARKS_FRAME_H_
 #define REQUANT_BENCHMARKS_FRAME_H_
 
-// What the programs that measure share.
+// Utilities that the benchmark programs share.
 
 #include <functional>
 #include <string>
@@ -13,23 +13,23 @@
 
 namespace requant {
 
-// Serves as main of a program without positional arguments: parses flags, runs
+// Serves as main of a program without positional arguments: parses flags, calls
 // `run` and reports its failure.
 int BenchmarkMain(int argc, char** argv, const ProgramHelp& help,
                   absl::Status (*run)());
 
-// Calls `work` with a new folder below the one for temporary files ($TMPDIR or
+// Calls `work` with a new folder in the one for temporary files ($TMPDIR or
 // /tmp), and removes it at the end.
 absl::Status WithFolder(
     const std::function<absl::Status(const std::string& folder)>& work);
 
-// Runs this program with other arguments, in a process of its own, and returns
-// the lines that it reports (ReportToParent).
+// Runs this program with other arguments in a separate process, and returns the
+// lines that it reports (ReportToParent).
 absl::StatusOr<std::vector<std::string>> RunSelf(
     const std::vector<std::string>& arguments);
 
-// What some work took: seconds, and seconds of all threads on a CPU, for which
-// other work on the machine does not count.
+// What some work took: seconds of wall time, and CPU seconds of all threads,
+// which other work on the machine does not affect.
 struct Cost {
   double wall = 0;
   double cpu = 0;

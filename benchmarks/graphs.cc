@@ -30,8 +30,8 @@ using tensorflow::GraphDef;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
-// Adds what `text` says to `message`; a text that does not parse is a mistake
-// in this file.
+// Merges the text proto `text` into `message`; a parse failure is a bug in this
+// file.
 void MergeText(const std::string& text, google::protobuf::Message* message) {
   if (!TextFormat::MergeFromString(text, message)) std::abort();
 }
@@ -41,7 +41,7 @@ void AddText(const std::string& lines, GraphDef* graph) {
   MergeText(GraphText(lines), graph);
 }
 
-// $0 is a layer's name, $1 its input.
+// $0 is the layer's name, $1 its input.
 constexpr char kChainLayer[] = R"(
   $0_min = Min($1, axes) T=float
   $0_max = Max($1, axes) T=float
@@ -63,9 +63,9 @@ constexpr char kChainLayer[] = R"(
 constexpr int kNodesOfDecoderLayer = 11;
 constexpr int kNodesOfSmallFunction = 1000;
 
-// Queries and keys of the same reshaped values, their product, and what follows
-// it, in a function that reads the variable v. $0 is the layer's name, $1 its
-// input.
+// Queries and keys from the same reshaped values, their product, and what
+// follows it, in a function that reads the variable v. $0 is the layer's name,
+// $1 its input.
 constexpr char kDecoderLayer[] = R"(
   $0/shape = int32<2>{4}
   $0/mul = Mul($1, $1) T=float
@@ -80,7 +80,7 @@ constexpr char kDecoderLayer[] = R"(
   $0/add = AddV2($0/bias:z:0, $1) T=float
 )";
 
-// Returns a function of so many layers, and a call of it with `input`.
+// Returns a function with this many layers, and a call of it with `input`.
 std::string DecoderPart(const std::string& name, const std::string& input,
                         int layers) {
   std::string body, last = "x";
@@ -143,7 +143,7 @@ constexpr char kInt8Layer[] = R"(
       input_quant_mode='MIN_FIRST'
 )";
 
-// Adds a constant whose values `draw` gives.
+// Adds a constant whose values come from `draw`.
 template <typename T, typename Draw>
 void AddConstant(const std::string& name, const TensorShape& shape,
                  const Draw& draw, GraphDef* graph) {

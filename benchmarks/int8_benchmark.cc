@@ -1,5 +1,5 @@
-// int8_benchmark: an int8 graph of ours, one of a peer and the fp32 graph both
-// were made from, in one run: what int8 changes, and how fast it is.
+// int8_benchmark: compares our int8 graph, a peer's and the fp32 graph both
+// were made from, in one run: their accuracy and speed.
 
 #include <gflags/gflags.h>
 #include <unistd.h>
@@ -61,19 +61,19 @@ namespace requant {
 namespace {
 
 constexpr char kProgram[] = "int8_benchmark";
-// The chains' records; all graphs run over this many batches. They are few, so
-// that a chain's input is about as near to the CPU as in the whole graph.
+// All graphs run over this many batches of the chains' records. They are few,
+// so that a chain's input is about as close to the CPU as in the whole graph.
 constexpr int64_t kBatches = 16;
 constexpr int64_t kMaxPreloadedBytes = 200'000'000;
 
-// Hold the seconds of the commands, which the parent measures: the child that
-// runs graphs has limits and an environment of its own.
+// The parent passes the measured seconds of the commands in these variables,
+// because the child that runs graphs has its own limits and environment.
 constexpr char kOurSeconds[] = "REQUANT_BENCHMARK_OUR_SECONDS";
 constexpr char kPeerSeconds[] = "REQUANT_BENCHMARK_PEER_SECONDS";
 
 void Say(const std::string& what) { requant::Say(kProgram, what); }
 
-// Runs a shell command a few times and returns the median of its seconds.
+// Runs a shell command several times and returns the median time in seconds.
 absl::StatusOr<double> TimeCommand(const std::string& command) {
   std::vector<double> seconds;
   for (int run = 0; run < FLAGS_quantize_runs; ++run) {
@@ -139,7 +139,7 @@ absl::StatusOr<Int8Graph> Examine(const std::string& graph,
   return figures;
 }
 
-// Adds a graph and, cut out of it into `folder`, its matmul chain.
+// Adds a graph and its matmul chain, which it cuts out of it into `folder`.
 absl::Status AddEntries(const std::string& graph, const std::string& folder,
                         BenchmarkJob* job) {
   BenchmarkEntry& whole = *job->add_entry();
@@ -271,7 +271,7 @@ int Run(int argc, char** argv) {
       "ONEDNN_MAX_CPU_ISA in the environment shows what a lesser CPU does.\n"
       "Exit code: 0 done (also when targets are missed), 1 failed, 2 usage."};
   if (const auto code = ParseFlags(argc, argv, help, &positional)) return *code;
-  // Where `bazel run` was called; paths are meant from there.
+  // Paths are relative to the folder where `bazel run` was called.
   const char* folder = std::getenv("BUILD_WORKING_DIRECTORY");
   if (folder != nullptr && chdir(folder) != 0) {
     return ReportFailure(kProgram, absl::FailedPreconditionError(

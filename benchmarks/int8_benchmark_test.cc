@@ -1,4 +1,4 @@
-// int8_benchmark as people run it.
+// Runs int8_benchmark as people do.
 
 #include "benchmarks/graphs.h"
 #include "google/protobuf/text_format.h"

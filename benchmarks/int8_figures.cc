@@ -21,7 +21,7 @@ using Row = std::vector<std::string>;
 
 constexpr char kUnknown[] = "-";
 
-// What ours is to reach, by the arithmetic of the CPU, in the order of Int8Isa.
+// The targets of our graph, by the CPU's arithmetic, in the order of Int8Isa.
 struct Targets {
   const char* isa;
   double mean_change;
@@ -47,7 +47,7 @@ constexpr double kQuantizeSeconds = 2.5;
 // On an idle machine threads wait for less than one percent of their time.
 constexpr double kNoticeableWait = 0.05;
 
-// Rows in columns two blanks apart, each as wide as its widest cell.
+// Formats rows in columns two spaces apart, each as wide as its widest cell.
 std::string Table(const std::vector<Row>& rows) {
   std::vector<size_t> widths(rows[0].size());
   for (const Row& row : rows) {
@@ -67,7 +67,7 @@ std::string Table(const std::vector<Row>& rows) {
   return text;
 }
 
-// Judges a ratio by its interval where there are rounds enough for one.
+// Judges a ratio by its interval if there are enough rounds for one.
 std::string MetBy(const PairedRatio& ratio, double at_least) {
   if (!ratio.interval.has_value()) return MetText(ratio.median >= at_least);
   const Verdict verdict = JudgeAtLeast(*ratio.interval, at_least);
@@ -87,7 +87,7 @@ std::string RatioText(const PairedRatio& ratio) {
 // Returns the entry of a graph's own matmul chain, which follows it.
 int ChainOf(int entry) { return entry + 1; }
 
-// The table under construction. Cells of the peer come from the same function
+// The table under construction. The peer's cells come from the same functions
 // as ours.
 class FiguresTable {
  public:
@@ -160,8 +160,8 @@ class FiguresTable {
                 ours.agreement().share() >= targets_.agreement));
   }
 
-  // A line on the speed of each int8 graph against the entry that
-  // `reference_of` gives for it.
+  // Adds a line on the speed of each int8 graph relative to the entry that
+  // `reference_of` returns for it.
   template <typename ReferenceOf>
   void AddRatio(const std::string& figure, const std::string& original,
                 const BenchmarkResult& result, const ReferenceOf& reference_of,
@@ -195,7 +195,7 @@ class FiguresTable {
         run.result, [](int) { return kPeerChain; }, kChainShare);
   }
 
-  // Where time is spent, whatever the threads do beside operations.
+  // Compares the time in operations, ignoring other work of the threads.
   void AddChainShareByOperations() {
     const auto share = [&](int entry) {
       const auto time = [&](int which) {
@@ -240,8 +240,8 @@ class FiguresTable {
   std::vector<Row> rows_;
 };
 
-// Rates of every graph in every setting, and CPU time, which stays comparable
-// when others use the machine.
+// Returns every graph's rates in every setting, and CPU time, which stays
+// comparable when others use the machine.
 std::string RatesText(const Int8Figures& figures) {
   static constexpr const char* kNames[] = {"fp32", "fp32's matmul chain",
                                            "ours", "ours' matmul chain",
@@ -265,7 +265,7 @@ std::string RatesText(const Int8Figures& figures) {
   return Table(rows);
 }
 
-// Returns a warning if the machine was not idle beside the graphs, or "".
+// Returns a warning if other work kept the machine busy, or "".
 std::string BusyWarning(const Int8Figures& figures) {
   double most = 0;
   for (const SpeedRun& run : figures.speed) {

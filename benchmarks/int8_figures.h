@@ -1,8 +1,8 @@
 #ifndef REQUANT_BENCHMARKS_INT8_FIGURES_H_
 #define REQUANT_BENCHMARKS_INT8_FIGURES_H_
 
-// The figures by which int8 graphs of the Wide & Deep model are judged, and
-// their table. Nothing is measured here.
+// Tabulates the figures by which int8 graphs of the Wide & Deep model are
+// judged. Nothing is measured here.
 
 #include <cstdint>
 #include <optional>
@@ -16,18 +16,18 @@
 
 namespace requant {
 
-// What int8 arithmetic oneDNN may use; the targets depend on it.
+// The int8 arithmetic that oneDNN may use, which determines the targets.
 enum class Int8Isa { kVnni, kAvx2, kAvx512, kAvx2Vnni };
 
-// Returns what may be used under `cap`, which is ONEDNN_MAX_CPU_ISA or "".
+// Returns what ONEDNN_MAX_CPU_ISA=`cap` allows; "" means that there is no cap.
 Int8Isa EffectiveIsa(const CpuFeatures& features, const std::string& cap);
 std::string IsaName(Int8Isa isa);
 
-// An int8 graph beside the fp32 graph that it was made from.
+// An int8 graph compared with the fp32 graph that it was made from.
 struct Int8Graph {
   Comparison comparison;
   double size_ratio = 0;
-  // From the fp32 graph to this one; unset when not measured.
+  // The time to make it from the fp32 graph; unset if not measured.
   std::optional<double> quantize_seconds;
 };
 
@@ -36,7 +36,7 @@ struct Int8Graph {
 enum SpeedEntry { kFp32, kFp32Chain, kOurs, kOursChain, kPeer, kPeerChain };
 
 struct SpeedRun {
-  // "1 stream x 2 threads", "each at its own best".
+  // The setting, such as "1 stream x 2 threads" or "each at its own best".
   std::string setting;
   BenchmarkResult result;
 };
@@ -46,17 +46,17 @@ struct Int8Figures {
   Int8Graph ours;
   std::optional<Int8Graph> peer;
   std::vector<SpeedRun> speed;
-  // One stream on one core, with profiles of the operations.
+  // The result of one stream on one core, with profiles of the operations.
   BenchmarkResult one_core;
 };
 
-// Returns the speed of `entry` over that of `reference` in the same rounds.
+// Returns the speed of `entry` relative to `reference` in the same rounds.
 PairedRatio SpeedRatio(const BenchmarkResult& result, int entry, int reference);
 
-// Returns the table: a line per figure with what the original recipe reached
-// (as once measured, not in this run), the peer, ours, the target and whether
-// ours meets it, which is unclear when the target is inside a speed's interval;
-// then a table of the rates of all graphs.
+// Returns the table: for each figure, the original recipe's (as once measured,
+// not in this run), the peer's, ours, the target and whether we meet it, which
+// is unclear when the target is inside a speed's interval; then a table of the
+// rates of all graphs.
 std::string FiguresText(const Int8Figures& figures);
 
 }  // namespace requant

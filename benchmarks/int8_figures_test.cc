@@ -40,8 +40,8 @@ TEST(EffectiveIsa, DoesNotTakeWhatTheCapAllowsAndTheCpuLacks) {
   EXPECT_EQ(EffectiveIsa(features, "AVX512_CORE_VNNI"), Int8Isa::kAvx2);
 }
 
-// Graphs with these rates in the order of SpeedEntry, each the same in all
-// rounds but for a machine that is `drift` times as fast from round to round.
+// Returns graphs with these rates in the order of SpeedEntry, on a machine
+// whose speed is multiplied by `drift` after each round.
 BenchmarkResult Rounds(const std::vector<double>& rates, double drift) {
   BenchmarkResult result;
   for (const double rate : rates) {

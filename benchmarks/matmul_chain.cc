@@ -37,14 +37,14 @@ bool IsConstant(const NodeDef* node) {
          (node->op() == "Const" || node->op() == "HostConst");
 }
 
-// Returns whether it may be between two layers: it costs little or is fused.
+// Returns whether the node may lie between layers: it is cheap or fused.
 bool IsBetweenLayers(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "BiasAdd", "Relu", "Relu6", "Identity", "Requantize"};
   return ops->contains(node.op());
 }
 
-// Returns input `input` of `node`, through Identity nodes.
+// Returns the producer of an input of `node`, looking through Identity nodes.
 NodeDef* Source(const GraphIndex& index, const NodeDef& node, int input) {
   NodeDef* source = index.Producer(node, input);
   while (source != nullptr && source->op() == "Identity") {
@@ -61,7 +61,7 @@ bool IsLayer(const GraphIndex& index, const NodeDef& node) {
          IsConstant(Source(index, node, kWeightsInput));
 }
 
-// Returns the layer that computes what `layer` reads, or nullptr.
+// Returns the layer that computes the input of `layer`, or nullptr.
 NodeDef* LayerBefore(const GraphIndex& index, const NodeDef& layer) {
   NodeDef* node = index.Producer(layer, 0);
   while (node != nullptr && IsBetweenLayers(*node)) {
@@ -70,8 +70,8 @@ NodeDef* LayerBefore(const GraphIndex& index, const NodeDef& layer) {
   return node != nullptr && IsLayer(index, *node) ? node : nullptr;
 }
 
-// Returns the layers of the longest chain, the last one first; of several, the
-// one that ends first in the graph.
+// Returns the layers of the longest chain, last one first; if there are
+// several, of the one that ends first in the graph.
 std::vector<NodeDef*> LongestChain(const GraphIndex& index) {
   std::vector<NodeDef*> longest;
   for (const NodeDef& node : index.graph().node()) {
@@ -88,7 +88,7 @@ std::vector<NodeDef*> LongestChain(const GraphIndex& index) {
   return longest;
 }
 
-// Returns `last` or the bias and activation after it.
+// Returns `last` or the last node of the bias and activation after it.
 const NodeDef* EndOfLayer(const GraphIndex& index, const NodeDef* last) {
   while (true) {
     const std::vector<Use> uses = index.Uses(last->name());
@@ -100,7 +100,7 @@ const NodeDef* EndOfLayer(const GraphIndex& index, const NodeDef* last) {
   }
 }
 
-// Returns whether anything above `node` is fed.
+// Returns whether `node` depends on a fed input.
 bool DependsOnInputs(const GraphIndex& index, const std::string& node) {
   for (const NodeDef* needed : NeededNodes(index, {node})) {
     if (absl::StartsWith(needed->op(), "Placeholder")) return true;
@@ -108,7 +108,7 @@ bool DependsOnInputs(const GraphIndex& index, const std::string& node) {
   return false;
 }
 
-// Returns the type of the codes that bit for bit are `type`.
+// Returns the type whose codes have the same bits as `type`.
 absl::StatusOr<DataType> FedType(const NodeDef& layer, DataType type) {
   if (type == tensorflow::DT_FLOAT) return type;
   if (type == tensorflow::DT_QUINT8) return tensorflow::DT_UINT8;
@@ -136,7 +136,7 @@ NodeDef InputPlaceholder(DataType type, int64_t width) {
   return node;
 }
 
-// Makes ranges that `first` takes from what is before it constant: 0 to 1.
+// Makes ranges that `first` takes from earlier nodes constant: 0 to 1.
 absl::Status FixRanges(GraphIndex* index, NodeDef* first) {
   std::vector<int> ranges;
   for (int i = kWeightsInput + 1; i < first->input_size(); ++i) {
@@ -144,7 +144,7 @@ absl::Status FixRanges(GraphIndex* index, NodeDef* first) {
     if (DependsOnInputs(*index, node)) ranges.push_back(i);
   }
   if (ranges.empty()) return absl::OkStatus();
-  // A minimum comes before its maximum.
+  // A minimum precedes its maximum.
   if (ranges.size() != 2 || ranges[0] == kBiasInput) {
     return absl::UnimplementedError(
         absl::StrCat(first->name(),
@@ -188,14 +188,14 @@ absl::Status Detach(GraphIndex* index, NodeDef* first, MatMulChain* chain) {
   return absl::OkStatus();
 }
 
-// Returns NumPy's name of the type and the bytes of one value.
+// Returns NumPy's name for the type, and the bytes per value.
 std::pair<const char*, int> NumpyType(DataType type) {
   if (type == tensorflow::DT_UINT8) return {"|u1", 1};
   if (type == tensorflow::DT_INT8) return {"|i1", 1};
   return {"<f4", 4};
 }
 
-// Returns the beginning of a .npy file of version 1.0.
+// Returns the header of a .npy file of version 1.0.
 std::string NumpyHeader(const char* type, int64_t rows, int64_t columns) {
   constexpr size_t kPrefix = 10;
   constexpr size_t kAlignment = 64;
@@ -210,7 +210,7 @@ std::string NumpyHeader(const char* type, int64_t rows, int64_t columns) {
   return header + text;
 }
 
-// Codes from 0 to 127, or floats from 0 to 1.
+// Returns codes from 0 to 127, or floats from 0 to 1.
 std::string RandomValues(int64_t count, int bytes_each) {
   std::mt19937 random(1);
   std::string values(count * bytes_each, '\0');

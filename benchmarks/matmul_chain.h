@@ -1,8 +1,8 @@
 #ifndef REQUANT_BENCHMARKS_MATMUL_CHAIN_H_
 #define REQUANT_BENCHMARKS_MATMUL_CHAIN_H_
 
-// The layers of a graph without the rest of it: what the graph's speed would be
-// if nothing but its matrix multiplications took time.
+// Cuts a graph's layers out, to measure its speed if only its matrix
+// multiplications took time.
 
 #include <cstdint>
 #include <string>
@@ -22,20 +22,20 @@ struct MatMulChain {
   std::string input;
   tensorflow::DataType input_type = tensorflow::DT_FLOAT;
   int64_t width = 0;
-  // The last layer's result.
+  // The output of the last layer.
   std::string output;
   int layers = 0;
 };
 
-// Cuts the longest chain of layers with constant weights out of `graph`: MatMul
-// and _QuantizedMatMul nodes or fused QuantizedMatMul… ones, with the biases
-// and activations between and after them. Ranges that the first layer takes
-// from what was in front of it become 0 and 1: they do not change its speed. A
-// graph without such a layer is an error.
+// Cuts the longest chain of layers with constant weights out of `graph`:
+// MatMul, _QuantizedMatMul or fused QuantizedMatMul… nodes, with the biases and
+// activations between and after them. Ranges that the first layer takes from
+// earlier nodes become 0 and 1, which does not change its speed. Fails if there
+// is no such layer.
 absl::StatusOr<MatMulChain> CutMatMulChain(const tensorflow::GraphDef& graph);
 
-// Writes `records` random records for the chain to `path` (.npy) and returns
-// the declaration of that dataset.
+// Writes `records` random records for the chain to `path` (.npy) and returns a
+// description of that dataset.
 absl::StatusOr<DatasetSpec> WriteChainRecords(const MatMulChain& chain,
                                               int64_t records,
                                               const std::string& path);

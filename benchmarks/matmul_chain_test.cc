@@ -7,7 +7,7 @@
 namespace requant::matmul_chain_test {
 namespace {
 
-// Returns the layers (x + x)·w + b with Relu and ·v, after something else.
+// Returns a graph of two layers, Relu((x + x)·w + b) and ·v.
 GraphDef FloatGraph() {
   return GraphFromText(R"(
     x = Placeholder dtype=float
@@ -38,13 +38,13 @@ TEST(CutMatMulChain, KeepsLayersAndNothingBeforeOrBehindThem) {
   EXPECT_FALSE(HasNode(chain.graph, "probability"));
   const auto outputs =
       MustRunGraph(chain.graph, {{chain.input, Ones(1, 3)}}, {chain.output});
-  // Twice max(3 − 1, 0).
+  // This is twice max(3 − 1, 0).
   EXPECT_EQ(outputs[0].flat<float>()(0), 4);
 }
 
 TEST(CutMatMulChain, EndsWithTheBiasAndActivationOfTheLastLayer) {
   GraphDef graph = FloatGraph();
-  // Without the second layer the first is the last.
+  // Without the second layer the first is also the last.
   graph.mutable_node()->DeleteSubrange(8, 2);
   ASSERT_OK_AND_ASSIGN(const auto chain, CutMatMulChain(graph));
   EXPECT_EQ(chain.layers, 1);

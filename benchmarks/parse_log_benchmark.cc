@@ -1,7 +1,7 @@
-// Our log parser side by side with TensorFlow's own, which is part of its
+// Compares our log parser with TensorFlow's own, which is part of its
 // freeze_requantization_ranges: speed and peak memory on the same log, and
-// whether both choose the same ranges. Every measurement has a process of its
-// own.
+// whether both choose the same ranges. Every measurement runs in its own
+// process.
 //
 //   bazel run //benchmarks:parse_log_benchmark
 
@@ -54,7 +54,7 @@ constexpr int kNodes = 40;
 constexpr double kMinSpeedRatio = 8;
 constexpr double kMaxMemoryRatio = 0.1;
 
-// Node -> the range chosen, as text that is equal for equal floats.
+// The chosen range by node, as text that is equal for equal floats.
 using Choices = std::map<std::string, std::string>;
 
 std::string RangeText(float min, float max) {
@@ -68,7 +68,7 @@ std::string NodeName(int i) {
       i, i);
 }
 
-// Writes it as Print does: six digits, or nine when six do not give it back.
+// Formats a float like Print: with six digits, or nine if six are not exact.
 std::string FloatText(float value) {
   std::string text = absl::StrFormat("%.6g", value);
   float read_back = 0;
@@ -116,7 +116,7 @@ absl::StatusOr<Choices> ParseWithOurs(const std::string& log) {
   return choices;
 }
 
-// TensorFlow's own transform, and what to call it with.
+// TensorFlow's own transform and the arguments to call it with.
 struct StockFreeze {
   const RegisteredTransform* transform = nullptr;
   TransformContext context;
@@ -163,8 +163,8 @@ int64_t PeakMemory() {
   return usage.ru_maxrss * int64_t{1024};
 }
 
-// In a child: parses the log and reports "<seconds> <peak bytes> <peak bytes
-// before>" and then the choices.
+// Runs in a child: parses the log and reports "<seconds> <peak bytes> <peak
+// bytes before>" and then the choices.
 absl::Status RunAsChild() {
   const bool ours = FLAGS_child == "ours";
   StockFreeze freeze;
@@ -187,7 +187,7 @@ absl::Status RunAsChild() {
 struct Measurement {
   double seconds = 0;
   double peak = 0;
-  // Without what the program and its libraries take before they parse.
+  // The peak memory beyond what the program and its libraries took before.
   double increase = 0;
   std::vector<std::string> choices;
 };

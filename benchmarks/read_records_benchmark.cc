@@ -1,5 +1,5 @@
-// Compares our reading of TFRecord files with TensorFlow's own RecordReader and
-// FastParseExample, on records as the Wide & Deep recipe preprocesses them.
+// Compares our reading of TFRecord files with TensorFlow's RecordReader and
+// FastParseExample, on the Wide & Deep recipe's preprocessed records.
 
 #include <gflags/gflags.h>
 
@@ -30,10 +30,10 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Three times what an int8 Wide & Deep graph takes per second and core.
+// Three times the rate per core of an int8 Wide & Deep graph.
 constexpr double kTargetPerThread = 350000;
 
-// What was read, for comparison.
+// Sums of what was read, for comparison.
 struct Sums {
   int64_t records = 0;
   int64_t categorical = 0;
@@ -42,7 +42,7 @@ struct Sums {
 
   void Add(const Tensor& numbers, const Tensor& pairs, const Tensor& label) {
     records += label.NumElements();
-    // A few of each batch, so that adding costs nothing.
+    // Only a few records of each batch are added, so that this costs nothing.
     for (int64_t i = 0; i < label.NumElements(); i += 64) {
       numeric += numbers.flat<float>()(i * kNumeric + i % kNumeric);
       categorical += pairs.flat<int64_t>()(i * kCategorical + i % kCategorical);
@@ -111,7 +111,7 @@ absl::StatusOr<Sums> ReadWithTensorFlow(const std::string& path) {
 }
 
 struct Rates {
-  // Records per second of wall time, and per second of all threads' CPU time.
+  // Records per second of wall time and per CPU second of all threads.
   double wall = 0;
   double cpu = 0;
   Sums sums;

@@ -1,5 +1,5 @@
-// How long transforms take per node on graphs of 10k, 100k and 1M nodes, next
-// to TensorFlow's own where it has one. See benchmarks/README.md.
+// Measures how long transforms take per node on graphs of 10k, 100k and 1M
+// nodes, next to TensorFlow's own if there is one. See benchmarks/README.md.
 
 #include <gflags/gflags.h>
 
@@ -45,8 +45,8 @@ namespace {
 
 using tensorflow::GraphDef;
 
-// In a child: runs one transform on the graph in a file and reports the CPU
-// time it took.
+// Runs in a child: applies one transform to the graph in a file and reports the
+// CPU time it took.
 absl::Status RunOne(const std::string& text, const std::string& in,
                     const std::string& out) {
   REQUANT_ASSIGN_OR_RETURN(TransformRegistry * registry,
@@ -67,8 +67,8 @@ absl::Status RunOne(const std::string& text, const std::string& in,
   return absl::OkStatus();
 }
 
-// Returns the median of several runs, each in a process of its own like those
-// of transform_graph: within one, the allocator's state would carry over.
+// Returns the median of several runs, each in its own process like those of
+// transform_graph, because the allocator's state would carry over within one.
 absl::StatusOr<double> MedianSeconds(const std::string& text,
                                      const std::string& in,
                                      const std::string& out) {
@@ -145,7 +145,7 @@ class Benchmark {
     return MeasureQdq(size);
   }
 
-  // Measures a graph whose nodes are in functions, each tensor with its range.
+  // Measures a graph of nodes in functions, with a range for each tensor.
   absl::Status MeasureQdq(int size) {
     const GraphDef decoder = DecoderGraph(size);
     nodes_ = CountNodes(decoder);
@@ -247,7 +247,7 @@ absl::Status Run() {
   if (!FLAGS_one_transform.empty()) {
     const absl::Status status =
         RunOne(FLAGS_one_transform, FLAGS_one_input, FLAGS_one_output);
-    // Tearing a million nodes down has no part in the figures.
+    // Freeing a million nodes must not count.
     if (status.ok()) std::_Exit(kExitOk);
     return status;
   }

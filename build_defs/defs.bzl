@@ -2,14 +2,14 @@
 
 load("//build_defs:units.bzl", "translation_units")
 
-# Tests, and what only they use, compile in about two thirds of the time when they are not
-# optimized. The code that they test is optimized.
+# Tests, and code that only they use, compile in about two thirds of the time if
+# not optimized. The code under test is optimized.
 TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
 
-# gcc compiles about a tenth faster when it does not look for memory to reuse; it takes a tenth more.
+# gcc is a tenth faster, with a tenth more memory, if it collects no garbage.
 _NO_GARBAGE_COLLECTION = ["--param=ggc-min-heapsize=1000000"]
 
-# What the sources may include that are compiled with a precompiled header of build_defs.
+# What sources with each precompiled header of build_defs may include.
 _INCLUDED = {
     None: [],
     "precompiled": ["@tensorflow//:framework"],

@@ -16,7 +16,7 @@ def _precompiled_header(ctx):
     ).compilation_context
     precompiled = ctx.actions.declare_file(ctx.file.hdr.basename + ".gch")
 
-    # gcc takes the result only where the flags are those of the files themselves.
+    # gcc accepts the result only if its flags are those of the files.
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,

@@ -1,6 +1,6 @@
-// What most files of Requant include, parsed once for all of them
-// (build_defs/precompiled.bzl). Nothing of our own stands here, so that a
-// change of ours never compiles everything anew.
+// Headers that most files of Requant include, parsed once for all of them
+// (build_defs/precompiled.bzl). None of our own headers is included, so that
+// changing one never recompiles everything.
 
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"

@@ -1,4 +1,4 @@
-// What most files include that do not need TensorFlow.
+// Headers that most files without TensorFlow include.
 
 #include <algorithm>
 #include <array>

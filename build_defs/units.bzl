@@ -5,7 +5,7 @@ def _translation_units(ctx):
     sources = ctx.files.srcs
     count = (len(sources) + ctx.attr.files_per_unit - 1) // ctx.attr.files_per_unit
     for i in range(count):
-        # Equally many in each.
+        # The units have equal sizes.
         part = sources[i * len(sources) // count:(i + 1) * len(sources) // count]
         unit = ctx.actions.declare_file("%s_%d.cc" % (ctx.label.name, i + 1))
         ctx.actions.write(unit, "".join(["#include \"%s\"\n" % source.short_path for source in part]))

@@ -17,8 +17,8 @@ using tensorflow::TensorShape;
 
 namespace {
 
-// A few bytes can claim any shape, with one value for all elements; unpacking
-// would take all memory. Real constants are parts of a graph of at most 2 GB.
+// A few bytes can claim any shape, with one value for all elements, and
+// unpacking them would exhaust memory. Real constants fit into a graph of 2 GB.
 bool IsOfBearableSize(const tensorflow::TensorProto& proto) {
   constexpr int64_t kMostElements = int64_t{1} << 31;
   TensorShape shape;
@@ -33,7 +33,7 @@ NodeDef MakeConst(const std::string& name, const Tensor& value) {
   node.set_name(name);
   node.set_op("Const");
   (*node.mutable_attr())["dtype"].set_type(value.dtype());
-  // Small tensors are written field by field, as people read them in text.
+  // Small tensors are written as typed fields, which are readable in text.
   auto* proto = (*node.mutable_attr())["value"].mutable_tensor();
   if (value.NumElements() <= 1) {
     value.AsProtoField(proto);

@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_CONST_NODE_H_
 #define REQUANT_GRAPH_CONST_NODE_H_
 
-// Const nodes: making them, and reading their values safely.
+// Makes Const nodes and reads their values safely.
 
 #include <string>
 
@@ -19,7 +19,7 @@ tensorflow::NodeDef MakeConst(const std::string& name,
 // Returns a scalar float Const.
 tensorflow::NodeDef MakeScalarConst(const std::string& name, float value);
 
-// Returns the tensor of a Const node. Fails, naming the node, when it is no
+// Returns the tensor of a Const node. Fails, naming the node, if it is not a
 // Const or its value is missing or damaged.
 absl::StatusOr<tensorflow::Tensor> ConstValue(const tensorflow::NodeDef& node);
 

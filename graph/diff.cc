@@ -58,7 +58,7 @@ std::vector<std::string> ChangedAttributes(const NodeDef& before,
   return names;
 }
 
-// Sets the change between nodes of one name; returns whether there is any.
+// Describes the change between two nodes; returns whether there is any.
 bool CompareNodes(const NodeDef& before, const NodeDef& after,
                   NodeChange* change) {
   change->name = before.name();
@@ -95,8 +95,8 @@ std::vector<const Item*> SortedByName(const RepeatedPtrField<Item>& items) {
   return sorted;
 }
 
-// Calls `visit` with the items of each name: (before, after), of which one is
-// null where the name, or its n-th use, is in one list only.
+// Calls `visit` with pairs (before, after) of items with the same name, of
+// which one is null if only the other list has the name, or its n-th use.
 template <typename Item, typename Visit>
 void VisitPairs(const RepeatedPtrField<Item>& before,
                 const RepeatedPtrField<Item>& after, const Visit& visit) {
@@ -172,7 +172,7 @@ struct Unit {
 };
 
 // Returns the unit in which the larger of two sizes has at most three digits
-// before the point.
+// before the decimal point.
 Unit UnitFor(int64_t bytes) {
   if (bytes < 1000) return {"B", 1};
   if (bytes < 1000 * 1000) return {"kB", 1e3};
@@ -185,8 +185,8 @@ std::string InUnit(int64_t bytes, const Unit& unit) {
                          : absl::StrFormat("%.2f", bytes / unit.bytes);
 }
 
-// Returns " (-27 %)", with a digit after the point below one percent, or ""
-// when there was nothing or the change rounds to nothing.
+// Returns " (-27 %)", with one decimal below one percent, or "" if `before` is
+// zero or the change rounds to zero.
 std::string PercentChange(int64_t before, int64_t after) {
   if (before == 0) return "";
   const double percent = 100.0 * (after - before) / before;
@@ -207,8 +207,8 @@ std::string NodesChange(int64_t before, int64_t after) {
   return absl::StrCat(WithCommas(before), " -> ", WithCommas(after));
 }
 
-// Returns the ops whose nodes differ in number or size, those with the largest
-// change of bytes first.
+// Returns the ops whose nodes differ in number or size, sorted by descending
+// change of bytes.
 std::vector<OpSize> ChangedOps(const GraphDiff& diff) {
   std::vector<OpSize> ops;
   for (const OpSize& op : diff.ops) {
@@ -246,7 +246,7 @@ void AppendOpTable(const GraphDiff& diff, std::string* text) {
   }
 }
 
-// Appends a heading with the number of items, and the first of them.
+// Appends a heading with the number of items, followed by the first few.
 template <typename Item, typename Describe>
 void AppendList(std::string_view heading, const std::vector<Item>& items,
                 int max_items, const Describe& describe, std::string* text) {
@@ -317,7 +317,7 @@ std::string JsonItem(const NodeChange& change) {
                      {"attributes", JsonNames(change.attributes)}});
 }
 
-// Writes one item to a line.
+// Returns a JSON array with one item per line.
 template <typename Item>
 std::string JsonItems(const std::vector<Item>& items) {
   if (items.empty()) return "[]";

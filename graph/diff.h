@@ -1,8 +1,8 @@
 #ifndef REQUANT_GRAPH_DIFF_H_
 #define REQUANT_GRAPH_DIFF_H_
 
-// What differs between two graphs. The order of nodes, of functions and of
-// attributes says nothing about a graph and is ignored.
+// Compares two graphs, ignoring the order of nodes, functions and attributes,
+// which has no meaning.
 
 #include <cstdint>
 #include <string>
@@ -13,9 +13,9 @@
 namespace requant {
 
 struct GraphSize {
-  // Counts the graph itself, without the bodies of functions.
+  // The number of nodes outside function bodies.
   int64_t nodes = 0;
-  // Serialized, with all constants and functions.
+  // The serialized size, with all constants and functions.
   int64_t bytes = 0;
 };
 
@@ -26,12 +26,12 @@ std::string GraphSizeSummary(const GraphSize& before, const GraphSize& after);
 
 struct NodeChange {
   std::string name;
-  // The same unless the op changed.
+  // Both are equal unless the op changed.
   std::string op_before;
   std::string op_after;
   bool inputs = false;
   bool device = false;
-  // Type annotations or debug information.
+  // Whether type annotations or debug information changed.
   bool annotations = false;
   // The attributes that were added, removed or changed, sorted.
   std::vector<std::string> attributes;
@@ -42,8 +42,8 @@ struct NamedOp {
   std::string op;
 };
 
-// All nodes of one op: how many, and their serialized bytes (which for Const
-// are mostly those of the constants).
+// The nodes of one op: their number and serialized size (for Const, mostly the
+// constants).
 struct OpSize {
   std::string op;
   GraphSize before;
@@ -61,23 +61,23 @@ struct GraphDiff {
   std::vector<std::string> functions_added;
   std::vector<std::string> functions_removed;
   std::vector<std::string> functions_changed;
-  // The other parts of a graph that differ: "versions", "gradients", "debug
+  // Other parts of a graph that differ: "versions", "gradients", "debug
   // information".
   std::vector<std::string> other_parts;
 
   bool equal() const;
 };
 
-// Compares any two graphs, also invalid ones: nodes of the same name are
-// compared in their order.
+// Compares any two graphs, even invalid ones: nodes with the same name are
+// paired in order.
 GraphDiff DiffGraphs(const tensorflow::GraphDef& before,
                      const tensorflow::GraphDef& after);
 
-// Returns, for people, the summary line, a table of the ops that differ, and at
-// most `max_nodes` names of each kind (0: all).
+// Returns a readable summary: the size line, a table of the ops that differ,
+// and at most `max_nodes` names of each kind (0 means all).
 std::string DiffAsText(const GraphDiff& diff, int max_nodes);
 
-// Returns, for programs, one object with everything.
+// Returns a JSON object with everything, for programs.
 std::string DiffAsJson(const GraphDiff& diff);
 
 }  // namespace requant

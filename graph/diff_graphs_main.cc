@@ -1,4 +1,4 @@
-// diff_graphs: what differs between two graphs.
+// diff_graphs: shows the differences between two graphs.
 
 #include <gflags/gflags.h>
 
@@ -23,7 +23,7 @@ DEFINE_string(tags, "",
 namespace {
 
 const char* const kName = requant::ProgramName();
-// The same code as that of diff.
+// These are the exit codes of diff.
 constexpr int kExitDifferent = 1;
 constexpr int kExitTrouble = 2;
 

@@ -12,8 +12,8 @@
 namespace requant::diff_test {
 namespace {
 
-// Compares two graphs with "=>" between them: in text with so many names of
-// each kind as the first line says, or else in JSON.
+// Compares two graphs with "=>" between them. The result is text with as many
+// names of each kind as the first line gives, or else JSON.
 std::string DiffCase(const std::string& input) {
   const std::vector<std::string> parts = absl::StrSplit(input, "=>\n");
   const std::pair<std::string, std::string> before =
@@ -45,7 +45,7 @@ TEST(GraphSizeSummary, IsOneReadableLine) {
             "1,000,000 -> 999,000 nodes (-0.1 %), 2.00 -> 4.00 kB (+100 %)");
 }
 
-// The program.
+// Tests the program.
 class DiffGraphsProgram : public testing::Test {
  protected:
   ProgramRun Run(const std::vector<std::string>& arguments) {

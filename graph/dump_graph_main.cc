@@ -1,4 +1,4 @@
-// dump_graph (requant dump_graph): the graph of a SavedModel as a file.
+// dump_graph (requant dump_graph): writes a SavedModel's graph to a file.
 
 #include <gflags/gflags.h>
 

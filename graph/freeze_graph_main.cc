@@ -1,4 +1,4 @@
-// freeze_graph: TensorFlow's program of that name, with its flags.
+// freeze_graph: replaces TensorFlow's program of that name, with its flags.
 
 #include <gflags/gflags.h>
 
@@ -107,9 +107,9 @@ bool IsBoolFlag(const std::string& arg) {
          info.type == "bool";
 }
 
-// Commands written for TensorFlow's own program have values that gflags would
-// not take for such: "--input_binary True", and "--output_graph= x.pb", which
-// is in print with that blank.
+// Commands for TensorFlow's own program have values that gflags would not
+// recognize as such: "--input_binary True", and "--output_graph= x.pb", which a
+// published command contains.
 std::vector<std::string> Joined(const std::vector<std::string>& args) {
   std::vector<std::string> joined;
   for (const std::string& arg : args) {

@@ -1,5 +1,5 @@
-// The program: its flags as commands for TensorFlow's own have them, and what
-// damaged models make of it.
+// Tests the program: flags as in commands for TensorFlow's own, and damaged
+// models.
 
 #include <unistd.h>
 
@@ -18,7 +18,7 @@ class FreezeGraphProgram : public testing::Test {
   static ProgramRun Freeze(const std::vector<std::string>& arguments) {
     return RunProgram("graph/freeze_graph", arguments);
   }
-  // Freezes a SavedModel into path_, with more arguments.
+  // Freezes a SavedModel into path_, with additional arguments.
   ProgramRun FreezeModel(const std::string& model,
                          std::vector<std::string> more = {}) {
     more.insert(more.end(),
@@ -27,7 +27,7 @@ class FreezeGraphProgram : public testing::Test {
   }
   bool Wrote() const { return access(path_.c_str(), F_OK) == 0; }
 
-  // Expects exit code 1 with one sentence, and no file.
+  // Expects exit code 1, a one-sentence error, and no output file.
   void ExpectFailure(const ProgramRun& outcome) {
     EXPECT_THAT(outcome, Exits(1, MatchesRegex("freeze_graph: [^\n]*\n")));
     EXPECT_FALSE(Wrote());
@@ -102,8 +102,8 @@ TEST_F(FreezeGraphProgram, RefusesAModelWithoutVariables) {
   EXPECT_THAT(outcome.error, HasSubstr("variables.index"));
 }
 
-// Bytes all over the index wrong, one at a time: either the damage does not
-// matter or a sentence reports it, also where TensorFlow's own code aborts.
+// Damages bytes throughout the index, one at a time: either that does not
+// matter or a sentence reports it, even if TensorFlow's own code aborts.
 TEST_F(FreezeGraphProgram, SurvivesADamagedIndex) {
   const std::string model = folder_.Copy(kFunctions, "model");
   const std::string index = "model/variables/variables.index";

@@ -8,8 +8,8 @@
 namespace requant {
 namespace {
 
-// How many nodes ahead the hash table's memory is asked for: in a graph of a
-// million nodes every look-up would else wait for it.
+// How many nodes ahead the hash table's memory is prefetched: in a graph of a
+// million nodes every lookup would otherwise wait for it.
 constexpr int kLookAhead = 8;
 
 }  // namespace
@@ -223,7 +223,7 @@ void GraphIndex::RedirectUses(TensorName from, TensorName to,
 
 void GraphIndex::Commit() {
   if (!removed_any_) return;
-  // Node number i of the graph is nodes_[i] until here.
+  // Until now node number i of the graph is nodes_[i].
   auto* nodes = graph_->mutable_node();
   int kept = 0;
   for (int i = 0; i < nodes->size(); ++i) {

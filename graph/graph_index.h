@@ -1,9 +1,9 @@
 #ifndef REQUANT_GRAPH_GRAPH_INDEX_H_
 #define REQUANT_GRAPH_GRAPH_INDEX_H_
 
-// A GraphDef to look up and edit: nodes by name and by what they read, and
-// edits that keep both right. Every operation costs time in proportion to the
-// edges it touches, never to the size of the graph.
+// Indexes a GraphDef for lookups and edits: finds nodes by name and by what
+// they read, and keeps both right under edits. Every operation takes time in
+// proportion to the edges it touches, not to the size of the graph.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ namespace requant {
 // The port of a control input ("^node").
 inline constexpr int kControlPort = -1;
 
-// A tensor as a NodeDef's input names it.
+// A tensor as named by a NodeDef's input.
 struct TensorName {
   std::string_view node;
   int port = 0;
@@ -29,12 +29,12 @@ struct TensorName {
   bool control() const { return port == kControlPort; }
 };
 
-// Splits "node", "node:1" or "^node". A suffix that is no port number stays
-// part of the name, as in TensorFlow's own parser.
+// Splits "node", "node:1" or "^node". A suffix that is not a port number
+// remains part of the name, as in TensorFlow's own parser.
 TensorName ParseTensorName(std::string_view input);
 
 // Returns the node of "node", "node:1", "^node" or, in a function's body,
-// "node:output:1": all before the first colon.
+// "node:output:1": everything before the first colon.
 inline std::string_view NodeOf(std::string_view input) {
   if (!input.empty() && input.front() == '^') input.remove_prefix(1);
   return input.substr(0, input.find(':'));
@@ -47,10 +47,10 @@ std::string FormatTensorName(std::string_view node, int port);
 // Counts the nodes of the graph and of all its functions.
 int64_t CountNodes(const tensorflow::GraphDef& graph);
 
-// One place that reads a node's output.
+// An input that reads a node's output.
 struct Use {
   tensorflow::NodeDef* node;
-  // Index into node->input().
+  // The index into node->input().
   int input;
   // The output that is read, or kControlPort.
   int port;
@@ -59,8 +59,8 @@ struct Use {
 class GraphIndex {
  public:
   // Indexes `graph`, which must outlive the index and be changed only through
-  // it (attributes and ops of nodes may be changed freely). Inputs that name no
-  // node are kept as they are. Fails on an empty or a repeated name.
+  // it (though attributes and ops of nodes may be changed directly). Inputs
+  // that name no node are kept unchanged. Fails on an empty or repeated name.
   static absl::StatusOr<GraphIndex> Create(tensorflow::GraphDef* graph);
 
   GraphIndex(GraphIndex&&) = default;
@@ -71,45 +71,44 @@ class GraphIndex {
   // Returns the node of this name, or nullptr.
   tensorflow::NodeDef* Find(std::string_view name) const;
 
-  // Returns the node that produces `node`'s input number `input`, or nullptr.
+  // Returns the producer of `node`'s input number `input`, or nullptr.
   tensorflow::NodeDef* Producer(const tensorflow::NodeDef& node,
                                 int input) const;
 
-  // Returns what reads `name`, on any port and as control input, in no order.
+  // Returns all inputs that read `name`, on any port or as control, unordered.
   std::vector<Use> Uses(std::string_view name) const;
   bool HasUses(std::string_view name) const;
 
-  // Appends a node. Fails when its name is taken.
+  // Appends a node. Fails if its name is taken.
   absl::StatusOr<tensorflow::NodeDef*> Add(tensorflow::NodeDef node);
 
-  // Returns a name that is not taken: `base` itself, or with the first free of
+  // Returns an unused name: `base`, or `base` with the first free suffix of
   // "_1", "_2", …
   std::string FreeName(const std::string& base) const;
 
-  // Removes a node that nothing reads.
+  // Removes a node, which must be unused.
   absl::Status Remove(std::string_view name);
 
-  // Replaces one input, or all of them, of `node`.
+  // Replaces one or all of the inputs of `node`.
   void SetInput(tensorflow::NodeDef* node, int input, std::string value);
   void SetInputs(tensorflow::NodeDef* node, std::vector<std::string> values);
 
-  // Makes everything that reads `from` read `to` instead, except `except`.
-  // Control uses move when `from` is a control name.
+  // Makes all readers of `from` except the node `except` read `to` instead.
+  // Control uses move if `from` is a control name.
   void RedirectUses(TensorName from, TensorName to,
                     const tensorflow::NodeDef* except = nullptr);
 
-  // Drops the removed nodes from the graph, keeping the order of the others.
-  // Without it removed nodes stay in the GraphDef; call it once, after the last
-  // edit.
+  // Drops the removed nodes from the GraphDef, where they stay until then, and
+  // keeps the order of the others. Call it once, after the last edit.
   void Commit();
 
  private:
-  // Edges of one producer form a doubly linked list, so an edit unlinks in
-  // constant time whatever the fan-out.
+  // The edges of a producer form a doubly linked list, so an edit unlinks one
+  // in constant time whatever the fan-out.
   struct Edge {
     int32_t consumer;
     int32_t input;
-    int32_t producer;  // -1: the input names no node
+    int32_t producer;  // -1 if the input names no node
     int32_t previous;
     int32_t next;
   };
@@ -124,9 +123,9 @@ class GraphIndex {
 
   tensorflow::GraphDef* graph_;
   absl::flat_hash_map<std::string_view, int32_t> ids_;
-  std::vector<tensorflow::NodeDef*> nodes_;  // nullptr once removed
-  std::vector<int32_t> first_edge_;          // of a consumer; contiguous
-  std::vector<int32_t> first_use_;           // of a producer; linked
+  std::vector<tensorflow::NodeDef*> nodes_;  // nullptr if removed
+  std::vector<int32_t> first_edge_;          // by consumer; contiguous
+  std::vector<int32_t> first_use_;           // by producer; linked
   std::vector<Edge> edges_;
   bool removed_any_ = false;
 };

@@ -27,10 +27,10 @@ using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
 using tensorflow::SavedModel;
 
-// Messages nested deeper than this are refused; the parsers recurse.
+// Messages nested deeper than this are refused because the parsers recurse.
 constexpr int kMaxNesting = 100;
 
-// Parse a message, unless it is nested deeper than any real one. Errors in a
+// Parse a message unless it is nested deeper than any real one. Errors in a
 // text name the path and the line.
 absl::Status ParseText(const std::string& text, const std::string& path,
                        Message* message) {
@@ -81,8 +81,8 @@ absl::StatusOr<GraphDef> ParseGraph(const std::string& content,
     if (ParseText(content, path, &meta).ok()) return meta.graph_def();
     return status;
   }
-  // A MetaGraphDef or SavedModel can happen to parse as a GraphDef without
-  // nodes whose fields are unknown; a real GraphDef does not look like that.
+  // A MetaGraphDef or SavedModel may happen to parse as a GraphDef with no
+  // nodes and with unknown fields, which no real GraphDef looks like.
   if (ParseBinary(content, &graph) &&
       (graph.node_size() > 0 || !HasUnknownFields(graph))) {
     return graph;
@@ -181,10 +181,10 @@ bool IsSavedModelDirectory(const std::string& path) {
           access((path + "/saved_model.pbtxt").c_str(), F_OK) == 0);
 }
 
-// Returns whether it starts as a text message does: after blanks and comments,
-// a field name and then one of ":", "{", "<" or "["; or ends in a comment.
+// Returns whether the content starts like a text message: with a field name and
+// ":", "{", "<" or "[" after spaces and comments; or ends in a comment.
 bool LooksLikeText(std::string_view content) {
-  // Comments need not be UTF-8.
+  // Comments may contain bytes that are not UTF-8.
   static const RE2* const start = new RE2(
       R"(\A(?:[\s\v]|#[^\n]*\n)*(?:\w+[ \t]*[:{<\[]|#[^\n]*\z))", RE2::Latin1);
   return RE2::PartialMatch(content, *start);

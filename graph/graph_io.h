@@ -1,8 +1,8 @@
 #ifndef REQUANT_GRAPH_GRAPH_IO_H_
 #define REQUANT_GRAPH_GRAPH_IO_H_
 
-// Graphs on disk: binary and text GraphDefs (distinguished by their content),
-// MetaGraphDefs and SavedModel directories.
+// Reads and writes graphs: binary and text GraphDefs (distinguished by their
+// content), MetaGraphDefs and SavedModel directories.
 
 #include <cstdint>
 #include <set>
@@ -20,43 +20,42 @@ namespace requant {
 
 enum class GraphFormat { kBinary, kText };
 
-// Protocol buffers end here: a larger graph can be neither written nor read.
+// Protobuf's limit: a larger graph can be neither written nor read.
 inline constexpr int64_t kMaxGraphBytes = (int64_t{1} << 31) - 1;
 
-// Reads a GraphDef: a binary or text GraphDef file, the graph of a MetaGraphDef
-// file (each of them may be gzipped), or the graph of a SavedModel directory
-// (or of its saved_model.pb). `tags` chooses among a SavedModel's graphs, see
-// ReadSavedModel. A file that is none of these gives an error with its path,
-// and for text the line.
+// Reads a GraphDef from a binary or text GraphDef file, a MetaGraphDef file
+// (either may be gzipped), or a SavedModel directory (or its saved_model.pb).
+// `tags` chooses among a SavedModel's graphs; see ReadSavedModel. For any other
+// file the error names the path and, in text, the line.
 absl::StatusOr<tensorflow::GraphDef> ReadGraph(
     const std::string& path, const std::set<std::string>& tags = {});
 
-// Returns whether `path` is a directory with saved_model.pb or its .pbtxt.
+// Returns whether `path` is a directory with saved_model.pb or .pbtxt.
 bool IsSavedModelDirectory(const std::string& path);
 
-// Returns the SavedModel directory that `path` means: a directory itself, or
-// that of a saved_model.pb or saved_model.pbtxt; "" for any other file.
+// Returns the SavedModel directory that `path` refers to: a directory itself,
+// or that of a saved_model.pb or saved_model.pbtxt; "" for any other file.
 std::string SavedModelDirectory(const std::string& path);
 
-// Reads the MetaGraphDef with exactly `tags`. Without tags: the only one, or
-// the one tagged "serve". No such graph is an error that lists what there is.
+// Reads the MetaGraphDef with exactly `tags`, or without tags the only one, or
+// the one tagged "serve". If there is none, the error lists what there is.
 absl::StatusOr<tensorflow::MetaGraphDef> ReadSavedModel(
     const std::string& directory, const std::set<std::string>& tags = {});
 
-// The file of a SavedModel directory.
+// The content of a SavedModel directory's main file.
 struct SavedModelContent {
-  // That of saved_model.pb, or of saved_model.pbtxt where there is none.
+  // The path of saved_model.pb, or else of saved_model.pbtxt.
   std::string path;
   std::string bytes;
   bool is_text = false;
   tensorflow::SavedModel model;
-  // The number of the graph that ReadSavedModel returns.
+  // The index of the graph that ReadSavedModel returns.
   int chosen = 0;
 };
 absl::StatusOr<SavedModelContent> ReadSavedModelContent(
     const std::string& directory, const std::set<std::string>& tags = {});
 
-// Returns whether the content of a file is a message in text.
+// Returns whether the content of a file is a text message.
 bool LooksLikeText(std::string_view content);
 
 // Writes atomically; the same graph always gives the same bytes.

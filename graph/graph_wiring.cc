@@ -11,7 +11,7 @@ using tensorflow::NodeDef;
 
 namespace {
 
-// Returns the edges to the readers of each node, in the order of the readers.
+// Returns the edges to the readers of each node, in the readers' order.
 NodeEdges Reversed(const NodeEdges& inputs) {
   const int32_t count = inputs.node_count();
   NodeEdges uses;
@@ -30,8 +30,8 @@ NodeEdges Reversed(const NodeEdges& inputs) {
   return uses;
 }
 
-// Walks against the data from every node that waits (`waiting` > 0), always to
-// the first producer that waits too; such a walk ends in a cycle or in what an
+// Walks backward from every node that waits (`waiting` > 0), always to the
+// first producer that waits too. Each walk ends in a cycle or at a node that an
 // earlier walk has seen.
 std::vector<std::vector<int32_t>> FindCycles(
     const NodeEdges& inputs, const std::vector<int32_t>& waiting) {
@@ -107,8 +107,8 @@ std::vector<int> GraphWiring::PendingInputs() const {
         node.op() != "_XlaMerge") {
       continue;
     }
-    // A Merge runs on its first value; the other may come from the loop that
-    // it starts.
+    // A Merge runs on its first value; the other may come from the loop that it
+    // starts.
     pending[i] = 1;
     for (const Edge& edge : producers) pending[i] += edge.port == kControlPort;
   }

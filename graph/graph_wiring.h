@@ -1,9 +1,9 @@
 #ifndef REQUANT_GRAPH_GRAPH_WIRING_H_
 #define REQUANT_GRAPH_GRAPH_WIRING_H_
 
-// Which nodes read which in a graph that is only looked at, in arrays by the
-// number of a node, so that walks over a million nodes need nothing else; and
-// the orders in which nodes can be visited.
+// The wiring of a read-only graph, in arrays indexed by node number, so that
+// walks over a million nodes need nothing else, and the orders in which nodes
+// can be visited.
 
 #include <cstdint>
 #include <string_view>
@@ -18,16 +18,15 @@ namespace requant {
 inline constexpr int32_t kNoNode = -1;
 
 struct Edge {
-  // The node at the other end; kNoNode when an input names none or is to be
+  // The node at the other end, or kNoNode if an input names none or is to be
   // ignored.
   int32_t node;
   // The producer's output that is read, or kControlPort.
   int32_t port;
 };
 
-// The edges of nodes numbered from 0, either those of their inputs or those to
-// their readers. Nodes are added one after the other: their edges, then
-// EndNode.
+// The edges of nodes numbered from 0, either of their inputs or to their
+// readers. Nodes are added in order: first their edges, then EndNode.
 struct NodeEdges {
   std::vector<int64_t> first = {0};
   std::vector<Edge> edges;
@@ -43,24 +42,24 @@ struct NodeEdges {
 struct NodeOrder {
   // All nodes that depend on no cycle, each after the producers of its inputs.
   std::vector<int32_t> sorted;
-  // Cycles that have no node in common, each in the direction of the data.
-  // There is at least one if a node is missing in `sorted`.
+  // Disjoint cycles, each in the direction of the data. There is at least one
+  // if a node is missing in `sorted`.
   std::vector<std::vector<int32_t>> cycles;
 };
 
 // Sorts nodes so that producers come before consumers. Takes time in proportion
-// to nodes and inputs, and no stack.
+// to nodes and inputs, and does not recurse.
 NodeOrder SortNodes(const NodeEdges& inputs);
 
-// The wiring of a graph. Unlike GraphIndex it takes any graph, also one with
+// The wiring of a graph. Unlike GraphIndex it takes any graph, even with
 // repeated names or missing inputs.
 class GraphWiring {
  public:
-  // Nodes are known by their position in `graph`, which must outlive the wiring
-  // and stay as it is.
+  // Nodes are identified by their position in `graph`, which must outlive the
+  // wiring and not change.
   explicit GraphWiring(const tensorflow::GraphDef& graph);
 
-  // Returns the node of this name (the last one when it is repeated), or
+  // Returns the node with this name (the last one if it is repeated), or
   // kNoNode.
   int Find(std::string_view name) const;
 
@@ -72,9 +71,9 @@ class GraphWiring {
 
   int size() const { return inputs_.node_count(); }
 
-  // Returns the nodes in the order in which TensorFlow's SortByExecutionOrder
-  // puts them; what cannot be sorted (cycles that are no v1 while loop, nodes
-  // that need a missing input) follows in graph order.
+  // Returns the nodes in the order of TensorFlow's SortByExecutionOrder; nodes
+  // that cannot be sorted (in cycles other than v1 while loops, or needing a
+  // missing input) follow in graph order.
   std::vector<int> ExecutionOrder() const;
 
  private:

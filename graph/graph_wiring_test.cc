@@ -22,7 +22,7 @@ TEST(SortNodes, PutsProducersFirst) {
 }
 
 TEST(SortNodes, ShowsACycleInTheDirectionOfTheData) {
-  // 0 -> 1 -> 2 -> 0, and 3 only reads from it.
+  // The edges are 0 -> 1 -> 2 -> 0, and 3 only reads from the cycle.
   const NodeOrder order = SortNodes(Inputs({{2}, {0}, {1}, {2}}));
   EXPECT_THAT(order.sorted, IsEmpty());
   EXPECT_THAT(order.cycles, ElementsAre(ElementsAre(1, 2, 0)));

@@ -48,7 +48,7 @@ std::unique_ptr<OpEntry> MakeEntry(const OpDef& definition,
   return entry;
 }
 
-// Returns the value of an attribute of `node`, or the op's default, or null.
+// Returns an attribute of `node`, or the op's default for it, or null.
 const AttrValue* AttributeOrDefault(const NodeDef& node,
                                     const OpDef& definition,
                                     const std::string& name) {
@@ -60,7 +60,7 @@ const AttrValue* AttributeOrDefault(const NodeDef& node,
              : nullptr;
 }
 
-// Returns the number of tensors in the outputs before `output`; -1: not known.
+// Returns the number of tensors in the outputs before `output`, or -1.
 int64_t TensorsBefore(int output, const NodeDef& node, const OpEntry& op) {
   if (op.one_tensor_per_output) return output;
   int64_t count = 0;
@@ -283,7 +283,7 @@ BodyTensor GraphBody::FindOutput(const BodyName& name) const {
   if (IsList(declared)) {
     const auto types = TypesOfArgument(declared, node, definition);
     if (!types.has_value() || number >= types->count) return {};
-    // Without a number it stands for all of the list.
+    // Without a number the name stands for the whole list.
     if (name.number < 0 && types->count != 1) return {};
   } else if (number != 0) {
     return {};

@@ -1,9 +1,8 @@
 #ifndef REQUANT_GRAPH_OP_CATALOG_H_
 #define REQUANT_GRAPH_OP_CATALOG_H_
 
-// What the ops of a graph are: TensorFlow's registered ops and the functions of
-// the graph's own library, which types a node's arguments have, and which of
-// its outputs an input names.
+// Describes the ops of a graph (TensorFlow's registered ops and the graph's own
+// functions), the types of a node's arguments, and which output an input names.
 
 #include <cstdint>
 #include <memory>
@@ -27,11 +26,11 @@ namespace requant {
 
 struct OpEntry {
   const tensorflow::OpDef* definition;
-  // Null for a function of the library.
+  // Null if it is a function of the library.
   const tensorflow::OpRegistrationData* registration;
-  // Every output argument is exactly one tensor, so ports number arguments.
+  // Whether every output argument is one tensor, so that ports number them.
   bool one_tensor_per_output;
-  // The number of each output argument.
+  // The index of each output argument by name.
   absl::flat_hash_map<std::string_view, int> output_index;
 };
 
@@ -40,19 +39,19 @@ inline bool IsList(const tensorflow::OpDef::ArgDef& argument) {
   return !argument.type_list_attr().empty() || !argument.number_attr().empty();
 }
 
-// A function that declares more than this many attributes or list arguments
-// cannot be checked in reasonable time at each of its calls.
+// A function that declares more attributes or list arguments than this cannot
+// be checked in reasonable time at each of its calls.
 inline constexpr int kMaxVariableParts = 1000;
 bool IsTooVariable(const tensorflow::OpDef& definition);
 
-// Looks up ops by name, each one once. Call LoadTensorFlow() before. `library`
+// Looks up ops by name and caches them. Call LoadTensorFlow() first. `library`
 // must outlive the catalog.
 class OpCatalog {
  public:
   explicit OpCatalog(const tensorflow::FunctionDefLibrary& library);
 
-  // Returns null when there is neither a function nor an op of that name. A
-  // function that IsTooVariable is left out.
+  // Returns null if there is no function or op with that name. Omits functions
+  // that are IsTooVariable.
   const OpEntry* Find(const std::string& op);
 
   // Returns " (did you mean \"Y\"?)" or "".
@@ -63,44 +62,43 @@ class OpCatalog {
   std::vector<std::string> names_;
 };
 
-// The types of one argument of a node: `count` times `type`, or those of
-// `list`.
+// The types of a node's argument: `count` times `type`, or those of `list`.
 struct ArgumentTypes {
   int64_t count = 0;
   tensorflow::DataType type = tensorflow::DT_INVALID;
   const tensorflow::AttrValue::ListValue* list = nullptr;
   bool is_ref = false;
 
-  // Returns the type of element `index`, which is in [0, count); DT_INVALID
-  // when a list has none there.
+  // Returns the type of element `index`, which is in [0, count), or DT_INVALID
+  // if a list has none there.
   tensorflow::DataType At(int64_t index) const;
 };
 
-// Returns nothing when the attributes that decide it are missing, ill-typed or
-// left to the caller of a function.
+// Returns nullopt if the attributes that decide it are missing, ill-typed or
+// left to a function's caller.
 std::optional<ArgumentTypes> TypesOfArgument(
     const tensorflow::OpDef::ArgDef& argument, const tensorflow::NodeDef& node,
     const tensorflow::OpDef& definition);
 
 // Returns how many tensors `arguments` (inputs or outputs of `definition`)
-// stand for; nothing when TypesOfArgument does not know it for one of them.
+// stand for, or nullopt if TypesOfArgument fails for one of them.
 std::optional<int64_t> CountTensors(
     const google::protobuf::RepeatedPtrField<tensorflow::OpDef::ArgDef>&
         arguments,
     const tensorflow::NodeDef& node, const tensorflow::OpDef& definition);
 
-// What a node gives on output `port`.
+// The type that a node gives on output `port`.
 struct Output {
   enum { kKnown, kUnknown, kOutOfRange } state;
   tensorflow::DataType type = tensorflow::DT_INVALID;
 };
 Output OutputAt(const tensorflow::NodeDef& node, const OpEntry& op, int port);
 
-// The nodes of a graph or of a function can be read in the same way. A graph
-// names a tensor "node:2", where a function's body says
-// "node:output_argument:0" or the name of one of its own arguments.
+// Gives the same view of the nodes of a graph and of a function. A graph names
+// a tensor "node:2", while a function's body uses "node:output_argument:0" or
+// the name of one of its arguments.
 
-// What an input names.
+// What an input refers to.
 struct BodyTensor {
   enum Kind {
     // Nothing that exists, a control input, or several tensors at once.
@@ -109,9 +107,9 @@ struct BodyTensor {
     kArgument,
   };
   Kind kind = kUnknown;
-  // The number of the node or of the function's argument.
+  // The index of the node or of the function's argument.
   int32_t index = -1;
-  // Which of the node's tensors, counted over all its outputs; 0 for an
+  // The index of the tensor among all outputs of the node, or 0 for an
   // argument.
   int output = 0;
 };
@@ -121,10 +119,10 @@ struct BodyName {
   BodyTensor::Kind kind = BodyTensor::kUnknown;
   int32_t index = -1;
   bool control = false;
-  // Of a node: its op, null if unknown, and which of the op's outputs.
+  // The node's op, null if unknown, and the index of the op's output.
   const OpEntry* op = nullptr;
   int output = -1;
-  // Which tensor of the output or argument; -1 when the name does not say.
+  // The tensor within the output or argument, or -1 if not specified.
   int64_t number = -1;
 };
 
@@ -132,23 +130,23 @@ class GraphBody {
  public:
   using Nodes = google::protobuf::RepeatedPtrField<tensorflow::NodeDef>;
 
-  // All arguments must outlive this, and the nodes stay as they are. A name
-  // that several nodes have means the first of them.
+  // The arguments must outlive this, and the nodes must not change. A repeated
+  // name means the first node with it.
   GraphBody(const tensorflow::GraphDef& graph, OpCatalog* catalog);
   GraphBody(const tensorflow::FunctionDef& function, OpCatalog* catalog);
 
   const Nodes& nodes() const { return *nodes_; }
-  // Returns null for a graph.
+  // Returns null if this is a graph.
   const tensorflow::FunctionDef* function() const { return function_; }
-  // Returns the function's name; "" for a graph.
+  // Returns the function's name, or "" if this is a graph.
   std::string_view name() const;
 
-  // Returns what `input` names; never fails, whatever it is. A graph's ports
-  // are not checked against the node's op.
+  // Returns what `input` refers to; accepts any text. A graph's ports are not
+  // checked against the node's op.
   BodyTensor Find(std::string_view input) const;
 
-  // Returns what `input` of a function's body names, by the names alone: its
-  // number may be more than there are.
+  // Returns what `input` of a function's body refers to by the names alone; its
+  // number may be out of range.
   BodyName Parse(std::string_view input) const;
 
   // Returns the name of the node or argument.
@@ -165,9 +163,9 @@ class GraphBody {
   absl::flat_hash_map<std::string_view, int32_t> arguments_;
 };
 
-// Returns the types of a node's outputs, with the op's defaults for missing
-// attributes. Opens TensorFlow's library for the op definitions. Fails, naming
-// the node, for an unknown op or attributes that do not fit.
+// Returns the types of a node's outputs, using the op's defaults for missing
+// attributes. Loads TensorFlow's library for the op definitions. Fails, naming
+// the node, if the op is unknown or the attributes do not fit.
 absl::StatusOr<std::vector<tensorflow::DataType>> OutputTypes(
     const tensorflow::NodeDef& node);
 

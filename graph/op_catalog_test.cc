@@ -57,7 +57,7 @@ TEST_F(GraphBodyTest, FindsTensorsOfAFunctionByArgument) {
   EXPECT_EQ(Found(body, "one:output"), "node one:0");
 }
 
-// Wrong ones, and those that stand for several tensors.
+// Covers invalid inputs and those that stand for several tensors.
 TEST_F(GraphBodyTest, FindsNothingForOtherInputsOfAFunction) {
   const GraphBody body(graph_.library().function(0), &catalog_);
   for (const char* input :

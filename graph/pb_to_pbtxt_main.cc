@@ -1,4 +1,4 @@
-// pb_to_pbtxt (requant pb_to_pbtxt): a graph as text, to be read by people.
+// pb_to_pbtxt (requant pb_to_pbtxt): writes a graph as readable text.
 
 #include <gflags/gflags.h>
 
@@ -38,7 +38,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// Returns "a.pbtxt" for "a.pb", "model.pbtxt" for the folder "model/".
+// Returns "a.pbtxt" for "a.pb" and "model.pbtxt" for the folder "model/".
 std::string Beside(const std::string& input) {
   std::string_view name = input;
   while (name.size() > 1 && absl::ConsumeSuffix(&name, "/")) {

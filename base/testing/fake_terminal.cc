@@ -65,7 +65,7 @@ void FakeTerminal::PutCharacter(std::string_view character, int width) {
 void FakeTerminal::NewLine(bool continues) {
   ++row_;
   column_ = 0;
-  // A row that is there already stays what it is to the one before it.
+  // An existing row keeps its relation to the one before it.
   if (row_ == static_cast<int>(lines_.size())) {
     lines_.push_back({{}, continues});
   }

@@ -1,8 +1,8 @@
 #ifndef REQUANT_BASE_TESTING_FAKE_TERMINAL_H_
 #define REQUANT_BASE_TESTING_FAKE_TERMINAL_H_
 
-// A terminal for tests, which shows what a person would see: it knows line
-// ends, wrapping, cursor up, erasing and colours, and refuses all else.
+// A terminal for tests that shows what a person would see: it supports line
+// ends, wrapping, cursor up, erasing and colors, and refuses all else.
 
 #include <string>
 #include <string_view>
@@ -20,14 +20,14 @@ class FakeTerminal {
   ProgressEnvironment Environment();
 
   void Write(std::string_view text);
-  // Wraps what does not fit again, as most terminals do. The cursor must be on
-  // the last line, at its beginning.
+  // Wraps rows that no longer fit, as most terminals do. The cursor must be at
+  // the start of the last line.
   void Resize(int columns, int rows);
 
-  // Returns everything, including what scrolled away, a line per row, without
-  // colours. Blanks and empty rows at the end are left out.
+  // Returns everything, including rows that scrolled away, a line per row,
+  // without colors. Trailing spaces and empty rows are left out.
   std::string Text() const;
-  // Returns the number of writes, and all of their bytes.
+  // Returns the number of writes, and their concatenated bytes.
   int writes() const { return writes_; }
   const std::string& raw() const { return raw_; }
 
@@ -36,14 +36,14 @@ class FakeTerminal {
 
  private:
   struct Row {
-    // One string per column; empty after a character of two columns.
+    // One string per column, empty after a two-column character.
     std::vector<std::string> cells;
-    // The row continues the one before it, which was full.
+    // Whether the row continues the previous one, which was full.
     bool continues = false;
   };
 
   void PutCharacter(std::string_view character, int width);
-  // Obeys an escape sequence and returns its length.
+  // Executes an escape sequence and returns its length.
   size_t Obey(std::string_view sequence);
   void NewLine(bool continues);
   int Top() const;

@@ -9,15 +9,15 @@
 
 namespace requant {
 
-// Returns how many rounds a randomised test makes: `rounds`, or that many times
+// Returns how many rounds a randomized test makes: `rounds`, multiplied by
 // REQUANT_FUZZ_FACTOR in the long tests of ./requant test --full.
 inline int FuzzRounds(int rounds) {
   const char* factor = std::getenv("REQUANT_FUZZ_FACTOR");
   return factor == nullptr ? rounds : rounds * std::atoi(factor);
 }
 
-// Returns `text` after one to four changes: a byte is replaced, some are taken
-// out, or one of `pieces` or another part of the text is put in. Never empty.
+// Returns `text`, never empty, after one to four changes: a byte is replaced,
+// some are removed, or one of `pieces` or a part of the text is inserted.
 inline std::string MutatedText(std::string text,
                                const std::vector<std::string>& pieces,
                                std::mt19937* random) {

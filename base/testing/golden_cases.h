@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_TESTING_GOLDEN_CASES_H_
 #define REQUANT_BASE_TESTING_GOLDEN_CASES_H_
 
-// Cases of a test that are data: what goes in, and what is to come out.
+// Runs test cases that are data: an input and the expected output.
 
 #include <functional>
 #include <map>
@@ -16,16 +16,16 @@ namespace requant {
 //   ---
 //   output
 //
-// with any number of lines each. `output_of` gets the input, and returns the
+// with any number of lines each. `output_of` gets the input and returns the
 // output, both without a line break at the end. If the environment variable
 // REQUANT_WRITE_CASES names a folder, the file is written there with the
-// outputs as they are now.
+// current outputs.
 void CheckGoldenCases(
     const std::string& path,
     const std::function<std::string(const std::string& input)>& output_of);
 
-// Takes lines such as "--set NAME=VALUE" off the start of an input. "T/" in a
-// value becomes `folder`.
+// Removes lines such as "--set NAME=VALUE" from the start of an input and
+// returns them. "T/" in a value is replaced by `folder`.
 std::map<std::string, std::string> TakeSettings(const std::string& folder,
                                                 std::string* input);
 

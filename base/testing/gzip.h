@@ -9,7 +9,7 @@
 
 namespace requant {
 
-// Returns `bytes` as zlib packs them: with the wrapper of gzip, or as they are
+// Returns `bytes` as zlib compresses them, with gzip's wrapper or with none, as
 // in a zip archive.
 enum class ZlibWrapper { kNone = -MAX_WBITS, kGzip = MAX_WBITS + 16 };
 inline std::string Packed(std::string_view bytes, ZlibWrapper wrapper) {

@@ -1,7 +1,7 @@
 #ifndef REQUANT_BASE_TESTING_TESTING_H_
 #define REQUANT_BASE_TESTING_TESTING_H_
 
-// For tests: GoogleTest with the usual matchers under their short names, some
+// Provides GoogleTest with the usual matchers under their short names, matchers
 // for absl::Status and absl::StatusOr, and a folder to write to. Test files
 // need not include what this header does.
 
@@ -66,14 +66,14 @@ class ScratchFolder {
   // Returns the folder, and the path of `name` in it.
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const;
-  // Makes the folder that `name` is in, too, and returns its path.
+  // Also creates the folder that `name` is in; returns the file's path.
   std::string Write(const std::string& name, const std::string& content) const;
-  // Copies a folder of test data, which may consist of links, to files that may
+  // Copies a folder of test data, which may consist of links, to files that can
   // be changed.
   std::string Copy(const std::string& source, const std::string& name) const;
   // Returns the content of a file; a missing one fails the test.
   std::string Read(const std::string& name) const;
-  // Returns the names of all that is in the folder, hidden ones too, sorted.
+  // Returns the names of all entries of the folder, hidden ones too, sorted.
   std::vector<std::string> Names() const;
 
  private:

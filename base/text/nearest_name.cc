@@ -6,10 +6,10 @@
 namespace requant {
 namespace {
 
-// Names beyond this are not compared: the cost is the product of the lengths.
+// Longer names are not compared: the cost is the product of the lengths.
 constexpr size_t kLongestName = 256;
 
-// Returns the Levenshtein distance, with a swap of neighbours as one edit.
+// Returns the Levenshtein distance, counting a swap of neighbors as one edit.
 size_t EditDistance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1), last(b.size() + 1),
       row(b.size() + 1);
@@ -38,7 +38,7 @@ std::string NearestName(std::string_view name,
   size_t best = std::max<size_t>(1, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > kLongestName) continue;
-    // It takes at least this many edits.
+    // The lengths alone require this many edits.
     if (std::max(name.size(), candidate.size()) -
             std::min(name.size(), candidate.size()) >=
         best) {

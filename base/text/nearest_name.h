@@ -7,9 +7,9 @@
 
 namespace requant {
 
-// Returns the candidate that `name` is most likely a misspelling of (smallest
-// edit distance, at most a third of its length, the first one on a tie), or ""
-// when none is near.
+// Returns the candidate that `name` is most likely a misspelling of (with the
+// smallest edit distance, at most a third of its length; the first one on a
+// tie), or "" if none is close.
 std::string NearestName(std::string_view name,
                         const std::vector<std::string>& candidates);
 

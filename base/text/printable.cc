@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Part of programs that do without absl, too.
+// Programs without absl use this file too.
 
 namespace requant {
 namespace {
@@ -48,7 +48,7 @@ std::string CutInTheMiddle(std::string_view text, size_t most) {
   return cut.append(text.substr(tail));
 }
 
-// Returns whether it means nothing to a shell.
+// Returns whether the character has no special meaning to a shell.
 bool IsPlain(char c) {
   return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
          (c >= 'a' && c <= 'z') ||

@@ -33,8 +33,8 @@ TEST(Printable, EscapesWhatATerminalMayObeyAndNothingElse) {
   EXPECT_EQ(Printable("a\x1b[1m\r\n\t\"gr\u00f6\u00dfe\" \\ \x7f\xff \u5c42"),
             "a\\x1b[1m\\x0d\\x0a\\x09\"gr\u00f6\u00dfe\" \\ \\x7f\\xff "
             "\u5c42");
-  // The second block of control characters, a turned direction, a line
-  // separator, and characters that are broken or written too long.
+  // These are a C1 control character, a change of direction, a line separator,
+  // and invalid and overlong characters.
   EXPECT_EQ(Printable("\u009b2J\u202e\u2028"),
             "\\xc2\\x9b2J\\xe2\\x80\\xae\\xe2\\x80\\xa8");
   EXPECT_EQ(Printable("\xe5\xb1 \xc1\x81 \xed\xa0\x80"),
@@ -50,7 +50,7 @@ TEST(Printable, CutsLongWordsAndTextsInTheMiddle) {
   std::string blanks;
   for (int i = 0; i < 1 << 19; ++i) blanks += "a ";
   EXPECT_LT(Printable(blanks).size(), 4000);
-  // No character is torn.
+  // No character is cut.
   std::string wide;
   for (int i = 0; i < 1000; ++i) wide += "\u5c42";
   EXPECT_EQ(Printable(wide).find("\\x"), std::string::npos);

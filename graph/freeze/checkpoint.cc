@@ -44,18 +44,18 @@ using tensorflow::checkpoint::TensorSliceReader;
 
 namespace {
 
-// The key under which TensorFlow 2 keeps the objects that a checkpoint's keys
-// are paths of.
+// The key under which TensorFlow 2 stores the object graph that defines a
+// checkpoint's keys.
 constexpr char kObjectGraphKey[] = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-// More elements than these need not be counted exactly: no graph holds them.
+// Larger element counts need not be exact because no graph holds them.
 constexpr int64_t kMostElements = int64_t{1} << 40;
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
 
 bool IsFolder(const std::string& path) { return Exists(path + "/."); }
 
-// Returns the checkpoint of which `path` is only one file, or "".
+// Returns the prefix of the checkpoint that the file `path` belongs to, or "".
 std::string MeantPrefix(const std::string& path) {
   const std::string shorter = path.substr(0, path.rfind('.'));
   const std::string_view ending = std::string_view(path).substr(shorter.size());
@@ -93,8 +93,8 @@ absl::StatusOr<Slice> ParseSlice(const CheckpointTensor& tensor) {
       "\", which is no slice of a tensor"));
 }
 
-// Copies a part of a tensor of the first format into `value`, which has one of
-// the types `T`. Returns false if it has another or a value is missing.
+// Copies a slice of a tensor in the first format into `value`, whose type must
+// be one of `T`. Returns false if it is not or a value is missing.
 template <typename... T>
 bool CopySlice(const TensorSliceReader& reader, const std::string& key,
                const TensorSlice& slice, Tensor* value) {
@@ -109,7 +109,7 @@ bool CopySlice(const TensorSliceReader& reader, const std::string& key,
   return copied;
 }
 
-// Copies a tensor of any type that TensorFlow writes in the first format.
+// Copies a slice of any type that TensorFlow writes in the first format.
 bool CopyAnySlice(const TensorSliceReader& reader, const std::string& key,
                   const TensorSlice& slice, Tensor* value) {
   return CopySlice<float, double, Eigen::half, bool, int8_t, uint8_t, int16_t,
@@ -120,7 +120,7 @@ bool CopyAnySlice(const TensorSliceReader& reader, const std::string& key,
                                                            value);
 }
 
-// Returns the variable's name; several nodes can stand for one variable.
+// Returns the variable's name, which several nodes can share.
 std::string VariableName(const NodeDef& node) {
   const auto name = node.attr().find("shared_name");
   return name == node.attr().end() || name->second.s().empty()
@@ -162,7 +162,7 @@ absl::Status CheckFits(const NodeDef& node, const CheckpointTensor& tensor,
         tensorflow::DataTypeString(entry.dtype)));
   }
   const PartialTensorShape shape = DeclaredShape(node);
-  // Old graphs write "any shape" as the shape of a scalar.
+  // Old graphs store an unknown shape as a scalar's shape.
   const bool any = node.op() == "Variable" && shape.dims() == 0;
   if (!any && !shape.IsCompatibleWith(entry.shape)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -173,7 +173,7 @@ absl::Status CheckFits(const NodeDef& node, const CheckpointTensor& tensor,
   return absl::OkStatus();
 }
 
-// Returns the number N of "x/part_N", or -1, and "x".
+// Returns the number N of "x/part_N", setting `whole` to "x", or returns -1.
 int PartNumber(const std::string& name, std::string* whole) {
   const size_t at = name.rfind("/part_");
   int number;
@@ -185,9 +185,9 @@ int PartNumber(const std::string& name, std::string* whole) {
   return number;
 }
 
-// Without the graph's own restore nodes, what part of the whole a variable
-// "x/part_N" is follows from the shapes of all parts: along one dimension they
-// add up.
+// Without the graph's own restore nodes, which slice of the whole a variable
+// "x/part_N" is follows from the shapes of all parts, whose sizes add up along
+// one dimension.
 absl::StatusOr<CheckpointTensor> FindPart(const RestorePlan& plan,
                                           const std::string& name,
                                           const Checkpoint& checkpoint) {
@@ -362,7 +362,7 @@ std::vector<std::string> Checkpoint::Keys() const {
     return keys;
   }
   for (reader_->Seek(""); reader_->Valid(); reader_->Next()) {
-    // The header has no name, slices have binary ones.
+    // The header has an empty name, and slices have binary ones.
     const std::string_view key = reader_->key();
     if (!key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
           return absl::ascii_isprint(c);
@@ -413,8 +413,8 @@ absl::StatusOr<CheckpointEntry> Checkpoint::Find(
     }
     entry.shape = slice.shape;
   }
-  // Strings have lengths beside them; other types take what their elements do,
-  // whatever the index says.
+  // Strings are stored with their lengths; the size of other types follows from
+  // their elements, whatever the index says.
   const int64_t element = tensorflow::DataTypeSize(entry.dtype);
   if (element > 0) {
     entry.bytes = std::min(entry.shape.num_elements(), kMostElements) * element;

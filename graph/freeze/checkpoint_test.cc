@@ -16,8 +16,8 @@ namespace {
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
 
-// The checkpoints have the vector "v" = [0, 1, 2, 3] and the second half of the
-// partitioned "p", with the same values.
+// The checkpoints contain the vector "v" = [0, 1, 2, 3] and the second half of
+// the partitioned "p" with the same values.
 Tensor Values() { return TensorOf<int32_t>({4}, {0, 1, 2, 3}); }
 
 TensorSlice Half() { return TensorSlice::ParseOrDie("4,4"); }
@@ -43,7 +43,7 @@ std::string WriteFirstFormat(const std::string& name) {
   return path;
 }
 
-// What holds of both formats.
+// Tests rules that hold for both formats.
 class EitherFormat
     : public testing::TestWithParam<std::string (*)(const std::string&)> {
  protected:
@@ -101,7 +101,7 @@ TEST(FirstFormat, IsReadFromTheFilesOfAPattern) {
   const std::string pattern = testing::TempDir() + "first_shard-*-of-00001";
   ASSERT_OK_AND_ASSIGN(const auto checkpoint, Checkpoint::Open(pattern));
   EXPECT_TRUE(checkpoint->Contains("v"));
-  // So that no output overwrites it.
+  // The file must be known, so that no output overwrites it.
   EXPECT_EQ(CheckpointFiles(pattern).size(), 1);
 }
 

@@ -44,7 +44,7 @@ using tensorflow::SignatureDef;
 namespace {
 
 constexpr char kServingSignature[] = "serving_default";
-// Signatures of this prefix are TensorFlow's own.
+// Signatures with this prefix are internal to TensorFlow.
 constexpr char kInternalPrefix[] = "__saved_model_";
 constexpr char kInitSignature[] = "__saved_model_init_op";
 constexpr char kDefaultRestoreOp[] = "save/restore_all";
@@ -60,7 +60,7 @@ void AddOnce(const std::string& name, std::vector<std::string>* names) {
   }
 }
 
-// Returns the nodes of the signature's outputs, in the order of their keys.
+// Returns the output nodes of a signature, sorted by their keys.
 std::vector<std::string> OutputsOf(const SignatureDef& signature) {
   const std::map<std::string, tensorflow::TensorInfo> outputs(
       signature.outputs().begin(), signature.outputs().end());
@@ -106,7 +106,7 @@ std::vector<std::string> InitializersOf(const MetaGraphDef& meta) {
   return names;
 }
 
-// Returns the files beside the model, which TensorFlow 1 lists as a collection.
+// Returns the model's asset files, which TensorFlow 1 lists in a collection.
 std::map<std::string, std::string> AssetsOf(const MetaGraphDef& meta,
                                             const std::string& directory) {
   std::vector<AssetFileDef> assets(meta.asset_file_def().begin(),
@@ -147,7 +147,7 @@ absl::Status ReadSaved(const ModelFiles& files, FreezeInput* model) {
   return absl::OkStatus();
 }
 
-// Parses a message that is in binary or in text.
+// Parses a message in binary or text format.
 absl::Status ReadMessage(const std::string& path, const char* kind,
                          google::protobuf::Message* message) {
   REQUANT_ASSIGN_OR_RETURN(const std::string content,
@@ -197,7 +197,7 @@ absl::StatusOr<FreezeInput> ReadModel(const ModelFiles& files) {
   return model;
 }
 
-// Returns a SavedModel's own files; others may lie in its directory.
+// Returns a SavedModel's own files; its directory may contain others.
 std::vector<std::string> SavedFiles(const std::string& directory) {
   std::vector<std::string> files;
   for (const char* name : {"saved_model.pb", "saved_model.pbtxt",
@@ -216,8 +216,8 @@ std::vector<std::string> SavedFiles(const std::string& directory) {
   return files;
 }
 
-// Values up to this size are in the graph when it is verified: shapes are made
-// of small ones. Larger ones are read after it, so that memory holds them once.
+// Values up to this size are in the graph for verification, because shapes
+// depend on small ones. Larger ones are read later, so they are in memory once.
 constexpr int64_t kSmallBytes = 1 << 16;
 
 class Freezer {
@@ -246,7 +246,7 @@ class Freezer {
   std::unique_ptr<Checkpoint> checkpoint_;
   RestorePlan plan_;
   std::vector<FrozenVariable> variables_;
-  // Nodes that change variables, which the outputs would have run.
+  // Omitted nodes that change variables and that the outputs would have run.
   std::vector<std::string> left_out_;
   FrozenGraph result_;
 };
@@ -307,7 +307,7 @@ absl::Status Freezer::CheckNames() {
 }
 
 absl::Status Freezer::Inline() {
-  // Problems that no later step could name.
+  // This reports problems that no later step could name.
   REQUANT_RETURN_IF_ERROR(GraphIndex::Create(&graph()).status());
   model_.initializers.insert(model_.initializers.end(),
                              options_.initializers.begin(),
@@ -321,7 +321,7 @@ absl::Status Freezer::Inline() {
   return absl::OkStatus();
 }
 
-// Leaves what the outputs need, with tables that fill themselves.
+// Keeps only what the outputs need, with tables that fill themselves.
 absl::Status Freezer::Reduce() {
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(&graph()));
   plan_ = FindRestored(index, model_.restore_op);
@@ -396,7 +396,7 @@ absl::Status Freezer::ReplaceVariables() {
                            HandOutValues(values, &graph()));
   for (const FrozenValue& value : values) {
     NodeDef* node = index.Find(value.variable);
-    // In place, because the index refers to the node's name.
+    // The node is changed in place because the index refers to its name.
     node->set_op("Const");
     node->clear_input();
     node->clear_attr();
@@ -454,7 +454,7 @@ absl::StatusOr<FrozenGraph> Freezer::Run() {
   REQUANT_RETURN_IF_ERROR(KeepNeeded(result_.outputs, &graph()));
   for (NodeDef& node : *graph().mutable_node()) {
     if (options_.clear_devices) node.clear_device();
-    // A remark of the program that wrote the graph, which nothing keeps true.
+    // The program that wrote the graph noted this, and nothing keeps it true.
     node.mutable_attr()->erase("_output_shapes");
   }
   REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/true));

@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_FREEZE_FREEZE_H_
 #define REQUANT_GRAPH_FREEZE_FREEZE_H_
 
-// A trained model made into one graph without variables.
+// Freezes a trained model into one graph without variables.
 
 #include <cstdint>
 #include <set>
@@ -13,40 +13,39 @@
 
 namespace requant {
 
-// Which files. Either `saved_model`, or `meta_graph`, or `graph`; the latter
-// two with a `checkpoint`.
+// The model's files: `saved_model`, or else `meta_graph` or `graph` together
+// with a `checkpoint`.
 struct ModelFiles {
-  // A SavedModel directory, and the tags of the graph in it.
+  // A SavedModel directory, and the tags of the graph to use.
   std::string saved_model;
   std::set<std::string> tags;
   // A MetaGraphDef, such as TensorFlow's model.ckpt-1.meta.
   std::string meta_graph;
   // A GraphDef.
   std::string graph;
-  // The checkpoint without its endings; by default that of the SavedModel, or
-  // the one that `meta_graph` is named after.
+  // The checkpoint's prefix; by default that of the SavedModel, or the one that
+  // `meta_graph` is named after.
   std::string checkpoint;
   // A SaverDef, which names the node that restores variables.
   std::string saver;
-  // That node's name, by default what the model says or "save/restore_all".
+  // That node's name, by default the model's own or "save/restore_all".
   std::string restore_op;
 };
 
-// Returns the files that exist of those the model consists of; none of them may
-// be overwritten.
+// Returns the existing files of the model, none of which may be overwritten.
 std::vector<std::string> FilesOf(const ModelFiles& files);
 
 struct FreezeOptions {
   ModelFiles files;
-  // The nodes whose values are wanted; by default those of the SavedModel's
-  // serving signature. They keep their names.
+  // The nodes whose values are wanted, which keep their names; by default those
+  // of the SavedModel's serving signature.
   std::vector<std::string> outputs;
-  // Nodes that fill lookup tables, beside those that the model names itself.
+  // Nodes that fill lookup tables, besides those that the model names.
   std::vector<std::string> initializers;
   bool clear_devices = true;
-  // If not empty, only these variables are frozen.
+  // If this is not empty, only these variables are frozen.
   std::set<std::string> only_variables;
-  // These variables stay variables.
+  // These variables are not frozen.
   std::set<std::string> kept_variables;
 };
 
@@ -57,15 +56,15 @@ struct FrozenGraph {
   int64_t variable_bytes = 0;
   int inlined_calls = 0;
   int tables = 0;
-  // Sentences about what may surprise: assignments left out, variables kept.
+  // Sentences on surprising effects: assignments omitted, variables kept.
   std::vector<std::string> notes;
 };
 
 // Reads the model, keeps what the outputs need, inlines functions, and replaces
-// variables by their values from the checkpoint, which it reads one by one.
-// Runs no graph. The result has passed VerifyGraph. A result of more than 2 GB
-// is an error before any value is read. Code of TensorFlow's that this uses may
-// abort on damaged files: programs call it in a child process.
+// variables by their values, which are read one by one from the checkpoint.
+// Runs no graph. The result has passed VerifyGraph. Fails before reading any
+// value if the result would exceed 2 GB. The TensorFlow code that this uses may
+// abort on damaged files, so programs call it in a child process.
 absl::StatusOr<FrozenGraph> Freeze(const FreezeOptions& options);
 
 }  // namespace requant

@@ -1,4 +1,4 @@
-// Small models made by hand: one rule each.
+// Tests small hand-made models, one rule each.
 
 #include <cstdio>
 
@@ -20,7 +20,7 @@ using tensorflow::DataType;
 using tensorflow::TensorShape;
 using tensorflow::TensorSlice;
 
-// A model with one output "y" and a checkpoint.
+// A model with an output "y" and a checkpoint.
 class SmallModel {
  public:
   SmallModel() {
@@ -34,7 +34,7 @@ class SmallModel {
     saved_ = true;
   }
 
-  // Obeys a line of a case: "WHAT: value". Returns false if it is none.
+  // Applies a case's line "WHAT: value". Returns false for any other line.
   bool Obey(const std::string& line) {
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(": ", 1));
@@ -44,7 +44,7 @@ class SmallModel {
       const GraphDef constant = GraphFromText(parts[1]);
       Save(constant.node(0).name(), ConstNamed(constant, words[0]));
     } else if (parts[0] == "slice") {
-      // The size of the whole vector, which part of it, and its values.
+      // The words are the whole vector's size, the slice, and its values.
       const GraphDef constant = GraphFromText(words[2]);
       const std::string key = constant.node(0).name();
       EXPECT_OK(writer_.AddSlice(key, TensorShape({std::stoll(words[0])}),
@@ -66,8 +66,8 @@ class SmallModel {
     return true;
   }
 
-  // Freezes a graph. Unless something else was saved before, the checkpoint
-  // has "v" = [1, 2].
+  // Freezes a graph. The checkpoint has "v" = [1, 2] unless something else was
+  // saved before.
   absl::StatusOr<FrozenGraph> FreezeText(const std::string& text) {
     if (!saved_) Save("v", TensorOf<float>({2}, {1, 2}));
     EXPECT_OK(writer_.Finish());
@@ -83,7 +83,7 @@ class SmallModel {
   FreezeOptions options_;
 };
 
-// Returns an error, or the frozen graph, the value of "y" if it is to be run,
+// Returns an error, or else the frozen graph, the value of "y" if requested,
 // and the notes.
 std::string FreezeCase(const std::string& input) {
   SmallModel model;
@@ -119,7 +119,7 @@ TEST(FreezeSmall, FollowsTheRules) {
   CheckGoldenCases("graph/freeze/freeze_cases.txt", FreezeCase);
 }
 
-// The graph and the checkpoint of a Saver from before TensorFlow 1.0.
+// The graph and the checkpoint are those of a Saver before TensorFlow 1.0.
 TEST(FreezeSmall, RestoresTheFirstFormatAsTheGraphSays) {
   SmallModel model;
   model.options_.files.checkpoint = model.prefix_ + ".ckpt";
@@ -161,7 +161,7 @@ TEST(FreezeSmall, RefusesACheckpointWithoutData) {
               FailsWith(HasSubstr("cannot read \"v\" from the checkpoint")));
 }
 
-// Every type that a variable can have.
+// Runs for every type that a variable can have.
 class FreezeType : public testing::TestWithParam<DataType> {};
 
 TEST_P(FreezeType, KeepsTheBits) {

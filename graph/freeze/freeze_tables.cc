@@ -26,7 +26,7 @@ using tensorflow::TensorShape;
 
 namespace {
 
-// Splits like TensorFlow, which drops every carriage return.
+// Like TensorFlow, drops every carriage return.
 std::vector<std::string> Lines(const std::string& content) {
   std::vector<std::string> lines =
       absl::StrSplit(absl::StrReplaceAll(content, {{"\r", ""}}), '\n');
@@ -34,7 +34,7 @@ std::vector<std::string> Lines(const std::string& content) {
   return lines;
 }
 
-// Sets element `i`; false when the text is no value of the tensor's type.
+// Sets element `i`; returns false if the text is invalid for the type.
 bool SetElement(std::string_view text, int64_t i, Tensor* tensor) {
   switch (tensor->dtype()) {
     case tensorflow::DT_STRING:
@@ -53,8 +53,8 @@ bool SetElement(std::string_view text, int64_t i, Tensor* tensor) {
   }
 }
 
-// Finds the part of line `number` that `index` means; returns false when it has
-// no such column.
+// Finds the part of line `number` that `index` selects; returns false if the
+// line has no such column.
 bool Field(const std::string& line, int64_t number, int64_t index,
            char delimiter, std::string* field) {
   if (index == VocabularyFormat::kLineNumber) {
@@ -168,11 +168,11 @@ class TableKeeper {
   GraphIndex& index_;
   const NodeSet loading_;
   const NodeSet restoring_;
-  // By table.
+  // The initializers by table.
   absl::flat_hash_map<const NodeDef*, std::vector<NodeDef*>> initializers_;
 };
 
-// Returns the one that runs when the model is loaded, else the only one.
+// Returns the one that runs when the model is loaded, or else the only one.
 absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
     const NodeDef& table) const {
   std::vector<NodeDef*> restored, loaded, others;
@@ -201,8 +201,8 @@ absl::StatusOr<NodeDef*> TableKeeper::FindInitializer(
       "need it"));
 }
 
-// Returns the file name in a tensor: an asset's, or a constant. TensorFlow 2
-// hands it through a variable that is assigned when the model is loaded.
+// Returns the file name in a tensor: an asset's name or a constant. TensorFlow
+// 2 passes it through a variable that is assigned when the model is loaded.
 absl::StatusOr<std::string> TableKeeper::PathIn(Source source,
                                                 int depth) const {
   if (source.node == nullptr || depth > 10) {

@@ -8,7 +8,7 @@ namespace {
 constexpr int64_t kWholeLine = VocabularyFormat::kWholeLine;
 constexpr int64_t kLineNumber = VocabularyFormat::kLineNumber;
 
-// Reads a vocabulary of `lines` with text as keys and integers as values.
+// Reads a vocabulary of `lines` with text keys and integer values.
 absl::StatusOr<TableContent> Read(const std::string& lines, int64_t key_index,
                                   int64_t value_index, char delimiter = '\t',
                                   int64_t size = -1, int64_t offset = 0) {

@@ -22,7 +22,7 @@ std::string TestModel(const std::string& name) {
   return "graph/testdata/" + name;
 }
 
-// Random values for an input; integers are small enough to be row numbers.
+// Returns random values for an input; integers are valid row numbers.
 Tensor RandomTensor(const tensorflow::TensorInfo& info,
                     std::mt19937* generator) {
   TensorShape shape;

@@ -28,17 +28,17 @@ namespace {
 // Returns the function that a node calls, or null.
 using CalledFunction = std::function<const FunctionDef*(const NodeDef& node)>;
 
-// Counts the nodes of a graph once the calls that wanted nodes depend on are
-// replaced by the bodies of their functions, calls in those too. Takes time for
-// the graph and each function once, however often it is called. A call of a
-// function within itself counts as one node.
+// Counts the nodes of a graph after the calls that wanted nodes depend on,
+// including nested ones, are replaced by the bodies of their functions. Visits
+// the graph and each function once, however often it is called. A recursive
+// call counts as one node.
 class Counter {
  public:
-  // Counts up to `limit`.
+  // Stops counting at `limit`.
   Counter(const CalledFunction& called, int64_t limit)
       : called_(called), limit_(limit) {}
 
-  // With an explicit stack: functions call each other as deeply as they like.
+  // Uses an explicit stack because calls can nest to any depth.
   int64_t SizeOf(const Nodes& nodes, std::vector<std::string_view> wanted) {
     std::vector<Body> stack = {
         {nullptr, Calls(nodes, std::move(wanted)), 0, nodes.size()}};
@@ -59,7 +59,7 @@ class Counter {
         continue;
       }
       // The caller looks at the size again when it is known; until then it is
-      // zero, for calls in a circle.
+      // zero, which also covers recursive calls.
       stack.push_back({callee, Calls(callee->node_def(), Results(*callee)), 0,
                        callee->node_def_size()});
     }
@@ -83,7 +83,7 @@ class Counter {
     return results;
   }
 
-  // Returns the functions that the wanted nodes need, once for each call.
+  // Returns the functions that the wanted nodes call, once for each call.
   std::vector<const FunctionDef*> Calls(
       const Nodes& nodes, std::vector<std::string_view> wanted) const {
     absl::flat_hash_map<std::string_view, const NodeDef*> unseen;
@@ -116,31 +116,31 @@ void AddInputs(const std::vector<std::string>& inputs, NodeDef* node) {
   node->mutable_input()->Add(inputs.begin(), inputs.end());
 }
 
-// Attributes that name things outside the node.
+// Adapts attributes that refer to things outside the node.
 void AdaptToCaller(const NodeDef& call, NodeDef* node) {
   if (node->device().empty()) node->set_device(call.device());
-  // Colocation with nodes under their old names.
+  // This refers to nodes by their old names.
   node->mutable_attr()->erase("_class");
-  // Loops of two calls must not mix.
+  // The loops of two calls must not get mixed up.
   const auto loop = node->mutable_attr()->find("frame_name");
   if (loop != node->mutable_attr()->end()) {
     loop->second.set_s(absl::StrCat(call.name(), "/", loop->second.s()));
   }
 }
 
-// What stands for a call's outputs once its body is in the graph.
+// What replaces a call's outputs once its body is in the graph.
 struct InlinedCall {
-  // Tensors, by output number.
+  // The tensors, by output number.
   std::vector<std::string> outputs;
   std::vector<tensorflow::DataType> types;
-  // Nodes that have run when the call has.
+  // Nodes that have run by the time the call has.
   std::vector<std::string> effects;
 };
 
-// The functions around a node of an inlined body.
+// A function that an inlined node comes from.
 struct Frame {
   std::string function;
-  // Index of the frame around this one, or -1.
+  // The index of the enclosing frame, or -1.
   int parent;
 };
 
@@ -196,7 +196,7 @@ const FunctionDef* Inliner::FunctionOf(const NodeDef& node) const {
   return found == functions_.end() ? nullptr : found->second;
 }
 
-// Returns a free name, which is taken from now on.
+// Returns an unused name and reserves it.
 std::string Inliner::NewName(const std::string& base) {
   std::string name = base;
   for (int i = 1; !ids_.emplace(name, -1).second; ++i) {
@@ -229,8 +229,8 @@ absl::Status Inliner::CheckRecursion(const NodeDef& call, int frame) const {
   return absl::OkStatus();
 }
 
-// In a branch of a Switch a call does not run unless all its inputs are alive;
-// body nodes without inputs would. Returns control inputs for them.
+// In a branch of a Switch a call runs only if all its inputs are alive, but
+// body nodes without inputs would always run. Returns control inputs for them.
 std::vector<std::string> Inliner::InputsReady(
     const NodeDef& call, const std::vector<std::string>& arguments,
     const tensorflow::DataTypeVector& types) {
@@ -248,8 +248,8 @@ std::vector<std::string> Inliner::InputsReady(
   return ready;
 }
 
-// Finds what has run when the call has. Several nodes get one that follows them
-// all, so that whatever waits for the call needs only one edge.
+// Sets which nodes must have run when the call has. If there are several, adds
+// one that follows them all, so that whatever waits needs only one edge.
 void Inliner::AddEffects(
     const NodeDef& call, const FunctionDef& function,
     const absl::flat_hash_map<std::string, std::string>& names,
@@ -270,7 +270,7 @@ void Inliner::AddEffects(
   Append(std::move(all), static_cast<int>(frames_.size()) - 1);
 }
 
-// `body` has inputs as a GraphDef's nodes have, and _Arg and _Retval nodes.
+// `body` has inputs as in a GraphDef, and _Arg and _Retval nodes.
 void Inliner::AddBody(int call_id, const FunctionDef& function,
                       tensorflow::InstantiationResult body) {
   const NodeDef call = graph_.node(call_id);
@@ -324,10 +324,10 @@ void Inliner::AddBody(int call_id, const FunctionDef& function,
   inlined_.emplace(call.name(), std::move(inlined));
 }
 
-// Checks before a node is made: a few functions can stand for more nodes than
-// fit in memory.
+// Is called before a node is made, because a few functions can expand to more
+// nodes than fit in memory.
 absl::Status Inliner::CheckSize() const {
-  // In a larger graph the first call is too much, if there is one.
+  // If the graph is larger already, even the first call is too much.
   const int64_t most =
       std::max<int64_t>(options_.max_nodes, graph_.node_size());
   std::vector<std::string_view> wanted(options_.outputs.begin(),
@@ -380,13 +380,13 @@ absl::Status Inliner::Inline(int id, const FunctionDef& function) {
   return absl::OkStatus();
 }
 
-// Appends what stands for `input` now that calls are inlined.
+// Appends what replaces `input` now that calls are inlined.
 void Inliner::Resolve(std::string_view input,
                       std::vector<std::string>* resolved, int depth) const {
   const TensorName name = ParseTensorName(input);
   const auto found = inlined_.find(name.node);
-  // A call's output can be that of a call in its body, but never its own;
-  // functions that hand their argument back can close a circle.
+  // A call's output can be that of a call in its body but never its own;
+  // functions that return their argument can close a cycle.
   if (found == inlined_.end() || depth > 1000) {
     resolved->emplace_back(input);
     return;
@@ -427,7 +427,7 @@ std::vector<std::string> Inliner::ResolveInputs(const NodeDef& node) const {
 
 absl::Status Inliner::Visit(int id) {
   // Calls that this node reads are inlined first; then it reads their bodies,
-  // which may hold calls again.
+  // which may contain further calls.
   while (true) {
     bool complete = true;
     for (const std::string& input : ResolveInputs(graph_.node(id))) {
@@ -446,7 +446,7 @@ absl::Status Inliner::Visit(int id) {
   }
 }
 
-// Gives a wanted call's name to a node that stands for it.
+// Gives a wanted call's name to a node that replaces it.
 void Inliner::KeepName(int id, bool for_effects) {
   NodeDef* node = graph_.mutable_node(id);
   const InlinedCall& call = inlined_.at(node->name());

@@ -18,7 +18,7 @@ std::string Error(const std::string& text,
 }
 
 // Inlines what "y" needs. Returns the error, or the number of calls, the graph,
-// and for x = 3 each of the tensors that the first line lists.
+// and for x = 3 each of the tensors listed in the first line.
 std::string InlineCase(const std::string& input) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(input, absl::MaxSplits('\n', 1));
@@ -41,7 +41,7 @@ TEST(InlineFunctions, FollowsTheRules) {
   CheckGoldenCases("graph/freeze/inline_cases.txt", InlineCase);
 }
 
-// A call in the branch that is not taken must not give a value, even when its
+// A call in the branch that is not taken must not produce a value, even if its
 // function is a constant.
 TEST(InlineFunctions, StaysDeadInADeadBranch) {
   GraphDef graph = GraphFromText(R"(
@@ -64,8 +64,8 @@ TEST(InlineFunctions, StaysDeadInADeadBranch) {
   }
 }
 
-// A function of one node, and one that calls another twice, one call after the
-// other; there are calls that nothing needs.
+// Returns functions, each of which calls the previous one twice in sequence
+// (the first has one node), and calls that nothing needs.
 std::string Doubling(int functions) {
   std::string text = R"(
     x = Placeholder dtype=float
@@ -90,7 +90,7 @@ std::string Doubling(int functions) {
 }
 
 TEST(InlineFunctions, CountsTheBodyOfEachCallThatIsNeeded) {
-  // Three nodes of the graph, three of f2, three each of two f1, four Relus.
+  // This is three nodes of the graph and f2, three for each f1, and four Relus.
   EXPECT_EQ(Error(Doubling(2), 3 + 3 + 2 * 3 + 4), "");
   EXPECT_THAT(Error(Doubling(2), 3 + 3 + 2 * 3 + 3),
               HasSubstr("more than 15 nodes"));

@@ -26,7 +26,7 @@ bool IsControlFlow(const std::string& op) {
   return ops->contains(absl::StripPrefix(op, "Ref"));
 }
 
-// Returns whether a node of this op does nothing but compute its value.
+// Returns whether nodes of this op do nothing but compute their values.
 bool OnlyComputes(const std::string& op) {
   const tensorflow::OpDef* definition = nullptr;
   return !IsControlFlow(op) &&
@@ -34,7 +34,7 @@ bool OnlyComputes(const std::string& op) {
          !definition->is_stateful();
 }
 
-// Finds the nodes that only compute, all the way up, and always run: waiting
+// Finds nodes that, like all their inputs, only compute and always run: waiting
 // for one without reading it is pointless.
 class PureNodes {
  public:
@@ -94,7 +94,7 @@ void DropControls(const Predicate& drop, GraphIndex* index) {
   }
 }
 
-// Appends the names of functions in an attribute.
+// Appends the names of the functions in an attribute.
 void AppendFunctions(const AttrValue& value, std::vector<std::string>* names) {
   const auto append = [names](const tensorflow::NameAttrList& function) {
     names->push_back(function.name());

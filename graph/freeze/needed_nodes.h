@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_FREEZE_NEEDED_NODES_H_
 #define REQUANT_GRAPH_FREEZE_NEEDED_NODES_H_
 
-// What of a graph some of its nodes need, and the rest thrown away.
+// Finds what some nodes of a graph need, and drops the rest.
 
 #include <string>
 #include <vector>
@@ -16,24 +16,24 @@ namespace requant {
 
 using NodeSet = absl::flat_hash_set<const tensorflow::NodeDef*>;
 
-// Returns the nodes named in `roots`, as far as they exist, and all that they
-// depend on, control inputs included.
+// Returns the existing nodes named in `roots` and all that they depend on,
+// including control inputs.
 NodeSet NeededNodes(const GraphIndex& index,
                     const std::vector<std::string>& roots);
 
-// Returns the names of the functions of `library` that the nodes call, and that
-// those functions call in turn.
+// Returns the names of the functions of `library` that the nodes call directly
+// or indirectly.
 absl::flat_hash_set<std::string> CalledFunctions(
     const NodeSet& nodes, const tensorflow::FunctionDefLibrary& library);
 
-// Drops the control inputs of all nodes that only wait for a variable to be
-// changed, saved or restored.
+// Drops all control inputs that only wait for a variable to be changed, saved
+// or restored.
 void DropControlsOnState(GraphIndex* index);
 
-// Keeps what `outputs` need: nodes in their order, and the functions that those
-// call. Control inputs that wait for mere computations are dropped first, and
-// so are colocations with nodes that are no longer there. Needs TensorFlow's
-// library (LoadTensorFlow) for the op definitions.
+// Keeps what `outputs` need: nodes in their order, and the functions that these
+// call. First drops control inputs that wait for mere computations, and
+// colocations with removed nodes. Needs TensorFlow's library (LoadTensorFlow)
+// for the op definitions.
 absl::Status KeepNeeded(const std::vector<std::string>& outputs,
                         tensorflow::GraphDef* graph);
 

@@ -26,9 +26,8 @@ using tensorflow::NodeDef;
 
 bool IsControl(std::string_view input) { return absl::StartsWith(input, "^"); }
 
-// Tensors are named "node:port" in a graph and "node:argument:number" or
-// "argument" in a function; either way the node comes first and the number
-// last.
+// A tensor is "node:port" in a graph, and "node:argument:number" or "argument"
+// in a function; in all of them the node comes first and the number last.
 int NumberOf(std::string_view tensor) {
   const size_t colon = tensor.rfind(':');
   int number = 0;
@@ -52,7 +51,7 @@ void SetType(const std::string& attribute, DataType type, NodeDef* node) {
   (*node->mutable_attr())[attribute].set_type(type);
 }
 
-// Sets element `index` of a list of types, if it is there.
+// Sets element `index` of a list of types if it exists.
 void SetListedType(const std::string& attribute, int index, DataType type,
                    NodeDef* node) {
   auto* list = (*node->mutable_attr())[attribute].mutable_list();
@@ -67,7 +66,7 @@ void SetListedShape(int index, const tensorflow::TensorShapeProto& shape,
   if (index < list->shape_size()) *list->mutable_shape(index) = shape;
 }
 
-// What was known about a handle is not true of a value.
+// What held for a handle does not hold for a value.
 void DropHandleAttributes(NodeDef* node) {
   for (const char* name : {"_output_shapes", "_handle_dtypes", "_handle_shapes",
                            "_handle_data", "_class"}) {
@@ -75,18 +74,18 @@ void DropHandleAttributes(NodeDef* node) {
   }
 }
 
-// Turns a question about a variable into its answer.
+// Replaces a query about a variable by its answer.
 void BecomeTrue(NodeDef* node) {
   KeepControlInputs(node);
   node->set_op("Const");
   *node->mutable_attr() = MakeConst("", tensorflow::Tensor(true)).attr();
 }
 
-// The nodes of a graph or of a function, and which of them read which.
+// The nodes of a graph or function, indexed by which nodes read which.
 class Body {
  public:
   explicit Body(GraphDef* graph) : nodes_(*graph->mutable_node()) { Index(); }
-  // `name` is what messages call the function.
+  // `name` is the function's name for messages.
   Body(FunctionDef* function, std::string name)
       : nodes_(*function->mutable_node_def()),
         function_(function),
@@ -101,7 +100,7 @@ class Body {
     int node;
     int input;
   };
-  // Returns the nodes that still read any output of `name`.
+  // Returns the nodes that currently read any output of `name`.
   std::vector<Reader> ReadersOf(const std::string& name) const {
     std::vector<Reader> readers;
     const auto found = readers_.find(name);
@@ -125,7 +124,7 @@ class Body {
     return absl::StrCat(" in the function \"", function_name_, "\"");
   }
 
-  // Appends a node under a name like its own; returns how to read its only
+  // Appends a node under a similar unused name; returns how to read its only
   // output, which its op calls "output".
   std::string Add(NodeDef node) {
     const std::string base = node.name();
@@ -178,16 +177,16 @@ class Body {
   bool has_loops_ = false;
 };
 
-// Where the variable is: output `number` of `node`, or any output for -1.
+// Where a variable is: output `number` of `node`, or any output if it is -1.
 struct Carrier {
   std::string node;
   int number;
 };
 
-// A function that takes a value where another takes a variable.
+// A copy of a function that takes a value instead of a variable.
 struct Specialized {
   std::string name;
-  // The outputs that hand the variable back.
+  // The outputs that return the variable.
   std::set<int> returned;
 };
 
@@ -197,7 +196,7 @@ bool PassesOn(std::string_view op) {
   return ops->contains(op);
 }
 
-// Returns whether it is an op on references that has a twin for values.
+// Returns whether the op on references has a counterpart for values.
 bool PassesOnReference(std::string_view op) {
   return absl::StartsWith(op, "Ref") && PassesOn(op.substr(3));
 }
@@ -245,7 +244,7 @@ class Rewriter {
   const std::vector<std::string>& dropped() const { return dropped_; }
 
  private:
-  // Follows the variable through `body`; returns all that carry it.
+  // Follows the variable through `body`; returns all nodes that carry it.
   absl::StatusOr<std::vector<Carrier>> Follow(Carrier start,
                                               const FrozenValue& value,
                                               Body* body);
@@ -267,7 +266,7 @@ class Rewriter {
   Body top_;
   absl::flat_hash_map<std::string, const FunctionDef*> functions_;
   absl::flat_hash_map<std::string, Specialized> specialized_;
-  // The functions that those made here are copies of, however often changed.
+  // The originals of the copies made here, through any number of changes.
   absl::flat_hash_map<std::string, std::string> origins_;
   absl::flat_hash_set<std::string> under_way_;
   std::vector<std::string> dropped_;
@@ -301,7 +300,7 @@ void Rewriter::RewriteGather(const FrozenValue& value, NodeDef* node,
       batch_dims == node->attr().end() ? 0 : batch_dims->second.i();
   NodeDef axis = MakeConst(absl::StrCat(node->name(), "/axis"),
                            tensorflow::Tensor(number));
-  // In a loop of Enter and Exit nodes a constant must be of the same iteration.
+  // In a loop of Enter and Exit nodes constants must be of the same iteration.
   if (body->has_loops() && node->input_size() > 1) {
     axis.add_input(absl::StrCat("^", NodeOf(node->input(1))));
   }
@@ -383,7 +382,7 @@ absl::Status Rewriter::RewriteCaller(int input, const FrozenValue& value,
                                      std::vector<Carrier>* carriers) {
   const std::string op = node->op();
   std::vector<std::string*> callees;
-  // If and Case have their condition as input 0.
+  // Input 0 of If and Case is the condition.
   const int offset = IsIf(op) || IsCase(op) ? 1 : 0;
   auto& attributes = *node->mutable_attr();
   if (IsCall(op)) {
@@ -414,7 +413,7 @@ absl::Status Rewriter::RewriteCaller(int input, const FrozenValue& value,
     auto callee = Specialize(*callees[i], input - offset, value);
     if (!callee.ok()) return callee.status();
     *callees[i] = callee->name;
-    // The condition of a loop returns no variables.
+    // A loop's condition returns no variables.
     if (IsWhile(op) && i == 1) continue;
     if (i > 0 && callee->returned != returned) {
       return absl::UnimplementedError(

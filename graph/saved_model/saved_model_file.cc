@@ -47,20 +47,19 @@ using tensorflow::TensorInfo;
 
 namespace {
 
-// A field of a serialized protocol buffer, which is taken apart and put
-// together again without being parsed, so that what is not touched keeps its
-// bytes.
+// A field of a serialized message, which is taken apart and reassembled without
+// being parsed, so that untouched parts keep their bytes.
 struct MessageField {
-  // 0 unless it is of type message, string or bytes: under the number of such a
-  // field, anything else is one that no message knows.
+  // 0 unless the wire type is that of messages, strings and bytes: under such a
+  // field's number any other wire type is unknown to every message.
   int number = 0;
-  // The field with its tag.
+  // The field including its tag.
   std::string_view bytes;
-  // What it holds, if it has a number.
+  // Its content, if it has a number.
   std::string_view payload;
 };
 
-// Reads what follows `tag`.
+// Reads the rest of a field with this tag.
 bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
                MessageField* field) {
   if (WireFormatLite::GetTagWireType(tag) !=
@@ -77,7 +76,7 @@ bool SkipField(std::string_view message, uint32_t tag, CodedInputStream* input,
 }
 
 // Splits a serialized message, which has been parsed before, into its fields in
-// their order, as parts of `message`.
+// order, as views of `message`.
 std::vector<MessageField> Fields(std::string_view message) {
   std::vector<MessageField> fields;
   CodedInputStream input(reinterpret_cast<const uint8_t*>(message.data()),
@@ -93,8 +92,8 @@ std::vector<MessageField> Fields(std::string_view message) {
   }
 }
 
-// Returns the payloads of all fields of that number one after another: the
-// serialized submessage, of which a serializer may write parts.
+// Returns the concatenated payloads of all fields with that number, because a
+// serializer may write a submessage in parts.
 std::string JoinedPayload(const std::vector<MessageField>& fields, int number) {
   std::string joined;
   for (const MessageField& field : fields) {
@@ -139,9 +138,9 @@ std::set<std::string> OpsOf(const GraphDef& graph) {
   return ops;
 }
 
-// Adds the definitions that `graph` uses and the list lacks, in order of name.
-// True when there were any. Ops that TensorFlow does not have stay out: their
-// definitions come with the library that has them.
+// Adds the definitions of ops that `graph` uses and the list lacks, sorted by
+// name. Returns whether there were any. Ops unknown to TensorFlow are left out,
+// because their definitions come with their own library.
 bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
   std::map<std::string, OpDef> ops;
   for (const OpDef& op : info->stripped_op_list().op()) ops[op.name()] = op;
@@ -162,7 +161,7 @@ bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
   return true;
 }
 
-// Returns the MetaGraph `bytes`, which has `info`, with another graph.
+// Returns the MetaGraph `bytes`, which has `info`, with a different graph.
 std::string Replaced(std::string_view bytes, MetaGraphDef::MetaInfoDef info,
                      const GraphDef& graph, const std::string& graph_bytes) {
   const bool new_info = info.has_stripped_op_list() && AddOps(graph, &info);
@@ -207,14 +206,14 @@ bool IsVersion(std::string_view name) {
   });
 }
 
-// Returns whether there is a SavedModel of any form, also one not read.
+// Returns whether there is a SavedModel, even of a form that we do not read.
 bool HasModel(const fs::path& folder) {
   std::error_code ignored;
   return IsSavedModelDirectory(folder.string()) ||
          fs::exists(folder / "saved_model.cpb", ignored);
 }
 
-// Returns the SavedModels in the folders of `folder` that are versions.
+// Returns the SavedModels in the version subfolders of `folder`.
 std::vector<std::string> Versions(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -306,7 +305,7 @@ GraphDef SavedModelFile::TakeGraph() {
 
 absl::StatusOr<std::string> SavedModelFile::WithGraph(
     const GraphDef& graph, const std::string& graph_bytes) const {
-  // Before anything of that size is put together.
+  // This check comes before anything of that size is assembled.
   if (content_.size() - graph_bytes_.size() + graph_bytes.size() >
       static_cast<size_t>(kMaxGraphBytes)) {
     return TooLarge(path_);
@@ -422,8 +421,8 @@ void SavedModelReferences::AddSignatures(const MetaGraphDef& meta) {
   }
 }
 
-// Python's loader calls functions by these names and binds what they captured
-// to their last arguments.
+// Python's loader calls functions by these names and binds captured values to
+// their last arguments.
 void SavedModelReferences::AddObjects(const MetaGraphDef& meta) {
   const auto& objects = meta.object_graph_def();
   for (const auto& [name, function] : objects.concrete_functions()) {
@@ -499,7 +498,7 @@ absl::Status SavedModelReferences::Check(const GraphDef& graph) const {
 std::vector<std::string> SignatureNames(const MetaGraphDef& meta) {
   std::vector<std::string> names;
   for (const auto& [name, signature] : meta.signature_def()) {
-    // TensorFlow's own.
+    // This is a signature internal to TensorFlow.
     if (!absl::StartsWith(name, "__saved_model_")) names.push_back(name);
   }
   std::sort(names.begin(), names.end());

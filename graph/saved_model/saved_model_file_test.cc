@@ -29,7 +29,7 @@ GraphDef OneNode(const std::string& op) {
   return graph;
 }
 
-// Returns a SavedModel with a graph of one Placeholder for each of these tags.
+// Returns a SavedModel with a one-Placeholder graph for each of these tags.
 SavedModel Tagged(const std::vector<std::string>& tags) {
   SavedModel model;
   for (const std::string& tag : tags) {
@@ -58,7 +58,7 @@ class ModelFile : public testing::Test {
     return std::string(SavedModelFile::Read(folder_).status().message());
   }
 
-  // Returns the model in `file` once its graph is one node of that op.
+  // Returns the model in `file` with its graph replaced by one node of that op.
   static SavedModel WithOneNode(const std::string& op,
                                 const SavedModelFile& file) {
     const GraphDef graph = OneNode(op);
@@ -127,7 +127,7 @@ TEST_F(ModelFile, LeavesOtherMetaGraphsAndUnknownFieldsAlone) {
   SavedModel model = Tagged({"train", "serve"});
   model.set_saved_model_schema_version(1);
   for (MetaGraphDef& meta : *model.mutable_meta_graphs()) {
-    // A field of a TensorFlow that is yet to come.
+    // The field is from a future version of TensorFlow.
     meta.GetReflection()->MutableUnknownFields(&meta)->AddVarint(77, 5);
   }
   Write(model.SerializeAsString());
@@ -136,7 +136,7 @@ TEST_F(ModelFile, LeavesOtherMetaGraphsAndUnknownFieldsAlone) {
   EXPECT_TRUE(SameMessage(after, model));
 }
 
-// A serializer may write a submessage in parts, which count as one.
+// A serializer may write a submessage in several parts, which are merged.
 TEST_F(ModelFile, ReadsSubmessagesInParts) {
   MetaGraphDef first, second;
   first.mutable_meta_info_def()->add_tags("serve");
@@ -145,7 +145,7 @@ TEST_F(ModelFile, ReadsSubmessagesInParts) {
   *second.mutable_graph_def() = GraphFromText("m = NoOp");
   const std::string both =
       first.SerializeAsString() + second.SerializeAsString();
-  // The field's tag, and its length in a byte.
+  // The field consists of a tag, a one-byte length and the payload.
   ASSERT_LT(both.size(), 128);
   Write(absl::StrCat("\x12", std::string(1, both.size()), both));
   SavedModelFile file = Read(folder_, {"gpu", "serve"});
@@ -184,7 +184,7 @@ TEST_F(ModelFile, RefusesDamagedFilesWithASentence) {
   EXPECT_THAT(Error(), HasSubstr("saved_model.pb is damaged"));
 }
 
-// Whatever its bytes are, a file is refused or read, and written back if read.
+// Any bytes are either refused or read, and can be written back if read.
 TEST_F(ModelFile, SurvivesAnyBytes) {
   std::mt19937 random(1);
   int read = 0;
@@ -217,7 +217,7 @@ constexpr char kWithVariables[] = "graph/testdata/resource_variables";
 
 class ModelFolder : public testing::Test {
  protected:
-  // Makes a folder below the home folder that counts as a SavedModel.
+  // Makes a subfolder of the home folder that counts as a SavedModel.
   std::string Make(const std::string& name) {
     folder_.Write(name + "/saved_model.pb", "x");
     return folder_.Path(name);
@@ -290,7 +290,7 @@ TEST_F(ModelFolder, WithoutItsIndexOrAShardIsRefused) {
               FailsWith(HasSubstr("variables.index is missing")));
 }
 
-// As after a download that broke off, or of a pointer instead of the file.
+// This happens after an aborted download or a download of a pointer file.
 TEST_F(ModelFolder, WithAShortShardOrIndexIsRefused) {
   const std::string variables = CopyModel() + "/variables/variables";
   fs::resize_file(variables + ".data-00000-of-00001", 1);
@@ -307,7 +307,7 @@ MetaGraphDef Functions() {
   return *std::move(meta);
 }
 
-// Returns what is wrong with a model whose graph becomes `changed`.
+// Returns the error for a model whose graph becomes `changed`.
 std::string Problem(const MetaGraphDef& meta, const GraphDef& changed) {
   return std::string(
       SavedModelReferences(meta, meta.graph_def()).Check(changed).message());
@@ -335,7 +335,7 @@ TEST(References, ToALostNodeAreNamed) {
   }
 }
 
-// Only a program in Python calls these, so the graph itself is whole.
+// Only a Python program calls these, so the graph itself is complete.
 TEST(References, OfObjectsToALostOrChangedFunctionAreNamed) {
   const MetaGraphDef meta = Functions();
   ASSERT_FALSE(meta.object_graph_def().concrete_functions().empty());
@@ -352,7 +352,7 @@ TEST(References, OfObjectsToALostOrChangedFunctionAreNamed) {
   EXPECT_THAT(Problem(meta, changed), HasSubstr("changed the arguments"));
 }
 
-// A model that was stripped by somebody else is as good afterwards as before.
+// A model that was stripped before must not be rejected.
 TEST(References, ToWhatWasNeverThereDoNotCount) {
   MetaGraphDef meta = Functions();
   meta.mutable_saver_def()->set_restore_op_name("gone");

@@ -88,7 +88,7 @@ absl::Status CheckOverwrite(const std::string& source,
   return absl::OkStatus();
 }
 
-// Says what to do about a target that is there.
+// Adds what to do about an existing target.
 absl::Status WithHint(const absl::Status& status) {
   if (!absl::IsAlreadyExists(status)) return status;
   return absl::AlreadyExistsError(
@@ -159,7 +159,7 @@ std::string SavedModelWriter::To(const std::string& file) const {
   return absl::StrCat(folder_->path(), "/", file);
 }
 
-// Clones or links the files of variables; `rest` gets those to be copied.
+// Clones or links the files of variables; appends to `rest` those to copy.
 absl::Status SavedModelWriter::PlaceVariables(
     const std::vector<std::string>& files, std::vector<std::string>* rest) {
   for (const std::string& file : files) {
@@ -205,9 +205,9 @@ absl::Status SavedModelWriter::CopyRest(const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
-// TensorFlow does not check a fingerprint, but shows it to programs that keep
-// track of models. Its uuid is random; ours follows from the content, so that
-// equal models are equal files.
+// TensorFlow does not check a fingerprint, but shows it to programs that track
+// models. Its uuid is random, but ours follows from the content, so that equal
+// models give equal files.
 absl::Status SavedModelWriter::RenewFingerprint(const std::string& name,
                                                 const std::string& content) {
   if (name != kBinaryName) {
@@ -268,7 +268,7 @@ absl::Status SavedModelWriter::Fill(const std::string& name,
 }
 
 absl::Status SavedModelWriter::Commit() {
-  // Much may have come since Open.
+  // The target may have changed since Open.
   if (options_.overwrite) {
     REQUANT_RETURN_IF_ERROR(CheckOverwrite(options_.source, options_.target));
   }

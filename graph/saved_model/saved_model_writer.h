@@ -1,8 +1,8 @@
 #ifndef REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_WRITER_H_
 #define REQUANT_GRAPH_SAVED_MODEL_SAVED_MODEL_WRITER_H_
 
-// A SavedModel written anew from another one, of which all files but the graph
-// stay as they are. Variables are never read.
+// Writes a copy of a SavedModel in which only the graph changes. Variables are
+// never read.
 
 #include <cstdint>
 #include <memory>
@@ -16,15 +16,15 @@
 
 namespace requant {
 
-// How the files of variables come to the new model. Other files, which people
+// How the files of variables get into the new model. Other files, which people
 // edit in place, are never linked.
 enum class VariablePlacement {
-  // Shared until written to, where the file system can do that (kCopy's way of
-  // first choice, too); else linked; else copied.
+  // Shares blocks until written, if the file system supports that (which kCopy
+  // also tries first); else links; else copies.
   kAuto,
-  // Hard-linked, or the model is not written.
+  // Makes hard links or fails.
   kLink,
-  // Files of their own.
+  // Makes independent files.
   kCopy,
 };
 
@@ -32,21 +32,20 @@ enum class VariablePlacement {
 absl::StatusOr<VariablePlacement> ParseVariablePlacement(
     const std::string& text);
 
-// Refuses a file that is, or is in, the target: that is put in its place as a
-// whole.
+// Refuses a file that is, or is in, the target, which is replaced as a whole.
 absl::Status CheckOutside(const std::string& file, const std::string& target);
 
 struct SavedModelWriterOptions {
-  // A SavedModel directory, and where the new one is to be.
+  // The SavedModel directory to read, and the one to write.
   std::string source;
   std::string target;
-  // Replace a SavedModel that is there, unless there are things in its folder
-  // that neither a SavedModel nor the source has.
+  // Whether to replace an existing SavedModel, unless its folder has files that
+  // neither a SavedModel nor the source has.
   bool overwrite = false;
   VariablePlacement variables = VariablePlacement::kAuto;
 };
 
-// What became of the files of the variables.
+// What happened to the files of the variables.
 struct PlacedVariables {
   int64_t files = 0;
   int64_t bytes = 0;
@@ -58,21 +57,21 @@ struct PlacedVariables {
 class SavedModelWriter {
  public:
   // Checks that the target may be written and is apart from the source. Until
-  // Commit there is only a temporary folder beside it (StagedFolder).
+  // Commit there is only a temporary folder next to it (StagedFolder).
   static absl::StatusOr<std::unique_ptr<SavedModelWriter>> Open(
       const SavedModelWriterOptions& options);
 
   // Writes all files. With `content` the file `name` ("saved_model.pb") gets
-  // that content and the model's fingerprint is computed anew. The disk must
-  // have space for all that is copied.
+  // that content, and the model's fingerprint is recomputed. The disk must have
+  // space for all copies.
   absl::Status Fill(const std::string& name,
                     const std::optional<std::string>& content);
 
-  // Puts the model in its place.
+  // Moves the model into place.
   absl::Status Commit();
 
   const PlacedVariables& variables() const { return placed_; }
-  // Returns what the user should know of.
+  // Returns notes for the user.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
