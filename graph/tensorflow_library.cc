@@ -31,8 +31,8 @@ const absl::StatusOr<void*>& Library() {
 }  // namespace
 
 absl::StatusOr<std::string> TensorFlowLibraryFolder() {
-  // A function that only libtensorflow_framework defines shows where it lies;
-  // the two libraries are side by side in the wheel and in the container.
+  // This function, which only libtensorflow_framework defines, shows where it
+  // is; both libraries are in the same folder in the wheel and the container.
   void* symbol =
       dlsym(RTLD_DEFAULT, "_ZN10tensorflow10NewSessionERKNS_14SessionOptionsE");
   Dl_info info;

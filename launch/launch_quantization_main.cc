@@ -1,4 +1,4 @@
-// launch_quantization: container sessions with a model directory mounted.
+// launch_quantization: runs a container session with a model directory mounted.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,8 +23,7 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
-// Prints one line to stderr. Names may have control characters; terminals get
-// none.
+// Prints one line to stderr, escaping any control characters in names.
 void Say(const std::string& line) {
   std::fprintf(stderr, "launch_quantization: %s\n", Printable(line).c_str());
 }
@@ -34,7 +33,7 @@ int Fail(const Failure& failure) {
   return kExitFailed;
 }
 
-// Returns an id that no other session has.
+// Returns an id that is unique to this session.
 std::string UniqueId() {
   std::random_device random;
   char text[64];
@@ -44,7 +43,7 @@ std::string UniqueId() {
   return text;
 }
 
-// Adds the model directory and the volumes.
+// Adds the mounts of the model directory and the volumes.
 std::optional<Failure> AddMounts(Session* session, std::string* warning) {
   const Options& options = session->options;
   std::string model_dir;
@@ -61,14 +60,14 @@ std::optional<Failure> AddMounts(Session* session, std::string* warning) {
     session->mounts.push_back({*path, volume.target, volume.read_only});
   }
   if (auto failure = CheckTargets(options.volumes, model_dir)) return failure;
-  // Another user has its own rights, which are not known here.
+  // The rights of a different user are not known here.
   if (!model_dir.empty() && options.user.empty()) {
     return CheckModelDirectory(model_dir, session->user, warning);
   }
   return std::nullopt;
 }
 
-// Adds those of the user's groups that own a mount.
+// Adds the user's groups that own a mount.
 void AddGroups(Session* session) {
   const Identity& user = session->user;
   const auto has = [](const std::vector<gid_t>& groups, gid_t group) {
@@ -83,7 +82,7 @@ void AddGroups(Session* session) {
   }
 }
 
-// A job in the background may not touch its terminal.
+// A background job must not touch its terminal.
 void AddTerminal(Session* session) {
   const bool stdin_is_terminal = isatty(STDIN_FILENO);
   session->input = !stdin_is_terminal || tcgetpgrp(STDIN_FILENO) == getpgrp();
@@ -91,7 +90,7 @@ void AddTerminal(Session* session) {
       stdin_is_terminal && session->input && isatty(STDOUT_FILENO);
 }
 
-// Finds the engine, which a dry run need not have.
+// Finds the engine, which is optional in a dry run.
 Result<Engine> EngineFor(const Options& options) {
   const Result<Engine> engine = FindEngine(options.image);
   if (!engine.ok()) {

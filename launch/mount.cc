@@ -57,7 +57,7 @@ std::optional<Failure> CheckTarget(const Mount& volume) {
   return std::nullopt;
 }
 
-// Returns a field of a CSV record, in quotes where it needs them.
+// Returns a field of a CSV record, quoted if necessary.
 std::string CsvField(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   std::string quoted = "\"";
@@ -65,7 +65,7 @@ std::string CsvField(const std::string& text) {
   return quoted + "\"";
 }
 
-// Sets `id` to the number that the environment has under `name`, if it is one.
+// Sets `id` to the number in the environment variable `name`, if it is one.
 bool IdInEnvironment(const char* name, unsigned* id) {
   const char* value = getenv(name);
   if (value == nullptr) return false;
@@ -74,7 +74,7 @@ bool IdInEnvironment(const char* name, unsigned* id) {
   return read.ec == std::errc() && read.ptr == end;
 }
 
-// Returns what to do about a path that cannot be resolved.
+// Returns what to do about a path that does not resolve.
 std::string Remedy(int error, const std::string& path) {
   switch (error) {
     case ENOENT:
@@ -130,7 +130,7 @@ std::optional<Failure> CheckTargets(const std::vector<Mount>& volumes,
         return InTheWay(volume, "where another --volume is");
       }
     }
-    // The engine would make the folder in the user's directory, as root.
+    // The engine would create the folder in the user's directory as root.
     if (!model_dir.empty() && IsBelow(volume.target, kModelTarget)) {
       const std::string point =
           model_dir + volume.target.substr(sizeof(kModelTarget) - 1);

@@ -24,14 +24,14 @@ TEST(ParseVolume, ReadsSourceTargetAndMode) {
     const char* text;
     Mount mount;
   };
-  for (const auto& [text, mount] : std::vector<Case>{
-           {"data:/data", {"data", "/data", false}},
-           {"/a:/b:ro", {"/a", "/b", true}},
-           {"/a:/b:rw", {"/a", "/b", false}},
-           // The source has the colons, and the target is normalized.
-           {"/a:b/c:d:/e:ro", {"/a:b/c:d", "/e", true}},
-           {"a:/b//c/../d/", {"a", "/b/d", false}},
-           {"a:/b/../..", {"a", "/", false}}}) {
+  for (const auto& [text, mount] :
+       std::vector<Case>{{"data:/data", {"data", "/data", false}},
+                         {"/a:/b:ro", {"/a", "/b", true}},
+                         {"/a:/b:rw", {"/a", "/b", false}},
+                         // The source has colons, and the target is normalized.
+                         {"/a:b/c:d:/e:ro", {"/a:b/c:d", "/e", true}},
+                         {"a:/b//c/../d/", {"a", "/b/d", false}},
+                         {"a:/b/../..", {"a", "/", false}}}) {
     const Result<Mount> volume = ParseVolume(text);
     ASSERT_TRUE(volume.ok()) << text;
     EXPECT_EQ(volume->source, mount.source);
@@ -79,7 +79,7 @@ TEST(CheckTargets, RefusesFoldersThatAreTaken) {
               HasSubstr("another"));
 }
 
-// The engine would make a folder in the user's directory, owned by root.
+// The engine would create a folder in the user's directory, owned by root.
 TEST(CheckTargets, BelowTheModelOnlyWhereThereIsAFolder) {
   const std::string model = testing::TempDir() + "/check_targets_model";
   fs::create_directories(model + "/data");
@@ -134,7 +134,7 @@ TEST(CallingUser, IsWhoCalledSudo) {
   EXPECT_EQ(CallingUser().gid, getegid());
   setenv("SUDO_UID", "1234", 1);
   setenv("SUDO_GID", "5678", 1);
-  // Anyone can set the variables; they count for root only.
+  // Anyone can set these variables; they matter for root only.
   EXPECT_EQ(CallingUser().uid, geteuid() == 0 ? 1234 : geteuid());
   EXPECT_EQ(CallingUser().gid, geteuid() == 0 ? 5678 : getegid());
   setenv("SUDO_UID", "nobody", 1);
@@ -158,7 +158,7 @@ class HostPathTest : public testing::Test {
     return path.ok() ? "" : path.failure().message;
   }
 
-  // Returns what is wrong with a directory of that mode.
+  // Returns the error for a directory with that mode.
   std::string ModeProblem(mode_t mode) {
     fs::create_directories(Path("model"));
     chmod(Path("model").c_str(), mode);

@@ -22,8 +22,8 @@ constexpr int64_t kLeastScratch = 1 << 20;
 
 constexpr size_t kMostDigits = 9;
 
-// A value for a flag, or one of a list of values. A setter that refuses it can
-// give its reason in `why`.
+// A value for a flag, or one of a list of values. A setter that rejects it can
+// set the reason in `why`.
 struct Given {
   const std::string& value;
   Options& options;
@@ -32,15 +32,15 @@ struct Given {
 
 struct Flag {
   const char* name;
-  // Is 0 if it has no short form.
+  // The short form, or 0.
   char letter;
-  // Is what --help calls its value, or null if it takes none. Ends with "..."
+  // What --help calls the value, or null if there is none. It ends with "..."
   // if the value is a list.
   const char* value;
-  // Says which values are right, for the message about a wrong one.
+  // Describes valid values, for the message about an invalid one.
   const char* takes;
   const char* help;
-  // Puts the value into the options. Returns false if it is wrong.
+  // Stores the value in the options. Returns false if it is invalid.
   bool (*set)(const Given& given);
 };
 
@@ -50,7 +50,7 @@ bool AreDigits(std::string_view text, size_t most) {
                      [](unsigned char c) { return std::isdigit(c); });
 }
 
-// Splits at commas; "\," is a comma that does not split.
+// Splits at commas; "\," is a literal comma.
 std::vector<std::string> SplitList(std::string_view text) {
   std::vector<std::string> parts(1);
   for (size_t i = 0; i < text.size(); ++i) {
@@ -64,8 +64,8 @@ std::vector<std::string> SplitList(std::string_view text) {
   return parts;
 }
 
-// Reads a number such as "2" or "2.5" that is not negative, with at most nine
-// digits on either side of the point.
+// Parses a nonnegative number such as "2" or "2.5", with at most nine digits on
+// either side of the decimal point.
 std::optional<double> ParseDecimal(std::string_view text) {
   const size_t point = std::min(text.find('.'), text.size());
   const std::string_view fraction = text.substr(point);
@@ -76,11 +76,11 @@ std::optional<double> ParseDecimal(std::string_view text) {
   return std::stod(std::string(text));
 }
 
-// Reads bytes, "512m", "1.5g", "6GB", "1048576", with units of 1024 in either
-// case. Returns nullopt for anything else and for what is beyond 2^60.
+// Parses bytes such as "512m", "1.5g", "6GB" or "1048576", with units of 1024
+// in either case. Returns nullopt for anything else and for values above 2^60.
 std::optional<int64_t> ParseBytes(std::string_view text) {
   constexpr double kMost = int64_t{1} << 60;
-  // Plain bytes may have more digits than a number of gigabytes.
+  // Plain bytes can have more digits than ParseDecimal accepts.
   if (AreDigits(text, 18)) return std::stoll(std::string(text));
   const auto last = [&] {
     return text.empty() ? 0
@@ -98,8 +98,8 @@ std::optional<int64_t> ParseBytes(std::string_view text) {
   return static_cast<int64_t>(*number * factor);
 }
 
-// Returns whether `text` starts with a letter, digit or underscore and goes on
-// with those and `more`, so that no engine can take it for a flag.
+// Returns whether `text` starts with a letter, digit or underscore and
+// continues with those and `more`, so that no engine can mistake it for a flag.
 bool IsWord(std::string_view text, std::string_view more) {
   const auto is_usual = [](unsigned char c) {
     return std::isalnum(c) || c == '_';
@@ -114,7 +114,7 @@ std::string VariableName(const std::string& variable) {
   return variable.substr(0, variable.find('='));
 }
 
-// Returns a text for a message, or `empty` for an empty one.
+// Returns a quoted text for a message, or `empty` if it is empty.
 std::string Quoted(const std::string& text, const char* empty) {
   return text.empty() ? empty : ShellQuoted(text);
 }
@@ -276,7 +276,7 @@ constexpr Flag kFlags[] = {
     {"help", 'h', nullptr, nullptr, "Print this text.", TurnOn<&Options::help>},
 };
 
-// Finds the flag of that name, or the only one whose name begins with it.
+// Finds the flag with that name or with the only matching prefix.
 Result<const Flag*> FindFlag(std::string name) {
   std::replace(name.begin(), name.end(), '_', '-');
   std::vector<const Flag*> beginning;
@@ -306,7 +306,7 @@ Result<const Flag*> FindLetter(char letter) {
   return Failure{"unknown flag " + ShellQuoted(std::string("-") + letter)};
 }
 
-// Sets options from a command line, one argument after the other.
+// Sets options from a command line in order.
 class Parser {
  public:
   explicit Parser(const std::vector<std::string>& arguments)
@@ -331,7 +331,7 @@ class Parser {
   }
 
  private:
-  // Takes --name, --name=value, --name value.
+  // Parses --name, --name=value or --name value.
   std::optional<Failure> SetLong(const std::string& argument) {
     const size_t equals = argument.find('=');
     const Result<const Flag*> flag = FindFlag(argument.substr(2, equals - 2));
@@ -340,7 +340,7 @@ class Parser {
     return Set(**flag, argument.substr(equals + 1));
   }
 
-  // Takes -v, -vt, -p value, -pvalue, -p=value.
+  // Parses -v, -vt, -p value, -pvalue or -p=value.
   std::optional<Failure> SetLetters(const std::string& argument) {
     if (argument.size() < 2 || argument[0] != '-') {
       return Failure{"unexpected argument " + Quoted(argument, "''") +
@@ -358,7 +358,7 @@ class Parser {
     return std::nullopt;
   }
 
-  // Sets a flag; one that needs a value and has none takes the next argument.
+  // Sets a flag; if it lacks a required value, takes the next argument.
   std::optional<Failure> Set(const Flag& flag,
                              std::optional<std::string> value) {
     const std::string name = std::string("--") + flag.name;

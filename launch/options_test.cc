@@ -21,7 +21,7 @@ Options Parsed(const std::vector<std::string>& arguments) {
   return options.ok() ? *options : Options();
 }
 
-// Returns the options of a command line with a model directory and `more`.
+// Returns the options for a model directory and the arguments `more`.
 Options WithModel(std::vector<std::string> more) {
   more.insert(more.begin(), "--pre-trained-model-dir=/model");
   return Parsed(more);

@@ -26,13 +26,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Returns the time in `seconds` from now.
+// Returns the time `seconds` from now.
 Clock::time_point After(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
                             std::chrono::duration<double>(seconds));
 }
 
-// Returns the parts of a text between separators, but for empty ones.
+// Returns the nonempty parts of a text between separators.
 std::vector<std::string> Split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -43,8 +43,8 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
-// Replaces this process, which has one thread only, by a program, or ends it
-// with code 127.
+// Replaces this process, which must have only one thread, by a program, or
+// exits with code 127.
 [[noreturn]] void Exec(const std::vector<std::string>& argv) {
   std::vector<char*> pointers;
   for (const std::string& word : argv) {
@@ -55,13 +55,13 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   _exit(127);
 }
 
-// Returns the exit code of a process as a shell gives it: 128 + n after signal
-// n. `status` comes from waitpid.
+// Returns a process's exit code as a shell gives it: 128 + n after signal n.
+// `status` comes from waitpid.
 int ExitCode(int status) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// More than this of an answer is not read.
+// At most this many bytes of an answer are read.
 constexpr size_t kLongestAnswer = 1 << 20;
 // An engine that prints more than this is stopped.
 constexpr off_t kMostPrinted = 64 << 20;
@@ -71,7 +71,7 @@ off_t SizeOf(int fd) {
   return fstat(fd, &info) == 0 ? info.st_size : 0;
 }
 
-// Returns what was written to a descriptor, and closes it.
+// Returns what was written to a descriptor and closes it.
 std::string TakeText(int fd) {
   if (fd < 0) return "";
   const off_t size = SizeOf(fd);
@@ -81,15 +81,15 @@ std::string TakeText(int fd) {
   return text;
 }
 
-// An engine that is alive answers within a second or two, a busy one later.
+// A running engine answers within a second or two, a busy one later.
 constexpr double kAnswerSeconds = 60;
 
-// Returns whether a message has those words, in either case.
+// Returns whether a message contains these words, ignoring case.
 bool Says(const std::string& message, const char* words) {
   return strcasestr(message.c_str(), words) != nullptr;
 }
 
-// Returns the last line of a message that is not blank.
+// Returns the last nonblank line of a message.
 std::string LastLine(const std::string& text) {
   const size_t end = text.find_last_not_of(" \t\r\n");
   if (end == std::string::npos) return "no message";
@@ -97,13 +97,13 @@ std::string LastLine(const std::string& text) {
   return text.substr(begin, text.find('\n', end) - begin);
 }
 
-// Detaching would leave a container behind, and Docker's usual keys for it take
-// Ctrl-P away from the shell. It cannot be turned off, only be made unlikely.
+// Detaching would leave a container running, and Docker's default keys for it
+// take Ctrl-P away from the shell. It cannot be disabled, only made unlikely.
 constexpr char kDetachKeys[] = "--detach-keys=ctrl-^,ctrl-^,ctrl-^";
 
 using Words = std::vector<std::string>;
 
-// Adds the limits. The usual one leaves a fifth of the memory to others.
+// Adds the limits. The default one leaves a fifth of the memory to others.
 void AddLimits(const Session& session, Words* words) {
   const Options& options = session.options;
   const int64_t memory =
@@ -119,7 +119,7 @@ void AddLimits(const Session& session, Words* words) {
   words->push_back("--pids-limit=" + std::to_string(pids));
 }
 
-// Adds the calling user, to whom files that the container makes then belong.
+// Adds the calling user, who then owns the files that the container creates.
 void AddUser(const Session& session, Words* words) {
   if (!session.options.user.empty()) {
     words->push_back("--user=" + session.options.user);
@@ -177,24 +177,23 @@ void AddEnvironment(const Words& variables, Words* words) {
 constexpr int kForwardedSignals[] = {SIGINT,  SIGTERM, SIGHUP,
                                      SIGQUIT, SIGUSR1, SIGUSR2};
 
-// How long an engine may take to list or remove a container.
+// How long listing or removing a container may take.
 constexpr double kEngineSeconds = 30;
 
-// How long removal is tried: a client that was killed may have asked the engine
-// for a container that comes only now.
+// How long removal is retried: a killed client may have requested a container
+// that appears only later.
 constexpr double kRemovalSeconds = 10;
 
-// How long the client may take to end after its container did.
+// How long the client may take to end after its container has ended.
 constexpr double kClientSeconds = 5;
 
-// After this many times Ctrl-C, which the container can ignore, the next one
-// removes it.
+// The container can ignore this many Ctrl-C; the next one removes it.
 constexpr int kPatientInterrupts = 2;
 
 constexpr timespec kBetweenTries = {0, 100'000'000};
 
 // Removes the session's container, of which there is at most one, by force.
-// Returns true if there is none any more.
+// Returns true if there is none left.
 bool Remove(const Session& session) {
   const Answer answer =
       Ask({session.engine.path, "ps", "--all", "--quiet", "--no-trunc",
@@ -208,8 +207,8 @@ bool Remove(const Session& session) {
   return ids.empty();
 }
 
-// Removes the container until it is gone. Returns false if it is still there
-// when the time is over.
+// Tries to remove the container until it is gone. Returns false if it is still
+// there after the time limit.
 bool RemoveForSure(const Session& session) {
   const Clock::time_point end = After(kRemovalSeconds);
   while (!Remove(session)) {
@@ -219,8 +218,7 @@ bool RemoveForSure(const Session& session) {
   return true;
 }
 
-// Returns the signals to be passed on. One that is ignored, as by nohup, stays
-// ignored.
+// Returns the signals to pass on. Ignored ones (as under nohup) stay ignored.
 sigset_t ForwardedSignals() {
   sigset_t set;
   sigemptyset(&set);
@@ -234,7 +232,7 @@ sigset_t ForwardedSignals() {
   return set;
 }
 
-// Leaves everything that belongs to the session, in the watcher.
+// Detaches the watcher from the session, keeping only the descriptor `keep`.
 void Detach(int keep) {
   setsid();
   prctl(PR_SET_NAME, "launch_watcher");
@@ -249,8 +247,8 @@ void Detach(int keep) {
   }
 }
 
-// Reads what the session writes to its watcher: the client's process, and 0 at
-// the end.
+// Reads what the session sends to its watcher: the client's pid, and 0 at the
+// end.
 std::optional<pid_t> Hear(int fd) {
   pid_t pid;
   const ssize_t n = TEMP_FAILURE_RETRY(read(fd, &pid, sizeof(pid)));
@@ -262,8 +260,8 @@ void Tell(int fd, pid_t pid) {
       TEMP_FAILURE_RETRY(write(fd, &pid, sizeof(pid)));
 }
 
-// Waits, as the watcher, until the session ends. If it was killed, removes its
-// container, until the client, which could still ask for one, is gone too.
+// Waits as the watcher until the session ends. If it was killed, removes its
+// container until the client, which could still request one, is gone too.
 [[noreturn]] void Watch(int fd, const Session& session) {
   Detach(fd);
   const pid_t client = Hear(fd).value_or(0);
@@ -279,8 +277,8 @@ void Tell(int fd, pid_t pid) {
   _exit(is_gone ? 0 : 1);
 }
 
-// Becomes the client of the session. Its parent's end ends it too, in a way
-// that lets it give the terminal back.
+// Becomes the session's client. If its parent ends, it ends too, but in a way
+// that lets it restore the terminal.
 [[noreturn]] void ExecClient(const std::vector<std::string>& command,
                              pid_t parent, const sigset_t& mask) {
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -289,8 +287,8 @@ void Tell(int fd, pid_t pid) {
   Exec(command);
 }
 
-// Waits for the client and passes signals on to it. All of `signals`, of which
-// SIGCHLD is one, are blocked.
+// Waits for the client and passes signals on to it. All of `signals`, including
+// SIGCHLD, are blocked.
 class Supervision {
  public:
   Supervision(const Session& session, pid_t client, const sigset_t& signals)
@@ -310,7 +308,7 @@ class Supervision {
   }
 
  private:
-  // Returns how long to wait for a signal; it is never longer than a minute.
+  // Returns how long to wait for a signal, which is at most a minute.
   timespec UntilDeadline() const {
     const auto left = std::clamp<std::chrono::nanoseconds>(
         deadline_ - Clock::now(), std::chrono::seconds(0),
@@ -320,7 +318,7 @@ class Supervision {
 
   void Pass(int number, const siginfo_t& info) {
     end_.signal = number;
-    // The terminal's signals went to the client too.
+    // The terminal sends its signals to the client too.
     if (info.si_code != SI_KERNEL) kill(client_, number);
     if (number == SIGTERM || number == SIGHUP) {
       SetDeadline(session_.options.stop_seconds);
@@ -332,8 +330,8 @@ class Supervision {
     deadline_ = std::min(deadline_, After(seconds));
   }
 
-  // Removes the container, whose end ends the client; the second time, kills
-  // the client.
+  // Removes the container, which ends the client; the second call kills the
+  // client.
   void Force() {
     if (forced_) {
       kill(client_, SIGKILL);
@@ -404,7 +402,7 @@ std::string FindOnPath(const std::string& name) {
 }
 
 std::optional<Engine> ParseInfo(const std::string& text) {
-  // Docker's client prints an empty version when the engine does not answer.
+  // Docker's client prints an empty version if the engine does not answer.
   const std::vector<std::string> fields = Split(text, '|');
   if (fields.size() != 3) return std::nullopt;
   return Engine{"", fields[0], std::atoll(fields[1].c_str()),
@@ -505,7 +503,7 @@ std::vector<std::string> ContainerCommand(const Session& session) {
   if (session.input) words.push_back("--interactive");
   if (session.terminal) words.insert(words.end(), {"--tty", kDetachKeys});
   words.push_back("--network=" + options.network);
-  // The host's network brings the host's name along.
+  // The host's network implies the host's name.
   if (options.network != "host") words.push_back("--hostname=quantization");
   AddUser(session, &words);
   AddPrivileges(options, &words);
@@ -529,7 +527,7 @@ std::string CommandText(const std::vector<std::string>& command) {
 
 SessionEnd RunSession(const Session& session,
                       const std::vector<std::string>& command) {
-  // If it were ignored, the client's end would be lost.
+  // If SIGCHLD were ignored, the client's exit would be lost.
   signal(SIGCHLD, SIG_DFL);
   sigset_t signals = ForwardedSignals(), before;
   sigaddset(&signals, SIGCHLD);

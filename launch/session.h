@@ -1,9 +1,9 @@
 #ifndef REQUANT_LAUNCH_SESSION_H_
 #define REQUANT_LAUNCH_SESSION_H_
 
-// Docker: whether it is there, runs, and has the image; and a session in it:
-// the command line, and Docker's client, which is run so that the container
-// does not outlive the session. No shell has a part in that.
+// Docker: checks that it is installed, runs, and has the image. Sessions:
+// builds the command line and runs Docker's client so that the container does
+// not outlive the session. No shell is involved.
 
 #include <sys/types.h>
 
@@ -18,16 +18,16 @@
 namespace requant::launch {
 
 struct Answer {
-  // As a shell gives it: 128 + 9 after a timeout, 127 when it did not start.
+  // As a shell gives it: 128 + 9 after a timeout, 127 if it did not start.
   int exit_code = 127;
   bool timed_out = false;
   std::string out;
   std::string error;
 };
 
-// Runs a program (by its path) with nothing to read until it ends, or kills it
-// after `timeout_seconds`. With `own_group` it is out of reach of the
-// terminal's Ctrl-C.
+// Runs a program (given by its path) with empty stdin until it ends, or kills
+// it after `timeout_seconds`. With `own_group` the terminal's Ctrl-C does not
+// reach it.
 Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
            bool own_group = false);
 
@@ -35,29 +35,29 @@ Answer Ask(const std::vector<std::string>& argv, double timeout_seconds,
 std::string FindOnPath(const std::string& name);
 
 struct Engine {
-  // The client's path.
+  // The path of Docker's client.
   std::string path;
   std::string version;
-  // Those of the machine that it runs containers on; 0 if they are unknown.
+  // The machine on which containers run; 0 if unknown.
   int64_t cpus = 0;
   int64_t memory_bytes = 0;
 };
 
-// Returns the engine, which runs and has the image.
+// Returns the engine if it is running and has the image.
 Result<Engine> FindEngine(const std::string& image);
 
-// Fails if there is a container of that name already.
+// Fails if a container with that name exists.
 std::optional<Failure> CheckContainerName(const Engine& engine,
                                           const std::string& name);
 
-// Reads what `docker info` printed; returns nullopt if the engine itself did
+// Parses the output of `docker info`; returns nullopt if the engine itself did
 // not answer.
 std::optional<Engine> ParseInfo(const std::string& text);
 
-// Returns why the engine did not answer, and what to do.
+// Returns why the engine did not answer and what to do.
 Failure ExplainSilence(const Answer& answer);
 
-// Returns why there is no such image, and what to do.
+// Returns why the image is missing and what to do.
 Failure ExplainMissingImage(const std::string& image, const Answer& answer);
 
 // What `--test` runs in the container.
@@ -67,13 +67,13 @@ struct Session {
   Options options;
   Engine engine;
   Identity user;
-  // The model directory and the volumes, with resolved sources.
+  // The mounts of the model directory and volumes, with resolved sources.
   std::vector<Mount> mounts;
-  // Those of the user's groups that own one of the mounts.
+  // The user's groups that own one of the mounts.
   std::vector<gid_t> groups;
-  // Part of the container's label, and its name when --name gives none.
+  // Part of the container's label, and its name unless --name gives one.
   std::string id;
-  // Whether the container gets a terminal, and what comes from stdin.
+  // Whether the container gets a terminal, and whether it gets stdin.
   bool terminal = false;
   bool input = false;
 };
@@ -81,10 +81,10 @@ struct Session {
 // Returns the label that only this session's container has.
 std::string SessionLabel(const std::string& session_id);
 
-// Returns the command line, from the client's path on.
+// Returns the command line, starting with the client's path.
 std::vector<std::string> ContainerCommand(const Session& session);
 
-// Returns the command line for a shell.
+// Returns the command line as shell text.
 std::string CommandText(const std::vector<std::string>& command);
 
 struct SessionEnd {
@@ -92,22 +92,22 @@ struct SessionEnd {
   int exit_code = 1;
   // The last signal that was passed on, or 0.
   int signal = 0;
-  // Whether the container is still there: the engine could not remove it.
+  // Whether the container still exists because the engine could not remove it.
   bool left_behind = false;
 };
 
-// Runs `command`, which is the session's, to its end. Signals that other
-// processes send to this one are passed on to the client, which passes them to
-// the container; those of the terminal reach the client by themselves. After
-// SIGTERM or SIGHUP and --stop-timeout, or a third SIGINT, the container is
-// removed by force. A watcher process removes it if this process is killed. On
-// return the signals stay blocked: a late one does not change the exit code.
+// Runs `command`, the session's own, to its end. Signals that other processes
+// send to this one are passed on to the client, which passes them to the
+// container; the terminal's signals reach the client directly. After SIGTERM or
+// SIGHUP and --stop-timeout, or a third SIGINT, the container is removed by
+// force. A watcher process removes it if this process is killed. On return the
+// signals stay blocked, so that a late one does not change the exit code.
 SessionEnd RunSession(const Session& session,
                       const std::vector<std::string>& command);
 
-// Returns what an exit code that engines give a meaning to says, and what to
-// do; "" for others. A shell that a person ended passes on the code of the last
-// command in it, which needs no explanation.
+// Explains an exit code to which engines assign a meaning, and what to do;
+// returns "" for others. A shell that the user exited returns the code of its
+// last command, which needs no explanation.
 std::string ExplainEnd(const Session& session, const SessionEnd& end);
 
 }  // namespace requant::launch

@@ -33,7 +33,7 @@ Session Usual() {
   return session;
 }
 
-// tests/programs/launch_quantization_test.cc has the whole command line.
+// tests/programs/launch_quantization_test.cc covers the whole command line.
 TEST(ContainerCommand, EndsWithTheImageAndWhatRunsInIt) {
   Session session = Usual();
   session.options.image = "other:1";
@@ -83,7 +83,7 @@ TEST(ContainerCommand, RunsAsTheCallerAndSetsAVariableOnce) {
   Session session = Usual();
   session.groups = {50};
   session.options.environment = {"HOME=/x", "A"};
-  // The limits of an unknown machine are unknown.
+  // An unknown machine has no default limits.
   session.engine = {};
   const std::vector<std::string> words = ContainerCommand(session);
   EXPECT_THAT(words, IsSupersetOf({"--user=1000:1001", "--group-add=50",
@@ -121,7 +121,7 @@ TEST(ParseInfo, ReadsVersionAndSizeOfTheMachine) {
   EXPECT_EQ(engine->version, "20.10.24");
   EXPECT_EQ(engine->cpus, 2);
   EXPECT_EQ(engine->memory_bytes, 25274793984);
-  // Docker's client prints this before its complaint on stderr.
+  // Docker's client prints this before its error on stderr.
   EXPECT_FALSE(ParseInfo("|0|0\n").has_value());
   EXPECT_FALSE(ParseInfo("").has_value());
   EXPECT_FALSE(ParseInfo("20.10.24|2").has_value());
@@ -161,7 +161,7 @@ TEST(ExplainMissingImage, KnowsAWrongNameAndPassesOtherReasonsOn) {
 }
 
 TEST(Ask, GivesBothStreamsAndTheExitCode) {
-  // More than a pipe holds; its standard input is empty.
+  // The output exceeds a pipe's capacity, and standard input is empty.
   const Answer answer = Ask(
       {"/bin/sh", "-c",
        "cat; head -c 300000 /dev/zero; echo \"$0\" >&2; exit 3", "'\"$(x)\n"},

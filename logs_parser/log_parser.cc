@@ -47,7 +47,7 @@ constexpr char kNumber[] =
     R"([+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
     R"(|(?i:nan|inf|infinity)))";
 
-// Returns the pattern of a tensor of rank 0 to 3 as Print writes it.
+// Returns the pattern of a tensor of rank 0 to 3 as printed by Print.
 std::string TensorPattern() {
   const std::string row = absl::StrCat(" *", kNumber, "(?: +", kNumber, ")* *");
   const std::string rows = absl::StrCat(R"((?:\[)", row, R"(\])+)");
@@ -56,10 +56,10 @@ std::string TensorPattern() {
 }
 
 struct Grammar {
-  // Latin1: a log may hold any bytes, and the grammar is ASCII.
+  // Latin1 is used because a log may hold any bytes and the grammar is ASCII.
   RE2 node{kNode, RE2::Latin1};
   RE2 tensor{TensorPattern(), RE2::Latin1};
-  // Captures: node, the two tensors of a range, that of a min, that of a max.
+  // Captures the node, a range's two tensors, and those of a min and a max.
   RE2 record{absl::StrCat(";(", kNode,
                           ")__print__;__(?:requant_min_max:", TensorPattern(),
                           TensorPattern(), "|min:", TensorPattern(),
@@ -72,15 +72,15 @@ const Grammar& TheGrammar() {
   return *grammar;
 }
 
-// Returns, of the numbers in a text that matches TensorPattern(), the first
-// that is not finite, or else the one that `better` prefers to all others.
+// Returns the first number that is not finite, or else the best one by
+// `better`, in a text that matches TensorPattern().
 float Reduce(std::string_view tensor,
              absl::FunctionRef<bool(float a, float b)> better) {
   std::optional<float> best;
   for (std::string_view number :
        absl::StrSplit(tensor, absl::ByAnyChar("[] "), absl::SkipEmpty())) {
     float value = std::numeric_limits<float>::quiet_NaN();
-    // The grammar let only numbers through; one too great for a float becomes
+    // The grammar accepts only numbers; one too large for a float becomes
     // infinite.
     if (!absl::SimpleAtof(number, &value) || !std::isfinite(value)) {
       return value;
@@ -90,7 +90,7 @@ float Reduce(std::string_view tensor,
   return best.value_or(std::numeric_limits<float>::quiet_NaN());
 }
 
-// Removes a record from the start of `text`; returns false if there is none.
+// Removes a record from the start of `text`; returns false if none is there.
 bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   std::string_view range_min, range_max, min, max;
   if (!RE2::Consume(text, TheGrammar().record, &record->node, &range_min,
@@ -111,7 +111,7 @@ bool ConsumeRecord(std::string_view* text, LogRecord* record) {
   return true;
 }
 
-// Returns why `values`, the text after the message, does not fit the message.
+// Returns why `values`, the text after the message, does not fit it.
 std::string ValuesProblem(const Message& message, std::string_view values) {
   const bool two = message.kind == RecordKind::kRequantMinMax;
   const std::string expected = absl::StrCat(
@@ -129,19 +129,19 @@ std::string ValuesProblem(const Message& message, std::string_view values) {
 }
 
 struct Candidate {
-  // From the ';' before the node to the next ';' after the message, or as much
-  // of that as the line has.
+  // The text from the ';' before the node to the next ';' after the message, or
+  // to the end of the line.
   std::string_view text;
-  // Parts of `text`: before the marker without the ';', and after the message.
+  // Parts of `text`: from after the ';' to the marker, and after the message.
   std::string_view node;
   std::string_view values;
   bool starts_with_semicolon = false;
-  // Null for a message cut short.
+  // Null if the message is cut short.
   const Message* message = nullptr;
 };
 
-// Returns the candidate whose marker is at `marker`, or nothing when the text
-// after the marker is not one of our messages.
+// Returns the candidate whose marker is at `marker`, or nullopt if it is not
+// followed by one of our messages.
 std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
   std::string_view tail = line.substr(marker + kMarker.size());
   tail = tail.substr(0, tail.find(';'));
@@ -166,7 +166,7 @@ std::optional<Candidate> CandidateAt(std::string_view line, size_t marker) {
   return candidate;
 }
 
-// Parses `candidate` into `record`, or returns why it cannot be.
+// Parses `candidate` into `record`, or returns the reason for failure.
 std::optional<std::string> ParseCandidate(const Candidate& candidate,
                                           LogRecord* record) {
   if (!candidate.starts_with_semicolon) return "no ';' before the node's name";
@@ -178,19 +178,19 @@ std::optional<std::string> ParseCandidate(const Candidate& candidate,
   if (!ConsumeRecord(&rest, record)) {
     return ValuesProblem(*candidate.message, candidate.values);
   }
-  // Other text that starts with a bracket may follow, but not another value.
+  // Other text that starts with a bracket may follow, but not another tensor.
   if (RE2::Consume(&rest, TheGrammar().tensor)) {
     return absl::StrCat("more values than ", candidate.message->text, " has");
   }
   return std::nullopt;
 }
 
-// Reads a number without an exponent that ends before ']', of at most 15
-// digits, and returns its end. Such digits as a whole number and the power of
-// ten are both exact doubles, so that their quotient is the double nearest to
-// the number; and the float nearest to that is the float nearest to the number,
-// unless that double lies right in the middle of two floats. Null when any of
-// this does not hold.
+// Parses a number with at most 15 digits and no exponent, followed by ']', and
+// returns its end. Its digits as an integer and the power of ten are both exact
+// doubles, so that their quotient is the double nearest to the number. The
+// float nearest to that is also the float nearest to the number, unless that
+// double lies exactly between two floats. Returns null if any of this does not
+// hold.
 const char* ReadShortNumber(const char* text, const char* end, float* value) {
   static constexpr double kPowersOfTen[] = {1e0,  1e1,  1e2,  1e3, 1e4,  1e5,
                                             1e6,  1e7,  1e8,  1e9, 1e10, 1e11,
@@ -214,13 +214,13 @@ const char* ReadShortNumber(const char* text, const char* end, float* value) {
   const double quotient = static_cast<double>(whole) / kPowersOfTen[fraction];
   uint64_t bits;
   std::memcpy(&bits, &quotient, sizeof(bits));
-  // A double has 29 bits more than a float.
+  // A double has 29 more bits than a float.
   if ((bits & 0x1fffffff) == 0x10000000) return nullptr;
   *value = static_cast<float>(quotient);
   return text;
 }
 
-// Reads "[<finite number>]" at the start of `text` and removes it.
+// Parses "[<finite number>]" at the start of `text` and removes it.
 bool ConsumeScalar(std::string_view* text, float* value) {
   const char* const end = text->data() + text->size();
   const char* begin = text->data() + 1;
@@ -248,9 +248,9 @@ std::string_view RestAfterLast(char separator, std::string_view text) {
 
 constexpr size_t kMaxExcerptBytes = 100;
 
-// Returns how much of the start of a line can be parsed by itself: all before
-// the ';' of its last record, or everything if it has none. The ';' inside a
-// record comes after __print__.
+// Returns the length of the start of a line that can be parsed by itself: all
+// before the ';' of its last record, or everything if it has none. The ';'
+// inside a record follows __print__.
 size_t PartEnd(std::string_view line) {
   for (size_t end = line.rfind(';'); end != std::string_view::npos && end > 0;
        end = line.rfind(';', end - 1)) {
@@ -259,7 +259,7 @@ size_t PartEnd(std::string_view line) {
   return line.size();
 }
 
-// Parses one log after the other into the same ParsedLogs.
+// Parses one log after another into the same ParsedLogs.
 class LogParser {
  public:
   explicit LogParser(const LogParserOptions& options) : options_(options) {}
@@ -270,8 +270,7 @@ class LogParser {
     in_line_ = false;
   }
 
-  // Parses what comes next in the log, some bytes, which may start and end
-  // within a line.
+  // Parses the next bytes of the log, which may start and end within a line.
   void Add(std::string_view text) {
     counts().bytes += text.size();
     in_line_ = text.back() != '\n';
@@ -317,7 +316,7 @@ class LogParser {
         });
   }
 
-  // `entry` is the node's, or null when it is not known.
+  // `entry` is the node's, or null if it is unknown.
   void AddRecord(const LogRecord& record, RangeEntry* entry) {
     if (options_.only_kind.value_or(record.kind) != record.kind) return;
     ++counts().records;
@@ -356,12 +355,12 @@ class LogParser {
 
   const LogParserOptions options_;
   ParsedLogs result_;
-  // The entries of result_.ranges, which keep their addresses.
+  // The entries of result_.ranges, whose addresses are stable.
   absl::flat_hash_map<std::string, RangeEntry*> entries_;
   int64_t line_number_ = 1;
   // Whether the last byte was part of a line.
   bool in_line_ = false;
-  // The beginning of a line whose end was not read yet.
+  // The start of a line whose end has not been read yet.
   std::string line_;
 };
 
@@ -487,7 +486,7 @@ ParsedLogs ParseLogText(std::string_view text, std::string_view name,
 }
 
 std::string ExpectedRecords(std::optional<RecordKind> only_kind) {
-  // In the order of RecordKind.
+  // Indexed by RecordKind.
   constexpr std::string_view kLines[] = {
       ";<node>__print__;__requant_min_max:[<min>][<max>]",
       ";<node>__print__;__min:[<value>]", ";<node>__print__;__max:[<value>]"};

@@ -18,7 +18,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-// Returns all that is in a result, as text to compare two results by.
+// Returns a whole result as text, for comparing two results.
 std::string Dump(const ParsedLogs& logs) {
   std::string text;
   for (const auto& [key, entry] : logs.ranges.entries()) {
@@ -170,8 +170,8 @@ TEST(ParseLogFiles, NamesAMissingFileAndADirectory) {
               FailsWith(HasSubstr("Is a directory")));
 }
 
-// One line of 64 MB: markers that are not ours, then no marker at all, and a
-// record at the end.
+// Uses one line of 64 MB: first markers that are not ours, then no marker at
+// all, and a record at the end.
 TEST(ParseLogFiles, ALineOfAnyLengthTakesBoundedMemory) {
   const ScratchFolder folder;
   const std::string noise(1 << 20, 'x');
@@ -200,7 +200,7 @@ struct Oracle {
   int64_t records = 0;
 };
 
-// Returns a log with noise between and around its records, and what it holds.
+// Returns a log with noise between and around its records, and its contents.
 std::string RandomLog(std::mt19937& random, Oracle* oracle) {
   static const auto& kNoise = *new std::vector<std::string>{
       "",    "I0101 00:00:00 x.cc:1] ", "\x1b[1;32m", "step; 5; ", "[INFO] ",
@@ -248,8 +248,8 @@ TEST(ParseLog, FindsEveryRecordOfRandomNoisyLogs) {
   }
 }
 
-// However a log is cut into reads, and whichever way lines are parsed, the
-// result is the same, on damaged logs too.
+// The result must not depend on how a log is split into reads or which parser
+// is used, even for damaged logs.
 TEST(ParseLog, GivesTheSameOnMutatedLogsHoweverTheyAreRead) {
   std::mt19937 random(13);
   for (int repeat = 0; repeat < FuzzRounds(1000); ++repeat) {
@@ -329,37 +329,37 @@ TEST(ParseLog, GivesTheSameWhenALineIsParsedInParts) {
 TEST(FindRecords, FindsWhatPrintWrites) {
   for (const auto& [line, records] :
        std::vector<std::pair<std::string, Strings>>{
-           // The three kinds.
+           // These are the three kinds.
            {";a/b__print__;__requant_min_max:[-1.5][2.25]", {"a/b -1.5..2.25"}},
            {";a/b__print__;__min:[-3]", {"a/b min -3"}},
            {";a/b__print__;__max:[4]", {"a/b max 4"}},
-           // Every character of node names; one may end like a Print's.
+           // Names use every allowed character; one ends like Print's own text.
            {";_A.z-9/w>x\\y_1__print__;__min:[1]", {"_A.z-9/w>x\\y_1 min 1"}},
            {";a__print____print__;__min:[1]", {"a__print__ min 1"}},
-           // Text before and after.
+           // Other text precedes and follows.
            {"2026-01-02 03:04:05; I log.cc:9] "
             ";Min;;a__print__;__min:[1] after [that]\r",
             {"a min 1"}},
            {"\xff\xfe;a__print__;__min:[1]\xff", {"a min 1"}},
            {";a__print__;__min:[1][INFO] text", {"a min 1"}},
            {"\x1b[32mI\x1b[0m ;a__print__;__min:[1]\x1b[0m\x1b[K", {"a min 1"}},
-           // Text without a marker.
+           // These have no marker.
            {"", {}},
            {"step 5; loss 0.1 __min:[1]", {}},
            {";a__print__;another message:[1]", {}},
-           // Numbers.
+           // These vary the form of numbers.
            {";a__print__;__requant_min_max:[-1.5e-05][1e+06]",
             {"a -1.49999996e-05..1000000"}},
            {";a__print__;__requant_min_max:[-inf][nan]", {"a -inf..nan"}},
            {";a__print__;__max:[1e39]", {"a max inf"}},
            {";a__print__;__max:[1e-60]", {"a max 0"}},
-           // The extreme of a tensor, which may not be finite.
+           // These take the extreme of a tensor, which may not be finite.
            {";a__print__;__min:[[0.5]]", {"a min 0.5"}},
            {";a__print__;__requant_min_max:[3 1 2][3 5 4]", {"a 1..5"}},
            {";a__print__;__max:[[1 7][3 4]]", {"a max 7"}},
            {";a__print__;__max:[[[1][2]][[9][4]]]", {"a max 9"}},
            {";a__print__;__min:[1 inf 2]", {"a min inf"}},
-           // Records glued on one line.
+           // Several records are on one line.
            {";a__print__;__min:[1];b__print__;__max:[2];c__print__;__"
             "requant_min_max:[3][4]",
             {"a min 1", "b max 2", "c 3..4"}}}) {
@@ -414,7 +414,7 @@ TEST(FindRecords, SaysWhatIsWrongWithACandidate) {
   }
 }
 
-// Returns a line of parts of records, most of them in a sensible order.
+// Returns a line of record parts, mostly in a sensible order.
 std::string RandomLine(std::mt19937& random) {
   static const auto& kParts =
       *new Strings{";",      "__print__", "__print__;",
@@ -444,7 +444,7 @@ std::string RandomLine(std::mt19937& random) {
   return line;
 }
 
-// Returns what the fast way makes of a number, or nothing.
+// Returns the number parsed by the fast parser, or nullopt.
 std::optional<float> FastNumber(const std::string& number) {
   LogRecord record;
   if (!ParseSingleRecord(absl::StrCat(";a__print__;__min:[", number, "]"),
@@ -482,7 +482,7 @@ TEST(ParseSingleRecord, TakesOnlyWhatTheGrammarCallsANumber) {
 
 bool SameBits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
-// The fast way may only give what the grammar gives, and must not be idle.
+// The fast parser must give only what the grammar gives, but not reject all.
 TEST(ParseSingleRecord, AgreesWithTheGrammarOnRandomAndMutatedLines) {
   std::mt19937 random(7);
   int taken = 0;

@@ -1,4 +1,4 @@
-// parse_min_max_log: what the logs of a calibration run say about each node.
+// parse_min_max_log: shows what a calibration run's logs say about each node.
 
 #include <gflags/gflags.h>
 #include <sys/stat.h>
@@ -53,15 +53,15 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
-// Of fewer nothing is said about whether they settled.
+// With fewer observations, whether they settled is not reported.
 constexpr int kFewObservations = 8;
 
-// What is said of the values of a side; the last is the one that the freeze
+// What is shown of the values of a side; the last is the one that the freeze
 // transforms take.
 constexpr std::string_view kColumns[] = {"lowest", "p5",      "p50",
                                          "p95",    "highest", "frozen"};
 
-// One side (min or max) of one entry.
+// One side (min or max) of an entry.
 struct Row {
   std::string name;
   std::string_view side;
@@ -69,7 +69,7 @@ struct Row {
   std::array<float, std::size(kColumns)> values;
 };
 
-// Returns "node", or "node:2" for another output than 0.
+// Returns "node", or "node:2" for an output other than 0.
 std::string EntryName(const RangeKey& key) {
   return key.second == 0 ? key.first : absl::StrCat(key.first, ":", key.second);
 }
@@ -115,7 +115,7 @@ void AddFaultWarning(const RangeKey& key, const RangeFault& fault,
       fault.first_place, "; the freeze transforms refuse this node"));
 }
 
-// Keeps it in one line; other control characters are the terminal guard's part.
+// Keeps the field on one line; the terminal guard handles other controls.
 std::string CsvField(std::string_view field) {
   const std::string text = absl::StrReplaceAll(field, {{"\n", "\\x0a"}});
   if (!absl::StrContains(text, ',') && !absl::StrContains(text, '"')) {
@@ -185,9 +185,9 @@ std::string Summary(const ParsedLogs& logs) {
                       CountText(logs.files.size(), "file"), "\n");
 }
 
-// Returns what in `logs` will hurt later, one sentence each: values that are
-// not finite, inverted ranges, ranges that still move at the end, too few
-// observations, malformed records.
+// Returns what in `logs` will cause trouble later, one sentence each: values
+// that are not finite, inverted ranges, ranges that still move at the end, too
+// few observations, malformed records.
 std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
   std::vector<std::string> warnings;
   for (const LogFileCounts& file : logs.files) {
@@ -222,10 +222,9 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
   return warnings;
 }
 
-// Returns a row for either side (min, max) of every entry that has values
-// there: count, lowest, 5th, 50th and 95th percentile and highest of the
-// values, and the one that the freeze transforms take. Below the rows stands
-// what was read.
+// Returns a row for each side (min, max) of every entry that has values: count,
+// lowest, 5th, 50th and 95th percentile, highest, and the value that the freeze
+// transforms take. Below the rows is a summary of what was read.
 std::string RangesAsTable(const ParsedLogs& logs,
                           const Percentiles& percentiles) {
   std::string text = "   count";
@@ -247,7 +246,7 @@ std::string RangesAsTable(const ParsedLogs& logs,
   return text + Summary(logs);
 }
 
-// Returns the same rows with a header line and numbers that read back exactly.
+// Returns the same rows with a header line and exactly round-tripping numbers.
 std::string RangesAsCsv(const ParsedLogs& logs,
                         const Percentiles& percentiles) {
   std::string text =
@@ -260,7 +259,7 @@ std::string RangesAsCsv(const ParsedLogs& logs,
   return text;
 }
 
-// Returns one object with everything: entries, faults, files, malformed records
+// Returns an object with everything: entries, faults, files, malformed records
 // and warnings.
 std::string RangesAsJson(const ParsedLogs& logs,
                          const Percentiles& percentiles) {
@@ -292,7 +291,7 @@ ProgramHelp Help() {
           "  ;<node>__print__;__max:[<value>]"};
 }
 
-// Looks into regular files only: what is read from a pipe is gone.
+// Looks only into regular files, because reading a pipe would consume it.
 bool IsRangeTableFile(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
@@ -342,7 +341,7 @@ absl::Status NothingFound(const ParsedLogs& logs) {
       "the run's stderr"));
 }
 
-// Returns what is wrong with the flags, or nothing.
+// Returns what is wrong with the flags, or nullopt.
 std::optional<std::string> UsageProblem(const std::vector<std::string>& paths) {
   if (paths.empty()) return "no log given (\"-\" reads stdin)";
   if (FLAGS_format != "table" && FLAGS_format != "csv" &&

@@ -12,13 +12,13 @@
 namespace requant {
 namespace {
 
-// Sums over thousands of files do not overflow.
+// With this limit, sums over thousands of files do not overflow.
 constexpr int64_t kMostRows = int64_t{1} << 52;
 
-// Products are added up in float for this many rows.
+// Products are summed in float over this many rows.
 constexpr int64_t kBlockRows = 256;
 
-// With fewer it matters how long a thread takes to start.
+// With fewer tiles the start-up time of threads matters.
 constexpr int64_t kFewestTilesPerThread = 256;
 
 int64_t TriangleSize(int64_t channels) { return channels * (channels + 1) / 2; }
@@ -33,8 +33,8 @@ bool IsUsable(absl::Span<const float> row) {
   return unusable == 0;
 }
 
-// No mean of the squares of values up to kMostMomentValue is greater, whatever
-// rounding adds.
+// No mean of squares of values up to kMostMomentValue exceeds this, whatever
+// the rounding.
 constexpr double kMostSquare = 1.01 * kMostMomentValue * kMostMomentValue;
 
 std::vector<double> MeanOf(const std::vector<float>& rows, int64_t channels) {
@@ -49,7 +49,7 @@ std::vector<double> MeanOf(const std::vector<float>& rows, int64_t channels) {
 }
 
 // Computes the differences of all rows from `centre`, in panels
-// (moment_kernel.h); the last is filled up with zeros.
+// (moment_kernel.h), of which the last is padded with zeros.
 void FillPanels(const std::vector<float>& rows,
                 const std::vector<float>& centre,
                 std::vector<MomentRow>* panels) {
@@ -82,7 +82,7 @@ absl::StatusOr<ChannelMoments> ChannelMoments::Restore(
   }
   for (int64_t i = 0; i < channels; ++i) {
     const double variance = triangle[TriangleSize(i) + i];
-    // Also false for NaN.
+    // This also rejects NaN.
     if (!(variance >= 0 && mean[i] * mean[i] + variance <= kMostSquare)) {
       return error;
     }
@@ -165,11 +165,11 @@ void ChannelMomentsBuilder::Add(absl::Span<const float> values,
   }
 }
 
-// With means m and m' and sums P and P' of the products of the distances from
-// them over n and n' rows, the sums over all rows are
+// Given means m and m' over n and n' rows and the sums P and P' of the products
+// of the deviations from them, the sums over all rows are
 //   P + P' + (n n' / (n + n')) (m' - m) (m' - m)^T.
-// P' is computed about m' rounded to float, which adds n' times the square of
-// what the rounding took away.
+// P' is computed with m' rounded to float, which adds n' times the square of
+// the rounding error.
 void ChannelMomentsBuilder::AddPending() {
   if (pending_.empty()) return;
   const int64_t added = pending_.size() / channels_;
@@ -204,7 +204,7 @@ void ChannelMomentsBuilder::AddTiles(const MomentTile& pattern) {
   static const MomentKernel kernel = MomentKernels().back();
   const int64_t panels = PanelCount(channels_);
   std::atomic<int64_t> next = 0;
-  // The rows of tiles, the longest first.
+  // Threads take the rows of tiles, longest first.
   const auto work = [&] {
     for (int64_t i; (i = panels - 1 - next++) >= 0;) {
       for (int64_t j = 0; j <= i; ++j) {
@@ -235,7 +235,7 @@ std::optional<ChannelMoments> ChannelMomentsBuilder::Build() {
   for (size_t i = 0; i < products_.size(); ++i) {
     moments.triangle_[i] = static_cast<float>(products_[i] / rows_);
   }
-  // Rounding may have made a variance of nearly nothing negative.
+  // Rounding may have made a tiny variance negative.
   for (int64_t i = 0; i < channels_; ++i) {
     float& variance = moments.triangle_[TriangleSize(i) + i];
     variance = std::max(variance, 0.0f);

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RANGES_CHANNEL_MOMENTS_H_
 #define REQUANT_RANGES_CHANNEL_MOMENTS_H_
 
-// The mean of each channel of a tensor and how the channels vary together: what
-// rounding a layer's weights needs to know of the layer's inputs.
+// The mean of each channel of a tensor and the channels' covariances, which
+// rounding a layer's weights requires for the layer's inputs.
 
 #include <cstdint>
 #include <optional>
@@ -14,32 +14,32 @@
 
 namespace requant {
 
-// Moments are kept of tensors with at most this many channels.
+// Moments are kept only for tensors with at most this many channels.
 inline constexpr int64_t kMostMomentChannels = 4096;
 
-// Rows with a greater value, or one that is not a number, are left out: squares
-// of what is in the others add up without an overflow.
+// Rows with a larger value or a NaN are skipped, so that sums of squares of the
+// other rows do not overflow.
 inline constexpr float kMostMomentValue = 1e15f;
 
-// The mean and the covariance of `channels` values over `rows` rows of them.
+// The mean and the covariance of `channels` values over `rows` rows.
 class ChannelMoments {
  public:
-  // Makes moments of no rows and no channels.
+  // Makes moments of zero rows and zero channels.
   ChannelMoments() = default;
 
-  // Makes moments of what the accessors below gave. Anything else than they can
-  // give is an error, or, if harmless, taken as it is.
+  // Restores moments from the results of the accessors below. Other values are
+  // an error or, if harmless, accepted.
   static absl::StatusOr<ChannelMoments> Restore(int64_t rows,
                                                 std::vector<double> mean,
                                                 std::vector<float> triangle);
 
-  // Returns those of `values`, which are whole rows; nothing if there are no
-  // moments of them (ChannelMomentsBuilder).
+  // Returns the moments of `values`, which are whole rows, or nullopt if there
+  // are none (see ChannelMomentsBuilder).
   static std::optional<ChannelMoments> Of(absl::Span<const float> values,
                                           int64_t channels);
 
-  // Adds the other's rows, which are of as many channels. It does not matter to
-  // the result which of the two is added to which.
+  // Adds the other's rows, which must have the same number of channels. The
+  // operation is commutative.
   void Merge(const ChannelMoments& other);
 
   int64_t rows() const { return rows_; }
@@ -63,8 +63,8 @@ class ChannelMoments {
   std::vector<float> triangle_;
 };
 
-// Computes moments of rows that come in batches. The result depends on the rows
-// and their order alone: not on the batches, the CPU or the number of threads.
+// Computes moments of rows that come in batches. The result depends only on the
+// rows and their order, not on the batches, the CPU or the number of threads.
 class ChannelMomentsBuilder {
  public:
   explicit ChannelMomentsBuilder(int threads = 1) : threads_(threads) {}
@@ -72,30 +72,30 @@ class ChannelMomentsBuilder {
   // Adds whole rows of `channels` values each.
   void Add(absl::Span<const float> values, int64_t channels);
 
-  // Returns the moments of all rows; nothing if there were none, if they were
-  // of different numbers of channels, or of more than kMostMomentChannels.
+  // Returns the moments of all rows, or nullopt if there were none, if their
+  // numbers of channels differed, or if these exceeded kMostMomentChannels.
   // Nothing may be added after that.
   std::optional<ChannelMoments> Build();
 
  private:
-  // Returns whether rows of that many channels can be added to the others.
+  // Returns whether rows with that many channels can be added to the others.
   bool Accepts(int64_t channels);
   // Adds the pending rows to the sums.
   void AddPending();
-  // Adds all tiles, of which `pattern` has what they have in common.
+  // Adds all tiles; `pattern` has their common fields.
   void AddTiles(const MomentTile& pattern);
 
   int threads_;
   bool valid_ = true;
   int64_t channels_ = 0;
-  // Sums over rows whose values are of a similar size are precise in float;
-  // these rows wait until there are enough for one.
+  // Float sums over a few rows of similar values are precise; rows wait here
+  // until there are enough for one.
   std::vector<float> pending_;
   std::vector<MomentRow> panels_;
-  // The number of rows that do not wait, and their means.
+  // The number of rows added to the sums, and their means.
   int64_t rows_ = 0;
   std::vector<double> mean_;
-  // The triangle of the covariance, times rows_.
+  // The triangle of the covariance matrix, times rows_.
   std::vector<double> products_;
 };
 

@@ -17,7 +17,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Rows of channels that vary together, and of which each has its own mean.
+// Returns rows of correlated channels, each with its own mean.
 std::vector<float> RandomRows(int64_t rows, int64_t channels, float mean,
                               int seed) {
   std::mt19937 random(seed);
@@ -95,11 +95,11 @@ TEST(ChannelMoments, EqualALoopForAnyNumberOfChannelsAndRows) {
   }
 }
 
-// Squares of the values themselves would leave nothing of the variance.
+// Sums of squares of the values themselves would lose the variance.
 TEST(ChannelMoments, ArePreciseForGreatMeans) {
   std::vector<float> values = RandomRows(1000, 5, 1e4f, 2);
   ExpectNear(*ChannelMoments::Of(values, 5), Computed(values, 5), 1e-5);
-  // Rows of another mean follow.
+  // Rows with another mean follow.
   const std::vector<float> others = RandomRows(1000, 5, -2e4f, 3);
   values.insert(values.end(), others.begin(), others.end());
   ExpectNear(*ChannelMoments::Of(values, 5), Computed(values, 5), 1e-7 * 1e10);
@@ -227,7 +227,7 @@ TEST(ChannelMomentsBuilder, DoesNotDependOnTheBatches) {
 }
 
 TEST(ChannelMomentsBuilder, DoesNotDependOnTheNumberOfThreads) {
-  // Enough channels for three threads.
+  // There are enough channels for three threads.
   const std::vector<float> values = RandomRows(600, 640, 2, 9);
   ChannelMomentsBuilder builder(3);
   builder.Add(values, 640);

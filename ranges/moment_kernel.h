@@ -2,8 +2,8 @@
 #define REQUANT_RANGES_MOMENT_KERNEL_H_
 
 // The inner loops of ChannelMomentsBuilder, compiled for several instruction
-// sets. As each sum is added up in the order of the rows, and no two operations
-// are contracted into one, all give the same bits.
+// sets. All give the same bits, because each sum is added up in row order and
+// no two operations are contracted into one.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ namespace requant {
 // Channels are computed in panels of this many.
 inline constexpr int64_t kMomentPanel = 16;
 
-// One row of a panel, where vectors of any length can be loaded from.
+// One row of a panel, aligned for loading vectors of any length.
 struct alignas(64) MomentRow {
   float values[kMomentPanel];
 };
@@ -21,16 +21,16 @@ struct alignas(64) MomentRow {
 // What to add to one tile of a triangle of sums of products.
 struct MomentTile {
   // The panels of the tile's rows and of its columns; the latter is the same or
-  // one before.
+  // an earlier one.
   const MomentRow* left = nullptr;
   const MomentRow* right = nullptr;
-  // How many each of them has.
+  // The number of rows in each panel.
   int64_t rows = 0;
-  // The first channel of each, and the number of all channels.
+  // The first channel of each panel, and the number of all channels.
   int64_t first_left = 0;
   int64_t first_right = 0;
   int64_t channels = 0;
-  // Values of all channels: to the sum of (i, j) are added also shift_weight *
+  // Values of all channels. Adds to the sum of (i, j) also shift_weight *
   // shift[i] * shift[j] and remainder_weight * remainder[i] * remainder[j].
   double shift_weight = 0;
   const double* shift = nullptr;
@@ -42,12 +42,12 @@ struct MomentTile {
 
 using MomentKernel = void (*)(const MomentTile& tile);
 
-// Adds a tile, on any CPU or on those that have more.
+// Add a tile: the first on any CPU, the others with more instruction sets.
 void AddMomentTile(const MomentTile& tile);
 void AddMomentTileAvx2(const MomentTile& tile);
 void AddMomentTileAvx512(const MomentTile& tile);
 
-// Returns those that this CPU can run, the fastest last (channel_moments.cc).
+// Returns those that this CPU supports, fastest last (channel_moments.cc).
 std::vector<MomentKernel> MomentKernels();
 
 }  // namespace requant

@@ -1,6 +1,6 @@
-// Compiled once per instruction set, each time with another name for the
-// function (REQUANT_MOMENT_KERNEL). It uses no function of a header: the linker
-// keeps one copy of those, which might be the one for a better CPU.
+// This file is compiled once per instruction set, each time with another name
+// for the function (REQUANT_MOMENT_KERNEL). It uses no function from a header,
+// because the linker keeps one copy of those, which might require a better CPU.
 
 #include <cstdint>
 
@@ -32,7 +32,7 @@ static_assert(kMomentPanel % kRows == 0 && kMomentPanel % kColumns == 0);
 static_assert(alignof(MomentRow) % alignof(Vector) == 0);
 
 // Sums the products of left channels i + 0, 1, ... and right channels j + 0, 1,
-// ... over all rows, for as many of them as there are registers.
+// ... over all rows, for as many of them as fit into registers.
 void SumProducts(const MomentTile& tile, int64_t i, int64_t j,
                  MomentRow* products) {
   Vector sums[kRows][kVectors] = {};

@@ -15,7 +15,7 @@
 namespace requant {
 namespace {
 
-// The names of RangeMethod, in its order.
+// The names of RangeMethod's values, in order.
 constexpr std::string_view kMethods[] = {"minmax", "percentile", "mse"};
 
 constexpr double kSteps = 255;
@@ -23,8 +23,8 @@ constexpr double kStepsOfMagnitude = 127;
 // How many candidates for each end the first, coarse search tries.
 constexpr int kCoarseCandidates = 96;
 
-// Sums over the buckets from the first to each, so that the error of a range is
-// a few additions.
+// Prefix sums over the buckets, so that the error of a range takes a few
+// additions.
 class ErrorOfRanges {
  public:
   explicit ErrorOfRanges(const ValueHistogram& histogram)
@@ -36,7 +36,7 @@ class ErrorOfRanges {
       sums_[i + 1] = sums_[i];
       sums_[i + 1].count += count;
       sums_[i + 1].value += count * middle;
-      // Values are taken to be spread evenly over the bucket.
+      // Values are assumed to be spread evenly over the bucket.
       sums_[i + 1].square += count * (middle * middle + within);
     }
   }
@@ -50,14 +50,14 @@ class ErrorOfRanges {
     const Sums& below = sums_[low];
     const Sums above = sums_.back() - sums_[high];
     const double inside = sums_[high].count - below.count;
-    // Zero is a level of its own if it is an end of the range.
+    // Zero is exactly representable if it is an end of the range.
     const double zeros = min < 0 && max > 0 ? histogram_.zeros() : 0;
     return (inside + zeros) * noise + below.SquaredDistance(min) +
            above.SquaredDistance(max);
   }
 
-  // Returns the same for the range from -m to m, where m is `buckets` wide and
-  // has levels of its own; zero is one of them.
+  // Returns the same for the range from -m to m, where m is that many buckets
+  // wide; zero is exactly representable.
   double OfMagnitude(int64_t buckets) const {
     const int64_t size = histogram_.counts().size();
     const int64_t zero = -int64_t{histogram_.first_bucket()};
@@ -88,14 +88,14 @@ class ErrorOfRanges {
   std::vector<Sums> sums_;
 };
 
-// Numbers of edges.
+// A pair of edge numbers.
 struct EdgeRange {
   int64_t low = 0;
   int64_t high = 0;
 };
 
-// Returns the candidate with the least error: its ends are among every
-// stride-th edge of `lows` and `highs`, with a stride that keeps them few.
+// Returns the candidate with the least error, whose ends are among every
+// stride-th edge of `lows` and `highs`, with a stride that limits their number.
 EdgeRange BestOf(const ErrorOfRanges& error, const EdgeRange& lows,
                  const EdgeRange& highs, int64_t* stride) {
   const int64_t most = std::max(lows.high - lows.low, highs.high - highs.low);
@@ -115,11 +115,11 @@ EdgeRange BestOf(const ErrorOfRanges& error, const EdgeRange& lows,
   return best;
 }
 
-// Returns the edges with the least error. Ends stay on their own side of zero.
+// Returns the edges with the least error. Each end stays on its side of zero.
 EdgeRange LeastError(const ValueHistogram& histogram) {
   const ErrorOfRanges error(histogram);
   const int64_t size = histogram.counts().size();
-  // The edge at zero, or the end nearest to it.
+  // The edge at zero or the end nearest to it.
   const int64_t zero =
       std::clamp<int64_t>(-int64_t{histogram.first_bucket()}, 0, size);
   EdgeRange lows{0, zero}, highs{zero, size};
@@ -134,7 +134,7 @@ EdgeRange LeastError(const ValueHistogram& histogram) {
   }
 }
 
-// Returns the m, in buckets, of the range from -m to m with the least error.
+// Returns the m, in buckets, for which the range from -m to m has least error.
 int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
   const ErrorOfRanges error(histogram);
   const int64_t first = histogram.first_bucket();
@@ -152,8 +152,8 @@ int64_t LeastErrorMagnitude(const ValueHistogram& histogram) {
   return best;
 }
 
-// Returns the bucket edges outside of which at most the share `outside` of all
-// values lie on either side.
+// Returns the bucket edges beyond which, on either side, at most the share
+// `outside` of all values lies.
 EdgeRange AtPercentile(const ValueHistogram& histogram, double outside) {
   const std::vector<int64_t>& counts = histogram.counts();
   const double allowed = outside * histogram.total();
@@ -169,7 +169,7 @@ EdgeRange AtPercentile(const ValueHistogram& histogram, double outside) {
   return range;
 }
 
-// Edges reach beyond the values; a range need not.
+// Clips the range to the observed values, because edges reach beyond them.
 RangeChoice WithinObserved(const RangeEntry& entry, const EdgeRange& edges) {
   const ValueHistogram& histogram = *entry.histogram;
   const float low = *std::min_element(entry.mins.begin(), entry.mins.end());
@@ -192,12 +192,12 @@ absl::Status CheckValuePercentile(double percentile) {
       percentile));
 }
 
-// A range has settled once it is within this fraction of its final width of
-// what it is in the end.
+// A range has settled when its distance from the final range stays within this
+// fraction of the final width.
 constexpr double kSettledFraction = 0.01;
 
-// The number of the first observation from which on the running extreme is
-// within `tolerance` of the final one.
+// Returns the number of the first observation from which the running extreme
+// stays within `tolerance` of the final one.
 template <typename Better>
 int64_t SettledAfter(const std::vector<float>& values, double tolerance,
                      const Better& better) {

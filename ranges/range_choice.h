@@ -1,9 +1,9 @@
 #ifndef REQUANT_RANGES_RANGE_CHOICE_H_
 #define REQUANT_RANGES_RANGE_CHOICE_H_
 
-// From what was observed to the range that is frozen into a graph; and whether
-// enough was observed: a range that still moves at the end will be exceeded by
-// the next batches.
+// Chooses the range to freeze into a graph from what was observed, and checks
+// whether enough was observed: the next batches will exceed a range that still
+// moves at the end.
 
 #include <cstdint>
 #include <optional>
@@ -22,19 +22,19 @@ struct Percentiles {
   float max = 5;
 };
 
-// What the freeze transforms take for an entry; unset where it has no values.
+// What the freeze transforms take for an entry; unset if it has no values.
 struct RangeChoice {
   std::optional<float> min;
   std::optional<float> max;
 };
 
 enum class RangeMethod {
-  // The batches' minima and maxima, at the percentiles of the batches.
+  // Takes the batches' minima and maxima at the percentiles of the batches.
   kMinMax,
-  // The values, at a percentile of them.
+  // Takes a percentile of the values.
   kPercentile,
-  // The range for which eight bits lose least: the mean of the squared error,
-  // of rounding inside and of clipping outside, is smallest.
+  // Takes the range for which eight bits have the smallest mean squared error,
+  // from rounding inside and clipping outside.
   kMse,
 };
 
@@ -47,18 +47,18 @@ struct RangeChoiceOptions {
   // Used by kMinMax.
   Percentiles percentiles;
   // Used by kPercentile: at least this share of all values, in percent, lies
-  // below the max, and as much above the min.
+  // below the max, and the same share above the min.
   double value_percentile = 99.99;
 };
 
-// Returns options for the whole range of the batches, with the method of that
-// name. Fails for another name, and when `value_percentile` is none, whatever
-// the method.
+// Returns options for the batches' full range, with the method of that name.
+// Fails if the name is unknown or `value_percentile` is invalid, even if the
+// method does not use it.
 absl::StatusOr<RangeChoiceOptions> ReadRangeChoice(std::string_view method,
                                                    double value_percentile);
 
-// Fails when no range may be chosen from the entry, which `name` stands for:
-// it has values that are not finite, or minima above their maxima.
+// Fails if no range may be chosen from the entry, called `name` in messages: it
+// has values that are not finite or minima above their maxima.
 absl::Status CheckRangeEntry(std::string_view name, const RangeEntry& entry);
 
 // Returns the choice of kMinMax.
@@ -66,29 +66,29 @@ RangeChoice ChooseRange(const RangeEntry& entry,
                         const Percentiles& percentiles);
 
 // Chooses by any method. All but kMinMax need the entry's histogram and include
-// zero. kMse leaves the lower end at zero when no value is below it.
+// zero. kMse leaves the lower end at zero if no value is below it.
 absl::StatusOr<RangeChoice> ChooseRangeBy(const RangeChoiceOptions& options,
                                           const RangeEntry& entry);
 
 // Does the same for ranges from -m to m, in which eight bits give 127 levels on
-// either side of zero; returns m, which is 0 if only zeros or nothing was
-// observed. kMse looks for the m with which those lose least.
+// either side of zero; returns m, which is 0 if nothing but zeros was observed.
+// kMse minimizes the error with these levels.
 absl::StatusOr<float> ChooseMagnitudeBy(const RangeChoiceOptions& options,
                                         const RangeEntry& entry);
 
 // How much had to be observed before a range stopped moving.
 struct Settling {
-  // The number of observations after which neither end of the range of all
-  // observations so far moved by more than 1% of its final width in all; 0:
-  // there are none.
+  // The number of observations after which neither end of the range observed so
+  // far moved by more than 1% of its final width in total, or 0 if there are
+  // none.
   int64_t observations = 0;
-  // It moved in the last tenth of several observations, at least in the last:
-  // more of them would move it further.
+  // Whether it moved in the last tenth of several observations, or at least in
+  // the last one, so that more observations would move it further.
   bool still_moving = false;
 };
 
-// Looks at the entry's observations in their order. The width is that of the
-// range with zero in it.
+// Examines the entry's observations in order. The width is that of the range
+// with zero included.
 Settling FindSettling(const RangeEntry& entry);
 
 }  // namespace requant

@@ -35,7 +35,7 @@ RangeChoice Choose(RangeMethod method, const std::vector<float>& values,
   return choice.value_or(RangeChoice());
 }
 
-// What eight bits make of the values, measured.
+// Returns the measured error of eight bits for the values.
 double MeasuredError(const std::vector<float>& values, double min, double max) {
   const double step = (max - min) / 255;
   double sum = 0;
@@ -91,7 +91,7 @@ TEST(ChooseRangePercentile, LeavesTheShareOfValuesOutsideOnEitherSide) {
   for (int i = -1000; i <= 1000; ++i) values.push_back(i);
   const RangeChoice choice = Choose(RangeMethod::kPercentile, values, 99);
   const double width = EntryOf(values).histogram->width();
-  // 20 of 2001 values lie outside: -1000 to -981 and 981 to 1000.
+  // The 20 of 2001 values outside are -1000 to -981 and 981 to 1000.
   EXPECT_NEAR(*choice.min, -980, width);
   EXPECT_NEAR(*choice.max, 981, width);
 }
@@ -137,8 +137,8 @@ TEST(ChooseRangeMse, KeepsTheWholeRangeOfEvenlySpreadValues) {
   EXPECT_NEAR(*choice.max, 100, 1);
 }
 
-// Clipping one value by nearly all of max costs max^2; rounding all of them
-// with max as the range costs half of them (max / 255)^2 / 12 each.
+// Clipping one value by nearly all of max costs max^2; rounding all values with
+// range max costs (max / 255)^2 / 12 for half of them.
 TEST(ChooseRangeMse, ClipsOutliersThatAreRareEnough) {
   RangeEntry entry = EntryOf(Relu(Normal(100000, 12, 1)));
   const std::vector<float> more = Relu(Normal(100000, 0, 0));
@@ -188,7 +188,7 @@ TEST(ChooseMagnitude, OfNothingIsZero) {
   EXPECT_EQ(*ChooseMagnitudeBy({}, RangeEntry()), 0);
 }
 
-// What 127 levels on either side of zero make of the values, measured.
+// Returns the measured error of 127 levels on either side of zero.
 double MeasuredErrorOfMagnitude(const std::vector<float>& values, double m) {
   const double step = m / 127;
   double sum = 0;
@@ -219,7 +219,7 @@ TEST(ChooseMagnitude, NeedsAHistogramForMse) {
   EXPECT_FALSE(ChooseMagnitudeBy(By(RangeMethod::kMse), entry).ok());
 }
 
-// Whatever a file says that has the right checksum at its end.
+// Any file with a valid checksum must do, whatever its content.
 TEST(ChooseRangeBy, MakesARangeOfAnyEntryThatWasRead) {
   RangeTable table;
   table.FindOrAdd("x") = EntryOf({4000, 4001, 0, 4005});
@@ -281,7 +281,7 @@ TEST(FindSettling, OverlooksMovesWithinOnePercentOfTheWidth) {
   EXPECT_EQ(FindSettling(WithMaxs({98.5f, 1, 100})).observations, 3);
 }
 
-// Many small moves make a great one.
+// Many small moves add up to a large one.
 TEST(FindSettling, AddsUpSmallMoves) {
   std::vector<float> maxs;
   for (int i = 0; i < 50; ++i) maxs.push_back(50 + i * 0.4f);

@@ -15,14 +15,14 @@ namespace requant {
 namespace {
 
 constexpr char kFormat[] = "requant.RangeTable";
-// Tables without anything of a calibration are still written as version 1.
+// Tables without calibration data are still written as version 1.
 constexpr int kLogVersion = 1;
 constexpr int kVersion = 2;
-// Sums of thousands of counts do not overflow.
+// With this limit, sums of thousands of counts do not overflow.
 constexpr int64_t kMaxCount = int64_t{1} << 52;
-// The limit of a protobuf message.
+// The size limit of a protobuf message.
 constexpr size_t kMaxBytes = std::numeric_limits<int>::max();
-// The field "checksum" at the end of a file: its tag and its value.
+// The field "checksum" at the end of a file consists of a tag and a value.
 constexpr size_t kChecksumBytes = 5;
 
 uint32_t ChecksumOf(std::string_view contents) {
@@ -95,7 +95,7 @@ void EntryToProto(const RangeKey& key, const RangeEntry& entry,
   }
 }
 
-// Leaves out the histogram and the moments, which may be damaged.
+// Omits the histogram and the moments, which may be damaged.
 RangeEntry EntryFromProto(const RangeEntryProto& proto) {
   RangeEntry entry;
   entry.count = proto.count();
@@ -119,7 +119,7 @@ bool AllFinite(const std::vector<float>& values) {
 
 bool IsCount(int64_t count) { return count >= 0 && count <= kMaxCount; }
 
-// Holds for every channel of an entry.
+// Returns whether these can be the range of a channel of an entry.
 bool IsRange(float min, float max) {
   return std::isfinite(min) && std::isfinite(max) && min <= max;
 }
@@ -147,7 +147,7 @@ std::string EntryProblem(const RangeKey& key, const RangeEntry& entry) {
   return "";
 }
 
-// Returns whether an entry has what a log does not have.
+// Returns whether an entry has data that logs do not contain.
 bool IsOfCalibration(const RangeEntry& entry) {
   return entry.records > 0 || entry.histogram.has_value() ||
          !entry.channel_mins.empty() || entry.moments.has_value();
@@ -203,8 +203,8 @@ absl::StatusOr<RangeTable> TableFromProto(const RangeTableProto& proto,
   return table;
 }
 
-// Widens each channel's range to the other's. Different numbers of channels
-// leave none.
+// Widens each channel's range to the other's. Drops all if their numbers
+// differ.
 void MergeChannels(const RangeEntry& other, RangeEntry* entry) {
   if (other.channel_mins.size() != entry->channel_mins.size()) {
     entry->channel_mins.clear();
@@ -227,7 +227,7 @@ void MergeMoments(const RangeEntry& other, RangeEntry* entry) {
   }
 }
 
-// Returns the k-th smallest value, where k is `index` clamped to their number.
+// Returns the k-th smallest value, where k is `index` clamped to valid ones.
 float Select(std::vector<float> values, float index) {
   if (values.empty()) return std::numeric_limits<float>::quiet_NaN();
   const float last = static_cast<float>(values.size() - 1);
@@ -398,7 +398,7 @@ absl::StatusOr<RangeTable> ReadRangeTables(
 }
 
 bool StartsLikeRangeTable(std::string_view head) {
-  // Field 1 of the message: its tag, its length, its text.
+  // This is field 1 of the message: its tag, length and text.
   const std::string start =
       absl::StrCat("\n", std::string(1, sizeof(kFormat) - 1), kFormat);
   return absl::StartsWith(head, start);

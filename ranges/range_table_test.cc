@@ -24,8 +24,8 @@ RangeTable SmallTable() {
   return table;
 }
 
-// Adds what a calibration adds to an entry for two records of three channels;
-// so that few buckets lie between them, the values are close to each other.
+// Adds to an entry what a calibration adds for two records of three channels.
+// The values are close together, so that there are few buckets between them.
 void AddCalibrated(RangeEntry* entry) {
   const std::vector<float> values = {4001, 0, 4003, 4000, 0, 4005};
   entry->AddRange(0, 4005, {"x:0", 1});
@@ -175,7 +175,7 @@ TEST(RangeTableFile, ReadsWhatACalibrationWrote) {
   EXPECT_FALSE(table.Find("a")->moments.has_value());
 }
 
-// Programs from before there were calibrations read them.
+// Programs that predate calibrations can read these.
 TEST(RangeTableFile, ATableOfLogsIsOfVersionOne) {
   EXPECT_NE(SerializeRangeTable(SmallTable())->find("\x18\x01"),
             std::string::npos);
@@ -183,7 +183,7 @@ TEST(RangeTableFile, ATableOfLogsIsOfVersionOne) {
             std::string::npos);
 }
 
-// Returns the message for a file of `table` whose byte after `bytes` changed.
+// Returns the error for a file of `table` with the byte after `bytes` changed.
 std::string MessageForChanged(const RangeTable& table, const std::string& bytes,
                               char changed) {
   std::string contents = *SerializeRangeTable(table);
@@ -194,11 +194,11 @@ std::string MessageForChanged(const RangeTable& table, const std::string& bytes,
 }
 
 TEST(RangeTableFile, SaysWhatIsWrong) {
-  // Field 12 and its size, then its field 1: two rows.
+  // These are field 12 and its size, then its field 1: two rows.
   EXPECT_EQ(MessageForChanged(CalibratedTable(), "\x62\x36\x08\x02", 0),
             "f is damaged: it has moments that are none (node \"x\"); parse "
             "the log or calibrate again");
-  // Field 3, value 1.
+  // This is field 3 with the value 1.
   EXPECT_EQ(
       MessageForChanged(SmallTable(), "\x18\x01", 3),
       "f is a RangeTable of version 3, and this program reads versions up to "
@@ -217,7 +217,7 @@ TEST(RangeTableFile, RefusesEntriesThatNoWriterMakes) {
              entry->channel_mins.assign(kMostChannels + 1, 0);
              entry->channel_maxs.assign(kMostChannels + 1, 0);
            },
-           // Sums of counts could overflow.
+           // Otherwise sums of counts could overflow.
            [](RangeEntry* entry) {
              entry->records = std::numeric_limits<int64_t>::max();
            }}) {

@@ -11,20 +11,20 @@
 namespace requant {
 namespace {
 
-// Counts of one file; thousands of such files add up without an overflow.
+// Limits the counts of a file, so that thousands of files add up safely.
 constexpr int64_t kMostValues = int64_t{1} << 52;
 
-// Values whose buckets are computed in one go: the compiler makes vector code
-// of a loop of fixed length.
+// The buckets of this many values are computed together, because the compiler
+// vectorizes loops of fixed length.
 constexpr size_t kBlock = 512;
 
-// Equal neighbours would wait for each other's increment in a single table.
+// In a single table, equal neighbors would wait for each other's increment.
 constexpr size_t kTables = 4;
 
-// A table's counts are of 32 bits.
+// A table has 32-bit counts.
 constexpr size_t kMostPerPass = size_t{1} << 31;
 
-// Floats lie between this and its negative.
+// All floats lie between this and its negative.
 const double kFloatLimit = std::ldexp(1.0, 128);
 constexpr int kGreatestExponent = 117;
 
@@ -34,12 +34,12 @@ int32_t Bucket(double value, int exponent) {
   return static_cast<int32_t>(std::floor(std::ldexp(value, -exponent)));
 }
 
-// Returns whether the buckets from `first` to `last` and zero's are few enough.
+// Returns whether the buckets `first` to `last` and zero's are few enough.
 bool FitsBuckets(int32_t first, int32_t last) {
   return std::max(last, 0) - std::min(first, 0) < ValueHistogram::kMostBuckets;
 }
 
-// Returns the least exponent for values from `low` to `high`, with zero.
+// Returns the smallest exponent for values from `low` to `high` and zero.
 int ExponentFor(float low, float high) {
   const double span = static_cast<double>(high) - low;
   int exponent = std::max(ValueHistogram::kLeastExponent,
@@ -50,15 +50,15 @@ int ExponentFor(float low, float high) {
   return exponent;
 }
 
-// Finds the slot of each value of a block: its bucket's number less `first`, or
-// `zero_slot`.
+// Finds the slot of each value of a block: its bucket's number minus `first`,
+// or `zero_slot`.
 void FindSlots(const float* values, float scale, int32_t first,
                int32_t zero_slot, int32_t* slots) {
   for (size_t i = 0; i < kBlock; ++i) {
     const float value = values[i];
     const float scaled = value * scale;
-    // Truncated, so one too many for negative numbers between two integers. A
-    // negative one of less than FLT_MIN may have become a zero.
+    // Truncation gives one too many for negative numbers between two integers.
+    // A negative one with magnitude below FLT_MIN may have become zero.
     int32_t bucket = static_cast<int32_t>(scaled);
     const int32_t is_between =
         (scaled < static_cast<float>(bucket)) | ((value < 0) & (bucket == 0));
@@ -68,7 +68,7 @@ void FindSlots(const float* values, float scale, int32_t first,
   }
 }
 
-// Neighbours go to different tables, each of `slots` counts.
+// Puts neighbors into different tables, each with `slots` counts.
 void CountSlots(const int32_t* __restrict slot_of, size_t size,
                 uint32_t* __restrict tables, size_t slots) {
   static_assert(kTables == 4, "the loop below is written for four tables");

@@ -21,7 +21,7 @@ ValueHistogram Of(const std::vector<float>& values) {
   return histogram;
 }
 
-// Returns the number of the bucket that holds `value`, and how many it holds.
+// Returns the number of the bucket that holds `value`, and its count.
 int64_t CountAt(const ValueHistogram& histogram, double value) {
   for (size_t i = 0; i < histogram.counts().size(); ++i) {
     if (value >= histogram.Edge(i) && value < histogram.Edge(i + 1)) {
@@ -52,7 +52,7 @@ TEST(ValueHistogram, PutsAnEdgeIntoTheBucketAboveIt) {
 }
 
 TEST(ValueHistogram, UsesTheNarrowestBucketsThatSuffice) {
-  // 4095 / 2^0 is the last of 4096 buckets from 0 on.
+  // 4095 / 2^0 is in the last of 4096 buckets from 0 on.
   EXPECT_EQ(Of({4095.0f}).exponent(), 0);
   EXPECT_EQ(Of({4096.0f}).exponent(), 1);
   EXPECT_EQ(Of({-4095.0f, 0.5f}).exponent(), 0);
@@ -76,7 +76,7 @@ TEST(ValueHistogram, DoublesTheWidthWhenValuesFallOutside) {
   EXPECT_EQ(histogram, Of({1.0f, 2.0f, 1000.0f}));
 }
 
-// Values of sizes that differ by up to 2^240, zeros, powers of two.
+// Returns values of sizes that differ by up to 2^240, zeros, powers of two.
 std::vector<float> RandomValues(std::mt19937& random) {
   std::vector<float> values(random() % 2000);
   const int spread = random() % 3 == 0 ? 240 : 8;

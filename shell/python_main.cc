@@ -1,5 +1,5 @@
-// python: knows the scripts of the published documents, and gives any other to
-// the real Python, if there is one.
+// python: runs our programs for the scripts of the published documents, and
+// passes any other to the real Python, if there is one.
 
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ absl::Status MissingError(const std::string& folder, const std::string& place,
   return absl::NotFoundError(text);
 }
 
-// Renames a folder, and makes those that its new name is in.
+// Renames a folder, creating the parents of its new name.
 absl::Status Move(const std::string& from, const std::string& to) {
   std::error_code error;
   fs::create_directories(fs::path(to).parent_path(), error);
@@ -66,10 +66,10 @@ absl::Status Move(const std::string& from, const std::string& to) {
                              absl::StrCat("cannot move ", from, " to ", to));
 }
 
-// Leaves what the published prepare_model.py does, without fetching it: the
+// Leaves what the published prepare_model.py does, without downloading it: the
 // SavedModel in FOLDER/saved_model/1, where FOLDER is "./gpt-j-6B" in the
-// document. A SavedModel that is FOLDER itself, as the document's next lines
-// leave it, is moved there, so that these lines can be pasted again. Returns
+// document. If FOLDER itself is a SavedModel, as the document's next lines
+// leave it, it is moved there, so that these lines can be pasted again. Returns
 // what to print. The error says which files are missing, where they belong and
 // how to get them; `tiny_model` is the tiny GPT-J that Requant carries, or "".
 absl::StatusOr<std::string> PrepareModel(const std::string& folder,
@@ -78,7 +78,7 @@ absl::StatusOr<std::string> PrepareModel(const std::string& folder,
   const std::string aside = absl::StrCat(folder, ".requant-move");
   auto found = FindSavedModel(folder);
   if (absl::IsNotFound(found.status()) && fs::exists(aside)) {
-    // A run before this one was killed as it moved the model.
+    // An earlier run was killed while it moved the model.
     REQUANT_RETURN_IF_ERROR(Move(aside, place));
     found = place;
   }
@@ -108,7 +108,7 @@ int RunPrepareModel(const ScriptCommand& command) {
       kModelFolder, workflows.ok()
                         ? absl::StrCat(*workflows, "/gptj_tiny/saved_model/1")
                         : "");
-  // The error has several lines, to be read and copied.
+  // The error has several lines, which are meant to be copied.
   std::fprintf(
       said.ok() ? stdout : stderr, "%s: %s\n", kPrepareModel,
       said.ok() ? said->c_str() : std::string(said.status().message()).c_str());

@@ -23,11 +23,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An argument that a script has by itself.
+// An argument that a script gets by default.
 struct Default {
   // "--flag" or "--flag=value".
   const char* argument;
-  // Only with this flag; nullptr: always.
+  // Applies only with this flag; nullptr means always.
   const char* with = nullptr;
 };
 
@@ -70,12 +70,12 @@ const std::vector<Script>& Scripts() {
   return *scripts;
 }
 
-// Python's flags without a value that change nothing for a program that is not
-// in Python.
+// Python's flags without a value that make no difference to a program that is
+// not in Python.
 constexpr std::string_view kHarmlessFlags[] = {"-B",  "-E", "-I", "-O",
                                                "-OO", "-s", "-S", "-u"};
 
-// Returns the index of the first argument that is no harmless flag.
+// Returns the index of the first argument that is not a harmless flag.
 size_t SkipHarmless(const std::vector<std::string>& args) {
   size_t at = 0;
   while (at < args.size() &&
@@ -86,7 +86,7 @@ size_t SkipHarmless(const std::vector<std::string>& args) {
   return at;
 }
 
-// Returns "flag" of "--flag=value", "-flag" and "--fl-ag"; "" if it is no flag.
+// Returns "a_flag" for "--a-flag=value" or "-a-flag"; "" if it is no flag.
 std::string FlagName(std::string_view argument) {
   if (!absl::ConsumePrefix(&argument, "-")) return "";
   absl::ConsumePrefix(&argument, "-");
@@ -136,8 +136,8 @@ std::optional<ScriptCommand> ScriptCommandOf(
 std::string RealPython(const std::string& name, const std::string& search_path,
                        const std::string& own_folder) {
   std::vector<std::string_view> folders = absl::StrSplit(search_path, ':');
-  // Another session's python may stand in front of this one's on PATH, and
-  // would come back here.
+  // Another session's python may precede this one's on PATH and would come back
+  // here.
   const auto own = std::find_if(
       folders.begin(), folders.end(), [&](std::string_view folder) {
         std::error_code error;

@@ -49,7 +49,7 @@ TEST(ScriptCommand, SkipsFlagsOfPythonThatDoNotMatter) {
   EXPECT_THAT(ArgumentsOf(args), ElementsAre("--accuracy-only"));
 }
 
-// The published GPT-J example: pairs before the activations of MatMuls only.
+// The published GPT-J example has pairs before the activations of MatMuls only.
 TEST(ScriptCommand, HasTheDefaultsOfTheDocument) {
   EXPECT_THAT(ArgumentsOf({"convert.py"}),
               ElementsAre("--saved_model=./gpt-j-6B", "--overwrite_own"));
@@ -106,7 +106,7 @@ TEST(RealPython, IsTheFirstOnThePathThatIsNotOurs) {
   EXPECT_EQ(RealPython("python3", path, ours), system + "/python3");
   EXPECT_EQ(RealPython("python", path, ours), system + "/python3");
   EXPECT_EQ(RealPython("python", ours + ":" + links, ours), "");
-  // A session within another one's: the outer python comes back to this one.
+  // In a session within another one, the outer python comes back to this one.
   EXPECT_EQ(RealPython("python3", root.string() + "/other:" + path, ours),
             system + "/python3");
 }

@@ -22,7 +22,7 @@ class Writer : public testing::Test {
   void SetUp() override {
     options_.source = home_ + "/model";
     options_.target = home_ + "/out";
-    // The files are copied, as Bazel's are links.
+    // The files are copied, because Bazel's are links.
     for (const char* name :
          {"saved_model.pb", "variables/variables.index", kData}) {
       Add(name, *ReadFile(absl::StrCat(kModel, "/", name)));

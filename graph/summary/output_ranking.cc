@@ -62,7 +62,7 @@ bool IsAuxiliaryOp(std::string_view op) {
                           "ResourceScatter", "InitializeTable"});
 }
 
-// Returns one part of a scoped name without its number: "Adam_12" → "adam".
+// Returns a part of a scoped name without its number: "Adam_12" → "adam".
 std::string NameWord(std::string_view part) {
   size_t end = part.size();
   while (end > 0 && absl::ascii_isdigit(part[end - 1])) --end;
@@ -91,7 +91,7 @@ bool IsAuxiliaryName(std::string_view name) {
   return false;
 }
 
-// Returns whether it is a weight, not a small integer shape, axis or padding.
+// Returns whether it is a weight and not a small integer shape or the like.
 bool IsWeight(const NodeDef& node) {
   if (IsVariableOp(node.op())) return true;
   if (node.op() != "Const") return false;
@@ -113,14 +113,14 @@ bool IsWeight(const NodeDef& node) {
   }
 }
 
-// Returns whether its result depends on its input's shape, not on its values.
+// Returns whether the result depends on the input's shape, not its values.
 bool IgnoresValues(std::string_view op) {
   return op == "Shape" || op == "ShapeN" || op == "Size" || op == "Rank" ||
          op == "ZerosLike" || op == "OnesLike";
 }
 
-// Marks everything computed from `seeds` (which are marked too) along data
-// edges, without entering the nodes of `barrier`.
+// Marks everything computed from `seeds` (including these) along data edges,
+// without entering the nodes of `barrier`.
 std::vector<bool> Downstream(const GraphWiring& wiring, std::vector<int> seeds,
                              const std::vector<bool>& barrier) {
   std::vector<bool> reached(wiring.size());
@@ -170,7 +170,7 @@ absl::flat_hash_set<std::pair<int, int>> SourcesOfCrossEntropy(
   return sources;
 }
 
-// Returns the nodes that read the labels: see the header.
+// Returns the nodes that read the labels; see the header.
 std::vector<int> ReadersOfLabels(const GraphDef& graph,
                                  const GraphWiring& wiring) {
   const auto features = SourcesOfCrossEntropy(graph, wiring, 0);
@@ -184,8 +184,8 @@ std::vector<int> ReadersOfLabels(const GraphDef& graph,
   return readers;
 }
 
-// Returns whether the node's only use is to update variables, as a metric's sum
-// or a moving average is.
+// Returns whether the node's only use is to update variables, like a metric's
+// sum or a moving average.
 bool OnlyUpdatesVariables(const GraphDef& graph, const GraphWiring& wiring,
                           int node) {
   bool read = false;
@@ -208,7 +208,7 @@ std::vector<bool> FindAuxiliary(const GraphDef& graph,
       continue;
     }
     marked[i] = true;
-    // A variable or Const with such a name (a slot, a decay) taints nothing.
+    // A variable or Const with such a name (a slot, a decay) affects no others.
     const bool constant = node.op() == "Const" || IsVariableOp(node.op());
     if (!constant) seeds.push_back(i);
   }
@@ -341,7 +341,7 @@ NodeParts FindNodeParts(const GraphDef& graph, const GraphWiring& wiring) {
 std::vector<RankedOutput> RankOutputs(
     const GraphDef& graph, const GraphWiring& wiring, const NodeParts& parts,
     const absl::flat_hash_map<int, int>& signature_nodes) {
-  // More than all other points together.
+  // This exceeds all other points together.
   constexpr int kSignaturePoints = 200;
   std::vector<RankedOutput> ranked;
   for (int i = 0; i < wiring.size(); ++i) {

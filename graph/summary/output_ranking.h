@@ -1,27 +1,26 @@
 #ifndef REQUANT_GRAPH_SUMMARY_OUTPUT_RANKING_H_
 #define REQUANT_GRAPH_SUMMARY_OUTPUT_RANKING_H_
 
-// Which of a graph's many loose ends is the model's output?
+// Finds the model's output among a graph's many loose ends.
 //
 // A training graph ends in hundreds of nodes that nothing reads: optimizer
-// steps, savers, summaries. This library sets the prediction apart from them by
+// steps, savers, summaries. This library separates the prediction from them by
 // the graph alone (names, ops, wiring; no op definitions).
 //
-// First every node gets its parts:
+// First every node is classified:
 //   auxiliary   it serves training or bookkeeping: its op assigns, saves,
 //               restores, summarizes, enqueues, measures a loss or a gradient;
 //               a scope in its name says so (gradients/, save/, loss/,
-//               metrics/, …_summary); it serves only to update variables; or
-//               it is computed from such a node, or from the labels (sources
-//               that a cross-entropy op reads as labels and its logits do not
-//               need).
+//               metrics/, …_summary); it only updates variables; or it is
+//               computed from such a node, or from the labels (sources that a
+//               cross-entropy op reads as labels and its logits do not need).
 //   forward     it is computed from an input (placeholder, iterator, queue)
 //               without passing through an auxiliary node or one that reads
 //               only its input's shape (Shape, ZerosLike, …).
-//   parametric  so it is from weights: a variable, or a float or quantized
-//               Const of two or more dimensions.
-// Then candidates are put in the order of their tier, then of their points,
-// then of their place in the graph (TensorFlow's own order).
+//   parametric  it is computed likewise from weights: a variable, or a float
+//               or quantized Const of two or more dimensions.
+// Then candidates are sorted by tier, then by points, then by their place in
+// the graph (TensorFlow's own order).
 
 #include <string_view>
 #include <vector>
@@ -55,19 +54,19 @@ NodeParts FindNodeParts(const tensorflow::GraphDef& graph,
 struct RankedOutput {
   int node;
   OutputTier tier;
-  // Up to 40 for the last word of the name (probabilities, predictions,
-  // logits, …) and 10 for a scope of that kind; up to 25 for the op (Softmax,
-  // Sigmoid, ArgMax, …) looked for through Identity, Reshape and the like; 10
-  // for a parametric node; 5 for a known shape [?,…], minus 20 for a scalar;
-  // minus 5 for text; minus 200 for each signature that comes before its own.
+  // The sum of: up to 40 for the last word of the name (probabilities,
+  // predictions, logits, …) and 10 for a scope of that kind; up to 25 for the
+  // op (Softmax, Sigmoid, ArgMax, …), looking through Identity, Reshape and the
+  // like; 10 for a parametric node; 5 for a known shape [?,…], minus 20 for a
+  // scalar; minus 5 for text; minus 200 for each signature before its own.
   int points;
-  // Nothing reads the node and TensorFlow's summarize_graph would list it. The
-  // others are forward nodes that no forward node reads.
+  // Whether it is unused and TensorFlow's summarize_graph would list it. Other
+  // candidates are forward nodes that no forward node reads.
   bool terminal;
 };
 
-// Returns all candidates, best first. `signature_nodes` are those that
-// signatures name as outputs, each with the number of the first such signature.
+// Returns all candidates, best first. `signature_nodes` are the output nodes of
+// signatures, each with the number of its first signature.
 std::vector<RankedOutput> RankOutputs(
     const tensorflow::GraphDef& graph, const GraphWiring& wiring,
     const NodeParts& parts,

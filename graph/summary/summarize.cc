@@ -37,8 +37,8 @@ const AttrValue* FindAttr(const NodeDef& node, const std::string& name) {
   return tensorflow::AttrSlice(node).Find(name);
 }
 
-// Returns the number of elements; nothing for a shape that is not fully known
-// or whose product does not fit.
+// Returns the number of elements, or nullopt if the shape is not fully known or
+// the product overflows.
 std::optional<int64_t> ElementCount(const TensorShapeProto& shape) {
   tensorflow::TensorShape known;
   if (shape.unknown_rank() ||
@@ -55,7 +55,7 @@ int64_t AddUpToLimit(int64_t a, int64_t b) {
              : sum;
 }
 
-// Counts the elements of a Const that TensorFlow could read; unpacks nothing.
+// Counts the elements of a Const that TensorFlow could read, unpacking nothing.
 std::optional<int64_t> ConstElements(const NodeDef& node) {
   const AttrValue* value = FindAttr(node, "value");
   if (value == nullptr || !value->has_tensor()) return std::nullopt;
@@ -85,14 +85,14 @@ TensorSummary SummarizeNode(const NodeDef& node) {
   return tensor;
 }
 
-// A tensor that can be fed, and where it is.
+// A tensor that can be fed, and its location.
 struct Feed {
   int node;
   int port;
   TensorSummary tensor;
 };
 
-// Returns the outputs of an iterator or a queue, as its attributes list them.
+// Returns the outputs of an iterator or a queue as listed in its attributes.
 std::vector<Feed> FeedsOfPipeline(const NodeDef& node, int id) {
   std::vector<Feed> feeds;
   const bool queue = absl::StartsWith(node.op(), "Queue");
@@ -155,7 +155,7 @@ std::vector<TensorSummary> SummarizeTensors(const TensorInfoMap& infos) {
   return tensors;
 }
 
-// Returns whether it only runs an op, such as __saved_model_init_op.
+// Returns whether the signature only runs an op, like __saved_model_init_op.
 bool IsInternalSignature(std::string_view name) {
   return absl::StartsWith(name, "__");
 }
@@ -277,8 +277,8 @@ void Summarizer::ChooseOutputs(const std::vector<RankedOutput>& ranked) {
     }
     return;
   }
-  // In a graph made for inference every end that an input reaches counts, or
-  // every end when there is no input.
+  // In an inference graph every end that an input reaches counts, or every end
+  // if there is no input.
   const OutputTier least = summary_.likely_outputs.empty()
                                ? OutputTier::kUnconnected
                                : OutputTier::kForward;
@@ -292,7 +292,7 @@ void Summarizer::ChooseSignatureOutputs(
     const std::vector<RankedOutput>& ranked) {
   absl::flat_hash_map<int, size_t> place;
   for (size_t i = 0; i < ranked.size(); ++i) place[ranked[i].node] = i;
-  // The map sorts by rank; what the graph does not have comes last.
+  // The map sorts by rank; outputs that the graph lacks come last.
   std::multimap<size_t, std::string> by_rank;
   for (const TensorSummary& output : summary_.signatures[0].outputs) {
     const TensorName name = ParseTensorName(output.name);
@@ -326,7 +326,7 @@ std::vector<bool> Summarizer::NeededByChosenOutputs() const {
   return needed;
 }
 
-// Returns the serialized records that are parsed inside the graph.
+// Returns the serialized records that the graph parses.
 std::vector<Feed> Summarizer::FindRecords() const {
   std::vector<Feed> feeds;
   absl::flat_hash_set<std::pair<int, int>> seen;

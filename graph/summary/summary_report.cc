@@ -33,8 +33,8 @@ std::string ShapeText(const TensorSummary& tensor) {
   return PartialTensorShape(tensor.shape).DebugString();
 }
 
-// Returns the dimensions, -1 for an unknown one; nothing when the rank is
-// unknown or the shape is impossible.
+// Returns the dimensions, with -1 for an unknown one, or nullopt if the rank is
+// unknown or the shape is invalid.
 std::optional<std::vector<int64_t>> Dimensions(const TensorSummary& tensor) {
   if (!tensor.has_shape || tensor.shape.unknown_rank() ||
       !PartialTensorShape::IsValid(tensor.shape)) {
@@ -56,7 +56,7 @@ std::string OutputText(const OutputSummary& output) {
                       ", op=", Printable(output.op), ")");
 }
 
-// Appends a list as TensorFlow prints it, with a blank after each entry.
+// Appends a list as TensorFlow prints it, with a space after each entry.
 void AppendList(std::string_view what, const std::vector<std::string>& entries,
                 std::string_view none, std::string* text) {
   if (entries.empty()) {
@@ -149,14 +149,14 @@ std::string WithEnding(std::string_view path, std::string_view ending) {
                       ".pb");
 }
 
-// Returns whether flags can hold these names.
+// Returns whether these names can be listed in a flag.
 bool CanBeListed(const std::vector<std::string>& names) {
   return std::all_of(names.begin(), names.end(), [](const std::string& name) {
     return !absl::StrContains(name, ',') && Printable(name) == name;
   });
 }
 
-// Returns `flag` with this value, or "" without one.
+// Returns `flag` with this value, or "" if the value is empty.
 std::string OptionalFlag(std::string_view flag, std::string_view value) {
   return value.empty() ? ""
                        : absl::StrCat(" --", flag, "=", ShellQuoted(value));
@@ -166,8 +166,8 @@ std::string TransformCommand(const GraphSummary& summary,
                              const std::string& graph_path,
                              const std::string& output_path,
                              const std::string& tags) {
-  // strip_unused_nodes replaces inputs by placeholders, which have one output:
-  // wrong for an iterator. fold_constants drops unused nodes too.
+  // strip_unused_nodes replaces inputs by placeholders with one output, which
+  // is wrong for an iterator. fold_constants drops unused nodes too.
   const std::string_view strip =
       summary.placeholders ? "strip_unused_nodes " : "";
   return absl::StrCat(
@@ -184,9 +184,9 @@ std::string TransformCommand(const GraphSummary& summary,
                                "fold_old_batch_norms(ignore_errors=true)")));
 }
 
-// Returns the first values of a Const, or "" when it cannot be read. A few
-// stored values can stand for any number of them; `unfolded_bytes` is what may
-// still be spent on such tensors.
+// Returns the first values of a Const, or "" if it cannot be read. A few stored
+// values can stand for any number; `unfolded_bytes` is the remaining budget for
+// such tensors.
 std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
   const auto value = node.attr().find("value");
   if (value == node.attr().end()) return "";
@@ -210,7 +210,7 @@ std::string ConstText(const NodeDef& node, int64_t* unfolded_bytes) {
 
 using Members = std::vector<std::pair<std::string, std::string>>;
 
-// Returns an object of names and how often each occurs.
+// Returns an object that maps names to their numbers of occurrences.
 template <typename Range>
 std::string JsonCounts(const Range& counts) {
   Members members;
@@ -283,8 +283,8 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
-// Returns command lines to paste into a shell, one after the other, that freeze
-// and optimize the model; none when it is not known how.
+// Returns commands to paste into a shell in this order, which freeze and
+// optimize the model, or none if it is unknown how.
 std::vector<std::string> NextCommands(const GraphSummary& summary,
                                       const std::string& graph_path) {
   const bool freezes = !summary.variables.empty();

@@ -16,7 +16,7 @@
 namespace requant::summary_test {
 namespace {
 
-// What starts many graphs: x → dense (weights w), and the labels y.
+// The start of many graphs: x → dense (weights w), and the labels y.
 constexpr char kModel[] =
     "x = Placeholder; y = Placeholder; w = VariableV2; dense = MatMul(x, w)\n";
 
@@ -29,10 +29,10 @@ std::string JsonOf(const GraphSummary& summary, const std::string& path,
   return IndentedJson(json);
 }
 
-// Makes the report of a case: lines with settings, then those of a graph, then
-// "meta:" and a text MetaGraphDef, if there is one. The settings are the
-// graph's path, what a SavedModel's caller knows, which report is meant, and
-// which of its lines.
+// Makes the report of a case: lines with settings, those of a graph, then
+// optionally "meta:" and a text MetaGraphDef. The settings are the graph's
+// path, what a SavedModel's caller knows, which report to make, and which of
+// its lines to show.
 std::string ReportOf(const std::string& input) {
   static const RE2 setting("(path|saved_model|tags|show|only): (.*)\n");
   std::map<std::string, std::string> settings = {{"path", "g.pb"}};

@@ -21,8 +21,8 @@ namespace {
 
 using tensorflow::MetaGraphDef;
 
-// What tf.tensordot($1, variable $2, 1) makes under the name $0, for results of
-// $3 columns.
+// The nodes that tf.tensordot($1, variable $2, 1) creates under the name $0 for
+// results of $3 columns.
 constexpr char kProjection[] = R"(
   $0/ReadVariableOp = ReadVariableOp($2) dtype=float
   $0/axes = int32<1>{2}
@@ -54,7 +54,7 @@ constexpr char kProjection[] = R"(
   $0 = Reshape($0/MatMul:product:0, $0/concat_1:output:0) T=float Tshape=int32
 )";
 
-// The nodes of rotary positions, by count.
+// As many nodes of each kind as rotary positions have.
 constexpr char kRotation[] = R"(
   $0/Sin = Sin($1) T=float
   $0/Cos = Cos($1) T=float
@@ -64,7 +64,7 @@ constexpr char kRotation[] = R"(
   $0/add = AddV2($0/mul:z:0, $0/mul_1:z:0) T=float
 )";
 
-// A function that runs the layers one after the other.
+// Builds a function that runs the layers in sequence.
 class BodyBuilder {
  public:
   explicit BodyBuilder(const GptjShape& shape) : shape_(shape) {
@@ -94,7 +94,7 @@ class BodyBuilder {
     return layer + "/Tensordot:output:0";
   }
 
-  // Adds attention and feed-forward side by side on the same values.
+  // Adds attention and feed-forward that read the same values in parallel.
   std::string Layer(const std::string& name, const std::string& x) {
     Add(kRotation, name + "/attn/q", Projection(name + "/attn/q_proj", x));
     Add(kRotation, name + "/attn/k", Projection(name + "/attn/k_proj", x));
@@ -138,7 +138,7 @@ std::string CallWithVariables(const std::string& function, int variables) {
                           call, inputs, types, function);
 }
 
-// A MetaGraph without its graph.
+// A MetaGraph except for its graph.
 constexpr char kMetaGraph[] = R"(
   meta_info_def { tags: 'serve' }
   signature_def { key: 'serving_default' value {

@@ -25,7 +25,7 @@ std::string TypeName(absl::string_view type) {
   return absl::StrCat("DT_", absl::AsciiStrToUpper(type));
 }
 
-// Returns an argument of a signature; `declared` is "x", "x:int32" or "x:$T".
+// Returns a signature's argument; `declared` is "x", "x:int32" or "x:$T".
 std::string Argument(const char* field, absl::string_view declared) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(declared, absl::MaxSplits(':', 1));
@@ -37,7 +37,7 @@ std::string Argument(const char* field, absl::string_view declared) {
                       " }");
 }
 
-// Splits at commas, without blanks.
+// Splits at commas and strips whitespace.
 std::vector<std::string> Parts(absl::string_view list) {
   std::vector<std::string> parts =
       absl::StrSplit(list, ',', absl::SkipWhitespace());
@@ -55,7 +55,7 @@ std::string ShapeText(absl::string_view sizes) {
   return text;
 }
 
-// Returns the field of a TensorProto that holds values of `type`.
+// Returns the TensorProto field that holds values of `type`.
 std::string ValuesField(const std::string& type) {
   static const auto* fields = new std::map<std::string, std::string>{
       {"bool", "bool_val"}, {"double", "double_val"}, {"float", "float_val"},
@@ -64,7 +64,7 @@ std::string ValuesField(const std::string& type) {
   return field == fields->end() ? "int_val" : field->second;
 }
 
-// Reads lines from their beginning and writes them as a text GraphDef.
+// Translates lines of the text format, from the first on, to a text GraphDef.
 class Translator {
  public:
   explicit Translator(absl::string_view lines) : rest_(lines) {}
@@ -85,14 +85,14 @@ class Translator {
     rest_.remove_prefix(
         std::min(rest_.find_first_not_of(" \t\n;"), rest_.size()));
   }
-  // Takes what stands before `end`, and `end`.
+  // Consumes the text up to and including `end`; returns it without `end`.
   absl::string_view TakeUntil(char end) {
     const absl::string_view part = rest_.substr(0, rest_.find(end));
     rest_.remove_prefix(std::min(part.size() + 1, rest_.size()));
     return part;
   }
 
-  // Takes all lines, or those up to the end of a function.
+  // Translates all lines, or those up to the end of a function.
   std::string Block(bool in_function) {
     static const RE2 node("([^\\s=({]+) = "), function("function ([\\w.]+)\\(");
     std::string text, name;
@@ -148,7 +148,7 @@ class Translator {
     return attributes;
   }
 
-  // Takes an attribute's value and returns it as a field of AttrValue.
+  // Translates an attribute's value to a field of AttrValue.
   std::string Value() {
     static const RE2 number("(-?[0-9][-+.e0-9]*)"), word("([\\w.]+)");
     std::string text;
@@ -170,7 +170,7 @@ class Translator {
                : "type: " + TypeName(text);
   }
 
-  // Takes a list's values after its bracket.
+  // Translates a list's values after the opening bracket.
   std::string List() {
     std::string text;
     while (!rest_.empty() && !Take("]")) {
@@ -193,7 +193,7 @@ class Translator {
     return absl::StrCat("func { name: '", name, "'", attributes, " }");
   }
 
-  // Takes a tensor's shape and values after its type.
+  // Translates a tensor's shape and values after its type.
   std::string Tensor(const std::string& type) {
     const std::string shape = Take("<") ? ShapeText(TakeUntil('>')) : "";
     std::string values;
@@ -268,7 +268,7 @@ std::string Function(
     absl::StrAppend(&text, " ret { key: \"", result.substr(0, result.find(':')),
                     "\" value: \"", tensor, "\" }");
   }
-  // Each node starts a line.
+  // Put each node on a line of its own.
   return absl::StrCat(text, "\n",
                       absl::StrReplaceAll(absl::StrCat("\n", body),
                                           {{"\nnode {", "\nnode_def {"}}),

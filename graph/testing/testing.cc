@@ -14,7 +14,7 @@ namespace requant {
 GraphDef GraphFromText(const std::string& text) {
   GraphDef graph;
   const std::string whole = GraphText(text);
-  // Unlike ParseFromString, this allows the library in several pieces.
+  // Unlike ParseFromString, this accepts the library in several pieces.
   if (!google::protobuf::TextFormat::MergeFromString(whole, &graph)) {
     ADD_FAILURE() << "the test's graph does not parse:\n" << whole;
   }

@@ -1,8 +1,8 @@
 #ifndef REQUANT_GRAPH_TESTING_TESTING_H_
 #define REQUANT_GRAPH_TESTING_TESTING_H_
 
-// For tests: what base/testing/testing.h has, and graphs written as text, run
-// and compared. Test files need not include what this header does.
+// For tests: extends base/testing/testing.h with graphs that are written as
+// text, run and compared. Test files need not include what this header does.
 
 #include <algorithm>
 
@@ -22,31 +22,31 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Parses a graph written as in graph_text.h; a mistake in it fails the test and
-// gives an empty graph.
+// Parses a graph in the format of graph_text.h; a mistake in it fails the test
+// and gives an empty graph.
 GraphDef GraphFromText(const std::string& text);
 
-// Returns the node of that name; a missing one fails the test and is empty.
+// Returns the node with that name, or fails the test and returns an empty one.
 const NodeDef& NodeNamed(const GraphDef& graph, const std::string& name);
 bool HasNode(const GraphDef& graph, const std::string& name);
-// Returns a node to change; a missing one fails the test and is added.
+// Returns a mutable node; if it is missing, adds it and fails the test.
 NodeDef* MutableNode(GraphDef* graph, const std::string& name);
 // Returns the names of all nodes, or of those with this op.
 std::vector<std::string> NodesOf(const GraphDef& graph,
                                  const std::string& op = "");
-// Returns the value of a Const; anything else fails the test.
+// Returns the value of a Const; any other node fails the test.
 Tensor ConstNamed(const GraphDef& graph, const std::string& name);
-// Returns the value of a Const of one float.
+// Returns the value of a Const with a single float.
 float ScalarNamed(const GraphDef& graph, const std::string& name);
 
 // Returns a line for each node, "name = Op(input, input)", with the values of
-// constants and the device, if there is one, then one for each function.
+// constants and any device, followed by a line for each function.
 std::string LinesOf(const GraphDef& graph);
 
-// Adds nodes written as in graph_text.h.
+// Adds nodes in the format of graph_text.h.
 void AddNodes(const std::string& lines, GraphDef* graph);
 
-// Return a tensor of `values`, row by row, and a tensor's values.
+// Return a tensor of `values` in row-major order, and a tensor's values.
 template <typename T>
 Tensor TensorOf(const tensorflow::TensorShape& shape,
                 const std::vector<T>& values) {
@@ -60,12 +60,12 @@ std::vector<T> ValuesOf(const Tensor& tensor) {
   return {flat.data(), flat.data() + flat.size()};
 }
 
-// Runs `graph` in a session of this process and returns the fetched tensors.
+// Runs `graph` in a session of this process; returns the fetched tensors.
 absl::StatusOr<std::vector<Tensor>> RunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,
     const std::vector<std::string>& fetches);
-// Does the same for a graph that must run; a failure gives zeros.
+// Does the same for a graph that must run; a failure returns zeros.
 std::vector<Tensor> MustRunGraph(
     const GraphDef& graph,
     const std::vector<std::pair<std::string, Tensor>>& feeds,

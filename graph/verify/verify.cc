@@ -29,8 +29,7 @@ namespace {
 constexpr size_t kNamesShown = 5;
 constexpr size_t kLongestReason = 240;
 
-// Returns at most `length` bytes of `text`, without a torn UTF-8 character at
-// the end.
+// Returns at most `length` bytes of `text`, without cutting a UTF-8 character.
 std::string_view Prefix(std::string_view text, size_t length) {
   if (text.size() <= length) return text;
   while (length > 0 && (text[length] & 0xC0) == 0x80) --length;
@@ -151,7 +150,7 @@ class Verifier {
     }
   }
 
-  // Reports each unknown op once, whatever the number of its nodes.
+  // Reports each unknown op once, however many nodes have it.
   void CheckOps() {
     absl::flat_hash_map<std::string_view, int> others;
     std::vector<const NodeDef*> first;
@@ -201,7 +200,7 @@ class Verifier {
     CheckInputTypes(place, *op, data_types_, &problems_);
   }
 
-  // Attributes may be good by themselves and yet make no sense as counts.
+  // Checks attributes that may be valid individually but give invalid counts.
   void CheckCounts(const NodePlace& place, const OpEntry& op) {
     const auto& definition = *op.definition;
     if (!CountTensors(definition.input_arg(), place.node, definition) ||
@@ -235,10 +234,10 @@ class Verifier {
   ProblemList problems_;
   absl::flat_hash_map<std::string_view, int32_t> ids_;
   std::vector<const OpEntry*> ops_;  // null for an unknown op
-  // Without the back edges of loops; `input_types_` runs parallel to its edges.
+  // The edges without loops' back edges, and the type of each edge's tensor.
   NodeEdges inputs_;
   std::vector<DataType> input_types_;
-  std::vector<DataType> data_types_;  // of one node
+  std::vector<DataType> data_types_;  // the current node's
 };
 
 }  // namespace
@@ -249,7 +248,7 @@ std::string Quoted(std::string_view text) {
 
 std::string ShortReason(std::string_view message) {
   message = message.substr(0, message.find('\n'));
-  // A description of the whole node follows this.
+  // What follows describes the whole node.
   message = message.substr(0, message.find("; NodeDef: "));
   const std::string_view shown = Prefix(message, kLongestReason);
   std::string text = Printable(shown);

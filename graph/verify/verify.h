@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_VERIFY_VERIFY_H_
 #define REQUANT_GRAPH_VERIFY_VERIFY_H_
 
-// Whether TensorFlow would accept a graph, and what is wrong with it if not.
+// Checks whether TensorFlow would accept a graph, and if not, what is wrong.
 
 #include <string>
 #include <vector>
@@ -12,49 +12,49 @@
 namespace requant {
 
 enum class ProblemKind {
-  // The nodes and edges are no graph: empty or repeated names, inputs that name
-  // nothing, ports out of range, control inputs before data inputs, cycles.
-  // TensorFlow's graph code may crash or loop on these.
+  // The nodes and edges form no graph: names are empty or repeated, inputs name
+  // nothing, ports are out of range, control inputs precede data inputs, or
+  // there are cycles. TensorFlow's graph code may crash or loop on these.
   kStructure,
-  // TensorFlow would refuse the rest with a message. An op that this TensorFlow
-  // does not have, or that is gone since the graph's version:
+  // TensorFlow would refuse all further kinds with a message. This TensorFlow
+  // lacks the op, or removed it before the graph's version.
   kOp,
-  // Attributes that are missing, unknown or have bad values.
+  // Attributes are missing or unknown or have invalid values.
   kAttribute,
-  // A node has fewer inputs than its op takes, or, in a function, one that
+  // A node has fewer inputs than its op takes, or, in a function, an input that
   // names nothing.
   kMissingInput,
-  // A node has more inputs than its op takes, or of other types.
+  // A node has more inputs than its op takes, or inputs of the wrong types.
   kInput,
-  // Shapes that do not fit together.
+  // Shapes do not fit together.
   kShape,
-  // The graph's version, characters in names, signatures of functions.
+  // The graph's version, a name or a function's signature is invalid.
   kOther,
 };
 
 struct GraphProblem {
   ProblemKind kind;
-  // Where it is; "" for the graph as a whole. A node of a function's body is
-  // "function/node".
+  // The place of the problem, or "" for the graph as a whole. A node of a
+  // function's body is "function/node".
   std::string node;
   // A sentence that names the node.
   std::string message;
 };
 
 struct VerifyOptions {
-  // Also infer the shapes of all nodes of the graph (not of function bodies),
-  // given that nothing else is wrong with it. This is done in a fork of the
-  // process, because TensorFlow's code for it crashes on some constants.
+  // Whether to infer the shapes of all nodes of the graph (not of function
+  // bodies) if nothing else is wrong. This happens in a fork of the process,
+  // because TensorFlow's code for it crashes on some constants.
   bool shapes = true;
-  // Stop after this many problems; 0 means never.
+  // The search stops after this many problems; 0 means never.
   int max_problems = 20;
 };
 
 // Returns the problems of `graph` and its function library, structural ones
-// first, else in the order of the nodes; none for a graph that TensorFlow
-// imports. Takes time in proportion to the size of the graph. Fails only when
-// TensorFlow's library, which has the op definitions, cannot be loaded or no
-// process can be started for the shapes.
+// first, otherwise in node order; none if TensorFlow can import the graph.
+// Takes time in proportion to the graph's size. Fails only if TensorFlow's
+// library, which has the op definitions, cannot be loaded, or no process can be
+// started to infer shapes.
 absl::StatusOr<std::vector<GraphProblem>> VerifyGraph(
     const tensorflow::GraphDef& graph, const VerifyOptions& options = {});
 

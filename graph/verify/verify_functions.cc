@@ -23,16 +23,16 @@ using tensorflow::OpDef;
 
 namespace {
 
-// An input that stands for more tensors than this is taken as unknown.
+// An input that stands for more tensors than this counts as unknown.
 constexpr int64_t kMaxTensorsOfInput = 100000;
 
-// What an input or a result of a body names.
+// What an input or a result of a body refers to.
 struct Source {
   bool exists = false;
   // The node that produces it; kNoNode for an argument of the function.
   int32_t node = kNoNode;
-  // Nothing when their number depends on the caller; DT_INVALID for a type that
-  // does.
+  // Unset if the number of types depends on the caller; DT_INVALID marks a type
+  // that does.
   std::optional<std::vector<DataType>> types;
 };
 

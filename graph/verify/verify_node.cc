@@ -30,7 +30,7 @@ bool IsPrivate(const std::string& name) {
 }
 
 // Returns how many values the field for the tensor's type has, or -1 for types
-// whose values are not counted.
+// with uncounted values.
 int64_t CountValues(const TensorProto& tensor) {
   switch (tensor.dtype()) {
     case tensorflow::DT_FLOAT:
@@ -58,8 +58,8 @@ int64_t CountValues(const TensorProto& tensor) {
   }
 }
 
-// Returns why TensorFlow cannot make a tensor of this message, as the end of a
-// sentence, or "".
+// Returns why TensorFlow cannot make a tensor from this message, as the end of
+// a sentence, or "".
 std::string TensorFault(const TensorProto& tensor) {
   const DataType type = tensor.dtype();
   if (!tensorflow::DataType_IsValid(type) || type == tensorflow::DT_INVALID ||
@@ -82,7 +82,7 @@ std::string TensorFault(const TensorProto& tensor) {
                         shape.DebugString());
   }
   const int64_t element_bytes = tensorflow::DataTypeSize(type);
-  // Divided, because the product of a hostile shape can overflow.
+  // This divides because the product of a hostile shape can overflow.
   const bool content_fits =
       element_bytes == 0 ||
       (content % element_bytes == 0 && content / element_bytes == elements);
@@ -91,7 +91,7 @@ std::string TensorFault(const TensorProto& tensor) {
                         tensorflow::DataTypeString(type), " tensor of shape ",
                         shape.DebugString());
   }
-  // Each string takes at least a byte, which bounds what FromProto allocates.
+  // Each string takes at least a byte, which limits what FromProto allocates.
   if (content > 0 && type == tensorflow::DT_STRING &&
       (content < elements || !tensorflow::Tensor().FromProto(tensor))) {
     return absl::StrCat(content, " bytes that are not ", elements, " strings");

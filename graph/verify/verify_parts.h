@@ -1,7 +1,7 @@
 #ifndef REQUANT_GRAPH_VERIFY_VERIFY_PARTS_H_
 #define REQUANT_GRAPH_VERIFY_VERIFY_PARTS_H_
 
-// The parts of the verifier, and what they share; see verify.h.
+// The parts of the verifier and their shared types; see verify.h.
 
 #include <string>
 #include <string_view>
@@ -24,7 +24,7 @@ namespace requant {
 // sentence.
 std::string Quoted(std::string_view text);
 
-// Returns TensorFlow's reason for refusing something, cut to one short clause.
+// Returns TensorFlow's reason for refusing something as one short clause.
 std::string ShortReason(std::string_view message);
 
 class ProblemList {
@@ -37,7 +37,7 @@ class ProblemList {
     }
   }
 
-  // Returns whether no more will be kept, so that a search may stop.
+  // Returns whether no more are kept, so that a search can stop.
   bool full() const {
     return limit_ > 0 && problems_.size() >= static_cast<size_t>(limit_);
   }
@@ -50,59 +50,59 @@ class ProblemList {
   std::vector<GraphProblem> problems_;
 };
 
-// A node and where it stands: in the graph, or in the body of a function.
+// A node and its location: the graph itself or a function's body.
 struct NodePlace {
   const tensorflow::NodeDef& node;
   // Null in the graph itself.
   const tensorflow::OpDef* function = nullptr;
 
-  // Returns "node \"a\" (Add)", with the function's name where there is one.
+  // Returns "node \"a\" (Add)", followed by the function's name, if any.
   std::string Describe() const;
-  // Reports a problem of the node: its description and `what`.
+  // Reports a problem of the node as its description and `what`.
   void Report(ProblemKind kind, std::string_view what,
               ProblemList* problems) const;
 };
 
-// Compares the attributes of a node with those its op declares: missing ones,
-// unknown ones, values of the wrong type or not allowed, shapes and tensors
-// that cannot be, functions that do not exist. `_x` attributes are anybody's.
-// In a function's body a value may be left to the function's own attributes.
+// Compares the attributes of a node with those its op declares: reports missing
+// ones, unknown ones, values with a wrong type or not allowed, invalid shapes
+// and tensors, and nonexistent functions. `_x` attributes are always allowed.
+// In a function's body a value may come from the function's own attributes.
 void CheckAttributes(const NodePlace& place, const OpEntry& op,
                      OpCatalog* catalog, ProblemList* problems);
 
-// Compares the number and types of the tensors that a node reads, of which
-// DT_INVALID stands for a type that is not known, with what its op takes.
+// Compares the number and types of a node's input tensors (DT_INVALID is an
+// unknown type) with what its op takes.
 void CheckInputTypes(const NodePlace& place, const OpEntry& op,
                      const std::vector<tensorflow::DataType>& inputs,
                      ProblemList* problems);
 
-// Reports data inputs that stand after a control input.
+// Reports data inputs that follow a control input.
 void CheckInputOrder(const NodePlace& place, ProblemKind kind,
                      ProblemList* problems);
 
 // Returns whether an edge between nodes of these ops closes a v1 while loop,
-// which is no cycle to TensorFlow.
+// which TensorFlow does not consider a cycle.
 bool IsLoopEdge(const std::string& producer_op, const std::string& consumer_op);
 
-// Reports the cycles of `order`, whose numbers stand for `nodes`, with the
-// first few names of each. `function` as in NodePlace.
+// Reports the cycles of `order`, whose numbers refer to `nodes`, naming a few
+// nodes of each. `function` is as in NodePlace.
 void ReportCycles(
     const NodeOrder& order,
     const google::protobuf::RepeatedPtrField<tensorflow::NodeDef>& nodes,
     const tensorflow::OpDef* function, ProblemKind kind, ProblemList* problems);
 
-// Checks every function: its name, the nodes of its body, what their inputs and
-// its results name, types where they do not depend on the caller, cycles.
+// Checks every function: its name, its nodes, what their inputs and its results
+// refer to, types that do not depend on the caller, and cycles.
 void CheckFunctions(const tensorflow::FunctionDefLibrary& library,
                     OpCatalog* catalog, ProblemList* problems);
 
 // Runs the shape functions of the nodes in `order` and reports those that
-// refuse their inputs. Some of TensorFlow's functions crash on odd constants,
-// so it is done in a copy of this process (see RunForked); such a crash is a
-// problem too, and the last one. Fails when there can be no such copy. The
-// graph must be free of other problems: `inputs` resolved, data before control
-// inputs, attributes and types checked. What only TensorFlow's constant folding
-// or the handles of resources could show stays unknown, so nothing valid is
+// reject their inputs. Some of TensorFlow's functions crash on odd constants,
+// so this happens in a copy of this process (see RunForked), where a crash is
+// the last problem reported. Fails if no copy can be started. The graph must
+// have no other problems: `inputs` are resolved, data inputs precede control
+// inputs, attributes and types are checked. What only TensorFlow's constant
+// folding or resource handles could show stays unknown, so nothing valid is
 // refused.
 absl::Status CheckShapes(const tensorflow::GraphDef& graph,
                          const std::vector<const OpEntry*>& ops,

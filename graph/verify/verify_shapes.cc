@@ -33,12 +33,12 @@ using tensorflow::shape_inference::ShapeHandle;
 
 namespace {
 
-// Nodes with more outputs than this are taken as of unknown shape: the count
-// is a mere attribute, and shape functions allocate each of them.
+// The shapes of nodes with more outputs than this count as unknown: the number
+// is a mere attribute, and shape functions allocate each output.
 constexpr int64_t kMaxOutputs = 100000;
 
-// Constants up to this size are shown to shape functions; larger ones are no
-// shapes, axes or permutations.
+// Shape functions see constants up to this size; larger ones are not shapes,
+// axes or permutations.
 constexpr int64_t kMaxConstElements = 1024;
 
 constexpr size_t kMaxShapesInMessage = 6;
@@ -64,7 +64,7 @@ PartialTensorShape ToPartialShape(ShapeHandle shape,
              : unknown;
 }
 
-// Returns the value of a small Const; nothing for any other node.
+// Returns the value of a small Const, or nullopt for any other node.
 std::optional<Tensor> SmallConst(const NodeDef& node) {
   if (node.op() != "Const") return std::nullopt;
   const auto value = node.attr().find("value");
@@ -148,8 +148,8 @@ class ShapeCheck {
     return shapes;
   }
 
-  // Returns the constants that the shape function asked for; empty if there are
-  // none, else one for each input.
+  // Returns the constants that the shape function requested: one for each
+  // input, or empty if there are none.
   std::vector<std::optional<Tensor>> RequestedValues(
       int32_t id, const InferenceContext& context) const {
     std::vector<std::optional<Tensor>> values;
@@ -195,8 +195,8 @@ class ShapeCheck {
   std::vector<std::vector<PartialTensorShape>> outputs_;
 };
 
-// Problems as text that the copy can send: node and message, each ended by a
-// zero byte, which neither has.
+// Serializes problems for the copy to send: node and message, each followed by
+// a zero byte, which neither contains.
 std::string Packed(std::vector<GraphProblem> problems) {
   std::string text;
   for (const GraphProblem& problem : problems) {

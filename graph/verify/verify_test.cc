@@ -17,8 +17,8 @@
 namespace requant::verify_test {
 namespace {
 
-// Graphs that TensorFlow accepts, one for each kind of graph people have; the
-// verifier must find nothing in them.
+// Graphs that TensorFlow accepts, one of each common kind; the verifier must
+// find no problems in them.
 const char* const kGraphs[] = {"frozen", "while_loop", "functions", "variables",
                                "quantized"};
 
@@ -47,8 +47,8 @@ std::string Messages(const GraphDef& graph) {
   return absl::StrJoin(messages, "\n");
 }
 
-// Makes the graph of a case: the one that its first line names, or none, with
-// the changes and further lines that follow.
+// Makes the graph of a case: the one that the first line names, or an empty
+// one, with the following changes and additions.
 GraphDef GraphOf(const std::string& input) {
   std::vector<std::string> lines = absl::StrSplit(input, '\n');
   std::string text = lines[0] == "empty" ? "" : TextOf(lines[0]);
@@ -110,7 +110,7 @@ TEST(VerifyGraph, LongAndBinaryNamesStayReadable) {
   }
 }
 
-// Damaged graphs: whatever the bytes say, the verifier returns.
+// However a graph is damaged, the verifier must return.
 constexpr int kByteRounds = 300;
 constexpr int kFieldRounds = 600;
 
@@ -126,7 +126,7 @@ class GraphFuzz : public testing::TestWithParam<const char*> {
     }
   }
 
-  // Returns a value of the kind of `value`, a string or a number, as text.
+  // Returns the text of a value of the kind (string or number) of `value`.
   std::string OddValue(const GraphDef& graph, const std::string& value) {
     static constexpr int64_t kNumbers[] = {-1,        0,
                                            1,         2,
@@ -149,7 +149,7 @@ class GraphFuzz : public testing::TestWithParam<const char*> {
     return absl::StrCat("\"", strings[Below(std::size(strings))], "\"");
   }
 
-  // Changes, drops or repeats a value or a message in the lines of a text
+  // Changes, drops or repeats a value or message in the lines of a text
   // GraphDef.
   void Mutate(const GraphDef& graph, std::vector<std::string>* lines) {
     size_t at = Below(lines->size());
@@ -158,7 +158,7 @@ class GraphFuzz : public testing::TestWithParam<const char*> {
     const size_t value = line.find(": ");
     size_t end = at + 1;
     if (value == std::string::npos) {
-      // A message ends with a bracket below its first letter.
+      // A message ends with a bracket in the column of its first letter.
       const size_t indent = line.find_first_not_of(' ');
       while (end < lines->size() && (*lines)[end - 1].find('}') != indent) {
         ++end;
