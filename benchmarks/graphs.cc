@@ -36,7 +36,7 @@ void MergeText(const std::string& text, google::protobuf::Message* message) {
   if (!TextFormat::MergeFromString(text, message)) std::abort();
 }
 
-// Adds nodes and functions written as in graph/testing/graph_text.h.
+// Adds nodes and functions in the format of graph/testing/graph_text.h.
 void AddText(const std::string& lines, GraphDef* graph) {
   MergeText(GraphText(lines), graph);
 }

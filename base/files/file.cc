@@ -71,7 +71,7 @@ absl::Status Named(const std::string& path, const absl::Status& status) {
                                                   status.message()));
 }
 
-// Whether an output can already be seen by others.
+// Whether others may already see an output.
 std::atomic<bool> something_written = false;
 
 absl::Status WriteInPlace(const std::string& path,

@@ -104,7 +104,7 @@ TEST_F(WriteFileTest, WritesNoneOfSeveralWhenOneFails) {
   EXPECT_THAT(folder_.Names(), IsEmpty());
 }
 
-// Interrupts itself while it writes to `path`.
+// Interrupts this process while it writes to `path`.
 [[noreturn]] void WriteInterrupted(const std::string& path) {
   CleanUpWhenInterrupted("prog");
   (void)WriteFileAtomically(path, [](int) {

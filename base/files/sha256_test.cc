@@ -34,7 +34,7 @@ TEST(Sha256, IsTheStandards) {
 
 class Digest : public testing::Test {
  protected:
-  // Expects the digest of a path in the folder, and three bytes.
+  // Expects this digest for a path in the folder, and a size of three bytes.
   void ExpectDigest(const std::string& name, const std::string& sha256) {
     ASSERT_OK_AND_ASSIGN(const auto digest, DigestOfPath(folder_.Path(name)));
     EXPECT_EQ(digest.sha256, sha256);

@@ -109,7 +109,7 @@ bool ParseTextProto(
 
 std::optional<UnknownField> FindUnknownField(std::string_view problem,
                                              const Descriptor& type) {
-  // 'Message type "requant.Stage" has no field named "sumary".'
+  // A match reads 'Message type "requant.Stage" has no field named "sumary".'
   const std::vector<std::string_view> parts = absl::StrSplit(problem, '"');
   if (parts.size() < 4 || !absl::StrContains(parts[2], "no field named")) {
     return std::nullopt;

@@ -84,7 +84,7 @@ bool ParseTextProto(
 
 // A field in the text that its message type lacks.
 struct UnknownField {
-  // "Stage has no field \"sumary\"".
+  // A sentence such as "Stage has no field \"sumary\"".
   std::string sentence;
   std::string name;
   // The names of the type's fields.

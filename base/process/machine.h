@@ -37,7 +37,7 @@ struct InstructionSet {
   bool works = false;
 };
 
-// All false on a CPU that is not x86-64.
+// All false if the CPU is not x86-64.
 struct CpuFeatures {
   // "GenuineIntel", "AuthenticAMD"; empty when unknown.
   std::string vendor;

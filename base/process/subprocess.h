@@ -63,7 +63,7 @@ struct ChildOptions {
 
 struct ChildResult {
   pid_t pid = 0;
-  // Its exit code, or -1 when a signal ended it.
+  // The exit code, or -1 if a signal ended the child.
   int exit_code = -1;
   // The signal that ended it, or 0.
   int signal = 0;

@@ -35,7 +35,7 @@ struct ProgramHelp {
   std::string usage;
   // The source files (__FILE__) whose flags are listed.
   std::vector<std::string> flag_files;
-  // Shown after the flags.
+  // Text that is shown after the flags.
   std::string footer;
   // String flags that may be given several times: their values are joined by
   // commas, so that --graph=a --graph=b means --graph=a,b.

@@ -307,7 +307,7 @@ absl::StatusOr<bool> LineReader::Next(std::string_view* line) {
 }
 
 bool IsGzipped(std::string_view content) {
-  // The magic number and the method.
+  // These are the magic number and the method.
   return absl::StartsWith(content, "\x1f\x8b\x08");
 }
 

@@ -19,7 +19,7 @@ inline constexpr size_t kReadBytes = 256 << 10;
 // it. The file is not opened, so that a pipe keeps its content.
 absl::Status CheckReadable(const std::string& path);
 
-// The bytes of a file from its beginning to its end. Not thread-safe.
+// Reads a file's bytes from start to end. Not thread-safe.
 class InputFile {
  public:
   // Opens a file, unpacking it if it is gzipped (even in several members, as

@@ -1,8 +1,8 @@
 #ifndef REQUANT_BASE_RECORDS_RECORD_FORMAT_H_
 #define REQUANT_BASE_RECORDS_RECORD_FORMAT_H_
 
-// A record of a TFRecord file: its length (8 bytes), the checksum of these 8
-// bytes (4), the data, the checksum of the data (4), all little-endian.
+// A record of a TFRecord file consists of its length (8 bytes), the checksum of
+// these (4), the data, and the data's checksum (4), all little-endian.
 
 #include <cstddef>
 #include <cstdint>

@@ -55,7 +55,7 @@ MATCHER_P(FailsWith, message,
          testing::Value(std::string(StatusOf(arg).message()), message);
 }
 
-// An empty folder, removed at the end.
+// An initially empty folder that is removed at the end.
 class ScratchFolder {
  public:
   ScratchFolder();

@@ -244,7 +244,7 @@ std::string SignatureJson(const SignatureSummary& signature) {
 }
 
 std::string OutputJson(const OutputSummary& output) {
-  // In the order of OutputTier.
+  // Indexed by OutputTier.
   static constexpr const char* kTiers[] = {
       "auxiliary", "unconnected", "forward", "prediction", "signature"};
   return JsonObject(

@@ -29,7 +29,7 @@ constexpr int64_t kMaxTensorsOfInput = 100000;
 // What an input or a result of a body refers to.
 struct Source {
   bool exists = false;
-  // The node that produces it; kNoNode for an argument of the function.
+  // The node that produces it, or kNoNode for a function's argument.
   int32_t node = kNoNode;
   // Unset if the number of types depends on the caller; DT_INVALID marks a type
   // that does.
