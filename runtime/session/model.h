@@ -132,7 +132,7 @@ void SayWarning(std::string_view text);
 // there are.
 class BadRecordWarnings {
  public:
-  // Redirects bad records to this object, which must outlive the source.
+  // Makes the source report bad records here; this object must outlive it.
   void Watch(BatchOptions* options);
   // Must be called after the last record.
   void Finish() const;
@@ -144,8 +144,8 @@ class BadRecordWarnings {
 // Returns "records 16 to 31".
 std::string RecordsText(const Batch& batch);
 
-// Adds to an error of loading or running the graph at `path` the graph's name
-// and what it was running on, such as RecordsText; OK stays OK.
+// Puts `path` and `what`, such as RecordsText, in front of an error of loading
+// or running a graph; OK stays OK.
 absl::Status RunError(const absl::Status& status, const std::string& path,
                       std::string_view what);
 

@@ -16,8 +16,7 @@ struct Auc {
   double max_error = 0;
 };
 
-// Computes the area under the ROC curve of a stream of any length in bounded
-// memory.
+// Computes the area under a stream's ROC curve, in bounded memory.
 //
 // Scores are counted per distinct value, so the result is exact while there are
 // at most `capacity` values. If there are more, 2^k neighboring float values

@@ -35,10 +35,9 @@ inline Interval MakeInterval(double low, double high) {
 // among n records it is ±2.77 / (n + 2) for large n. Its coverage, summed over
 // all outcomes for n from 10 to 100000 and for expected counts from 0 to 40, is
 // 97 % on average and at least 92.7 %; for n of 100 or more it falls below 94 %
-// in 1 % of the cases, those where all changes go one way. The coverage of
-// Tango's score interval, which takes more work, is similar; that of Agresti
-// and Min's, which adds a half to each cell, falls to 86 % exactly where few
-// pairs differ.
+// in 1 % of the cases, those where all changes go one way. Tango's score
+// interval covers about the same with more work; Agresti and Min's, which adds
+// a half to each cell, falls to 86 % exactly where few pairs differ.
 Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
                                   int64_t only_baseline);
 
