@@ -189,8 +189,7 @@ std::string Ranges() {
 bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
 
 // Returns the treatment of inputs without a range. Calibrating a signature
-// measures no ranges in loops, in conditional branches and for other
-// signatures.
+// measures none in loops, in conditional branches and for other signatures.
 std::string Missing() {
   if (!FLAGS_missing.empty()) return FLAGS_missing;
   return Calibrates() ? "skip" : "error";

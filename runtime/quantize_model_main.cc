@@ -390,7 +390,7 @@ void Print(const Quantization& quantization, const GraphSize& before) {
                                      "not calibrated on: ",
                                      command),
                   "\n");
-  // A run prints the hint at its end, and its record must suit other machines.
+  // A run prints this at its end, and its record must suit other machines.
   if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
   std::fputs(text.c_str(), stdout);
 }

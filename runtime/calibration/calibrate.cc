@@ -354,8 +354,7 @@ class CalibrationRun {
     }
     for (const ObservationPass& pass : passes_) {
       REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
-      // A pass of a big model may take a minute, so this shows that it is
-      // alive.
+      // A pass of a big model may take a minute, so this is a sign of life.
       progress_.Update(records_);
     }
     if (is_first) {

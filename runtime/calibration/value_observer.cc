@@ -81,7 +81,7 @@ void ValueObserver::FindExtremes(const ObservedBatch& batch) {
                lane_mins_.data(), lane_maxs_.data());
   }
   has_nan_ = has_nan != 0;
-  // The last batch may have had fewer values than lanes.
+  // Lanes that got no values are dropped.
   if (size < lanes) {
     lane_mins_.resize(std::max(size, channels));
     lane_maxs_.resize(lane_mins_.size());
