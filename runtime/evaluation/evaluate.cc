@@ -400,8 +400,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // One call suffices: EvaluatedGraph::Score checks each batch's format against
-  // its first.
+  // One call suffices: EvaluatedGraph::Score holds batches to the first format.
   absl::Status CheckSameFormat() {
     const PredictionFormat& format = model().format();
     const PredictionFormat& other = baseline().format();

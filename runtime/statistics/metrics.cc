@@ -15,8 +15,7 @@ constexpr double kProbabilityTolerance = 1e-4;
 // The least distance from 0 and 1 of a probability in log loss.
 constexpr double kLeastProbability = 1e-15;
 
-// Returns the logarithm of the softmax at `label`, without overflow for finite
-// scores.
+// Returns the log-softmax at `label`, without overflow for finite scores.
 double LogSoftmax(absl::Span<const float> scores, int64_t label) {
   const double largest = *std::max_element(scores.begin(), scores.end());
   const double score = scores[label];

@@ -14,7 +14,7 @@
 namespace requant {
 
 // Returns the value below which a share `q` (0 to 1) of `values` lies,
-// interpolated between neighbours: 0 gives the least and 1 the greatest.
+// interpolated between neighbors: 0 gives the least and 1 the greatest.
 // `values` must not be empty.
 double Quantile(std::vector<double> values, double q);
 

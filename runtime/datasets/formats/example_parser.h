@@ -59,7 +59,7 @@ class ExampleParser {
 // faster than FastParseExample because it takes only the form that writers
 // produce: each feature once, its values packed and of the declared number.
 // Everything else, including broken messages, is left to FastParseExample,
-// which would read the same from what is read here. Not thread-safe.
+// whose results for that form are the same. Not thread-safe.
 class ExampleScanner {
  public:
   // `features` have stored types (float, int64, string) and distinct names;
