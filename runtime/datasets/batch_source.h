@@ -67,7 +67,7 @@ class BatchSource {
   virtual int64_t lost_rests() const = 0;
 };
 
-// Returns the files of `spec` for messages: the first and how many more.
+// Names the files of `spec` for messages, or one and the number of others.
 std::string DescribeFiles(const DatasetSpec& spec);
 
 // Opens the files after checking what can be checked without reading all of
